@@ -1,0 +1,1 @@
+//! The run directory: its types, writer and reader

@@ -1,0 +1,1 @@
+//! What to measure, as plain data that has been checked

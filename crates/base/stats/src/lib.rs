@@ -1,0 +1,12 @@
+//! Numbers that carry their errors.
+//!
+//! Purpose: turn what a worker recorded (latency histograms, counts per slice of time) into figures
+//! with a 95 % interval, a sample count and the verdicts that say whether to trust them.
+//! Invariant: pure. No clock, no file, no thread; the same input always gives the same figure.
+//! It does not know what was measured, and it prints nothing.
+
+mod measured;
+mod verdict;
+
+pub use measured::{Interval, LatencyUs, Measured};
+pub use verdict::{Verdict, Verdicts};

@@ -1,0 +1,77 @@
+//! A figure as it travels: value, interval, sample count, verdicts.
+//!
+//! Invariant: there is no public way to make one without saying its interval and its sample count.
+//! A figure whose interval could not be had says so with `too_few_samples`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Verdict, Verdicts};
+
+/// A 95 % confidence interval, `[low, high]`.
+pub type Interval = [f64; 2];
+
+/// A measured value with its 95 % interval, the number of samples behind it, and its verdicts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// The point estimate, in the unit that its field or its unit string names.
+    pub value: f64,
+    /// The 95 % interval; absent when there were too few samples for one.
+    pub ci95: Option<Interval>,
+    /// Independent samples behind the value: batches within one replicate, or replicates.
+    pub n: u64,
+    /// What speaks against the value; empty means sound.
+    pub verdicts: Verdicts,
+}
+
+impl Measured {
+    /// A figure with its interval.
+    ///
+    /// # Panics
+    /// When the value is not finite or lies outside its interval: that is a bug of the estimator.
+    pub fn new(value: f64, ci95: Interval, n: u64, verdicts: Verdicts) -> Self {
+        assert!(value.is_finite(), "a measured value must be finite, not {value}");
+        assert!(ci95[0] <= value && value <= ci95[1], "{value} lies outside {ci95:?}");
+        Self { value, ci95: Some(ci95), n, verdicts }
+    }
+
+    /// A figure with too few samples for an interval; it carries `too_few_samples`.
+    pub fn without_interval(value: f64, n: u64, mut verdicts: Verdicts) -> Self {
+        assert!(value.is_finite(), "a measured value must be finite, not {value}");
+        verdicts.add(Verdict::TooFewSamples);
+        Self { value, ci95: None, n, verdicts }
+    }
+
+    /// Half the interval's width over the value; infinite without an interval or at zero.
+    pub fn relative_half_width(&self) -> f64 {
+        match self.ci95 {
+            Some([low, high]) if self.value != 0.0 => (high - low) / 2.0 / self.value.abs(),
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// The same figure in another unit (`factor` new units per old unit).
+    pub fn scaled(&self, factor: f64) -> Self {
+        let ci95 = self.ci95.map(|[low, high]| {
+            if factor >= 0.0 { [low * factor, high * factor] } else { [high * factor, low * factor] }
+        });
+        Self { value: self.value * factor, ci95, n: self.n, verdicts: self.verdicts.clone() }
+    }
+}
+
+/// A latency distribution in microseconds, as the contract prints it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyUs {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// The slowest request.
+    pub max: f64,
+}

@@ -1,0 +1,1 @@
+//! What lies under a directory, and what the machine does meanwhile

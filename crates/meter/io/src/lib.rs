@@ -1,0 +1,1 @@
+//! File APIs, file sets and the disk a storage engine stands on

@@ -1,0 +1,1 @@
+//! Pacing, generation and the measuring loop

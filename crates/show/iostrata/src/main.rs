@@ -1,0 +1,2 @@
+//! The iostrata command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! From measured points to suspicions, findings, losses and advice
