@@ -1,1 +1,16 @@
-//! What to measure, as plain data that has been checked
+//! What to measure, as plain data.
+//!
+//! Purpose: every front end (options, job files, shipped plans) makes an [`IoSpec`]; everything
+//! below reads it. Invariant: pure, and a spec that passed [`IoSpec::check`] can be run.
+//! It does not know whether the path exists: that is found out where the files are opened.
+
+mod check;
+mod io;
+mod point;
+
+pub use check::SpecError;
+pub use io::{
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
+    RateProcess, SyncWrites, ZipfTheta,
+};
+pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};

@@ -1,0 +1,236 @@
+//! Whether a spec can be run at all.
+//!
+//! Invariant: every refusal names the option as the user types it, the value found, and the fix.
+
+use crate::{IoApi, IoSpec, Pacing};
+use iostrata_units::Size;
+
+/// Block sizes that direct I/O takes on every device: multiples of the smallest sector.
+const SECTOR_BYTES: u32 = 512;
+const BLOCK_BYTES_MAX: u32 = 1 << 20;
+const JOBS_MAX: u32 = 4096;
+const DEPTH_MAX: u32 = 4096;
+const FILES_MAX: u32 = 65_536;
+
+/// A spec that cannot be run, in the user's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--{option} {found}: {why}; {fix}")]
+pub struct SpecError {
+    /// The option's long name without dashes.
+    pub option: &'static str,
+    /// The value it had.
+    pub found: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// What to do instead.
+    pub fix: String,
+}
+
+fn refuse(
+    option: &'static str,
+    found: impl ToString,
+    why: impl Into<String>,
+    fix: impl Into<String>,
+) -> Result<(), SpecError> {
+    Err(SpecError { option, found: found.to_string(), why: why.into(), fix: fix.into() })
+}
+
+impl IoSpec {
+    /// Checks every option and every combination that can be judged without looking at the disk.
+    ///
+    /// # Errors
+    /// The first thing that cannot be run.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.check_counts()?;
+        self.check_blocks()?;
+        self.check_api()?;
+        self.check_time()
+    }
+
+    fn check_counts(&self) -> Result<(), SpecError> {
+        for (option, found, most) in [
+            ("iodepth", self.depth, DEPTH_MAX),
+            ("numjobs", self.jobs, JOBS_MAX),
+            ("nrfiles", self.files, FILES_MAX),
+        ] {
+            if found == 0 || found > most {
+                return refuse(option, found, "out of range", format!("use 1 to {most}"));
+            }
+        }
+        if let Some(flush) = self.flush
+            && flush.every == 0
+        {
+            return refuse(
+                "fsync",
+                0,
+                "a flush after every 0 writes",
+                "use 1 or more, or leave it out",
+            );
+        }
+        if let crate::Mix::Both { read_pct } = self.mix
+            && read_pct > 100
+        {
+            return refuse("rwmixread", read_pct, "over a hundred percent", "use 0 to 100");
+        }
+        if let crate::Access::Zipfian(theta) = self.access
+            && !(theta.0 > 0.0 && theta.0 < 1.0)
+        {
+            return refuse(
+                "random-distribution",
+                theta.0,
+                "the skew is out of range",
+                "use above 0 and below 1",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_blocks(&self) -> Result<(), SpecError> {
+        let (block, bs) = (self.block_bytes, Size(u64::from(self.block_bytes)));
+        if !(SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&block) {
+            return refuse("bs", bs, "out of range", "use 512 to 1M");
+        }
+        if self.direct && !block.is_multiple_of(SECTOR_BYTES) {
+            return refuse(
+                "bs",
+                bs,
+                "direct I/O needs whole sectors",
+                "use a multiple of 512, or --direct=0",
+            );
+        }
+        if self.size_bytes > i64::MAX as u64 {
+            return refuse("size", Size(self.size_bytes), "larger than any file", "use less");
+        }
+        if self.file_bytes() < u64::from(block) {
+            let size = Size(self.size_bytes);
+            let why = format!("smaller than one block of {bs} in each of {} files", self.files);
+            let least = Size(u64::from(block) * u64::from(self.files));
+            return refuse("size", size, why, format!("use at least {least}"));
+        }
+        Ok(())
+    }
+
+    fn check_api(&self) -> Result<(), SpecError> {
+        let one_at_a_time = self.api == IoApi::Sync;
+        if one_at_a_time && self.depth > 1 {
+            return refuse(
+                "iodepth",
+                self.depth,
+                "the sync API has one request in flight per job",
+                "use --ioengine libaio or io_uring, or more --numjobs",
+            );
+        }
+        if self.polled && (self.api != IoApi::IoUring || !self.direct) {
+            return refuse(
+                "hipri",
+                1,
+                "only io_uring polls, and only with direct I/O",
+                "use --ioengine io_uring --direct, or leave it out",
+            );
+        }
+        if self.flush.is_some() && !self.mix.writes() {
+            return refuse(
+                "fsync",
+                self.flush.map_or(0, |flush| flush.every),
+                "there are only reads",
+                "use a --rw that writes, or leave it out",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_time(&self) -> Result<(), SpecError> {
+        if let Pacing::Open { rate_iops, .. } = self.pacing
+            && !(rate_iops > 0.0 && rate_iops <= 1e9)
+        {
+            return refuse(
+                "rate-iops",
+                rate_iops,
+                "no schedule can be made from it",
+                "use above 0 and up to 1000000000, or leave it out",
+            );
+        }
+        for (option, time) in [("runtime", self.runtime), ("point-time", Some(self.point_time))] {
+            if let Some(time) = time
+                && !(1e-3..=31_536_000.0).contains(&time.as_secs_f64())
+            {
+                return refuse(option, format!("{time:?}"), "out of range", "use 1ms to a year");
+            }
+        }
+        if !(self.precision > 0.0 && self.precision < 1.0) {
+            return refuse(
+                "precision",
+                self.precision,
+                "out of range",
+                "use for example 0.03 or 3%",
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, Mix, ZipfTheta};
+    use proptest::prelude::*;
+
+    fn refused(change: impl FnOnce(&mut IoSpec)) -> SpecError {
+        let mut spec = IoSpec::new("x");
+        change(&mut spec);
+        spec.check().unwrap_err()
+    }
+
+    #[test]
+    fn the_defaults_can_be_run() {
+        assert_eq!(IoSpec::new("x").check(), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_names_option_value_and_fix() {
+        let cases = [
+            (refused(|s| s.depth = 2), "iodepth", "2"),
+            (refused(|s| s.depth = 0), "iodepth", "0"),
+            (refused(|s| s.jobs = 0), "numjobs", "0"),
+            (refused(|s| s.files = 0), "nrfiles", "0"),
+            (refused(|s| (s.direct, s.block_bytes) = (true, 1000)), "bs", "1000"),
+            (refused(|s| s.block_bytes = 4 << 20), "bs", "4M"),
+            (refused(|s| s.size_bytes = 1024), "size", "1K"),
+            (
+                refused(|s| {
+                    s.pacing = Pacing::Open { rate_iops: 0.0, process: Default::default() }
+                }),
+                "rate-iops",
+                "0",
+            ),
+            (refused(|s| s.precision = 0.0), "precision", "0"),
+            (refused(|s| s.runtime = Some(Default::default())), "runtime", "0ns"),
+            (refused(|s| s.access = Access::Zipfian(ZipfTheta(1.5))), "random-distribution", "1.5"),
+        ];
+        for (error, option, found) in cases {
+            assert_eq!((error.option, error.found.as_str()), (option, found));
+            assert!(error.to_string().starts_with(&format!("--{option} {found}: ")), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_combination_panics(
+            block_bytes: u32, depth in 0_u32..5000, jobs in 0_u32..5000, files in 0_u32..70_000,
+            size_bytes: u64, direct: bool, polled: bool, read_pct: u8, rate_iops: f64,
+            precision: f64, millis: u64, theta: f64,
+        ) {
+            let mut spec = IoSpec::new("x");
+            (spec.block_bytes, spec.depth, spec.jobs, spec.files) = (block_bytes, depth, jobs, files);
+            (spec.size_bytes, spec.direct, spec.polled) = (size_bytes, direct, polled);
+            (spec.mix, spec.precision) = (Mix::Both { read_pct }, precision);
+            spec.pacing = Pacing::Open { rate_iops, process: Default::default() };
+            spec.access = Access::Zipfian(ZipfTheta(theta));
+            spec.runtime = Some(std::time::Duration::from_millis(millis));
+            if spec.check().is_ok() {
+                prop_assert!(spec.file_bytes() >= u64::from(block_bytes));
+                prop_assert!(spec.file_bytes() * u64::from(files) <= size_bytes);
+            }
+        }
+    }
+}

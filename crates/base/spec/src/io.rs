@@ -1,0 +1,268 @@
+//! One I/O workload: which requests, through which API, how many at once, for how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The way a request reaches the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IoApi {
+    /// pread and pwrite, one request at a time per job.
+    Sync,
+    /// Linux native asynchronous I/O.
+    Libaio,
+    /// io_uring with registered files and buffers.
+    IoUring,
+    /// Nothing is touched: shows what the meter itself costs.
+    Null,
+}
+
+impl IoApi {
+    /// The contract's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            IoApi::Sync => "sync",
+            IoApi::Libaio => "libaio",
+            IoApi::IoUring => "io_uring",
+            IoApi::Null => "null",
+        }
+    }
+}
+
+/// Where the next request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// One block after the other; each job starts in its own part of the files.
+    Sequential,
+    /// Every block as likely as any other.
+    Uniform,
+    /// A few blocks are much likelier than the rest.
+    Zipfian(ZipfTheta),
+    /// Random order in which every block comes once before any comes twice.
+    Coverage,
+}
+
+/// The skew of a zipfian choice: 0 is uniform, 0.99 is the usual database skew. Below 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ZipfTheta(pub f64);
+
+/// Which share of the requests reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mix {
+    /// Reads only.
+    Read,
+    /// Writes only.
+    Write,
+    /// Reads and writes, chosen request by request.
+    Both {
+        /// Reads in every hundred requests.
+        read_pct: u8,
+    },
+    /// Neither: every request is a flush of its file with nothing to write back.
+    FlushOnly(FlushMethod),
+}
+
+impl Mix {
+    /// Whether any request reads.
+    pub fn reads(self) -> bool {
+        !matches!(self, Mix::Write | Mix::Both { read_pct: 0 } | Mix::FlushOnly(_))
+    }
+
+    /// Whether any request writes.
+    pub fn writes(self) -> bool {
+        !matches!(self, Mix::Read | Mix::Both { read_pct: 100 } | Mix::FlushOnly(_))
+    }
+}
+
+/// What each write itself promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncWrites {
+    /// Nothing.
+    #[default]
+    None,
+    /// The file is opened with O_DSYNC.
+    Dsync,
+    /// The file is opened with O_SYNC.
+    Sync,
+    /// Every write carries RWF_DSYNC.
+    RwfDsync,
+}
+
+/// The system call that makes earlier writes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushMethod {
+    /// fsync: data and all metadata.
+    Fsync,
+    /// fdatasync: data and the metadata needed to read it.
+    Fdatasync,
+}
+
+/// Which files a flush covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushScope {
+    /// The file just written.
+    #[default]
+    File,
+    /// Every file of the set, one after the other.
+    All,
+}
+
+/// What is counted up to the next flush.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushCount {
+    /// Writes.
+    #[default]
+    Writes,
+    /// Reads and writes.
+    Requests,
+}
+
+/// Flushes that each job makes as it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Flush {
+    /// fsync or fdatasync.
+    pub method: FlushMethod,
+    /// After how many writes (or requests) of this job.
+    pub every: u32,
+    /// Which files.
+    pub scope: FlushScope,
+    /// What is counted.
+    pub count: FlushCount,
+}
+
+/// How arrivals are spaced at a given rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateProcess {
+    /// Evenly.
+    #[default]
+    Fixed,
+    /// Exponential gaps, as independent users make them.
+    Poisson,
+}
+
+/// What a created file holds when measuring starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Preparation {
+    /// Incompressible data in every block.
+    #[default]
+    Written,
+    /// Blocks allocated by fallocate and never written: unwritten extents.
+    Fallocated,
+    /// Nothing: writes extend the file.
+    Empty,
+}
+
+/// When the next request starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacing {
+    /// As soon as an earlier one is done.
+    #[default]
+    Closed,
+    /// On a schedule that does not wait for anything to be done.
+    Open {
+        /// Requests per second of each job.
+        rate_iops: f64,
+        /// How they are spaced.
+        process: RateProcess,
+    },
+}
+
+/// One I/O workload on one file set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoSpec {
+    /// A file, a directory or a device.
+    pub path: PathBuf,
+    /// Which share of the requests reads.
+    pub mix: Mix,
+    /// Where they go.
+    pub access: Access,
+    /// Bytes of each request.
+    pub block_bytes: u32,
+    /// The API.
+    pub api: IoApi,
+    /// Requests that each job keeps in flight.
+    pub depth: u32,
+    /// Jobs that share the files.
+    pub jobs: u32,
+    /// Whether jobs are processes instead of threads.
+    pub processes: bool,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+    /// Whether completions are polled for, where the device allows it.
+    pub polled: bool,
+    /// What each write promises.
+    pub sync: SyncWrites,
+    /// Flushes between the writes.
+    pub flush: Option<Flush>,
+    /// Number of files.
+    pub files: u32,
+    /// Bytes of all files together.
+    pub size_bytes: u64,
+    /// What created files hold at the start.
+    pub preparation: Preparation,
+    /// When requests start.
+    pub pacing: Pacing,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Exact length; without it the point stops when it is precise enough.
+    pub runtime: Option<Duration>,
+    /// Longest time without `runtime`.
+    pub point_time: Duration,
+    /// Relative half-width of the 95 % interval at which a point may stop.
+    pub precision: f64,
+    /// Bytes after which the point stops writing and ends.
+    pub write_bytes_max: Option<u64>,
+}
+
+impl IoSpec {
+    /// fio's defaults where it has them: 4 KiB random reads, one job, one at a time.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            mix: Mix::Read,
+            access: Access::Uniform,
+            block_bytes: 4096,
+            api: IoApi::Sync,
+            depth: 1,
+            jobs: 1,
+            processes: false,
+            direct: false,
+            polled: false,
+            sync: SyncWrites::None,
+            flush: None,
+            files: 1,
+            size_bytes: 1 << 30,
+            preparation: Preparation::Written,
+            pacing: Pacing::Closed,
+            seed: 1,
+            runtime: None,
+            point_time: Duration::from_secs(30),
+            precision: 0.03,
+            write_bytes_max: None,
+        }
+    }
+
+    /// The longest the measured window may be.
+    pub fn longest(&self) -> Duration {
+        self.runtime.unwrap_or(self.point_time)
+    }
+
+    /// Bytes of one file: the total split evenly, whole blocks.
+    pub fn file_bytes(&self) -> u64 {
+        let block = u64::from(self.block_bytes);
+        self.size_bytes / u64::from(self.files) / block * block
+    }
+}
