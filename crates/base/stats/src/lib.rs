@@ -5,8 +5,14 @@
 //! Invariant: pure. No clock, no file, no thread; the same input always gives the same figure.
 //! It does not know what was measured, and it prints nothing.
 
+mod histogram;
+mod histogram_bytes;
 mod measured;
+#[cfg(test)]
+mod simulate;
 mod verdict;
 
+pub use histogram::{Bucket, LatencyHistogram};
+pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use verdict::{Verdict, Verdicts};

@@ -53,7 +53,11 @@ impl Measured {
     /// The same figure in another unit (`factor` new units per old unit).
     pub fn scaled(&self, factor: f64) -> Self {
         let ci95 = self.ci95.map(|[low, high]| {
-            if factor >= 0.0 { [low * factor, high * factor] } else { [high * factor, low * factor] }
+            if factor >= 0.0 {
+                [low * factor, high * factor]
+            } else {
+                [high * factor, low * factor]
+            }
         });
         Self { value: self.value * factor, ci95, n: self.n, verdicts: self.verdicts.clone() }
     }
