@@ -1,0 +1,78 @@
+//! The block devices between a file system and its disks, from the top down.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DeviceNumber;
+
+/// One block device on the way down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockLayer {
+    /// Kernel name, such as `sda1` or `dm-0`.
+    pub name: String,
+    /// Device number.
+    pub device_number: Option<DeviceNumber>,
+    /// What it is.
+    pub kind: LayerKind,
+    /// Steps below the file system; the top is 0.
+    pub depth: u32,
+    /// Names of the devices directly below it; empty for a disk.
+    pub below: Vec<String>,
+    /// Size, in bytes.
+    pub size_bytes: Option<u64>,
+}
+
+/// What a block device is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum LayerKind {
+    /// Part of a disk.
+    Partition {
+        /// Number on its disk.
+        number: Option<u32>,
+        /// First byte on its disk.
+        start_bytes: Option<u64>,
+    },
+    /// A logical volume.
+    Lvm {
+        /// Mapper name, `group-volume`.
+        name: Option<String>,
+    },
+    /// An encrypted device (dm-crypt).
+    Crypt {
+        /// Mapper name.
+        name: Option<String>,
+    },
+    /// Several paths to one disk.
+    Multipath {
+        /// Mapper name.
+        name: Option<String>,
+    },
+    /// Another device of the mapper.
+    DeviceMapper {
+        /// Mapper name.
+        name: Option<String>,
+    },
+    /// Software RAID.
+    Md {
+        /// `raid0`, `raid1`, `raid5`, `linear`, ...
+        level: Option<String>,
+        /// Devices that it consists of when complete.
+        disks: Option<u32>,
+        /// Bytes written to one disk before the next is used.
+        chunk_bytes: Option<u64>,
+    },
+    /// A file served as a device.
+    Loop {
+        /// The file, as the kernel names it.
+        backing_file: Option<String>,
+        /// Whether it bypasses the page cache of the file's file system.
+        direct_io: Option<bool>,
+    },
+    /// A cache in front of another device.
+    Bcache,
+    /// Compressed memory.
+    Zram,
+    /// A disk, real or virtual: nothing is known below it.
+    Disk,
+}
