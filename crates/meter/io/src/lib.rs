@@ -1,1 +1,26 @@
-//! File APIs, file sets and the disk a storage engine stands on
+//! File APIs, file sets and the disk a storage engine stands on.
+//!
+//! Purpose: the only place that issues I/O. A [`FileApi`] carries a worker's requests to files, a
+//! [`FileSet`] makes and guards the files, and a `Disk` is what a storage engine stands on.
+//! Invariant: nothing here allocates, locks or reads a clock per request, and no file that was not
+//! made here is ever written without leave.
+//! It does not pace, count or time anything, and it prints nothing.
+
+pub mod api;
+mod buffers;
+mod error;
+pub mod fileset;
+mod noise;
+mod op;
+mod open;
+
+pub use api::memory::{Fate, MemoryApi, MemoryFiles};
+pub use api::null::NullApi;
+pub use api::sync::SyncApi;
+pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
+pub use buffers::Buffers;
+pub use error::{IoError, OpenError};
+pub use fileset::leftovers::remove_leftovers;
+pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
+pub use op::{Done, Op, OpKind, SyncKind};
+pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};

@@ -1,0 +1,118 @@
+//! What every file API offers to a worker's loop.
+//!
+//! Invariant: one API per worker, bound to the thread that started it; a request that was queued
+//! completes exactly once. Queue, submit and reap allocate nothing and read no clock.
+//! It does not know why a request is made or what it costs.
+
+pub mod memory;
+pub mod null;
+pub mod sync;
+
+use iostrata_stats::Verdicts;
+
+use crate::{Buffers, Done, IoError, Op, OpenFiles, SyncKind};
+
+/// How each write is made durable, by flags on the write itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WriteThrough {
+    /// Not at all.
+    #[default]
+    None,
+    /// RWF_DSYNC: as if fdatasync followed each write.
+    Dsync,
+    /// RWF_SYNC: as if fsync followed each write.
+    Sync,
+}
+
+/// What a worker asks of its API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApiConfig {
+    /// Requests in flight at most; tags lie below it.
+    pub depth: u32,
+    /// What [`OpKind::Sync`](crate::OpKind::Sync) does.
+    pub sync_kind: SyncKind,
+    /// Flags on every write.
+    pub write_through: WriteThrough,
+    /// Ask for registered files and buffers (io_uring).
+    pub registered: bool,
+    /// Ask for polled completions (io_uring, direct I/O on a device with poll queues).
+    pub polled: bool,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self {
+            depth: 1,
+            sync_kind: SyncKind::Fsync,
+            write_through: WriteThrough::None,
+            registered: true,
+            polled: false,
+        }
+    }
+}
+
+/// Something that was asked for and not granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What was asked for.
+    pub what: &'static str,
+    /// What the kernel answered, and what would help.
+    pub why: String,
+}
+
+/// What an API was granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// The request buffers are registered with the kernel.
+    pub registered_buffers: bool,
+    /// The files are registered with the kernel.
+    pub registered_files: bool,
+    /// Completions are polled from the device.
+    pub polled: bool,
+    /// The kernel was promised a single submitting thread.
+    pub single_issuer: bool,
+    /// What was refused, and why.
+    pub refused: Vec<Refused>,
+    /// What this does to every figure measured through the API.
+    pub verdicts: Verdicts,
+}
+
+/// One worker's way to its files. Monomorphised in the hot loop.
+pub trait FileApi: Sized {
+    /// Prepares the API for these files and buffers, both of which it keeps alive.
+    ///
+    /// # Errors
+    /// When the API cannot work here at all. What is merely refused is named in [`Caps`].
+    fn start(
+        config: &ApiConfig,
+        files: &OpenFiles,
+        buffers: &Buffers,
+    ) -> Result<(Self, Caps), IoError>;
+
+    /// Takes a request. It need not be started before [`submit`](Self::submit) or
+    /// [`reap`](Self::reap).
+    ///
+    /// # Panics
+    /// When more than `depth` requests are in flight, or the file, slot or length is out of range.
+    fn queue(&mut self, op: Op);
+
+    /// Starts what was queued; returns how many requests that was. Need not be called before
+    /// `reap`, which starts what is queued in the same system call.
+    ///
+    /// # Errors
+    /// When the API itself fails; the requests are then lost.
+    fn submit(&mut self) -> Result<u32, IoError>;
+
+    /// Starts what is queued, waits for at least `min` completions and hands every completion at
+    /// hand to `on`. Returns how many there were: fewer than `min` only when `wait_at_most`
+    /// nanoseconds passed or fewer are in flight. With `min` 0 it never waits.
+    ///
+    /// # Errors
+    /// When the API itself fails. A request that failed is a [`Done`] with a negative result.
+    fn reap(
+        &mut self,
+        min: u32,
+        wait_at_most: Option<u64>,
+        on: impl FnMut(Done),
+    ) -> Result<u32, IoError>;
+}

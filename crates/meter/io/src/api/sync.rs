@@ -1,0 +1,167 @@
+//! pread, pwrite, fsync and fdatasync: one request at a time.
+//!
+//! Invariant: the request runs inside `reap`, so that a loop that stamps before `submit` and after
+//! `reap` sees the whole of it. A short transfer goes on until it is complete or the file ends.
+//! It never waits with a timeout: a system call that started runs to its end.
+
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{fdatasync, fsync};
+use rustix::io::Errno;
+
+use crate::{
+    ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind, WriteThrough,
+};
+
+/// Runs each request by the classic system calls.
+#[derive(Debug)]
+pub struct SyncApi {
+    files: OpenFiles,
+    buffers: Buffers,
+    queued: Option<Op>,
+    sync_kind: SyncKind,
+    write_flags: i32,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+impl FileApi for SyncApi {
+    fn start(
+        config: &ApiConfig,
+        files: &OpenFiles,
+        buffers: &Buffers,
+    ) -> Result<(Self, Caps), IoError> {
+        if config.depth != 1 {
+            let hint = ", or --ioengine io_uring";
+            return Err(IoError::Depth { api: "sync", depth: config.depth, most: 1, hint });
+        }
+        let write_flags = match config.write_through {
+            WriteThrough::None => 0,
+            WriteThrough::Dsync => libc::RWF_DSYNC,
+            WriteThrough::Sync => libc::RWF_SYNC,
+        };
+        let api = Self {
+            files: files.clone(),
+            buffers: buffers.share(),
+            queued: None,
+            sync_kind: config.sync_kind,
+            write_flags,
+            bound_to_thread: PhantomData,
+        };
+        Ok((api, Caps::default()))
+    }
+
+    #[inline]
+    fn queue(&mut self, op: Op) {
+        assert!(self.queued.is_none(), "more than 1 request in flight");
+        self.queued = Some(op);
+    }
+
+    #[inline]
+    fn submit(&mut self) -> Result<u32, IoError> {
+        Ok(u32::from(self.queued.is_some()))
+    }
+
+    #[inline]
+    fn reap(
+        &mut self,
+        _min: u32,
+        _wait_at_most: Option<u64>,
+        mut on: impl FnMut(Done),
+    ) -> Result<u32, IoError> {
+        let Some(op) = self.queued.take() else { return Ok(0) };
+        let result = match self.run(&op) {
+            Ok(moved) => moved as i32,
+            Err(errno) => -errno.raw_os_error(),
+        };
+        on(Done { tag: op.tag, kind: op.kind, result });
+        Ok(1)
+    }
+}
+
+impl SyncApi {
+    fn run(&self, op: &Op) -> Result<usize, Errno> {
+        let file = self.files.descriptor(op.file);
+        match op.kind {
+            OpKind::Read => self.read(file, op),
+            OpKind::Write => self.write(file, op),
+            OpKind::Sync => flush(file, self.sync_kind).map(|()| 0),
+        }
+    }
+
+    fn read(&self, file: BorrowedFd<'_>, op: &Op) -> Result<usize, Errno> {
+        let slot = self.buffers.pointer(op.buffer, op.len);
+        let len = op.len as usize;
+        let mut moved = 0;
+        while moved < len {
+            let (to, at) = (slot.wrapping_add(moved), op.offset as i64 + moved as i64);
+            // SAFETY: `pointer` checked that the slot has `len` bytes, and `moved` is below `len`.
+            let read = unsafe { libc::pread64(file.as_raw_fd(), to.cast(), len - moved, at) };
+            match answer(read) {
+                Ok(0) => break,
+                Ok(bytes) => moved += bytes,
+                Err(Errno::INTR) => {}
+                // After a short direct read the rest is not aligned: what was read is the answer.
+                Err(Errno::INVAL) if moved > 0 => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, op: &Op) -> Result<usize, Errno> {
+        let slot = self.buffers.pointer(op.buffer, op.len);
+        let len = op.len as usize;
+        let mut moved = 0;
+        while moved < len {
+            let (from, at) = (slot.wrapping_add(moved), op.offset as i64 + moved as i64);
+            match self.write_once(file, from, len - moved, at) {
+                Ok(0) => break,
+                Ok(bytes) => moved += bytes,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn write_once(
+        &self,
+        file: BorrowedFd<'_>,
+        from: *mut u8,
+        len: usize,
+        at: i64,
+    ) -> Result<usize, Errno> {
+        let file = file.as_raw_fd();
+        if self.write_flags == 0 {
+            // SAFETY: the caller checked that `len` bytes at `from` lie within a slot.
+            return answer(unsafe { libc::pwrite64(file, from.cast(), len, at) });
+        }
+        let part = libc::iovec { iov_base: from.cast(), iov_len: len };
+        // SAFETY: as above, with one part that lives through the call.
+        answer(unsafe { libc::pwritev2(file, &part, 1, at, self.write_flags) })
+    }
+}
+
+/// The bytes or the errno of a system call that has just returned.
+fn answer(returned: isize) -> Result<usize, Errno> {
+    usize::try_from(returned).map_err(|_negative| {
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
+    })
+}
+
+/// Flushes one file, again when a signal interrupts.
+pub(crate) fn flush(file: BorrowedFd<'_>, kind: SyncKind) -> Result<(), Errno> {
+    loop {
+        let flushed = match kind {
+            SyncKind::Fsync => fsync(file),
+            SyncKind::Fdatasync => fdatasync(file),
+        };
+        if flushed != Err(Errno::INTR) {
+            return flushed;
+        }
+    }
+}

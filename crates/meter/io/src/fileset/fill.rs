@@ -1,0 +1,119 @@
+//! Writing a new file full, fast, with data that no storage can shrink.
+//!
+//! Invariant: when it returns, every byte is written and flushed, or nothing is claimed.
+//! It neither creates nor removes files.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::io::Errno;
+
+use crate::fileset::made::system;
+use crate::fileset::{FileSetError, FileSetPlan, Fill, Progress};
+use crate::{
+    ApiConfig, Buffers, FileApi, FileSpec, IoError, Op, OpKind, OpenError, OpenFiles, OpenMode,
+    OpenSync, SyncApi,
+};
+
+const CHUNK_BYTES: u32 = 1 << 20;
+
+/// The filling of one set.
+pub(super) struct Filling<'a> {
+    pub(super) plan: &'a FileSetPlan,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) progress: &'a mut dyn FnMut(Progress),
+    pub(super) done_bytes: u64,
+    pub(super) total_bytes: u64,
+}
+
+/// Gives a new, empty file its size and content; `number` tells the files of a set apart.
+pub(super) fn fill(
+    filling: &mut Filling<'_>,
+    spec: &FileSpec,
+    file: &File,
+    number: u64,
+) -> Result<(), FileSetError> {
+    match filling.plan.fill {
+        Fill::Empty => Ok(()),
+        Fill::Fallocated => allocate(spec, file)
+            .map_err(|source| FileSetError::NoFallocate { path: spec.path.clone(), source }),
+        Fill::Written => {
+            match allocate(spec, file) {
+                // Without allocation ahead the writes extend the file, which is only slower.
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                Err(error) => return Err(system("allocate", &spec.path, error)),
+            }
+            write_all(filling, spec, number)?;
+            file.sync_all().map_err(|source| system("flush", &spec.path, source))?;
+            // What was written buffered must not stay in the page cache and answer reads.
+            let _only_advice = fadvise(file.as_fd(), 0, None, Advice::DontNeed);
+            Ok(())
+        }
+    }
+}
+
+fn allocate(spec: &FileSpec, file: &File) -> io::Result<()> {
+    loop {
+        match fallocate(file.as_fd(), FallocateFlags::empty(), 0, spec.bytes) {
+            Err(Errno::INTR) => {}
+            allocated => return allocated.map_err(io::Error::from),
+        }
+    }
+}
+
+fn open_for_filling(spec: &FileSpec) -> Result<OpenFiles, FileSetError> {
+    let direct = spec.bytes.is_multiple_of(4096);
+    let mode = OpenMode { direct, write: true, sync: OpenSync::None };
+    let specs = std::slice::from_ref(spec);
+    let opened = match OpenFiles::open(specs, mode) {
+        Err(OpenError::DirectRefused { .. }) => {
+            OpenFiles::open(specs, OpenMode { direct: false, ..mode })
+        }
+        opened => opened,
+    };
+    opened.map_err(|error| match error {
+        OpenError::System { path, source } => FileSetError::System { doing: "open", path, source },
+        OpenError::DirectRefused { path } => {
+            let source = io::Error::from_raw_os_error(libc::EINVAL);
+            FileSetError::System { doing: "open", path, source }
+        }
+    })
+}
+
+fn write_all(filling: &mut Filling<'_>, spec: &FileSpec, number: u64) -> Result<(), FileSetError> {
+    let files = open_for_filling(spec)?;
+    let seed = filling.plan.seed.wrapping_add(number);
+    let mut buffers = Buffers::new(1, CHUNK_BYTES, seed).map_err(|error| failed(spec, error))?;
+    let (mut api, _caps) = SyncApi::start(&ApiConfig::default(), &files, &buffers)
+        .map_err(|error| failed(spec, error))?;
+    let mut offset = 0;
+    while offset < spec.bytes {
+        if filling.stop.load(Ordering::Relaxed) {
+            return Err(FileSetError::Stopped { path: spec.path.clone() });
+        }
+        let len = (spec.bytes - offset).min(u64::from(CHUNK_BYTES)) as u32;
+        buffers.stamp(0, offset, seed);
+        api.queue(Op { kind: OpKind::Write, file: 0, offset, len, buffer: 0, tag: 0 });
+        let mut result = 0;
+        api.reap(1, None, |done| result = done.result).map_err(|error| failed(spec, error))?;
+        if result != len as i32 {
+            let errno = if result < 0 { -result } else { libc::EIO };
+            let source = io::Error::from_raw_os_error(errno);
+            return Err(system("fill", &spec.path, source));
+        }
+        offset += u64::from(len);
+        filling.done_bytes += u64::from(len);
+        let progress =
+            Progress { done_bytes: filling.done_bytes, total_bytes: filling.total_bytes };
+        (filling.progress)(progress);
+    }
+    Ok(())
+}
+
+fn failed(spec: &FileSpec, error: IoError) -> FileSetError {
+    system("fill", &spec.path, io::Error::other(error))
+}

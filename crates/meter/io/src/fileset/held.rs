@@ -1,0 +1,128 @@
+//! Existing files and devices, which belong to somebody else.
+//!
+//! Invariant: read unless there is leave to overwrite; never written while mounted, swapped on or
+//! held by another device, whatever the leave.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, major, minor, open};
+use rustix::io::Errno;
+
+use crate::FileSpec;
+use crate::fileset::made::system;
+use crate::fileset::{FileSet, FileSetError, FileSetPlan, Place};
+
+/// Checks an existing file or device and takes it as a set of one.
+pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSetError> {
+    if plan.files != 1 {
+        return Err(FileSetError::OneFileOnly { path: path.to_owned(), files: plan.files });
+    }
+    let bytes = size(path).map_err(|source| system("open", path, source))?;
+    let asked = plan.total_bytes.unwrap_or(bytes).max(u64::from(plan.block_bytes));
+    if bytes < asked {
+        return Err(FileSetError::ExistingTooSmall { path: path.to_owned(), bytes, asked });
+    }
+    if plan.write {
+        check_writable(plan, path)?;
+    }
+    let specs = vec![FileSpec { path: path.to_owned(), bytes: plan.bytes_each(asked) }];
+    Ok(FileSet { specs, writable: plan.write, reused: false, temporary: Vec::new() })
+}
+
+fn size(path: &Path) -> io::Result<u64> {
+    // The end of a block device is its size too.
+    File::open(path)?.seek(SeekFrom::End(0))
+}
+
+fn check_writable(plan: &FileSetPlan, path: &Path) -> Result<(), FileSetError> {
+    let held = |by: String| FileSetError::Held { path: path.to_owned(), by };
+    let user = match &plan.place {
+        Place::Device(_) => device_user(path),
+        _ => file_user(path),
+    };
+    match user.map_err(|source| system("look at", path, source))? {
+        Some(by) => Err(held(by)),
+        None if !plan.overwrite_contents => Err(FileSetError::NotOurs { path: path.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Who uses a block device: a mount, swap, a device above it, or an exclusive opener.
+fn device_user(path: &Path) -> io::Result<Option<String>> {
+    let number = fs::metadata(path)?.rdev();
+    let name = format!("{}:{}", major(number), minor(number));
+    let node = fs::canonicalize(Path::new("/sys/dev/block").join(&name))?;
+    let mut family = vec![(name, node.clone())];
+    family.extend(partitions(&node)?);
+    // A partition lies within a whole disk, which may itself be mounted.
+    if node.join("partition").exists() {
+        let disk = node.parent().map(Path::to_owned).unwrap_or_default();
+        family.push((fs::read_to_string(disk.join("dev"))?.trim().to_owned(), disk));
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    for (name, node) in &family {
+        if let Some(by) = mounted_at(&mounts, name) {
+            return Ok(Some(by));
+        }
+        if let Some(holder) = fs::read_dir(node.join("holders"))?.flatten().next() {
+            return Ok(Some(format!("held by {}", holder.file_name().to_string_lossy())));
+        }
+        let device = node.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(by) = swapped_on(&Path::new("/dev").join(&*device))? {
+            return Ok(Some(by));
+        }
+    }
+    // Device mappings and file systems the name of which is not in this mount namespace.
+    match open(path, OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::BUSY) => Ok(Some("the kernel refuses exclusive access".to_owned())),
+        _ => Ok(None),
+    }
+}
+
+fn partitions(node: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(node)?.flatten() {
+        let child = entry.path();
+        if child.join("partition").exists() {
+            let number = fs::read_to_string(child.join("dev"))?.trim().to_owned();
+            found.push((number, child));
+        }
+    }
+    Ok(found)
+}
+
+fn mounted_at(mounts: &str, number: &str) -> Option<String> {
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    lines.find_map(|mut words| {
+        (words.nth(2) == Some(number))
+            .then(|| format!("mounted at {}", words.nth(1).unwrap_or("a hidden place")))
+    })
+}
+
+/// Who uses a regular file: swap, or a loop device.
+fn file_user(path: &Path) -> io::Result<Option<String>> {
+    let path = fs::canonicalize(path)?;
+    if let Some(by) = swapped_on(&path)? {
+        return Ok(Some(by));
+    }
+    for entry in fs::read_dir("/sys/block")?.flatten() {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
+        if backing.is_ok_and(|backing| Path::new(backing.trim_end()) == path) {
+            return Ok(Some(format!("held by {}", entry.file_name().to_string_lossy())));
+        }
+    }
+    Ok(None)
+}
+
+fn swapped_on(path: &Path) -> io::Result<Option<String>> {
+    let swaps = fs::read_to_string("/proc/swaps").or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(String::new()),
+        _ => Err(error),
+    })?;
+    let names = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let used = names.map(Path::new).any(|swap| swap == path);
+    Ok(used.then(|| "used as swap".to_owned()))
+}

@@ -1,0 +1,102 @@
+//! The files that a workload runs on: made, filled, guarded and removed.
+//!
+//! Invariant: a file that was not made by iostrata is only read unless its owner gave leave, and a
+//! mounted or held device is never written. Whatever is made here is removed when the set is
+//! dropped, unless it is to be kept and is complete.
+//! It does not open files for the load ([`OpenFiles`](crate::OpenFiles) does) and measures nothing.
+
+mod error;
+mod fill;
+mod held;
+pub mod leftovers;
+mod made;
+mod marker;
+mod plan;
+mod space;
+
+use std::sync::atomic::AtomicBool;
+
+pub use error::FileSetError;
+pub use plan::{FileSetPlan, Fill, Place, Progress};
+
+use crate::{FileSpec, OpenError, OpenFiles, OpenMode, OpenSync};
+
+/// Prepared files. Dropping it removes those that were made for it and are not to be kept.
+#[derive(Debug)]
+pub struct FileSet {
+    specs: Vec<FileSpec>,
+    writable: bool,
+    reused: bool,
+    temporary: Vec<leftovers::Leftover>,
+}
+
+impl FileSet {
+    /// Makes, fills or finds the files of a plan.
+    ///
+    /// `stop` is looked at after every block that is filled; `progress` is told about as often.
+    ///
+    /// # Errors
+    /// [`FileSetError`] names the path, what was found and the fix. Everything made until then is
+    /// removed.
+    pub fn prepare(
+        plan: &FileSetPlan,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, FileSetError> {
+        plan.check()?;
+        match &plan.place {
+            Place::NewFile(path) => made::prepare(plan, plan.new_paths(path), stop, progress),
+            Place::Directory(path) => made::prepare(plan, plan.own_paths(path), stop, progress),
+            Place::ExistingFile(path) if plan.may_remake(path) => {
+                made::prepare(plan, plan.new_paths(path), stop, progress)
+            }
+            Place::ExistingFile(path) | Place::Device(path) => held::prepare(plan, path),
+        }
+    }
+
+    /// The files and the bytes of each that may be touched.
+    pub fn specs(&self) -> &[FileSpec] {
+        &self.specs
+    }
+
+    /// All bytes that may be touched.
+    pub fn total_bytes(&self) -> u64 {
+        self.specs.iter().map(|spec| spec.bytes).sum()
+    }
+
+    /// Whether the files may be written.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether a kept set was used again without filling it.
+    pub fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Opens the files for a worker, or for several: clones share the descriptors.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::open`].
+    ///
+    /// # Panics
+    /// When `mode` asks to write files that may only be read: `prepare` was asked for less.
+    pub fn open(&self, mode: OpenMode) -> Result<OpenFiles, OpenError> {
+        assert!(self.writable || !mode.write, "these files may only be read");
+        OpenFiles::open(&self.specs, mode)
+    }
+
+    /// Whether the files take direct I/O.
+    pub fn takes_direct(&self) -> bool {
+        let mode = OpenMode { direct: true, write: false, sync: OpenSync::None };
+        !matches!(self.open(mode), Err(OpenError::DirectRefused { .. }))
+    }
+}
+
+impl Drop for FileSet {
+    fn drop(&mut self) {
+        for file in &self.temporary {
+            leftovers::remove(file);
+        }
+    }
+}

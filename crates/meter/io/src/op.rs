@@ -1,0 +1,54 @@
+//! One request and its completion.
+//!
+//! Invariant: plain data of fixed size; copying one allocates nothing.
+//! It does not know which API will carry it, nor when it was made.
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// Reads `len` bytes at `offset`.
+    Read,
+    /// Writes `len` bytes at `offset`.
+    Write,
+    /// Flushes one whole file, as [`ApiConfig::sync_kind`](crate::ApiConfig::sync_kind) says.
+    Sync,
+}
+
+/// How a file is flushed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SyncKind {
+    /// fsync: data and all metadata.
+    #[default]
+    Fsync,
+    /// fdatasync: data and the metadata needed to read it back.
+    Fdatasync,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What to do.
+    pub kind: OpKind,
+    /// Index of the file in [`OpenFiles`](crate::OpenFiles).
+    pub file: u32,
+    /// First byte in the file; 0 for a flush.
+    pub offset: u64,
+    /// Bytes to move; 0 for a flush.
+    pub len: u32,
+    /// Slot in [`Buffers`](crate::Buffers); not looked at for a flush.
+    pub buffer: u32,
+    /// Given back in [`Done`]; below the depth for APIs that keep requests in flight, and not in
+    /// use by another request in flight.
+    pub tag: u32,
+}
+
+/// One completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The tag of the request.
+    pub tag: u32,
+    /// The kind of the request.
+    pub kind: OpKind,
+    /// Bytes moved (fewer than asked for at the end of a file), 0 for a flush, or `-errno`.
+    pub result: i32,
+}

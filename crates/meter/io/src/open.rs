@@ -1,0 +1,197 @@
+//! Opened files, as the APIs take them.
+//!
+//! Invariant: a descriptor stays open as long as any API or clone holds the set.
+//! It creates nothing and decides nothing about who may write: [`FileSet`](crate::FileSet) does.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, ioctl_blksszget, open};
+use rustix::io::Errno;
+
+use crate::{MemoryFiles, OpenError};
+
+/// Durability that the open flags give to every write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OpenSync {
+    /// None.
+    #[default]
+    None,
+    /// O_DSYNC.
+    Dsync,
+    /// O_SYNC.
+    Sync,
+}
+
+/// How the files of a set are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenMode {
+    /// With O_DIRECT.
+    pub direct: bool,
+    /// For writing as well as reading.
+    pub write: bool,
+    /// With O_DSYNC or O_SYNC.
+    pub sync: OpenSync,
+}
+
+/// One file of a set: its path and how much of it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSpec {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes of it that requests may touch.
+    pub bytes: u64,
+}
+
+/// What direct I/O on a file must be aligned to, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// Memory addresses.
+    pub memory_bytes: u32,
+    /// Offsets and lengths.
+    pub offset_bytes: u32,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    spec: FileSpec,
+    descriptor: Option<OwnedFd>,
+}
+
+/// Files opened alike. Clones share the descriptors.
+#[derive(Clone, Debug)]
+pub struct OpenFiles {
+    files: Arc<[OpenFile]>,
+    mode: OpenMode,
+    memory: Option<MemoryFiles>,
+}
+
+impl OpenFiles {
+    /// Opens existing files. Nothing is created, truncated or checked for ownership: a worker
+    /// process uses it on the files that its parent's [`FileSet`](crate::FileSet) prepared.
+    ///
+    /// # Errors
+    /// [`OpenError::DirectRefused`] when the file system has no direct I/O, else
+    /// [`OpenError::System`].
+    pub fn open(specs: &[FileSpec], mode: OpenMode) -> Result<Self, OpenError> {
+        let mut files = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let descriptor = open_one(&spec.path, mode)?;
+            files.push(OpenFile { spec: spec.clone(), descriptor: Some(descriptor) });
+        }
+        Ok(Self { files: files.into(), mode, memory: None })
+    }
+
+    /// Files that are not there, for an API that touches none.
+    pub fn null(files: u32, bytes_each: u64) -> Self {
+        Self::without_descriptors("null", vec![bytes_each; files as usize], None)
+    }
+
+    /// Files in memory, of these sizes in bytes.
+    pub(crate) fn memory(memory: MemoryFiles, bytes: Vec<u64>) -> Self {
+        Self::without_descriptors("memory", bytes, Some(memory))
+    }
+
+    fn without_descriptors(name: &str, bytes: Vec<u64>, memory: Option<MemoryFiles>) -> Self {
+        let file = |bytes| OpenFile {
+            spec: FileSpec { path: PathBuf::from(name), bytes },
+            descriptor: None,
+        };
+        let files = bytes.into_iter().map(file).collect();
+        Self { files, mode: OpenMode::default(), memory }
+    }
+
+    /// Number of files.
+    pub fn count(&self) -> u32 {
+        self.files.len() as u32
+    }
+
+    /// Bytes of a file that requests may touch.
+    pub fn bytes(&self, file: u32) -> u64 {
+        self.files[file as usize].spec.bytes
+    }
+
+    /// A file's path.
+    pub fn path(&self, file: u32) -> &Path {
+        &self.files[file as usize].spec.path
+    }
+
+    /// How the files were opened.
+    pub fn mode(&self) -> OpenMode {
+        self.mode
+    }
+
+    /// The largest alignment that direct I/O needs on any of the files.
+    pub fn alignment(&self) -> Alignment {
+        let mut all = Alignment { memory_bytes: 1, offset_bytes: 1 };
+        for file in self.files.iter().filter_map(|file| file.descriptor.as_ref()) {
+            let one = alignment(file.as_fd());
+            all.memory_bytes = all.memory_bytes.max(one.memory_bytes);
+            all.offset_bytes = all.offset_bytes.max(one.offset_bytes);
+        }
+        all
+    }
+
+    /// The files in memory behind this, where there are any.
+    pub(crate) fn memory_files(&self) -> Option<&MemoryFiles> {
+        self.memory.as_ref()
+    }
+
+    /// A file's descriptor.
+    ///
+    /// # Panics
+    /// When there is no such file, or it has none: null files are for the null API only, files in
+    /// memory for the memory API.
+    #[inline]
+    pub(crate) fn descriptor(&self, file: u32) -> BorrowedFd<'_> {
+        match &self.files[file as usize].descriptor {
+            Some(descriptor) => descriptor.as_fd(),
+            None => panic!("this file has no descriptor: it is for the null or the memory API"),
+        }
+    }
+}
+
+/// Opens one existing file.
+pub(crate) fn open_one(path: &Path, mode: OpenMode) -> Result<OwnedFd, OpenError> {
+    let mut flags = OFlags::CLOEXEC | if mode.write { OFlags::RDWR } else { OFlags::RDONLY };
+    flags |= match mode.sync {
+        OpenSync::None => OFlags::empty(),
+        OpenSync::Dsync => OFlags::DSYNC,
+        OpenSync::Sync => OFlags::SYNC,
+    };
+    if mode.direct {
+        flags |= OFlags::DIRECT;
+    }
+    open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::INVAL if mode.direct => OpenError::DirectRefused { path: path.to_owned() },
+        errno => OpenError::System { path: path.to_owned(), source: errno.into() },
+    })
+}
+
+/// What direct I/O on this file must be aligned to: statx where the kernel says it (6.1), else the
+/// device's logical block, else the file system's block.
+pub(crate) fn alignment(file: BorrowedFd<'_>) -> Alignment {
+    if let Some(alignment) = stated_alignment(file) {
+        return alignment;
+    }
+    let block = match fstat(file) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
+            ioctl_blksszget(file).unwrap_or(4096)
+        }
+        Ok(stat) => (stat.st_blksize as u32).clamp(512, 4096),
+        Err(_) => 4096,
+    };
+    Alignment { memory_bytes: block, offset_bytes: block }
+}
+
+fn stated_alignment(file: BorrowedFd<'_>) -> Option<Alignment> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let asked = StatxFlags::DIOALIGN;
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, asked).ok()?;
+    let answered = stat.stx_mask & asked.bits() != 0 && stat.stx_dio_offset_align > 0;
+    answered.then_some(Alignment {
+        memory_bytes: stat.stx_dio_mem_align,
+        offset_bytes: stat.stx_dio_offset_align,
+    })
+}

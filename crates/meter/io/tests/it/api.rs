@@ -1,0 +1,129 @@
+//! Every API writes, reads back, flushes and fails alike.
+
+use iostrata_io::{
+    ApiConfig, Buffers, FileApi, FileSet, FileSpec, Op, OpKind, OpenFiles, OpenMode, OpenSync,
+    SyncApi, SyncKind, WriteThrough,
+};
+
+use crate::place::{directory, plan, prepare};
+
+const BLOCK: u32 = 4096;
+const BLOCKS: u64 = 64;
+
+fn set(directory: &std::path::Path) -> FileSet {
+    let mut plan = plan(directory, u64::from(BLOCK) * BLOCKS * 2);
+    plan.files = 2;
+    prepare(&plan).unwrap()
+}
+
+fn op(kind: OpKind, file: u32, block: u64, tag: u32) -> Op {
+    let len = if kind == OpKind::Sync { 0 } else { BLOCK };
+    Op { kind, file, offset: block * u64::from(BLOCK), len, buffer: tag, tag }
+}
+
+fn content(block: u64, file: u32) -> Vec<u8> {
+    (0..u64::from(BLOCK)).map(|byte| (byte * 31 + block * 7 + u64::from(file)) as u8).collect()
+}
+
+/// Runs `ops` at the depth, checks that each completes once and gives the results by tag.
+fn run<A: FileApi>(api: &mut A, ops: &[Op]) -> Vec<i32> {
+    let mut results = vec![None; ops.len()];
+    ops.iter().for_each(|op| api.queue(*op));
+    let mut reaped = 0;
+    while reaped < ops.len() as u32 {
+        reaped += api
+            .reap(1, None, |done| {
+                let number = ops.iter().position(|op| op.tag == done.tag).unwrap();
+                assert_eq!(done.kind, ops[number].kind);
+                assert!(results[number].replace(done.result).is_none(), "completed twice");
+            })
+            .unwrap();
+    }
+    results.into_iter().map(Option::unwrap).collect()
+}
+
+fn writes_are_read_back<A: FileApi>(config: ApiConfig, mode: OpenMode) {
+    let directory = directory();
+    let set = set(directory.path());
+    let mut buffers = Buffers::new(config.depth, BLOCK, 1).unwrap();
+    let files = set.open(mode).unwrap();
+    let (mut api, _caps) = A::start(&config, &files, &buffers).unwrap();
+    let depth = u64::from(config.depth);
+    for kind in [OpKind::Write, OpKind::Sync, OpKind::Read] {
+        for first in (0..BLOCKS).step_by(config.depth as usize) {
+            for file in 0..2 {
+                let blocks = first..(first + depth).min(BLOCKS);
+                let ops: Vec<Op> =
+                    blocks.map(|block| op(kind, file, block, (block - first) as u32)).collect();
+                if kind == OpKind::Write {
+                    for op in &ops {
+                        buffers.copy_in(op.buffer, &content(first + u64::from(op.tag), file));
+                    }
+                }
+                let results = run(&mut api, &ops);
+                assert!(results.iter().all(|result| *result == ops[0].len as i32), "{results:?}");
+                if kind == OpKind::Read {
+                    for op in &ops {
+                        let mut found = vec![0; BLOCK as usize];
+                        buffers.copy_out(op.buffer, &mut found);
+                        assert_eq!(found, content(first + u64::from(op.tag), file));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn the_end_of_the_file_cuts_a_read_short<A: FileApi>() {
+    let directory = directory();
+    let path = directory.path().join("short");
+    std::fs::write(&path, [9; 6000]).unwrap();
+    let spec = FileSpec { path, bytes: 6000 };
+    for direct in [false, true] {
+        let mode = OpenMode { direct, ..OpenMode::default() };
+        let files = OpenFiles::open(std::slice::from_ref(&spec), mode).unwrap();
+        let buffers = Buffers::new(1, BLOCK, 1).unwrap();
+        let (mut api, _caps) = A::start(&ApiConfig::default(), &files, &buffers).unwrap();
+        assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 0, 0)]), [4096]);
+        assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 1, 0)]), [6000 - 4096]);
+        assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 2, 0)]), [0]);
+    }
+}
+
+fn a_write_to_a_file_opened_for_reading_fails_alone<A: FileApi>() {
+    let directory = directory();
+    let set = set(directory.path());
+    let files = set.open(OpenMode { direct: true, ..OpenMode::default() }).unwrap();
+    let buffers = Buffers::new(1, BLOCK, 1).unwrap();
+    let (mut api, _caps) = A::start(&ApiConfig::default(), &files, &buffers).unwrap();
+    assert_eq!(run(&mut api, &[op(OpKind::Write, 0, 0, 0)]), [-libc::EBADF]);
+    assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 0, 0)]), [4096]);
+}
+
+fn every_way_to_sync_works<A: FileApi>(depth: u32) {
+    for write_through in [WriteThrough::None, WriteThrough::Dsync, WriteThrough::Sync] {
+        for sync_kind in [SyncKind::Fsync, SyncKind::Fdatasync] {
+            let config = ApiConfig { depth, sync_kind, write_through, ..ApiConfig::default() };
+            let mode = OpenMode { direct: true, write: true, sync: OpenSync::None };
+            writes_are_read_back::<A>(config, mode);
+        }
+    }
+    for sync in [OpenSync::Dsync, OpenSync::Sync] {
+        let mode = OpenMode { direct: false, write: true, sync };
+        writes_are_read_back::<A>(ApiConfig { depth, ..ApiConfig::default() }, mode);
+    }
+}
+
+#[test]
+fn sync_does_all_of_it() {
+    every_way_to_sync_works::<SyncApi>(1);
+    the_end_of_the_file_cuts_a_read_short::<SyncApi>();
+    a_write_to_a_file_opened_for_reading_fails_alone::<SyncApi>();
+}
+
+#[test]
+fn sync_has_depth_one() {
+    let config = ApiConfig { depth: 2, ..ApiConfig::default() };
+    let error = SyncApi::start(&config, &OpenFiles::null(1, 4096), &Buffers::none()).unwrap_err();
+    assert!(error.to_string().contains("--iodepth"), "{error}");
+}

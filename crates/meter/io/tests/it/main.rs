@@ -1,0 +1,7 @@
+//! The file APIs and file sets on real files of the disk that the build is on.
+
+#![allow(clippy::unwrap_used)]
+
+mod api;
+mod place;
+mod sets;
