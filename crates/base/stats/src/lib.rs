@@ -5,14 +5,23 @@
 //! Invariant: pure. No clock, no file, no thread; the same input always gives the same figure.
 //! It does not know what was measured, and it prints nothing.
 
+mod combine;
+mod compare;
 mod histogram;
 mod histogram_bytes;
+mod knee;
+mod loss;
 mod measured;
 #[cfg(test)]
 mod simulate;
+mod student;
 mod verdict;
 
+pub use combine::combine;
+pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
+pub use knee::{Knee, LoadPoint, knee};
+pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use verdict::{Verdict, Verdicts};

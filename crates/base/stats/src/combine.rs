@@ -1,0 +1,92 @@
+//! Several replicates of one point become one figure.
+//!
+//! Purpose: the mean of the replicates with an interval that no source of error escapes.
+//! Invariant: the interval is the wider of two. Within: what the batches of each replicate allow.
+//! Between: Student's t on the replicate values, which also sees what differs from run to run and
+//! stays constant within one (placement, allocation, cache state).
+//! It does not weight: replicates of one point last equally long.
+
+use crate::Measured;
+use crate::student::t95;
+
+/// One figure from replicates of the same point; `None` without any.
+///
+/// `n` is the number of replicates; with a single one it stays the number of its batches. Verdicts
+/// of all replicates are kept. With two replicates the interval is wide (t = 12.7): two agreeing
+/// runs are weak evidence.
+pub fn combine(replicates: &[Measured]) -> Option<Measured> {
+    let (first, rest) = replicates.split_first()?;
+    if rest.is_empty() {
+        return Some(first.clone());
+    }
+    let mut verdicts = first.verdicts.clone();
+    rest.iter().for_each(|replicate| verdicts.merge(&replicate.verdicts));
+    let values: Vec<f64> = replicates.iter().map(|replicate| replicate.value).collect();
+    let (mean, between) = mean_and_half_width(&values);
+    let half_width = between.max(half_width_within(replicates));
+    let n = replicates.len() as u64;
+    Some(Measured::new(mean, [mean - half_width, mean + half_width], n, verdicts))
+}
+
+/// Mean of independent values and the half width of its 95 % interval; at least two values.
+pub(crate) fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
+    assert!(values.len() >= 2, "an interval needs two values, not {}", values.len());
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, t95(n - 1.0) * (variance / n).sqrt())
+}
+
+/// Half width of the mean if the replicates differed only as their own intervals say. Replicates
+/// without an interval count with the widest one present.
+fn half_width_within(replicates: &[Measured]) -> f64 {
+    let widths = replicates.iter().map(|r| r.ci95.map(|[low, high]| (high - low) / 2.0));
+    let widest = widths.clone().flatten().fold(0.0, f64::max);
+    let squares: f64 = widths.map(|width| width.unwrap_or(widest).powi(2)).sum();
+    squares.sqrt() / replicates.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Rng;
+    use crate::{Verdict, Verdicts};
+
+    fn sound(value: f64, half_width: f64) -> Measured {
+        Measured::new(value, [value - half_width, value + half_width], 40, Verdicts::none())
+    }
+
+    #[test]
+    fn takes_the_wider_interval() {
+        let calm = combine(&[sound(100.0, 9.0), sound(100.1, 9.0), sound(99.9, 9.0)]).unwrap();
+        let [low, high] = calm.ci95.unwrap();
+        assert!(((high - low) / 2.0 - 9.0 / 3f64.sqrt()).abs() < 1e-9, "within is wider");
+        let wild = combine(&[sound(90.0, 0.1), sound(100.0, 0.1), sound(110.0, 0.1)]).unwrap();
+        let [low, high] = wild.ci95.unwrap();
+        assert!(((high - low) / 2.0 - 4.3027 * 10.0 / 3f64.sqrt()).abs() < 0.01, "between is");
+        assert_eq!((wild.n, wild.value), (3, 100.0));
+    }
+
+    #[test]
+    fn keeps_every_verdict_and_a_single_replicate_as_it_is() {
+        let mut cached = sound(5.0, 1.0);
+        cached.verdicts.add(Verdict::Cached);
+        let few = Measured::without_interval(5.0, 3, Verdicts::none());
+        let both = combine(&[sound(5.0, 1.0), cached.clone(), few]).unwrap();
+        assert!(both.verdicts.has(Verdict::Cached) && both.verdicts.has(Verdict::TooFewSamples));
+        assert_eq!(combine(&[cached.clone()]), Some(cached));
+        assert_eq!(combine(&[]), None);
+    }
+
+    #[test]
+    fn holds_the_truth_when_replicates_differ() {
+        let (mut rng, mut held) = (Rng::new(5), 0);
+        for _ in 0..2_000 {
+            let replicates: Vec<Measured> =
+                (0..4).map(|_| sound(50.0 + 3.0 * rng.normal(), 0.5)).collect();
+            let [low, high] = combine(&replicates).unwrap().ci95.unwrap();
+            held += u32::from(low <= 50.0 && 50.0 <= high);
+        }
+        assert!((1_860..=1_940).contains(&held), "{held} of 2000");
+    }
+}
