@@ -14,9 +14,11 @@ mod noise;
 mod op;
 mod open;
 
+pub use api::libaio::LibaioApi;
 pub use api::memory::{Fate, MemoryApi, MemoryFiles};
 pub use api::null::NullApi;
 pub use api::sync::SyncApi;
+pub use api::uring::UringApi;
 pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
 pub use buffers::Buffers;
 pub use error::{IoError, OpenError};

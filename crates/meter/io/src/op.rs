@@ -37,8 +37,7 @@ pub struct Op {
     pub len: u32,
     /// Slot in [`Buffers`](crate::Buffers); not looked at for a flush.
     pub buffer: u32,
-    /// Given back in [`Done`]; below the depth for APIs that keep requests in flight, and not in
-    /// use by another request in flight.
+    /// Given back in [`Done`]; means nothing to the API.
     pub tag: u32,
 }
 

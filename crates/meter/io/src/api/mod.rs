@@ -4,9 +4,15 @@
 //! completes exactly once. Queue, submit and reap allocate nothing and read no clock.
 //! It does not know why a request is made or what it costs.
 
+mod aio_abi;
+mod flushes;
+pub mod libaio;
 pub mod memory;
 pub mod null;
 pub mod sync;
+mod token;
+pub mod uring;
+mod uring_setup;
 
 use iostrata_stats::Verdicts;
 
@@ -27,7 +33,7 @@ pub enum WriteThrough {
 /// What a worker asks of its API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiConfig {
-    /// Requests in flight at most; tags lie below it.
+    /// Requests in flight at most.
     pub depth: u32,
     /// What [`OpKind::Sync`](crate::OpKind::Sync) does.
     pub sync_kind: SyncKind,
@@ -105,7 +111,7 @@ pub trait FileApi: Sized {
 
     /// Starts what is queued, waits for at least `min` completions and hands every completion at
     /// hand to `on`. Returns how many there were: fewer than `min` only when `wait_at_most`
-    /// nanoseconds passed or fewer are in flight. With `min` 0 it never waits.
+    /// nanoseconds passed, a signal cut such a wait short, or fewer are in flight. With `min` 0 it never waits.
     ///
     /// # Errors
     /// When the API itself fails. A request that failed is a [`Done`] with a negative result.

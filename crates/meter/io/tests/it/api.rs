@@ -1,8 +1,8 @@
 //! Every API writes, reads back, flushes and fails alike.
 
 use iostrata_io::{
-    ApiConfig, Buffers, FileApi, FileSet, FileSpec, Op, OpKind, OpenFiles, OpenMode, OpenSync,
-    SyncApi, SyncKind, WriteThrough,
+    ApiConfig, Buffers, FileApi, FileSet, FileSpec, IoError, LibaioApi, Op, OpKind, OpenFiles,
+    OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
 use crate::place::{directory, plan, prepare};
@@ -126,4 +126,88 @@ fn sync_has_depth_one() {
     let config = ApiConfig { depth: 2, ..ApiConfig::default() };
     let error = SyncApi::start(&config, &OpenFiles::null(1, 4096), &Buffers::none()).unwrap_err();
     assert!(error.to_string().contains("--iodepth"), "{error}");
+}
+
+fn many_in_flight<A: FileApi>(depth: u32) {
+    for registered in [true, false] {
+        for direct in [true, false] {
+            let config = ApiConfig { depth, registered, ..ApiConfig::default() };
+            let mode = OpenMode { direct, write: true, sync: OpenSync::None };
+            writes_are_read_back::<A>(config, mode);
+        }
+    }
+}
+
+fn reap_waits_as_asked<A: FileApi>() {
+    let directory = directory();
+    let set = set(directory.path());
+    let files = set.open(OpenMode { direct: true, ..OpenMode::default() }).unwrap();
+    let buffers = Buffers::new(8, BLOCK, 1).unwrap();
+    let config = ApiConfig { depth: 8, ..ApiConfig::default() };
+    let (mut api, _caps) = A::start(&config, &files, &buffers).unwrap();
+    assert_eq!(api.reap(1, None, |_| panic!("nothing is in flight")).unwrap(), 0);
+    (0..8).for_each(|tag| api.queue(op(OpKind::Read, 0, u64::from(tag), tag)));
+    assert_eq!(api.submit().unwrap(), 8);
+    assert_eq!(api.reap(8, None, |_| {}).unwrap(), 8);
+    assert_eq!(api.reap(8, Some(0), |_| panic!("nothing is in flight")).unwrap(), 0);
+    (0..8).for_each(|tag| api.queue(op(OpKind::Read, 0, u64::from(tag), tag)));
+    let mut reaped = 0;
+    while reaped < 8 {
+        reaped += api.reap(8 - reaped, Some(1_000), |_| {}).unwrap();
+    }
+    // Dropped with requests in flight: the drop must wait for them.
+    (0..8).for_each(|tag| api.queue(op(OpKind::Read, 1, u64::from(tag), tag)));
+    api.submit().unwrap();
+}
+
+fn the_depth_is_held<A: FileApi>() {
+    let directory = directory();
+    let set = set(directory.path());
+    let files = set.open(OpenMode { direct: true, ..OpenMode::default() }).unwrap();
+    let buffers = Buffers::new(5, BLOCK, 1).unwrap();
+    let config = ApiConfig { depth: 4, ..ApiConfig::default() };
+    let (mut api, _caps) = A::start(&config, &files, &buffers).unwrap();
+    (0..4).for_each(|tag| api.queue(op(OpKind::Read, 0, 0, tag)));
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        api.queue(op(OpKind::Read, 0, 0, 4));
+    }));
+    assert!(panic.is_err());
+}
+
+fn all_of_it<A: FileApi>() {
+    many_in_flight::<A>(16);
+    every_way_to_sync_works::<A>(8);
+    the_end_of_the_file_cuts_a_read_short::<A>();
+    a_write_to_a_file_opened_for_reading_fails_alone::<A>();
+    reap_waits_as_asked::<A>();
+    the_depth_is_held::<A>();
+}
+
+#[test]
+fn libaio_does_all_of_it() {
+    all_of_it::<LibaioApi>();
+}
+
+#[test]
+fn io_uring_does_all_of_it() {
+    let files = OpenFiles::null(0, 0);
+    match UringApi::start(&ApiConfig::default(), &files, &Buffers::new(1, BLOCK, 1).unwrap()) {
+        Err(IoError::Unavailable { why, .. }) => eprintln!("skipped: no io_uring: {why}"),
+        _ => all_of_it::<UringApi>(),
+    }
+}
+
+#[test]
+fn polling_is_refused_with_the_reason() {
+    let directory = directory();
+    let files = set(directory.path()).open(OpenMode::default()).unwrap();
+    let config = ApiConfig { polled: true, ..ApiConfig::default() };
+    let buffers = Buffers::new(1, BLOCK, 1).unwrap();
+    match UringApi::start(&config, &files, &buffers) {
+        Ok((_api, caps)) => {
+            assert!(!caps.polled);
+            assert!(caps.refused[0].why.contains("--direct"), "{:?}", caps.refused);
+        }
+        Err(error) => eprintln!("skipped: {error}"),
+    }
 }
