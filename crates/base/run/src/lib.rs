@@ -1,1 +1,33 @@
-//! The run directory: its types, writer and reader
+//! The run directory: the truth about a run, which every view is made from.
+//!
+//! Purpose: types, writer and reader of `run.json`, `events.jsonl`, histograms, series and
+//! `result.json`. Invariant: what a newer program writes says its version, and older versions stay
+//! readable. Safe to share: nothing in it is secret. It computes nothing and prints nothing.
+
+mod columns;
+mod document;
+mod error;
+mod event;
+mod figures;
+mod histograms;
+pub mod host;
+pub mod layout;
+mod lines;
+mod manifest;
+mod reader;
+mod scrub;
+mod series;
+mod writer;
+
+pub use document::{
+    Advice, Curve, CurvePoint, Finding, FindingKind, IoDocument, IoOpDocument, Loss, ProbeDocument,
+    ProbeHost, RedoRow, Risk, Rung, Verification,
+};
+pub use error::{RunReadError, RunWriteError};
+pub use event::{Event, Replicate, Unavailable};
+pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
+pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
+pub use manifest::{FormatVersion, Manifest, RunKind};
+pub use reader::{RunReader, RunResult};
+pub use scrub::scrubbed;
+pub use writer::RunWriter;

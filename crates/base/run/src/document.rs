@@ -1,0 +1,294 @@
+//! The documents that commands print with `--json` and keep as `result.json`.
+//!
+//! Invariant: field names and shapes are the contract's; fields may be added, never renamed.
+
+use std::collections::BTreeMap;
+
+use iostrata_spec::{Better, Layer};
+use iostrata_stats::{Interval, LatencyUs, Verdicts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::host::{HostFacts, PathFacts};
+use crate::{Cpu, IoErrorCount, Series, Unavailable};
+
+/// Requests of one kind, as `iostrata io` prints them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IoOpDocument {
+    /// Completed requests.
+    pub ios: u64,
+    /// `ios / duration_s`.
+    pub iops: f64,
+    /// 95 % interval.
+    pub iops_ci95: Option<Interval>,
+    /// Independent samples behind it.
+    pub iops_n: u64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Service latency.
+    pub latency_us: LatencyUs,
+    /// 95 % interval of the mean service latency.
+    pub latency_us_mean_ci95: Option<Interval>,
+    /// Response latency, when rated.
+    pub response_us: Option<LatencyUs>,
+}
+
+/// What `iostrata io --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IoDocument {
+    /// Reads; null when none were asked for.
+    pub read: Option<IoOpDocument>,
+    /// Writes; null when none were asked for.
+    pub write: Option<IoOpDocument>,
+    /// Flushes; null when none were asked for.
+    pub sync: Option<IoOpDocument>,
+    /// Processor time of the workers in the measured window.
+    pub cpu: Cpu,
+    /// Length of the measured window.
+    pub duration_s: f64,
+    /// Requests per 100 ms.
+    pub series: Series,
+    /// Mean requests in flight over all jobs.
+    pub depth_mean: f64,
+    /// 99th percentile of how late requests started, when rated.
+    pub start_lateness_us_p99: Option<f64>,
+    /// Requests that failed.
+    pub errors: Vec<IoErrorCount>,
+    /// What was refused and done otherwise.
+    pub notes: Vec<String>,
+    /// Where the events are.
+    pub run: Option<String>,
+    /// What speaks against the figures.
+    pub verdicts: Verdicts,
+}
+
+/// The host as a probe reports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeHost {
+    /// The machine.
+    pub machine: HostFacts,
+    /// What lies under the directory.
+    pub path: PathFacts,
+}
+
+/// One step of the ladder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rung {
+    /// The point's id.
+    pub name: String,
+    /// One line for a reader.
+    pub title: String,
+    /// The layer.
+    pub layer: Layer,
+    /// The figure.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub value_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub value_n: u64,
+    /// Its unit.
+    pub unit: String,
+    /// Whether more is better.
+    pub better: Better,
+    /// Mean latency of the main requests seen by the application, microseconds.
+    pub latency_us: Option<f64>,
+    /// Mean latency of the same requests at the device (from its own counters), microseconds.
+    pub device_latency_us: Option<f64>,
+    /// What speaks against it.
+    pub verdicts: Verdicts,
+}
+
+/// A loss between two rungs that do identical work and differ in one layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Loss {
+    /// The lower rung.
+    pub from: String,
+    /// The upper rung.
+    pub to: String,
+    /// The layer in which they differ.
+    pub layer: Layer,
+    /// `100 * (1 - upper / lower)`.
+    pub loss_pct: f64,
+    /// Paired 95 % interval.
+    pub loss_pct_ci95: Option<Interval>,
+    /// Pairs behind it.
+    pub loss_pct_n: u64,
+    /// `paired_rungs`, or `device_counters` where the lower rung is the device's own account.
+    pub basis: String,
+    /// What it says, in one sentence.
+    pub text: String,
+}
+
+/// What kind of statement a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Performance that a setting or another layer takes away.
+    Loss,
+    /// A fact about the storage that a setting has to match.
+    Sizing,
+    /// Something that makes the figures less certain.
+    Caution,
+}
+
+/// A statement with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Its entry in docs/findings.md.
+    pub id: String,
+    /// What kind of statement.
+    pub kind: FindingKind,
+    /// The statement, with its numbers.
+    pub text: String,
+    /// The layer it speaks of.
+    pub layer: Layer,
+    /// Size of the effect in percent; null for statements that are not about a loss.
+    pub effect_pct: Option<f64>,
+    /// Its 95 % interval.
+    pub effect_pct_ci95: Option<Interval>,
+    /// Pairs or replicates behind it.
+    pub effect_pct_n: u64,
+    /// The figures behind it, by name with their unit in the name.
+    pub evidence: BTreeMap<String, serde_json::Value>,
+}
+
+/// What a change risks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Nothing but speed.
+    None,
+    /// What a crash may lose.
+    Durability,
+    /// Wear of the device.
+    Wear,
+}
+
+/// A setting to change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// The setting's own name.
+    pub setting: String,
+    /// The value to give it.
+    pub value: String,
+    /// Where it is set: `my.cnf [mysqld]`, `mount option`, `udev rule`, `schema`.
+    #[serde(rename = "where")]
+    pub where_: String,
+    /// Ids of the findings behind it.
+    pub why: Vec<String>,
+    /// Why, in one sentence with numbers.
+    pub text: String,
+    /// What it risks.
+    pub risk: Risk,
+    /// How to take it back.
+    pub undo: String,
+}
+
+/// One row of the redo table: how long a redo log of a size lasts at a write rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RedoRow {
+    /// Redo written per second.
+    pub redo_bytes_per_s: f64,
+    /// Capacity that holds half an hour of it.
+    pub redo_capacity_bytes: u64,
+    /// Seconds to flush the pages that a full log of that size keeps dirty, at the measured rate.
+    pub drain_s: f64,
+}
+
+/// One line of a chart: points over an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Curve {
+    /// Unique name in snake case.
+    pub name: String,
+    /// One line for a reader.
+    pub title: String,
+    /// The axis.
+    pub axis: String,
+    /// The unit of the values.
+    pub unit: String,
+    /// What the curve shows, in one sentence.
+    pub text: String,
+    /// The points, by rising x.
+    pub points: Vec<CurvePoint>,
+    /// The x of the knee, where one was found.
+    pub knee_x: Option<f64>,
+}
+
+/// One point of a curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// The rung it comes from.
+    pub rung: String,
+    /// Place on the axis.
+    pub x: f64,
+    /// The value.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub value_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub value_n: u64,
+    /// Mean latency, microseconds.
+    pub latency_mean_us: Option<f64>,
+    /// 99th percentile, microseconds.
+    pub latency_p99_us: Option<f64>,
+}
+
+/// A setting tried inside the probe's own files, before and after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verification {
+    /// The advice that was tried: its setting.
+    pub setting: String,
+    /// What was done before and after, in words.
+    pub text: String,
+    /// The figure before.
+    pub before: f64,
+    /// Its 95 % interval.
+    pub before_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub before_n: u64,
+    /// The figure after.
+    pub after: f64,
+    /// Its 95 % interval.
+    pub after_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub after_n: u64,
+    /// Unit of both.
+    pub unit: String,
+    /// Whether the paired interval confirms the gain.
+    pub confirmed: bool,
+}
+
+/// What `iostrata probe --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeDocument {
+    /// The machine and what lies under the directory.
+    pub host: ProbeHost,
+    /// The verdict in a few sentences.
+    pub headline: Vec<String>,
+    /// The ladder, from the device up.
+    pub rungs: Vec<Rung>,
+    /// Losses between rungs.
+    pub losses: Vec<Loss>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What to change.
+    pub advice: Vec<Advice>,
+    /// Redo sizes over write rates.
+    pub redo_table: Vec<RedoRow>,
+    /// Lines for charts.
+    pub curves: Vec<Curve>,
+    /// Before and after, with `--verify`.
+    pub verifications: Vec<Verification>,
+    /// What could not be measured here, and why.
+    pub unavailable: Vec<Unavailable>,
+    /// Bytes written in all.
+    pub bytes_written: u64,
+    /// Seconds in all.
+    pub duration_s: f64,
+    /// Whether the run was stopped before its end.
+    pub interrupted: bool,
+    /// What speaks against the whole run.
+    pub verdicts: Verdicts,
+    /// Path of the report, when one was written.
+    pub report: Option<String>,
+}

@@ -1,0 +1,73 @@
+//! The lines of `events.jsonl`: what happened in a run, in order, one line per finished thing.
+//!
+//! Invariant: a line is appended whole and flushed before the next thing starts, so that a killed
+//! run is a shorter run and nothing else.
+
+use iostrata_spec::Point;
+use iostrata_stats::Verdicts;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::StreamFigures;
+use crate::host::Evidence;
+
+/// One finished measurement of one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Replicate {
+    /// What was measured.
+    pub point: Point,
+    /// Counts from 0 within the point.
+    pub replicate: u32,
+    /// Seconds from the start of the run to the start of the measured window.
+    pub started_s: f64,
+    /// Length of the measured window in seconds.
+    pub duration_s: f64,
+    /// One entry per stream of the point, in its order.
+    pub streams: Vec<StreamFigures>,
+    /// What the machine and the device did meanwhile.
+    pub evidence: Option<Evidence>,
+    /// What speaks against the whole replicate.
+    pub verdicts: Verdicts,
+}
+
+/// Something that could not be measured here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unavailable {
+    /// The point or part.
+    pub what: String,
+    /// Why, in words.
+    pub why: String,
+    /// How to make it possible, if there is a way.
+    pub fix: Option<String>,
+}
+
+/// One line of the event log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A replicate is finished.
+    Replicate(Box<Replicate>),
+    /// Something was found not to be possible here.
+    Unavailable(Unavailable),
+    /// A point of a suspicion is about to be confirmed: the id of the suspicion.
+    Suspected {
+        /// The finding's id.
+        id: String,
+        /// The points that will confirm or clear it.
+        confirm: Vec<String>,
+    },
+    /// The run ended by itself.
+    Finished {
+        /// Seconds since its start.
+        at_s: f64,
+        /// Bytes written in all.
+        bytes_written: u64,
+    },
+    /// The run was stopped by a signal.
+    Interrupted {
+        /// Seconds since its start.
+        at_s: f64,
+        /// Bytes written in all.
+        bytes_written: u64,
+    },
+}

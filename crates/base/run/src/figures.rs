@@ -1,0 +1,89 @@
+//! What one replicate of a point measured.
+//!
+//! Invariant: `iops = ios / duration_s`, and every figure comes from the same measured window.
+
+use iostrata_stats::{LatencyUs, Measured, Verdicts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Requests of one kind in one stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpFigures {
+    /// Requests completed in the window.
+    pub ios: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Requests per second.
+    pub iops: Measured,
+    /// Mean service latency with its interval, in microseconds.
+    pub latency_mean_us: Measured,
+    /// Service latency: from the start of the request to its completion.
+    pub latency_us: LatencyUs,
+    /// Mean response latency with its interval, in microseconds.
+    pub response_mean_us: Option<Measured>,
+    /// Response latency: from the scheduled start, when there is a schedule. For flushes always
+    /// there: from the start of the first write that the flush covers.
+    pub response_us: Option<LatencyUs>,
+}
+
+/// Processor time of the worker threads in the measured window. No filling, calibration or pacing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpu {
+    /// Seconds in user space.
+    pub user_s: f64,
+    /// Seconds in the kernel.
+    pub sys_s: f64,
+    /// Both, per completed request; absent when nothing completed.
+    pub ns_per_io: Option<f64>,
+}
+
+/// Completed requests per slice of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Seconds per slice.
+    pub width_s: f64,
+    /// Reads per slice; empty when there were none.
+    pub reads: Vec<u32>,
+    /// Writes per slice; empty when there were none.
+    pub writes: Vec<u32>,
+    /// Flushes per slice; empty when there were none.
+    pub syncs: Vec<u32>,
+    /// Mean service latency of all requests in each slice, in microseconds; 0 in an empty slice.
+    pub latency_mean_us: Vec<f32>,
+}
+
+/// What one stream of one replicate measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamFigures {
+    /// The stream's name in its point.
+    pub name: String,
+    /// Reads, if any were asked for.
+    pub read: Option<OpFigures>,
+    /// Writes, if any were asked for.
+    pub write: Option<OpFigures>,
+    /// Flushes, if any were asked for.
+    pub sync: Option<OpFigures>,
+    /// Processor time of its workers.
+    pub cpu: Cpu,
+    /// Mean requests in flight, by Little's law: rate times mean service latency.
+    pub depth_mean: f64,
+    /// Lateness of request starts on the schedule, 99th percentile in microseconds, when rated.
+    pub start_lateness_us_p99: Option<f64>,
+    /// Requests that failed, by error number.
+    pub errors: Vec<IoErrorCount>,
+    /// What was refused and how the work was done instead, in words.
+    pub notes: Vec<String>,
+    /// Requests per 100 ms (or longer, so that a long run stays small).
+    pub series: Series,
+    /// What speaks against these figures.
+    pub verdicts: Verdicts,
+}
+
+/// How often one error number came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IoErrorCount {
+    /// The error number.
+    pub errno: i32,
+    /// How often.
+    pub count: u64,
+}

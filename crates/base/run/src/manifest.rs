@@ -1,0 +1,80 @@
+//! `run.json`: what was run, when, by which version of the program.
+//!
+//! Invariant: holds no secret; the arguments are scrubbed when a manifest is made.
+
+use iostrata_spec::Point;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{FORMAT_MAJOR, FORMAT_MINOR};
+use crate::{ProbeHost, scrub};
+
+/// The version of the layout of a run directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FormatVersion {
+    /// A reader refuses a larger one than its own.
+    pub major: u32,
+    /// A reader accepts any, and skips what it does not know.
+    pub minor: u32,
+}
+
+impl FormatVersion {
+    /// The version that this program writes.
+    pub const CURRENT: Self = Self { major: FORMAT_MAJOR, minor: FORMAT_MINOR };
+}
+
+/// What sort of run it is, and so what `result.json` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// The probe: a [`crate::ProbeDocument`].
+    Probe,
+    /// One I/O workload: a [`crate::IoDocument`].
+    Io,
+    /// Something of a newer program.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What was run, when, by which version of the program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Layout of this directory.
+    pub format_version: FormatVersion,
+    /// Version of the program that wrote it.
+    pub program_version: String,
+    /// What sort of run it is.
+    pub kind: RunKind,
+    /// The command's arguments without the program's name; passwords are replaced.
+    pub arguments: Vec<String>,
+    /// When the run began.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// The machine and what lies under the measured path, once known.
+    #[serde(default)]
+    pub host: Option<ProbeHost>,
+    /// The points to be measured, once known; points that confirm a suspicion are added as it runs.
+    #[serde(default)]
+    pub plan: Option<Vec<Point>>,
+}
+
+impl Manifest {
+    /// A manifest of this format version, with the passwords in `arguments` replaced.
+    pub fn new(
+        kind: RunKind,
+        program_version: &str,
+        arguments: &[String],
+        started_at: Timestamp,
+    ) -> Self {
+        Self {
+            format_version: FormatVersion::CURRENT,
+            program_version: program_version.to_owned(),
+            kind,
+            arguments: scrub::scrubbed(arguments),
+            started_at,
+            host: None,
+            plan: None,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The run directory from outside: written, killed, read again, read from older versions.
+
+mod damage;
+mod fixture;
+mod round_trip;
+mod sample;
+mod schema;

@@ -1,0 +1,41 @@
+//! The committed JSON schemas are those of the types. `UPDATE_SCHEMA=1` writes them again.
+
+use std::path::Path;
+
+use iostrata_run::{Event, IoDocument, Manifest, ProbeDocument};
+use schemars::{JsonSchema, schema_for};
+
+fn check<T: JsonSchema>(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../../../docs/schema/{name}.schema.json"));
+    let schema = serde_json::to_string_pretty(&schema_for!(T)).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == schema,
+        "{} differs from the type; run UPDATE_SCHEMA=1 cargo test -p iostrata-run",
+        path.display()
+    );
+}
+
+#[test]
+fn probe() {
+    check::<ProbeDocument>("probe");
+}
+
+#[test]
+fn io() {
+    check::<IoDocument>("io");
+}
+
+#[test]
+fn event() {
+    check::<Event>("event");
+}
+
+#[test]
+fn manifest() {
+    check::<Manifest>("manifest");
+}
