@@ -7,21 +7,30 @@
 
 mod combine;
 mod compare;
+#[cfg(test)]
+mod coverage;
+mod estimate;
 mod histogram;
 mod histogram_bytes;
 mod knee;
+mod least_squares;
 mod loss;
 mod measured;
+mod noise;
+mod shape;
 #[cfg(test)]
 mod simulate;
+mod spectrum;
 mod student;
 mod verdict;
 
 pub use combine::combine;
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
+pub use estimate::{Estimate, estimate, estimate_ratio};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
 pub use knee::{Knee, LoadPoint, knee};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
+pub use shape::{Shape, Steadiness};
 pub use verdict::{Verdict, Verdicts};

@@ -50,3 +50,95 @@ impl Rng {
         -self.uniform().ln()
     }
 }
+
+/// First-order autoregressive noise of unit variance and mean 0, in its stationary state.
+pub(crate) fn autocorrelated(rng: &mut Rng, slices: usize, rho: f64) -> Vec<f64> {
+    let mut state = rng.normal();
+    let fresh = (1.0 - rho * rho).sqrt();
+    (0..slices)
+        .map(|_| {
+            let now = state;
+            state = rho * state + fresh * rng.normal();
+            now
+        })
+        .collect()
+}
+
+/// A kind of process, with a mean that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    White,
+    Exponential,
+    Poisson(f64),
+    Autocorrelated(f64),
+    Drift(f64),
+    Step(f64),
+    Wave(f64),
+    SquareWave(f64),
+}
+
+/// Mean level of every simulated process, in requests per slice.
+pub(crate) const LEVEL: f64 = 1_000.0;
+/// Standard deviation of its noise.
+pub(crate) const NOISE: f64 = 150.0;
+
+/// A series and the truth its interval should hold: the long-run mean of noise and waves, the mean
+/// of the noiseless process over the window for drift and step.
+pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, f64) {
+    let rho = match kind {
+        Kind::Autocorrelated(rho) => rho,
+        Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) | Kind::SquareWave(rho) => rho,
+        _ => 0.0,
+    };
+    let noise: Vec<f64> = match kind {
+        Kind::Exponential => (0..slices).map(|_| rng.exponential() - 1.0).collect(),
+        Kind::Poisson(mean) => {
+            (0..slices).map(|_| (poisson(rng, mean) - mean) / mean * LEVEL / NOISE).collect()
+        }
+        _ => autocorrelated(rng, slices, rho),
+    };
+    let scale = LEVEL * (0.1 + 0.3 * rng.uniform());
+    let sign = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
+    let place = 0.15 + 0.7 * rng.uniform();
+    let cycles = slices as f64 / (8.0 + rng.uniform() * (slices as f64 / 3.5 - 8.0));
+    let phase = rng.uniform();
+    let shape = |at: usize| {
+        let time = at as f64 / slices as f64;
+        let turn = (phase + cycles * time).fract();
+        match kind {
+            Kind::Drift(_) => sign * scale * (time - 0.5),
+            Kind::Step(_) => {
+                if time < place {
+                    0.0
+                } else {
+                    sign * scale
+                }
+            }
+            Kind::Wave(_) => scale * (std::f64::consts::TAU * turn).sin(),
+            Kind::SquareWave(_) => {
+                if turn < 0.5 {
+                    scale
+                } else {
+                    -scale
+                }
+            }
+            _ => 0.0,
+        }
+    };
+    let shaped: Vec<f64> = (0..slices).map(|at| LEVEL + shape(at)).collect();
+    let truth = match kind {
+        Kind::Drift(_) | Kind::Step(_) => shaped.iter().sum::<f64>() / slices as f64,
+        _ => LEVEL,
+    };
+    (shaped.iter().zip(noise).map(|(level, noise)| level + NOISE * noise).collect(), truth)
+}
+
+/// A Poisson count (Knuth), for small means.
+fn poisson(rng: &mut Rng, mean: f64) -> f64 {
+    let (mut count, mut time) = (0.0, rng.exponential());
+    while time < mean {
+        count += 1.0;
+        time += rng.exponential();
+    }
+    count
+}
