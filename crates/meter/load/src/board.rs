@@ -1,0 +1,231 @@
+//! The board: where a window's start and stop are posted and each worker posts what it has done.
+//!
+//! Invariant: the window's times are written by the controller only, a worker's words by that worker
+//! only, so relaxed stores suffice; a slice is posted once, after it ended. A window always ends on
+//! the edge of a slice, so that counts, histograms and slices agree to the request.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use iostrata_io::OpKind;
+
+use crate::clock::Ticks;
+use crate::region::Region;
+
+const START: usize = 0;
+const STOP: usize = 1;
+const HEAD_WORDS: usize = 8;
+const WORKER_STATE: usize = 0;
+const WORKER_WRITTEN: usize = 1;
+const WORKER_HEAD_WORDS: usize = 8;
+/// Words of one slice: for reads, writes and flushes each a count, a service and a response sum.
+const SLICE_WORDS: usize = 9;
+
+/// How a board is laid out; a worker process gets it from its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Layout {
+    /// Workers of all streams.
+    pub workers: u32,
+    /// Slices in the longest window.
+    pub slices: u32,
+    /// Length of a slice.
+    pub slice_ticks: Ticks,
+}
+
+impl Layout {
+    fn worker_words(self) -> usize {
+        WORKER_HEAD_WORDS + self.slices as usize * SLICE_WORDS
+    }
+
+    fn words(self) -> usize {
+        HEAD_WORDS + self.workers as usize * self.worker_words()
+    }
+}
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerState {
+    Starting = 0,
+    Ready = 1,
+    Done = 2,
+}
+
+/// Count and latency sums of one kind of request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests completed.
+    pub count: u64,
+    /// Sum of their service latencies, in nanoseconds.
+    pub service_ns: u64,
+    /// Sum of their response latencies, in nanoseconds.
+    pub response_ns: u64,
+}
+
+/// The tallies of one slice: reads, writes, flushes.
+pub type SliceTally = [Tally; 3];
+
+/// Index of a kind in a [`SliceTally`].
+#[inline]
+pub fn kind_index(kind: OpKind) -> usize {
+    match kind {
+        OpKind::Read => 0,
+        OpKind::Write => 1,
+        OpKind::Sync => 2,
+    }
+}
+
+/// The shared board. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Board {
+    region: Arc<Region>,
+    layout: Layout,
+}
+
+impl Board {
+    pub(crate) fn new(layout: Layout) -> io::Result<Self> {
+        let board = Self { region: Arc::new(Region::new(layout.words())?), layout };
+        board.words()[STOP].store(u64::MAX, Relaxed);
+        Ok(board)
+    }
+
+    pub(crate) fn inherited(file: OwnedFd, layout: Layout) -> io::Result<Self> {
+        Ok(Self { region: Arc::new(Region::map(file, layout.words())?), layout })
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.region.file()
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        self.region.words()
+    }
+
+    /// Posts the start; workers that are ready begin at that moment.
+    pub(crate) fn post_start(&self, start: Ticks) {
+        assert!(start > 0, "0 means that no start is posted");
+        self.words()[START].store(start, Release);
+    }
+
+    /// The start, once posted.
+    pub(crate) fn start(&self) -> Option<Ticks> {
+        let start = self.words()[START].load(Acquire);
+        (start > 0).then_some(start)
+    }
+
+    /// Ends the window at the first edge at least two slices after `now`, or earlier if an earlier
+    /// end is posted: workers look at the end at every edge, so none has gone past it.
+    pub(crate) fn post_stop_soon(&self, now: Ticks) {
+        let start = self.words()[START].load(Acquire);
+        let slices = now.saturating_sub(start) / self.layout.slice_ticks + 2;
+        self.post_stop_after(slices);
+    }
+
+    /// Ends the window after this many slices, or earlier if an earlier end is posted.
+    pub(crate) fn post_stop_after(&self, slices: u64) {
+        let start = self.words()[START].load(Acquire);
+        let slices = slices.min(u64::from(self.layout.slices));
+        self.words()[STOP].fetch_min(start + slices * self.layout.slice_ticks, Release);
+    }
+
+    /// The end; far away while none is posted.
+    #[inline]
+    pub(crate) fn stop(&self) -> Ticks {
+        self.words()[STOP].load(Acquire)
+    }
+
+    fn worker_base(&self, worker: u32) -> usize {
+        assert!(worker < self.layout.workers, "worker {worker} of {}", self.layout.workers);
+        HEAD_WORDS + worker as usize * self.layout.worker_words()
+    }
+
+    pub(crate) fn post_state(&self, worker: u32, state: WorkerState) {
+        self.words()[self.worker_base(worker) + WORKER_STATE].store(state as u64, Release);
+    }
+
+    pub(crate) fn state(&self, worker: u32) -> WorkerState {
+        match self.words()[self.worker_base(worker) + WORKER_STATE].load(Acquire) {
+            0 => WorkerState::Starting,
+            1 => WorkerState::Ready,
+            _ => WorkerState::Done,
+        }
+    }
+
+    pub(crate) fn post_written(&self, worker: u32, bytes: u64) {
+        self.words()[self.worker_base(worker) + WORKER_WRITTEN].store(bytes, Relaxed);
+    }
+
+    /// Bytes a worker has written, counting those outside the window.
+    pub(crate) fn written(&self, worker: u32) -> u64 {
+        self.words()[self.worker_base(worker) + WORKER_WRITTEN].load(Relaxed)
+    }
+
+    /// Posts a slice that ended.
+    pub(crate) fn post_slice(&self, worker: u32, slice: usize, tally: &SliceTally) {
+        let base = self.slice_base(worker, slice);
+        let words = &self.words()[base..base + SLICE_WORDS];
+        for (kind, tally) in tally.iter().enumerate() {
+            words[kind * 3].store(tally.count, Relaxed);
+            words[kind * 3 + 1].store(tally.service_ns, Relaxed);
+            words[kind * 3 + 2].store(tally.response_ns, Relaxed);
+        }
+    }
+
+    /// What a worker posted for a slice; zeroes while it has not.
+    pub(crate) fn slice(&self, worker: u32, slice: usize) -> SliceTally {
+        let base = self.slice_base(worker, slice);
+        let words = &self.words()[base..base + SLICE_WORDS];
+        std::array::from_fn(|kind| Tally {
+            count: words[kind * 3].load(Relaxed),
+            service_ns: words[kind * 3 + 1].load(Relaxed),
+            response_ns: words[kind * 3 + 2].load(Relaxed),
+        })
+    }
+
+    fn slice_base(&self, worker: u32, slice: usize) -> usize {
+        assert!(slice < self.layout.slices as usize, "slice {slice} of {}", self.layout.slices);
+        self.worker_base(worker) + WORKER_HEAD_WORDS + slice * SLICE_WORDS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_ends_on_an_edge_and_only_ever_earlier() {
+        let board = Board::new(Layout { workers: 1, slices: 100, slice_ticks: 10 }).unwrap();
+        assert_eq!(board.start(), None);
+        board.post_start(1000);
+        assert_eq!((board.start(), board.stop()), (Some(1000), u64::MAX));
+        board.post_stop_after(5000);
+        assert_eq!(board.stop(), 2000, "a window is never longer than its slices");
+        board.post_stop_soon(1234);
+        assert_eq!(board.stop(), 1250);
+        board.post_stop_soon(1500);
+        assert_eq!(board.stop(), 1250);
+    }
+
+    #[test]
+    fn workers_do_not_touch_each_other() {
+        let board = Board::new(Layout { workers: 3, slices: 4, slice_ticks: 10 }).unwrap();
+        let tally = [Tally { count: 1, service_ns: 2, response_ns: 3 }; 3];
+        board.post_slice(1, 3, &tally);
+        board.post_written(1, 77);
+        board.post_state(1, WorkerState::Ready);
+        assert_eq!(board.slice(1, 3), tally);
+        for worker in [0, 2] {
+            assert_eq!(board.state(worker), WorkerState::Starting);
+            assert_eq!(board.written(worker), 0);
+            for slice in 0..4 {
+                assert_eq!(board.slice(worker, slice), SliceTally::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Requests that failed: the first one whole, the others counted.
+//!
+//! Invariant: a failed request is never in a histogram. It allocates only when something failed,
+//! and then at most once per error number.
+
+use iostrata_io::OpKind;
+use iostrata_run::IoErrorCount;
+
+/// A request that failed or moved fewer bytes than asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedRequest {
+    /// Read, write or flush.
+    pub kind: OpKind,
+    /// Index of the file.
+    pub file: u32,
+    /// Offset in it.
+    pub offset: u64,
+    /// Bytes asked for.
+    pub asked_bytes: u32,
+    /// `-errno`, or the bytes that were moved.
+    pub result: i32,
+}
+
+impl FailedRequest {
+    /// The error number; `None` when the request merely moved too few bytes.
+    pub fn errno(&self) -> Option<i32> {
+        (self.result < 0).then_some(-self.result)
+    }
+}
+
+/// What failed in one worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The first failed request.
+    pub first: Option<FailedRequest>,
+    /// How often each error number came; 0 stands for too few bytes.
+    pub counts: Vec<IoErrorCount>,
+}
+
+impl Failure {
+    pub(crate) fn is_set(&self) -> bool {
+        self.first.is_some()
+    }
+
+    pub(crate) fn add(&mut self, request: FailedRequest) {
+        self.first.get_or_insert(request);
+        self.add_count(request.errno().unwrap_or(0), 1);
+    }
+
+    fn add_count(&mut self, errno: i32, count: u64) {
+        match self.counts.iter_mut().find(|entry| entry.errno == errno) {
+            Some(entry) => entry.count += count,
+            None => self.counts.push(IoErrorCount { errno, count }),
+        }
+    }
+
+    /// Adds another worker's.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.first = self.first.or(other.first);
+        for entry in &other.counts {
+            self.add_count(entry.errno, entry.count);
+        }
+    }
+}

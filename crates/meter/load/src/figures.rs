@@ -1,0 +1,233 @@
+//! From what a window brought back to figures with intervals and verdicts.
+//!
+//! Invariant: counts, histograms, slices and processor time of one figure cover the same stretch of
+//! the window: all of it, less the warm-up where the length was not fixed beforehand.
+
+use iostrata_io::OpKind;
+use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
+use iostrata_spec::{IoApi, IoSpec, Pacing};
+use iostrata_stats::{
+    LatencyHistogram, LatencyUs, Measured, Verdict, Verdicts, choose_cut, estimate, estimate_ratio,
+};
+
+use crate::board::{SliceTally, kind_index};
+use crate::segment::{KindLatency, Segment};
+use crate::window::{Outcome, StreamOutcome};
+
+/// Below this share of the depth asked for, the depth was not reached.
+const DEPTH_SHARE_MIN: f64 = 0.75;
+/// Above this share of the workers' processor time the processor set the pace.
+const CPU_SHARE_MAX: f64 = 0.9;
+/// Above this share of it in user space the meter itself did.
+const TOOL_SHARE_MAX: f64 = 0.5;
+/// Points of a series for a short and slice length for a long window.
+const SERIES_POINTS: f64 = 100.0;
+const SERIES_WIDTH_S_MAX: f64 = 0.1;
+const SERIES_POINTS_MAX: usize = 3_000;
+
+/// The figures of one window.
+#[derive(Clone, Debug)]
+pub struct WindowFigures {
+    /// Length of the measured window after the cut, in seconds.
+    pub duration_s: f64,
+    /// Warm-up that was cut off, in seconds.
+    pub warm_up_s: f64,
+    /// One entry per stream.
+    pub streams: Vec<StreamFigures>,
+    /// The histograms behind them, in the same order.
+    pub histograms: Vec<Histograms>,
+}
+
+/// The latencies of one stream: reads, writes, flushes.
+#[derive(Clone, Debug, Default)]
+pub struct Histograms {
+    /// By [`kind_index`].
+    pub kinds: [Option<KindLatency>; 3],
+}
+
+impl WindowFigures {
+    /// Computes the figures of a window.
+    pub fn of(outcome: &Outcome) -> Self {
+        let cut = if outcome.exact { 0 } else { warm_up(&outcome.streams[0]) };
+        let mut streams = Vec::new();
+        let mut histograms = Vec::new();
+        let mut slices = 0;
+        for stream in &outcome.streams {
+            let kept = Kept::new(stream, cut, outcome.slice_s);
+            slices = kept.slices.len();
+            streams.push(kept.figures());
+            histograms.push(Histograms { kinds: kept.segment.kinds });
+        }
+        Self {
+            duration_s: slices as f64 * outcome.slice_s,
+            warm_up_s: cut as f64 * outcome.slice_s,
+            streams,
+            histograms,
+        }
+    }
+}
+
+/// The slice before which the main stream was warming up.
+fn warm_up(stream: &StreamOutcome) -> usize {
+    let counts: Vec<f64> = stream
+        .slices
+        .iter()
+        .map(|slice| slice.iter().map(|kind| kind.count as f64).sum())
+        .collect();
+    let candidates: Vec<usize> =
+        stream.segments.iter().map(|segment| segment.first_slice).collect();
+    choose_cut(&counts, &candidates)
+}
+
+/// The part of a stream's outcome that counts.
+struct Kept<'a> {
+    stream: &'a StreamOutcome,
+    spec: &'a IoSpec,
+    slices: &'a [SliceTally],
+    slice_s: f64,
+    segment: Segment,
+}
+
+impl<'a> Kept<'a> {
+    fn new(stream: &'a StreamOutcome, cut: usize, slice_s: f64) -> Self {
+        let mut segment = Segment::default();
+        for one in stream.segments.iter().filter(|segment| segment.first_slice >= cut) {
+            segment.merge(one);
+        }
+        let slices = &stream.slices[cut.min(stream.slices.len())..];
+        Self { stream, spec: &stream.plan.spec, slices, slice_s, segment }
+    }
+
+    fn duration_s(&self) -> f64 {
+        self.slices.len() as f64 * self.slice_s
+    }
+
+    fn figures(&self) -> StreamFigures {
+        let [read, write, sync] =
+            [OpKind::Read, OpKind::Write, OpKind::Sync].map(|kind| self.op(kind));
+        let mut verdicts = self.stream.verdicts.clone();
+        for op in [&read, &write, &sync].into_iter().flatten() {
+            verdicts.merge(&op.iops.verdicts);
+        }
+        let cpu = self.cpu([&read, &write, &sync]);
+        let service_ns: u64 = self.slices.iter().flatten().map(|kind| kind.service_ns).sum();
+        let depth_mean = service_ns as f64 * 1e-9 / self.duration_s().max(f64::MIN_POSITIVE);
+        self.judge(&cpu, depth_mean, &mut verdicts);
+        StreamFigures {
+            name: self.stream.plan.name.clone(),
+            read,
+            write,
+            sync,
+            cpu,
+            depth_mean,
+            start_lateness_us_p99: self
+                .segment
+                .lateness
+                .as_ref()
+                .and_then(|lateness| lateness.percentile_us(99.0)),
+            errors: self.stream.failure.counts.clone(),
+            notes: self.stream.notes.clone(),
+            series: self.series(),
+            verdicts,
+        }
+    }
+
+    fn op(&self, kind: OpKind) -> Option<OpFigures> {
+        let index = kind_index(kind);
+        let latency = self.segment.kinds[index].as_ref()?;
+        let column = |of: fn(&crate::board::Tally) -> u64| -> Vec<f64> {
+            self.slices.iter().map(|slice| of(&slice[index]) as f64).collect()
+        };
+        let counts = column(|tally| tally.count);
+        let ios: u64 = self.slices.iter().map(|slice| slice[index].count).sum();
+        assert_eq!(ios, latency.service.count(), "slices and histogram of {kind:?} disagree");
+        let bytes = if kind == OpKind::Sync { 0 } else { ios * u64::from(self.spec.block_bytes) };
+        let rate = estimate(&counts)
+            .map_or_else(no_figure, |estimate| estimate.measured().scaled(1.0 / self.slice_s));
+        let mean = |sums: Vec<f64>| {
+            estimate_ratio(&sums, &counts)
+                .map_or_else(no_figure, |estimate| estimate.measured().scaled(1e-3))
+        };
+        Some(OpFigures {
+            ios,
+            bytes,
+            iops: rate,
+            latency_mean_us: mean(column(|tally| tally.service_ns)),
+            latency_us: summary(&latency.service),
+            response_mean_us: latency
+                .response
+                .as_ref()
+                .map(|_| mean(column(|tally| tally.response_ns))),
+            response_us: latency.response.as_ref().map(summary),
+        })
+    }
+
+    fn cpu(&self, ops: [&Option<OpFigures>; 3]) -> Cpu {
+        let count = |op: &Option<OpFigures>| op.as_ref().map_or(0, |op| op.ios);
+        let moved = count(ops[0]) + count(ops[1]);
+        let ios = if moved > 0 { moved } else { count(ops[2]) };
+        // Spinning for the schedule is work of the pacer, not of the requests.
+        let user_s = (self.segment.cpu.user_s - self.segment.pacing_ns as f64 * 1e-9).max(0.0);
+        let sys_s = self.segment.cpu.sys_s;
+        let ns_per_io = (ios > 0).then(|| (user_s + sys_s) * 1e9 / ios as f64);
+        Cpu { user_s, sys_s, ns_per_io }
+    }
+
+    fn judge(&self, cpu: &Cpu, depth_mean: f64, verdicts: &mut Verdicts) {
+        if self.spec.api == IoApi::Null || self.slices.is_empty() {
+            return;
+        }
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let capacity_s = self.duration_s() * f64::from(self.spec.jobs.min(cpus));
+        if cpu.user_s > TOOL_SHARE_MAX * capacity_s {
+            verdicts.add(Verdict::ToolLimited);
+        }
+        if cpu.user_s + cpu.sys_s > CPU_SHARE_MAX * capacity_s {
+            verdicts.add(Verdict::CpuLimited);
+        }
+        let asked = f64::from(self.spec.depth) * f64::from(self.spec.jobs);
+        let closed = self.spec.pacing == Pacing::Closed && self.spec.flush.is_none();
+        if closed && self.spec.depth > 1 && depth_mean < DEPTH_SHARE_MIN * asked {
+            verdicts.add(Verdict::DepthNotReached);
+        }
+    }
+
+    fn series(&self) -> Series {
+        let wanted_s = (self.duration_s() / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
+        let group = ((wanted_s / self.slice_s).round() as usize)
+            .max(1)
+            .max(self.slices.len().div_ceil(SERIES_POINTS_MAX));
+        // A last, shorter group would look like a drop, so it is left out.
+        let groups: Vec<&[SliceTally]> = self.slices.chunks_exact(group).collect();
+        let column = |kind: OpKind| {
+            if self.segment.kinds[kind_index(kind)].is_none() {
+                return Vec::new();
+            }
+            let count = |slices: &&[SliceTally]| {
+                slices.iter().map(|slice| slice[kind_index(kind)].count).sum::<u64>()
+            };
+            groups.iter().map(count).map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
+        };
+        let latency = |slices: &&[SliceTally]| {
+            let all = slices.iter().flatten();
+            let (count, ns) =
+                all.fold((0, 0), |sum, kind| (sum.0 + kind.count, sum.1 + kind.service_ns));
+            if count == 0 { 0.0 } else { (ns as f64 / count as f64 * 1e-3) as f32 }
+        };
+        Series {
+            width_s: group as f64 * self.slice_s,
+            reads: column(OpKind::Read),
+            writes: column(OpKind::Write),
+            syncs: column(OpKind::Sync),
+            latency_mean_us: groups.iter().map(latency).collect(),
+        }
+    }
+}
+
+fn no_figure() -> Measured {
+    Measured::without_interval(0.0, 0, Verdicts::none())
+}
+
+fn summary(histogram: &LatencyHistogram) -> LatencyUs {
+    histogram.summary().unwrap_or_default()
+}

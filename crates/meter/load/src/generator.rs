@@ -1,0 +1,241 @@
+//! Which request comes next: kind, file, offset.
+//!
+//! Invariant: every request is one whole block inside a file, aligned to the block; a seed and a
+//! worker number replay the same requests whatever the API or the speed. It reads no clock.
+
+use iostrata_io::OpKind;
+use iostrata_spec::{Access, IoSpec, Mix, Preparation};
+
+use crate::permutation::Permutation;
+use crate::random::Random;
+use crate::zipf::Zipf;
+
+/// One request, before it is given a buffer and a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Read, write or flush.
+    pub kind: OpKind,
+    /// Index of the file.
+    pub file: u32,
+    /// Offset in it, in bytes.
+    pub offset: u64,
+}
+
+/// Chooses the requests of one worker.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    random: Random,
+    mix: Mix,
+    order: Order,
+    block_bytes: u64,
+    blocks_per_file: u64,
+    files: u64,
+    /// Whether the worker ends after it went through its blocks once.
+    once: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Sequential { next: u64, first: u64, end: u64 },
+    Uniform,
+    Zipfian { ranks: Zipf, spread: Permutation },
+    Coverage { pass: Permutation, next: u64, worker: u64, workers: u64, seed: u64 },
+}
+
+impl Generator {
+    /// The requests of worker `worker` of `spec.jobs`.
+    pub fn new(spec: &IoSpec, worker: u32) -> Self {
+        let block_bytes = u64::from(spec.block_bytes);
+        let blocks_per_file = spec.file_bytes() / block_bytes;
+        let files = u64::from(spec.files);
+        let blocks = blocks_per_file * files;
+        let order = Order::new(spec, blocks, u64::from(worker));
+        Self {
+            random: Random::new(spec.seed, u64::from(worker)),
+            mix: spec.mix,
+            order,
+            block_bytes,
+            blocks_per_file,
+            files,
+            once: spec.preparation != Preparation::Written && spec.mix.writes(),
+        }
+    }
+
+    /// The next request; `None` when each block that is worth writing once has been written.
+    #[inline]
+    pub fn next_request(&mut self) -> Option<Request> {
+        let kind = self.next_kind();
+        let block = match &mut self.order {
+            Order::Uniform => self.random.below(self.blocks_per_file * self.files),
+            Order::Zipfian { ranks, spread } => spread.at(ranks.draw(&mut self.random)),
+            Order::Sequential { next, first, end } => {
+                if *next == *end {
+                    if self.once {
+                        return None;
+                    }
+                    *next = *first;
+                }
+                *next += 1;
+                *next - 1
+            }
+            Order::Coverage { .. } => self.next_covered()?,
+        };
+        Some(self.place(kind, block))
+    }
+
+    #[inline]
+    fn next_kind(&mut self) -> OpKind {
+        match self.mix {
+            Mix::Read => OpKind::Read,
+            Mix::Write => OpKind::Write,
+            Mix::FlushOnly(_) => OpKind::Sync,
+            Mix::Both { read_pct } => {
+                if self.random.below(100) < u64::from(read_pct) {
+                    OpKind::Read
+                } else {
+                    OpKind::Write
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn place(&self, kind: OpKind, block: u64) -> Request {
+        let (file, block) = if self.files == 1 {
+            (0, block)
+        } else {
+            (block / self.blocks_per_file, block % self.blocks_per_file)
+        };
+        let offset = if kind == OpKind::Sync { 0 } else { block * self.block_bytes };
+        Request { kind, file: file as u32, offset }
+    }
+
+    fn next_covered(&mut self) -> Option<u64> {
+        let once = self.once;
+        let Order::Coverage { pass, next, worker, workers, seed } = &mut self.order else {
+            return None;
+        };
+        let blocks = self.blocks_per_file * self.files;
+        if *next >= blocks {
+            if once {
+                return None;
+            }
+            *seed = seed.wrapping_add(1);
+            *pass = Permutation::new(blocks, *seed);
+            *next = *worker % blocks;
+        }
+        let block = pass.at(*next);
+        *next += *workers;
+        Some(block)
+    }
+}
+
+impl Order {
+    fn new(spec: &IoSpec, blocks: u64, worker: u64) -> Self {
+        let workers = u64::from(spec.jobs);
+        match spec.access {
+            Access::Uniform => Order::Uniform,
+            Access::Sequential => {
+                let (first, end) = part(blocks, worker, workers);
+                Order::Sequential { next: first, first, end }
+            }
+            Access::Zipfian(theta) => Order::Zipfian {
+                ranks: Zipf::new(blocks, theta.0),
+                spread: Permutation::new(blocks, spec.seed),
+            },
+            // All workers share one order and take turns in it, so that together they cover it.
+            Access::Coverage => Order::Coverage {
+                pass: Permutation::new(blocks, spec.seed),
+                next: worker % blocks,
+                worker,
+                workers,
+                seed: spec.seed,
+            },
+        }
+    }
+}
+
+/// Worker `worker`'s part of the blocks; never empty, so parts overlap when there are fewer blocks
+/// than workers.
+fn part(blocks: u64, worker: u64, workers: u64) -> (u64, u64) {
+    let first = blocks * worker / workers;
+    let end = blocks * (worker + 1) / workers;
+    if first < end { (first, end) } else { (first.min(blocks - 1), first.min(blocks - 1) + 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_spec::{FlushMethod, ZipfTheta};
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn spec(access: Access, mix: Mix, jobs: u32, files: u32, blocks: u64) -> IoSpec {
+        let mut spec = IoSpec::new("x");
+        (spec.access, spec.mix, spec.jobs, spec.files) = (access, mix, jobs, files);
+        spec.size_bytes = blocks * 4096 * u64::from(files);
+        spec
+    }
+
+    #[test]
+    fn workers_together_cover_every_block_once_per_pass() {
+        let spec = spec(Access::Coverage, Mix::Write, 3, 2, 50);
+        let mut seen = HashSet::new();
+        for worker in 0..3 {
+            let mut generator = Generator::new(&spec, worker);
+            let share = (0..100).filter(|block| block % 3 == u64::from(worker)).count();
+            for _ in 0..share {
+                let request = generator.next_request().unwrap();
+                assert!(seen.insert((request.file, request.offset)), "{request:?} came twice");
+            }
+        }
+        assert_eq!(seen.len(), 100);
+    }
+
+    #[test]
+    fn appends_end_at_the_end_of_the_file() {
+        let mut spec = spec(Access::Sequential, Mix::Write, 1, 1, 5);
+        spec.preparation = Preparation::Empty;
+        let mut generator = Generator::new(&spec, 0);
+        let offsets: Vec<u64> =
+            std::iter::from_fn(|| generator.next_request()).map(|request| request.offset).collect();
+        assert_eq!(offsets, [0, 4096, 8192, 12288, 16384]);
+    }
+
+    #[test]
+    fn the_mix_is_what_was_asked_for() {
+        let mut generator =
+            Generator::new(&spec(Access::Uniform, Mix::Both { read_pct: 70 }, 1, 1, 1000), 0);
+        let reads = (0..100_000)
+            .filter_map(|_| generator.next_request())
+            .filter(|request| request.kind == OpKind::Read)
+            .count();
+        assert!((69_300..70_700).contains(&reads), "{reads}");
+        let flush = Mix::FlushOnly(FlushMethod::Fsync);
+        let mut generator = Generator::new(&spec(Access::Uniform, flush, 1, 2, 10), 0);
+        assert_eq!(generator.next_request().map(|request| request.kind), Some(OpKind::Sync));
+    }
+
+    proptest! {
+        #[test]
+        fn requests_stay_inside_the_files(
+            blocks in 1_u64..200, files in 1_u32..5, jobs in 1_u32..9, seed: u64, which in 0..4,
+        ) {
+            let access = [
+                Access::Sequential, Access::Uniform, Access::Coverage,
+                Access::Zipfian(ZipfTheta(0.9)),
+            ][which as usize];
+            let mut spec = spec(access, Mix::Both { read_pct: 50 }, jobs, files, blocks);
+            spec.seed = seed;
+            for worker in 0..jobs {
+                let mut generator = Generator::new(&spec, worker);
+                for _ in 0..500 {
+                    let request = generator.next_request().unwrap();
+                    prop_assert!(request.file < files);
+                    prop_assert!(request.offset + 4096 <= spec.file_bytes());
+                    prop_assert_eq!(request.offset % 4096, 0);
+                }
+            }
+        }
+    }
+}

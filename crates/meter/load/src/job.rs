@@ -1,0 +1,167 @@
+//! One worker as a thing to start: its spec, its files, its place on the board.
+//!
+//! Invariant: a job starts the same way in a thread and in a process. It opens its own descriptors,
+//! so that workers share no file reference count.
+
+use iostrata_io::{
+    ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, NullApi, OpenFiles, OpenMode, OpenSync,
+    SyncApi, SyncKind, UringApi, WriteThrough,
+};
+use iostrata_spec::{FlushMethod, IoApi, IoSpec, Mix, SyncWrites};
+use iostrata_stats::{Verdict, Verdicts};
+use serde::{Deserialize, Serialize};
+
+use crate::board::{Board, WorkerState};
+use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
+use crate::error::LoadError;
+use crate::failure::Failure;
+use crate::recorder::Recorder;
+use crate::segment::{Kept, Segment};
+use crate::worker::{Worker, WorkerParts};
+
+/// One worker to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// Number among all workers of the window.
+    pub number: u32,
+    /// Number among the workers of its stream.
+    pub job: u32,
+    pub spec: IoSpec,
+    /// Paths and usable bytes; empty for the null API.
+    pub files: Vec<(std::path::PathBuf, u64)>,
+    /// Slices at which its segments begin.
+    pub first_slices: Vec<usize>,
+}
+
+/// What a worker brings back.
+#[derive(Debug)]
+pub(crate) struct JobOutcome {
+    pub segments: Vec<Segment>,
+    pub failure: Failure,
+    pub notes: Vec<String>,
+    pub verdicts: Verdicts,
+}
+
+impl Job {
+    /// Runs the worker on the calling thread with the clock that `facts` chose. Returns after the
+    /// window; posts its state on the board, also when it fails.
+    pub(crate) fn run(&self, board: &Board, facts: &ClockFacts) -> Result<JobOutcome, LoadError> {
+        let outcome = match facts.tsc_ns_per_tick {
+            Some(ns_per_tick) => self.run_with_clock(board, TscClock::new(ns_per_tick)),
+            None => self.run_with_clock(board, MonotonicClock).map(|mut outcome| {
+                outcome.verdicts.add(Verdict::ClockFallback);
+                outcome
+            }),
+        };
+        board.post_state(self.number, WorkerState::Done);
+        outcome
+    }
+
+    fn run_with_clock<C: Clock>(&self, board: &Board, clock: C) -> Result<JobOutcome, LoadError> {
+        let files = self.open()?;
+        match self.spec.api {
+            IoApi::Null => self.drive::<NullApi, C>(board, clock, &files),
+            IoApi::Sync => self.drive::<SyncApi, C>(board, clock, &files),
+            IoApi::Libaio => self.drive::<LibaioApi, C>(board, clock, &files),
+            IoApi::IoUring => self.drive::<UringApi, C>(board, clock, &files),
+        }
+    }
+
+    fn open(&self) -> Result<OpenFiles, LoadError> {
+        if self.spec.api == IoApi::Null {
+            return Ok(OpenFiles::null(self.spec.files, self.spec.file_bytes()));
+        }
+        let specs: Vec<FileSpec> = self
+            .files
+            .iter()
+            .map(|(path, bytes)| FileSpec { path: path.clone(), bytes: *bytes })
+            .collect();
+        Ok(OpenFiles::open(&specs, open_mode(&self.spec))?)
+    }
+
+    /// The same with a given API, clock and files: what tests of the loop call.
+    pub(crate) fn drive<A: FileApi, C: Clock>(
+        &self,
+        board: &Board,
+        clock: C,
+        files: &OpenFiles,
+    ) -> Result<JobOutcome, LoadError> {
+        let spec = &self.spec;
+        let buffers = if spec.api == IoApi::Null {
+            Buffers::none()
+        } else {
+            let seed = spec.seed.wrapping_add(u64::from(self.number) << 32);
+            Buffers::new(spec.depth, spec.block_bytes, seed)?
+        };
+        let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
+        let recorder = Recorder::new(board.clone(), self.number, &self.first_slices, kept(spec));
+        let parts = WorkerParts {
+            clock,
+            board: board.clone(),
+            recorder,
+            buffers,
+            number: self.number,
+            job: self.job,
+        };
+        let worker = Worker::new(spec, api, parts);
+        board.post_state(self.number, WorkerState::Ready);
+        let start = wait_for_start(board);
+        let (recorder, failure) = worker.run(start)?;
+        let notes = caps.refused.iter().map(|refused| format!("{}: {}", refused.what, refused.why));
+        Ok(JobOutcome {
+            segments: recorder.into_segments(),
+            failure,
+            notes: notes.collect(),
+            verdicts: caps.verdicts,
+        })
+    }
+}
+
+fn wait_for_start(board: &Board) -> u64 {
+    loop {
+        if let Some(start) = board.start() {
+            return start;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
+/// How the files of a workload are opened.
+pub fn open_mode(spec: &IoSpec) -> OpenMode {
+    let sync = match spec.sync {
+        SyncWrites::None | SyncWrites::RwfDsync => OpenSync::None,
+        SyncWrites::Dsync => OpenSync::Dsync,
+        SyncWrites::Sync => OpenSync::Sync,
+    };
+    let flushes = matches!(spec.mix, Mix::FlushOnly(_));
+    OpenMode { direct: spec.direct, write: spec.mix.writes() || flushes, sync }
+}
+
+fn api_config(spec: &IoSpec) -> ApiConfig {
+    let method = match (spec.flush, spec.mix) {
+        (Some(flush), _) => flush.method,
+        (None, Mix::FlushOnly(method)) => method,
+        (None, _) => FlushMethod::Fsync,
+    };
+    ApiConfig {
+        depth: spec.depth,
+        sync_kind: match method {
+            FlushMethod::Fsync => SyncKind::Fsync,
+            FlushMethod::Fdatasync => SyncKind::Fdatasync,
+        },
+        write_through: match spec.sync {
+            SyncWrites::RwfDsync => WriteThrough::Dsync,
+            _ => WriteThrough::None,
+        },
+        registered: true,
+        polled: spec.polled,
+    }
+}
+
+fn kept(spec: &IoSpec) -> Kept {
+    let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
+    Kept {
+        kinds: [spec.mix.reads(), spec.mix.writes(), flushes],
+        scheduled: matches!(spec.pacing, iostrata_spec::Pacing::Open { .. }),
+    }
+}

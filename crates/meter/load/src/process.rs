@@ -1,0 +1,85 @@
+//! Workers as processes: the program runs itself again, since forking after threads is not safe.
+//!
+//! Invariant: a child that outlives its parent ends with it (its standard input closes and the
+//! parent-death signal fires); it writes nothing but its answer to standard output.
+
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::board::Board;
+use crate::clock::ClockFacts;
+use crate::error::LoadError;
+use crate::job::{Job, JobOutcome};
+use crate::wire::{Answer, Order, WireOutcome};
+
+/// The hidden subcommand under which the program runs as a worker.
+pub const WORKER_COMMAND: &str = "__worker";
+
+/// Runs one job in a child process and waits for its answer.
+pub(crate) fn run_in_child(
+    program: &Path,
+    job: &Job,
+    workers: u32,
+    board: &Board,
+    clock: &ClockFacts,
+) -> Result<JobOutcome, LoadError> {
+    let spawn = |source| LoadError::Spawn { worker: job.number, workers, source };
+    // The descriptor is duplicated without close-on-exec, so that the child inherits it.
+    let inherited = rustix::io::dup(board.file()).map_err(|errno| spawn(errno.into()))?;
+    let order = Order {
+        job: job.clone(),
+        layout: board.layout(),
+        clock: clock.clone(),
+        board_fd: inherited.as_fd().as_raw_fd(),
+    };
+    let mut child = Command::new(program)
+        .arg(WORKER_COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(spawn)?;
+    let lost = |why: String| LoadError::WorkerLost { worker: job.number, why };
+    send(&mut child, &order).map_err(|error| lost(error.to_string()))?;
+    let output = child.wait_with_output().map_err(|error| lost(error.to_string()))?;
+    let last_words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match serde_json::from_slice(&output.stdout) {
+        Ok(Answer::Outcome(outcome)) => outcome.unpack().map_err(lost),
+        Ok(Answer::Failed(why)) => Err(lost(why)),
+        Err(_) => Err(lost(format!("{} {last_words}", output.status))),
+    }
+}
+
+fn send(child: &mut Child, order: &Order) -> io::Result<()> {
+    let Some(stdin) = child.stdin.as_mut() else { return Ok(()) };
+    serde_json::to_writer(&mut *stdin, order)?;
+    stdin.write_all(b"\n")?;
+    stdin.flush()
+}
+
+/// The whole life of a worker process: order on standard input, answer on standard output.
+///
+/// # Errors
+/// When the order cannot be read or the answer not be written: the parent is gone.
+pub fn worker_main() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let mut line = String::new();
+    io::stdin().lock().take(1 << 24).read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line)?;
+    let answer = match carry_out(&order) {
+        Ok(outcome) => Answer::Outcome(Box::new(outcome)),
+        Err(why) => Answer::Failed(why),
+    };
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, &answer)?;
+    out.flush()
+}
+
+fn carry_out(order: &Order) -> Result<WireOutcome, String> {
+    let file = crate::inherited::take(order.board_fd);
+    let board = Board::inherited(file, order.layout).map_err(|error| error.to_string())?;
+    let outcome = order.job.run(&board, &order.clock).map_err(|error| error.to_string())?;
+    WireOutcome::pack(&outcome)
+}

@@ -1,0 +1,135 @@
+//! What one worker writes down: histograms of the current segment, tallies of the current slice.
+//!
+//! Invariant: recording touches only memory that was there before the window began. Time moves to
+//! the next slice only through [`Recorder::cross`], which is also where the end is noticed.
+
+use iostrata_io::OpKind;
+
+use crate::board::{Board, SliceTally, kind_index};
+use crate::clock::Ticks;
+use crate::segment::{Kept, Segment};
+use crate::usage::ThreadCpu;
+
+/// Whether the window goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    Open,
+    Closed,
+}
+
+pub(crate) struct Recorder {
+    board: Board,
+    worker: u32,
+    slice: usize,
+    /// End of the current slice: the only thing the loop compares its stamps with.
+    slice_end: Ticks,
+    tally: SliceTally,
+    segments: Vec<Segment>,
+    segment: usize,
+    cpu_mark: ThreadCpu,
+    closed: bool,
+}
+
+impl Recorder {
+    /// `first_slices`: where segments begin, rising, the first at 0.
+    pub(crate) fn new(board: Board, worker: u32, first_slices: &[usize], kept: Kept) -> Self {
+        let segments = first_slices.iter().map(|first| Segment::new(*first, kept)).collect();
+        Self {
+            board,
+            worker,
+            slice: 0,
+            slice_end: 0,
+            tally: SliceTally::default(),
+            segments,
+            segment: 0,
+            cpu_mark: ThreadCpu::default(),
+            closed: false,
+        }
+    }
+
+    /// Begins the window.
+    pub(crate) fn open(&mut self, start: Ticks) {
+        self.slice_end = start + self.board.layout().slice_ticks;
+        self.cpu_mark = ThreadCpu::now();
+    }
+
+    /// Whether `now` lies beyond the current slice, so that [`cross`](Self::cross) must be called.
+    #[inline(always)]
+    pub(crate) fn is_beyond(&self, now: Ticks) -> bool {
+        now >= self.slice_end
+    }
+
+    /// Counts one completed request.
+    #[inline(always)]
+    pub(crate) fn record(&mut self, kind: OpKind, service_ns: u64, response_ns: u64) {
+        let index = kind_index(kind);
+        let tally = &mut self.tally[index];
+        tally.count += 1;
+        tally.service_ns += service_ns;
+        tally.response_ns += response_ns;
+        if let Some(latency) = &mut self.segments[self.segment].kinds[index] {
+            latency.service.record_ns(service_ns);
+            if let Some(response) = &mut latency.response {
+                response.record_ns(response_ns);
+            }
+        }
+    }
+
+    /// Notes how late a scheduled request started.
+    #[inline]
+    pub(crate) fn record_lateness(&mut self, late_ns: u64) {
+        if let Some(lateness) = &mut self.segments[self.segment].lateness {
+            lateness.record_ns(late_ns);
+        }
+    }
+
+    /// Notes time spent waiting on the schedule with the processor.
+    pub(crate) fn add_pacing(&mut self, ns: u64) {
+        self.segments[self.segment].pacing_ns += ns;
+    }
+
+    /// Posts every slice that ended by `now`, and says whether the window is still open then.
+    #[cold]
+    pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
+        while !self.closed && now >= self.slice_end {
+            self.board.post_slice(self.worker, self.slice, &self.tally);
+            self.tally = SliceTally::default();
+            if self.slice_end >= self.board.stop()
+                || self.slice + 1 == self.board.layout().slices as usize
+            {
+                self.close();
+                break;
+            }
+            self.slice += 1;
+            self.slice_end += self.board.layout().slice_ticks;
+            let next = self.segments.get(self.segment + 1);
+            if next.is_some_and(|next| self.slice >= next.first_slice) {
+                self.mark_cpu();
+                self.segment += 1;
+            }
+        }
+        if self.closed { Edge::Closed } else { Edge::Open }
+    }
+
+    fn mark_cpu(&mut self) {
+        let now = ThreadCpu::now();
+        self.segments[self.segment].cpu.add(now.since(self.cpu_mark));
+        self.cpu_mark = now;
+    }
+
+    fn close(&mut self) {
+        self.mark_cpu();
+        self.closed = true;
+        self.slice_end = Ticks::MAX;
+    }
+
+    /// Whether the end was reached.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// What was written down.
+    pub(crate) fn into_segments(self) -> Vec<Segment> {
+        self.segments
+    }
+}

@@ -1,0 +1,373 @@
+//! One window: starts the workers of every stream together, decides when it ends, gathers.
+//!
+//! Invariant: all workers see the same start and the same end. A window of exact length ends then
+//! and only then, unless it is interrupted, a request fails or a budget of bytes is used up.
+//! It computes no figure.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use iostrata_io::FileSpec;
+use iostrata_spec::IoSpec;
+use iostrata_stats::{Stop, StoppingRule, Verdicts};
+
+use crate::board::{Board, Layout, SliceTally, WorkerState};
+use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
+use crate::error::LoadError;
+use crate::failure::Failure;
+use crate::job::{Job, JobOutcome};
+use crate::process;
+use crate::segment::Segment;
+
+/// Slices of the longest window: bounds the memory of a series.
+const SLICES_MAX: u32 = 16_384;
+/// Fewest slices before a window may end early.
+const SLICES_MIN: u32 = 250;
+/// The shortest slice.
+const SLICE: Duration = Duration::from_millis(1);
+/// How often the controller looks at the window.
+const LOOK: Duration = Duration::from_millis(4);
+/// Workers are told the start this long before it.
+const NOTICE_NS: u64 = 2_000_000;
+/// Segments that can be cut as warm-up begin at these parts of the longest window.
+const WARM_UP_PARTS: [u32; 6] = [64, 32, 16, 12, 8, 4];
+
+/// One workload of a window and the files it runs on.
+#[derive(Clone, Debug)]
+pub struct StreamPlan {
+    /// What it stands for.
+    pub name: String,
+    /// The workload.
+    pub spec: IoSpec,
+    /// The prepared files; empty for the null API.
+    pub files: Vec<FileSpec>,
+}
+
+/// Somebody who wants to know when the window opens and closes.
+pub trait WindowObserver {
+    /// Called just before the window opens.
+    fn opened(&mut self);
+    /// Called every few milliseconds while it is open, with the seconds since it opened.
+    fn open(&mut self, elapsed_s: f64);
+    /// Called just after the window closed.
+    fn closed(&mut self);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl WindowObserver for NoObserver {
+    fn opened(&mut self) {}
+    fn open(&mut self, _elapsed_s: f64) {}
+    fn closed(&mut self) {}
+}
+
+/// What surrounds a window.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// Set by a signal: the window ends soon and what was measured is kept.
+    pub interrupted: &'a AtomicBool,
+    /// This program, for workers that are processes.
+    pub program: Option<PathBuf>,
+}
+
+/// What one stream brought back.
+#[derive(Clone, Debug)]
+pub struct StreamOutcome {
+    /// Its plan.
+    pub plan: StreamPlan,
+    /// Stretches of the window, merged over its workers.
+    pub segments: Vec<Segment>,
+    /// Tallies per slice, summed over its workers.
+    pub slices: Vec<SliceTally>,
+    /// Requests that failed.
+    pub failure: Failure,
+    /// What was refused and done otherwise.
+    pub notes: Vec<String>,
+    /// What the APIs and the clock speak against it.
+    pub verdicts: Verdicts,
+    /// Bytes written from start to end, counting those outside the window.
+    pub written_bytes: u64,
+}
+
+/// What a window brought back.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One entry per stream.
+    pub streams: Vec<StreamOutcome>,
+    /// Seconds of one slice.
+    pub slice_s: f64,
+    /// Whether the length was fixed beforehand, so that nothing may be cut.
+    pub exact: bool,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+}
+
+/// Runs the streams together in one window. The first stream's spec says how long.
+///
+/// # Errors
+/// When a worker cannot be started or its API fails.
+pub fn measure(
+    streams: &[StreamPlan],
+    surroundings: &Surroundings<'_>,
+    observer: &mut dyn WindowObserver,
+) -> Result<Outcome, LoadError> {
+    let facts = clock_facts();
+    match facts.tsc_ns_per_tick {
+        Some(ns) => Window::new(streams, facts, TscClock::new(ns))?.run(surroundings, observer),
+        None => Window::new(streams, facts, MonotonicClock)?.run(surroundings, observer),
+    }
+}
+
+struct Window<'a, C> {
+    streams: &'a [StreamPlan],
+    jobs: Vec<(usize, Job)>,
+    board: Board,
+    facts: &'a ClockFacts,
+    clock: C,
+    exact: bool,
+    rule: StoppingRule,
+}
+
+impl<'a, C: Clock> Window<'a, C> {
+    fn new(streams: &'a [StreamPlan], facts: &'a ClockFacts, clock: C) -> Result<Self, LoadError> {
+        assert!(!streams.is_empty(), "a window needs a stream");
+        let main = &streams[0].spec;
+        let longest = main.longest();
+        let slices =
+            (longest.as_nanos() / SLICE.as_nanos()).clamp(1, u128::from(SLICES_MAX)) as u32;
+        let jobs = jobs(streams, main.runtime.is_some(), slices);
+        let layout = Layout {
+            workers: jobs.len() as u32,
+            slices,
+            slice_ticks: (clock.from_ns(longest.as_nanos() as u64) / u64::from(slices)).max(1),
+        };
+        Ok(Self {
+            streams,
+            jobs,
+            board: Board::new(layout).map_err(LoadError::Board)?,
+            facts,
+            clock,
+            exact: main.runtime.is_some(),
+            rule: StoppingRule::new(main.precision, (slices / 16).max(SLICES_MIN) as usize),
+        })
+    }
+
+    fn run(
+        self,
+        surroundings: &Surroundings<'_>,
+        observer: &mut dyn WindowObserver,
+    ) -> Result<Outcome, LoadError> {
+        let mut interrupted = false;
+        let outcomes = std::thread::scope(|scope| {
+            let mut handles = Vec::with_capacity(self.jobs.len());
+            let mut spawned = Ok(());
+            for (_, job) in &self.jobs {
+                let program = surroundings.program.as_deref().filter(|_| job.spec.processes);
+                let run = move |window: &Self| match program {
+                    Some(program) => window.run_process(program, job),
+                    None => job.run(&window.board, window.facts),
+                };
+                let window = &self;
+                let named = std::thread::Builder::new().name(format!("worker-{}", job.number));
+                match named.spawn_scoped(scope, move || run(window)) {
+                    Ok(handle) => handles.push(handle),
+                    Err(source) => {
+                        let workers = self.jobs.len() as u32;
+                        spawned = Err(LoadError::Spawn { worker: job.number, workers, source });
+                        break;
+                    }
+                }
+            }
+            let all_ready = spawned.is_ok() && self.wait_until_ready();
+            interrupted = self.conduct(all_ready, surroundings, observer);
+            let outcomes: Result<Vec<JobOutcome>, LoadError> = handles
+                .into_iter()
+                .zip(0..)
+                .map(|(handle, worker)| match handle.join() {
+                    Ok(outcome) => outcome,
+                    Err(panic) => {
+                        Err(LoadError::WorkerPanicked { worker, why: panic_text(&*panic) })
+                    }
+                })
+                .collect();
+            spawned.and(outcomes)
+        })?;
+        Ok(self.gather(outcomes, interrupted))
+    }
+
+    fn run_process(&self, program: &std::path::Path, job: &Job) -> Result<JobOutcome, LoadError> {
+        let workers = self.jobs.len() as u32;
+        let outcome = process::run_in_child(program, job, workers, &self.board, self.facts);
+        self.board.post_state(job.number, WorkerState::Done);
+        outcome
+    }
+
+    /// Waits until no worker is starting; false when one has already ended, which is a failure.
+    fn wait_until_ready(&self) -> bool {
+        loop {
+            let states: Vec<_> = (0..self.jobs.len()).map(|n| self.board.state(n as u32)).collect();
+            if states.contains(&WorkerState::Done) {
+                return false;
+            }
+            if !states.contains(&WorkerState::Starting) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_micros(300));
+        }
+    }
+
+    /// Opens the window, ends it when it is time, and says whether it was interrupted.
+    fn conduct(
+        &self,
+        all_ready: bool,
+        surroundings: &Surroundings<'_>,
+        observer: &mut dyn WindowObserver,
+    ) -> bool {
+        if !all_ready {
+            self.board.post_start(self.clock.now().max(1));
+            self.board.post_stop_after(1);
+            return false;
+        }
+        observer.opened();
+        let start = self.clock.now() + self.clock.from_ns(NOTICE_NS);
+        self.board.post_start(start);
+        self.board.post_stop_after(u64::from(self.board.layout().slices));
+        let mut interrupted = false;
+        let mut next_check = self.rule.next_check(0);
+        loop {
+            let now = self.clock.now();
+            if now >= self.board.stop() {
+                break;
+            }
+            let left_ns = self.clock.to_ns(self.board.stop() - now);
+            std::thread::sleep(LOOK.min(Duration::from_nanos(left_ns + 10_000)));
+            observer.open(self.clock.to_ns(self.clock.now().saturating_sub(start)) as f64 * 1e-9);
+            if !interrupted && surroundings.interrupted.load(Ordering::Relaxed) {
+                interrupted = true;
+                self.board.post_stop_soon(self.clock.now());
+            }
+            if !self.exact {
+                next_check = self.look(start, next_check);
+            }
+        }
+        observer.closed();
+        interrupted
+    }
+
+    /// Ends the window early if it is time to look and the main stream is precise enough.
+    fn look(&self, start: u64, next_check: usize) -> usize {
+        // A slice counts as posted once the one after the next has begun.
+        let begun = self.clock.now().saturating_sub(start) / self.board.layout().slice_ticks;
+        let posted = (begun as usize).saturating_sub(2);
+        if posted < next_check {
+            return next_check;
+        }
+        let counts: Vec<f64> = self.slices_of(0)[..next_check]
+            .iter()
+            .map(|tally| tally.iter().map(|kind| kind.count as f64).sum())
+            .collect();
+        if self.rule.decide(&counts) == Stop::Enough {
+            self.board.post_stop_soon(self.clock.now());
+        }
+        self.rule.next_check(next_check)
+    }
+
+    /// Tallies per slice of one stream, summed over its workers.
+    fn slices_of(&self, stream: usize) -> Vec<SliceTally> {
+        let mut sum = vec![SliceTally::default(); self.board.layout().slices as usize];
+        for (_, job) in self.jobs.iter().filter(|(of, _)| *of == stream) {
+            for (slice, total) in sum.iter_mut().enumerate() {
+                let one = self.board.slice(job.number, slice);
+                for (total, one) in total.iter_mut().zip(one) {
+                    total.count += one.count;
+                    total.service_ns += one.service_ns;
+                    total.response_ns += one.response_ns;
+                }
+            }
+        }
+        sum
+    }
+
+    fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> Outcome {
+        let layout = self.board.layout();
+        let start = self.board.start().unwrap_or_default();
+        let used = self.board.stop().saturating_sub(start) / layout.slice_ticks;
+        let mut streams: Vec<StreamOutcome> = self
+            .streams
+            .iter()
+            .enumerate()
+            .map(|(index, plan)| {
+                let mut slices = self.slices_of(index);
+                slices.truncate(used as usize);
+                StreamOutcome {
+                    plan: plan.clone(),
+                    segments: Vec::new(),
+                    slices,
+                    failure: Failure::default(),
+                    notes: Vec::new(),
+                    verdicts: Verdicts::none(),
+                    written_bytes: 0,
+                }
+            })
+            .collect();
+        for ((index, job), outcome) in self.jobs.iter().zip(outcomes) {
+            let written_bytes = self.board.written(job.number);
+            streams[*index].add(outcome, written_bytes);
+        }
+        let slice_s = self.clock.to_ns(layout.slice_ticks * u64::from(layout.slices)) as f64 * 1e-9
+            / f64::from(layout.slices);
+        Outcome { streams, slice_s, exact: self.exact, interrupted }
+    }
+}
+
+impl StreamOutcome {
+    fn add(&mut self, outcome: JobOutcome, written_bytes: u64) {
+        if self.segments.is_empty() {
+            self.segments = outcome.segments;
+        } else {
+            for (mine, theirs) in self.segments.iter_mut().zip(&outcome.segments) {
+                mine.merge(theirs);
+            }
+        }
+        self.failure.merge(&outcome.failure);
+        self.verdicts.merge(&outcome.verdicts);
+        self.written_bytes += written_bytes;
+        for note in outcome.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+/// The jobs of every stream, numbered through, each with the number of its stream.
+fn jobs(streams: &[StreamPlan], exact: bool, slices: u32) -> Vec<(usize, Job)> {
+    let mut first_slices = vec![0];
+    if !exact {
+        first_slices.extend(WARM_UP_PARTS.map(|part| (slices / part) as usize));
+        first_slices.dedup();
+    }
+    let mut jobs = Vec::new();
+    for (index, stream) in streams.iter().enumerate() {
+        for job in 0..stream.spec.jobs {
+            let files = stream.files.iter().map(|file| (file.path.clone(), file.bytes)).collect();
+            let job = Job {
+                number: jobs.len() as u32,
+                job,
+                spec: stream.spec.clone(),
+                files,
+                first_slices: first_slices.clone(),
+            };
+            jobs.push((index, job));
+        }
+    }
+    jobs
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

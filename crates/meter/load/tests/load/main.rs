@@ -1,0 +1,3 @@
+//! The loop on real threads: what it counts, when it ends, what it costs.
+
+mod real;

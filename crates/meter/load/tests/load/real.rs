@@ -1,0 +1,59 @@
+//! Windows on the real clock.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use iostrata_load::{NoObserver, Outcome, StreamPlan, Surroundings, WindowFigures, measure};
+use iostrata_spec::{IoApi, IoSpec, Mix};
+
+fn run(spec: IoSpec) -> (Outcome, WindowFigures) {
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
+    let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
+    let figures = WindowFigures::of(&outcome);
+    (outcome, figures)
+}
+
+fn null(jobs: u32, depth: u32) -> IoSpec {
+    let mut spec = IoSpec::new("null");
+    (spec.api, spec.jobs, spec.depth) = (IoApi::Null, jobs, depth);
+    spec.size_bytes = 100 << 30;
+    spec.runtime = Some(Duration::from_millis(300));
+    spec
+}
+
+#[test]
+fn a_window_is_exact_and_its_figures_agree_with_each_other() {
+    for (jobs, depth) in [(1, 1), (3, 8)] {
+        let mut spec = null(jobs, depth);
+        spec.mix = Mix::Both { read_pct: 70 };
+        let (_, figures) = run(spec);
+        assert!((figures.duration_s - 0.3).abs() < 1e-4, "{}", figures.duration_s);
+        let stream = &figures.streams[0];
+        let (read, write) = (stream.read.as_ref().unwrap(), stream.write.as_ref().unwrap());
+        assert!(stream.sync.is_none());
+        for op in [read, write] {
+            let iops = op.ios as f64 / figures.duration_s;
+            assert!((op.iops.value / iops - 1.0).abs() < 1e-9);
+            let [low, high] = op.iops.ci95.unwrap();
+            assert!(low <= iops && iops <= high);
+        }
+        let share = read.ios as f64 / (read.ios + write.ios) as f64;
+        assert!((0.69..0.71).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn a_steady_window_ends_early_and_an_unmet_precision_at_its_limit() {
+    let mut spec = null(1, 1);
+    spec.runtime = None;
+    spec.point_time = Duration::from_secs(2);
+    spec.precision = 0.5;
+    let (_, figures) = run(spec.clone());
+    assert!(figures.duration_s < 1.9, "{}", figures.duration_s);
+    spec.precision = 1e-9;
+    spec.point_time = Duration::from_millis(500);
+    let (_, figures) = run(spec);
+    assert!(figures.duration_s + figures.warm_up_s > 0.499, "{}", figures.duration_s);
+}
