@@ -21,8 +21,10 @@ mod shape;
 #[cfg(test)]
 mod simulate;
 mod spectrum;
+mod stopping;
 mod student;
 mod verdict;
+mod warmup;
 
 pub use combine::combine;
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
@@ -33,4 +35,6 @@ pub use knee::{Knee, LoadPoint, knee};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use shape::{Shape, Steadiness};
+pub use stopping::{Stop, StoppingRule};
 pub use verdict::{Verdict, Verdicts};
+pub use warmup::choose_cut;

@@ -82,9 +82,10 @@ pub(crate) const LEVEL: f64 = 1_000.0;
 /// Standard deviation of its noise.
 pub(crate) const NOISE: f64 = 150.0;
 
-/// A series and the truth its interval should hold: the long-run mean of noise and waves, the mean
-/// of the noiseless process over the window for drift and step.
-pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, f64) {
+/// A series and the level that its process had at each slice, without the noise. Shapes have a size
+/// of 10 to 40 % of the level; steps lie in the middle 70 % of the window; waves have 3.5 cycles in
+/// it at least, and 8 slices per cycle.
+pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, Vec<f64>) {
     let rho = match kind {
         Kind::Autocorrelated(rho) => rho,
         Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) | Kind::SquareWave(rho) => rho,
@@ -126,11 +127,17 @@ pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, f64
         }
     };
     let shaped: Vec<f64> = (0..slices).map(|at| LEVEL + shape(at)).collect();
-    let truth = match kind {
-        Kind::Drift(_) | Kind::Step(_) => shaped.iter().sum::<f64>() / slices as f64,
+    let values = shaped.iter().zip(noise).map(|(level, noise)| level + NOISE * noise).collect();
+    (values, shaped)
+}
+
+/// What the interval of a series should hold: the long-run mean for noise and waves, the mean of the
+/// process over the window for drift and step.
+pub(crate) fn truth(kind: Kind, levels: &[f64]) -> f64 {
+    match kind {
+        Kind::Drift(_) | Kind::Step(_) => levels.iter().sum::<f64>() / levels.len() as f64,
         _ => LEVEL,
-    };
-    (shaped.iter().zip(noise).map(|(level, noise)| level + NOISE * noise).collect(), truth)
+    }
 }
 
 /// A Poisson count (Knuth), for small means.

@@ -178,9 +178,9 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
     let mut model = Model::default();
     let mut fitted = fit(&alive, &model.columns(alive.len()));
     for _ in 0..SHAPES_MAX {
-        match model.next(&fitted.residual) {
-            Some(candidate) => model.add(candidate),
-            None => break,
+        let Some(candidate) = model.next(&fitted.residual) else { break };
+        if !model.add(candidate) {
+            break;
         }
         fitted = fit(&alive, &model.columns(alive.len()));
     }
@@ -218,15 +218,20 @@ impl Model {
         best.map(|(_, candidate)| candidate)
     }
 
-    fn add(&mut self, candidate: Candidate) {
+    /// Takes a candidate in; whether that changed the model.
+    fn add(&mut self, candidate: Candidate) -> bool {
         match candidate {
             Candidate::Drift => self.drift = true,
-            Candidate::Line(line) => self.lines.push(line),
+            Candidate::Line(line) => match self.lines.iter_mut().find(|known| known.has(&line)) {
+                Some(known) => return known.widen(&line),
+                None => self.lines.push(line),
+            },
             Candidate::Cut(at) => {
                 self.cuts.push(at);
                 self.cuts.sort_unstable();
             }
         }
+        true
     }
 
     /// Columns of the fit: the mean, the line, the steps, the waves. All but the first and the

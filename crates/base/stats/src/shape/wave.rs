@@ -18,8 +18,10 @@ const BY_CHANCE_MAX: f64 = 0.000_1;
 const SLICES_MIN: usize = 64;
 /// Shortest series that can afford harmonics.
 const SLICES_MIN_HARMONICS: usize = 200;
-/// Harmonics fitted, the fundamental included.
+/// Harmonics fitted at first, the fundamental included; more join as they are found.
 const HARMONICS: usize = 4;
+/// Harmonics fitted at most.
+const HARMONICS_MAX: usize = 16;
 
 /// A periodic part of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +32,27 @@ pub(crate) struct Line {
     pub(crate) harmonics: usize,
     /// Sum of squares that the strongest line explains.
     pub(crate) explained: f64,
+    /// Harmonics fall within this of a multiple: half a cycle in the window.
+    pub(crate) resolution: f64,
+}
+
+impl Line {
+    /// Whether another line is a harmonic of this one.
+    pub(crate) fn has(&self, other: &Line) -> bool {
+        let multiple = self.multiple(other) as f64;
+        multiple >= 1.0 && (other.frequency - multiple * self.frequency).abs() < self.resolution
+    }
+
+    /// Takes another line in as a harmonic, and those between; whether it was new.
+    pub(crate) fn widen(&mut self, other: &Line) -> bool {
+        let before = self.harmonics;
+        self.harmonics = before.max(self.multiple(other));
+        self.harmonics > before
+    }
+
+    fn multiple(&self, other: &Line) -> usize {
+        (other.frequency / self.frequency).round() as usize
+    }
 }
 
 /// The strongest significant wave in a series of mean 0.
@@ -62,7 +85,8 @@ pub(crate) fn find(series: &[f64]) -> Option<Line> {
     let fitting = (0.5 / frequency).ceil() as usize - 1;
     let harmonics =
         if series.len() < SLICES_MIN_HARMONICS { 1 } else { fitting.clamp(1, HARMONICS) };
-    Some(Line { frequency, harmonics, explained: 2.0 * power_at(series, strongest) / slices })
+    let explained = 2.0 * power_at(series, strongest) / slices;
+    Some(Line { frequency, harmonics, explained, resolution: 0.5 / slices })
 }
 
 /// The frequency of most power within a bin of a peak, by golden sections.
