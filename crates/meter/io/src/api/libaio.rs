@@ -13,7 +13,7 @@ use std::{io, ptr};
 
 use crate::api::aio_abi::{AioRing, IoEvent, Iocb};
 use crate::api::flushes::Flushes;
-use crate::api::token;
+use crate::api::{batch, token};
 use crate::{
     ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, Refused, SyncKind,
     WriteThrough,
@@ -34,6 +34,7 @@ pub struct LibaioApi {
     /// The file of each request, for those that the kernel rejects.
     targets: Box<[u32]>,
     events: Box<[IoEvent]>,
+    batch: usize,
     queued: usize,
     in_flight: usize,
     /// Flushes that the kernel does not do asynchronously, and requests that it rejected.
@@ -69,6 +70,7 @@ impl FileApi for LibaioApi {
             addresses,
             targets: vec![0; depth as usize].into_boxed_slice(),
             events: vec![IoEvent::default(); depth as usize].into_boxed_slice(),
+            batch: batch(depth) as usize,
             queued: 0,
             in_flight: 0,
             aside: Flushes::new(config),
@@ -91,6 +93,11 @@ impl FileApi for LibaioApi {
         self.requests[self.queued] = self.request(&op);
         self.targets[self.queued] = op.file;
         self.queued += 1;
+        // Whoever fills the depth reaps next, which starts the last ones.
+        if self.queued >= self.batch && held + 1 < self.requests.len() {
+            // A failure comes again, and is reported, at the next reap.
+            let _reported_by_reap = self.submit_all();
+        }
     }
 
     #[inline]

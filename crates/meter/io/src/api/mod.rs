@@ -57,6 +57,14 @@ impl Default for ApiConfig {
     }
 }
 
+/// How many queued requests to collect before they are started without waiting for `submit` or
+/// `reap`: a sixteenth of the depth. Larger batches cost less CPU, but the device idles while they
+/// are made and then hands all of them back at once; measured at depth 32 on a virtio disk, one
+/// batch per round loses a tenth of the requests per second, a sixteenth loses nothing.
+fn batch(depth: u32) -> u32 {
+    (depth / 16).max(1)
+}
+
 /// Something that was asked for and not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -95,8 +103,8 @@ pub trait FileApi: Sized {
         buffers: &Buffers,
     ) -> Result<(Self, Caps), IoError>;
 
-    /// Takes a request. It need not be started before [`submit`](Self::submit) or
-    /// [`reap`](Self::reap).
+    /// Takes a request. It may start at once, and does at the latest with the next
+    /// [`submit`](Self::submit) or [`reap`](Self::reap).
     ///
     /// # Panics
     /// When more than `depth` requests are in flight, or the file, slot or length is out of range.

@@ -14,8 +14,8 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::api::flushes::Flushes;
 use crate::api::libaio::write_flags;
-use crate::api::token;
 use crate::api::uring_setup::{self, Granted, NAME};
+use crate::api::{batch, token};
 use crate::{ApiConfig, Buffers, Caps, Done, FileApi, IoError, Op, OpKind, OpenFiles, SyncKind};
 
 const ENTER_GETEVENTS: u32 = 1;
@@ -29,6 +29,7 @@ pub struct UringApi {
     files: OpenFiles,
     buffers: Buffers,
     depth: u32,
+    batch: u32,
     queued: u32,
     in_flight: u32,
     /// Flushes on a polled ring, which has none of its own.
@@ -61,6 +62,7 @@ impl FileApi for UringApi {
             files: files.clone(),
             buffers: buffers.share(),
             depth,
+            batch: batch(depth),
             queued: 0,
             in_flight: 0,
             aside: Flushes::new(config),
@@ -85,6 +87,11 @@ impl FileApi for UringApi {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has fewer than {} entries", self.depth);
         self.queued += 1;
+        // Whoever fills the depth reaps next, which starts the last ones.
+        if self.queued >= self.batch && held + 1 < self.depth {
+            // A failure comes again, and is reported, at the next reap.
+            let _reported_by_reap = self.enter(0, None);
+        }
     }
 
     #[inline]
