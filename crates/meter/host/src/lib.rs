@@ -1,1 +1,57 @@
-//! What lies under a directory, and what the machine does meanwhile
+//! What lies under a directory, and what the machine does meanwhile.
+//!
+//! Purpose: read `/proc`, `/sys` and the file system calls into the plain facts and evidence of
+//! [`iostrata_run::host`]. Invariant: it only observes; it changes no setting, writes no file and
+//! prints nothing. Every reader takes a [`Root`], so that a directory can stand in for the machine.
+//! What the host does not say stays absent; odd input is skipped, never a panic.
+
+mod cgroup;
+mod cpu;
+mod device;
+mod direct;
+mod diskstats;
+mod error;
+mod foreign;
+mod host;
+mod iostat;
+mod judge;
+mod kind;
+mod layer;
+mod limits;
+mod location;
+mod mountinfo;
+mod mounts;
+mod path;
+mod pressure;
+mod processes;
+mod quiet;
+mod root;
+mod sampler;
+mod scope;
+mod secrets;
+mod series;
+mod snapshot;
+mod stack;
+mod sysfs;
+mod thinning;
+mod throttle;
+mod usage;
+mod virtualisation;
+mod watch;
+
+pub use cpu::CpuTimes;
+pub use device::device_facts;
+pub use diskstats::{delta, device_counters, parse_diskstats, parse_stat};
+pub use error::HostError;
+pub use foreign::{FlushCost, foreign_io};
+pub use host::describe_host;
+pub use iostat::iostat;
+pub use location::Location;
+pub use mountinfo::{MountEntry, mounts};
+pub use path::describe_path;
+pub use pressure::{PressureTotals, StallTotal};
+pub use quiet::quiet_check;
+pub use root::Root;
+pub use scope::Scope;
+pub use sysfs::{is_held, is_mounted};
+pub use watch::{BlindObserver, HostObserver, Observer, ObserverOptions};

@@ -1,0 +1,122 @@
+//! The control groups of this process: where they lie, and what they allow.
+//!
+//! Version 1 keeps one tree per controller and block I/O limits there do not add up along the way;
+//! version 2 keeps one tree, and a limit holds for everything below it.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_run::host::{CgroupFacts, CgroupVersion};
+
+use crate::{MountEntry, Root};
+
+/// One group of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Generation of the tree.
+    pub(crate) version: CgroupVersion,
+    /// Where the tree is mounted.
+    pub(crate) tree: PathBuf,
+    /// The group below it, `/` for the top.
+    pub(crate) path: PathBuf,
+}
+
+impl Group {
+    /// The group's directory.
+    pub(crate) fn dir(&self) -> PathBuf {
+        dir_in(&self.tree, &self.path)
+    }
+
+    /// The group and all groups above it, the innermost first.
+    pub(crate) fn and_above(&self) -> impl Iterator<Item = Group> + '_ {
+        self.path.ancestors().map(|path| Group { path: path.to_owned(), ..self.clone() })
+    }
+}
+
+fn dir_in(tree: &Path, path: &Path) -> PathBuf {
+    tree.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// The group of this process in the version 2 tree.
+pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry]) -> Option<Group> {
+    let mount = mounts.iter().find(|mount| mount.file_system == "cgroup2")?;
+    group(root, mount, CgroupVersion::V2, &membership_v2(root)?)
+}
+
+/// The group of this process in the version 1 tree of a controller.
+pub(crate) fn group_v1(root: &Root, mounts: &[MountEntry], controller: &str) -> Option<Group> {
+    let mount = mounts
+        .iter()
+        .find(|mount| mount.file_system == "cgroup" && mount.has_super_option(controller))?;
+    group(root, mount, CgroupVersion::V1, &membership_v1(root, controller)?)
+}
+
+/// A container sees its own part of the tree: then the mounted directory is cut from the path, and
+/// what does not fit below the mount is taken to be its top.
+fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) -> Option<Group> {
+    let tree = mount.mount_point.clone();
+    let below = Path::new(path)
+        .strip_prefix(&mount.root)
+        .map(|below| Path::new("/").join(below))
+        .unwrap_or_else(|_| PathBuf::from(path));
+    let outside = below.components().any(|part| part.as_os_str() == "..");
+    let path = match outside || !root.exists(dir_in(&tree, &below)) {
+        true => PathBuf::from("/"),
+        false => below,
+    };
+    Some(Group { version, tree, path })
+}
+
+fn membership_v2(root: &Root) -> Option<String> {
+    let text = root.text("/proc/self/cgroup")?;
+    text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+fn membership_v1(root: &Root, controller: &str) -> Option<String> {
+    let text = root.text("/proc/self/cgroup")?;
+    text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        controllers.split(',').any(|name| name == controller).then(|| path.to_owned())
+    })
+}
+
+/// Where this process stands and what processors and memory it may use.
+pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
+    let mounts = crate::mounts(root);
+    let v2 = group_v2(root, &mounts);
+    let cpu = group_v1(root, &mounts, "cpu");
+    let memory = group_v1(root, &mounts, "memory");
+    let quotas_v2 = above(&v2).filter_map(|group| quota_v2(root, &group.dir()));
+    let quotas_v1 = above(&cpu).filter_map(|group| quota_v1(root, &group.dir()));
+    let memory_v2 =
+        above(&v2).filter_map(|group| root.number::<u64>(group.dir().join("memory.max")));
+    let memory_v1 = above(&memory)
+        .filter_map(|group| root.number::<u64>(group.dir().join("memory.limit_in_bytes")));
+    CgroupFacts {
+        path_v2: membership_v2(root),
+        path_v1_blkio: membership_v1(root, "blkio"),
+        cpu_quota_cpus: quotas_v2.chain(quotas_v1).reduce(f64::min),
+        // Version 1 writes "no limit" as a number near the largest.
+        memory_limit_bytes: memory_v2.chain(memory_v1).filter(|bytes| *bytes < 1 << 60).min(),
+    }
+}
+
+fn above(group: &Option<Group>) -> impl Iterator<Item = Group> + '_ {
+    group.iter().flat_map(Group::and_above)
+}
+
+/// `cpu.max`: quota and period in microseconds, or `max`.
+fn quota_v2(root: &Root, dir: &Path) -> Option<f64> {
+    let text = root.word(dir.join("cpu.max"))?;
+    let mut words = text.split_whitespace();
+    ratio(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
+}
+
+fn quota_v1(root: &Root, dir: &Path) -> Option<f64> {
+    let quota: i64 = root.number(dir.join("cpu.cfs_quota_us"))?;
+    ratio(u64::try_from(quota).ok()?, root.number(dir.join("cpu.cfs_period_us"))?)
+}
+
+fn ratio(quota_us: u64, period_us: u64) -> Option<f64> {
+    (period_us > 0).then(|| quota_us as f64 / period_us as f64)
+}

@@ -1,0 +1,217 @@
+//! Reading a device's counters: `/proc/diskstats` and `/sys/block/X/stat` (Documentation/admin-guide/
+//! iostats.rst of the kernel).
+//!
+//! Invariant: a line with too few numbers is left out; columns that an older kernel lacks are
+//! absent; counters that went back (another device under the same name) give no difference.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::host::{DeviceCounters, DeviceDelta};
+
+use crate::Root;
+use crate::sysfs::dir_of_name;
+
+/// The counters of one device, by kernel name. Absent where it has none, and where the kernel was
+/// told not to count them.
+pub fn device_counters(root: &Root, name: &str) -> Option<DeviceCounters> {
+    let dir = dir_of_name(root, name);
+    if let Some(dir) = &dir {
+        if root.flag(dir.join("queue/iostats")) == Some(false) {
+            return None;
+        }
+        if let Some(counters) = root.text(dir.join("stat")).and_then(|text| parse_stat(&text)) {
+            return Some(counters);
+        }
+    }
+    parse_diskstats(&root.text("/proc/diskstats")?).remove(name)
+}
+
+/// Parses `/proc/diskstats`: counters by kernel name.
+pub fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceCounters> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let _number: (u32, u32) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let name = words.next()?.to_owned();
+            Some((name, parse_columns(words)?))
+        })
+        .collect()
+}
+
+/// Parses the text of one device's `stat` file.
+pub fn parse_stat(text: &str) -> Option<DeviceCounters> {
+    parse_columns(text.split_ascii_whitespace())
+}
+
+fn parse_columns<'a>(words: impl Iterator<Item = &'a str>) -> Option<DeviceCounters> {
+    let mut columns = [None; 17];
+    for (column, word) in columns.iter_mut().zip(words) {
+        *column = Some(word.parse::<u64>().ok()?);
+    }
+    let [reads, reads_merged, sectors_read, read_ms, writes, rest @ ..] = columns;
+    let [writes_merged, sectors_written, write_ms, in_flight, busy_ms, queue_ms, rest @ ..] = rest;
+    let [discards, discards_merged, sectors_discarded, discard_ms, flushes, flush_ms] = rest;
+    Some(DeviceCounters {
+        reads: reads?,
+        reads_merged: reads_merged?,
+        sectors_read: sectors_read?,
+        read_ms: read_ms?,
+        writes: writes?,
+        writes_merged: writes_merged?,
+        sectors_written: sectors_written?,
+        write_ms: write_ms?,
+        in_flight: in_flight?,
+        busy_ms: busy_ms?,
+        queue_ms: queue_ms?,
+        discards,
+        discards_merged,
+        sectors_discarded,
+        discard_ms,
+        flushes,
+        flush_ms,
+    })
+}
+
+/// What the device did between two readings that lie `seconds` apart. Absent when no time passed
+/// or when the counters went back.
+pub fn delta(before: &DeviceCounters, after: &DeviceCounters, seconds: f64) -> Option<DeviceDelta> {
+    if !(seconds.is_finite() && seconds > 0.0) {
+        return None;
+    }
+    let optional = |before: Option<u64>, after: Option<u64>| match (before, after) {
+        (Some(before), Some(after)) => after.checked_sub(before).map(Some),
+        _ => Some(None),
+    };
+    let optional_ms = |before: Option<u64>, after: Option<u64>| Some(passed_ms(before?, after?));
+    let counters = DeviceCounters {
+        reads: after.reads.checked_sub(before.reads)?,
+        reads_merged: after.reads_merged.checked_sub(before.reads_merged)?,
+        sectors_read: after.sectors_read.checked_sub(before.sectors_read)?,
+        read_ms: passed_ms(before.read_ms, after.read_ms),
+        writes: after.writes.checked_sub(before.writes)?,
+        writes_merged: after.writes_merged.checked_sub(before.writes_merged)?,
+        sectors_written: after.sectors_written.checked_sub(before.sectors_written)?,
+        write_ms: passed_ms(before.write_ms, after.write_ms),
+        in_flight: after.in_flight,
+        busy_ms: passed_ms(before.busy_ms, after.busy_ms),
+        queue_ms: passed_ms(before.queue_ms, after.queue_ms),
+        discards: optional(before.discards, after.discards)?,
+        discards_merged: optional(before.discards_merged, after.discards_merged)?,
+        sectors_discarded: optional(before.sectors_discarded, after.sectors_discarded)?,
+        discard_ms: optional_ms(before.discard_ms, after.discard_ms),
+        flushes: optional(before.flushes, after.flushes)?,
+        flush_ms: optional_ms(before.flush_ms, after.flush_ms),
+    };
+    Some(DeviceDelta { seconds, counters })
+}
+
+/// The counters of several devices that serve one file system together. Busy time is their mean,
+/// as iostat has it for groups.
+pub(crate) fn sum(all: &[DeviceCounters]) -> Option<DeviceCounters> {
+    let add = |get: fn(&DeviceCounters) -> u64| all.iter().map(get).fold(0, u64::saturating_add);
+    let add_known = |get: fn(&DeviceCounters) -> Option<u64>| {
+        all.iter().map(get).try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
+    };
+    (!all.is_empty()).then(|| DeviceCounters {
+        reads: add(|c| c.reads),
+        reads_merged: add(|c| c.reads_merged),
+        sectors_read: add(|c| c.sectors_read),
+        read_ms: add(|c| c.read_ms),
+        writes: add(|c| c.writes),
+        writes_merged: add(|c| c.writes_merged),
+        sectors_written: add(|c| c.sectors_written),
+        write_ms: add(|c| c.write_ms),
+        in_flight: add(|c| c.in_flight),
+        busy_ms: add(|c| c.busy_ms) / all.len() as u64,
+        queue_ms: add(|c| c.queue_ms),
+        discards: add_known(|c| c.discards),
+        discards_merged: add_known(|c| c.discards_merged),
+        sectors_discarded: add_known(|c| c.sectors_discarded),
+        discard_ms: add_known(|c| c.discard_ms),
+        flushes: add_known(|c| c.flushes),
+        flush_ms: add_known(|c| c.flush_ms),
+    })
+}
+
+/// The kernel keeps times in 32 bits, so that they start again at zero every 49.7 days of waiting.
+/// A small step back is not that: the kernel's sums over processors may tremble.
+fn passed_ms(before: u64, after: u64) -> u64 {
+    const HALF: u64 = 1 << 31;
+    match after.checked_sub(before) {
+        Some(passed) => passed,
+        None if (HALF..2 * HALF).contains(&before) && after < HALF => after + 2 * HALF - before,
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NEW: &str = " 254 0 vda 46679 7083 2918034 10719 27291 13741 2509024 4667 3 4940 16088 8435 45 709400 651 3920 49";
+
+    #[test]
+    fn every_column_has_its_place() {
+        let counters = parse_diskstats(NEW)["vda"];
+        let expected = DeviceCounters {
+            reads: 46679,
+            reads_merged: 7083,
+            sectors_read: 2_918_034,
+            read_ms: 10719,
+            writes: 27291,
+            writes_merged: 13741,
+            sectors_written: 2_509_024,
+            write_ms: 4667,
+            in_flight: 3,
+            busy_ms: 4940,
+            queue_ms: 16088,
+            discards: Some(8435),
+            discards_merged: Some(45),
+            sectors_discarded: Some(709_400),
+            discard_ms: Some(651),
+            flushes: Some(3920),
+            flush_ms: Some(49),
+        };
+        assert_eq!(counters, expected);
+        assert_eq!(parse_stat(NEW.split_once("vda").unwrap().1), Some(expected));
+    }
+
+    #[test]
+    fn older_kernels_lack_columns() {
+        let old = parse_stat("1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        assert_eq!((old.queue_ms, old.discards, old.flushes), (11, None, None));
+        let discards = parse_stat("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        assert_eq!((discards.discard_ms, discards.flushes), (Some(15), None));
+        assert_eq!(parse_stat("1 2 3 4"), None);
+        assert_eq!(parse_stat("1 2 3 4 5 6 7 8 9 10 x"), None);
+    }
+
+    #[test]
+    fn times_wrap_and_counts_do_not() {
+        assert_eq!(passed_ms(u64::from(u32::MAX) - 9, 20), 30);
+        assert_eq!(passed_ms(100, 97), 0);
+        let before = DeviceCounters { reads: 10, ..DeviceCounters::default() };
+        let after = DeviceCounters { reads: 9, ..DeviceCounters::default() };
+        assert_eq!(delta(&before, &after, 1.0), None);
+        assert_eq!(delta(&before, &before, 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(?s).{0,300}", numbers in "[0-9 \nvda]{0,300}") {
+            parse_diskstats(&text);
+            parse_diskstats(&numbers);
+            parse_stat(&numbers);
+        }
+
+        #[test]
+        fn any_two_readings_are_survived(a in proptest::array::uniform17(any::<u64>()), b in proptest::array::uniform17(any::<u64>())) {
+            let text = |numbers: [u64; 17]| numbers.map(|n| n.to_string()).join(" ");
+            let (a, b) = (parse_stat(&text(a)).unwrap(), parse_stat(&text(b)).unwrap());
+            if let Some(delta) = delta(&a, &b, 0.5) {
+                crate::iostat(&delta);
+            }
+        }
+    }
+}

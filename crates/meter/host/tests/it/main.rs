@@ -1,0 +1,8 @@
+//! The readers on directories that stand in for a machine, and on the machine itself.
+
+#![allow(clippy::unwrap_used)]
+
+mod machine;
+mod places;
+mod tree;
+mod watching;
