@@ -65,12 +65,20 @@ impl Estimate {
 
 /// The mean of a value per slice: counts, rates, bytes. `None` without slices or when one is not
 /// finite.
+///
+/// For slices whose number was fixed beforehand; for those that a stopping rule ended, use
+/// [`StoppingRule::estimate`](crate::StoppingRule::estimate).
 pub fn estimate(slices: &[f64]) -> Option<Estimate> {
+    widened_estimate(slices, 1.0)
+}
+
+/// [`estimate`] with an interval so many times as wide.
+pub(crate) fn widened_estimate(slices: &[f64], widening: f64) -> Option<Estimate> {
     if slices.is_empty() || !slices.iter().all(|value| value.is_finite()) {
         return None;
     }
     let value = mean(slices);
-    Some(finish(value, decompose(slices, value), 1.0))
+    Some(finish(value, decompose(slices, value), widening))
 }
 
 /// The ratio of two sums: with the sum of latencies and the number of requests of each slice, the
@@ -92,16 +100,16 @@ pub fn estimate_ratio(sums: &[f64], counts: &[f64]) -> Option<Estimate> {
     Some(finish(ratio, decompose(&deviations, ratio), 1.0))
 }
 
-/// The estimate around `value`, its interval `inflation` times as wide as the noise asks for.
-fn finish(value: f64, apart: Decomposed, inflation: f64) -> Estimate {
+/// The estimate around `value`, its interval `widening` times as wide as the noise asks for.
+fn finish(value: f64, apart: Decomposed, widening: f64) -> Estimate {
     let mut verdicts = apart.steadiness.verdicts();
-    let error = mean_error(&apart.noise, apart.fitted);
+    let error = mean_error(&apart.noise, &apart.taken);
     if !error.as_ref().is_some_and(is_enough) {
         verdicts.add(Verdict::TooFewSamples);
     }
     let known = error.filter(|_| apart.noise.len() >= 4);
     let mean_ci95 = known.map(|error| {
-        let half_width = inflation * t95(error.freedom) * error.standard_error();
+        let half_width = widening * t95(error.freedom) * error.standard_error();
         let centre = value - apart.cut_wave;
         [(centre - half_width).min(value), (centre + half_width).max(value)]
     });
@@ -120,4 +128,100 @@ fn finish(value: f64, apart: Decomposed, inflation: f64) -> Estimate {
 /// Whether an interval may go without `too_few_samples`.
 fn is_enough(error: &MeanError) -> bool {
     error.batches >= BATCHES_MIN && error.effective_batches() >= EFFECTIVE_BATCHES_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{Kind, Rng, series};
+
+    /// Sum of latencies and number of requests per slice, at a rate that wanders; the mean
+    /// latency is 100 us.
+    fn latencies(rng: &mut Rng, slices: usize, per_slice: f64) -> (Vec<f64>, Vec<f64>) {
+        let (busy, _) = series(rng, Kind::Autocorrelated(0.5), slices);
+        busy.iter()
+            .map(|busy| {
+                let count = (per_slice * busy / 1_000.0 + 0.5 * rng.normal()).round().max(0.0);
+                let sum: f64 = (0..count as usize).map(|_| 100.0 * rng.exponential()).sum();
+                (sum, count)
+            })
+            .unzip()
+    }
+
+    #[test]
+    fn a_ratio_holds_the_mean_latency() {
+        for (per_slice, slices) in [(0.7, 600), (20.0, 300)] {
+            let (mut rng, mut held, mut empty) = (Rng::new(6), 0, 0);
+            for _ in 0..1_000 {
+                let (sums, counts) = latencies(&mut rng, slices, per_slice);
+                empty += counts.iter().filter(|count| **count == 0.0).count();
+                let [low, high] = estimate_ratio(&sums, &counts).unwrap().mean_ci95.unwrap();
+                held += u32::from(low <= 100.0 && 100.0 <= high);
+            }
+            assert!((930..=970).contains(&held), "{held} of 1000 at {per_slice} per slice");
+            assert!(per_slice > 1.0 || empty > 10_000, "slices without requests are part of it");
+        }
+    }
+
+    #[test]
+    fn the_value_is_the_plain_ratio_and_lies_in_its_interval() {
+        let found = estimate_ratio(&[3.0, 0.0, 5.0, 1.0, 2.0], &[1.0, 0.0, 2.0, 1.0, 1.0]).unwrap();
+        assert_eq!(found.mean, 11.0 / 5.0);
+        assert!(found.measured().ci95.is_some());
+    }
+
+    #[test]
+    fn refuses_what_has_no_mean() {
+        assert_eq!(estimate(&[]), None);
+        assert_eq!(estimate(&[1.0, f64::NAN]), None);
+        assert_eq!(estimate_ratio(&[1.0], &[0.0]), None);
+        assert_eq!(estimate_ratio(&[1.0], &[1.0, 2.0]), None);
+    }
+
+    #[test]
+    fn few_slices_say_so() {
+        let few = estimate(&[3.0, 4.0, 5.0]).unwrap();
+        assert!(few.mean_ci95.is_none() && few.verdicts.has(Verdict::TooFewSamples));
+        assert_eq!(few.measured().n, 3);
+        let (slices, _) = series(&mut Rng::new(1), Kind::White, 29);
+        let short = estimate(&slices).unwrap();
+        assert!(short.mean_ci95.is_some() && short.verdicts.has(Verdict::TooFewSamples));
+        let (slices, _) = series(&mut Rng::new(1), Kind::White, 300);
+        let enough = estimate(&slices).unwrap();
+        assert!(enough.verdicts.is_sound() && enough.batches >= 30);
+    }
+
+    #[test]
+    fn slow_noise_has_too_few_independent_batches() {
+        let mut rng = Rng::new(2);
+        let flagged = (0..200)
+            .filter(|_| {
+                let (slices, _) = series(&mut rng, Kind::Autocorrelated(0.98), 300);
+                let verdicts = estimate(&slices).unwrap().verdicts;
+                verdicts.has(Verdict::TooFewSamples) || verdicts.has(Verdict::NotSteady)
+            })
+            .count();
+        assert!(flagged > 190, "{flagged} of 200 flagged");
+    }
+
+    #[test]
+    fn batches_grow_with_correlation_and_never_below_thirty() {
+        let mut rng = Rng::new(3);
+        let mut length = |rho: f64| {
+            let (slices, _) = series(&mut rng, Kind::Autocorrelated(rho), 4_000);
+            let found = estimate(&slices).unwrap();
+            assert!(found.batches >= 30);
+            found.slices_per_batch
+        };
+        assert!(length(0.9) > length(0.0), "correlated slices need longer batches");
+    }
+
+    #[test]
+    fn a_constant_series_has_an_interval_of_no_width() {
+        let flat = estimate(&[7.0; 100]).unwrap();
+        assert_eq!(flat.mean_ci95, Some([7.0, 7.0]));
+        assert!(flat.verdicts.is_sound());
+        let idle = estimate(&[0.0; 100]).unwrap();
+        assert_eq!((idle.mean, idle.mean_ci95), (0.0, Some([0.0, 0.0])));
+    }
 }

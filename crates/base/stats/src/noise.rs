@@ -7,13 +7,42 @@
 //! [`BATCHES_MIN`] batches would be left. What correlation remains is corrected as a first-order
 //! autoregression: the variance is multiplied by `(1 + r) / (1 - r)`, with r freed of its bias
 //! (Marriott and Pope 1954), as in Skart (Tafazzoli and Wilson 2011). The degrees of freedom are
-//! those of the long-run variance of a fitted autoregression, `k / (1 + 2 (1 + r) / (1 - r))`.
+//! `k / (1 + (1 + r) / (1 - r))` of `k` batches, between those of independent batches and those of
+//! a fully fitted autoregression (`k / (1 + 2 (1 + r) / (1 - r))`), set by simulation.
 //! Invariant: never claims more degrees of freedom than batches, nor less variance than
 //! independent batches would have.
 //! It assumes that drifts, steps and waves were taken out before.
 
 /// Fewest batches that a batch length may leave.
 pub(crate) const BATCHES_MIN: usize = 30;
+
+/// Highest correlation that is corrected for; more means that there is hardly one batch.
+const LAG1_MAX: f64 = 0.95;
+/// Fewest degrees of freedom; with fewer an interval says nothing at all.
+const FREEDOM_MIN: f64 = 2.0;
+
+/// What a fit took out of a series, and with it out of its noise.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Taken {
+    /// The mean and everything else slow: lines, steps.
+    pub(crate) slow: usize,
+    /// Waves, in cycles per slice; each took a sine and a cosine.
+    pub(crate) frequencies: Vec<f64>,
+}
+
+impl Taken {
+    /// The same and so many slow parameters more.
+    pub(crate) fn and_slow(&self, more: usize) -> Self {
+        Self { slow: self.slow + more, frequencies: self.frequencies.clone() }
+    }
+
+    /// Parameters that batches of this length can see: of the waves, those with at least two
+    /// batches per cycle.
+    fn seen_by(&self, slices_per_batch: usize) -> usize {
+        let highest = 0.5 / slices_per_batch as f64;
+        self.slow + 2 * self.frequencies.iter().filter(|&&line| line < highest).count()
+    }
+}
 
 /// What is known about the error of a mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,19 +76,19 @@ impl MeanError {
     }
 }
 
-/// The error of the mean of `residual`, a series from which a mean and `fitted - 1` further slow
-/// parameters were taken. `None` below 2 values more than parameters.
-pub(crate) fn mean_error(residual: &[f64], fitted: usize) -> Option<MeanError> {
-    if residual.len() < fitted + 2 {
+/// The error of the mean of `residual`, the noise that is left of a series. `None` below 2 values
+/// more than parameters taken.
+pub(crate) fn mean_error(residual: &[f64], taken: &Taken) -> Option<MeanError> {
+    if residual.len() < taken.seen_by(1) + 2 {
         return None;
     }
     let mut length = 1;
     loop {
         let batches = batch_means(residual, length);
-        let moments = Moments::of(&batches, fitted);
+        let moments = Moments::of(&batches, taken.seen_by(length));
         let uncorrelated = moments.lag1_raw * (batches.len() as f64).sqrt() < 1.0;
         if uncorrelated || batches.len() / 2 < BATCHES_MIN {
-            return Some(moments.error(batches.len(), length, fitted));
+            return Some(moments.error(batches.len(), length));
         }
         length *= 2;
     }
@@ -77,41 +106,38 @@ pub(crate) fn mean(series: &[f64]) -> f64 {
 
 /// Variance and lag-1 autocorrelation of batch means.
 struct Moments {
+    /// Batches less the parameters taken from them.
+    independent: f64,
     /// Unbiased under independence.
     variance: f64,
     /// As computed from the batches.
     lag1_raw: f64,
-    /// Freed of its bias, within `0..=0.95`.
+    /// Freed of its bias, from 0 to [`LAG1_MAX`].
     lag1: f64,
 }
 
 impl Moments {
-    fn of(batches: &[f64], fitted: usize) -> Self {
+    /// Of batch means from which so many parameters were taken.
+    fn of(batches: &[f64], parameters: usize) -> Self {
         let (count, centre) = (batches.len() as f64, mean(batches));
         let squares: f64 = batches.iter().map(|value| (value - centre).powi(2)).sum();
         let products: f64 =
             batches.windows(2).map(|pair| (pair[0] - centre) * (pair[1] - centre)).sum();
         let lag1_raw = if squares > 0.0 { products / squares } else { 0.0 };
-        let params = fitted as f64;
-        let unbiased = lag1_raw + (params + (params + 2.0) * lag1_raw.max(0.0)) / count;
-        Self {
-            variance: squares / (count - params).max(1.0),
-            lag1_raw,
-            lag1: unbiased.clamp(0.0, 0.95),
-        }
+        let taken = parameters as f64;
+        let bias = (taken + (taken + 2.0) * lag1_raw.max(0.0)) / count;
+        let independent = (count - taken).max(1.0);
+        let lag1 = (lag1_raw + bias).clamp(0.0, LAG1_MAX);
+        Self { independent, variance: squares / independent, lag1_raw, lag1 }
     }
 
-    fn error(&self, batches: usize, slices_per_batch: usize, fitted: usize) -> MeanError {
+    fn error(&self, batches: usize, slices_per_batch: usize) -> MeanError {
         let inflation = (1.0 + self.lag1) / (1.0 - self.lag1);
         let count = batches as f64;
-        let freedom = if self.lag1 > 0.0 {
-            (count / (1.0 + inflation)).max(2.0)
-        } else {
-            count - fitted as f64
-        };
+        let freedom = if self.lag1 > 0.0 { count / (1.0 + inflation) } else { self.independent };
         MeanError {
             variance: self.variance / count * inflation,
-            freedom,
+            freedom: freedom.clamp(FREEDOM_MIN.min(self.independent), self.independent),
             batches,
             slices_per_batch,
             lag1: self.lag1,
@@ -133,7 +159,7 @@ mod tests {
                 let (mut held, mut width) = (0, 0.0);
                 for _ in 0..2000 {
                     let series = autocorrelated(&mut rng, n, rho);
-                    let e = mean_error(&series, 1).unwrap();
+                    let e = mean_error(&series, &Taken { slow: 1, frequencies: vec![] }).unwrap();
                     let hw = t95(e.freedom) * e.standard_error();
                     held += u32::from(mean(&series).abs() <= hw);
                     width += hw;

@@ -84,8 +84,18 @@ pub(crate) const NOISE: f64 = 150.0;
 
 /// A series and the level that its process had at each slice, without the noise. Shapes have a size
 /// of 10 to 40 % of the level; steps lie in the middle 70 % of the window; waves have 3.5 cycles in
-/// it at least, and 8 slices per cycle.
+/// it at least, and 8 slices per cycle at least.
 pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, Vec<f64>) {
+    series_waving(rng, kind, slices, slices as f64 / 3.5)
+}
+
+/// The same with waves of a period of 8 slices up to a given one.
+pub(crate) fn series_waving(
+    rng: &mut Rng,
+    kind: Kind,
+    slices: usize,
+    period_max: f64,
+) -> (Vec<f64>, Vec<f64>) {
     let rho = match kind {
         Kind::Autocorrelated(rho) => rho,
         Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) | Kind::SquareWave(rho) => rho,
@@ -101,7 +111,7 @@ pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, Vec
     let scale = LEVEL * (0.1 + 0.3 * rng.uniform());
     let sign = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
     let place = 0.15 + 0.7 * rng.uniform();
-    let cycles = slices as f64 / (8.0 + rng.uniform() * (slices as f64 / 3.5 - 8.0));
+    let cycles = slices as f64 / (8.0 + rng.uniform() * (period_max - 8.0));
     let phase = rng.uniform();
     let shape = |at: usize| {
         let time = at as f64 / slices as f64;

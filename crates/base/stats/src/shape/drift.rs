@@ -3,15 +3,15 @@
 //! Method: least-squares slope, tested by Student's t against the long-run variance of what is
 //! left when the line is taken out (so that autocorrelation is not taken for a drift).
 
-use crate::noise::mean_error;
+use crate::noise::{Taken, mean_error};
 use crate::student::t_two_sided;
 
 /// Chance of a false alarm that one test may have.
 const ALPHA: f64 = 0.002;
 
-/// Sum of squares that a line explains in a series of mean 0, if it is significant. `fitted` slow
-/// parameters were taken from the series before.
-pub(crate) fn explained(series: &[f64], fitted: usize) -> Option<f64> {
+/// Sum of squares that a line explains in a series of mean 0, if it is significant. `taken` was taken
+/// from the series before.
+pub(crate) fn explained(series: &[f64], taken: &Taken) -> Option<f64> {
     let line = column(series.len());
     let square: f64 = line.iter().map(|value| value * value).sum();
     if square == 0.0 {
@@ -19,7 +19,7 @@ pub(crate) fn explained(series: &[f64], fitted: usize) -> Option<f64> {
     }
     let slope = line.iter().zip(series).map(|(at, value)| at * value).sum::<f64>() / square;
     let left: Vec<f64> = series.iter().zip(&line).map(|(value, at)| value - slope * at).collect();
-    let error = mean_error(&left, fitted + 1)?;
+    let error = mean_error(&left, &taken.and_slow(1))?;
     let slope_error = (error.long_run_variance(series.len()) / square).sqrt();
     (slope.abs() > t_two_sided(ALPHA, error.freedom) * slope_error)
         .then_some(slope * slope * square)

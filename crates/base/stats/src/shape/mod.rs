@@ -17,13 +17,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::least_squares::{Fit, fit};
-use crate::noise::mean;
+use crate::noise::{Taken, mean};
 use crate::{Verdict, Verdicts};
 
 pub(crate) use stall::{find as find_stalls, median};
 
-/// Shapes taken out of one series at most.
-const SHAPES_MAX: usize = 6;
+/// Lines, steps and harmonics taken out of one series at most.
+const PARTS_MAX: usize = 12;
 /// Size relative to the mean from which a shape makes a figure not steady.
 const MATERIAL: f64 = 0.05;
 /// A fall to below this share of the level before is a burst allowance running out.
@@ -146,8 +146,8 @@ pub(crate) struct Decomposed {
     pub(crate) steadiness: Steadiness,
     /// What no shape explains, of mean 0 (about); stalls stay in it.
     pub(crate) noise: Vec<f64>,
-    /// Slow parameters fitted: the mean, lines, steps.
-    pub(crate) fitted: usize,
+    /// What was taken out with the shapes.
+    pub(crate) taken: Taken,
     /// By how much waves cut off in mid-cycle lift the mean of the window above their own mean.
     pub(crate) cut_wave: f64,
 }
@@ -157,7 +157,7 @@ pub(crate) struct Decomposed {
 struct Model {
     drift: bool,
     cuts: Vec<usize>,
-    lines: Vec<wave::Line>,
+    waves: Vec<wave::Wave>,
 }
 
 /// What may join the model next, and the sum of squares it explains.
@@ -177,9 +177,9 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
     }
     let mut model = Model::default();
     let mut fitted = fit(&alive, &model.columns(alive.len()));
-    for _ in 0..SHAPES_MAX {
+    for _ in 0..PARTS_MAX {
         let Some(candidate) = model.next(&fitted.residual) else { break };
-        if !model.add(candidate) {
+        if !model.add(candidate, alive.len()) {
             break;
         }
         fitted = fit(&alive, &model.columns(alive.len()));
@@ -194,10 +194,18 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
         .zip(slices.iter().zip(&alive))
         .for_each(|(left, (was, put))| *left += was - put);
     let steadiness = Steadiness { level, slices: slices.len(), shapes };
-    Decomposed { steadiness, noise, fitted: model.slow_parameters(), cut_wave }
+    Decomposed { steadiness, noise, taken: model.taken(), cut_wave }
 }
 
 impl Model {
+    /// What the fit takes out of the noise.
+    fn taken(&self) -> Taken {
+        Taken {
+            slow: self.slow_parameters(),
+            frequencies: self.waves.iter().flat_map(wave::Wave::frequencies).collect(),
+        }
+    }
+
     /// Mean, line and steps.
     fn slow_parameters(&self) -> usize {
         1 + usize::from(self.drift) + self.cuts.len()
@@ -205,9 +213,9 @@ impl Model {
 
     /// The significant candidate that explains most of what is left.
     fn next(&self, left: &[f64]) -> Option<Candidate> {
-        let fitted = self.slow_parameters();
-        let drift = if self.drift { None } else { drift::explained(left, fitted) };
-        let split = step::best_split(left, &self.cuts, fitted);
+        let taken = self.taken();
+        let drift = if self.drift { None } else { drift::explained(left, &taken) };
+        let split = step::best_split(left, &self.cuts, &taken);
         let line = wave::find(left);
         let candidates = [
             drift.map(|explained| (explained, Candidate::Drift)),
@@ -219,13 +227,19 @@ impl Model {
     }
 
     /// Takes a candidate in; whether that changed the model.
-    fn add(&mut self, candidate: Candidate) -> bool {
+    fn add(&mut self, candidate: Candidate, slices: usize) -> bool {
         match candidate {
             Candidate::Drift => self.drift = true,
-            Candidate::Line(line) => match self.lines.iter_mut().find(|known| known.has(&line)) {
-                Some(known) => return known.widen(&line),
-                None => self.lines.push(line),
-            },
+            Candidate::Line(line) => {
+                if self.waves.iter_mut().any(|wave| wave.take_in(&line, slices)) {
+                    return true;
+                }
+                let new = wave::Wave::new(&line);
+                if self.waves.iter().any(|wave| wave.is_near(&new, slices)) {
+                    return false;
+                }
+                self.waves.push(new);
+            }
             Candidate::Cut(at) => {
                 self.cuts.push(at);
                 self.cuts.sort_unstable();
@@ -242,7 +256,7 @@ impl Model {
             columns.push(drift::column(slices));
         }
         columns.extend(self.cuts.iter().map(|&at| step::column(slices, at)));
-        columns.extend(self.lines.iter().flat_map(|line| wave::columns(slices, line)));
+        columns.extend(self.waves.iter().flat_map(|wave| wave.columns(slices)));
         columns
     }
 
@@ -260,11 +274,11 @@ impl Model {
             after: mean(&alive[edge[1]..edge[2]]),
         }));
         let mut first = self.slow_parameters();
-        for line in &self.lines {
-            let parts = &fitted.coefficients[first..first + 2 * line.harmonics];
-            first += parts.len();
-            let period_slices = 1.0 / line.frequency;
-            shapes.push(Shape::Wave { period_slices, amplitude: wave::amplitude(parts) });
+        for wave in &self.waves {
+            let coefficients = &fitted.coefficients[first..first + wave.width()];
+            first += wave.width();
+            let amplitude = wave.amplitude(coefficients);
+            shapes.push(Shape::Wave { period_slices: wave.period_slices(), amplitude });
         }
         shapes
     }

@@ -5,7 +5,7 @@
 //! Srivastava 1975); it counts when its Student t against the long-run variance of what is left
 //! exceeds a bound set for the search over all splits.
 
-use crate::noise::{mean, mean_error};
+use crate::noise::{Taken, mean, mean_error};
 use crate::student::t_two_sided;
 
 /// Chance of a false alarm at one split; a series has some twenty splits that differ much.
@@ -25,7 +25,7 @@ pub(crate) struct Split {
 }
 
 /// The best significant split of a series beside the cuts known already (sorted).
-pub(crate) fn best_split(series: &[f64], cuts: &[usize], fitted: usize) -> Option<Split> {
+pub(crate) fn best_split(series: &[f64], cuts: &[usize], taken: &Taken) -> Option<Split> {
     let shortest = LEVEL_SLICES_MIN.max((series.len() as f64 * LEVEL_SHARE_MIN) as usize);
     let starts = [0].into_iter().chain(cuts.iter().copied());
     let ends = cuts.iter().copied().chain([series.len()]);
@@ -39,7 +39,7 @@ pub(crate) fn best_split(series: &[f64], cuts: &[usize], fitted: usize) -> Optio
         let level = mean(&series[from..to]);
         left[from..to].iter_mut().for_each(|value| *value -= level);
     }
-    let error = mean_error(&left, fitted + 1)?;
+    let error = mean_error(&left, &taken.and_slow(1))?;
     let t = (best.explained / error.long_run_variance(series.len())).sqrt();
     (t > t_two_sided(ALPHA, error.freedom)).then_some(best)
 }

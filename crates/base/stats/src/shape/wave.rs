@@ -1,8 +1,9 @@
 //! Wave: movement that comes back with a period.
 //!
 //! Method: the highest peak of the power spectrum over the noise around it, at least
-//! [`CYCLES_MIN`] cycles long; its frequency refined, its fundamental found, and up to four
-//! harmonics fitted, so that sawtooth and square waves are taken out too.
+//! [`CYCLES_MIN`] cycles long; its frequency refined and its fundamental found. Harmonics join when
+//! they stand out of what is left, so that sawtooth and square waves are taken out too, and nothing
+//! is taken out that might be noise.
 
 use std::f64::consts::TAU;
 
@@ -16,46 +17,99 @@ const FREQUENCY_MAX: f64 = 0.45;
 const BY_CHANCE_MAX: f64 = 0.000_1;
 /// Shortest series searched for waves.
 const SLICES_MIN: usize = 64;
-/// Shortest series that can afford harmonics.
-const SLICES_MIN_HARMONICS: usize = 200;
-/// Harmonics fitted at first, the fundamental included; more join as they are found.
-const HARMONICS: usize = 4;
-/// Harmonics fitted at most.
-const HARMONICS_MAX: usize = 16;
+/// Phases at which a cycle is looked at for its trough and crest.
+const PHASES: usize = 64;
+/// Highest harmonic that is taken for part of a wave.
+const HARMONIC_MAX: usize = 24;
 
-/// A periodic part of a series.
+/// A line of the spectrum that stands out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line {
-    /// Cycles per slice of the fundamental.
+    /// Cycles per slice.
     pub(crate) frequency: f64,
-    /// Harmonics fitted, the fundamental included.
-    pub(crate) harmonics: usize,
-    /// Sum of squares that the strongest line explains.
+    /// Which harmonic of its wave it is, as far as its own spectrum shows; 1 is the fundamental.
+    pub(crate) harmonic: usize,
+    /// Sum of squares that it explains.
     pub(crate) explained: f64,
-    /// Harmonics fall within this of a multiple: half a cycle in the window.
-    pub(crate) resolution: f64,
 }
 
-impl Line {
-    /// Whether another line is a harmonic of this one.
-    pub(crate) fn has(&self, other: &Line) -> bool {
-        let multiple = self.multiple(other) as f64;
-        multiple >= 1.0 && (other.frequency - multiple * self.frequency).abs() < self.resolution
+/// A periodic part of a series: a fundamental and those of its harmonics that stand out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wave {
+    fundamental: f64,
+    harmonics: Vec<usize>,
+}
+
+impl Wave {
+    pub(crate) fn new(line: &Line) -> Self {
+        let mut harmonics = vec![1, line.harmonic];
+        harmonics.dedup();
+        Self { fundamental: line.frequency / line.harmonic as f64, harmonics }
     }
 
-    /// Takes another line in as a harmonic, and those between; whether it was new.
-    pub(crate) fn widen(&mut self, other: &Line) -> bool {
-        let before = self.harmonics;
-        self.harmonics = before.max(self.multiple(other));
-        self.harmonics > before
+    /// Slices per cycle.
+    pub(crate) fn period_slices(&self) -> f64 {
+        1.0 / self.fundamental
     }
 
-    fn multiple(&self, other: &Line) -> usize {
-        (other.frequency / self.frequency).round() as usize
+    /// Takes a line in if it is a further harmonic; in a window of so many slices, a line is one
+    /// when it lies within half a cycle of a multiple.
+    pub(crate) fn take_in(&mut self, line: &Line, slices: usize) -> bool {
+        let multiple = (line.frequency / self.fundamental).round() as usize;
+        let distance = (line.frequency - multiple as f64 * self.fundamental).abs();
+        let is_new = (1..=HARMONIC_MAX).contains(&multiple)
+            && distance < 0.5 / slices as f64
+            && !self.harmonics.contains(&multiple);
+        if is_new {
+            self.harmonics.push(multiple);
+        }
+        is_new
+    }
+
+    /// Whether another wave cannot be told apart in a window of so many slices.
+    pub(crate) fn is_near(&self, other: &Wave, slices: usize) -> bool {
+        (self.fundamental - other.fundamental).abs() < 0.5 / slices as f64
+    }
+
+    /// Cycles per slice of every line of it.
+    pub(crate) fn frequencies(&self) -> impl Iterator<Item = f64> + '_ {
+        self.harmonics.iter().map(|&harmonic| harmonic as f64 * self.fundamental)
+    }
+
+    /// Cosine and sine of every line of it.
+    pub(crate) fn columns(&self, slices: usize) -> impl Iterator<Item = Vec<f64>> + '_ {
+        self.frequencies().flat_map(move |frequency| {
+            let angle = move |at: usize| TAU * frequency * at as f64;
+            let cosine = (0..slices).map(|at| angle(at).cos()).collect();
+            let sine = (0..slices).map(|at| angle(at).sin()).collect();
+            [cosine, sine]
+        })
+    }
+
+    /// Half of the distance from trough to crest, from the coefficients of [`Self::columns`].
+    pub(crate) fn amplitude(&self, coefficients: &[f64]) -> f64 {
+        let value = |phase: usize| -> f64 {
+            let at = TAU * phase as f64 / PHASES as f64;
+            let pairs = coefficients.chunks_exact(2).zip(&self.harmonics);
+            pairs
+                .map(|(pair, &harmonic)| {
+                    let (sin, cos) = (at * harmonic as f64).sin_cos();
+                    pair[0] * cos + pair[1] * sin
+                })
+                .sum()
+        };
+        let values = (0..PHASES).map(value);
+        let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+        (high - low) / 2.0
+    }
+
+    /// Columns of the fit that belong to it.
+    pub(crate) fn width(&self) -> usize {
+        2 * self.harmonics.len()
     }
 }
 
-/// The strongest significant wave in a series of mean 0.
+/// The strongest significant line in a series of mean 0.
 pub(crate) fn find(series: &[f64]) -> Option<Line> {
     if series.len() < SLICES_MIN {
         return None;
@@ -68,25 +122,14 @@ pub(crate) fn find(series: &[f64]) -> Option<Line> {
     if peak.ratio < threshold {
         return None;
     }
-    let strongest = refine(series, peak.frequency, spectrum.bin_width()).max(low);
-    let reach = 1.0 / slices;
+    let frequency = refine(series, peak.frequency, spectrum.bin_width()).max(low);
     let stands_out = |frequency: f64| {
-        let near = spectrum.peak_near(frequency, reach, low, FREQUENCY_MAX);
-        near.is_some_and(|near| near.ratio > threshold)
+        let near = spectrum.peak_near(frequency, 1.0 / slices, low, FREQUENCY_MAX);
+        frequency >= low && near.is_some_and(|near| near.ratio > threshold)
     };
-    let divisor = (2..=3)
-        .rev()
-        .find(|&parts| {
-            let fundamental = strongest / f64::from(parts);
-            fundamental >= low && stands_out(fundamental)
-        })
-        .unwrap_or(1);
-    let frequency = strongest / f64::from(divisor);
-    let fitting = (0.5 / frequency).ceil() as usize - 1;
-    let harmonics =
-        if series.len() < SLICES_MIN_HARMONICS { 1 } else { fitting.clamp(1, HARMONICS) };
-    let explained = 2.0 * power_at(series, strongest) / slices;
-    Some(Line { frequency, harmonics, explained, resolution: 0.5 / slices })
+    let harmonic = [3, 2].into_iter().find(|&part| stands_out(frequency / part as f64));
+    let explained = 2.0 * power_at(series, frequency) / slices;
+    Some(Line { frequency, harmonic: harmonic.unwrap_or(1), explained })
 }
 
 /// The frequency of most power within a bin of a peak, by golden sections.
@@ -107,34 +150,4 @@ fn refine(series: &[f64], centre: f64, reach: f64) -> f64 {
         }
     }
     (low + high) / 2.0
-}
-
-/// Cosine and sine of every harmonic of a line.
-pub(crate) fn columns(slices: usize, line: &Line) -> Vec<Vec<f64>> {
-    (1..=line.harmonics)
-        .flat_map(|harmonic| {
-            let step = TAU * line.frequency * harmonic as f64;
-            let cosine = (0..slices).map(move |at| (step * at as f64).cos()).collect();
-            let sine = (0..slices).map(move |at| (step * at as f64).sin()).collect();
-            [cosine, sine]
-        })
-        .collect()
-}
-
-/// Half of the distance from trough to crest, from the coefficients of [`columns`].
-pub(crate) fn amplitude(coefficients: &[f64]) -> f64 {
-    const PHASES: usize = 64;
-    let value = |phase: usize| -> f64 {
-        let at = TAU * phase as f64 / PHASES as f64;
-        let pairs = coefficients.chunks_exact(2).zip(1..);
-        pairs
-            .map(|(pair, harmonic)| {
-                let (sin, cos) = (at * f64::from(harmonic)).sin_cos();
-                pair[0] * cos + pair[1] * sin
-            })
-            .sum()
-    };
-    let values = (0..PHASES).map(value);
-    let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-    (high - low) / 2.0
 }
