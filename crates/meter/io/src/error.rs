@@ -68,8 +68,8 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// Another error.
-    #[error("cannot open {path}: {source}")]
+    /// Another error of opening it or asking about it.
+    #[error("cannot open or look at {path}: {source}")]
     System {
         /// The file.
         path: PathBuf,

@@ -9,10 +9,12 @@
 pub mod api;
 mod buffers;
 mod error;
+mod extents;
 pub mod fileset;
 mod noise;
 mod op;
 mod open;
+mod residency;
 
 pub use api::libaio::LibaioApi;
 pub use api::memory::{Fate, MemoryApi, MemoryFiles};
@@ -22,7 +24,9 @@ pub use api::uring::UringApi;
 pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
 pub use buffers::Buffers;
 pub use error::{IoError, OpenError};
+pub use extents::ExtentReport;
 pub use fileset::leftovers::remove_leftovers;
 pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
 pub use op::{Done, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};
+pub use residency::Residency;

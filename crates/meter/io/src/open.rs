@@ -3,13 +3,16 @@
 //! Invariant: a descriptor stays open as long as any API or clone holds the set.
 //! It creates nothing and decides nothing about who may write: [`FileSet`](crate::FileSet) does.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, ioctl_blksszget, open};
+use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget, open};
 use rustix::io::Errno;
 
+use crate::extents::{self, ExtentReport};
+use crate::residency::{self, Residency};
 use crate::{MemoryFiles, OpenError};
 
 /// Durability that the open flags give to every write.
@@ -131,6 +134,46 @@ impl OpenFiles {
             all.offset_bytes = all.offset_bytes.max(one.offset_bytes);
         }
         all
+    }
+
+    /// What the blocks of the files are: written, unwritten or holes.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked about a file.
+    pub fn extents(&self) -> Result<ExtentReport, OpenError> {
+        let first = ExtentReport { supported: true, ..ExtentReport::default() };
+        self.over_files(first, extents::look, ExtentReport::and)
+    }
+
+    /// How much of the files is in the page cache.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked about a file.
+    pub fn residency(&self) -> Result<Residency, OpenError> {
+        self.over_files(Residency::default(), residency::look, Residency::and)
+    }
+
+    /// Asks the kernel to drop the files from the page cache. Dirty pages stay until flushed.
+    pub fn drop_cached(&self) {
+        for file in self.files.iter().filter_map(|file| file.descriptor.as_ref()) {
+            let _only_advice = fadvise(file, 0, None, Advice::DontNeed);
+        }
+    }
+
+    fn over_files<T>(
+        &self,
+        first: T,
+        look: fn(BorrowedFd<'_>, u64) -> io::Result<T>,
+        and: fn(T, T) -> T,
+    ) -> Result<T, OpenError> {
+        let mut all = first;
+        for file in self.files.iter() {
+            let Some(descriptor) = &file.descriptor else { continue };
+            let one = look(descriptor.as_fd(), file.spec.bytes)
+                .map_err(|source| OpenError::System { path: file.spec.path.clone(), source })?;
+            all = and(all, one);
+        }
+        Ok(all)
     }
 
     /// The files in memory behind this, where there are any.

@@ -110,7 +110,7 @@ pub trait FileApi: Sized {
     /// When more than `depth` requests are in flight, or the file, slot or length is out of range.
     fn queue(&mut self, op: Op);
 
-    /// Starts what was queued; returns how many requests that was. Need not be called before
+    /// Starts what was queued and did not start yet; returns how many requests that was. Need not be called before
     /// `reap`, which starts what is queued in the same system call.
     ///
     /// # Errors

@@ -251,6 +251,6 @@ impl Drop for UringApi {
                 break;
             }
         }
-        uring_setup::unregister_ring(&self.ring, &self.granted);
+        uring_setup::unregister(&self.ring, &self.granted);
     }
 }

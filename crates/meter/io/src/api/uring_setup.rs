@@ -216,8 +216,15 @@ fn register_ring(ring: &IoUring) -> Option<RawFd> {
     (returned == 1).then_some(update.offset as RawFd)
 }
 
-/// Takes the ring out of this thread's table, which would else keep it alive.
-pub(super) fn unregister_ring(ring: &IoUring, granted: &Granted) {
+/// Gives everything registered back now. The kernel takes a closed ring apart some time later, and
+/// until then removed files would keep their room and file systems could not be unmounted.
+pub(super) fn unregister(ring: &IoUring, granted: &Granted) {
+    if granted.registered_files {
+        let _freed_later_else = ring.submitter().unregister_files();
+    }
+    if granted.registered_slots.is_some() {
+        let _freed_later_else = ring.submitter().unregister_buffers();
+    }
     let Some(index) = granted.ring_index else { return };
     let update = RingUpdate { offset: index as u32, reserved: 0, data: 0 };
     let number = ring.as_raw_fd();

@@ -100,6 +100,12 @@ pub enum FileSetError {
         /// Bytes free for this user.
         available: u64,
     },
+    /// The room, or the quota, ran out while filling: others use the file system too.
+    #[error("the disk or the quota was full while {path} was filled; use a smaller --size")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file system cannot allocate without writing.
     #[error("{path}: this file system has no unwritten extents (fallocate: {source})")]
     NoFallocate {

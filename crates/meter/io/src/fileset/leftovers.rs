@@ -67,3 +67,28 @@ fn unlink(file: &Leftover) -> bool {
 fn lock() -> MutexGuard<'static, Vec<Leftover>> {
     LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_here_and_not_kept_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name| directory.path().join(name);
+        let (_file, kept) = create(&path("kept")).unwrap();
+        keep(&kept);
+        create(&path("left")).unwrap();
+        // Another file of the same name is not ours any more.
+        create(&path("replaced")).unwrap();
+        fs::write(path("other"), "theirs").unwrap();
+        fs::rename(path("other"), path("replaced")).unwrap();
+        let (_file, gone) = create(&path("gone")).unwrap();
+        remove(&gone);
+
+        assert_eq!(remove_leftovers(), 1);
+        assert!(path("kept").exists() && path("replaced").exists());
+        assert!(!path("left").exists() && !path("gone").exists());
+        assert!(create(&path("kept")).is_err());
+    }
+}

@@ -92,6 +92,10 @@ fn sync_directory(directory: &Path) -> Result<(), FileSetError> {
         .map_err(|source| system("flush", directory, source))
 }
 
+/// An error of the system; a full disk or quota is named as such.
 pub(super) fn system(doing: &'static str, path: &Path, source: io::Error) -> FileSetError {
+    if matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
+        return FileSetError::Full { path: path.to_owned() };
+    }
     FileSetError::System { doing, path: path.to_owned(), source }
 }
