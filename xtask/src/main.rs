@@ -1,2 +1,62 @@
-//! The iostrata command.
-fn main() {}
+//! `cargo xtask`: the chores of this repository.
+//!
+//! Purpose: one place for what a developer and the continuous integration run, so that both run the
+//! same thing.
+//! Invariant: nothing here is part of the program; no crate depends on it.
+//! It does not measure anything itself: the benchmarks drive `iostrata` and fio as programs.
+#![allow(clippy::print_stdout, reason = "a chore prints what it does")]
+
+mod args;
+mod bench;
+mod check;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+
+const HELP: &str = "\
+cargo xtask <chore>
+
+  check               format, lints, tidy and the unit tests: before every commit
+  test [--install]    the whole suite; --install adds missing Debian packages (needs root)
+  soak [--install]    the whole suite with the long forms of its tests
+  tidy                the rules of the house that the compiler does not know
+  bench null          cost of one operation: iostrata against fio, null engine
+  bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
+
+Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE.
+";
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one chore; false when what it judges is not in order.
+fn run(words: Vec<String>) -> Result<bool> {
+    let mut args = Args::new(words);
+    match args.word().as_deref() {
+        Some("check") => args.finish().and_then(|()| check::run()),
+        Some("test") => test::run(args, test::Length::Usual),
+        Some("soak") => test::run(args, test::Length::Soak),
+        Some("tidy") => args.finish().and_then(|()| tidy::run()),
+        Some("bench") => bench::run(args),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        Some(other) => bail!("no chore is named {other}\n\n{HELP}"),
+        None => bail!("name a chore\n\n{HELP}"),
+    }
+}

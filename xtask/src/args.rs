@@ -1,0 +1,85 @@
+//! The words after `cargo xtask`.
+//!
+//! Purpose: flags and options taken out one by one; what is left over at the end is an error.
+//! It knows no chore.
+
+use std::str::FromStr;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// Words not yet taken.
+pub struct Args {
+    words: Vec<String>,
+}
+
+impl Args {
+    /// All words after the program's name.
+    pub fn new(words: Vec<String>) -> Self {
+        Self { words }
+    }
+
+    /// Takes the first word.
+    pub fn word(&mut self) -> Option<String> {
+        (!self.words.is_empty()).then(|| self.words.remove(0))
+    }
+
+    /// Takes a flag such as `--install`; true when it was there.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let before = self.words.len();
+        self.words.retain(|word| word != name);
+        self.words.len() < before
+    }
+
+    /// Takes an option with its value, `--pairs 5`; `default` when it was not given.
+    ///
+    /// # Errors
+    /// When the value is missing or cannot be read as a `T`.
+    pub fn option<T: FromStr>(&mut self, name: &str, default: T) -> Result<T> {
+        let Some(at) = self.words.iter().position(|word| word == name) else {
+            return Ok(default);
+        };
+        self.words.remove(at);
+        if at == self.words.len() {
+            bail!("{name} needs a value");
+        }
+        let value = self.words.remove(at);
+        value.parse().map_err(|_| anyhow!("{value}")).with_context(|| format!("{name}: bad value"))
+    }
+
+    /// Nothing may be left.
+    ///
+    /// # Errors
+    /// Names the first word that nobody took.
+    pub fn finish(self) -> Result<()> {
+        match self.words.first() {
+            None => Ok(()),
+            Some(word) => bail!("{word} is not known here; see cargo xtask help"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Args {
+        Args::new(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn takes_what_it_is_asked_for() {
+        let mut args = args("bench --pairs 7 --install");
+        assert_eq!(args.word().as_deref(), Some("bench"));
+        assert_eq!(args.option("--pairs", 5).unwrap(), 7);
+        assert_eq!(args.option("--runtime", 3).unwrap(), 3);
+        assert!(args.flag("--install"));
+        args.finish().unwrap();
+    }
+
+    #[test]
+    fn refuses_the_rest() {
+        assert!(args("--bogus").finish().is_err());
+        assert!(args("--pairs").option("--pairs", 5).is_err());
+        assert!(args("--pairs many").option("--pairs", 5).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! `cargo xtask bench`: iostrata beside fio, as pairs on the same machine in the same minutes.
+//!
+//! Purpose: show that the meter costs less than what it measures, and that it measures the same.
+//! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
+//! pairs; a difference is stated only with its 95 % interval.
+//! It judges no machine: it prints and returns success when every run could be made.
+
+mod fio;
+mod fio_json;
+mod iostrata;
+mod null;
+mod parity;
+mod sample;
+mod table;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+
+/// Runs the benchmark that is named.
+///
+/// # Errors
+/// When it is unknown, or fio or iostrata fails.
+pub fn run(mut args: Args) -> Result<bool> {
+    match args.word().as_deref() {
+        Some("null") => null::run(args)?,
+        Some("parity") => parity::run(args)?,
+        Some(other) => bail!("no benchmark is named {other}; there are null and parity"),
+        None => bail!("name a benchmark: null or parity"),
+    }
+    Ok(true)
+}

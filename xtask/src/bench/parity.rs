@@ -1,0 +1,140 @@
+//! `cargo xtask bench parity`: the same I/O by both programs on one prefilled file.
+//!
+//! Purpose: IOPS equal to fio's within the intervals and processor time per I/O at most fio's, or
+//! the difference stated.
+//! Both use one file, really written before, so that its place on the device cannot differ.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use iostrata_stats::{PAIRS_MIN, paired};
+
+use super::fio;
+use super::iostrata::Iostrata;
+use super::sample::Pairs;
+use super::table::{self, Row};
+use crate::args::Args;
+use crate::test::execute;
+use crate::workspace::Workspace;
+
+/// What both sides do, 4 KiB, direct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// `randread` or `randwrite`.
+    pub rw: &'static str,
+    /// `sync` or `io_uring`.
+    pub engine: &'static str,
+    /// Threads.
+    pub jobs: u32,
+    /// Requests in flight per thread.
+    pub depth: u32,
+}
+
+const ENGINES: [(&str, u32, u32); 4] =
+    [("sync", 1, 1), ("sync", 16, 1), ("io_uring", 1, 1), ("io_uring", 1, 32)];
+
+fn cases() -> impl Iterator<Item = Case> {
+    ["randread", "randwrite"]
+        .into_iter()
+        .flat_map(|rw| ENGINES.map(|(engine, jobs, depth)| Case { rw, engine, jobs, depth }))
+}
+
+/// Runs every case and prints one table.
+///
+/// # Errors
+/// When a run fails.
+pub fn run(mut args: Args) -> Result<()> {
+    let pairs: usize = args.option("--pairs", 6)?;
+    let runtime_s: u32 = args.option("--runtime", 4)?;
+    let size: String = args.option("--size", "512M".to_owned())?;
+    let dir: String = args.option("--dir", String::new())?;
+    args.finish()?;
+    ensure!(pairs >= PAIRS_MIN, "--pairs {pairs}: a conclusion needs at least {PAIRS_MIN}");
+    let workspace = Workspace::read()?;
+    let iostrata = Iostrata::build(&workspace)?;
+    let scratch = workspace.target.join("xtask");
+    let _lock = execute::lock(&scratch)?;
+    let dir = if dir.is_empty() { scratch } else { PathBuf::from(dir) };
+    let file = dir.join(format!("iostrata-parity-{}.dat", std::process::id()));
+    let outcome = measure(&iostrata, &file, &size, pairs, runtime_s);
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+    }
+    let rows = outcome?;
+    println!();
+    table::print(&rows);
+    Ok(())
+}
+
+fn measure(
+    iostrata: &Iostrata,
+    file: &std::path::Path,
+    size: &str,
+    pairs: usize,
+    runtime_s: u32,
+) -> Result<Vec<Row>> {
+    println!("filling {size} and warming up");
+    for case in cases() {
+        iostrata.case(&case, file, size, 1)?;
+    }
+    println!("4K direct on {}, {pairs} pairs of {runtime_s} s, order alternated", file.display());
+    let mut rows = Vec::new();
+    for case in cases() {
+        println!("{}", name(&case));
+        let found = Pairs::alternate(
+            pairs,
+            || fio::case(&case, file, size, runtime_s),
+            || iostrata.case(&case, file, size, runtime_s),
+            |fio, ours| {
+                print!("  fio {:>9.0} IOPS {:>7.0} ns/IO", fio.iops, fio.cpu_ns_per_io);
+                println!("   iostrata {:>9.0} IOPS {:>7.0} ns/IO", ours.iops, ours.cpu_ns_per_io);
+            },
+        )?;
+        rows.push(row(&case, &found)?);
+    }
+    Ok(rows)
+}
+
+fn name(case: &Case) -> String {
+    let Case { rw, engine, jobs, depth } = case;
+    format!("{rw} {engine} jobs {jobs} depth {depth}")
+}
+
+fn row(case: &Case, found: &Pairs) -> Result<Row> {
+    let (fio_iops, our_iops) = found.figures(|sample| sample.iops);
+    let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
+    let name = name(case);
+    Ok(Row {
+        iops: paired(&fio_iops, &our_iops).with_context(|| format!("IOPS of {name}"))?,
+        cpu: paired(&fio_cpu, &our_cpu).with_context(|| format!("CPU of {name}"))?,
+        verdicts: found.verdicts(),
+        name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn every_case_is_there_once() {
+        let all: Vec<Case> = cases().collect();
+        assert_eq!(all.len(), 8);
+        assert!(all.iter().enumerate().all(|(at, case)| !all[..at].contains(case)));
+    }
+
+    #[test]
+    fn a_row_compares_ours_with_fios() {
+        let side = |iops: [f64; 3], cpu: f64| {
+            let sample = |iops| Sample { iops, cpu_ns_per_io: cpu, verdicts: Vec::new() };
+            iops.map(sample).to_vec()
+        };
+        let found =
+            Pairs { fio: side([10.0, 10.1, 9.9], 100.0), ours: side([20.0, 20.2, 19.9], 50.0) };
+        let case = Case { rw: "randread", engine: "sync", jobs: 1, depth: 1 };
+        let row = row(&case, &found).unwrap();
+        assert!(row.iops.ratio > 1.9 && row.cpu.ratio < 0.6, "{:?}", row.iops);
+    }
+}

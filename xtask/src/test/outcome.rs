@@ -1,0 +1,252 @@
+//! Counts what a test binary printed.
+//!
+//! Purpose: from libtest's text (run with `--show-output`) to passed, failed and skipped tests,
+//! with the reasons.
+//! Invariant: a test that printed `skipped: ...` is not also counted as passed; a binary that ended
+//! badly without naming a failed test counts as one failure.
+
+use std::fmt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// How a test says that it did not run.
+const SKIPPED: &str = "skipped: ";
+
+/// What one binary came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    name: String,
+    seconds: f64,
+    passed: u64,
+    failures: Vec<String>,
+    skips: Vec<Skip>,
+    /// What to show when something failed.
+    details: String,
+}
+
+/// A test that did not run.
+#[derive(Debug, PartialEq, Eq)]
+struct Skip {
+    /// Unknown when the line did not go through libtest's capture.
+    test: Option<String>,
+    reason: String,
+}
+
+/// The sum over all binaries.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Tests that ran and held.
+    pub passed: u64,
+    /// Tests that did not hold.
+    pub failed: u64,
+    /// Names of the failed.
+    pub failures: Vec<String>,
+    /// Name and reason of each test that did not run.
+    pub skips: Vec<String>,
+}
+
+impl Outcome {
+    /// Reads the output. `status` is `None` when the time was over.
+    pub fn of(
+        name: &str,
+        time: Duration,
+        stdout: &str,
+        stderr: &str,
+        status: Option<ExitStatus>,
+    ) -> Self {
+        let mut failures = failed_tests(stdout);
+        let named = !failures.is_empty();
+        match status {
+            None => failures.push("exceeded its time and was killed".to_owned()),
+            Some(status) if !status.success() && !named => {
+                failures.push(format!("ended with {status}"));
+            }
+            Some(_) => {}
+        }
+        let skips = skips(stdout, stderr, &failures);
+        let said_passed: u64 = results(stdout, "passed");
+        let details = match (failures.is_empty(), named) {
+            (true, _) => String::new(),
+            (false, true) => from_failures(stdout).to_owned() + stderr,
+            (false, false) => stdout.to_owned() + stderr,
+        };
+        let ignored = results(stdout, "ignored");
+        Self {
+            name: name.to_owned(),
+            seconds: time.as_secs_f64(),
+            passed: said_passed.saturating_sub(skips.len() as u64),
+            failures,
+            skips: skips.into_iter().chain(ignored_tests(ignored)).collect(),
+            details,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<44} {:>5} passed", self.name, self.passed)?;
+        write!(f, " {:>3} failed {:>3} skipped", self.failures.len(), self.skips.len())?;
+        write!(f, " {:>7.1} s", self.seconds)?;
+        if !self.details.is_empty() {
+            write!(f, "\n{}", self.details)?;
+        }
+        Ok(())
+    }
+}
+
+impl Tally {
+    /// Adds one binary.
+    pub fn add(&mut self, one: Outcome) {
+        self.passed += one.passed;
+        self.failed += one.failures.len() as u64;
+        self.failures.extend(one.failures.iter().map(|test| format!("{}: {test}", one.name)));
+        self.skips.extend(one.skips.iter().map(|skip| match &skip.test {
+            Some(test) => format!("{}: {test}: {}", one.name, skip.reason),
+            None => format!("{}: {}", one.name, skip.reason),
+        }));
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skipped = self.skips.len();
+        write!(f, "{} passed, {} failed, {skipped} skipped", self.passed, self.failed)
+    }
+}
+
+/// Sum of a count over the lines `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+fn results(stdout: &str, what: &str) -> u64 {
+    let of_line = |line: &str| {
+        let counts = line.split(['.', ';']).map(str::trim);
+        counts.filter_map(|count| count.strip_suffix(what)?.trim().parse::<u64>().ok()).sum::<u64>()
+    };
+    stdout.lines().filter(|line| line.starts_with("test result: ")).map(of_line).sum()
+}
+
+/// Names in the list that closes the output of a binary with failures.
+fn failed_tests(stdout: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut in_list = false;
+    for line in stdout.lines() {
+        match line.strip_prefix("    ") {
+            _ if line == "failures:" => in_list = true,
+            Some(name) if in_list => names.push(name.to_owned()),
+            _ if line.starts_with("---- ") || line.starts_with("test result: ") => in_list = false,
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Everything from the output of the failed tests on; the output of the others is left out.
+fn from_failures(stdout: &str) -> &str {
+    stdout.find("\nfailures:\n").map_or(stdout, |at| &stdout[at..])
+}
+
+fn skips(stdout: &str, stderr: &str, failures: &[String]) -> Vec<Skip> {
+    let mut skips: Vec<Skip> = Vec::new();
+    let mut test: Option<String> = None;
+    for line in stdout.lines() {
+        if let Some(title) = line.strip_prefix("---- ").and_then(|s| s.strip_suffix(" ----")) {
+            test = Some(title.trim_end_matches(" stdout").to_owned());
+        } else if line == "successes:" || line == "failures:" || line.starts_with("test result: ") {
+            test = None;
+        } else if let Some(reason) = line.strip_prefix(SKIPPED) {
+            let known = test.is_some() && skips.last().is_some_and(|last| last.test == test);
+            let failed = test.as_ref().is_some_and(|name| failures.contains(name));
+            if !known && !failed {
+                skips.push(Skip { test: test.clone(), reason: reason.to_owned() });
+            }
+        }
+    }
+    let uncaptured = stderr.lines().filter_map(|line| line.strip_prefix(SKIPPED));
+    skips.extend(uncaptured.map(|reason| Skip { test: None, reason: reason.to_owned() }));
+    skips
+}
+
+fn ignored_tests(count: u64) -> impl Iterator<Item = Skip> {
+    (0..count).map(|_| Skip { test: None, reason: "ignored".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    const TEXT: &str = "
+running 4 tests
+test a ... ok
+test b ... FAILED
+test c ... ok
+test d ... ignored
+
+successes:
+
+---- c stdout ----
+skipped: no fio; apt-get install fio
+skipped: said twice
+
+successes:
+    a
+    c
+
+failures:
+
+---- b stdout ----
+skipped: and failed after all
+
+thread 'b' panicked at src/lib.rs:3:9:
+    an indented line of the message
+failures:
+    b
+
+test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    fn status(program: &str) -> Option<ExitStatus> {
+        Some(Command::new(program).status().unwrap())
+    }
+
+    fn tally(stdout: &str, stderr: &str, status: Option<ExitStatus>) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(Outcome::of("p", Duration::ZERO, stdout, stderr, status));
+        tally
+    }
+
+    #[test]
+    fn each_test_is_counted_once() {
+        let tally = tally(TEXT, "", status("false"));
+        assert_eq!(tally.to_string(), "1 passed, 1 failed, 2 skipped");
+        assert_eq!(tally.failures, ["p: b"]);
+        assert_eq!(tally.skips, ["p: c: no fio; apt-get install fio", "p: ignored"]);
+    }
+
+    #[test]
+    fn details_are_those_of_the_failed() {
+        let outcome = Outcome::of("p", Duration::ZERO, TEXT, "on stderr", status("false"));
+        let shown = outcome.to_string();
+        assert!(shown.contains("panicked") && shown.contains("on stderr"), "{shown}");
+        assert!(!shown.contains("no fio"), "{shown}");
+    }
+
+    #[test]
+    fn a_binary_that_dies_or_hangs_is_a_failure() {
+        let cut_off = "running 2 tests\ntest a ... ok\n";
+        assert_eq!(tally(cut_off, "", status("false")).failed, 1);
+        assert_eq!(tally(cut_off, "", None).failed, 1);
+        assert_eq!(tally("test result: ok. 2 passed; 0 failed;", "", None).failed, 1);
+    }
+
+    #[test]
+    fn results_of_several_crates_add_up() {
+        let text = "test result: ok. 2 passed; 0 failed;\ntest result: ok. 3 passed; 0 failed;\n";
+        assert_eq!(tally(text, "", status("true")).to_string(), "5 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_skip_that_escaped_the_capture_counts_too() {
+        let text = "test result: ok. 2 passed; 0 failed;\n";
+        let tally = tally(text, "skipped: no root\n", status("true"));
+        assert_eq!(tally.to_string(), "1 passed, 0 failed, 1 skipped");
+    }
+}

@@ -1,0 +1,92 @@
+//! What tests use when it is there: programs of Debian packages.
+//!
+//! Invariant: nothing is installed unless root runs this under `CI=true` or with `--install`; what
+//! is not there is named, and the tests that need it skip.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// A program that some tests start.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    serves: &'static str,
+}
+
+const TOOLS: [Tool; 5] = [
+    Tool { program: "fio", package: "fio", serves: "comparison with fio" },
+    Tool { program: "chromium", package: "chromium", serves: "the report in a browser" },
+    Tool { program: "mkfs.ext4", package: "e2fsprogs", serves: "tests on a fresh ext4" },
+    Tool { program: "mkfs.xfs", package: "xfsprogs", serves: "tests on a fresh XFS" },
+    Tool { program: "mkfs.btrfs", package: "btrfs-progs", serves: "tests on a fresh btrfs" },
+];
+
+/// Installs what is missing if that was asked for and is possible, and names the rest.
+///
+/// # Errors
+/// When `--install` was given and a package cannot be installed.
+pub fn prepare(install: bool) -> Result<()> {
+    let is_root = rustix::process::geteuid().is_root();
+    if install && !is_root {
+        bail!("--install needs root; run it as root or leave it out");
+    }
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    let wanted = missing();
+    if !wanted.is_empty() && is_root && (install || in_ci) {
+        let outcome = apt_install(&wanted);
+        if install {
+            outcome?;
+        } else if let Err(error) = outcome {
+            println!("cannot install: {error:#}");
+        }
+    }
+    for tool in missing() {
+        let Tool { program, package, serves } = tool;
+        println!("not installed: {program} (Debian package {package}); left out: {serves}");
+    }
+    Ok(())
+}
+
+fn missing() -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| !is_installed(tool.program)).collect()
+}
+
+/// Whether a program is on the path or where Debian keeps the administrator's programs.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(Path::new).map(Path::to_path_buf);
+    std::env::split_paths(&path).chain(usual).any(|dir| dir.join(program).is_file())
+}
+
+fn apt_install(tools: &[&Tool]) -> Result<()> {
+    let packages: Vec<&str> = tools.iter().map(|tool| tool.package).collect();
+    println!("installing: {}", packages.join(" "));
+    apt_get(&["update"])?;
+    let mut words = vec!["install", "--yes", "--no-install-recommends"];
+    words.extend(packages);
+    apt_get(&words)
+}
+
+fn apt_get(words: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.arg("--quiet=2").args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    let output = command.output().context("cannot run apt-get")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("apt-get {}: {}", words.join(" "), said.trim());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_is_installed() {
+        assert!(is_installed("sh"));
+        assert!(!is_installed("no-such-program-anywhere"));
+    }
+}

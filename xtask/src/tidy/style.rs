@@ -1,0 +1,122 @@
+//! Words that do not belong where they stand: printing, unwrapping, exiting, impure calls.
+
+use super::source::Source;
+use super::tables::{self, EXITING, PRINTING};
+use super::{Breach, rust};
+
+/// One breach per line of code that has one of the words.
+fn words(source: &Source, words: &[&str], text: &str) -> Vec<Breach> {
+    let found = |line: &str| words.iter().copied().find(|word| rust::has_word(line, word));
+    source
+        .lines()
+        .filter_map(|(number, line)| Some((number, found(line)?)))
+        .map(|(number, word)| Breach::new(&source.path, number, format!("{word}: {text}")))
+        .collect()
+}
+
+/// Source is ASCII, so that every terminal and editor shows the same; other characters are escaped.
+pub fn ascii(source: &Source) -> Vec<Breach> {
+    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.is_ascii());
+    let text = "not ASCII; write it as \\u{...} or in words";
+    lines.map(|(at, _)| Breach::new(&source.path, at + 1, text)).collect()
+}
+
+/// A module says first what it is for.
+pub fn header(source: &Source) -> Vec<Breach> {
+    if source.is_test_file || source.text.starts_with("//!") {
+        return Vec::new();
+    }
+    vec![Breach::new(&source.path, 1, "no module header; begin with //! and its purpose")]
+}
+
+/// Libraries never print.
+pub fn printing(source: &Source) -> Vec<Breach> {
+    if PRINTING.contains(&source.room()) {
+        return Vec::new();
+    }
+    let prints = ["println!", "print!", "eprintln!", "eprint!"];
+    words(source, &prints, "only the binary prints; return what is to be said")
+}
+
+/// No panic reaches a user.
+pub fn unwrapping(source: &Source) -> Vec<Breach> {
+    words(source, &[".unwrap()", ".expect("], "return a typed error, or assert an invariant")
+}
+
+/// Only `main` knows exit codes; destructors run.
+pub fn exiting(source: &Source) -> Vec<Breach> {
+    if EXITING.iter().any(|path| source.path.ends_with(path)) {
+        return Vec::new();
+    }
+    words(source, &["process::exit"], "return to main, so that destructors run")
+}
+
+/// Pure crates touch no clock, no file, no thread.
+pub fn purity(source: &Source) -> Vec<Breach> {
+    if !tables::room(source.room()).is_some_and(|room| room.is_pure) {
+        return Vec::new();
+    }
+    let impure = [
+        "std::fs",
+        "std::thread",
+        "std::net",
+        "std::env",
+        "std::process",
+        "fs::",
+        "thread::",
+        "env::",
+        "Instant",
+        "SystemTime",
+    ];
+    words(source, &impure, "this crate is pure: no clock, no file, no thread, no environment")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn breaches(rule: fn(&Source) -> Vec<Breach>, path: &str, text: &str) -> usize {
+        rule(&Source::read(Path::new(path), text)).len()
+    }
+
+    const PURE: &str = "crates/base/stats/src/a.rs";
+    const IMPURE: &str = "crates/base/run/src/a.rs";
+
+    #[test]
+    fn only_the_binary_prints() {
+        let text = "fn a() { println!(); }\n// println!\n";
+        assert_eq!(breaches(printing, IMPURE, text), 1);
+        assert_eq!(breaches(printing, "crates/show/iostrata/src/a.rs", text), 0);
+        assert_eq!(breaches(printing, IMPURE, "#[cfg(test)]\nmod t { println!() }"), 0);
+    }
+
+    #[test]
+    fn nothing_unwraps_outside_tests() {
+        assert_eq!(breaches(unwrapping, IMPURE, "a.unwrap();\nb.expect(\"x\");\n"), 2);
+        assert_eq!(breaches(unwrapping, IMPURE, "a.unwrap_or(1); b.expect_err();"), 0);
+        assert_eq!(breaches(unwrapping, "crates/base/run/tests/it/main.rs", "a.unwrap()"), 0);
+    }
+
+    #[test]
+    fn only_main_exits() {
+        assert_eq!(breaches(exiting, IMPURE, "std::process::exit(1)"), 1);
+        assert_eq!(breaches(exiting, "crates/show/iostrata/src/main.rs", "process::exit(1)"), 0);
+    }
+
+    #[test]
+    fn pure_crates_are_pure() {
+        for text in ["use std::fs;", "use std::{thread::spawn};", "Instant::now()"] {
+            assert_eq!(breaches(purity, PURE, text), 1, "{text}");
+            assert_eq!(breaches(purity, IMPURE, text), 0, "{text}");
+        }
+        assert_eq!(breaches(purity, PURE, "use std::fmt; let instant = 1;"), 0);
+    }
+
+    #[test]
+    fn files_are_ascii_and_say_what_they_are_for() {
+        assert_eq!(breaches(ascii, PURE, "//! a\n// \u{b5}s\n"), 1);
+        assert_eq!(breaches(header, PURE, "//! a\n"), 0);
+        assert_eq!(breaches(header, PURE, "use a;\n"), 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! What is allowed where: the tables that the rules read.
+//!
+//! Invariant: every crate of the workspace has its line; a new crate is added here on purpose.
+
+/// One crate and what it may know.
+pub struct Room {
+    /// Directory under `crates/<floor>/`; the package is `iostrata-<name>`, the binary `iostrata`.
+    pub name: &'static str,
+    /// Its floor, which is its directory under `crates/`.
+    pub floor: Floor,
+    /// Touches no clock, no file, no thread.
+    pub is_pure: bool,
+    /// Rooms it may depend on. Tests may use more, never a higher floor.
+    pub may_use: &'static [&'static str],
+}
+
+/// Data climbs from the first to the last; a crate knows only its own floor and those below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Floor {
+    /// Plain data.
+    Base,
+    /// What measures.
+    Meter,
+    /// What decides what to measure and what follows.
+    Study,
+    /// What is seen.
+    Show,
+    /// Chores, no part of the program.
+    Xtask,
+}
+
+impl Floor {
+    /// The directory under `crates/`.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Meter => "meter",
+            Self::Study => "study",
+            Self::Show => "show",
+            Self::Xtask => "xtask",
+        }
+    }
+}
+
+const BASE: &[&str] = &["units", "stats", "spec", "run"];
+
+/// Every crate.
+pub const ROOMS: &[Room] = &[
+    Room { name: "units", floor: Floor::Base, is_pure: true, may_use: &[] },
+    Room { name: "stats", floor: Floor::Base, is_pure: true, may_use: &["units"] },
+    Room { name: "spec", floor: Floor::Base, is_pure: true, may_use: &["units", "stats"] },
+    Room { name: "run", floor: Floor::Base, is_pure: false, may_use: BASE },
+    Room { name: "io", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room {
+        name: "load",
+        floor: Floor::Meter,
+        is_pure: false,
+        may_use: &["units", "stats", "spec", "run", "io"],
+    },
+    Room { name: "host", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room {
+        name: "study",
+        floor: Floor::Study,
+        is_pure: false,
+        may_use: &["units", "stats", "spec", "run", "io", "load", "host", "diagnose"],
+    },
+    Room { name: "diagnose", floor: Floor::Study, is_pure: true, may_use: BASE },
+    Room { name: "report", floor: Floor::Show, is_pure: false, may_use: BASE },
+    Room {
+        name: "iostrata",
+        floor: Floor::Show,
+        is_pure: false,
+        may_use: &[
+            "units", "stats", "spec", "run", "io", "load", "host", "study", "diagnose", "report",
+        ],
+    },
+    Room { name: "xtask", floor: Floor::Xtask, is_pure: false, may_use: &["stats"] },
+];
+
+/// The crate with this name.
+pub fn room(name: &str) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| room.name == name)
+}
+
+/// Outside crates whose types must not cross a border, and the rooms that may use them.
+pub const OWNERS: &[(&str, &[&str])] = &[
+    ("clap", &["iostrata"]),
+    ("indicatif", &["iostrata"]),
+    ("signal-hook", &["iostrata"]),
+    ("io-uring", &["io"]),
+    ("plotly", &["report"]),
+    ("maud", &["report"]),
+    ("ratatui", &["iostrata"]),
+    ("axum", &[]),
+    ("tokio", &[]),
+    ("mysql", &[]),
+    ("redb", &[]),
+    ("fjall", &[]),
+    ("rusqlite", &[]),
+];
+
+/// Outside crates that a pure crate has no use for.
+pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff", "tempfile"];
+
+/// Files with `unsafe`, each because safe Rust has no word for what it does.
+pub const UNSAFE_FILES: &[&str] = &[
+    "crates/meter/host/src/usage.rs",
+    "crates/meter/io/src/api/aio_abi.rs",
+    "crates/meter/io/src/api/libaio.rs",
+    "crates/meter/io/src/api/sync.rs",
+    "crates/meter/io/src/api/uring.rs",
+    "crates/meter/io/src/api/uring_setup.rs",
+    "crates/meter/io/src/buffers.rs",
+    "crates/meter/io/src/disk/aligned.rs",
+    "crates/meter/io/src/extents.rs",
+    "crates/meter/io/src/residency.rs",
+    "crates/meter/load/src/clock/tsc.rs",
+    "crates/meter/load/src/inherited.rs",
+    "crates/meter/load/src/region.rs",
+    "crates/meter/load/src/usage.rs",
+];
+
+/// Longest file, in lines.
+pub const FILE_LINES_MAX: usize = 400;
+/// Longest function, in lines; tests are exempt.
+pub const FUNCTION_LINES_MAX: usize = 70;
+/// Longest line, in characters.
+pub const LINE_CHARS_MAX: usize = 100;
+
+/// Files that may be longer, with the reason.
+pub const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Crates that print: the binary and the chores.
+pub const PRINTING: &[&str] = &["iostrata", "xtask"];
+
+/// Files that may end the program: the mains, and the second Ctrl-C.
+pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"];
+
+/// Crates that only look: they open nothing for writing outside their tests.
+pub const READ_ONLY: &[&str] = &["host"];

@@ -1,0 +1,65 @@
+//! The system is looked at, not altered.
+//!
+//! Two simple signs: a crate that only observes opens nothing for writing, and no file that names
+//! `/sys` or `/proc` also writes. A path that is put together elsewhere escapes this rule.
+
+use super::source::Source;
+use super::tables::READ_ONLY;
+use super::{Breach, rust};
+
+const WRITING: [&str; 6] = [
+    "fs::write",
+    "File::create",
+    "File::create_new",
+    "write(true)",
+    "append(true)",
+    "OFlags::WRONLY",
+];
+
+/// Writes where only looking is allowed.
+pub fn judge(source: &Source) -> Vec<Breach> {
+    let names_system = source.literals.iter().any(|literal| {
+        !source.is_test(literal.line)
+            && (literal.text.starts_with("/sys") || literal.text.starts_with("/proc"))
+    });
+    let text = if READ_ONLY.contains(&source.room()) {
+        "this crate only observes"
+    } else if names_system {
+        "this file names /sys or /proc; nothing here may alter the system"
+    } else {
+        return Vec::new();
+    };
+    let writes = |line: &str| WRITING.iter().any(|word| rust::has_word(line, word));
+    source
+        .lines()
+        .filter(|(_, line)| writes(line))
+        .map(|(number, _)| Breach::new(&source.path, number, format!("opens to write: {text}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn breaches(path: &str, text: &str) -> usize {
+        judge(&Source::read(Path::new(path), text)).len()
+    }
+
+    #[test]
+    fn writers_do_not_name_the_system() {
+        let writes = "fn a() { fs::write(p, b); }\n";
+        let names = "const P: &str = \"/sys/block\";\n";
+        assert_eq!(breaches("crates/meter/io/src/a.rs", writes), 0);
+        assert_eq!(breaches("crates/meter/io/src/a.rs", names), 0);
+        assert_eq!(breaches("crates/meter/io/src/a.rs", &format!("{names}{writes}")), 1);
+    }
+
+    #[test]
+    fn the_observer_never_writes() {
+        let text = "fn a() { OpenOptions::new().write(true); }\n";
+        assert_eq!(breaches("crates/meter/host/src/a.rs", text), 1);
+        let test = format!("#[cfg(test)]\nmod t {{\n{text}}}\n");
+        assert_eq!(breaches("crates/meter/host/src/a.rs", &test), 0);
+    }
+}

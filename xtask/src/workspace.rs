@@ -1,0 +1,112 @@
+//! The workspace as cargo knows it.
+//!
+//! Purpose: where the packages are, what they depend on and what targets they have.
+//! Invariant: read from `cargo metadata`, so never out of date.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// All packages of the workspace and its directories.
+pub struct Workspace {
+    /// Top directory.
+    pub root: PathBuf,
+    /// Where cargo builds.
+    pub target: PathBuf,
+    /// Members, in cargo's order.
+    pub packages: Vec<Package>,
+}
+
+/// One member.
+pub struct Package {
+    /// As in its Cargo.toml.
+    pub name: String,
+    /// Version, as text.
+    pub version: String,
+    /// Where its Cargo.toml is.
+    pub dir: PathBuf,
+    /// What it needs.
+    pub dependencies: Vec<Dependency>,
+    /// How many integration test binaries it has.
+    pub integration_tests: usize,
+}
+
+/// One line of a dependency table.
+pub struct Dependency {
+    /// Package name.
+    pub name: String,
+    /// From `[dev-dependencies]`.
+    pub for_tests: bool,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    ///
+    /// # Errors
+    /// When cargo cannot be run or a Cargo.toml is broken.
+    pub fn read() -> Result<Self> {
+        let output = cargo(&root())
+            .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+            .output()
+            .context("cannot run cargo metadata")?;
+        if !output.status.success() {
+            bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+        Self::from_metadata(&metadata).context("cargo metadata misses a field")
+    }
+
+    fn from_metadata(metadata: &Value) -> Option<Self> {
+        let path = |value: &Value| value.as_str().map(PathBuf::from);
+        Some(Self {
+            root: path(&metadata["workspace_root"])?,
+            target: path(&metadata["target_directory"])?,
+            packages: metadata["packages"]
+                .as_array()?
+                .iter()
+                .map(package)
+                .collect::<Option<_>>()?,
+        })
+    }
+
+    /// The member with this manifest directory.
+    pub fn package_in(&self, dir: &Path) -> Option<&Package> {
+        self.packages.iter().find(|package| package.dir == dir)
+    }
+}
+
+fn package(value: &Value) -> Option<Package> {
+    let is_integration_test = |target: &&Value| target["kind"][0] == "test";
+    Some(Package {
+        name: value["name"].as_str()?.to_owned(),
+        version: value["version"].as_str()?.to_owned(),
+        dir: Path::new(value["manifest_path"].as_str()?).parent()?.to_owned(),
+        dependencies: value["dependencies"]
+            .as_array()?
+            .iter()
+            .map(|one| {
+                let name = one["name"].as_str()?.to_owned();
+                Some(Dependency { name, for_tests: one["kind"] == "dev" })
+            })
+            .collect::<Option<_>>()?,
+        integration_tests: value["targets"].as_array()?.iter().filter(is_integration_test).count(),
+    })
+}
+
+/// Top directory of the clone that this program belongs to.
+pub fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let here = manifest.unwrap_or_else(|| OsString::from(env!("CARGO_MANIFEST_DIR")));
+    Path::new(&here).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The cargo that started this, in `root`.
+pub fn cargo(root: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    command
+}
