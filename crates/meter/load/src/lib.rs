@@ -15,6 +15,8 @@ mod flush_turns;
 mod generator;
 mod inherited;
 mod job;
+#[cfg(test)]
+mod loop_tests;
 mod permutation;
 mod process;
 mod random;

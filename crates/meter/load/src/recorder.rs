@@ -123,11 +123,6 @@ impl Recorder {
         self.slice_end = Ticks::MAX;
     }
 
-    /// Whether the end was reached.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
     /// What was written down.
     pub(crate) fn into_segments(self) -> Vec<Segment> {
         self.segments

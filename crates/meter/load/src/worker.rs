@@ -41,14 +41,16 @@ struct Books<C> {
     free: Vec<u32>,
     failure: Failure,
     closed: bool,
+    board: Board,
+    number: u32,
+    written_bytes: u64,
+    written_bytes_max: u64,
 }
 
 /// One worker, ready to start.
 pub(crate) struct Worker<A, C> {
     api: A,
     books: Books<C>,
-    board: Board,
-    number: u32,
     generator: Generator,
     arrivals: Option<Arrivals>,
     turns: FlushTurns,
@@ -56,8 +58,6 @@ pub(crate) struct Worker<A, C> {
     block_bytes: u32,
     depth: u32,
     start: Ticks,
-    written_bytes: u64,
-    written_bytes_max: u64,
     requests: u64,
     exhausted: bool,
 }
@@ -83,12 +83,16 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             free: (0..spec.depth).rev().collect(),
             failure: Failure::default(),
             closed: false,
+            board: parts.board,
+            number: parts.number,
+            written_bytes: 0,
+            written_bytes_max: spec
+                .write_bytes_max
+                .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
         };
         Self {
             api,
             books,
-            board: parts.board,
-            number: parts.number,
             generator: Generator::new(spec, parts.job),
             arrivals: Arrivals::new(spec.pacing, spec.seed, parts.job, spec.jobs),
             turns: FlushTurns::new(spec.flush, spec.files),
@@ -96,10 +100,6 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             block_bytes: spec.block_bytes,
             depth: spec.depth,
             start: 0,
-            written_bytes: 0,
-            written_bytes_max: spec
-                .write_bytes_max
-                .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
             requests: 0,
             exhausted: false,
         }
@@ -124,12 +124,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             }
             let answer = self.reap();
             if answer.is_err() || self.books.failure.is_set() {
-                self.board.post_stop_soon(self.books.clock.now());
+                self.books.board.post_stop_soon(self.books.clock.now());
                 self.exhausted = true;
             }
             answer?;
         }
-        self.board.post_written(self.number, self.written_bytes);
+        self.books.board.post_written(self.books.number, self.books.written_bytes);
         Ok((self.books.recorder, self.books.failure))
     }
 
@@ -145,7 +145,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             return;
         }
         let now = self.books.clock.now();
-        if self.books.recorder.is_beyond(now) && self.cross(now) == Edge::Closed {
+        if self.books.recorder.is_beyond(now) && self.books.cross(now) == Edge::Closed {
             return;
         }
         if self.turns.is_due() {
@@ -156,7 +156,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             let Some(since) = self.due(now) else { return };
             let Some(request) = self.generator.next_request() else {
                 self.exhausted = true;
-                self.board.post_stop_soon(now);
+                self.books.board.post_stop_soon(now);
                 return;
             };
             let writes = request.kind == OpKind::Write;
@@ -203,8 +203,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let Some(tag) = self.books.free.pop() else { return };
         self.requests += 1;
         if kind == OpKind::Write {
-            self.written_bytes += u64::from(len);
-            self.buffers.stamp(tag, self.requests ^ (u64::from(self.number) << 48), offset);
+            self.books.written_bytes += u64::from(len);
+            let number = u64::from(self.books.number);
+            self.buffers.stamp(tag, self.requests ^ (number << 48), offset);
         }
         self.books.flights[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
@@ -250,7 +251,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             self.books.recorder.add_pacing(polled_ns);
         }
         if self.books.recorder.is_beyond(now) {
-            self.cross(now);
+            self.books.cross(now);
         }
     }
 
@@ -273,17 +274,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         self.books.recorder.add_pacing(spun_ns);
         let now = self.books.clock.now();
         if self.books.recorder.is_beyond(now) {
-            self.cross(now);
+            self.books.cross(now);
         }
-    }
-
-    #[cold]
-    fn cross(&mut self, now: Ticks) -> Edge {
-        self.board.post_written(self.number, self.written_bytes);
-        if self.written_bytes >= self.written_bytes_max {
-            self.board.post_stop_soon(now);
-        }
-        self.books.cross(now)
     }
 }
 
@@ -306,8 +298,13 @@ impl<C: Clock> Books<C> {
         }
     }
 
+    /// Moves on to the slice of `now`; also where the budget of bytes is looked at.
     #[cold]
     fn cross(&mut self, now: Ticks) -> Edge {
+        self.board.post_written(self.number, self.written_bytes);
+        if self.written_bytes >= self.written_bytes_max {
+            self.board.post_stop_soon(now);
+        }
         let edge = self.recorder.cross(now);
         self.closed = edge == Edge::Closed;
         edge

@@ -1,2 +1,56 @@
-//! The iostrata command.
-fn main() {}
+//! The iostrata command: arguments in, one command run, an exit code out.
+//!
+//! Invariant: the only place that ends the process by its own decision, and the only crate that
+//! prints. Everything measured comes from the crates below.
+
+mod args;
+mod display;
+mod ending;
+mod io_command;
+mod probe_command;
+mod report_command;
+mod run_dir;
+mod signals;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use ending::Ending;
+use signals::Interruption;
+
+fn main() -> ExitCode {
+    let arguments = args::with_dashes(std::env::args_os());
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _unprintable = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| run(&cli)));
+    iostrata_io::remove_leftovers();
+    let ending = match ended {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(ending)) => ending,
+        Err(_) => Ending::Bug("a broken invariant stopped the program".to_owned()),
+    };
+    anstream::eprintln!("iostrata: {ending}");
+    ExitCode::from(ending.exit_code())
+}
+
+fn run(cli: &Cli) -> Result<(), Ending> {
+    if let Command::Worker = cli.command {
+        return iostrata_load::worker_main().map_err(|error| Ending::Bug(error.to_string()));
+    }
+    let interruption = Interruption::listen()
+        .map_err(|error| Ending::NotHere(format!("cannot listen for signals: {error}")))?;
+    match &cli.command {
+        Command::Io(args) => io_command::run(args, &interruption),
+        Command::Probe(args) => probe_command::run(args, &interruption),
+        Command::Report(args) => report_command::run(args),
+        Command::Worker => Ok(()),
+    }
+}

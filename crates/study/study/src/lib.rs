@@ -1,1 +1,13 @@
-//! Plans of points and the runner that measures them
+//! Plans of points and the runner that measures them.
+//!
+//! Purpose: turn a point into a replicate with its evidence, and a plan into a run directory.
+//! Invariant: whatever is compared is measured interleaved; every finished replicate is stored
+//! before the next one starts. It draws no conclusion: `diagnose` does.
+
+mod error;
+mod extents;
+mod meter;
+
+pub use error::StudyError;
+pub use extents::extent_verdicts;
+pub use meter::{Measurement, Meter, Prepared};

@@ -1,0 +1,232 @@
+//! The measuring loop against stand-ins: virtual time, files in memory, recorded requests.
+
+use std::cell::{Cell, RefCell};
+
+use iostrata_io::{
+    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op,
+    OpKind, OpenFiles,
+};
+use iostrata_spec::{
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
+    RateProcess,
+};
+
+use crate::board::{Board, Layout, kind_index};
+use crate::clock::{Clock, Ticks, VirtualClock};
+use crate::generator::Generator;
+use crate::job::{Job, JobOutcome};
+
+const SLICE_NS: u64 = 1_000_000;
+
+fn board(slices: u32) -> Board {
+    let board = Board::new(Layout { workers: 1, slices, slice_ticks: SLICE_NS }).unwrap();
+    board.post_start(1);
+    board.post_stop_after(u64::from(slices));
+    board
+}
+
+fn job(spec: IoSpec) -> Job {
+    Job { number: 0, job: 0, spec, files: Vec::new(), first_slices: vec![0] }
+}
+
+fn small(mix: Mix) -> IoSpec {
+    let mut spec = IoSpec::new("memory");
+    (spec.mix, spec.size_bytes, spec.files) = (mix, 1 << 20, 2);
+    spec
+}
+
+/// Runs a spec on files in memory, each request taking what `cost` says of virtual time.
+fn on_memory(
+    spec: IoSpec,
+    slices: u32,
+    mut cost: impl FnMut(u64) -> u64 + Send + 'static,
+) -> (JobOutcome, Vec<Op>, Board) {
+    let clock = VirtualClock::default();
+    let files = MemoryFiles::new(spec.files, spec.file_bytes());
+    let passing = clock.clone();
+    files.before_each(move |number, _op| {
+        passing.advance(cost(number));
+        Fate::Done
+    });
+    let board = board(slices);
+    let outcome = job(spec).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
+    (outcome, files.ops(), board)
+}
+
+thread_local! {
+    static SEEN: RefCell<Vec<Op>> = const { RefCell::new(Vec::new()) };
+    static READS_OF_CLOCK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The null API, with every request written down.
+struct Recorded(NullApi);
+
+impl FileApi for Recorded {
+    fn start(
+        config: &ApiConfig,
+        files: &OpenFiles,
+        buffers: &Buffers,
+    ) -> Result<(Self, Caps), IoError> {
+        NullApi::start(config, files, buffers).map(|(api, caps)| (Self(api), caps))
+    }
+
+    fn queue(&mut self, op: Op) {
+        SEEN.with_borrow_mut(|seen| seen.push(op));
+        self.0.queue(op);
+    }
+
+    fn submit(&mut self) -> Result<u32, IoError> {
+        self.0.submit()
+    }
+
+    fn reap(
+        &mut self,
+        min: u32,
+        wait_at_most: Option<u64>,
+        on: impl FnMut(Done),
+    ) -> Result<u32, IoError> {
+        self.0.reap(min, wait_at_most, on)
+    }
+}
+
+/// A clock that ticks 500 ns at every reading and counts its readings.
+#[derive(Clone)]
+struct CountedClock(VirtualClock);
+
+impl Clock for CountedClock {
+    fn now(&self) -> Ticks {
+        READS_OF_CLOCK.set(READS_OF_CLOCK.get() + 1);
+        self.0.advance(500);
+        self.0.now()
+    }
+
+    fn to_ns(&self, ticks: Ticks) -> u64 {
+        ticks
+    }
+
+    fn from_ns(&self, ns: u64) -> Ticks {
+        ns
+    }
+
+    fn wait(&self, until: Ticks) -> u64 {
+        self.0.wait(until)
+    }
+}
+
+#[test]
+fn the_null_api_runs_the_same_loop() {
+    let mut spec = small(Mix::Both { read_pct: 70 });
+    spec.api = IoApi::Null;
+    let board = board(10);
+    let files = OpenFiles::null(spec.files, spec.file_bytes());
+    let clock = CountedClock(VirtualClock::default());
+    let outcome = job(spec.clone()).drive::<Recorded, _>(&board, clock, &files).unwrap();
+    let seen = SEEN.take();
+    let mut generator = Generator::new(&spec, 0);
+    for op in &seen {
+        let expected = generator.next_request().unwrap();
+        assert_eq!((op.kind, op.file, op.offset), (expected.kind, expected.file, expected.offset));
+    }
+    // 10 ms of two readings of 500 ns per request: 10,000 requests, every one in slice and
+    // histogram with its 500 ns between the two stamps.
+    let counted: u64 =
+        (0..10).flat_map(|slice| board.slice(0, slice)).map(|tally| tally.count).sum();
+    let [Some(read), Some(write), None] = &outcome.segments[0].kinds else {
+        panic!("reads and writes are kept, flushes not");
+    };
+    assert_eq!(read.service.count() + write.service.count(), counted);
+    assert!((9_990..=10_000).contains(&counted), "{counted}");
+    assert!((seen.len() as u64).abs_diff(counted) <= 1);
+    assert_eq!(read.service.summary().unwrap().max, 0.5);
+    let reads_per_op = READS_OF_CLOCK.get() as f64 / seen.len() as f64;
+    assert!(reads_per_op < 2.01, "the clock was read {reads_per_op} times per request");
+}
+
+#[test]
+fn a_stall_shows_in_the_response_and_not_in_the_service() {
+    for process in [RateProcess::Fixed, RateProcess::Poisson] {
+        let mut spec = small(Mix::Read);
+        spec.pacing = Pacing::Open { rate_iops: 1000.0, process };
+        // 50 us each, and one of 200 ms at the 5,000th.
+        let cost = |number| if number == 5_000 { 200_000_000 } else { 50_000 };
+        let (outcome, ops, _) = on_memory(spec, 10_000, cost);
+        assert!((9_600..=10_400).contains(&ops.len()), "{}", ops.len());
+        let read = outcome.segments[0].kinds[0].as_ref().unwrap();
+        let service = read.service.percentile_us(99.0).unwrap();
+        let response = read.response.as_ref().unwrap().percentile_us(99.0).unwrap();
+        assert!(service < 60.0, "service p99 {service} us must not see it");
+        assert!(response > 50_000.0, "response p99 {response} us must see it");
+    }
+}
+
+#[test]
+fn a_flush_waits_for_the_writes_before_it() {
+    let mut spec = small(Mix::Write);
+    spec.depth = 4;
+    (spec.api, spec.access) = (IoApi::Libaio, Access::Sequential);
+    let flush = |scope| Flush {
+        method: FlushMethod::Fdatasync,
+        every: 10,
+        scope,
+        count: FlushCount::Writes,
+    };
+    for (scope, flushes) in [(FlushScope::File, 1), (FlushScope::All, 2)] {
+        spec.flush = Some(flush(scope));
+        let (outcome, ops, _) = on_memory(spec.clone(), 5, |_| 1000);
+        let mut writes = 0;
+        for group in ops.chunk_by(|a, b| a.kind == b.kind) {
+            match group[0].kind {
+                OpKind::Write => writes = group.len(),
+                _ => assert_eq!((writes, group.len()), (10, flushes)),
+            }
+        }
+        let sync = outcome.segments[0].kinds[kind_index(OpKind::Sync)].as_ref().unwrap();
+        let commit = sync.response.as_ref().unwrap().summary().unwrap();
+        // From the start of the first of 10 writes of 1 us each to the end of the flush.
+        assert!(commit.p50 >= 10.9 && commit.p50 < 13.0, "{commit:?}");
+    }
+}
+
+#[test]
+fn a_failed_request_ends_the_window_and_is_not_counted() {
+    let clock = VirtualClock::default();
+    let files = MemoryFiles::new(2, 1 << 19);
+    let passing = clock.clone();
+    files.before_each(move |number, _op| {
+        passing.advance(10_000);
+        if number == 777 { Fate::Failed(5) } else { Fate::Done }
+    });
+    let board = board(1000);
+    let outcome =
+        job(small(Mix::Write)).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
+    let first = outcome.failure.first.unwrap();
+    assert_eq!((first.errno(), first.kind, first.asked_bytes), (Some(5), OpKind::Write, 4096));
+    assert_eq!(outcome.segments[0].kinds[1].as_ref().unwrap().service.count(), 777);
+    assert!(files.ops().len() < 790, "the worker went on after the failure");
+}
+
+#[test]
+fn an_append_ends_with_its_file_and_a_budget_ends_the_writes() {
+    let mut spec = small(Mix::Write);
+    (spec.access, spec.preparation, spec.files) = (Access::Sequential, Preparation::Empty, 1);
+    let (_, ops, _) = on_memory(spec.clone(), 10_000, |_| 1000);
+    assert_eq!(ops.len() as u64, spec.file_bytes() / 4096);
+    spec.preparation = Preparation::Written;
+    spec.write_bytes_max = Some(4096 * 3000);
+    let (_, ops, board) = on_memory(spec, 10_000, |_| 1000);
+    // 1,000 requests per slice; the end is noticed at an edge and is two edges away.
+    assert!((3_000..=7_000).contains(&ops.len()), "{}", ops.len());
+    assert_eq!(board.written(0), ops.len() as u64 * 4096);
+}
+
+#[test]
+fn an_open_loop_keeps_its_schedule_when_requests_are_slow() {
+    let mut spec = small(Mix::Read);
+    spec.pacing = Pacing::Open { rate_iops: 1000.0, process: RateProcess::Fixed };
+    // Twice as slow as the schedule: half the requests are done, later and later.
+    let (outcome, ops, _) = on_memory(spec, 1000, |_| 2_000_000);
+    assert!((499..=501).contains(&ops.len()), "{}", ops.len());
+    let response = outcome.segments[0].kinds[0].as_ref().unwrap().response.as_ref().unwrap();
+    let last_us = response.summary().unwrap().max;
+    assert!((495_000.0..505_000.0).contains(&last_us), "{last_us}");
+}

@@ -1,0 +1,240 @@
+//! `iostrata io`: one workload in fio's words.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use iostrata_spec::{
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
+    RateProcess, SpecError, SyncWrites,
+};
+
+use super::{Common, value};
+
+/// Arguments of `iostrata io`.
+#[derive(Args, Debug)]
+pub struct IoArgs {
+    #[command(flatten)]
+    pub common: Common,
+    /// A file, a directory or a block device
+    ///
+    /// A path that does not exist is made, filled with incompressible data, measured and removed. A
+    /// directory gets own files. A file that iostrata did not make, and a device, are only read.
+    #[arg(long, value_name = "PATH")]
+    pub path: PathBuf,
+    /// Which requests
+    #[arg(long, value_enum, default_value = "randread")]
+    rw: Rw,
+    /// Reads in every hundred requests of randrw and readwrite
+    #[arg(long, value_name = "PCT", default_value_t = 50)]
+    rwmixread: u8,
+    /// Bytes of each request, 512 to 1M
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block)]
+    bs: u32,
+    /// Requests that each job keeps in flight
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    iodepth: u32,
+    /// Jobs that share the files
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    numjobs: u32,
+    /// The way to the kernel
+    #[arg(long, value_enum, default_value = "sync", alias = "engine")]
+    ioengine: Engine,
+    /// Bypass the page cache
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    direct: bool,
+    /// Poll for completions (io_uring with --direct, on devices that allow it)
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    hipri: bool,
+    /// fsync after every N writes of each job
+    #[arg(long, value_name = "N", conflicts_with = "fdatasync")]
+    fsync: Option<u32>,
+    /// fdatasync after every N writes of each job
+    #[arg(long, value_name = "N")]
+    fdatasync: Option<u32>,
+    /// Flush the file just written, or every file
+    #[arg(long, value_enum, default_value = "file")]
+    fsync_scope: Scope,
+    /// Count writes, or reads and writes
+    #[arg(long, value_enum, default_value = "writes")]
+    fsync_every: Every,
+    /// What each write itself promises
+    #[arg(long, value_enum, default_value = "none")]
+    sync: Sync,
+    /// Files that share --size
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    nrfiles: u32,
+    /// Bytes of all files together [default: 1G, or the whole of an existing file]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub size: Option<u64>,
+    /// What files made for the run hold at the start
+    #[arg(long, value_enum, default_value = "written")]
+    prepare: Prepare,
+    /// Measure exactly this long; without it a point stops at --precision or --point-time (30 s)
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    runtime: Option<Duration>,
+    /// Requests per second of each job, on a schedule that waits for nothing
+    #[arg(long, value_name = "N")]
+    rate_iops: Option<f64>,
+    /// How scheduled requests are spaced
+    #[arg(long, value_enum, default_value = "fixed")]
+    rate_process: Process,
+    /// Where random requests go: uniform, zipf:THETA or coverage
+    #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = value::distribution)]
+    random_distribution: Access,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    randseed: u64,
+    /// Jobs are processes instead of threads
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    process: bool,
+    /// End the point after this many written bytes
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    max_write: Option<u64>,
+    /// Keep the files that were made, for the next run
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub keep: bool,
+    /// Leave to overwrite an existing file or device
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub overwrite_contents: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rw {
+    Read,
+    Write,
+    Randread,
+    Randwrite,
+    Randrw,
+    #[value(alias = "rw")]
+    Readwrite,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Engine {
+    #[value(alias = "psync", alias = "pvsync2")]
+    Sync,
+    Libaio,
+    #[value(name = "io_uring", alias = "io-uring")]
+    IoUring,
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Scope {
+    File,
+    All,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Every {
+    Writes,
+    Requests,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sync {
+    None,
+    Dsync,
+    Sync,
+    /// RWF_DSYNC on each write instead of a flag on the file
+    RwfDsync,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Process {
+    Fixed,
+    Poisson,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Prepare {
+    /// Incompressible data in every block
+    Written,
+    /// Allocated and never written
+    Fallocated,
+    /// Nothing: writes extend the file
+    Empty,
+}
+
+impl IoArgs {
+    /// The checked workload. `size_bytes` is the default's where `--size` was left out.
+    ///
+    /// # Errors
+    /// The first option that cannot be run.
+    pub fn spec(&self) -> Result<IoSpec, SpecError> {
+        let mut spec = IoSpec::new(&self.path);
+        (spec.mix, spec.access) = self.requests();
+        spec.block_bytes = self.bs;
+        spec.api = match self.ioengine {
+            Engine::Sync => IoApi::Sync,
+            Engine::Libaio => IoApi::Libaio,
+            Engine::IoUring => IoApi::IoUring,
+            Engine::Null => IoApi::Null,
+        };
+        (spec.depth, spec.jobs, spec.processes) = (self.iodepth, self.numjobs, self.process);
+        (spec.direct, spec.polled) = (self.direct, self.hipri);
+        spec.sync = match self.sync {
+            Sync::None => SyncWrites::None,
+            Sync::Dsync => SyncWrites::Dsync,
+            Sync::Sync => SyncWrites::Sync,
+            Sync::RwfDsync => SyncWrites::RwfDsync,
+        };
+        spec.flush = self.flush();
+        spec.files = self.nrfiles;
+        spec.size_bytes = self.size.unwrap_or(spec.size_bytes);
+        spec.preparation = match self.prepare {
+            Prepare::Written => Preparation::Written,
+            Prepare::Fallocated => Preparation::Fallocated,
+            Prepare::Empty => Preparation::Empty,
+        };
+        if let Some(rate_iops) = self.rate_iops {
+            let process = match self.rate_process {
+                Process::Fixed => RateProcess::Fixed,
+                Process::Poisson => RateProcess::Poisson,
+            };
+            spec.pacing = Pacing::Open { rate_iops, process };
+        }
+        spec.seed = self.randseed;
+        spec.runtime = self.runtime;
+        spec.write_bytes_max = self.max_write;
+        spec.point_time = self.common.point_time.unwrap_or(spec.point_time);
+        spec.precision = self.common.precision.unwrap_or(spec.precision);
+        spec.check()?;
+        Ok(spec)
+    }
+
+    fn requests(&self) -> (Mix, Access) {
+        let both = Mix::Both { read_pct: self.rwmixread };
+        match self.rw {
+            Rw::Read => (Mix::Read, Access::Sequential),
+            Rw::Write => (Mix::Write, Access::Sequential),
+            Rw::Readwrite => (both, Access::Sequential),
+            Rw::Randread => (Mix::Read, self.random_distribution),
+            Rw::Randwrite => (Mix::Write, self.random_distribution),
+            Rw::Randrw => (both, self.random_distribution),
+        }
+    }
+
+    fn flush(&self) -> Option<Flush> {
+        let (method, every) = match (self.fsync, self.fdatasync) {
+            (Some(every), _) => (FlushMethod::Fsync, every),
+            (None, Some(every)) => (FlushMethod::Fdatasync, every),
+            (None, None) => return None,
+        };
+        let scope = match self.fsync_scope {
+            Scope::File => FlushScope::File,
+            Scope::All => FlushScope::All,
+        };
+        let count = match self.fsync_every {
+            Every::Writes => FlushCount::Writes,
+            Every::Requests => FlushCount::Requests,
+        };
+        Some(Flush { method, every, scope, count })
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line as users type it.
+//!
+//! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in option
+//! names are the same, and a switch may be `--direct` or `--direct=1`.
+
+mod io;
+mod probe;
+mod value;
+
+pub use io::IoArgs;
+pub use probe::{ProbeArgs, ReportArgs};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Find the layer that takes your database's I/O, and get it back.
+#[derive(Debug, Parser)]
+#[command(name = "iostrata", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure what the storage under a directory can do for a database, and say what to change
+    ///
+    /// Climbs a ladder of measurements on own files in DIR within two minutes, compares what does
+    /// equal work, and writes a report. Needs no root and no server; removes its files.
+    Probe(ProbeArgs),
+    /// Run one I/O workload, in fio's words
+    Io(Box<IoArgs>),
+    /// Show or write again the report of a finished or partial run
+    Report(ReportArgs),
+    /// One worker of `io --process`; not for users
+    #[command(name = iostrata_load::WORKER_COMMAND, hide = true)]
+    Worker,
+}
+
+/// Options that every measuring command has.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Print one JSON document on stdout and nothing else there
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub json: bool,
+    /// Print no progress and no notes
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub quiet: bool,
+    /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Bound on the whole command
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub max_time: Option<Duration>,
+    /// Bound on one measured point
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub point_time: Option<Duration>,
+    /// Relative half-width of the 95 % interval at which a point may stop [default: 3%]
+    #[arg(long, value_name = "SHARE", value_parser = value::share)]
+    pub precision: Option<f64>,
+}
+
+/// The arguments with underscores in option names turned into dashes.
+pub fn with_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let dashed = |argument: OsString| match argument.to_str() {
+        Some(text) if text.starts_with("--") => {
+            let (name, rest) = text.split_at(text.find('=').unwrap_or(text.len()));
+            OsString::from(format!("{}{rest}", name.replace('_', "-")))
+        }
+        _ => argument,
+    };
+    // What follows a bare `--` is no option.
+    let mut arguments = arguments.peekable();
+    let mut result = Vec::new();
+    while let Some(argument) = arguments.next_if(|argument| argument != "--") {
+        result.push(dashed(argument));
+    }
+    result.extend(arguments);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn underscores_are_dashes_in_names_only() {
+        let typed = ["x", "io", "--rate_iops=5", "--ioengine", "io_uring", "--", "--a_b"];
+        let dashed = with_dashes(typed.iter().map(OsString::from));
+        assert_eq!(dashed, ["x", "io", "--rate-iops=5", "--ioengine", "io_uring", "--", "--a_b"]);
+    }
+}

@@ -1,0 +1,58 @@
+//! `iostrata probe` and `iostrata report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Common, value};
+
+/// Arguments of `iostrata probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    #[command(flatten)]
+    pub common: Common,
+    /// The directory whose storage is measured
+    #[arg(default_value = ".")]
+    pub dir: PathBuf,
+    /// Measure reads only; one file is still written once, to be read
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub read_only: bool,
+    /// Never write more than this in all
+    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G")]
+    pub max_write: u64,
+    /// Size of the file set that requests go to
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub size: Option<u64>,
+    /// What the storage is for: a server whose data lies in DIR (not connected to yet)
+    #[arg(long, value_name = "T")]
+    pub target: Option<String>,
+    /// Try the advice that needs no root inside the probe's own files, before and after
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub verify: bool,
+}
+
+/// Arguments of `iostrata report`.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Run directories
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// What to make of each
+    #[arg(long, value_enum, default_value = "html")]
+    pub format: Format,
+}
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// report.html in the run directory
+    Html,
+    /// Markdown on stdout
+    Markdown,
+    /// The terminal form on stdout
+    Terminal,
+    /// The JSON document on stdout
+    Json,
+}

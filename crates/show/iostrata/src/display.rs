@@ -1,0 +1,87 @@
+//! Progress and notes on stderr, results on stdout.
+//!
+//! Invariant: with `--quiet` stderr stays empty but for errors; with `--json` stdout holds one
+//! document and nothing else. Where stderr is no terminal, progress is left out.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::ending::Ending;
+
+/// What a command shows while it works.
+pub struct Display {
+    quiet: bool,
+    bar: ProgressBar,
+}
+
+impl Display {
+    /// A display; `quiet` shows nothing.
+    pub fn new(quiet: bool) -> Self {
+        let bar = if quiet || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            let bar = ProgressBar::new(1000);
+            if let Ok(style) = ProgressStyle::with_template("{bar:28} {percent:>3} %  {wide_msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        };
+        Self { quiet, bar }
+    }
+
+    /// A line for the user that is no result.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| anstream::eprintln!("{text}"));
+        }
+    }
+
+    /// How far it has come: a share from 0 to 1 and what is being done.
+    pub fn progress(&self, share: f64, text: &str) {
+        self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+        self.bar.set_message(text.to_owned());
+    }
+
+    /// Takes the progress display away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Prints a JSON document on stdout.
+///
+/// # Errors
+/// When stdout cannot be written. A reader that went away is no error.
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), Ending> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Ending::Bug(format!("the document cannot be written: {error}")))?;
+    print_text(&format!("{text}\n"))
+}
+
+/// Prints a text on stdout.
+///
+/// # Errors
+/// As [`print_json`].
+pub fn print_text(text: &str) -> Result<(), Ending> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Ending::NotHere(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Columns to fill: those of the terminal as the shell says, else 100.
+pub fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    columns.unwrap_or(100).clamp(60, 140)
+}
+
+/// Whether stdout takes colour.
+pub fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}

@@ -1,0 +1,38 @@
+//! How a command ends: its exit code and, when it failed, one message.
+
+use iostrata_spec::SpecError;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Ending {
+    /// Bad input: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// Nothing could be run here: exit code 3.
+    #[error("{0}")]
+    NotHere(String),
+    /// A broken invariant: exit code 4.
+    #[error("{0}; this is a bug of iostrata")]
+    Bug(String),
+    /// A signal came and everything is cleaned up: exit code 130 or 143.
+    #[error("interrupted")]
+    Interrupted(u8),
+}
+
+impl Ending {
+    /// The contract's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Ending::Usage(_) => 2,
+            Ending::NotHere(_) => 3,
+            Ending::Bug(_) => 4,
+            Ending::Interrupted(code) => *code,
+        }
+    }
+}
+
+impl From<SpecError> for Ending {
+    fn from(error: SpecError) -> Self {
+        Ending::Usage(error.to_string())
+    }
+}

@@ -1,0 +1,278 @@
+//! `iostrata io`: prepares the files, measures one point, prints and keeps it.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_host::{Root, describe_host, describe_path};
+use iostrata_io::{FileSet, FileSetError, FileSetPlan, Fill, Place};
+use iostrata_load::{Histograms, kind_index};
+use iostrata_report::RunView;
+use iostrata_run::host::PathFacts;
+use iostrata_run::{
+    Event, IoDocument, IoOpDocument, LatencyKind, OpFigures, ProbeHost, Replicate, RunKind,
+    RunResult, StreamHistogram,
+};
+use iostrata_spec::{
+    Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
+};
+use iostrata_study::{Measurement, Meter, StudyError};
+use iostrata_units as units;
+
+use crate::args::IoArgs;
+use crate::display::{Display, colour, print_json, print_text, width};
+use crate::ending::Ending;
+use crate::run_dir::RunDir;
+use crate::signals::Interruption;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
+    let mut spec = args.spec()?;
+    let display = Display::new(args.common.quiet);
+    let files = match spec.api {
+        IoApi::Null => None,
+        _ => Some(prepare(args, &spec, &display, interruption)?),
+    };
+    if let Some(files) = &files {
+        spec.size_bytes = files.total_bytes();
+        spec.check()?;
+    }
+    if let Some(bound) = args.common.max_time {
+        spec.runtime = spec.runtime.map(|runtime| runtime.min(bound));
+        spec.point_time = spec.point_time.min(bound);
+    }
+    let (root, facts) = (Root::system(), path_facts(&args.path));
+    let mut run_dir = RunDir::begin(RunKind::Io, "io", args.common.out.as_deref())?;
+    note_beginning(&mut run_dir, facts.as_ref(), &root);
+    let mut meter =
+        Meter::new(&root, facts.as_ref(), interruption.flag(), std::env::current_exe().ok());
+    let point = point(&spec);
+    let longest_s = spec.longest().as_secs_f64();
+    let measured = meter.measure(&point, 0, &[files.as_ref()], &mut |elapsed_s| {
+        display.progress(elapsed_s / longest_s, &point.title);
+    });
+    display.finish();
+    let measurement = measured.map_err(ending_of)?;
+    let document = finish(&measurement, &mut run_dir, files.as_ref())?;
+    if let Some(note) = &run_dir.note {
+        display.note(note);
+    }
+    show(args, &document, &run_dir, &measurement)?;
+    drop(files);
+    match measurement.error {
+        Some(error) => Err(ending_of(error)),
+        None if interruption.is_set() => Err(Ending::Interrupted(interruption.exit_code())),
+        None => Ok(()),
+    }
+}
+
+fn prepare(
+    args: &IoArgs,
+    spec: &IoSpec,
+    display: &Display,
+    interruption: &Interruption,
+) -> Result<FileSet, Ending> {
+    let place = Place::find(&args.path).map_err(|error| Ending::Usage(error.to_string()))?;
+    let exists = matches!(place, Place::ExistingFile(_) | Place::Device(_));
+    let plan = FileSetPlan {
+        files: spec.files,
+        total_bytes: if exists { args.size } else { Some(spec.size_bytes) },
+        block_bytes: spec.block_bytes,
+        fill: fill(spec.preparation),
+        keep: args.keep,
+        write: iostrata_load::open_mode(spec).write,
+        overwrite_contents: args.overwrite_contents,
+        seed: spec.seed,
+        place,
+    };
+    let files = FileSet::prepare(&plan, interruption.flag(), &mut |progress| {
+        let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let total = units::bytes(progress.total_bytes as f64);
+        display.progress(share, &format!("filling {total} with random data"));
+    })
+    .map_err(|error| match error {
+        FileSetError::Stopped { .. } => Ending::Interrupted(interruption.exit_code()),
+        FileSetError::NoSpace { .. } | FileSetError::System { .. } => {
+            Ending::NotHere(error.to_string())
+        }
+        error => Ending::Usage(error.to_string()),
+    })?;
+    if spec.direct && !files.takes_direct() {
+        return Err(Ending::NotHere(format!(
+            "--direct 1: the file system of {} refuses direct I/O; use --direct=0",
+            args.path.display()
+        )));
+    }
+    Ok(files)
+}
+
+fn fill(preparation: Preparation) -> Fill {
+    match preparation {
+        Preparation::Written => Fill::Written,
+        Preparation::Fallocated => Fill::Fallocated,
+        Preparation::Empty => Fill::Empty,
+    }
+}
+
+/// What lies under the path, or under its directory when the path does not exist.
+fn path_facts(path: &Path) -> Option<PathFacts> {
+    let existing: PathBuf = if path.exists() {
+        path.to_owned()
+    } else {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        }
+    };
+    describe_path(&Root::system(), &existing).ok()
+}
+
+fn note_beginning(run_dir: &mut RunDir, facts: Option<&PathFacts>, root: &Root) {
+    if let (Some(path), Some(writer)) = (facts, &run_dir.writer) {
+        run_dir.manifest.host =
+            Some(ProbeHost { machine: describe_host(root), path: path.clone() });
+        if let Err(error) = writer.write_manifest(&run_dir.manifest) {
+            run_dir.note = Some(error.to_string());
+        }
+    }
+}
+
+/// The one point of this command.
+fn point(spec: &IoSpec) -> Point {
+    let op = if spec.mix.reads() { OpKind::Read } else { OpKind::Write };
+    let unit = if op == OpKind::Read { "reads/s" } else { "writes/s" };
+    let in_flight = spec.jobs * spec.depth;
+    let title = format!(
+        "{} {}, {}{}, {in_flight} in flight",
+        units::bytes(f64::from(spec.block_bytes)),
+        if op == OpKind::Read { "reads" } else { "writes" },
+        spec.api.name(),
+        if spec.direct { ", direct" } else { "" },
+    );
+    Point {
+        id: "io".to_owned(),
+        title,
+        layer: Layer::FileApi,
+        streams: vec![Stream { name: "main".to_owned(), spec: spec.clone() }],
+        metric: Metric {
+            stream: 0,
+            op,
+            kind: MetricKind::Iops,
+            unit: unit.to_owned(),
+            better: Better::Higher,
+        },
+        curve: None,
+        block: "io".to_owned(),
+    }
+}
+
+/// Keeps the replicate and makes the document.
+fn finish(
+    measurement: &Measurement,
+    run_dir: &mut RunDir,
+    files: Option<&FileSet>,
+) -> Result<IoDocument, Ending> {
+    let mut replicate = measurement.replicate.clone();
+    if let Some(files) = files {
+        replicate.verdicts.merge(&iostrata_study::extent_verdicts(files, &replicate.point));
+    }
+    let mut document = document(&replicate);
+    document.run = run_dir.shown();
+    let Some(writer) = &mut run_dir.writer else { return Ok(document) };
+    let parts = parts(&replicate, &measurement.histograms);
+    let ended =
+        Event::Finished { at_s: replicate.started_s + replicate.duration_s, bytes_written: 0 };
+    let kept = writer
+        .append_replicate(&replicate, &parts)
+        .and_then(|()| writer.append(&ended))
+        .and_then(|()| writer.write_result(&document));
+    kept.map_err(|error| Ending::NotHere(error.to_string()))?;
+    Ok(document)
+}
+
+/// The histograms of a replicate as they are kept.
+fn parts<'a>(replicate: &'a Replicate, histograms: &'a [Histograms]) -> Vec<StreamHistogram<'a>> {
+    let mut parts = Vec::new();
+    for (stream, histograms) in replicate.streams.iter().zip(histograms) {
+        for op in [OpKind::Read, OpKind::Write, OpKind::Sync] {
+            let Some(latency) = &histograms.kinds[io_index(op)] else { continue };
+            let part =
+                |kind, histogram| StreamHistogram { stream: &stream.name, op, kind, histogram };
+            parts.push(part(LatencyKind::Service, &latency.service));
+            if let Some(response) = &latency.response {
+                parts.push(part(LatencyKind::Response, response));
+            }
+        }
+    }
+    parts
+}
+
+fn io_index(op: OpKind) -> usize {
+    kind_index(match op {
+        OpKind::Read => iostrata_io::OpKind::Read,
+        OpKind::Write => iostrata_io::OpKind::Write,
+        OpKind::Sync => iostrata_io::OpKind::Sync,
+    })
+}
+
+/// The contract's document of one replicate.
+fn document(replicate: &Replicate) -> IoDocument {
+    let stream = &replicate.streams[0];
+    let rated = stream.start_lateness_us_p99.is_some();
+    let op = |figures: &Option<OpFigures>| {
+        figures.as_ref().map(|figures| IoOpDocument {
+            ios: figures.ios,
+            iops: figures.iops.value,
+            iops_ci95: figures.iops.ci95,
+            iops_n: figures.iops.n,
+            bytes_per_s: figures.bytes as f64 / replicate.duration_s.max(f64::MIN_POSITIVE),
+            latency_us: figures.latency_us,
+            latency_us_mean_ci95: figures.latency_mean_us.ci95,
+            response_us: figures.response_us.filter(|_| rated),
+        })
+    };
+    IoDocument {
+        read: op(&stream.read),
+        write: op(&stream.write),
+        sync: op(&stream.sync),
+        cpu: stream.cpu,
+        duration_s: replicate.duration_s,
+        series: stream.series.clone(),
+        depth_mean: stream.depth_mean,
+        start_lateness_us_p99: stream.start_lateness_us_p99,
+        errors: stream.errors.clone(),
+        notes: stream.notes.clone(),
+        run: None,
+        verdicts: replicate.verdicts.clone(),
+    }
+}
+
+fn show(
+    args: &IoArgs,
+    document: &IoDocument,
+    run_dir: &RunDir,
+    measurement: &Measurement,
+) -> Result<(), Ending> {
+    if args.common.json {
+        return print_json(document);
+    }
+    let result = RunResult::Io(Box::new(document.clone()));
+    let events = [Event::Replicate(Box::new(measurement.replicate.clone()))];
+    let view =
+        RunView { manifest: &run_dir.manifest, result: Some(&result), events: &events, notes: &[] };
+    print_text(&iostrata_report::terminal(&view, width(), colour()))
+}
+
+fn ending_of(error: StudyError) -> Ending {
+    use iostrata_io::{IoError, OpenError};
+    use iostrata_load::LoadError;
+    match &error {
+        StudyError::Load(LoadError::WorkerPanicked { .. }) => Ending::Bug(error.to_string()),
+        StudyError::Load(LoadError::Api(IoError::Depth { .. })) => Ending::Usage(error.to_string()),
+        StudyError::Load(LoadError::Open(OpenError::DirectRefused { .. })) => {
+            Ending::NotHere(error.to_string())
+        }
+        _ => Ending::NotHere(error.to_string()),
+    }
+}

@@ -1,0 +1,58 @@
+//! Where a command keeps its run, and how it begins one.
+//!
+//! Invariant: a directory that the user named must be writable; the default one is a convenience,
+//! and a command goes on without it.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_run::{Manifest, RunKind, RunWriter};
+
+use crate::ending::Ending;
+
+/// The run directory of a command, or why there is none.
+pub struct RunDir {
+    /// The writer, when there is a directory.
+    pub writer: Option<RunWriter>,
+    /// The manifest as it was written first.
+    pub manifest: Manifest,
+    /// Why there is no directory.
+    pub note: Option<String>,
+}
+
+impl RunDir {
+    /// Begins a run named `name` in `out` or in the default place.
+    ///
+    /// # Errors
+    /// When the named directory cannot be used.
+    pub fn begin(kind: RunKind, name: &str, out: Option<&Path>) -> Result<Self, Ending> {
+        let arguments: Vec<String> =
+            std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
+        let now = jiff::Timestamp::now();
+        let manifest = Manifest::new(kind, env!("CARGO_PKG_VERSION"), &arguments, now);
+        let dir = out.map_or_else(|| default_dir(name), Path::to_owned);
+        match RunWriter::create(&dir, &manifest) {
+            Ok(writer) => Ok(Self { writer: Some(writer), manifest, note: None }),
+            Err(error) if out.is_some() => Err(Ending::Usage(format!("--out: {error}"))),
+            Err(error) => {
+                let note = format!("{error}; the run is not kept (choose a place with --out)");
+                Ok(Self { writer: None, manifest, note: Some(note) })
+            }
+        }
+    }
+
+    /// The directory as printed.
+    pub fn shown(&self) -> Option<String> {
+        self.writer.as_ref().map(|writer| writer.dir().display().to_string())
+    }
+}
+
+/// `iostrata-runs/<time>-<name>`, with a number behind it when two runs begin in one second.
+fn default_dir(name: &str) -> PathBuf {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
+    let first = PathBuf::from(format!("iostrata-runs/{now}-{name}"));
+    let numbered = |number| PathBuf::from(format!("iostrata-runs/{now}-{name}-{number}"));
+    if !first.exists() {
+        return first;
+    }
+    (2..1000).map(numbered).find(|dir| !dir.exists()).unwrap_or(first)
+}

@@ -1,0 +1,74 @@
+//! Why a point or a study could not be measured.
+
+use iostrata_host::HostError;
+use iostrata_io::{FileSetError, OpKind};
+use iostrata_load::{FailedRequest, LoadError};
+
+/// Why a point or a study could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The files could not be prepared.
+    #[error(transparent)]
+    Files(#[from] FileSetError),
+    /// The load could not be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// What lies under the directory could not be found out.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A request failed.
+    #[error("{doing} {path} at offset {offset} failed: {why}")]
+    Request {
+        /// Reading, writing or flushing.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// Where in it.
+        offset: u64,
+        /// What the kernel answered, with the fix where there is one.
+        why: String,
+    },
+    /// A file was removed while it was measured.
+    #[error("{path} was removed while it was measured; leave the files alone until the run ends")]
+    Removed {
+        /// The file.
+        path: String,
+    },
+    /// The run directory could not be written.
+    #[error(transparent)]
+    Run(#[from] iostrata_run::RunWriteError),
+}
+
+impl StudyError {
+    /// A failed request in a user's words.
+    pub(crate) fn request(failed: &FailedRequest, path: String) -> Self {
+        let doing = match failed.kind {
+            OpKind::Read => "reading",
+            OpKind::Write => "writing",
+            OpKind::Sync => "flushing",
+        };
+        let why = match failed.errno() {
+            None => format!(
+                "{} of {} bytes were moved: the file is shorter than it was (was it truncated?)",
+                failed.result, failed.asked_bytes
+            ),
+            Some(errno) => {
+                let error = std::io::Error::from_raw_os_error(errno);
+                format!("{error}{}", fix(error.kind(), failed))
+            }
+        };
+        StudyError::Request { doing, path, offset: failed.offset, why }
+    }
+}
+
+fn fix(kind: std::io::ErrorKind, failed: &FailedRequest) -> String {
+    use std::io::ErrorKind;
+    match kind {
+        ErrorKind::InvalidInput => format!(
+            "; direct I/O here may need larger blocks than {} bytes: use a larger --bs or --direct=0",
+            failed.asked_bytes
+        ),
+        ErrorKind::StorageFull => "; free some space or use a smaller --size".to_owned(),
+        _ => String::new(),
+    }
+}
