@@ -149,28 +149,54 @@ impl Moments {
 mod tests {
     use super::*;
     use crate::simulate::{Rng, autocorrelated};
-    use crate::student::t95;
+
+    fn plain() -> Taken {
+        Taken { slow: 1, frequencies: Vec::new() }
+    }
+
+    /// Median of the variance of the mean over the true one, in 400 series.
+    fn variance_ratio(rho: f64, slices: usize) -> f64 {
+        let mut rng = Rng::new(7);
+        let truth = (1.0 + rho) / (1.0 - rho) / slices as f64;
+        let mut ratios: Vec<f64> = (0..400)
+            .map(|_| {
+                let series = autocorrelated(&mut rng, slices, rho);
+                mean_error(&series, &plain()).unwrap().variance / truth
+            })
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios[200]
+    }
 
     #[test]
-    fn explore() {
-        for n in [40, 100, 300, 1000, 4000] {
-            for rho in [-0.3, 0.0, 0.3, 0.5, 0.8, 0.9] {
-                let mut rng = Rng::new(7);
-                let (mut held, mut width) = (0, 0.0);
-                for _ in 0..2000 {
-                    let series = autocorrelated(&mut rng, n, rho);
-                    let e = mean_error(&series, &Taken { slow: 1, frequencies: vec![] }).unwrap();
-                    let hw = t95(e.freedom) * e.standard_error();
-                    held += u32::from(mean(&series).abs() <= hw);
-                    width += hw;
-                }
-                let ideal = 1.96 * ((1.0 + rho) / (1.0 - rho) / n as f64).sqrt();
-                println!(
-                    "n {n} rho {rho}: {:.1} width/ideal {:.3}",
-                    held as f64 / 20.0,
-                    width / 2000.0 / ideal
-                );
-            }
+    fn the_variance_of_the_mean_is_right_under_autocorrelation() {
+        for (rho, slices) in [(0.0, 300), (0.5, 300), (0.8, 300), (0.5, 4_000), (0.9, 4_000)] {
+            let ratio = variance_ratio(rho, slices);
+            assert!((0.9..1.15).contains(&ratio), "rho {rho}, {slices} slices: {ratio}");
         }
+    }
+
+    #[test]
+    fn correlated_batches_count_for_less() {
+        let series = autocorrelated(&mut Rng::new(8), 300, 0.95);
+        let error = mean_error(&series, &plain()).unwrap();
+        assert!(error.batches >= BATCHES_MIN && error.lag1 > 0.2);
+        assert!(error.effective_batches() < 20.0 && error.freedom < error.batches as f64);
+    }
+
+    #[test]
+    fn parameters_taken_out_widen_the_error() {
+        let series = autocorrelated(&mut Rng::new(9), 60, 0.0);
+        let taken = Taken { slow: 3, frequencies: vec![0.1, 0.2] };
+        let (less, more) =
+            (mean_error(&series, &plain()).unwrap(), mean_error(&series, &taken).unwrap());
+        assert!(more.variance > less.variance && more.freedom < less.freedom);
+        assert_eq!((taken.seen_by(1), taken.seen_by(3), taken.seen_by(100)), (7, 5, 3));
+    }
+
+    #[test]
+    fn too_short_a_series_has_no_error() {
+        assert_eq!(mean_error(&[1.0, 2.0], &plain()), None);
+        assert!(mean_error(&[1.0, 2.0, 4.0], &plain()).is_some());
     }
 }

@@ -74,7 +74,6 @@ pub(crate) enum Kind {
     Drift(f64),
     Step(f64),
     Wave(f64),
-    SquareWave(f64),
 }
 
 /// Mean level of every simulated process, in requests per slice.
@@ -98,7 +97,7 @@ pub(crate) fn series_waving(
 ) -> (Vec<f64>, Vec<f64>) {
     let rho = match kind {
         Kind::Autocorrelated(rho) => rho,
-        Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) | Kind::SquareWave(rho) => rho,
+        Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) => rho,
         _ => 0.0,
     };
     let noise: Vec<f64> = match kind {
@@ -126,13 +125,6 @@ pub(crate) fn series_waving(
                 }
             }
             Kind::Wave(_) => scale * (std::f64::consts::TAU * turn).sin(),
-            Kind::SquareWave(_) => {
-                if turn < 0.5 {
-                    scale
-                } else {
-                    -scale
-                }
-            }
             _ => 0.0,
         }
     };

@@ -4,7 +4,7 @@
 //! left when the line is taken out (so that autocorrelation is not taken for a drift).
 
 use crate::noise::{Taken, mean_error};
-use crate::student::t_two_sided;
+use crate::student::is_beyond;
 
 /// Chance of a false alarm that one test may have.
 const ALPHA: f64 = 0.002;
@@ -21,8 +21,7 @@ pub(crate) fn explained(series: &[f64], taken: &Taken) -> Option<f64> {
     let left: Vec<f64> = series.iter().zip(&line).map(|(value, at)| value - slope * at).collect();
     let error = mean_error(&left, &taken.and_slow(1))?;
     let slope_error = (error.long_run_variance(series.len()) / square).sqrt();
-    (slope.abs() > t_two_sided(ALPHA, error.freedom) * slope_error)
-        .then_some(slope * slope * square)
+    is_beyond(slope / slope_error, ALPHA, error.freedom).then_some(slope * slope * square)
 }
 
 /// The line: one unit of rise over the whole window, mean 0.

@@ -8,6 +8,8 @@
 //! Invariant: white and moderately autocorrelated noise raises a false alarm in at most 2 % of
 //! series. It judges one series alone and does not know what caused a shape.
 
+#[cfg(test)]
+mod detection;
 mod drift;
 mod stall;
 mod step;
@@ -155,6 +157,8 @@ pub(crate) struct Decomposed {
 /// What the fit holds so far.
 #[derive(Default)]
 struct Model {
+    /// Leaves lines and waves out of account.
+    steps_only: bool,
     drift: bool,
     cuts: Vec<usize>,
     waves: Vec<wave::Wave>,
@@ -164,6 +168,8 @@ struct Model {
 enum Candidate {
     Drift,
     Cut(usize),
+    /// All cuts, the known ones included.
+    Staircase(Vec<usize>),
     Line(wave::Line),
 }
 
@@ -175,15 +181,7 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
         let usual = median(slices.to_vec());
         stalls.iter().for_each(|run| alive[run.at..run.at + run.slices].fill(usual));
     }
-    let mut model = Model::default();
-    let mut fitted = fit(&alive, &model.columns(alive.len()));
-    for _ in 0..PARTS_MAX {
-        let Some(candidate) = model.next(&fitted.residual) else { break };
-        if !model.add(candidate, alive.len()) {
-            break;
-        }
-        fitted = fit(&alive, &model.columns(alive.len()));
-    }
+    let (model, fitted) = explain(&alive);
     let mut shapes: Vec<Shape> =
         stalls.iter().map(|run| Shape::Stall { at: run.at, slices: run.slices }).collect();
     shapes.extend(model.shapes(&alive, &fitted));
@@ -197,7 +195,42 @@ pub(crate) fn decompose(slices: &[f64], level: f64) -> Decomposed {
     Decomposed { steadiness, noise, taken: model.taken(), cut_wave }
 }
 
+/// The model of a series, and its fit. A staircase looks like a line at first and a long dip like a
+/// wave, so where one of these was found, steps alone are tried too.
+fn explain(alive: &[f64]) -> (Model, Fit) {
+    let (model, fitted) = grow(alive, Model::default());
+    if !model.drift && model.waves.is_empty() {
+        return (model, fitted);
+    }
+    let (staircase, steps) = grow(alive, Model { steps_only: true, ..Model::default() });
+    if staircase.criterion(&steps) < model.criterion(&fitted) {
+        return (staircase, steps);
+    }
+    (model, fitted)
+}
+
+/// Lets a model take in whatever is significant, the strongest first.
+fn grow(alive: &[f64], mut model: Model) -> (Model, Fit) {
+    let mut fitted = fit(alive, &model.columns(alive.len()));
+    for _ in 0..PARTS_MAX {
+        let Some(candidate) = model.next(&fitted.residual) else { break };
+        if !model.add(candidate, alive.len()) {
+            break;
+        }
+        fitted = fit(alive, &model.columns(alive.len()));
+    }
+    (model, fitted)
+}
+
 impl Model {
+    /// Bayes's information criterion (Schwarz 1978); a step counts for its place too.
+    fn criterion(&self, fitted: &Fit) -> f64 {
+        let slices = fitted.residual.len() as f64;
+        let squares: f64 = fitted.residual.iter().map(|left| left * left).sum();
+        let parameters = fitted.coefficients.len() + self.cuts.len();
+        slices * (squares.max(f64::MIN_POSITIVE) / slices).ln() + parameters as f64 * slices.ln()
+    }
+
     /// What the fit takes out of the noise.
     fn taken(&self) -> Taken {
         Taken {
@@ -214,9 +247,10 @@ impl Model {
     /// The significant candidate that explains most of what is left.
     fn next(&self, left: &[f64]) -> Option<Candidate> {
         let taken = self.taken();
-        let drift = if self.drift { None } else { drift::explained(left, &taken) };
+        let drift =
+            if self.drift || self.steps_only { None } else { drift::explained(left, &taken) };
         let split = step::best_split(left, &self.cuts, &taken);
-        let line = wave::find(left);
+        let line = if self.steps_only { None } else { wave::find(left) };
         let candidates = [
             drift.map(|explained| (explained, Candidate::Drift)),
             split.map(|split| (split.explained, Candidate::Cut(split.at))),
@@ -224,12 +258,14 @@ impl Model {
         ];
         let best = candidates.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0));
         best.map(|(_, candidate)| candidate)
+            .or_else(|| step::best_staircase(left, &self.cuts, &taken).map(Candidate::Staircase))
     }
 
     /// Takes a candidate in; whether that changed the model.
     fn add(&mut self, candidate: Candidate, slices: usize) -> bool {
         match candidate {
             Candidate::Drift => self.drift = true,
+            Candidate::Staircase(cuts) => self.cuts = cuts,
             Candidate::Line(line) => {
                 if self.waves.iter_mut().any(|wave| wave.take_in(&line, slices)) {
                     return true;
@@ -281,41 +317,5 @@ impl Model {
             shapes.push(Shape::Wave { period_slices: wave.period_slices(), amplitude });
         }
         shapes
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simulate::{Rng, autocorrelated};
-
-    #[test]
-    fn explore() {
-        for n in [60, 300, 1000, 4000] {
-            for rho in [0.0, 0.5, 0.8, 0.9] {
-                let mut rng = Rng::new(7);
-                let (mut d, mut s, mut w, mut st, mut any) = (0, 0, 0, 0, 0);
-                for _ in 0..1000 {
-                    let series: Vec<f64> = autocorrelated(&mut rng, n, rho)
-                        .iter()
-                        .map(|v| 1000.0 + 150.0 * v)
-                        .collect();
-                    let found = Steadiness::of(&series);
-                    any += usize::from(!found.shapes.is_empty());
-                    for shape in found.shapes {
-                        match shape {
-                            Shape::Drift { .. } => d += 1,
-                            Shape::Step { .. } => s += 1,
-                            Shape::Wave { .. } => w += 1,
-                            Shape::Stall { .. } => st += 1,
-                        }
-                    }
-                }
-                println!(
-                    "n {n} rho {rho}: any {:.1}% drift {d} step {s} wave {w} stall {st}",
-                    any as f64 / 10.0
-                );
-            }
-        }
     }
 }

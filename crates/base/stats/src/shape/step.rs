@@ -6,10 +6,16 @@
 //! exceeds a bound set for the search over all splits.
 
 use crate::noise::{Taken, mean, mean_error};
-use crate::student::t_two_sided;
+use crate::student::is_beyond;
 
 /// Chance of a false alarm at one split; a series has some twenty splits that differ much.
 const ALPHA: f64 = 0.000_1;
+/// Steps that are looked for together when none shows alone.
+const TOGETHER_MAX: usize = 4;
+/// Fewest standard errors that each of them must measure.
+const TOGETHER_ERRORS: f64 = 6.0;
+/// Share of the sum of squares that they must explain.
+const TOGETHER_EXPLAIN: f64 = 0.4;
 /// A level must last this many slices at least.
 const LEVEL_SLICES_MIN: usize = 6;
 /// And this share of the window.
@@ -26,22 +32,71 @@ pub(crate) struct Split {
 
 /// The best significant split of a series beside the cuts known already (sorted).
 pub(crate) fn best_split(series: &[f64], cuts: &[usize], taken: &Taken) -> Option<Split> {
+    let best = strongest_split(series, cuts)?;
+    let mut edges = cuts.to_vec();
+    edges.push(best.at);
+    edges.sort_unstable();
+    let error = mean_error(&less_levels(series, &edges), &taken.and_slow(1))?;
+    let t = (best.explained / error.long_run_variance(series.len())).sqrt();
+    is_beyond(t, ALPHA, error.freedom).then_some(best)
+}
+
+/// New cuts that only show together: with one step of a staircase or one edge of a long dip taken
+/// out, the rest still looks like slow noise and hides it. They must explain much of the series and
+/// every one must be far beyond the noise that is left.
+pub(crate) fn best_staircase(series: &[f64], cuts: &[usize], taken: &Taken) -> Option<Vec<usize>> {
+    let total: f64 = series.iter().map(|value| value * value).sum();
+    let (mut edges, mut left) = (cuts.to_vec(), series.to_vec());
+    for more in 1..=TOGETHER_MAX {
+        edges.push(strongest_split(&left, &edges)?.at);
+        edges.sort_unstable();
+        left = less_levels(series, &edges);
+        let unexplained: f64 = left.iter().map(|value| value * value).sum();
+        if more < 2 || unexplained > (1.0 - TOGETHER_EXPLAIN) * total {
+            continue;
+        }
+        let error = mean_error(&left, &taken.and_slow(more))?;
+        let t = smallest_edge(series, &edges, error.long_run_variance(series.len()));
+        if t > TOGETHER_ERRORS && is_beyond(t, ALPHA, error.freedom) {
+            return Some(edges);
+        }
+    }
+    None
+}
+
+/// The split that explains most, of all segments between the cuts.
+fn strongest_split(series: &[f64], cuts: &[usize]) -> Option<Split> {
     let shortest = LEVEL_SLICES_MIN.max((series.len() as f64 * LEVEL_SHARE_MIN) as usize);
     let starts = [0].into_iter().chain(cuts.iter().copied());
     let ends = cuts.iter().copied().chain([series.len()]);
-    let split = |(start, end): (usize, usize)| split_segment(series, start, end, shortest);
-    let (best, start, end) = starts
+    starts
         .zip(ends)
-        .filter_map(|range| split(range).map(|found| (found, range.0, range.1)))
-        .max_by(|a, b| a.0.explained.total_cmp(&b.0.explained))?;
-    let mut left = series.to_vec();
-    for (from, to) in [(start, best.at), (best.at, end)] {
-        let level = mean(&series[from..to]);
-        left[from..to].iter_mut().for_each(|value| *value -= level);
+        .filter_map(|(start, end)| split_segment(series, start, end, shortest))
+        .max_by(|a, b| a.explained.total_cmp(&b.explained))
+}
+
+/// The smallest of the edges in standard errors, `variance` being that of a slice.
+fn smallest_edge(series: &[f64], edges: &[usize], variance: f64) -> f64 {
+    let all: Vec<usize> =
+        [0].into_iter().chain(edges.iter().copied()).chain([series.len()]).collect();
+    let size = |edge: &[usize]| {
+        let (before, after) = (&series[edge[0]..edge[1]], &series[edge[1]..edge[2]]);
+        let spread = 1.0 / before.len() as f64 + 1.0 / after.len() as f64;
+        (mean(after) - mean(before)).abs() / (variance * spread).sqrt()
+    };
+    all.windows(3).map(size).fold(f64::INFINITY, f64::min)
+}
+
+/// The series less the mean level of each segment between the edges.
+fn less_levels(series: &[f64], edges: &[usize]) -> Vec<f64> {
+    let ends = edges.iter().copied().chain([series.len()]);
+    let mut left = Vec::with_capacity(series.len());
+    for end in ends {
+        let segment = &series[left.len()..end];
+        let level = mean(segment);
+        left.extend(segment.iter().map(|value| value - level));
     }
-    let error = mean_error(&left, &taken.and_slow(1))?;
-    let t = (best.explained / error.long_run_variance(series.len())).sqrt();
-    (t > t_two_sided(ALPHA, error.freedom)).then_some(best)
+    left
 }
 
 /// The split of `start..end` that explains most, each part at least `shortest` long.

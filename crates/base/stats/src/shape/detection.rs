@@ -1,0 +1,175 @@
+//! Are shapes found where they are, and only there?
+
+use super::{Shape, Steadiness};
+use crate::Verdict;
+use crate::simulate::{Kind, LEVEL, NOISE, Rng, autocorrelated, series};
+
+/// Noise around the usual level with something added at each slice.
+fn shaped(rng: &mut Rng, slices: usize, rho: f64, add: impl Fn(usize) -> f64) -> Vec<f64> {
+    let noise = autocorrelated(rng, slices, rho);
+    noise.iter().enumerate().map(|(at, value)| LEVEL + NOISE * value + add(at)).collect()
+}
+
+/// How many of 200 series of 600 slices, with noise autocorrelated by 0.5, satisfy a test.
+fn found(add: impl Fn(usize) -> f64, test: impl Fn(&Steadiness) -> bool) -> usize {
+    let mut rng = Rng::new(21);
+    (0..200).filter(|_| test(&Steadiness::of(&shaped(&mut rng, 600, 0.5, &add)))).count()
+}
+
+fn only(steadiness: &Steadiness) -> Option<Shape> {
+    (steadiness.shapes.len() == 1).then(|| steadiness.shapes[0])
+}
+
+#[test]
+fn noise_raises_few_false_alarms() {
+    for (kind, slices) in [
+        (Kind::White, 100),
+        (Kind::White, 1_000),
+        (Kind::Exponential, 400),
+        (Kind::Poisson(1.0), 400),
+        (Kind::Autocorrelated(0.5), 100),
+        (Kind::Autocorrelated(0.5), 1_000),
+        (Kind::Autocorrelated(0.8), 300),
+        (Kind::Autocorrelated(0.8), 2_000),
+    ] {
+        let mut rng = Rng::new(20);
+        let alarms = (0..1_000)
+            .filter(|_| !Steadiness::of(&series(&mut rng, kind, slices).0).shapes.is_empty())
+            .count();
+        println!("false alarms {kind:?}, {slices} slices: {:.1} %", alarms as f64 / 10.0);
+        assert!(alarms <= 20, "{kind:?}, {slices} slices: {alarms} of 1000");
+    }
+}
+
+#[test]
+fn a_drift_is_named_with_its_size() {
+    let ramp = |at: usize| 400.0 * (at as f64 / 600.0 - 0.5);
+    let hits = found(ramp, |steadiness| {
+        let fits = |change: f64| (250.0..550.0).contains(&change);
+        matches!(only(steadiness), Some(Shape::Drift { change }) if fits(change))
+            && steadiness.verdicts().has(Verdict::NotSteady)
+    });
+    assert!(hits >= 180, "{hits} of 200");
+}
+
+#[test]
+fn a_step_is_named_with_its_place_and_levels() {
+    let step = |at: usize| if at < 200 { 0.0 } else { 250.0 };
+    let hits = found(step, |steadiness| match only(steadiness) {
+        Some(Shape::Step { at, before, after }) => {
+            at.abs_diff(200) <= 20
+                && (before - 1_000.0).abs() < 80.0
+                && (after - 1_250.0).abs() < 80.0
+        }
+        _ => false,
+    });
+    assert!(hits >= 180, "{hits} of 200");
+}
+
+#[test]
+fn a_wave_is_named_with_its_period_and_amplitude() {
+    for period in [12.0, 60.0, 170.0] {
+        let wave = |at: usize| 200.0 * (std::f64::consts::TAU * at as f64 / period).sin();
+        let hits = found(wave, |steadiness| {
+            matches!(only(steadiness), Some(Shape::Wave { period_slices, amplitude })
+                if (period_slices / period - 1.0).abs() < 0.05 && (amplitude - 200.0).abs() < 80.0)
+        });
+        assert!(hits >= 170, "period {period}: {hits} of 200");
+    }
+}
+
+#[test]
+fn a_saw_is_one_wave_with_its_period() {
+    let saw = |at: usize| 500.0 * ((at % 50) as f64 / 50.0 - 0.5);
+    let hits = found(saw, |steadiness| {
+        matches!(only(steadiness), Some(Shape::Wave { period_slices, amplitude })
+            if (period_slices - 50.0).abs() < 1.0 && (130.0..280.0).contains(&amplitude))
+    });
+    assert!(hits >= 170, "{hits} of 200");
+}
+
+#[test]
+fn a_stall_is_named_and_not_taken_for_steps() {
+    let stall = |at: usize| if (300..330).contains(&at) { -1e9 } else { 0.0 };
+    let mut rng = Rng::new(22);
+    let hits = (0..200).filter(|_| {
+        let rate: Vec<f64> =
+            shaped(&mut rng, 600, 0.5, stall).iter().map(|value| value.max(0.0)).collect();
+        let steadiness = Steadiness::of(&rate);
+        only(&steadiness) == Some(Shape::Stall { at: 300, slices: 30 })
+            && steadiness.verdicts().has(Verdict::NotSteady)
+    });
+    assert!(hits.count() >= 190);
+}
+
+#[test]
+fn a_burst_allowance_that_runs_out_is_told_from_other_steps() {
+    let burst = |steadiness: &Steadiness| steadiness.burst().is_some();
+    let falls = |at: usize| if at < 150 { 1_500.0 } else { 0.0 };
+    assert!(found(falls, burst) >= 195, "a fall to 40 % after a quarter of the time");
+    let twice = |at: usize| [2_000.0, 800.0, 0.0][at / 200];
+    assert!(found(twice, burst) >= 195, "a fall in two steps");
+    let dips = |at: usize| if (150..350).contains(&at) { -500.0 } else { 0.0 };
+    assert!(found(dips, burst) <= 4, "what comes back was no allowance");
+    let rises = |at: usize| if at < 150 { 0.0 } else { 1_500.0 };
+    assert_eq!(found(rises, burst), 0);
+    assert!(found(|_| 0.0, burst) == 0);
+}
+
+#[test]
+fn two_shapes_are_both_named() {
+    let both = |at: usize| {
+        let wave = 300.0 * (std::f64::consts::TAU * at as f64 / 40.0).sin();
+        wave + if at < 300 { 0.0 } else { 400.0 }
+    };
+    let hits = found(both, |steadiness| {
+        let wave = |shape: &Shape| matches!(shape, Shape::Wave { period_slices, .. } if (period_slices - 40.0).abs() < 2.0);
+        let step = |shape: &Shape| matches!(shape, Shape::Step { at, .. } if at.abs_diff(300) < 20);
+        steadiness.shapes.iter().any(wave) && steadiness.shapes.iter().any(step)
+    });
+    assert!(hits >= 180, "{hits} of 200");
+}
+
+#[test]
+fn a_small_shape_is_named_and_does_not_matter() {
+    let mut rng = Rng::new(23);
+    let slices: Vec<f64> = (0..2_000)
+        .map(|at| LEVEL + 20.0 * (f64::from(at) / 2_000.0) + 5.0 * rng.normal())
+        .collect();
+    let steadiness = Steadiness::of(&slices);
+    assert!(matches!(only(&steadiness), Some(Shape::Drift { .. })), "{steadiness:?}");
+    assert!(steadiness.is_steady() && steadiness.verdicts().is_sound());
+}
+
+#[test]
+fn degenerate_series_are_steady() {
+    for slices in [vec![], vec![5.0], vec![0.0; 500], vec![7.0; 500], vec![1.0, 2.0, 1.0]] {
+        assert!(Steadiness::of(&slices).is_steady(), "{slices:?}");
+    }
+    let exact_line: Vec<f64> = (0..500).map(|at| 1_000.0 + f64::from(at)).collect();
+    assert!(!Steadiness::of(&exact_line).is_steady());
+}
+
+#[test]
+fn steps_that_hide_each_other_are_found_together() {
+    let places = |want: &'static [usize]| {
+        move |steadiness: &Steadiness| {
+            let near = |place: &usize| {
+                let is = |shape: &Shape| {
+                    matches!(shape, Shape::Step { .. }) && shape.at().abs_diff(*place) <= 15
+                };
+                steadiness.shapes.iter().any(is)
+            };
+            want.iter().all(near) && steadiness.shapes.len() == want.len()
+        }
+    };
+    let stairs = |at: usize| [2_000.0, 800.0, 0.0][at / 200];
+    let hits = found(stairs, places(&[200, 400]));
+    assert!(hits >= 180, "stairs: {hits} of 200");
+    let dip = |at: usize| if (250..350).contains(&at) { -600.0 } else { 0.0 };
+    let hits = found(dip, places(&[250, 350]));
+    assert!(hits >= 160, "dip: {hits} of 200");
+    let turns = |at: usize| if (at / 150).is_multiple_of(2) { -400.0 } else { 400.0 };
+    let hits = found(turns, |steadiness| !steadiness.is_steady());
+    assert!(hits >= 195, "turns: {hits} of 200");
+}
