@@ -5,15 +5,14 @@
 
 #![allow(unsafe_code)]
 
-use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
 use std::{io, iter};
 
 use io_uring::{Builder, IoUring, cqueue, squeue};
 use iostrata_stats::Verdict;
-use rustix::fs::{FileType, fstat, major, minor};
 use rustix::process::{Resource, getrlimit};
 
+use crate::queue;
 use crate::{ApiConfig, Buffers, Caps, IoError, OpenFiles, Refused};
 
 pub(super) const NAME: &str = "io_uring";
@@ -186,20 +185,10 @@ fn polling_refused(files: &OpenFiles) -> Option<String> {
         return Some("polling needs direct I/O (--direct)".to_owned());
     }
     (0..files.count()).find_map(|file| {
-        let stat = fstat(files.descriptor(file)).ok()?;
-        let block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
-        let device = if block { stat.st_rdev } else { stat.st_dev };
-        let node = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-        // A partition has no queue of its own.
-        let polls = [format!("{node}/queue/io_poll"), format!("{node}/../queue/io_poll")]
-            .iter()
-            .find_map(|path| fs::read_to_string(path).ok());
-        match polls.as_deref().map(str::trim) {
+        match queue::attribute(files.descriptor(file), "io_poll").as_deref() {
             Some("1") => None,
-            Some(_) => Some(format!("{node}/queue/io_poll is 0; NVMe needs nvme.poll_queues=N")),
-            None => {
-                Some(format!("{} lies on no block device with a queue", files.path(file).display()))
-            }
+            Some(_) => Some("the device's queue/io_poll is 0: NVMe needs nvme.poll_queues".into()),
+            None => Some(format!("{} is on no single block device", files.path(file).display())),
         }
     })
 }

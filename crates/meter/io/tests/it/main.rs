@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod crash;
+mod disks;
 mod place;
 mod sets;

@@ -1,0 +1,286 @@
+//! What a crash may leave of a recorded history.
+//!
+//! Invariant: what was durable before the crash is always there. An update that was not (a write or
+//! a change of length that no finished sync covers, or still in flight) is kept, dropped or, if it
+//! is a write, torn. Name changes that no `sync_dir` covers survive up to some point in their
+//! order, as journalling file systems keep them. A write that failed, or that a failed sync should
+//! have covered, is never durable again.
+//! It knows nothing of threads: the history is one sequence.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::disk::FileName;
+use crate::disk::memory::{MemDisk, put};
+use crate::disk::trace::Tear;
+use crate::noise::Noise;
+
+/// One step of a history.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Named(NameChange),
+    UpdateBegan { update: u32, inode: u64, change: Change, through: bool },
+    UpdateEnded { update: u32, inode: u64, succeeded: bool },
+    SyncBegan { sync: u32, inode: u64 },
+    SyncEnded { sync: u32, inode: u64, succeeded: bool },
+    NameSyncBegan { sync: u32 },
+    NameSyncEnded { sync: u32, succeeded: bool },
+    Acknowledged { transaction: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum NameChange {
+    Created { name: FileName, inode: u64 },
+    Renamed { from: FileName, to: FileName },
+    Removed { name: FileName },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Write { at: u64, bytes: Arc<[u8]> },
+    Resize { len: u64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not finished.
+    InFlight,
+    /// Finished; the next sync may cover it.
+    Volatile,
+    /// Failed, or a sync that should have covered it failed.
+    Lost,
+    Durable,
+}
+
+#[derive(Clone, Debug)]
+struct Update {
+    number: u32,
+    change: Change,
+    through: bool,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    /// What every crash leaves.
+    base: Vec<u8>,
+    /// From the first update that is not durable on, in the order in which they began.
+    updates: Vec<Update>,
+}
+
+/// The state after a part of the history.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replay {
+    /// Events played.
+    pub(super) played: usize,
+    names: BTreeMap<FileName, u64>,
+    name_changes: Vec<NameChange>,
+    /// Name changes dropped from the front of the list since the start.
+    names_settled: usize,
+    contents: BTreeMap<u64, Content>,
+    /// What each running sync covers: updates, or name changes since the start.
+    syncs: HashMap<u32, Vec<u32>>,
+    name_syncs: HashMap<u32, usize>,
+}
+
+impl Replay {
+    /// The state before the first event.
+    pub(super) fn new(names: BTreeMap<FileName, u64>, contents: BTreeMap<u64, Vec<u8>>) -> Self {
+        let content = |base| Content { base, updates: Vec::new() };
+        let contents = contents.into_iter().map(|(inode, base)| (inode, content(base))).collect();
+        Self { names, contents, ..Self::default() }
+    }
+
+    /// Plays one more event.
+    pub(super) fn play(&mut self, event: &Event) {
+        self.played += 1;
+        match event {
+            Event::Named(change) => self.name_changes.push(change.clone()),
+            Event::UpdateBegan { update, inode, change, through } => {
+                let (number, change, through) = (*update, change.clone(), *through);
+                let update = Update { number, change, through, state: State::InFlight };
+                self.content(*inode).updates.push(update);
+            }
+            Event::UpdateEnded { update, inode, succeeded } => {
+                self.content(*inode).end(*update, *succeeded);
+            }
+            Event::SyncBegan { sync, inode } => {
+                let volatile = self.content(*inode).in_state(State::Volatile);
+                self.syncs.insert(*sync, volatile);
+            }
+            Event::SyncEnded { sync, inode, succeeded } => {
+                let covered = self.syncs.remove(sync).unwrap_or_default();
+                let state = if *succeeded { State::Durable } else { State::Lost };
+                self.content(*inode).settle(&covered, state);
+            }
+            Event::NameSyncBegan { sync } => {
+                let changes = self.names_settled + self.name_changes.len();
+                self.name_syncs.insert(*sync, changes);
+            }
+            Event::NameSyncEnded { sync, succeeded } => {
+                let covered = self.name_syncs.remove(sync).unwrap_or_default();
+                if *succeeded {
+                    self.settle_names(covered);
+                }
+            }
+            Event::Acknowledged { .. } => {}
+        }
+    }
+
+    fn content(&mut self, inode: u64) -> &mut Content {
+        self.contents.entry(inode).or_default()
+    }
+
+    fn settle_names(&mut self, covered: usize) {
+        let count = covered.saturating_sub(self.names_settled);
+        for change in self.name_changes.drain(..count) {
+            rename(&mut self.names, change);
+        }
+        self.names_settled += count;
+    }
+
+    /// A disk as a crash now may leave it.
+    pub(super) fn image(&self, seed: u64, tear: Tear) -> MemDisk {
+        let mut chance = Chance::new(seed);
+        let mut names = self.names.clone();
+        let survive = chance.up_to(self.name_changes.len());
+        for change in &self.name_changes[..survive] {
+            rename(&mut names, change.clone());
+        }
+        let files = names.into_iter().map(|(name, inode)| {
+            let content = self.contents.get(&inode);
+            (name, content.map_or_else(Vec::new, |content| content.after(&mut chance, tear)))
+        });
+        MemDisk::with_files(files)
+    }
+}
+
+impl Content {
+    fn end(&mut self, number: u32, succeeded: bool) {
+        let Some(update) = self.updates.iter_mut().find(|update| update.number == number) else {
+            return;
+        };
+        update.state = match (succeeded, update.through) {
+            (false, _) => State::Lost,
+            (true, true) => State::Durable,
+            (true, false) => State::Volatile,
+        };
+        self.fold();
+    }
+
+    fn in_state(&self, state: State) -> Vec<u32> {
+        let wanted = self.updates.iter().filter(|update| update.state == state);
+        wanted.map(|update| update.number).collect()
+    }
+
+    fn settle(&mut self, covered: &[u32], state: State) {
+        for update in &mut self.updates {
+            // Another sync may have settled it meanwhile, one way or the other.
+            if update.state == State::Volatile && covered.contains(&update.number) {
+                update.state = state;
+            }
+        }
+        self.fold();
+    }
+
+    /// Moves durable updates into the base, as far as nothing undecided lies before them.
+    fn fold(&mut self) {
+        let durable = self.updates.iter().take_while(|update| update.state == State::Durable);
+        let count = durable.count();
+        for update in self.updates.drain(..count) {
+            apply(&mut self.base, &update.change);
+        }
+    }
+
+    fn after(&self, chance: &mut Chance, tear: Tear) -> Vec<u8> {
+        let mut content = self.base.clone();
+        for update in &self.updates {
+            let fate = match update.state {
+                State::Durable => Fate::Kept,
+                _ => chance.fate(tear),
+            };
+            match (fate, &update.change) {
+                (Fate::Dropped, _) => {}
+                (Fate::Torn(sector), Change::Write { at, bytes }) => {
+                    apply_torn(&mut content, *at, bytes, sector, chance);
+                }
+                _ => apply(&mut content, &update.change),
+            }
+        }
+        content
+    }
+}
+
+fn apply(content: &mut Vec<u8>, change: &Change) {
+    match change {
+        Change::Write { at, bytes } => put(content, *at, bytes),
+        Change::Resize { len } => content.resize(*len as usize, 0),
+    }
+}
+
+/// Each sector of a torn write arrives or does not, on its own.
+fn apply_torn(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: u64, chance: &mut Chance) {
+    let mut done = 0;
+    while done < bytes.len() {
+        let start = at + done as u64;
+        let to_border = (sector - start % sector) as usize;
+        let part = &bytes[done..(done + to_border).min(bytes.len())];
+        if chance.noise.next() & 1 == 0 {
+            put(content, start, part);
+        }
+        done += part.len();
+    }
+}
+
+fn rename(names: &mut BTreeMap<FileName, u64>, change: NameChange) {
+    match change {
+        NameChange::Created { name, inode } => {
+            names.insert(name, inode);
+        }
+        NameChange::Renamed { from, to } => {
+            if let Some(inode) = names.remove(&from) {
+                names.insert(to, inode);
+            }
+        }
+        NameChange::Removed { name } => {
+            names.remove(&name);
+        }
+    }
+}
+
+enum Fate {
+    Dropped,
+    Kept,
+    Torn(u64),
+}
+
+/// The decisions of one crash.
+struct Chance {
+    seed: u64,
+    noise: Noise,
+}
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        Self { seed, noise: Noise::new(seed) }
+    }
+
+    fn up_to(&mut self, most: usize) -> usize {
+        match self.seed {
+            0 => 0,
+            1 => most,
+            _ => (self.noise.next() % (most as u64 + 1)) as usize,
+        }
+    }
+
+    fn fate(&mut self, tear: Tear) -> Fate {
+        let roll = self.noise.next() >> 62;
+        match (self.seed, tear, roll) {
+            (0, _, _) => Fate::Dropped,
+            (1, _, _) => Fate::Kept,
+            (_, Tear::Sectors(bytes), 2 | 3) => Fate::Torn(u64::from(bytes.max(1))),
+            (_, _, 0 | 2) => Fate::Dropped,
+            _ => Fate::Kept,
+        }
+    }
+}

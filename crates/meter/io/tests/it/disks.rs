@@ -1,0 +1,159 @@
+//! The three disks keep the same contract.
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::memory::{CallKind, Fault};
+use iostrata_io::disk::{
+    Aligned, Disk, DiskError, Durability, FileMode, FileName, MemDisk, RealDisk, TraceDisk,
+};
+
+use crate::place::directory;
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn block(byte: u8) -> Aligned {
+    Aligned::from_slice(&[byte; 4096])
+}
+
+fn keeps_the_contract(disk: &dyn Disk) {
+    assert!(matches!(disk.open(&name("a"), FileMode::Existing), Err(DiskError::NotFound { .. })));
+    let a = disk.open(&name("a"), FileMode::CreateNew).unwrap();
+    assert!(matches!(disk.open(&name("a"), FileMode::CreateNew), Err(DiskError::Exists { .. })));
+    disk.write(a, 4096, &block(2), Durability::WriteThrough).unwrap();
+    disk.write(a, 0, &block(1), Durability::Volatile).unwrap();
+    disk.sync(a, SyncKind::Fdatasync).unwrap();
+    assert_eq!(disk.len(a).unwrap(), 8192);
+    let mut both = Aligned::zeroed(8192);
+    disk.read(a, 0, &mut both).unwrap();
+    assert_eq!((&both[..4096], &both[4096..]), (&block(1)[..], &block(2)[..]));
+    let past = disk.read(a, 4096, &mut both).unwrap_err();
+    assert!(matches!(past, DiskError::PastEnd { file_bytes: 8192, .. }), "{past}");
+
+    disk.set_len(a, 12288).unwrap();
+    let mut last = block(9);
+    disk.read(a, 8192, &mut last).unwrap();
+    assert_eq!(last[..], [0; 4096]);
+
+    names_change(disk);
+    disk.read(a, 0, &mut both).unwrap();
+    assert_eq!(both[0], 1, "an open file outlives its name");
+    batches_hand_everything_back(disk);
+    disk.close(a);
+    disk.sync_dir().unwrap();
+}
+
+fn names_change(disk: &dyn Disk) {
+    let b = disk.open(&name("b"), FileMode::Create).unwrap();
+    disk.write(b, 0, &block(3), Durability::Volatile).unwrap();
+    disk.sync(b, SyncKind::Fsync).unwrap();
+    disk.close(b);
+    disk.rename(&name("b"), &name("a")).unwrap();
+    assert_eq!(disk.list().unwrap(), [name("a")]);
+    let renamed = disk.open(&name("a"), FileMode::Existing).unwrap();
+    assert_eq!(disk.len(renamed).unwrap(), 4096);
+    disk.close(renamed);
+    disk.remove(&name("a")).unwrap();
+    assert!(matches!(disk.remove(&name("a")), Err(DiskError::NotFound { .. })));
+    assert!(disk.rename(&name("a"), &name("c")).is_err());
+    assert_eq!(disk.list().unwrap(), []);
+}
+
+fn batches_hand_everything_back(disk: &dyn Disk) {
+    let file = disk.open(&name("batch"), FileMode::Create).unwrap();
+    let mut batch = disk.batch();
+    for tag in 0..8 {
+        batch.write(file, tag * 4096, block(tag as u8), Durability::Volatile, tag);
+    }
+    batch.submit();
+    assert_eq!(batch.in_flight(), 8);
+    let mut tags = Vec::new();
+    while batch.in_flight() > 0 {
+        batch.complete(3, &mut |done| {
+            assert_eq!(done.result, Ok(()));
+            assert_eq!(done.buffer[0], done.tag as u8);
+            tags.push(done.tag);
+        });
+    }
+    tags.sort_unstable();
+    assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6, 7]);
+    batch.read(file, 5 * 4096, block(0), 5);
+    batch.read(file, 9 * 4096, block(0), 9);
+    batch.submit();
+    let mut results = Vec::new();
+    batch.complete(2, &mut |done| results.push((done.tag, done.buffer[0], done.result.is_ok())));
+    assert_eq!(results, [(5, 5, true), (9, 0, false)]);
+    disk.close(file);
+    disk.remove(&name("batch")).unwrap();
+}
+
+#[test]
+fn the_memory_disk_keeps_the_contract() {
+    keeps_the_contract(&MemDisk::new());
+}
+
+#[test]
+fn the_trace_disk_keeps_the_contract() {
+    keeps_the_contract(&TraceDisk::new(MemDisk::new()));
+}
+
+#[test]
+fn the_real_disk_keeps_the_contract() {
+    for direct in [false, true] {
+        let directory = directory();
+        let disk = RealDisk::new(directory.path(), direct).unwrap();
+        keeps_the_contract(&disk);
+    }
+}
+
+#[test]
+fn the_real_disk_says_what_direct_needs() {
+    let directory = directory();
+    let disk = RealDisk::new(directory.path(), true).unwrap();
+    let file = disk.open(&name("a"), FileMode::Create).unwrap();
+    let facts = disk.facts(file);
+    if !facts.direct {
+        eprintln!("skipped: no direct I/O here");
+        return;
+    }
+    assert!(facts.block_bytes >= 512 && facts.block_bytes.is_power_of_two(), "{facts:?}");
+    let refused = disk.write(file, 1, &block(1), Durability::Volatile).unwrap_err();
+    assert!(matches!(refused, DiskError::Unaligned { .. }), "{refused}");
+}
+
+#[test]
+fn faults_come_where_they_are_asked_for() {
+    let disk = MemDisk::new();
+    let file = disk.open(&name("a"), FileMode::Create).unwrap();
+    let mut writes = 0;
+    disk.before_each(move |call| match call.kind {
+        CallKind::Write => {
+            writes += 1;
+            [Fault::None, Fault::Errno(libc::ENOSPC), Fault::Short(100)][writes - 1]
+        }
+        CallKind::Sync => Fault::Errno(libc::EIO),
+        _ => Fault::None,
+    });
+    let write = |byte| disk.write(file, 0, &block(byte), Durability::Volatile);
+    write(1).unwrap();
+    let full = write(2).unwrap_err();
+    assert!(full.to_string().contains("No space"), "{full}");
+    write(3).unwrap_err();
+    disk.sync(file, SyncKind::Fsync).unwrap_err();
+    let content = disk.content(&name("a")).unwrap();
+    assert_eq!((&content[..100], &content[100..]), (&[3; 100][..], &[1; 3996][..]));
+}
+
+#[test]
+fn a_full_memory_disk_takes_no_more() {
+    let disk = MemDisk::with_capacity(8192);
+    let a = disk.open(&name("a"), FileMode::Create).unwrap();
+    let b = disk.open(&name("b"), FileMode::Create).unwrap();
+    disk.write(a, 0, &block(1), Durability::Volatile).unwrap();
+    disk.write(b, 0, &block(1), Durability::Volatile).unwrap();
+    disk.write(a, 0, &block(2), Durability::Volatile).unwrap();
+    let full = disk.write(a, 4096, &block(1), Durability::Volatile).unwrap_err();
+    assert!(matches!(full, DiskError::System { errno: libc::ENOSPC, .. }), "{full}");
+    disk.set_len(b, 0).unwrap();
+    disk.write(a, 4096, &block(1), Durability::Volatile).unwrap();
+}
