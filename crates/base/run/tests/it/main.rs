@@ -1,4 +1,5 @@
 //! The run directory from outside: written, killed, read again, read from older versions.
+#![allow(clippy::unwrap_used)]
 
 mod damage;
 mod fixture;

@@ -1,0 +1,103 @@
+//! Pieces that several sections use.
+
+use iostrata_spec::Layer;
+use iostrata_stats::{Interval, Verdicts};
+use maud::{Markup, html};
+
+use crate::chart::{Chart, Charts, layer_colour};
+use crate::words;
+
+/// A chart with its title and the sentence that says what it shows.
+pub(crate) fn figure(charts: &mut Charts, chart: &Chart, title: &str, says: &str) -> Markup {
+    charts.add(chart);
+    html! {
+        figure {
+            figcaption { b { (title) } (says) }
+            (place(&chart.name, chart.height, title))
+        }
+    }
+}
+
+/// The element in which a chart is drawn.
+pub(crate) fn place(name: &str, height: usize, title: &str) -> Markup {
+    html! {
+        div.chart id={ "chart-" (name) } data-chart=(name) role="img" aria-label=(title)
+            style={ "height:" (height) "px" } {}
+    }
+}
+
+/// A layer with its colour.
+pub(crate) fn layer(layer: Layer) -> Markup {
+    html! { span.layer style={ "--c:" (layer_colour(layer)) } { (layer.title()) } }
+}
+
+/// A value with how sure it is: `104 K reads/s ± 1.2 %`.
+pub(crate) fn value(value: f64, ci95: Option<Interval>, unit: &str) -> Markup {
+    let half = words::half_width(value, ci95);
+    html! {
+        (words::value(value, unit))
+        @if let Some(half) = half { span.muted { " ± " (half) } }
+    }
+}
+
+/// An interval, or that there is none.
+pub(crate) fn interval(ci95: Option<Interval>, unit: &str) -> Markup {
+    html! {
+        @match ci95 {
+            Some(ci95) => (words::interval(ci95, unit)),
+            None => span.muted { "none" },
+        }
+    }
+}
+
+/// What speaks against a figure; nothing when it is sound.
+pub(crate) fn verdicts(verdicts: &Verdicts) -> Markup {
+    html! {
+        @for verdict in verdicts.iter() {
+            span.tag.warn title=(verdict.explain()) { (words::verdict(verdict)) }
+        }
+    }
+}
+
+/// A column of a table.
+pub(crate) struct Column {
+    /// Its head.
+    pub(crate) head: &'static str,
+    /// Whether it holds numbers, which stand at the right.
+    pub(crate) number: bool,
+}
+
+/// A column of text.
+pub(crate) const fn text(head: &'static str) -> Column {
+    Column { head, number: false }
+}
+
+/// A column of numbers.
+pub(crate) const fn number(head: &'static str) -> Column {
+    Column { head, number: true }
+}
+
+/// A table whose rows become blocks with names on a narrow screen.
+pub(crate) fn table(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+    html! {
+        table.stack {
+            thead { tr {
+                @for column in columns { th.n[column.number] { (column.head) } }
+            } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        @for (column, cell) in columns.iter().zip(row) {
+                            td.n[column.number] data-label=(column.head) { (cell) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Text as a cell.
+pub(crate) fn cell(text: impl AsRef<str>) -> Markup {
+    html! { (text.as_ref()) }
+}

@@ -1,0 +1,163 @@
+//! Figures as text, the same in every view.
+//!
+//! Invariant: rounds and names units, nothing else. `exact` is the number as the run directory has
+//! it.
+
+use iostrata_run::Risk;
+use iostrata_stats::{Interval, Verdicts};
+use iostrata_units::{bytes, count, microseconds, percent, seconds};
+use serde_json::Value;
+
+/// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.
+pub(crate) fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => microseconds(value / 1e3),
+        "us" => microseconds(value),
+        "ms" => microseconds(value * 1e3),
+        "s" => seconds(value),
+        "bytes" => bytes(value),
+        "bytes/s" => format!("{}/s", bytes(value)),
+        "percent" | "%" => percent(value),
+        "" => count(value),
+        unit => format!("{} {unit}", count(value)),
+    }
+}
+
+/// An interval, both ends with their unit: `101 K to 107 K reads/s`.
+pub(crate) fn interval(interval: Interval, unit: &str) -> String {
+    let [low, high] = interval;
+    let (low, high) = (value(low, unit), value(high, unit));
+    // The unit once, where both ends share it.
+    let suffix = format!(" {unit}");
+    let low = if high.ends_with(&suffix) { low.trim_end_matches(&suffix) } else { &low };
+    format!("{low} to {high}")
+}
+
+/// Half the interval in percent of the value: `0.8 %`; nothing without an interval or at zero.
+pub(crate) fn half_width(value: f64, ci95: Option<Interval>) -> Option<String> {
+    let [low, high] = ci95?;
+    let share = (high - low) / 2.0 / value.abs() * 100.0;
+    match share {
+        share if !share.is_finite() => None,
+        share if share < 0.05 => Some("<0.1 %".to_owned()),
+        share => Some(percent(share)),
+    }
+}
+
+/// The number as the run directory has it, every digit.
+pub(crate) fn exact(value: f64) -> String {
+    Value::from(value).to_string()
+}
+
+/// The names of verdicts as the contract spells them, or `sound`.
+pub(crate) fn verdicts(verdicts: &Verdicts) -> String {
+    if verdicts.is_sound() {
+        return "sound".to_owned();
+    }
+    verdicts.iter().map(verdict).collect::<Vec<_>>().join(", ")
+}
+
+/// The name of a verdict as the contract spells it.
+pub(crate) fn verdict(verdict: iostrata_stats::Verdict) -> String {
+    match serde_json::to_value(verdict) {
+        Ok(Value::String(name)) => name,
+        other => unreachable!("a verdict is a string, not {other:?}"),
+    }
+}
+
+/// A risk class in words.
+pub(crate) fn risk(risk: Risk) -> &'static str {
+    match risk {
+        Risk::None => "no risk",
+        Risk::Durability => "durability: a crash may lose more",
+        Risk::Wear => "wear: the device ages faster",
+    }
+}
+
+/// A snake-case name as words, the first one capitalised: `sync_lab` is `Sync lab`.
+pub(crate) fn title(name: &str) -> String {
+    let words = name.replace(['_', '-'], " ");
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A named piece of evidence as name and text; the unit is taken from the end of the name.
+pub(crate) fn evidence(name: &str, what: &Value) -> (String, String) {
+    const UNITS: [(&str, &str); 11] = [
+        ("_bytes_per_s", "bytes/s"),
+        ("_per_s", "/s"),
+        ("_iops", "/s"),
+        ("_us", "us"),
+        ("_ns", "ns"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+        ("_bytes", "bytes"),
+        ("_kib", "KiB"),
+        ("_pct", "percent"),
+        ("_percent", "percent"),
+    ];
+    let base = name.strip_suffix("_ci95").unwrap_or(name);
+    let interval_of = if base.len() < name.len() { ", 95 %" } else { "" };
+    let known = UNITS.iter().find_map(|(end, unit)| Some((base.strip_suffix(end)?, *unit)));
+    let (stem, unit) = known.unwrap_or((base, ""));
+    (title(stem) + interval_of, json(what, unit))
+}
+
+fn json(what: &Value, unit: &str) -> String {
+    match what {
+        Value::Null => "not known".to_owned(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match (number.as_f64(), unit) {
+            (Some(number), "/s") => iostrata_units::rate(number),
+            (Some(number), unit) => value(number, unit),
+            (None, _) => number.to_string(),
+        },
+        Value::Array(all) => {
+            let between = if all.len() == 2 && all.iter().all(Value::is_number) {
+                " to "
+            } else {
+                ", "
+            };
+            all.iter().map(|one| json(one, unit)).collect::<Vec<_>>().join(between)
+        }
+        Value::Object(fields) => {
+            let parts = fields.iter().map(|(name, what)| {
+                let (name, text) = evidence(name, what);
+                format!("{name} {text}")
+            });
+            parts.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_read_the_same_whatever_the_unit() {
+        assert_eq!(value(104_321.0, "reads/s"), "104 K reads/s");
+        assert_eq!(value(23.46, "us"), "23.5 us");
+        assert_eq!(value(85.0, "ns"), "85 ns");
+        assert_eq!(interval([101_000.0, 107_000.0], "reads/s"), "101 K to 107 K reads/s");
+        assert_eq!(interval([20.0, 22.0], "us"), "20 us to 22 us");
+        assert_eq!(half_width(100.0, Some([98.0, 102.0])).as_deref(), Some("2.0 %"));
+        assert_eq!(half_width(0.0, Some([0.0, 1.0])), None);
+        assert_eq!(exact(104_321.062_5), "104321.0625");
+    }
+
+    #[test]
+    fn evidence_takes_its_unit_from_its_name() {
+        let shown = |name: &str, what: Value| evidence(name, &what);
+        assert_eq!(shown("flush_mean_us", json!(812.0)), ("Flush mean".into(), "812 us".into()));
+        assert_eq!(shown("redo_bytes_per_s", json!(2048)), ("Redo".into(), "2 KiB/s".into()));
+        assert_eq!(
+            shown("loss_pct_ci95", json!([2.0, 4.0])),
+            ("Loss, 95 %".into(), "2.0 % to 4.0 %".into())
+        );
+        assert_eq!(shown("scheduler", json!("bfq")), ("Scheduler".into(), "bfq".into()));
+        assert_eq!(shown("x", json!(null)).1, "not known");
+    }
+}

@@ -1,0 +1,156 @@
+//! A browser without a window, driven through its debugging pipe.
+//!
+//! The browser reads commands on descriptor 3 and answers on descriptor 4, JSON ended by a zero
+//! byte. A shell with two named pipes puts them there, so that no library is needed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A running browser with one page.
+pub struct Browser {
+    process: Child,
+    to: File,
+    from: BufReader<File>,
+    session: String,
+    last_id: u64,
+    /// Every event since the start: console, errors, requests.
+    pub events: Vec<Value>,
+    _dir: TempDir,
+}
+
+const START: &str = "exec \"$0\" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+    --disable-background-networking --disable-component-update --disable-sync \
+    --hide-scrollbars --user-data-dir=\"$1/profile\" --remote-debugging-pipe about:blank \
+    3<\"$1/to\" 4>\"$1/from\" 2>/dev/null";
+
+/// Where the browser is, if it is installed.
+fn program() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
+        Command::new(name)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    })
+}
+
+impl Browser {
+    /// A browser, or nothing with the reason on stderr.
+    pub fn start() -> Option<Self> {
+        let Some(program) = program() else {
+            eprintln!("skipped: no chromium in PATH; install Debian's chromium to run this test");
+            return None;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        for pipe in ["to", "from"] {
+            assert!(Command::new("mkfifo").arg(dir.path().join(pipe)).status().unwrap().success());
+        }
+        let process = Command::new("sh").args(["-c", START, program]).arg(dir.path()).spawn().unwrap();
+        // Opened in the order in which the shell opens its ends.
+        let to = OpenOptions::new().write(true).open(dir.path().join("to")).unwrap();
+        let from = BufReader::new(File::open(dir.path().join("from")).unwrap());
+        let session = String::new();
+        let mut browser =
+            Self { process, to, from, session, last_id: 0, events: vec![], _dir: dir };
+        let targets = browser.call("Target.getTargets", json!({}));
+        let pages = targets["targetInfos"].as_array().unwrap();
+        let page = pages.iter().find(|target| target["type"] == "page").unwrap();
+        let attach = json!({ "targetId": page["targetId"], "flatten": true });
+        let session = browser.call("Target.attachToTarget", attach)["sessionId"].clone();
+        browser.session = session.as_str().unwrap().to_owned();
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        Some(browser)
+    }
+
+    /// Sends a command and waits for its answer; events that come before it are kept.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.last_id += 1;
+        let mut command = json!({ "id": self.last_id, "method": method, "params": params });
+        if !self.session.is_empty() {
+            command["sessionId"] = self.session.clone().into();
+        }
+        self.to.write_all(format!("{command}\0").as_bytes()).unwrap();
+        loop {
+            let mut message = Vec::new();
+            self.from.read_until(0, &mut message).unwrap();
+            assert!(message.pop() == Some(0), "the browser is gone");
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            if message["id"] != self.last_id {
+                self.events.push(message);
+                continue;
+            }
+            assert!(message["error"].is_null(), "{method}: {}", message["error"]);
+            return message["result"].clone();
+        }
+    }
+
+    /// The value of an expression in the page; promises are waited for.
+    pub fn value(&mut self, expression: &str) -> Value {
+        let ask = json!({
+            "expression": expression, "awaitPromise": true, "returnByValue": true
+        });
+        let answer = self.call("Runtime.evaluate", ask);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Opens a report and waits until its charts are drawn.
+    pub fn open(&mut self, file: &Path) {
+        self.events.clear();
+        let url = format!("file://{}", file.display());
+        self.call("Page.navigate", json!({ "url": url }));
+        while self.value("document.documentElement?.dataset.charts === 'ready'") != true {
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// Sets the size of the page and whether it is light or dark.
+    pub fn screen(&mut self, width: u32, height: u32, phone: bool, dark: bool) {
+        let size = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone
+        });
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let theme = if dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// A picture of a part of the page, in pixels from its top.
+    pub fn picture(&mut self, top: u32, width: u32, height: u32) -> Vec<u8> {
+        let clip = json!({ "x": 0, "y": top, "width": width, "height": height, "scale": 1 });
+        let options = json!({ "captureBeyondViewport": true, "clip": clip });
+        decode(&self.call("Page.captureScreenshot", options)["data"])
+    }
+
+    /// The page as it is printed.
+    pub fn paper(&mut self) -> Vec<u8> {
+        let options = json!({ "printBackground": true, "paperWidth": 8.27, "paperHeight": 11.69 });
+        decode(&self.call("Page.printToPDF", options)["data"])
+    }
+}
+
+fn decode(data: &Value) -> Vec<u8> {
+    base64::engine::general_purpose::STANDARD.decode(data.as_str().unwrap()).unwrap()
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.session.clear();
+        self.last_id += 1;
+        let close = json!({ "id": self.last_id, "method": "Browser.close" });
+        if self.to.write_all(format!("{close}\0").as_bytes()).is_err() {
+            self.process.kill().ok();
+        }
+        self.process.wait().ok();
+    }
+}

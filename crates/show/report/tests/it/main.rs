@@ -1,0 +1,8 @@
+//! The report from outside: made from a sample run, read as text, opened in a browser.
+#![allow(clippy::unwrap_used)]
+
+mod browser;
+mod chromium;
+mod complete;
+mod hostile;
+mod sample;

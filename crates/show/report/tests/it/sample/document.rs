@@ -1,0 +1,258 @@
+//! The sample's document: a SATA disk behind ext4 with the defaults of a fresh server.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{
+    Advice, Curve, CurvePoint, Finding, FindingKind, Loss, ProbeDocument, RedoRow, Risk, Rung,
+    Unavailable, Verification,
+};
+use iostrata_spec::{Better, Layer};
+use iostrata_stats::{Verdict, Verdicts};
+use serde_json::{Value, json};
+
+/// One rung in short.
+pub struct Row {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub layer: Layer,
+    pub value: f64,
+    pub unit: &'static str,
+    pub depth: f64,
+    pub block: &'static str,
+    pub curve: Option<(&'static str, &'static str, f64)>,
+    pub verdicts: &'static [Verdict],
+}
+
+const fn row(
+    name: &'static str,
+    title: &'static str,
+    layer: Layer,
+    (value, unit): (f64, &'static str),
+    depth: f64,
+    block: &'static str,
+) -> Row {
+    Row { name, title, layer, value, unit, depth, block, curve: None, verdicts: &[] }
+}
+
+const fn on(row: Row, curve: &'static str, axis: &'static str, x: f64) -> Row {
+    Row { curve: Some((curve, axis, x)), ..row }
+}
+
+const fn doubtful(row: Row, verdicts: &'static [Verdict]) -> Row {
+    Row { verdicts, ..row }
+}
+
+const R: &str = "reads/s";
+const W: &str = "writes/s";
+const C: &str = "commits/s";
+const IN_FLIGHT: &str = "requests in flight";
+const FILES: &str = "files";
+const PAGES: &str = "pages flushed per second";
+use Layer::{Device, FileApi, Filesystem, Host};
+
+pub const RUNGS: [Row; 39] = [
+    row("clock_cost", "Reading the clock", Host, (21.4, "ns"), 1.0, "self"),
+    row("meter_cost", "The meter's own cost per request", Host, (46.8, "ns"), 1.0, "self"),
+    on(row("read_4k_depth_1", "4 KiB random reads, one at a time", Device, (9_842.31, R), 1.0, "read_4k"), "read_4k", IN_FLIGHT, 1.0),
+    on(row("read_4k_depth_2", "4 KiB random reads, 2 in flight", Device, (18_930.2, R), 2.0, "read_4k"), "read_4k", IN_FLIGHT, 2.0),
+    on(row("read_4k_depth_4", "4 KiB random reads, 4 in flight", Device, (36_204.9, R), 4.0, "read_4k"), "read_4k", IN_FLIGHT, 4.0),
+    on(row("read_4k_depth_8", "4 KiB random reads, 8 in flight", Device, (61_377.4, R), 8.0, "read_4k"), "read_4k", IN_FLIGHT, 8.0),
+    on(row("read_4k_depth_16", "4 KiB random reads, 16 in flight", Device, (84_310.6, R), 16.0, "read_4k"), "read_4k", IN_FLIGHT, 16.0),
+    on(row("read_4k_depth_32", "4 KiB random reads, 32 in flight", Device, (94_877.0, R), 32.0, "read_4k"), "read_4k", IN_FLIGHT, 32.0),
+    on(row("read_4k_depth_64", "4 KiB random reads, 64 in flight", Device, (96_120.5, R), 64.0, "read_4k"), "read_4k", IN_FLIGHT, 64.0),
+    on(row("read_16k_depth_1", "16 KiB random reads, one at a time", Device, (7_204.8, R), 1.0, "read_16k"), "read_16k", IN_FLIGHT, 1.0),
+    on(row("read_16k_depth_4", "16 KiB random reads, 4 in flight", Device, (21_380.0, R), 4.0, "read_16k"), "read_16k", IN_FLIGHT, 4.0),
+    on(row("read_16k_depth_16", "16 KiB random reads, 16 in flight", Device, (31_940.2, R), 16.0, "read_16k"), "read_16k", IN_FLIGHT, 16.0),
+    on(row("read_16k_depth_64", "16 KiB random reads, 64 in flight", Device, (33_012.7, R), 64.0, "read_16k"), "read_16k", IN_FLIGHT, 64.0),
+    on(row("write_16k_files_1", "16 KiB random writes on 1 file", Filesystem, (16_120.4, W), 16.0, "files"), "write_16k_files", FILES, 1.0),
+    on(row("write_16k_files_2", "16 KiB random writes on 2 files", Filesystem, (16_204.0, W), 16.0, "files"), "write_16k_files", FILES, 2.0),
+    on(row("write_16k_files_4", "16 KiB random writes on 4 files", Filesystem, (16_187.6, W), 16.0, "files"), "write_16k_files", FILES, 4.0),
+    on(row("write_16k_files_8", "16 KiB random writes on 8 files", Filesystem, (16_233.1, W), 16.0, "files"), "write_16k_files", FILES, 8.0),
+    row("write_16k_prewritten", "16 KiB overwrites of a written file", Filesystem, (16_180.2, W), 16.0, "file_lock"),
+    row("write_16k_fallocated", "16 KiB writes into a fallocated file", Filesystem, (4_210.7, W), 16.0, "file_lock"),
+    row("write_16k_extending", "16 KiB writes that extend a file", Filesystem, (2_932.4, W), 16.0, "file_lock"),
+    row("write_16k_mixed", "16 KiB writes with readers on one file", Filesystem, (15_604.9, W), 16.0, "file_lock"),
+    row("api_sync", "sync, 16 threads", FileApi, (31_204.1, R), 16.0, "file_api"),
+    row("api_libaio", "libaio, 16 in flight", FileApi, (31_877.0, R), 16.0, "file_api"),
+    row("api_io_uring", "io_uring, 16 in flight", FileApi, (31_940.2, R), 16.0, "file_api"),
+    row("path_direct", "Direct", FileApi, (15_980.0, W), 16.0, "direct_or_buffered"),
+    doubtful(row("path_buffered", "Buffered with fsync", FileApi, (8_120.3, W), 16.0, "direct_or_buffered"), &[Verdict::NotSteady]),
+    row("commit_fsync", "Append and fsync", FileApi, (1_204.2, C), 1.0, "sync_laboratory"),
+    row("commit_fdatasync", "Append and fdatasync", FileApi, (1_232.9, C), 1.0, "sync_laboratory"),
+    row("commit_dsync", "Append with O_DSYNC", FileApi, (1_228.4, C), 1.0, "sync_laboratory"),
+    row("commit_fdatasync_overwrite", "Overwrite and fdatasync", FileApi, (2_410.8, C), 1.0, "sync_laboratory"),
+    row("commit_4", "Overwrite and fdatasync, 4 committers", FileApi, (5_120.0, C), 4.0, "sync_laboratory"),
+    row("commit_16", "Overwrite and fdatasync, 16 committers", FileApi, (11_873.6, C), 16.0, "sync_laboratory"),
+    row("flush_empty", "A flush with nothing to write", Device, (311.52, "us"), 1.0, "flush"),
+    on(row("database_500", "Commits beside 500 pages/s", Filesystem, (2_280.0, C), 1.0, "database"), "database_commits", PAGES, 500.0),
+    on(row("database_1000", "Commits beside 1,000 pages/s", Filesystem, (2_102.0, C), 1.0, "database"), "database_commits", PAGES, 1_000.0),
+    on(row("database_2000", "Commits beside 2,000 pages/s", Filesystem, (1_733.0, C), 1.0, "database"), "database_commits", PAGES, 2_000.0),
+    on(row("database_4000", "Commits beside 4,000 pages/s", Filesystem, (1_020.0, C), 1.0, "database"), "database_commits", PAGES, 4_000.0),
+    on(row("database_6000", "Commits beside 6,000 pages/s", Filesystem, (398.0, C), 1.0, "database"), "database_commits", PAGES, 6_000.0),
+    doubtful(row("sustained_16k", "16 KiB writes for 20 s", Device, (15_844.7, W), 16.0, "sustained"), &[Verdict::Steal]),
+];
+
+fn spread(row: &Row) -> f64 {
+    0.004 + (row.name.len() % 5) as f64 * 0.004
+}
+
+fn rungs() -> Vec<Rung> {
+    let latency = |row: &Row| (row.unit != "ns").then(|| 1e6 * row.depth / row.value.max(1.0));
+    RUNGS
+        .iter()
+        .map(|row| Rung {
+            name: row.name.into(),
+            title: row.title.into(),
+            layer: row.layer,
+            value: row.value,
+            value_ci95: Some([row.value * (1.0 - spread(row)), row.value * (1.0 + spread(row))]),
+            value_n: 102,
+            unit: row.unit.into(),
+            better: if row.unit.ends_with("/s") { Better::Higher } else { Better::Lower },
+            latency_us: latency(row),
+            device_latency_us: latency(row).filter(|_| row.layer != Layer::FileApi).map(|us| us * 0.94),
+            verdicts: row.verdicts.iter().copied().collect(),
+        })
+        .collect()
+}
+
+fn curve(name: &str, title: &str, text: &str, knee_x: Option<f64>) -> Curve {
+    let rows: Vec<&Row> =
+        RUNGS.iter().filter(|row| row.curve.is_some_and(|(curve, ..)| curve == name)).collect();
+    let points = rows.iter().map(|row| {
+        let mean = 1e6 * row.depth / row.value;
+        CurvePoint {
+            rung: row.name.into(),
+            x: row.curve.unwrap().2,
+            value: row.value,
+            value_ci95: Some([row.value * (1.0 - spread(row)), row.value * (1.0 + spread(row))]),
+            value_n: 102,
+            latency_mean_us: Some(mean),
+            latency_p99_us: Some(mean * (2.0 + row.curve.unwrap().2 % 7.0 / 7.0)),
+        }
+    });
+    Curve {
+        name: name.into(),
+        title: title.into(),
+        axis: rows[0].curve.unwrap().1.into(),
+        unit: rows[0].unit.into(),
+        text: text.into(),
+        points: points.collect(),
+        knee_x,
+    }
+}
+
+fn curves() -> Vec<Curve> {
+    vec![
+        curve("read_4k", "4 KiB random reads", "4 KiB reads gain up to 16 in flight; beyond that they only wait longer.", Some(16.0)),
+        curve("read_16k", "16 KiB random reads", "16 KiB reads gain up to 16 in flight.", Some(16.0)),
+        curve("write_16k_files", "16 KiB random writes", "More files make no measurable difference: the lock of a file is no limit for aligned overwrites here.", None),
+        curve("database_commits", "Commits beside page writers", "Commits hold up to 2,000 pages/s; beyond that page writers take the device from the redo log.", Some(2_000.0)),
+    ]
+}
+
+fn losses() -> Vec<Loss> {
+    let loss = |from: &str, to: &str, layer, pct: f64, text: &str| Loss {
+        from: from.into(),
+        to: to.into(),
+        layer,
+        loss_pct: pct,
+        loss_pct_ci95: Some([pct - 1.1, pct + 1.2]),
+        loss_pct_n: 3,
+        basis: "paired_rungs".into(),
+        text: text.into(),
+    };
+    vec![
+        loss("write_16k_prewritten", "write_16k_fallocated", Filesystem, 73.98, "Writes into a fallocated file that was never written run at 26 % of overwrites: each one converts an extent."),
+        loss("path_direct", "path_buffered", FileApi, 49.18, "Buffered writes with fsync run at half the rate of direct ones."),
+        loss("commit_fdatasync_overwrite", "commit_fdatasync", FileApi, 48.86, "A commit that extends its file costs a second flush for the journal."),
+    ]
+}
+
+fn findings() -> Vec<Finding> {
+    let finding = |id: &str, kind, text: &str, layer, effect: Option<f64>, evidence: Value| Finding {
+        id: id.into(),
+        kind,
+        text: text.into(),
+        layer,
+        effect_pct: effect,
+        effect_pct_ci95: effect.map(|effect| [effect - 1.2, effect + 1.3]),
+        effect_pct_n: 3,
+        evidence: serde_json::from_value::<BTreeMap<String, Value>>(evidence).unwrap(),
+    };
+    vec![
+        finding("unwritten_extents", FindingKind::Loss, "Writes into fallocated space run at a quarter of the rate of overwrites, because every first write converts an extent.", Filesystem, Some(73.98), json!({"prewritten_iops": 16_180.2, "fallocated_iops": 4_210.7, "device_writes_per_request": 1.9})),
+        finding("buffered_cost", FindingKind::Loss, "Buffered writes with fsync deliver half of what direct writes deliver.", FileApi, Some(49.18), json!({"direct_iops": 15_980.0, "buffered_iops": 8_120.3, "cpu_ns": 21_400})),
+        finding("flush_rate", FindingKind::Sizing, "At a commit latency objective of 1 ms this volume flushes 2,000 pages/s, doublewrite included.", Filesystem, None, json!({"pages_per_s": 2000, "commit_mean_us": 577.0, "commit_p99_us": 1_731.0, "loss_pct_ci95": [1.0, 2.5]})),
+        finding("steal", FindingKind::Caution, "The hypervisor took 2 % of the processor time during the sustained write.", Host, None, json!({"steal_pct": 2.1})),
+    ]
+}
+
+fn advice() -> Vec<Advice> {
+    let advice = |setting: &str, value: &str, place: &str, why: &str, text: &str, risk, undo: &str| Advice {
+        setting: setting.into(),
+        value: value.into(),
+        where_: place.into(),
+        why: vec![why.into()],
+        text: text.into(),
+        risk,
+        undo: undo.into(),
+    };
+    vec![
+        advice("innodb_flush_method", "O_DIRECT", "my.cnf [mysqld]", "buffered_cost", "Direct writes deliver 15.9 K/s, buffered ones 8.1 K/s.", Risk::None, "remove the line and restart"),
+        advice("innodb_io_capacity", "1600", "my.cnf [mysqld]", "flush_rate", "Up to 2,000 pages/s the 99th percentile of a commit stays under 2 ms.", Risk::None, "SET GLOBAL innodb_io_capacity = 200"),
+        advice("innodb_io_capacity_max", "2000", "my.cnf [mysqld]", "flush_rate", "Beyond 2,000 pages/s commits slow down.", Risk::Wear, "SET GLOBAL innodb_io_capacity_max = 2000"),
+        advice("innodb_flush_neighbors", "0", "my.cnf [mysqld]", "flush_rate", "A seek costs nothing measurable here, so neighbours only add writes.", Risk::None, "SET GLOBAL innodb_flush_neighbors = 1"),
+        advice("noatime", "on", "mount option", "unwritten_extents", "Saves an inode update per read of a file's first block.", Risk::Durability, "mount -o remount,relatime /var/lib/mysql"),
+    ]
+}
+
+fn redo_table() -> Vec<RedoRow> {
+    [1.0, 4.0, 16.0, 64.0]
+        .iter()
+        .map(|mib| RedoRow {
+            redo_bytes_per_s: mib * 1_048_576.0,
+            redo_capacity_bytes: (mib * 1_048_576.0 * 1800.0) as u64,
+            drain_s: mib * 21.0,
+        })
+        .collect()
+}
+
+pub fn probe() -> ProbeDocument {
+    ProbeDocument {
+        host: super::host::host(),
+        headline: vec![
+            "A database here can commit 2,410 times per second one at a time and read 31.9 K pages of 16 KiB per second.".into(),
+            "Half of the write rate is lost in the file API when writes are buffered, and three quarters in the file system when a file was allocated but never written.".into(),
+            "Set innodb_flush_method = O_DIRECT and innodb_io_capacity = 1600; nothing else need change.".into(),
+        ],
+        rungs: rungs(),
+        losses: losses(),
+        findings: findings(),
+        advice: advice(),
+        redo_table: redo_table(),
+        curves: curves(),
+        verifications: vec![Verification {
+            setting: "innodb_flush_method".into(),
+            text: "16 KiB writes, buffered with fsync, then direct".into(),
+            before: 8_104.2,
+            before_ci95: Some([7_980.1, 8_228.3]),
+            before_n: 3,
+            after: 15_990.4,
+            after_ci95: Some([15_870.2, 16_110.6]),
+            after_n: 3,
+            unit: "writes/s".into(),
+            confirmed: true,
+        }],
+        unavailable: vec![Unavailable {
+            what: "the raw device below the file system".into(),
+            why: "reading /dev/sdb needs root".into(),
+            fix: Some("run as root, or join the group disk".into()),
+        }],
+        bytes_written: 3_221_225_472,
+        duration_s: 96.4,
+        interrupted: false,
+        verdicts: Verdicts::none(),
+        report: None,
+    }
+}

@@ -1,0 +1,85 @@
+//! A made-up run, in code. Its figures are plausible and were never measured.
+
+mod document;
+mod events;
+mod host;
+mod io;
+
+use iostrata_report::RunView;
+use iostrata_run::{Event, Manifest, ProbeDocument, RunKind, RunResult};
+
+/// Everything that a view borrows.
+pub struct Sample {
+    pub manifest: Manifest,
+    pub result: Option<RunResult>,
+    pub events: Vec<Event>,
+    pub notes: Vec<String>,
+}
+
+impl Sample {
+    pub fn view(&self) -> RunView<'_> {
+        RunView {
+            manifest: &self.manifest,
+            result: self.result.as_ref(),
+            events: &self.events,
+            notes: &self.notes,
+        }
+    }
+
+    pub fn document(&mut self) -> &mut ProbeDocument {
+        match &mut self.result {
+            Some(RunResult::Probe(document)) => document,
+            _ => panic!("this sample is no probe"),
+        }
+    }
+}
+
+fn manifest(kind: RunKind, arguments: &[&str]) -> Manifest {
+    let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
+    Manifest::new(kind, "0.1.0", &arguments, "2026-01-02T03:04:05Z".parse().unwrap())
+}
+
+/// A probe of a volume on which the file system loses something and settings need change.
+pub fn probe() -> Sample {
+    let events = events::all();
+    let mut manifest = manifest(RunKind::Probe, &["probe", "/var/lib/mysql", "--verify"]);
+    manifest.host = Some(host::host());
+    manifest.plan = Some(events::plan());
+    let document = document::probe();
+    Sample { manifest, result: Some(RunResult::Probe(Box::new(document))), events, notes: vec![] }
+}
+
+/// A probe of a clean device: no loss, no advice.
+pub fn clean_probe() -> Sample {
+    let mut sample = probe();
+    let document = sample.document();
+    document.headline = vec![
+        "This storage serves 104 K random 16 KiB reads and 25.7 K durable commits per second. \
+         Nothing need change."
+            .into(),
+    ];
+    document.losses.clear();
+    document.findings.clear();
+    document.advice.clear();
+    document.verifications.clear();
+    sample
+}
+
+/// One I/O workload.
+pub fn io() -> Sample {
+    let manifest = manifest(
+        RunKind::Io,
+        &["io", "--path", "/data/f", "--rw", "randrw", "--fsync", "1", "--bs", "4k"],
+    );
+    let result = Some(RunResult::Io(Box::new(io::io())));
+    Sample { manifest, result, events: vec![events::io_event()], notes: vec![] }
+}
+
+/// A probe that was killed half way.
+pub fn partial() -> Sample {
+    let mut sample = probe();
+    sample.result = None;
+    sample.events.truncate(20);
+    sample.notes = vec!["the run has no result: it was stopped before its end".into()];
+    sample
+}
