@@ -25,3 +25,30 @@ pub use limit::{CgroupVersion, IoLimit, LimitScope};
 pub use number::{DeviceNumber, DeviceNumberError};
 pub use path::{DirectIo, DirectIoBehaviour, NetworkKind, PathFacts, PathKind};
 pub use stack::{BlockLayer, LayerKind};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_tagged_by_name() {
+        let text = |kind: &PathKind| serde_json::to_string(kind).unwrap();
+        assert_eq!(text(&PathKind::Tmpfs), r#"{"type":"tmpfs"}"#);
+        let network = PathKind::Network { protocol: NetworkKind::NineP };
+        assert_eq!(text(&network), r#"{"type":"network","protocol":"9p"}"#);
+        let kind = LayerKind::Lvm { name: Some("vg-data".to_owned()) };
+        let text = serde_json::to_string(&kind).unwrap();
+        assert_eq!(text, r#"{"type":"lvm","name":"vg-data"}"#);
+        assert_eq!(serde_json::from_str::<LayerKind>(&text).unwrap(), kind);
+    }
+
+    #[test]
+    fn absent_facts_need_not_be_written() {
+        let device: DeviceFacts =
+            serde_json::from_str(r#"{"name":"sda","schedulers_available":[]}"#).unwrap();
+        assert_eq!(device, DeviceFacts::named("sda"));
+        let evidence = Evidence { seconds: 2.5, ..Evidence::default() };
+        let text = serde_json::to_string(&evidence).unwrap();
+        assert_eq!(serde_json::from_str::<Evidence>(&text).unwrap(), evidence);
+    }
+}

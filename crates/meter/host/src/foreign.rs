@@ -36,8 +36,8 @@ pub struct FlushCost {
 }
 
 impl Default for FlushCost {
-    /// A journal that logs metadata blocks (ext4) or changes (xfs): measured costs are 4 to 24 KiB
-    /// in up to 4 requests.
+    /// A journal that logs metadata blocks (ext4) or changes (xfs). Appends of 4 KiB with fsync
+    /// were measured to cost 19 KiB in 2 requests on ext4 and 1 KiB in 1 request on xfs.
     fn default() -> Self {
         Self { bytes: 32 << 10, requests: 8, data_copies: 1.0 }
     }
@@ -50,9 +50,9 @@ impl FlushCost {
         let journals_data = facts.mount_options.iter().any(|option| option == "data=journal");
         let own = match facts.file_system.as_deref() {
             // Trees that are copied on write: a flush rewrites a path in each of several trees,
-            // often twice.
+            // often twice. The same appends were measured to cost 138 KiB in 10 requests on btrfs.
             Some("btrfs" | "bcachefs" | "zfs" | "f2fs" | "nilfs2") => {
-                Self { bytes: 512 << 10, requests: 64, ..Self::default() }
+                Self { bytes: 256 << 10, requests: 32, ..Self::default() }
             }
             _ => Self::default(),
         };

@@ -1,7 +1,8 @@
 //! Which processes do I/O: `/proc/PID/io` of every process that this user may read.
 //!
 //! Invariant: this process and its descendants are left out. The counters are charged when a page
-//! is read or made dirty, on whichever device; they name suspects, they prove nothing.
+//! is read or made dirty, on whichever device, and a parent takes over those of its children that
+//! have ended: they name suspects, they prove nothing.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,11 @@ impl Scope {
     pub fn of(root: &Root, facts: &PathFacts) -> Self {
         let mounts = crate::mounts(root);
         let tops = tops(&facts.block_stack);
-        let quota = |group: &Group| root.exists(group.dir().join("cpu.stat"));
+        // The top group has the file but no quota to count.
+        let quota = |group: &Group| {
+            let text = root.text(group.dir().join("cpu.stat"));
+            text.is_some_and(|text| text.contains("nr_periods"))
+        };
         Self {
             copies: copies(&facts.block_stack, tops.len()),
             tops,

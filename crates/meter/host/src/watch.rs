@@ -94,7 +94,7 @@ pub struct HostObserver {
 enum State {
     Idle,
     Armed(Armed),
-    Started(Armed, Snapshot),
+    Started(Armed, Box<Snapshot>),
     Stopped(Box<Window>),
 }
 
@@ -150,7 +150,7 @@ impl Observer for HostObserver {
             State::Armed(armed) => {
                 let before = Snapshot::take(&self.root, &armed.scope);
                 armed.sampler.start(before.at);
-                self.state = State::Started(armed, before);
+                self.state = State::Started(armed, Box::new(before));
                 Ok(())
             }
             other => self.refuse("start", other),
@@ -163,7 +163,7 @@ impl Observer for HostObserver {
                 let after = Snapshot::take(&self.root, &armed.scope);
                 let samples = armed.sampler.stop();
                 let Armed { scope, processes, .. } = armed;
-                let window = Window { scope, samples, processes, before, after };
+                let window = Window { scope, samples, processes, before: *before, after };
                 self.state = State::Stopped(Box::new(window));
                 Ok(())
             }

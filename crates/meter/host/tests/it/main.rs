@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod loops;
 mod machine;
 mod places;
 mod tree;
