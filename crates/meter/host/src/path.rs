@@ -82,7 +82,7 @@ impl Describer<'_> {
         facts.kind = path_kind(mount, !tops.is_empty());
         facts.direct_io = direct_io(mount, &location, self.kernel);
         let mut stack = self.stack_below(tops, file_steps, &mut facts.notes);
-        self.follow_overlay(&mut facts, &mut stack, file_steps);
+        self.follow_overlay(&mut facts, &mut stack, &location, file_steps);
         add_notes_of_kind(&mut facts);
         Ok(Found { facts, stack })
     }
@@ -155,28 +155,60 @@ impl Describer<'_> {
         stack
     }
 
-    fn follow_overlay(&self, facts: &mut PathFacts, stack: &mut Stack, file_steps: u32) {
+    fn follow_overlay(
+        &self,
+        facts: &mut PathFacts,
+        stack: &mut Stack,
+        location: &Location,
+        file_steps: u32,
+    ) {
         let PathKind::Overlay { upper, upper_file_system, .. } = &mut facts.kind else { return };
         let Some(directory) = upper else { return };
-        match self.behind(Path::new(directory.as_str()), file_steps) {
-            Some(found) => {
-                *upper_file_system = found.facts.file_system;
-                facts.direct_io = found.facts.direct_io;
-                facts.notes.extend(found.facts.notes);
-                *stack = found.stack;
-            }
-            None => facts.notes.push(format!(
+        let mut found = self.behind(Path::new(directory.as_str()), file_steps);
+        if found.is_none() {
+            facts.notes.push(format!(
                 "the upper directory {directory} of the overlay cannot be seen from here (a \
-                 container?), so its disk is not known"
-            )),
+                 container?)"
+            ));
+            found = self.alike(location, file_steps);
+            facts.notes.push(match &found {
+                Some(found) => format!(
+                    "{} lies on a file system of the same size, which is taken to be below it",
+                    found.facts.path
+                ),
+                None => "so its disk is not known".to_owned(),
+            });
         }
+        if let Some(found) = found {
+            *upper_file_system = found.facts.file_system;
+            facts.direct_io = found.facts.direct_io;
+            facts.notes.extend(found.facts.notes);
+            *stack = found.stack;
+        }
+    }
+
+    /// A mount with a device whose size and number of inodes are those of the overlay, which
+    /// reports those of the file system below it. Container runtimes mount a few files of theirs
+    /// (`/etc/hosts`) from that file system.
+    fn alike(&self, overlay: &Location, file_steps: u32) -> Option<Found> {
+        let steps = file_steps.checked_sub(1)?;
+        let size = |location: &Location| {
+            location.total_bytes.filter(|bytes| *bytes > 0).zip(location.inodes_total)
+        };
+        let wanted = size(overlay)?;
+        let mount = self.mounts.iter().find(|mount| {
+            let on_device = !mount.device.is_anonymous() || mount.file_system == "btrfs";
+            let there = || self.root.locate(&mount.mount_point).ok();
+            on_device && there().as_ref().and_then(size) == Some(wanted)
+        })?;
+        self.describe(&mount.mount_point, steps).ok()
     }
 
     /// What lies below a file or directory that stands behind something else. Unlike the path
     /// asked for, it must exist itself.
     fn behind(&self, file: &Path, file_steps: u32) -> Option<Found> {
         let steps = file_steps.checked_sub(1)?;
-        if !self.root.knows(file) {
+        if !self.root.exists(file) {
             return None;
         }
         self.describe(file, steps).ok()

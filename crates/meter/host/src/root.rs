@@ -112,11 +112,6 @@ impl Root {
         Ok(Location { path: path.to_owned(), ..Location::of(&self.real(path))? })
     }
 
-    /// Whether the path itself exists, or was placed.
-    pub(crate) fn knows(&self, path: &Path) -> bool {
-        self.placed_above(path).is_some() || self.exists(path)
-    }
-
     fn placed_above(&self, path: &Path) -> Option<&Location> {
         path.ancestors().find_map(|above| self.placed.get(above))
     }

@@ -118,7 +118,7 @@ const APPENDS: u64 = 300;
 #[test]
 fn own_journals_and_trees_are_not_foreign() {
     let kinds: [(&str, &[&str], usize); 4] = [
-        ("ext4", &["-q"], 1),
+        ("ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"], 1),
         ("xfs", &["-q"], 1),
         ("btrfs", &["-q", "-f", "-K"], 1),
         ("btrfs", &["-q", "-f", "-K", "-d", "raid1"], 2),

@@ -138,6 +138,7 @@ fn btrfs_without_its_sysfs() {
 
 fn overlaid() -> Tree {
     partitioned()
+        .file("/var/up/db", "")
         .mount(
             "0:60 / /merged rw - overlay overlay rw,lowerdir=/l1:/l2,upperdir=/var/up,workdir=/w",
         )
@@ -158,17 +159,36 @@ fn an_overlay_on_ext4() {
     assert_eq!(facts.direct_io.behaviour, DirectIoBehaviour::Honoured);
 }
 
+fn container() -> Tree {
+    Tree::new()
+        .disk("sda", "8:0")
+        .partition("sda", 1, "8:1")
+        .mount("0:60 / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/docker/u,workdir=/w")
+        .mount("8:2 /boot /boot rw - ext4 /dev/sda2 rw")
+        .mount("8:1 /docker/hosts /etc/hosts rw - xfs /dev/sda1 rw")
+        .place_sized("/", "0:60", 1 << 30, 5000)
+        .place_sized("/boot", "8:2", 1 << 30, 77)
+        .file("/.dockerenv", "")
+}
+
 #[test]
 fn an_overlay_whose_upper_directory_is_out_of_sight() {
-    let tree = Tree::new()
-        .mount("0:60 / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/docker/u,workdir=/w")
-        .file("/.dockerenv", "")
-        .file("/data/x", "");
+    let tree = container().place_sized("/etc/hosts", "8:1", 1 << 29, 5000);
     let facts = describe(&tree, "/data/x");
     assert!(matches!(&facts.kind, PathKind::Overlay { upper_file_system: None, .. }));
     assert_eq!((facts.block_stack.len(), facts.limits.len()), (0, 0));
     assert!(facts.notes[0].contains("/var/lib/docker/u"), "{:?}", facts.notes);
     assert_eq!(describe_host(&tree.root()).container.as_deref(), Some("docker"));
+}
+
+#[test]
+fn an_overlay_is_recognised_by_the_size_of_what_is_below() {
+    let tree = container().place_sized("/etc/hosts", "8:1", 1 << 30, 5000);
+    let facts = describe(&tree, "/data/x");
+    let PathKind::Overlay { upper_file_system, .. } = &facts.kind else { panic!() };
+    assert_eq!(upper_file_system.as_deref(), Some("xfs"));
+    assert_eq!(stack(&facts), [("sda1", 0), ("sda", 1)]);
+    assert!(facts.notes[1].contains("/etc/hosts"), "{:?}", facts.notes);
 }
 
 #[test]
@@ -193,6 +213,7 @@ fn memory_and_network() {
 #[test]
 fn a_file_system_on_a_loop_device_leads_to_the_disk() {
     let tree = partitioned()
+        .file("/srv/image", "")
         .disk("loop3", "7:3")
         .file(&format!("{}/loop/backing_file", device_dir("loop3")), "/srv/image\n")
         .file(&format!("{}/loop/dio", device_dir("loop3")), "1\n")
@@ -208,6 +229,7 @@ fn a_file_system_on_a_loop_device_leads_to_the_disk() {
 #[test]
 fn a_loop_of_files_ends() {
     let tree = Tree::new()
+        .file("/mnt/image", "")
         .disk("loop0", "7:0")
         .file(&format!("{}/loop/backing_file", device_dir("loop0")), "/mnt/image\n")
         .mount("7:0 / /mnt rw - ext4 /dev/loop0 rw")

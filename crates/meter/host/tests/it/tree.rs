@@ -68,6 +68,15 @@ impl Tree {
         self
     }
 
+    /// The same with a size, by which file systems are told apart.
+    pub fn place_sized(mut self, path: &str, number: &str, total_bytes: u64, inodes: u64) -> Self {
+        let mut location = Location::new(path, number.parse().unwrap());
+        location.total_bytes = Some(total_bytes);
+        location.inodes_total = Some(inodes);
+        self.placed.push((PathBuf::from(path), location));
+        self
+    }
+
     pub fn place_device(mut self, path: &str, number: &str) -> Self {
         let mut location = Location::new(path, "0:6".parse().unwrap());
         location.block_device = Some(number.parse().unwrap());
