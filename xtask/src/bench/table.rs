@@ -2,6 +2,9 @@
 
 use iostrata_stats::{Comparison, Conclusion};
 
+/// Two sides are called equal only when their interval lies within so many percent of each other.
+const EQUAL_PCT: f64 = 10.0;
+
 /// One case of the parity benchmark.
 pub struct Row {
     /// What was done.
@@ -25,6 +28,7 @@ pub fn ratio(comparison: &Comparison) -> String {
 /// Prints all rows with what follows from each.
 pub fn print(rows: &[Row]) {
     println!("iostrata / fio, geometric mean of the pairs with its 95 % interval");
+    println!("equal: the interval holds 1 and lies within {EQUAL_PCT} %; wide: it holds 1 only");
     let heads = ["case", "IOPS", "CPU ns/IO"].map(str::to_owned);
     let [case, iops, cpu] = heads;
     println!("{case:<34} {iops:<22} {cpu:<22} verdict");
@@ -47,19 +51,20 @@ pub fn print_verdicts(verdicts: &[String]) {
 }
 
 fn conclusion(row: &Row) -> String {
-    let iops = match row.iops.conclusion {
-        Conclusion::NoMeasurableDifference => "IOPS equal within the interval",
-        Conclusion::Higher => "IOPS differ: more",
-        Conclusion::Lower => "IOPS differ: fewer",
-        Conclusion::TooFewPairs => "IOPS: too few pairs",
-    };
-    let cpu = match row.cpu.conclusion {
-        Conclusion::NoMeasurableDifference => "CPU equal within the interval",
-        Conclusion::Higher => "CPU differs: more",
-        Conclusion::Lower => "CPU differs: less",
-        Conclusion::TooFewPairs => "CPU: too few pairs",
-    };
-    format!("{iops}; {cpu}")
+    format!("IOPS {}; CPU {}", follows(&row.iops), follows(&row.cpu))
+}
+
+/// A wide interval that holds 1 shows that nothing was shown, not that the two are equal.
+fn follows(comparison: &Comparison) -> &'static str {
+    match comparison.conclusion {
+        Conclusion::Higher => "differs: more",
+        Conclusion::Lower => "differs: less",
+        Conclusion::NoMeasurableDifference if comparison.differs_by_less_than(EQUAL_PCT) => {
+            "equal within the interval"
+        }
+        Conclusion::NoMeasurableDifference => "no difference seen, interval wide",
+        Conclusion::TooFewPairs => "too few pairs",
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +82,12 @@ mod tests {
         };
         assert_eq!(conclusion(&row), "IOPS equal within the interval; CPU differs: less");
         assert_eq!(ratio(&row.cpu).split(' ').next(), Some("0.500"));
+    }
+
+    #[test]
+    fn a_wide_interval_is_not_called_equal() {
+        let wide = paired(&[10.0, 10.0, 10.0], &[7.0, 10.0, 14.0]).unwrap();
+        assert_eq!(follows(&wide), "no difference seen, interval wide");
+        assert_eq!(follows(&paired(&[1.0], &[9.0]).unwrap()), "too few pairs");
     }
 }
