@@ -20,13 +20,14 @@ pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSe
     if plan.files != 1 {
         return Err(FileSetError::OneFileOnly { path: path.to_owned(), files: plan.files });
     }
+    // Before anything is opened: a device may be refused to us and mounted all the same.
+    if plan.write {
+        check_writable(plan, path)?;
+    }
     let bytes = size(path).map_err(|source| system("open", path, source))?;
     let asked = plan.total_bytes.unwrap_or(bytes).max(u64::from(plan.block_bytes));
     if bytes < asked {
         return Err(FileSetError::ExistingTooSmall { path: path.to_owned(), bytes, asked });
-    }
-    if plan.write {
-        check_writable(plan, path)?;
     }
     let specs = vec![FileSpec { path: path.to_owned(), bytes: plan.bytes_each(asked) }];
     Ok(FileSet { specs, writable: plan.write, reused: false, temporary: Vec::new() })

@@ -5,6 +5,8 @@ use iostrata_io::{
     OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
+use iostrata_stats::Verdict;
+
 use crate::place::{directory, plan, prepare};
 
 const BLOCK: u32 = 4096;
@@ -207,6 +209,51 @@ fn polling_is_refused_with_the_reason() {
         Ok((_api, caps)) => {
             assert!(!caps.polled);
             assert!(caps.refused[0].why.contains("--direct"), "{:?}", caps.refused);
+        }
+        Err(error) => eprintln!("skipped: {error}"),
+    }
+}
+
+/// Runs in a child process that may lock next to no memory.
+#[test]
+fn a_memlock_limit_is_named_and_survived() {
+    const IN_CHILD: &str = "IOSTRATA_TEST_MEMLOCK";
+    const NAME: &str = "api::a_memlock_limit_is_named_and_survived";
+    if std::env::var_os(IN_CHILD).is_some() {
+        return without_locked_memory();
+    }
+    let limited = std::process::Command::new("setpriv")
+        .args(["--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock"])
+        .args(["prlimit", "--memlock=65536:65536"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(IN_CHILD, "1")
+        .output();
+    match limited {
+        Ok(output) if String::from_utf8_lossy(&output.stdout).contains("running 1 test") => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{said}");
+            said.lines()
+                .filter(|line| line.starts_with("skipped"))
+                .for_each(|it| eprintln!("{it}"));
+        }
+        Ok(output) => eprintln!("skipped: setpriv: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => eprintln!("skipped: setpriv: {error}"),
+    }
+}
+
+fn without_locked_memory() {
+    let directory = directory();
+    let set = set(directory.path());
+    let files = set.open(OpenMode { direct: true, ..OpenMode::default() }).unwrap();
+    let buffers = Buffers::new(64, BLOCK, 1).unwrap();
+    let config = ApiConfig { depth: 64, ..ApiConfig::default() };
+    match UringApi::start(&config, &files, &buffers) {
+        Ok((mut api, caps)) => {
+            assert!(!caps.registered_buffers, "{caps:?}");
+            assert!(caps.verdicts.has(Verdict::MemlockLimited), "{caps:?}");
+            assert!(caps.refused.iter().any(|it| it.why.contains("65536")), "{caps:?}");
+            assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 0, 0)]), [4096]);
         }
         Err(error) => eprintln!("skipped: {error}"),
     }

@@ -4,6 +4,7 @@
 
 mod api;
 mod crash;
+mod devices;
 mod disks;
 mod place;
 mod sets;

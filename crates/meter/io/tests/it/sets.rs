@@ -241,28 +241,3 @@ fn write_past_the_room(spec: &FileSpec) -> Vec<i32> {
     }
     vec![one::<SyncApi>(spec), one::<LibaioApi>(spec), one::<UringApi>(spec)]
 }
-
-#[test]
-fn a_mounted_device_is_never_written() {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap();
-    let device = mounts.lines().find_map(|line| {
-        let device = line.split(' ').next()?;
-        device.starts_with("/dev/").then(|| Place::find(Path::new(device)).ok()).flatten()
-    });
-    let Some(place @ Place::Device(_)) = device else {
-        eprintln!("skipped: no mounted block device is to be seen");
-        return;
-    };
-    let mut plan = FileSetPlan { overwrite_contents: true, ..FileSetPlan::new(place, MIB, 4096) };
-    match prepare(&plan) {
-        Err(FileSetError::Held { by, .. }) => assert!(by.contains("mounted at"), "{by}"),
-        Err(FileSetError::System { source, .. }) => eprintln!("skipped: {source}"),
-        other => panic!("{other:?}"),
-    }
-    plan.write = false;
-    match prepare(&plan) {
-        Ok(set) => assert!(!set.is_writable()),
-        Err(FileSetError::System { source, .. }) => eprintln!("skipped: {source}"),
-        Err(error) => panic!("{error}"),
-    }
-}
