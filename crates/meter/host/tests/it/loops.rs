@@ -8,7 +8,7 @@ use std::process::Command;
 use iostrata_host::{
     HostObserver, Observer, ObserverOptions, Root, Scope, describe_path, is_mounted,
 };
-use iostrata_run::host::{Evidence, LayerKind, OwnIo, PathFacts};
+use iostrata_run::host::{Evidence, LayerKind, OwnIo, PathFacts, PathKind};
 use iostrata_stats::Verdict;
 use tempfile::TempDir;
 
@@ -109,6 +109,53 @@ fn a_btrfs_on_two_devices_leads_to_both_and_to_the_disk_below() {
         assert!(facts.block_stack.iter().any(|found| found.name == layer.name), "{layer:?}");
     }
     assert!(made.iter().all(|name| is_mounted(&root, name)));
+}
+
+/// An overlay in a directory of its own, unmounted when dropped.
+struct Overlay(TempDir);
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        run("umount", &[&self.0.path().join("merged").to_string_lossy()]).ok();
+    }
+}
+
+fn overlay() -> Result<Overlay, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("mounting needs root".to_owned());
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(|e| e.to_string())?;
+    for name in ["lower", "upper", "work", "merged"] {
+        fs::create_dir(dir.path().join(name)).map_err(|e| e.to_string())?;
+    }
+    let at = dir.path().to_string_lossy().into_owned();
+    let options = format!("lowerdir={at}/lower,upperdir={at}/upper,workdir={at}/work");
+    run("mount", &["-t", "overlay", "overlay", "-o", &options, &format!("{at}/merged")])?;
+    Ok(Overlay(dir))
+}
+
+#[test]
+fn a_real_overlay_leads_to_the_disk_of_its_upper_directory() {
+    let overlay = match overlay() {
+        Ok(overlay) => overlay,
+        Err(reason) => {
+            eprintln!("skipped: a_real_overlay_leads_to_the_disk_of_its_upper_directory: {reason}");
+            return;
+        }
+    };
+    let root = Root::system();
+    let merged = overlay.0.path().join("merged");
+    fs::write(merged.join("file"), "x").unwrap();
+    let below = describe_path(&root, overlay.0.path()).unwrap();
+    for path in [merged.clone(), merged.join("file"), merged.join("new")] {
+        let facts = describe_path(&root, &path).unwrap();
+        let PathKind::Overlay { upper, upper_file_system, .. } = &facts.kind else {
+            panic!("{:?}", facts.kind)
+        };
+        assert!(upper.as_deref().is_some_and(|upper| upper.ends_with("/upper")));
+        assert_eq!(upper_file_system, &below.file_system);
+        assert_eq!(facts.block_stack, below.block_stack);
+    }
 }
 
 const APPENDS: u64 = 300;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod hosts;
 mod loops;
 mod machine;
 mod places;

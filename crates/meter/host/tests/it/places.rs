@@ -87,6 +87,21 @@ fn lvm_on_md_on_two_disks() {
 }
 
 #[test]
+fn a_disk_below_two_partitions_comes_once() {
+    let tree = Tree::new()
+        .disk("sda", "8:0")
+        .partition("sda", 1, "8:1")
+        .partition("sda", 2, "8:2")
+        .mapped("dm-0", "253:0", "vg-data", "LVM-abc")
+        .on("dm-0", "sda1")
+        .on("dm-0", "sda2")
+        .mount("253:0 / /data rw - xfs /dev/mapper/vg-data rw,noquota")
+        .place("/data", "253:0");
+    let facts = describe(&tree, "/data");
+    assert_eq!(stack(&facts), [("dm-0", 0), ("sda1", 1), ("sda2", 1), ("sda", 2)]);
+}
+
+#[test]
 fn an_encrypted_disk() {
     let tree = Tree::new()
         .disk("nvme0n1", "259:0")
@@ -297,13 +312,18 @@ fn limits_of_version_1_hold_in_the_own_group_and_for_write_back() {
 }
 
 #[test]
-fn a_container_sees_its_group_as_the_top() {
+fn a_container_sees_only_its_part_of_the_tree() {
     let tree = partitioned()
         .mount("0:30 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw")
-        .file("/proc/self/cgroup", "0::/docker/abc\n")
-        .file("/sys/fs/cgroup/io.max", "8:0 rbps=max wbps=max riops=max wiops=100\n");
+        .file("/proc/self/cgroup", "0::/docker/abc/db\n")
+        .file("/sys/fs/cgroup/io.max", "8:0 rbps=max wbps=max riops=max wiops=100\n")
+        .file("/sys/fs/cgroup/db/io.max", "8:0 rbps=max wbps=max riops=max wiops=50\n");
     let limits = describe(&tree, "/srv").limits;
-    assert_eq!((limits.len(), limits[0].write_iops), (1, Some(100)));
+    assert_eq!(limits.len(), 2);
+    assert_eq!((limits[0].cgroup.as_str(), limits[0].write_iops), ("/db", Some(50)));
+    assert_eq!((limits[1].cgroup.as_str(), limits[1].write_iops), ("/", Some(100)));
+    tree.rewrite("/proc/self/cgroup", "0::/../../elsewhere\n");
+    assert_eq!(describe(&tree, "/srv").limits.len(), 1, "only the top is known to hold for it");
 }
 
 #[test]
@@ -331,51 +351,4 @@ fn a_path_that_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let to_be_made = describe_path(&root, &dir.path().join("new-file")).unwrap();
     assert!(to_be_made.path.ends_with("/new-file") && to_be_made.mount_point.is_some());
-}
-
-#[test]
-fn a_machine_described() {
-    const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
-    let tree = Tree::new()
-        .file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast CPU\nflags\t\t: fpu hypervisor\n")
-        .file("/proc/meminfo", "MemTotal:  2048 kB\nMemAvailable: 1024 kB\n")
-        .file("/proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCpus_allowed_list:\t0-1,3\n")
-        .file("/proc/self/limits", "Max locked memory         unlimited            unlimited            bytes\nMax open files            1024                 4096                 files\n")
-        .file("/proc/cmdline", "quiet mitigations=auto,nosmt ro\n")
-        .file("/sys/devices/system/cpu/online", "0-3\n")
-        .file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n")
-        .file("/sys/devices/system/cpu/vulnerabilities/retbleed", "Mitigation: Enhanced IBRS\n")
-        .file(&format!("{CLOCK}/current_clocksource"), "tsc\n")
-        .file(&format!("{CLOCK}/available_clocksource"), "tsc kvm-clock acpi_pm \n")
-        .file("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-    let host = describe_host(&tree.root());
-    assert_eq!(host.kernel.as_deref(), Some("6.18.1-test"));
-    assert_eq!(host.cpu_model.as_deref(), Some("Fast CPU"));
-    assert_eq!((host.cpus, host.cpus_allowed), (Some(4), Some(3)));
-    assert_eq!(host.memory_bytes, Some(2 << 20));
-    assert_eq!(host.virtualisation.as_deref(), Some("kvm (amazon ec2)"));
-    assert_eq!(host.container, None);
-    assert_eq!(host.clock_source.as_deref(), Some("tsc"));
-    assert_eq!(host.clock_sources_available, ["tsc", "kvm-clock", "acpi_pm"]);
-    assert_eq!(host.mitigations_option.as_deref(), Some("auto,nosmt"));
-    assert_eq!(host.mitigations_active, ["retbleed"]);
-    assert_eq!((host.memlock_limit_bytes, host.memlock_unlimited), (None, Some(true)));
-    assert_eq!(host.open_files_limit, Some(1024));
-    assert!(!host.user_is_root);
-}
-
-#[test]
-fn hypervisors_by_their_signs() {
-    let named = |tree: Tree| describe_host(&tree.root()).virtualisation;
-    let flags = |tree: Tree| tree.file("/proc/cpuinfo", "flags\t\t: fpu hypervisor vmx\n");
-    assert_eq!(named(Tree::new()), None);
-    assert_eq!(named(flags(Tree::new())).as_deref(), Some("unknown"));
-    let xen = Tree::new().file("/sys/hypervisor/type", "xen\n");
-    assert_eq!(named(xen).as_deref(), Some("xen"));
-    let vmware = flags(Tree::new()).file("/sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
-    assert_eq!(named(vmware).as_deref(), Some("vmware"));
-    let whole = Tree::new()
-        .file("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
-        .file("/sys/class/dmi/id/product_name", "m5.metal\n");
-    assert_eq!(named(whole), None);
 }
