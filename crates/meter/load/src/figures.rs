@@ -7,7 +7,8 @@ use iostrata_io::OpKind;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
 use iostrata_spec::{IoApi, IoSpec, Pacing};
 use iostrata_stats::{
-    LatencyHistogram, LatencyUs, Measured, Verdict, Verdicts, choose_cut, estimate, estimate_ratio,
+    Estimate, LatencyHistogram, LatencyUs, Measured, StoppingRule, Verdict, Verdicts, choose_cut,
+    estimate, estimate_ratio,
 };
 
 use crate::board::{SliceTally, kind_index};
@@ -53,7 +54,7 @@ impl WindowFigures {
         let mut histograms = Vec::new();
         let mut slices = 0;
         for stream in &outcome.streams {
-            let kept = Kept::new(stream, cut, outcome.slice_s);
+            let kept = Kept::new(stream, cut, outcome);
             slices = kept.slices.len();
             streams.push(kept.figures());
             histograms.push(Histograms { kinds: kept.segment.kinds });
@@ -85,17 +86,21 @@ struct Kept<'a> {
     spec: &'a IoSpec,
     slices: &'a [SliceTally],
     slice_s: f64,
+    /// The rule that may have ended the window early, which its intervals allow for.
+    rule: Option<StoppingRule>,
     segment: Segment,
 }
 
 impl<'a> Kept<'a> {
-    fn new(stream: &'a StreamOutcome, cut: usize, slice_s: f64) -> Self {
+    fn new(stream: &'a StreamOutcome, cut: usize, outcome: &Outcome) -> Self {
         let mut segment = Segment::default();
         for one in stream.segments.iter().filter(|segment| segment.first_slice >= cut) {
             segment.merge(one);
         }
         let slices = &stream.slices[cut.min(stream.slices.len())..];
-        Self { stream, spec: &stream.plan.spec, slices, slice_s, segment }
+        let spec = &stream.plan.spec;
+        let rule = (!outcome.exact).then(|| StoppingRule::new(spec.precision, 0));
+        Self { stream, spec, slices, slice_s: outcome.slice_s, rule, segment }
     }
 
     fn duration_s(&self) -> f64 {
@@ -142,12 +147,12 @@ impl<'a> Kept<'a> {
         let ios: u64 = self.slices.iter().map(|slice| slice[index].count).sum();
         assert_eq!(ios, latency.service.count(), "slices and histogram of {kind:?} disagree");
         let bytes = if kind == OpKind::Sync { 0 } else { ios * u64::from(self.spec.block_bytes) };
-        let rate = estimate(&counts)
-            .map_or_else(no_figure, |estimate| estimate.measured().scaled(1.0 / self.slice_s));
-        let mean = |sums: Vec<f64>| {
-            estimate_ratio(&sums, &counts)
-                .map_or_else(no_figure, |estimate| estimate.measured().scaled(1e-3))
+        let rate = match &self.rule {
+            Some(rule) => rule.estimate(&counts),
+            None => estimate(&counts),
         };
+        let rate = figure(rate, 1.0 / self.slice_s);
+        let mean = |sums: Vec<f64>| figure(estimate_ratio(&sums, &counts), 1e-3);
         Some(OpFigures {
             ios,
             bytes,
@@ -224,8 +229,16 @@ impl<'a> Kept<'a> {
     }
 }
 
-fn no_figure() -> Measured {
-    Measured::without_interval(0.0, 0, Verdicts::none())
+/// An estimate per slice as a figure; what is counted is never negative, so neither is its interval.
+fn figure(estimate: Option<Estimate>, factor: f64) -> Measured {
+    let Some(estimate) = estimate else {
+        return Measured::without_interval(0.0, 0, Verdicts::none());
+    };
+    let mut measured = estimate.measured().scaled(factor);
+    if let Some([low, _]) = &mut measured.ci95 {
+        *low = low.max(0.0);
+    }
+    measured
 }
 
 fn summary(histogram: &LatencyHistogram) -> LatencyUs {

@@ -1,6 +1,9 @@
 //! How a command ends: its exit code and, when it failed, one message.
 
+use iostrata_io::{FileSetError, IoError};
+use iostrata_load::LoadError;
 use iostrata_spec::SpecError;
+use iostrata_study::StudyError;
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -34,5 +37,17 @@ impl Ending {
 impl From<SpecError> for Ending {
     fn from(error: SpecError) -> Self {
         Ending::Usage(error.to_string())
+    }
+}
+
+/// The exit code and message of a measurement that failed.
+pub fn ending_of(error: StudyError) -> Ending {
+    match &error {
+        StudyError::Load(LoadError::WorkerPanicked { .. }) => Ending::Bug(error.to_string()),
+        StudyError::Load(LoadError::Api(IoError::Depth { .. })) => Ending::Usage(error.to_string()),
+        StudyError::Files(FileSetError::NotOurs { .. } | FileSetError::Held { .. }) => {
+            Ending::Usage(error.to_string())
+        }
+        _ => Ending::NotHere(error.to_string()),
     }
 }

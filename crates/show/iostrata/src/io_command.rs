@@ -4,22 +4,21 @@ use std::path::{Path, PathBuf};
 
 use iostrata_host::{Root, describe_host, describe_path};
 use iostrata_io::{FileSet, FileSetError, FileSetPlan, Fill, Place};
-use iostrata_load::{Histograms, kind_index};
 use iostrata_report::RunView;
 use iostrata_run::host::PathFacts;
 use iostrata_run::{
-    Event, IoDocument, IoOpDocument, LatencyKind, OpFigures, ProbeHost, Replicate, RunKind,
-    RunResult, StreamHistogram,
+    Event, IoDocument, IoOpDocument, OpFigures, ProbeHost, Replicate, RunKind, RunResult,
 };
 use iostrata_spec::{
     Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
 };
-use iostrata_study::{Measurement, Meter, StudyError};
+use iostrata_study::{Measurement, Meter};
 use iostrata_units as units;
 
 use crate::args::IoArgs;
 use crate::display::{Display, colour, print_json, print_text, width};
-use crate::ending::Ending;
+use crate::ending::{Ending, ending_of};
+use crate::kept::histogram_parts;
 use crate::run_dir::RunDir;
 use crate::signals::Interruption;
 
@@ -180,7 +179,7 @@ fn finish(
     let mut document = document(&replicate);
     document.run = run_dir.shown();
     let Some(writer) = &mut run_dir.writer else { return Ok(document) };
-    let parts = parts(&replicate, &measurement.histograms);
+    let parts = histogram_parts(&replicate, &measurement.histograms);
     let ended =
         Event::Finished { at_s: replicate.started_s + replicate.duration_s, bytes_written: 0 };
     let kept = writer
@@ -189,31 +188,6 @@ fn finish(
         .and_then(|()| writer.write_result(&document));
     kept.map_err(|error| Ending::NotHere(error.to_string()))?;
     Ok(document)
-}
-
-/// The histograms of a replicate as they are kept.
-fn parts<'a>(replicate: &'a Replicate, histograms: &'a [Histograms]) -> Vec<StreamHistogram<'a>> {
-    let mut parts = Vec::new();
-    for (stream, histograms) in replicate.streams.iter().zip(histograms) {
-        for op in [OpKind::Read, OpKind::Write, OpKind::Sync] {
-            let Some(latency) = &histograms.kinds[io_index(op)] else { continue };
-            let part =
-                |kind, histogram| StreamHistogram { stream: &stream.name, op, kind, histogram };
-            parts.push(part(LatencyKind::Service, &latency.service));
-            if let Some(response) = &latency.response {
-                parts.push(part(LatencyKind::Response, response));
-            }
-        }
-    }
-    parts
-}
-
-fn io_index(op: OpKind) -> usize {
-    kind_index(match op {
-        OpKind::Read => iostrata_io::OpKind::Read,
-        OpKind::Write => iostrata_io::OpKind::Write,
-        OpKind::Sync => iostrata_io::OpKind::Sync,
-    })
 }
 
 /// The contract's document of one replicate.
@@ -262,17 +236,4 @@ fn show(
     let view =
         RunView { manifest: &run_dir.manifest, result: Some(&result), events: &events, notes: &[] };
     print_text(&iostrata_report::terminal(&view, width(), colour()))
-}
-
-fn ending_of(error: StudyError) -> Ending {
-    use iostrata_io::{IoError, OpenError};
-    use iostrata_load::LoadError;
-    match &error {
-        StudyError::Load(LoadError::WorkerPanicked { .. }) => Ending::Bug(error.to_string()),
-        StudyError::Load(LoadError::Api(IoError::Depth { .. })) => Ending::Usage(error.to_string()),
-        StudyError::Load(LoadError::Open(OpenError::DirectRefused { .. })) => {
-            Ending::NotHere(error.to_string())
-        }
-        _ => Ending::NotHere(error.to_string()),
-    }
 }

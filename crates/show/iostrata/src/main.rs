@@ -7,6 +7,7 @@ mod args;
 mod display;
 mod ending;
 mod io_command;
+mod kept;
 mod probe_command;
 mod report_command;
 mod run_dir;

@@ -1,9 +1,240 @@
-//! `iostrata probe`.
+//! `iostrata probe`: announces, runs, concludes, reports.
+
+use std::path::Path;
+use std::time::Duration;
+
+use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_host::{Root, describe_host, describe_path, quiet_check};
+use iostrata_load::Histograms;
+use iostrata_report::RunView;
+use iostrata_run::{
+    Event, ProbeDocument, ProbeHost, Replicate, RunKind, RunReader, RunResult, Unavailable,
+};
+use iostrata_study::StudyError;
+use iostrata_study::probe::{self, Announcement, ProbeListener, ProbeOptions, ProbeOutcome};
+use iostrata_units as units;
+
 use crate::args::ProbeArgs;
-use crate::ending::Ending;
+use crate::display::{Display, colour, print_json, print_text, width};
+use crate::ending::{Ending, ending_of};
+use crate::kept::histogram_parts;
+use crate::run_dir::RunDir;
 use crate::signals::Interruption;
 
+/// How long the device is watched for other users before the probe begins.
+const QUIET: Duration = Duration::from_millis(600);
+const PRECISION: f64 = 0.03;
+
 /// Runs the command.
-pub fn run(_args: &ProbeArgs, _interruption: &Interruption) -> Result<(), Ending> {
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> {
+    let options = options(args)?;
+    let display = Display::new(args.common.quiet);
+    let root = Root::system();
+    let path = describe_path(&root, &options.dir)
+        .map_err(|error| Ending::Usage(format!("{}: {error}", options.dir.display())))?;
+    let announcement = probe::announce(&options, &path).map_err(Ending::NotHere)?;
+    let host = ProbeHost { machine: describe_host(&root), path };
+    display.note(&announced(&options, &announcement, &host));
+    note_other_users(&root, &host, &display);
+    let mut run_dir = RunDir::begin(RunKind::Probe, "probe", args.common.out.as_deref())?;
+    run_dir.manifest.host = Some(host.clone());
+    run_dir.rewrite_manifest()?;
+    if let Some(note) = &run_dir.note {
+        display.note(note);
+    }
+    let outcome = {
+        let mut listener = Listener { display: &display, run_dir: &mut run_dir };
+        listener.store_all(&beforehand(args)).map_err(ending_of)?;
+        let flag = interruption.flag();
+        probe::run(&options, &announcement, &host, flag, &mut listener).map_err(ending_of)?
+    };
+    display.finish();
+    let document = conclude(args, host, &outcome, &run_dir)?;
+    show(args, &document, &run_dir, &outcome)?;
+    if outcome.interrupted {
+        return Err(Ending::Interrupted(interruption.exit_code()));
+    }
+    if document.rungs.iter().all(|rung| rung.name == "meter_null" || rung.name == "clock_read") {
+        return Err(Ending::NotHere(format!(
+            "nothing could be measured in {}: {}",
+            options.dir.display(),
+            document.unavailable.first().map_or("no reason is known", |first| first.why.as_str())
+        )));
+    }
     Ok(())
+}
+
+fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {
+    let dir = std::fs::canonicalize(&args.dir).map_err(|error| {
+        Ending::Usage(format!("{}: {error}; name an existing directory", args.dir.display()))
+    })?;
+    if !dir.is_dir() {
+        return Err(Ending::Usage(format!(
+            "{}: not a directory; probe works in own files of a directory (for one file or device \
+             use iostrata io --path)",
+            dir.display()
+        )));
+    }
+    let precision = args.common.precision.unwrap_or(PRECISION);
+    if !(precision > 0.0 && precision < 1.0) {
+        return Err(Ending::Usage(format!(
+            "--precision {precision}: out of range; use for example 0.03 or 3%"
+        )));
+    }
+    if args.common.max_time.is_some_and(|time| time < Duration::from_secs(5)) {
+        return Err(Ending::Usage(
+            "--max-time: too short for a probe; use 5s or more (120s is the default)".to_owned(),
+        ));
+    }
+    Ok(ProbeOptions {
+        dir,
+        read_only: args.read_only,
+        write_bytes_max: args.max_write,
+        size_bytes: args.size,
+        time_max: args.common.max_time,
+        point_time: args.common.point_time,
+        precision,
+        verify: args.verify,
+    })
+}
+
+/// What it will write and for how long, said before it begins.
+fn announced(options: &ProbeOptions, announcement: &Announcement, host: &ProbeHost) -> String {
+    let device =
+        host.path.devices.first().map_or_else(String::new, |device| format!(" on {}", device.name));
+    let what = format!("Probing {} ({}{device}).", options.dir.display(), host.path.file_system);
+    let files = units::bytes(announcement.file_bytes_max as f64);
+    let time = units::seconds(announcement.time_max.as_secs_f64());
+    let writes = if options.read_only {
+        format!("Writes {files} once, to have something to read, and nothing after that;")
+    } else {
+        let written = units::bytes(announcement.written_bytes_max as f64);
+        format!("Writes at most {written} in all, into own files of at most {files};")
+    };
+    format!(
+        "{what} {writes} takes at most {time}. The files are removed at the end; Ctrl-C is safe."
+    )
+}
+
+fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {
+    let Some(check) = quiet_check(root, &host.path, QUIET) else { return };
+    if check.quiet {
+        return;
+    }
+    let others: Vec<String> = check
+        .processes
+        .iter()
+        .take(3)
+        .map(|process| format!("{} (pid {})", process.command, process.pid))
+        .collect();
+    let who = if others.is_empty() { "unknown".to_owned() } else { others.join(", ") };
+    display.note(&format!(
+        "Something else is using {}: {who}. Figures will carry foreign_io where it shows.",
+        check.device
+    ));
+}
+
+/// What is known not to be possible before anything is measured.
+fn beforehand(args: &ProbeArgs) -> Vec<Event> {
+    let target = args.target.as_ref().map(|_| {
+        Event::Unavailable(Unavailable {
+            what: "--target".to_owned(),
+            why: "the probe measures storage; it does not connect to a server".to_owned(),
+            fix: Some("name the server's data directory as DIR".to_owned()),
+        })
+    });
+    target.into_iter().collect()
+}
+
+/// Concludes and keeps the document and the report.
+fn conclude(
+    args: &ProbeArgs,
+    host: ProbeHost,
+    outcome: &ProbeOutcome,
+    run_dir: &RunDir,
+) -> Result<ProbeDocument, Ending> {
+    let end = ProbeEnd {
+        bytes_written: outcome.written_bytes,
+        duration_s: outcome.duration_s,
+        interrupted: outcome.interrupted,
+    };
+    let mut events = beforehand(args);
+    events.extend_from_slice(&outcome.events);
+    let mut document = summarise(host, &events, end);
+    let Some(writer) = &run_dir.writer else { return Ok(document) };
+    let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
+    document.report = Some(report_path(writer.dir()));
+    writer.write_result(&document).map_err(|error| not_kept(&error))?;
+    let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
+    let html = iostrata_report::render(&reader).html;
+    writer.write_report(&html).map_err(|error| not_kept(&error))?;
+    Ok(document)
+}
+
+fn report_path(dir: &Path) -> String {
+    dir.join(iostrata_run::layout::REPORT).display().to_string()
+}
+
+fn show(
+    args: &ProbeArgs,
+    document: &ProbeDocument,
+    run_dir: &RunDir,
+    outcome: &ProbeOutcome,
+) -> Result<(), Ending> {
+    if args.common.json {
+        return print_json(document);
+    }
+    let result = RunResult::Probe(Box::new(document.clone()));
+    let view = RunView {
+        manifest: &run_dir.manifest,
+        result: Some(&result),
+        events: &outcome.events,
+        notes: &[],
+    };
+    print_text(&iostrata_report::terminal(&view, width(), colour()))
+}
+
+/// Passes progress to the display and events to the run directory.
+struct Listener<'a> {
+    display: &'a Display,
+    run_dir: &'a mut RunDir,
+}
+
+impl Listener<'_> {
+    fn store_all(&mut self, events: &[Event]) -> Result<(), StudyError> {
+        events.iter().try_for_each(|event| self.store(event))
+    }
+}
+
+impl ProbeListener for Listener<'_> {
+    fn note(&mut self, text: &str) {
+        self.display.note(text);
+    }
+
+    fn progress(&mut self, share: f64, text: &str) {
+        self.display.progress(share, text);
+    }
+
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        match &mut self.run_dir.writer {
+            Some(writer) => Ok(writer.append(event)?),
+            None => Ok(()),
+        }
+    }
+
+    fn store_replicate(
+        &mut self,
+        replicate: &Replicate,
+        histograms: &[Histograms],
+    ) -> Result<(), StudyError> {
+        match &mut self.run_dir.writer {
+            Some(writer) => {
+                Ok(writer.append_replicate(replicate, &histogram_parts(replicate, histograms))?)
+            }
+            None => Ok(()),
+        }
+    }
 }

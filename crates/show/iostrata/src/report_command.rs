@@ -1,8 +1,75 @@
-//! `iostrata report`.
-use crate::args::ReportArgs;
+//! `iostrata report`: makes the views of runs again, finished or partial.
+
+use std::path::Path;
+
+use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_report::RunView;
+use iostrata_run::{Event, RunKind, RunReader, RunResult, RunWriter};
+
+use crate::args::{Format, ReportArgs};
+use crate::display::{colour, print_json, print_text, width};
 use crate::ending::Ending;
 
 /// Runs the command.
-pub fn run(_args: &ReportArgs) -> Result<(), Ending> {
-    Ok(())
+///
+/// # Errors
+/// When a run cannot be read, or its report not be written.
+pub fn run(args: &ReportArgs) -> Result<(), Ending> {
+    args.runs.iter().try_for_each(|dir| one(dir, args.format))
+}
+
+fn one(dir: &Path, format: Format) -> Result<(), Ending> {
+    let run = RunReader::open(dir).map_err(|error| Ending::Usage(error.to_string()))?;
+    let concluded = match run.result() {
+        Some(_) => None,
+        None => conclude(&run)?,
+    };
+    let view = RunView {
+        manifest: run.manifest(),
+        result: concluded.as_ref().or(run.result()),
+        events: run.events(),
+        notes: run.notes(),
+    };
+    match format {
+        Format::Html => write_html(dir, &run, &view),
+        Format::Markdown => print_text(&iostrata_report::markdown(&view)),
+        Format::Terminal => print_text(&iostrata_report::terminal(&view, width(), colour())),
+        Format::Json => match view.result {
+            Some(RunResult::Probe(document)) => print_json(document),
+            Some(RunResult::Io(document)) => print_json(document),
+            None => Err(Ending::NotHere(format!("{}: no result was kept", dir.display()))),
+        },
+    }
+}
+
+/// The result of a probe that was killed before it could conclude.
+fn conclude(run: &RunReader) -> Result<Option<RunResult>, Ending> {
+    if run.manifest().kind != RunKind::Probe {
+        return Ok(None);
+    }
+    let Some(host) = run.manifest().host.clone() else { return Ok(None) };
+    let last_s = run.events().iter().rev().find_map(|event| match event {
+        Event::Replicate(replicate) => Some(replicate.started_s + replicate.duration_s),
+        _ => None,
+    });
+    let written = run.events().iter().map(|event| match event {
+        Event::Replicate(replicate) => {
+            replicate.streams.iter().filter_map(|s| s.write.as_ref()).map(|w| w.bytes).sum()
+        }
+        _ => 0,
+    });
+    let end = ProbeEnd {
+        bytes_written: written.sum(),
+        duration_s: last_s.unwrap_or(0.0),
+        interrupted: true,
+    };
+    Ok(Some(RunResult::Probe(Box::new(summarise(host, run.events(), end)))))
+}
+
+fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), Ending> {
+    let html = iostrata_report::html(view);
+    let path = RunWriter::resume(dir, run.manifest())
+        .and_then(|writer| writer.write_report(&html))
+        .map_err(|error| Ending::NotHere(error.to_string()))?;
+    print_text(&format!("{}\n", path.display()))
 }

@@ -40,6 +40,19 @@ impl RunDir {
         }
     }
 
+    /// Writes the manifest again, with what became known.
+    ///
+    /// # Errors
+    /// When the directory cannot be written any more.
+    pub fn rewrite_manifest(&self) -> Result<(), Ending> {
+        match &self.writer {
+            Some(writer) => writer
+                .write_manifest(&self.manifest)
+                .map_err(|error| Ending::NotHere(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
     /// The directory as printed.
     pub fn shown(&self) -> Option<String> {
         self.writer.as_ref().map(|writer| writer.dir().display().to_string())

@@ -7,6 +7,7 @@
 mod error;
 mod extents;
 mod meter;
+pub mod probe;
 
 pub use error::StudyError;
 pub use extents::extent_verdicts;

@@ -1,0 +1,187 @@
+//! The blocks of a probe: points that are compared with each other and measured interleaved.
+//!
+//! Invariant: ids, streams and units are fixed here and nowhere else; `diagnose` knows the ids.
+
+mod api;
+mod commits;
+mod database;
+mod files;
+mod flushed;
+mod reads;
+mod self_cost;
+mod sustained;
+
+use std::time::Duration;
+
+use iostrata_run::Event;
+use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Point, Stream};
+
+use super::shape::{PAGE_BYTES, Shape};
+
+/// A block and how often its points are measured.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub points: Vec<Point>,
+    pub replicates: u32,
+}
+
+/// One part of the probe, planned when its turn comes, with what was measured before at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    SelfCost,
+    Reads,
+    Api,
+    Files,
+    Appends,
+    Flushed,
+    Commits,
+    Database,
+    Sustained,
+}
+
+impl Part {
+    /// The parts of a whole probe, in order.
+    pub(super) const ALL: [Part; 9] = [
+        Part::SelfCost,
+        Part::Reads,
+        Part::Api,
+        Part::Files,
+        Part::Appends,
+        Part::Flushed,
+        Part::Commits,
+        Part::Database,
+        Part::Sustained,
+    ];
+
+    /// Whether it writes anything but the file it reads.
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, Part::SelfCost | Part::Reads | Part::Api)
+    }
+
+    /// What it does, for the progress line.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Part::SelfCost => "the meter itself",
+            Part::Reads => "random reads at rising concurrency",
+            Part::Api => "file APIs at equal depth",
+            Part::Files => "random writes on 1 to 8 files",
+            Part::Appends => "appending against overwriting",
+            Part::Flushed => "direct against buffered",
+            Part::Commits => "the sync laboratory",
+            Part::Database => "the database-shaped load",
+            Part::Sustained => "sustained writes",
+        }
+    }
+
+    /// Its share of the whole time, for the progress line.
+    pub(super) fn weight(self) -> f64 {
+        match self {
+            Part::SelfCost => 0.01,
+            Part::Reads => 0.15,
+            Part::Api => 0.05,
+            Part::Files => 0.22,
+            Part::Appends => 0.04,
+            Part::Flushed => 0.05,
+            Part::Commits => 0.16,
+            Part::Database => 0.17,
+            Part::Sustained => 0.15,
+        }
+    }
+
+    /// Its blocks on this directory.
+    pub(super) fn blocks(self, shape: &Shape, events: &[Event], sustained_max: u64) -> Vec<Block> {
+        match self {
+            Part::SelfCost => self_cost::blocks(shape),
+            Part::Reads => reads::blocks(shape),
+            Part::Api => api::blocks(shape),
+            Part::Files => files::blocks(shape),
+            Part::Appends => files::append_blocks(shape),
+            Part::Flushed => flushed::blocks(shape),
+            Part::Commits => commits::blocks(shape),
+            Part::Database => database::blocks(shape, events),
+            Part::Sustained => sustained::blocks(shape, sustained_max),
+        }
+    }
+}
+
+/// A spec on the probe's directory that runs at most `millis`.
+fn spec(shape: &Shape, mix: Mix, api: IoApi, millis: u64) -> IoSpec {
+    let mut spec = IoSpec::new(&shape.dir);
+    (spec.mix, spec.api, spec.direct) = (mix, api, shape.direct);
+    spec.block_bytes = if mix == Mix::Read { shape.block_bytes } else { PAGE_BYTES };
+    spec.size_bytes = if mix == Mix::Read { shape.read_bytes } else { shape.write_bytes };
+    spec.point_time = time(shape, millis);
+    spec.precision = shape.precision;
+    if mix.writes() {
+        spec.write_bytes_max = Some(shape.point_write_bytes_max);
+    }
+    spec
+}
+
+fn time(shape: &Shape, millis: u64) -> Duration {
+    Duration::from_millis(millis)
+        .mul_f64(shape.time_factor)
+        .clamp(Duration::from_millis(60), shape.point_time_max.max(Duration::from_millis(60)))
+}
+
+/// Keeps `depth` requests in flight: in one job where the API can, else in as many jobs.
+fn with_depth(mut spec: IoSpec, depth: u32) -> IoSpec {
+    if spec.api == IoApi::Sync {
+        spec.jobs = depth;
+    } else {
+        spec.depth = depth;
+    }
+    spec
+}
+
+fn one_stream(spec: IoSpec) -> Vec<Stream> {
+    vec![Stream { name: "data".to_owned(), spec }]
+}
+
+/// Requests per second of one kind of the first stream.
+fn rate_of(op: OpKind, unit: &str) -> Metric {
+    Metric { stream: 0, op, kind: MetricKind::Iops, unit: unit.to_owned(), better: Better::Higher }
+}
+
+fn point(
+    id: impl Into<String>,
+    title: impl Into<String>,
+    layer: Layer,
+    block: &str,
+    streams: Vec<Stream>,
+    metric: Metric,
+) -> Point {
+    Point {
+        id: id.into(),
+        title: title.into(),
+        layer,
+        streams,
+        metric,
+        curve: None,
+        block: block.to_owned(),
+    }
+}
+
+fn size(bytes: u32) -> String {
+    iostrata_units::bytes(f64::from(bytes))
+}
+
+/// Mean of a point's figure so far, to plan with.
+fn measured(events: &[Event], id: &str, op: OpKind) -> Option<f64> {
+    let rates: Vec<f64> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Replicate(replicate) if replicate.point.id == id => {
+                let stream = replicate.streams.first()?;
+                let figures = match op {
+                    OpKind::Read => &stream.read,
+                    OpKind::Write => &stream.write,
+                    OpKind::Sync => &stream.sync,
+                };
+                figures.as_ref().map(|figures| figures.iops.value)
+            }
+            _ => None,
+        })
+        .collect();
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+}

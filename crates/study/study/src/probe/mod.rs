@@ -1,0 +1,17 @@
+//! The probe: a shipped adaptive plan.
+//!
+//! Purpose: climb the ladder on one directory within a bound of time and of written bytes.
+//! Invariant: it writes only into own files of that directory, never more than its budget, and
+//! every block is interleaved. It draws no conclusion: `diagnose` names suspicions, and the points
+//! that would confirm them are measured here like any other.
+
+mod blocks;
+mod budget;
+mod prepare;
+mod runner;
+mod shape;
+mod shelf;
+
+pub use budget::{Announcement, announce};
+pub use runner::{ProbeListener, ProbeOutcome, run};
+pub use shape::{ProbeOptions, Shape};

@@ -1,0 +1,94 @@
+//! Before the first point: the read set, and what the directory allows.
+//!
+//! Invariant: whatever cannot be had is named once, with the fix, and the probe goes on without it.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use iostrata_io::{OpenMode, Progress};
+use iostrata_load::{NoObserver, StreamPlan, Surroundings, measure};
+use iostrata_run::Unavailable;
+use iostrata_spec::{IoApi, IoSpec, Stream};
+
+use super::budget::Announcement;
+use super::shape::{ProbeOptions, Shape};
+use super::shelf::Shelf;
+use crate::StudyError;
+
+const BLOCK_BYTES: u32 = 4096;
+
+/// Makes the read set and finds out what works on it.
+pub(super) fn prepare(
+    options: &ProbeOptions,
+    announcement: &Announcement,
+    shelf: &mut Shelf,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Shape, Vec<Unavailable>), StudyError> {
+    let mut unavailable = Vec::new();
+    let mut spec = IoSpec::new(&options.dir);
+    spec.size_bytes = announcement.read_bytes;
+    let stream = Stream { name: "data".to_owned(), spec };
+    shelf.prepare(std::slice::from_ref(&stream), stop, progress)?;
+    let sets = shelf.sets(std::slice::from_ref(&stream));
+    let set = sets.first().copied().flatten();
+    let direct = set.is_some_and(|set| set.takes_direct());
+    if !direct {
+        unavailable.push(Unavailable {
+            what: "direct I/O".to_owned(),
+            why: "the file system refuses O_DIRECT".to_owned(),
+            fix: Some("measure a directory on ext4, xfs or another disk file system".to_owned()),
+        });
+    }
+    let block_bytes = set
+        .filter(|_| direct)
+        .and_then(|set| set.open(OpenMode { direct, ..OpenMode::default() }).ok())
+        .map_or(BLOCK_BYTES, |open| open.alignment().offset_bytes.max(BLOCK_BYTES));
+    let mut apis = vec![IoApi::Sync];
+    for api in [IoApi::Libaio, IoApi::IoUring] {
+        let files = set.map(|set| set.specs().to_vec()).unwrap_or_default();
+        match try_api(&stream, files, api, direct, block_bytes, stop) {
+            Ok(()) => apis.push(api),
+            Err(error) => unavailable.push(Unavailable {
+                what: api.name().to_owned(),
+                why: error.to_string(),
+                fix: None,
+            }),
+        }
+    }
+    let shape = Shape {
+        dir: options.dir.clone(),
+        direct,
+        deep_api: apis.last().copied().unwrap_or(IoApi::Sync),
+        apis,
+        read_bytes: announcement.read_bytes,
+        write_bytes: announcement.write_bytes,
+        log_bytes: announcement.log_bytes,
+        block_bytes,
+        time_factor: announcement.time_factor,
+        point_write_bytes_max: announcement.point_write_bytes_max,
+        point_time_max: options.point_time.unwrap_or(Duration::from_secs(30)),
+        precision: options.precision,
+    };
+    Ok((shape, unavailable))
+}
+
+/// Reads for a few milliseconds through an API.
+fn try_api(
+    stream: &Stream,
+    files: Vec<iostrata_io::FileSpec>,
+    api: IoApi,
+    direct: bool,
+    block_bytes: u32,
+    interrupted: &AtomicBool,
+) -> Result<(), StudyError> {
+    let mut spec = stream.spec.clone();
+    (spec.api, spec.direct, spec.depth, spec.block_bytes) = (api, direct, 2, block_bytes);
+    spec.runtime = Some(Duration::from_millis(5));
+    let plan = StreamPlan { name: stream.name.clone(), spec, files };
+    let outcome = measure(&[plan], &Surroundings { interrupted, program: None }, &mut NoObserver)?;
+    match &outcome.streams[0].failure.first {
+        Some(failed) => Err(StudyError::request(failed, "the read set".to_owned())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,294 @@
+//! Runs the parts of a probe in order, block by block, and stores every replicate.
+//!
+//! Invariant: a finished replicate is durable before the next begins; points of a block take turns
+//! in an order that reverses from one replicate to the next (ABBA), so that a drift of the device
+//! falls on all alike. A point that fails is named and left out; the probe goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iostrata_diagnose::Suspicion;
+use iostrata_host::Root;
+use iostrata_load::Histograms;
+use iostrata_run::{Event, ProbeHost, Replicate, Unavailable};
+use iostrata_spec::Point;
+
+use super::blocks::{Block, Part};
+use super::budget::Announcement;
+use super::prepare::prepare;
+use super::shape::{ProbeOptions, Shape};
+use super::shelf::Shelf;
+use crate::{Meter, StudyError};
+
+/// Replicates that confirm or clear a suspicion.
+const CONFIRMATIONS: u32 = 4;
+
+/// What a probe tells while it runs, and where its events go.
+pub trait ProbeListener {
+    /// Something that the user should know now.
+    fn note(&mut self, text: &str);
+    /// How far it has come: a share from 0 to 1, and what is being done.
+    fn progress(&mut self, share: f64, text: &str);
+    /// Stores an event that is not a replicate.
+    ///
+    /// # Errors
+    /// When the run directory cannot be written.
+    fn store(&mut self, event: &Event) -> Result<(), StudyError>;
+    /// Stores a replicate with its histograms.
+    ///
+    /// # Errors
+    /// When the run directory cannot be written.
+    fn store_replicate(
+        &mut self,
+        replicate: &Replicate,
+        histograms: &[Histograms],
+    ) -> Result<(), StudyError>;
+}
+
+/// What a probe brought back.
+#[derive(Debug)]
+pub struct ProbeOutcome {
+    /// Everything that was stored.
+    pub events: Vec<Event>,
+    /// Bytes written in all.
+    pub written_bytes: u64,
+    /// Seconds in all.
+    pub duration_s: f64,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+}
+
+/// Runs the probe.
+///
+/// # Errors
+/// When nothing could be measured at all, or the run directory cannot be written.
+pub fn run(
+    options: &ProbeOptions,
+    announcement: &Announcement,
+    host: &ProbeHost,
+    interrupted: &AtomicBool,
+    listener: &mut dyn ProbeListener,
+) -> Result<ProbeOutcome, StudyError> {
+    let meter = Meter::new(&Root::system(), Some(&host.path), interrupted, None);
+    let mut probe = Probe {
+        options,
+        announcement,
+        host,
+        interrupted,
+        listener,
+        meter,
+        shelf: Shelf::default(),
+        events: Vec::new(),
+        part: Part::SelfCost,
+        share_done: 0.0,
+    };
+    probe.climb()?;
+    probe.finish()
+}
+
+struct Probe<'a> {
+    options: &'a ProbeOptions,
+    announcement: &'a Announcement,
+    host: &'a ProbeHost,
+    interrupted: &'a AtomicBool,
+    listener: &'a mut dyn ProbeListener,
+    meter: Meter<'a>,
+    shelf: Shelf,
+    events: Vec<Event>,
+    part: Part,
+    share_done: f64,
+}
+
+impl Probe<'_> {
+    fn climb(&mut self) -> Result<(), StudyError> {
+        let shape = self.prepare()?;
+        let parts: Vec<Part> = Part::ALL
+            .into_iter()
+            .filter(|part| !self.options.read_only || !part.writes())
+            .collect();
+        let all: f64 = parts.iter().map(|part| part.weight()).sum();
+        for part in parts {
+            if self.is_over() {
+                return Ok(());
+            }
+            if part == Part::Sustained {
+                self.confirm()?;
+                if self.options.verify {
+                    self.verify()?;
+                }
+            }
+            self.part = part;
+            let sustained_max = self.announcement.sustained_write_bytes_max;
+            let blocks = part.blocks(&shape, &self.events, sustained_max);
+            let share = part.weight() / all / blocks.len().max(1) as f64;
+            for block in &blocks {
+                self.run_block(block, share)?;
+            }
+            self.shelf.drop_used_up();
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<Shape, StudyError> {
+        let listener = &mut *self.listener;
+        let mut filling = |progress: iostrata_io::Progress| {
+            let total = iostrata_units::bytes(progress.total_bytes as f64);
+            listener.progress(0.0, &format!("filling {total} with random data"));
+        };
+        let (shape, unavailable) = prepare(
+            self.options,
+            self.announcement,
+            &mut self.shelf,
+            self.interrupted,
+            &mut filling,
+        )?;
+        for one in unavailable {
+            self.store(Event::Unavailable(one))?;
+        }
+        Ok(shape)
+    }
+
+    /// Whether a signal came or the time is up.
+    fn is_over(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+            || self.meter.elapsed_s() > self.announcement.time_max.as_secs_f64()
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.meter.written_bytes() + self.shelf.filled_bytes()
+    }
+
+    fn run_block(&mut self, block: &Block, share: f64) -> Result<(), StudyError> {
+        self.run_points(&block.points, 0..block.replicates, share)
+    }
+
+    /// Measures points in turns, the order reversed from one replicate to the next.
+    fn run_points(
+        &mut self,
+        points: &[Point],
+        replicates: std::ops::Range<u32>,
+        share: f64,
+    ) -> Result<(), StudyError> {
+        let mut points: Vec<&Point> = points.iter().collect();
+        let step = share / (points.len().max(1) * replicates.len().max(1)) as f64;
+        for replicate in replicates {
+            let mut failed = Vec::new();
+            for point in &points {
+                if self.is_over() {
+                    return Ok(());
+                }
+                if let Err(error) = self.run_point(point, replicate)? {
+                    failed.push(point.id.clone());
+                    let why = error.to_string();
+                    let what = point.title.clone();
+                    self.store(Event::Unavailable(Unavailable { what, why, fix: None }))?;
+                }
+                self.share_done += step;
+            }
+            points.retain(|point| !failed.contains(&point.id));
+            points.reverse();
+        }
+        Ok(())
+    }
+
+    /// Measures a point once. The inner result is the point's own failure; the outer one ends the
+    /// probe.
+    fn run_point(
+        &mut self,
+        point: &Point,
+        replicate: u32,
+    ) -> Result<Result<(), StudyError>, StudyError> {
+        let asked: u64 =
+            point.streams.iter().filter_map(|stream| stream.spec.write_bytes_max).sum();
+        if self.written_bytes() + asked > self.announcement.written_bytes_max && asked > 0 {
+            let why = format!(
+                "the write budget of {} is used up",
+                iostrata_units::bytes(self.announcement.written_bytes_max as f64)
+            );
+            let what = point.title.clone();
+            let fix = Some("allow more with --max-write".to_owned());
+            self.store(Event::Unavailable(Unavailable { what, why, fix }))?;
+            return Ok(Ok(()));
+        }
+        let (share, title) = (self.share_done, self.part.title());
+        let listener = &mut *self.listener;
+        listener.progress(share, &format!("{title}: {}", point.title));
+        let prepared = self.shelf.prepare(&point.streams, self.interrupted, &mut |_| ());
+        if let Err(error) = prepared {
+            return Ok(if self.is_over() { Ok(()) } else { Err(error.into()) });
+        }
+        let sets = self.shelf.sets(&point.streams);
+        let measured = self.meter.measure(point, replicate, &sets, &mut |_| ());
+        let mut measurement = match measured {
+            Ok(measurement) => measurement,
+            Err(error) => return Ok(Err(error)),
+        };
+        if measurement.interrupted {
+            return Ok(Ok(()));
+        }
+        if let Some(error) = measurement.error.take() {
+            return Ok(Err(error));
+        }
+        self.listener.store_replicate(&measurement.replicate, &measurement.histograms)?;
+        self.events.push(Event::Replicate(Box::new(measurement.replicate)));
+        Ok(Ok(()))
+    }
+
+    /// Measures the points that confirm or clear what `diagnose` suspects.
+    fn confirm(&mut self) -> Result<(), StudyError> {
+        let suspicions = iostrata_diagnose::suspect(&self.events, self.host);
+        for Suspicion { id, confirm } in &suspicions {
+            if self.is_over() {
+                return Ok(());
+            }
+            let confirm_ids = confirm.iter().map(|point| point.id.clone()).collect();
+            self.store(Event::Suspected { id: id.name().to_owned(), confirm: confirm_ids })?;
+            let first = self.next_replicate(confirm);
+            self.run_points(confirm, first..first + CONFIRMATIONS, 0.0)?;
+        }
+        Ok(())
+    }
+
+    /// Tries out what was advised, before and after, inside the probe's own files.
+    fn verify(&mut self) -> Result<(), StudyError> {
+        for points in iostrata_diagnose::verify_points(self.host, &self.events) {
+            let first = self.next_replicate(&points);
+            self.run_points(&points, first..first + CONFIRMATIONS, 0.0)?;
+        }
+        Ok(())
+    }
+
+    /// The first replicate number that none of these points has used.
+    fn next_replicate(&self, points: &[Point]) -> u32 {
+        let used = self.events.iter().filter_map(|event| match event {
+            Event::Replicate(replicate)
+                if points.iter().any(|point| point.id == replicate.point.id) =>
+            {
+                Some(replicate.replicate + 1)
+            }
+            _ => None,
+        });
+        used.max().unwrap_or(0)
+    }
+
+    fn store(&mut self, event: Event) -> Result<(), StudyError> {
+        self.listener.store(&event)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ProbeOutcome, StudyError> {
+        let interrupted = self.interrupted.load(Ordering::Relaxed);
+        let (at_s, bytes_written) = (self.meter.elapsed_s(), self.written_bytes());
+        self.store(if interrupted {
+            Event::Interrupted { at_s, bytes_written }
+        } else {
+            Event::Finished { at_s, bytes_written }
+        })?;
+        Ok(ProbeOutcome {
+            events: self.events,
+            written_bytes: bytes_written,
+            duration_s: at_s,
+            interrupted,
+        })
+    }
+}
