@@ -15,6 +15,10 @@ use crate::extents::{self, ExtentReport};
 use crate::residency::{self, Residency};
 use crate::{MemoryFiles, OpenError};
 
+/// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
+/// more than was asked for.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+
 /// Durability that the open flags give to every write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OpenSync {
@@ -200,7 +204,7 @@ pub(crate) fn open_one(path: &Path, mode: OpenMode) -> Result<OwnedFd, OpenError
     let mut flags = OFlags::CLOEXEC | if mode.write { OFlags::RDWR } else { OFlags::RDONLY };
     flags |= match mode.sync {
         OpenSync::None => OFlags::empty(),
-        OpenSync::Dsync => OFlags::DSYNC,
+        OpenSync::Dsync => DSYNC,
         OpenSync::Sync => OFlags::SYNC,
     };
     if mode.direct {
@@ -237,4 +241,26 @@ fn stated_alignment(file: BorrowedFd<'_>) -> Option<Alignment> {
         memory_bytes: stat.stx_dio_mem_align,
         offset_bytes: stat.stx_dio_offset_align,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::fcntl_getfl;
+
+    use super::*;
+
+    #[test]
+    fn the_mode_reaches_the_descriptor() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        let flags = |mode| fcntl_getfl(open_one(file.path(), mode).unwrap()).unwrap();
+        let mode = OpenMode { write: true, ..OpenMode::default() };
+        assert!(!flags(mode).intersects(OFlags::SYNC | OFlags::DIRECT));
+        let dsync = flags(OpenMode { sync: OpenSync::Dsync, ..mode });
+        assert_eq!(dsync & OFlags::SYNC, DSYNC);
+        assert!(flags(OpenMode { sync: OpenSync::Sync, ..mode }).contains(OFlags::SYNC));
+        match open_one(file.path(), OpenMode { direct: true, ..mode }) {
+            Ok(opened) => assert!(fcntl_getfl(opened).unwrap().contains(OFlags::DIRECT)),
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+    }
 }

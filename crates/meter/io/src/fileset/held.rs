@@ -64,6 +64,7 @@ fn device_user(path: &Path) -> io::Result<Option<String>> {
         family.push((fs::read_to_string(disk.join("dev"))?.trim().to_owned(), disk));
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let swaps = read_swaps()?;
     for (name, node) in &family {
         if let Some(by) = mounted_at(&mounts, name) {
             return Ok(Some(by));
@@ -72,7 +73,7 @@ fn device_user(path: &Path) -> io::Result<Option<String>> {
             return Ok(Some(format!("held by {}", holder.file_name().to_string_lossy())));
         }
         let device = node.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(by) = swapped_on(&Path::new("/dev").join(&*device))? {
+        if let Some(by) = swapped_on(&swaps, &Path::new("/dev").join(&*device)) {
             return Ok(Some(by));
         }
     }
@@ -106,7 +107,7 @@ fn mounted_at(mounts: &str, number: &str) -> Option<String> {
 /// Who uses a regular file: swap, or a loop device.
 fn file_user(path: &Path) -> io::Result<Option<String>> {
     let path = fs::canonicalize(path)?;
-    if let Some(by) = swapped_on(&path)? {
+    if let Some(by) = swapped_on(&read_swaps()?, &path) {
         return Ok(Some(by));
     }
     for entry in fs::read_dir("/sys/block")?.flatten() {
@@ -118,12 +119,42 @@ fn file_user(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-fn swapped_on(path: &Path) -> io::Result<Option<String>> {
-    let swaps = fs::read_to_string("/proc/swaps").or_else(|error| match error.kind() {
+fn read_swaps() -> io::Result<String> {
+    fs::read_to_string("/proc/swaps").or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(String::new()),
         _ => Err(error),
-    })?;
+    })
+}
+
+fn swapped_on(swaps: &str, path: &Path) -> Option<String> {
     let names = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     let used = names.map(Path::new).any(|swap| swap == path);
-    Ok(used.then(|| "used as swap".to_owned()))
+    used.then(|| "used as swap".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
+        /dev/sda2                               partition\t8388604\t\t0\t\t-2\n\
+        /swap.img                               file\t\t2097148\t\t0\t\t-3\n";
+    const MOUNTS: &str = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
+        23 22 0:21 / /proc rw - proc proc rw\n\
+        40 22 254:16 /sub /data rw - xfs /dev/vdb rw\n";
+
+    #[test]
+    fn swap_is_found() {
+        assert!(swapped_on(SWAPS, Path::new("/dev/sda2")).is_some());
+        assert!(swapped_on(SWAPS, Path::new("/swap.img")).is_some());
+        assert!(swapped_on(SWAPS, Path::new("/dev/sda")).is_none());
+        assert!(swapped_on(SWAPS, Path::new("Filename")).is_none());
+    }
+
+    #[test]
+    fn mounts_are_found_by_number() {
+        assert_eq!(mounted_at(MOUNTS, "254:1").unwrap(), "mounted at /");
+        assert_eq!(mounted_at(MOUNTS, "254:16").unwrap(), "mounted at /data");
+        assert!(mounted_at(MOUNTS, "254:2").is_none());
+    }
 }

@@ -1,16 +1,19 @@
 //! Every API writes, reads back, flushes and fails alike.
 
+use std::io::Write;
+
 use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileSet, FileSpec, IoError, LibaioApi, Op, OpKind, OpenFiles,
     OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
 use iostrata_stats::Verdict;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::place::{directory, plan, prepare};
 
 const BLOCK: u32 = 4096;
-const BLOCKS: u64 = 64;
+const BLOCKS: u64 = 32;
 
 fn set(directory: &std::path::Path) -> FileSet {
     let mut plan = plan(directory, u64::from(BLOCK) * BLOCKS * 2);
@@ -212,6 +215,31 @@ fn polling_is_refused_with_the_reason() {
         }
         Err(error) => eprintln!("skipped: {error}"),
     }
+}
+
+/// A read that does not complete until somebody writes to the pipe.
+#[test]
+fn io_uring_waits_no_longer_than_asked() {
+    let directory = directory();
+    let path = directory.path().join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let spec = FileSpec { path: path.clone(), bytes: u64::from(BLOCK) };
+    let mode = OpenMode { write: true, ..OpenMode::default() };
+    let files = OpenFiles::open(&[spec], mode).unwrap();
+    let buffers = Buffers::new(1, BLOCK, 1).unwrap();
+    let (mut api, _caps) = match UringApi::start(&ApiConfig::default(), &files, &buffers) {
+        Ok(started) => started,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    api.queue(op(OpKind::Read, 0, 0, 0));
+    for wait in [0, 1_000_000] {
+        assert_eq!(api.reap(1, Some(wait), |_| panic!("nothing was written")).unwrap(), 0);
+    }
+    assert_eq!(api.reap(0, None, |_| panic!("nothing was written")).unwrap(), 0);
+    std::fs::File::options().write(true).open(&path).unwrap().write_all(&[7; 100]).unwrap();
+    let mut result = 0;
+    assert_eq!(api.reap(1, None, |done| result = done.result).unwrap(), 1);
+    assert_eq!(result, 100);
 }
 
 /// Runs in a child process that may lock next to no memory.
