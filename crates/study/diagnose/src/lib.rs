@@ -1,1 +1,47 @@
-//! From measured points to suspicions, findings, losses and advice
+//! From measured points to suspicions, findings, losses and advice.
+//!
+//! Purpose: read a probe's event log and say what the storage can do, which layer loses how much,
+//! what to change and why. Invariant: pure; it runs nothing and reads nothing. What it suspects it
+//! returns with the points that would confirm it, and concludes from those alone. A wrong diagnosis
+//! is worse than none: whatever is inherent, disturbed or small is not raised.
+
+mod above_device;
+mod compared;
+mod curve;
+mod database;
+mod figure;
+mod finding;
+mod headline;
+mod loss;
+mod observed;
+mod pair;
+mod rung;
+mod summary;
+mod verify;
+
+use iostrata_run::{Event, ProbeHost};
+use iostrata_spec::Point;
+
+pub use finding::FindingId;
+pub use loss::losses;
+pub use rung::rungs;
+pub use summary::{ProbeEnd, summarise};
+
+/// Something that the points measured so far hint at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suspicion {
+    /// The finding that it would become.
+    pub id: FindingId,
+    /// The points that confirm or clear it: known ones to be measured again, interleaved.
+    pub confirm: Vec<Point>,
+}
+
+/// What to confirm.
+pub fn suspect(_events: &[Event], _host: &ProbeHost) -> Vec<Suspicion> {
+    Vec::new()
+}
+
+/// Groups of points that try out advice.
+pub fn verify_points(_host: &ProbeHost, _events: &[Event]) -> Vec<Vec<Point>> {
+    Vec::new()
+}

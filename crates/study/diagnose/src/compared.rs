@@ -1,0 +1,138 @@
+//! One pair compared: paired replicates, the effect with its interval, and whether it counts.
+//!
+//! Invariant: replicates pair by number; nothing is concluded from fewer than three pairs. Pairs in
+//! which another process or the hypervisor interfered are left out where enough others remain;
+//! where not, the effect must clear its threshold with the whole interval.
+
+use iostrata_run::Replicate;
+use iostrata_spec::Better;
+use iostrata_stats::{Loss, Measured, PAIRS_MIN, Verdict, paired_measured};
+
+use crate::figure::{application_latency_us, metric_of, weighted_mean};
+use crate::observed::{Observed, Which};
+use crate::pair::Pair;
+
+/// Verdicts that say that something outside of the comparison was at work.
+const DISTURBED: [Verdict; 2] = [Verdict::ForeignIo, Verdict::Steal];
+/// Verdicts that call for a wider margin.
+const DOUBTFUL: [Verdict; 4] =
+    [Verdict::ForeignIo, Verdict::Steal, Verdict::NotSteady, Verdict::BurstLimited];
+/// Verdicts after which two rungs no longer did identical work.
+const OTHER_WORK: [Verdict; 3] = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
+
+/// What the comparison of a pair brought.
+#[derive(Clone, Debug)]
+pub(crate) struct Compared {
+    /// Loss of the upper rung with its paired interval.
+    pub loss: Loss,
+    /// What a request of the upper rung takes longer, in microseconds.
+    pub extra_us: f64,
+    /// The lower rung's figure.
+    pub lower: f64,
+    /// The upper rung's figure.
+    pub upper: f64,
+    /// Unit of both.
+    pub unit: String,
+    /// Whether half of the replicates or more carry a verdict that calls for a margin.
+    pub doubtful: bool,
+}
+
+/// How much is asked of an effect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bar {
+    /// Worth confirming: three quarters of the threshold.
+    Suspicion,
+    /// The threshold, beyond the interval.
+    Finding,
+    /// The whole interval beyond the threshold.
+    Margin,
+}
+
+type Both<'a> = (&'a Replicate, &'a Replicate);
+
+/// Replicates of two points with the same number, undisturbed ones where enough of them are left.
+fn pairs<'a>(log: &Observed<'a>, from: &str, to: &str, which: Which) -> Vec<Both<'a>> {
+    let uppers = log.replicates(to, which);
+    let all: Vec<Both<'a>> = log
+        .replicates(from, which)
+        .into_iter()
+        .filter_map(|(number, lower)| {
+            let upper = uppers.iter().find(|(other, _)| *other == number)?.1;
+            Some((lower, upper))
+        })
+        .collect();
+    let calm = |one: &Replicate| DISTURBED.iter().all(|&verdict| !carries(one, verdict));
+    let undisturbed: Vec<Both<'a>> =
+        all.iter().copied().filter(|(lower, upper)| calm(lower) && calm(upper)).collect();
+    if undisturbed.len() >= PAIRS_MIN { undisturbed } else { all }
+}
+
+/// Whether a replicate or its main stream carries a verdict.
+pub(crate) fn carries(replicate: &Replicate, verdict: Verdict) -> bool {
+    let stream = replicate.streams.get(replicate.point.metric.stream);
+    replicate.verdicts.has(verdict) || stream.is_some_and(|stream| stream.verdicts.has(verdict))
+}
+
+/// Compares a pair; `None` where a side is missing, did other work, or is not positive.
+pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<Compared> {
+    let pairs = pairs(log, pair.from, pair.to, which);
+    let both: Vec<(Measured, Measured)> = pairs
+        .iter()
+        .filter_map(|(lower, upper)| Some((metric_of(lower)?, metric_of(upper)?)))
+        .collect();
+    let (first, _) = pairs.first()?;
+    let (mut lower, mut upper): (Vec<Measured>, Vec<Measured>) = both.into_iter().unzip();
+    let (low, high) = (mean(&lower)?, mean(&upper)?);
+    if first.point.metric.better == Better::Lower {
+        (lower, upper) = (upper, lower);
+    }
+    let loss = paired_measured(&lower, &upper).ok()?.loss();
+    if OTHER_WORK.iter().any(|&verdict| loss.verdicts.has(verdict)) {
+        return None;
+    }
+    if pair.needs_idle_cpu && loss.verdicts.has(Verdict::CpuLimited) {
+        return None;
+    }
+    Some(Compared {
+        loss,
+        extra_us: extra_us(&pairs)?,
+        lower: low,
+        upper: high,
+        unit: first.point.metric.unit.clone(),
+        doubtful: is_doubtful(&pairs),
+    })
+}
+
+fn mean(side: &[Measured]) -> Option<f64> {
+    (!side.is_empty()).then(|| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64)
+}
+
+fn extra_us(pairs: &[Both<'_>]) -> Option<f64> {
+    let lower = weighted_mean(pairs.iter().map(|both| both.0), application_latency_us)?;
+    let upper = weighted_mean(pairs.iter().map(|both| both.1), application_latency_us)?;
+    Some(upper - lower)
+}
+
+fn is_doubtful(pairs: &[Both<'_>]) -> bool {
+    let all: Vec<&Replicate> = pairs.iter().flat_map(|(lower, upper)| [*lower, *upper]).collect();
+    DOUBTFUL.iter().any(|&verdict| {
+        all.iter().filter(|replicate| carries(replicate, verdict)).count() * 2 >= all.len()
+    })
+}
+
+impl Compared {
+    /// Whether the effect reaches a bar for this pair.
+    pub fn reaches(&self, pair: &Pair, bar: Bar) -> bool {
+        let (percent, us) = (self.loss.loss_pct, self.extra_us);
+        let enough =
+            |share: f64| percent >= share * pair.loss_pct_min && us >= share * pair.extra_us_min;
+        let proven = self.loss.n >= PAIRS_MIN as u64 && self.loss.is_significant();
+        let low = self.loss.loss_pct_ci95.map_or(f64::NEG_INFINITY, |[low, _]| low);
+        match bar {
+            Bar::Suspicion => (proven && enough(0.75)) || enough(1.5),
+            Bar::Finding if self.doubtful => proven && enough(1.0) && low >= pair.loss_pct_min,
+            Bar::Finding => proven && enough(1.0),
+            Bar::Margin => proven && enough(1.0) && low >= pair.loss_pct_min,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Lines for charts: points that share a curve, by rising place on its axis.
+//!
+//! Invariant: a curve has at least two points; its values are those of the rungs with the same
+//! names. It draws nothing.
+
+use iostrata_run::{Curve, CurvePoint, Replicate};
+use iostrata_spec::{Better, OpKind, Point};
+use iostrata_stats::{Knee, LatencyUs, LoadPoint, combine, knee};
+use iostrata_units::{microseconds, rate};
+
+use crate::database::{self, Database};
+use crate::figure::{combined, median, op_of, stream_of};
+use crate::observed::{Observed, Seen};
+
+const READERS: &str = "readers";
+
+pub(crate) fn curves_of(log: &Observed<'_>) -> Vec<Curve> {
+    let mut names: Vec<&str> = Vec::new();
+    for place in log.points().iter().filter_map(|seen| seen.point.curve.as_ref()) {
+        if !names.contains(&place.curve.as_str()) {
+            names.push(&place.curve);
+        }
+    }
+    let mut curves: Vec<Curve> = names.iter().filter_map(|name| curve(log, name)).collect();
+    curves.extend(readers_curve(log));
+    curves
+}
+
+fn on_curve<'l, 'a>(log: &'l Observed<'a>, name: &str) -> Vec<(f64, &'l Seen<'a>)> {
+    let mut members: Vec<(f64, &Seen<'a>)> = log
+        .points()
+        .iter()
+        .filter_map(|seen| {
+            let place = seen.point.curve.as_ref().filter(|place| place.curve == name)?;
+            place.x.is_finite().then_some((place.x, seen))
+        })
+        .collect();
+    members.sort_by(|a, b| a.0.total_cmp(&b.0));
+    members
+}
+
+fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
+    let members = on_curve(log, name);
+    let points: Vec<CurvePoint> =
+        members.iter().filter_map(|&(x, seen)| curve_point(x, seen)).collect();
+    let point = members.first()?.1.point;
+    if points.len() < 2 {
+        return None;
+    }
+    let rising = point.metric.better == Better::Higher;
+    let knee = if rising { knee_of(&points) } else { None };
+    let carried = if name == database::CURVE { Database::of(log).carried_x() } else { None };
+    Some(Curve {
+        name: name.to_owned(),
+        title: title(name, point),
+        axis: point.curve.as_ref()?.axis.clone(),
+        unit: point.metric.unit.clone(),
+        text: text(name, &points, knee.as_ref()),
+        knee_x: knee.map(|knee| points[knee.index].x).or(carried),
+        points,
+    })
+}
+
+fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
+    let figure = combined(seen.replicates.iter().copied())?;
+    let latency = |take: fn(&LatencyUs) -> f64| {
+        median(seen.replicates.iter().filter_map(|one| Some(take(&latency_of(one)?))).collect())
+    };
+    Some(CurvePoint {
+        rung: seen.point.id.clone(),
+        x,
+        value: figure.value,
+        value_ci95: figure.ci95,
+        value_n: figure.n,
+        latency_mean_us: latency(|us| us.mean),
+        latency_p99_us: latency(|us| us.p99),
+    })
+}
+
+/// The distribution behind a replicate's figure: of the flush where commits are counted, of the
+/// response where there is a schedule.
+fn latency_of(replicate: &Replicate) -> Option<LatencyUs> {
+    let metric = &replicate.point.metric;
+    let stream = replicate.streams.get(metric.stream)?;
+    match (&stream.sync, metric.op) {
+        (Some(sync), OpKind::Write | OpKind::Sync) => sync.response_us.or(Some(sync.latency_us)),
+        _ => op_of(stream, metric.op).map(|op| op.response_us.unwrap_or(op.latency_us)),
+    }
+}
+
+fn knee_of(points: &[CurvePoint]) -> Option<Knee> {
+    let loads: Vec<LoadPoint> = points
+        .iter()
+        .map(|point| LoadPoint {
+            concurrency: point.x as u32,
+            iops: point.value,
+            latency_us_mean: point.latency_mean_us.unwrap_or(0.0),
+        })
+        .collect();
+    knee(&loads)
+}
+
+fn title(name: &str, point: &Point) -> String {
+    match name {
+        "read_4k" => "4 KiB random reads over requests in flight".to_owned(),
+        "read_16k" => "16 KiB random reads over requests in flight".to_owned(),
+        "write_files" => {
+            "16 KiB random overwrites by 8 threads over the number of files".to_owned()
+        }
+        "commit" => "Durable commits per second over committers".to_owned(),
+        database::CURVE => "Commit latency over pages flushed per second".to_owned(),
+        _ => point.title.clone(),
+    }
+}
+
+fn text(name: &str, points: &[CurvePoint], knee: Option<&Knee>) -> String {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return String::new();
+    };
+    let Some(knee) = knee else {
+        let between = format!("from {} to {}", microseconds(first.value), microseconds(last.value));
+        return format!("Latency goes {between} as the load rises from {} to {}.", first.x, last.x);
+    };
+    let at = &points[knee.index];
+    let best = rate(points[knee.best_index].value);
+    let latency = at.latency_mean_us.map(|us| format!(" at {} each", microseconds(us)));
+    let latency = latency.unwrap_or_default();
+    match (name, knee.seen) {
+        ("write_files", _) if knee.index == 0 => {
+            format!("One file takes {}; more files bring no more.", rate(at.value))
+        }
+        ("write_files", _) => {
+            format!(
+                "It takes {} files to reach {}; one file takes {}.",
+                at.x,
+                best,
+                rate(first.value)
+            )
+        }
+        (_, true) => format!("{}{latency} at {}; more brings only latency.", rate(at.value), at.x),
+        (_, false) => format!("Still rising at {}: {}{latency}.", last.x, rate(last.value)),
+    }
+}
+
+/// What readers see while pages are flushed.
+fn readers_curve(log: &Observed<'_>) -> Option<Curve> {
+    let members = on_curve(log, database::CURVE);
+    let points: Vec<CurvePoint> =
+        members.iter().filter_map(|&(x, seen)| readers_point(x, seen)).collect();
+    let (first, last) = (points.first()?, points.last()?);
+    if points.len() < 2 {
+        return None;
+    }
+    let text = format!(
+        "Reads take {} with no page writes and {} at {} pages/s.",
+        microseconds(first.value),
+        microseconds(last.value),
+        last.x
+    );
+    Some(Curve {
+        name: "database_reads".to_owned(),
+        title: "Read latency over pages flushed per second".to_owned(),
+        axis: members.first()?.1.point.curve.as_ref()?.axis.clone(),
+        unit: "us".to_owned(),
+        text,
+        knee_x: Database::of(log).carried_x(),
+        points,
+    })
+}
+
+fn readers_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
+    let reads = || {
+        let streams = seen.replicates.iter().filter_map(|one| stream_of(one, READERS));
+        streams.filter_map(|stream| stream.read.as_ref())
+    };
+    let means: Vec<_> = reads()
+        .map(|op| op.response_mean_us.clone().unwrap_or_else(|| op.latency_mean_us.clone()))
+        .collect();
+    let figure = combine(&means)?;
+    let p99 = reads().map(|op| op.response_us.unwrap_or(op.latency_us).p99).collect();
+    Some(CurvePoint {
+        rung: seen.point.id.clone(),
+        x,
+        value: figure.value,
+        value_ci95: figure.ci95,
+        value_n: figure.n,
+        latency_mean_us: Some(figure.value),
+        latency_p99_us: median(p99),
+    })
+}

@@ -1,0 +1,132 @@
+//! Figures of one replicate or one point, taken out of what was stored.
+//!
+//! Invariant: a figure keeps the verdicts of its replicate and its stream; a missing figure is
+//! `None`, never zero. Nothing is compared here.
+
+use iostrata_run::{OpFigures, Replicate, StreamFigures};
+use iostrata_spec::{FlushCount, MetricKind, OpKind, Pacing, SyncWrites};
+use iostrata_stats::{Measured, Verdicts, combine};
+
+/// Figures of one kind of request of a stream.
+pub(crate) fn op_of(stream: &StreamFigures, op: OpKind) -> Option<&OpFigures> {
+    match op {
+        OpKind::Read => stream.read.as_ref(),
+        OpKind::Write => stream.write.as_ref(),
+        OpKind::Sync => stream.sync.as_ref(),
+    }
+}
+
+/// The stream with this name.
+pub(crate) fn stream_of<'a>(replicate: &'a Replicate, name: &str) -> Option<&'a StreamFigures> {
+    replicate.streams.iter().find(|stream| stream.name == name)
+}
+
+/// The figure that a replicate was measured for.
+pub(crate) fn metric_of(replicate: &Replicate) -> Option<Measured> {
+    let metric = &replicate.point.metric;
+    let stream = replicate.streams.get(metric.stream)?;
+    let op = op_of(stream, metric.op)?;
+    let mut measured = match metric.kind {
+        MetricKind::Iops => op.iops.clone(),
+        MetricKind::LatencyMeanUs => op.latency_mean_us.clone(),
+        MetricKind::ResponseMeanUs => {
+            op.response_mean_us.clone().or_else(|| only_mean(op.response_us?.mean))?
+        }
+        MetricKind::CpuNsPerIo => only_mean(stream.cpu.ns_per_io?)?,
+    };
+    measured.verdicts.merge(&stream.verdicts);
+    measured.verdicts.merge(&replicate.verdicts);
+    measured.value.is_finite().then_some(measured)
+}
+
+fn only_mean(mean: f64) -> Option<Measured> {
+    mean.is_finite().then(|| Measured::without_interval(mean, 1, Verdicts::none()))
+}
+
+/// Replicates of one point as one figure.
+pub(crate) fn combined<'a>(
+    replicates: impl IntoIterator<Item = &'a Replicate>,
+) -> Option<Measured> {
+    let figures: Vec<Measured> = replicates.into_iter().filter_map(metric_of).collect();
+    combine(&figures)
+}
+
+/// Whether every write of the main stream is followed by its own flush.
+fn flushes_each_write(replicate: &Replicate) -> bool {
+    let spec = replicate.point.streams.get(replicate.point.metric.stream).map(|one| &one.spec);
+    let flush = spec.and_then(|spec| spec.flush);
+    flush.is_some_and(|flush| flush.every == 1 && flush.count == FlushCount::Writes)
+}
+
+/// Mean latency of the work that the metric counts, as the application sees it, in microseconds.
+/// A write that is followed by its own flush lasts until the flush is done.
+pub(crate) fn application_latency_us(replicate: &Replicate) -> Option<f64> {
+    let metric = &replicate.point.metric;
+    let stream = replicate.streams.get(metric.stream)?;
+    let op = op_of(stream, metric.op)?;
+    if metric.kind == MetricKind::ResponseMeanUs {
+        return op.response_us.map(|response| response.mean);
+    }
+    let flush_us = match (&stream.sync, metric.op) {
+        (Some(sync), OpKind::Write) if flushes_each_write(replicate) => sync.latency_us.mean,
+        _ => 0.0,
+    };
+    Some(op.latency_us.mean + flush_us)
+}
+
+/// Mean latency of the same work by the device's own counters, in microseconds. Only for points of
+/// one stream: the counters cannot tell streams apart.
+pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
+    let [stream] = replicate.point.streams.as_slice() else { return None };
+    let device = replicate.evidence.as_ref()?.device?;
+    let us = |ms: Option<f64>| ms.map(|ms| ms * 1000.0);
+    let flush_us = us(device.flush_await_ms).unwrap_or(0.0);
+    match replicate.point.metric.op {
+        OpKind::Read => us(device.read_await_ms),
+        OpKind::Write => {
+            let durable = flushes_each_write(replicate) || stream.spec.sync != SyncWrites::None;
+            us(device.write_await_ms).map(|write| write + if durable { flush_us } else { 0.0 })
+        }
+        OpKind::Sync => us(device.flush_await_ms),
+    }
+}
+
+/// Mean over replicates, each weighing as long as it lasted.
+pub(crate) fn weighted_mean<'a>(
+    replicates: impl IntoIterator<Item = &'a Replicate>,
+    value: impl Fn(&Replicate) -> Option<f64>,
+) -> Option<f64> {
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for replicate in replicates {
+        if let Some(value) = value(replicate).filter(|value| value.is_finite()) {
+            let seconds = replicate.duration_s.max(1e-9);
+            sum += value * seconds;
+            weight += seconds;
+        }
+    }
+    (weight > 0.0).then(|| sum / weight)
+}
+
+/// The middle value; of an even number the mean of the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.retain(|value| value.is_finite());
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// Share of the asked arrival rate that was achieved by a stream, at most 1 for noise above it;
+/// `None` for a stream that runs as fast as it can.
+pub(crate) fn achieved_share(replicate: &Replicate, name: &str) -> Option<f64> {
+    let planned = replicate.point.streams.iter().find(|stream| stream.name == name)?;
+    let Pacing::Open { rate_iops, .. } = planned.spec.pacing else { return None };
+    let asked = rate_iops * f64::from(planned.spec.jobs.max(1));
+    let stream = stream_of(replicate, name)?;
+    let done: f64 =
+        [&stream.read, &stream.write].into_iter().flatten().map(|op| op.iops.value).sum();
+    (asked > 0.0).then(|| done / asked)
+}

@@ -1,0 +1,87 @@
+//! The catalogue of findings by name; `docs/findings.md` has an entry for each.
+//!
+//! Invariant: names are stored in run directories and never change their meaning.
+
+macro_rules! findings {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// What can be found. Signature, confirming points, threshold and advice of each are in
+        /// `docs/findings.md`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FindingId {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl FindingId {
+            /// Every finding, in the order of the catalogue.
+            pub const ALL: &'static [FindingId] = &[$(FindingId::$variant,)+];
+
+            /// The name in documents and event logs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(FindingId::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+findings! {
+    /// Writers of one file wait for each other.
+    PerFileWriteLock = "per_file_write_lock",
+    /// Readers and writers of one file wait for each other.
+    MixedFileLock = "mixed_file_lock",
+    /// First writes to allocated space are dear.
+    UnwrittenExtentCost = "unwritten_extent_cost",
+    /// Extending a file is dear.
+    AppendAllocationCost = "append_allocation_cost",
+    /// Writes through the page cache are dear.
+    BufferedWriteCost = "buffered_write_cost",
+    /// fsync is many times slower than fdatasync.
+    FsyncJournalCost = "fsync_journal_cost",
+    /// O_DSYNC makes commits durable faster than fdatasync.
+    DsyncBeatsFdatasync = "dsync_beats_fdatasync",
+    /// Most of a commit is the flush of a volatile cache.
+    VolatileCacheFlushCost = "volatile_cache_flush_cost",
+    /// A write-back cache is flushed faster than a medium could be written.
+    FlushSuspiciouslyCheap = "flush_suspiciously_cheap",
+    /// Committers at the same time gain nothing from each other.
+    NoGroupCommitGain = "no_group_commit_gain",
+    /// One file API is slower than another at the same depth.
+    ApiOverhead = "api_overhead",
+    /// Requests wait above the device.
+    LimitAboveDevice = "limit_above_device",
+    /// A scheduler is in use that costs fast devices time.
+    SchedulerCost = "scheduler_cost",
+    /// The request queue is smaller than the load that the device rewards.
+    SmallQueue = "small_queue",
+    /// Random reads cost a seek.
+    SeekCost = "seek_cost",
+    /// The kernel's rotational flag is wrong.
+    RotationalFlagWrong = "rotational_flag_wrong",
+    /// Direct I/O is refused, or accepted and not done.
+    DirectIoIgnored = "direct_io_ignored",
+    /// The page cache answered requests that were meant for the device.
+    PageCacheAnswered = "page_cache_answered",
+    /// The mount sends no flushes.
+    BarriersOff = "barriers_off",
+    /// The directory is not on a disk of this machine.
+    NotALocalDisk = "not_a_local_disk",
+    /// The device promises atomic writes of whole pages.
+    AtomicWritesPromised = "atomic_writes_promised",
+    /// A higher rate fell to a lower one.
+    BurstLimit = "burst_limit",
+    /// Rates drifted, waved or stepped.
+    NotSteadyDevice = "not_steady_device",
+    /// Other processes used the device.
+    ForeignIo = "foreign_io",
+    /// The hypervisor took processor time.
+    Steal = "steal",
+    /// The processors, not the storage, set the pace.
+    CpuBoundHost = "cpu_bound_host",
+    /// Reads slow down while pages are flushed.
+    FlushReadInterference = "flush_read_interference",
+    /// Pages per second that can be flushed beside commits and reads.
+    FlushCapacity = "flush_capacity",
+    /// Durable commits per second.
+    CommitRate = "commit_rate",
+}

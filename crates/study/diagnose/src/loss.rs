@@ -1,0 +1,110 @@
+//! The losses of a run: rungs that do identical work and differ in one layer, and the time that
+//! requests spend above the device.
+//!
+//! Invariant: a loss is beyond its interval and beyond the threshold of its pair. Where confirming
+//! replicates exist they must show it by themselves; where they do not, the whole interval must lie
+//! beyond the threshold.
+
+use iostrata_run::{Event, Loss};
+use iostrata_units::{count, microseconds, percent};
+
+use crate::above_device::{AboveDevice, WATCHED, above_device};
+use crate::compared::{Bar, Compared, compare};
+use crate::finding::FindingId;
+use crate::observed::{Observed, Which};
+use crate::pair::{PAIRS, Pair};
+
+/// The losses, in the order of the catalogue of pairs.
+pub fn losses(events: &[Event]) -> Vec<Loss> {
+    losses_of(&Observed::of(events))
+}
+
+pub(crate) fn losses_of(log: &Observed<'_>) -> Vec<Loss> {
+    let mut losses: Vec<Loss> = Vec::new();
+    for pair in PAIRS {
+        let Some(loss) = pair_loss(log, pair) else { continue };
+        match losses.iter_mut().find(|other| other.to == loss.to && other.layer == loss.layer) {
+            Some(other) if other.loss_pct >= loss.loss_pct => {}
+            Some(other) => *other = loss,
+            None => losses.push(loss),
+        }
+    }
+    losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(log, id, us_min)));
+    losses
+}
+
+/// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
+fn bar_of(
+    log: &Observed<'_>,
+    finding: FindingId,
+    points: &[&str],
+    confirmed: impl FnOnce(Which) -> Option<bool>,
+) -> Option<Bar> {
+    let asked = log.confirm_ids(finding.name());
+    let was_to_be = asked.is_some_and(|ids| points.iter().all(|point| ids.contains(point)));
+    match was_to_be.then(|| confirmed(Which::Confirming(finding.name()))).flatten() {
+        Some(true) => Some(Bar::Finding),
+        Some(false) => None,
+        None => Some(Bar::Margin),
+    }
+}
+
+fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
+    let found = compare(log, pair, Which::All)?;
+    let bar = bar_of(log, pair.finding, &[pair.from, pair.to], |which| {
+        compare(log, pair, which)
+            .filter(|again| again.loss.n >= iostrata_stats::PAIRS_MIN as u64)
+            .map(|again| again.reaches(pair, Bar::Finding))
+    })?;
+    found.reaches(pair, bar).then(|| Loss {
+        from: pair.from.to_owned(),
+        to: pair.to.to_owned(),
+        layer: pair.layer,
+        loss_pct: found.loss.loss_pct,
+        loss_pct_ci95: found.loss.loss_pct_ci95,
+        loss_pct_n: found.loss.n,
+        basis: "paired_rungs".to_owned(),
+        text: pair_text(pair, &found),
+    })
+}
+
+fn pair_text(pair: &Pair, found: &Compared) -> String {
+    format!(
+        "{} cost {}: {} against {} {}",
+        pair.words,
+        percent(found.loss.loss_pct),
+        count(found.upper),
+        count(found.lower),
+        found.unit
+    )
+}
+
+fn device_loss(log: &Observed<'_>, id: &str, us_min: f64) -> Option<Loss> {
+    let found = above_device(log, id, Which::All)?;
+    let bar = bar_of(log, FindingId::LimitAboveDevice, &[id], |which| {
+        above_device(log, id, which)
+            .filter(|again| again.share.n >= iostrata_stats::PAIRS_MIN as u64)
+            .map(|again| again.reaches(us_min, Bar::Finding))
+    })?;
+    found.reaches(us_min, bar).then(|| Loss {
+        from: "device".to_owned(),
+        to: id.to_owned(),
+        layer: found.layer,
+        loss_pct: found.share.value,
+        loss_pct_ci95: found.share.ci95,
+        loss_pct_n: found.share.n,
+        basis: "device_counters".to_owned(),
+        text: device_text(log, id, &found),
+    })
+}
+
+fn device_text(log: &Observed<'_>, id: &str, found: &AboveDevice) -> String {
+    let title = log.seen(id).map_or(id, |seen| seen.point.title.as_str());
+    format!(
+        "{title}: the device answers in {}, the application waits {}; {} of the time is spent \
+         above the device",
+        microseconds(found.device_us),
+        microseconds(found.application_us),
+        percent(found.share.value)
+    )
+}

@@ -1,0 +1,123 @@
+//! The event log as a diagnosis reads it: replicates by point, what was suspected when.
+//!
+//! Invariant: one replicate per number and point (a later line replaces an earlier one), ordered by
+//! number; points are in the order of their first line. It judges nothing.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{Event, Replicate, Unavailable};
+use iostrata_spec::Point;
+
+/// What is known of one point.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen<'a> {
+    /// The point as it was first measured.
+    pub point: &'a Point,
+    /// Its replicates by number.
+    pub replicates: Vec<&'a Replicate>,
+}
+
+/// Which replicates count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All of them.
+    All,
+    /// Only those measured after a suspicion was logged.
+    Confirming(&'static str),
+}
+
+/// An event log, indexed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observed<'a> {
+    points: Vec<Seen<'a>>,
+    by_id: BTreeMap<&'a str, usize>,
+    suspected: BTreeMap<&'a str, Suspected<'a>>,
+    unavailable: Vec<&'a Unavailable>,
+}
+
+/// What was known when something was suspected for the first time.
+#[derive(Clone, Debug, Default)]
+struct Suspected<'a> {
+    confirm: Vec<&'a str>,
+    /// The first number that a confirming replicate can have, by point.
+    first: BTreeMap<&'a str, u32>,
+}
+
+impl<'a> Observed<'a> {
+    pub fn of(events: &'a [Event]) -> Self {
+        let mut log = Self::default();
+        for event in events {
+            match event {
+                Event::Replicate(replicate) => log.add(replicate),
+                Event::Unavailable(unavailable) => log.unavailable.push(unavailable),
+                Event::Suspected { id, confirm } => log.suspect(id, confirm),
+                Event::Finished { .. } | Event::Interrupted { .. } => {}
+            }
+        }
+        for seen in &mut log.points {
+            seen.replicates.sort_by_key(|replicate| replicate.replicate);
+        }
+        log
+    }
+
+    fn add(&mut self, replicate: &'a Replicate) {
+        let id = replicate.point.id.as_str();
+        let at = *self.by_id.entry(id).or_insert_with(|| {
+            self.points.push(Seen { point: &replicate.point, replicates: Vec::new() });
+            self.points.len() - 1
+        });
+        let known = &mut self.points[at].replicates;
+        known.retain(|other| other.replicate != replicate.replicate);
+        known.push(replicate);
+    }
+
+    fn suspect(&mut self, id: &'a str, confirm: &'a [String]) {
+        if self.suspected.contains_key(id) {
+            return;
+        }
+        let mut suspected = Suspected::default();
+        for point in confirm {
+            let known = self.seen(point).map(|seen| seen.replicates.iter());
+            let next = known.into_iter().flatten().map(|known| known.replicate.saturating_add(1));
+            suspected.first.insert(point, next.max().unwrap_or(0));
+            suspected.confirm.push(point);
+        }
+        self.suspected.insert(id, suspected);
+    }
+
+    /// Every point, in the order of its first line.
+    pub fn points(&self) -> &[Seen<'a>] {
+        &self.points
+    }
+
+    /// One point, if it was ever measured.
+    pub fn seen(&self, id: &str) -> Option<&Seen<'a>> {
+        self.by_id.get(id).map(|&at| &self.points[at])
+    }
+
+    /// What could not be measured.
+    pub fn unavailable(&self) -> &[&'a Unavailable] {
+        &self.unavailable
+    }
+
+    /// The points that were to confirm a suspicion; `None` when it was never raised.
+    pub fn confirm_ids(&self, id: &str) -> Option<&[&'a str]> {
+        self.suspected.get(id).map(|suspected| suspected.confirm.as_slice())
+    }
+
+    /// Replicates of a point that count, numbered so that those of compared points pair up.
+    pub fn replicates(&self, point: &str, which: Which) -> Vec<(u32, &'a Replicate)> {
+        let Some(seen) = self.seen(point) else { return Vec::new() };
+        let first = match which {
+            Which::All => 0,
+            Which::Confirming(id) => {
+                match self.suspected.get(id).and_then(|suspected| suspected.first.get(point)) {
+                    Some(first) => *first,
+                    None => return Vec::new(),
+                }
+            }
+        };
+        let counted = seen.replicates.iter().filter(|one| one.replicate >= first);
+        counted.map(|one| (one.replicate - first, *one)).collect()
+    }
+}

@@ -1,0 +1,176 @@
+//! Pairs of points that do identical work and differ in one layer: what may be called a loss.
+//!
+//! Invariant: both points of a pair move the same bytes in blocks of the same size with the same
+//! mix, concurrency and guarantee. A pair is either work that a well-set database does all the time,
+//! where a fifth is worth a line, or work whose price is inherent (allocation, conversion of
+//! unwritten extents, the page cache): that is a loss only where it hurts in absolute time.
+
+use iostrata_spec::Layer;
+
+use crate::finding::FindingId;
+
+/// Two points that may be compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    /// The lower rung: nearer to the device, expected to be at least as fast.
+    pub from: &'static str,
+    /// The upper rung.
+    pub to: &'static str,
+    /// The layer in which they differ.
+    pub layer: Layer,
+    /// The finding that a loss here belongs to.
+    pub finding: FindingId,
+    /// Smallest loss worth naming, in percent.
+    pub loss_pct_min: f64,
+    /// Smallest loss worth naming, in microseconds that each request of a job takes longer.
+    pub extra_us_min: f64,
+    /// Whether the comparison says nothing once the processors were the limit on either side.
+    pub needs_idle_cpu: bool,
+    /// What differs, for the sentence: `on one file instead of eight`.
+    pub words: &'static str,
+}
+
+/// Work that a well-set database does: threads, files, direct overwrites.
+const fn steady(
+    from: &'static str,
+    to: &'static str,
+    layer: Layer,
+    finding: FindingId,
+    words: &'static str,
+) -> Pair {
+    Pair {
+        from,
+        to,
+        layer,
+        finding,
+        loss_pct_min: 20.0,
+        extra_us_min: 5.0,
+        needs_idle_cpu: false,
+        words,
+    }
+}
+
+/// Work whose price is inherent: a loss only at half the speed and a millisecond per request.
+const fn inherent(
+    from: &'static str,
+    to: &'static str,
+    layer: Layer,
+    finding: FindingId,
+    words: &'static str,
+) -> Pair {
+    Pair { loss_pct_min: 50.0, extra_us_min: 1000.0, ..steady(from, to, layer, finding, words) }
+}
+
+/// The same requests through another API: a quarter and 20 us, with processors to spare.
+const fn api(from: &'static str, to: &'static str, words: &'static str) -> Pair {
+    Pair {
+        loss_pct_min: 25.0,
+        extra_us_min: 20.0,
+        needs_idle_cpu: true,
+        ..steady(from, to, Layer::FileApi, FindingId::ApiOverhead, words)
+    }
+}
+
+/// The same commit made durable in another way: `loss_pct` and 200 us.
+const fn commit(
+    from: &'static str,
+    to: &'static str,
+    loss_pct_min: f64,
+    finding: FindingId,
+    words: &'static str,
+) -> Pair {
+    Pair { loss_pct_min, extra_us_min: 200.0, ..steady(from, to, Layer::FileApi, finding, words) }
+}
+
+use FindingId::{
+    AppendAllocationCost, BufferedWriteCost, DsyncBeatsFdatasync, FsyncJournalCost, MixedFileLock,
+    PerFileWriteLock, UnwrittenExtentCost,
+};
+use Layer::{FileApi, Filesystem};
+
+/// Every pair there is. fsync may cost twice fdatasync on a healthy drive: only beyond 2.5 times
+/// does it count.
+pub(crate) const PAIRS: &[Pair] = &[
+    steady(
+        "write_16k_files_8",
+        "write_16k_files_1",
+        Filesystem,
+        PerFileWriteLock,
+        "random overwrites by 8 threads on one file instead of eight",
+    ),
+    steady(
+        "mixed_16k_files_8",
+        "mixed_16k_files_1",
+        Filesystem,
+        MixedFileLock,
+        "mixed reads and writes by 8 threads on one file instead of eight",
+    ),
+    inherent(
+        "unwritten_16k_files_8",
+        "unwritten_16k_files_1",
+        Filesystem,
+        UnwrittenExtentCost,
+        "first writes to allocated space by 8 threads on one file instead of eight",
+    ),
+    inherent(
+        "write_16k_files_8",
+        "unwritten_16k_files_8",
+        Filesystem,
+        UnwrittenExtentCost,
+        "first writes to allocated space instead of overwrites",
+    ),
+    inherent(
+        "buffered_16k_files_8",
+        "buffered_16k_files_1",
+        Filesystem,
+        BufferedWriteCost,
+        "buffered overwrites by 8 threads on one file instead of eight",
+    ),
+    inherent(
+        "overwrite_16k",
+        "append_16k",
+        Filesystem,
+        AppendAllocationCost,
+        "extending a file instead of overwriting it",
+    ),
+    api("read_16k_io_uring_16", "read_16k_sync_16", "16 threads of pread instead of io_uring"),
+    api("read_16k_io_uring_16", "read_16k_libaio_16", "libaio instead of io_uring"),
+    api("read_16k_sync_16", "read_16k_libaio_16", "libaio instead of 16 threads of pread"),
+    api("read_16k_libaio_16", "read_16k_io_uring_16", "io_uring instead of libaio"),
+    api("read_16k_sync_16", "read_16k_io_uring_16", "io_uring instead of 16 threads of pread"),
+    inherent(
+        "flushed_16k_direct",
+        "flushed_16k_buffered",
+        FileApi,
+        BufferedWriteCost,
+        "buffered writes instead of direct ones, both flushed",
+    ),
+    commit(
+        "commit_fdatasync",
+        "commit_fsync",
+        60.0,
+        FsyncJournalCost,
+        "commits by fsync instead of fdatasync",
+    ),
+    commit(
+        "commit_dsync",
+        "commit_fdatasync",
+        30.0,
+        DsyncBeatsFdatasync,
+        "commits by fdatasync instead of O_DSYNC",
+    ),
+    inherent(
+        "commit_fdatasync",
+        "append_fdatasync",
+        Filesystem,
+        AppendAllocationCost,
+        "commits that extend the log instead of overwriting it",
+    ),
+    inherent(
+        "append_fdatasync",
+        "append_fsync",
+        FileApi,
+        FsyncJournalCost,
+        "commits that extend the log, by fsync instead of fdatasync",
+    ),
+];

@@ -1,0 +1,45 @@
+//! The ladder: one rung per measured point, from the device up.
+//!
+//! Invariant: every point with at least one usable replicate has exactly one rung; rungs of one
+//! layer keep the order in which they were first measured.
+
+use iostrata_run::{Event, Replicate, Rung};
+
+use crate::figure::{application_latency_us, combined, device_latency_us, weighted_mean};
+use crate::observed::{Observed, Seen};
+
+/// One rung per point, in ladder order.
+pub fn rungs(events: &[Event]) -> Vec<Rung> {
+    rungs_of(&Observed::of(events))
+}
+
+pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
+    let shown = log.points().iter().filter(|seen| !is_trial(&seen.point.id));
+    let mut rungs: Vec<Rung> = shown.filter_map(rung).collect();
+    rungs.sort_by_key(|rung| rung.layer);
+    rungs
+}
+
+/// Whether a point only tries out advice; such points are shown with the verifications.
+fn is_trial(id: &str) -> bool {
+    crate::verify::is_trial(id)
+}
+
+fn rung(seen: &Seen<'_>) -> Option<Rung> {
+    let all = || seen.replicates.iter().copied();
+    let figure = combined(all())?;
+    let mean = |value: fn(&Replicate) -> Option<f64>| weighted_mean(all(), value);
+    Some(Rung {
+        name: seen.point.id.clone(),
+        title: seen.point.title.clone(),
+        layer: seen.point.layer,
+        value: figure.value,
+        value_ci95: figure.ci95,
+        value_n: figure.n,
+        unit: seen.point.metric.unit.clone(),
+        better: seen.point.metric.better,
+        latency_us: mean(application_latency_us),
+        device_latency_us: mean(device_latency_us),
+        verdicts: figure.verdicts,
+    })
+}

@@ -1,0 +1,67 @@
+//! The whole document of a probe from its event log.
+//!
+//! Invariant: it works on any part of a log (interrupted, read-only, with points missing) and says
+//! nothing about what was not measured.
+
+use iostrata_run::{Event, ProbeDocument, ProbeHost};
+use iostrata_stats::{Verdict, Verdicts};
+
+use crate::curve::curves_of;
+use crate::headline::headline;
+use crate::loss::losses_of;
+use crate::observed::Observed;
+use crate::rung::rungs_of;
+
+/// How a probe ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProbeEnd {
+    /// Bytes written in all.
+    pub bytes_written: u64,
+    /// Seconds in all.
+    pub duration_s: f64,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Everything that a probe's events say.
+pub fn summarise(host: &ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
+    let log = Observed::of(events);
+    let mut document = ProbeDocument {
+        host: host.clone(),
+        headline: Vec::new(),
+        rungs: rungs_of(&log),
+        losses: losses_of(&log),
+        findings: Vec::new(),
+        advice: Vec::new(),
+        redo_table: Vec::new(),
+        curves: curves_of(&log),
+        verifications: Vec::new(),
+        unavailable: log.unavailable().iter().map(|&one| one.clone()).collect(),
+        bytes_written: end.bytes_written,
+        duration_s: end.duration_s,
+        interrupted: end.interrupted,
+        verdicts: run_verdicts(&log),
+        report: None,
+    };
+    document.headline = headline(&document, &log);
+    document
+}
+
+/// Verdicts that at least a quarter of all replicates carry, of those that speak against a whole
+/// run and not against one point.
+fn run_verdicts(log: &Observed<'_>) -> Verdicts {
+    let all: Vec<_> = log.points().iter().flat_map(|seen| &seen.replicates).collect();
+    let of_a_run = [
+        Verdict::ClockFallback,
+        Verdict::DirectIgnored,
+        Verdict::ForeignIo,
+        Verdict::MemlockLimited,
+        Verdict::Steal,
+        Verdict::Throttled,
+    ];
+    let widespread = |verdict: &Verdict| {
+        let carrying = all.iter().filter(|one| crate::compared::carries(one, *verdict)).count();
+        carrying > 0 && carrying * 4 >= all.len()
+    };
+    of_a_run.into_iter().filter(widespread).collect()
+}
