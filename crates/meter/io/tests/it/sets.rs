@@ -200,6 +200,15 @@ fn residency_sees_what_was_read_through_the_cache() {
     assert!(after.share() > 0.9, "{after:?}");
 }
 
+/// Takes a mount down even when an assertion fails.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _left_behind = unmount(self.0, UnmountFlags::DETACH);
+    }
+}
+
 #[test]
 fn a_full_disk_is_named_and_leaves_nothing() {
     let directory = directory();
@@ -208,6 +217,7 @@ fn a_full_disk_is_named_and_leaves_nothing() {
         eprintln!("skipped: mounting a tmpfs: {errno}");
         return;
     }
+    let _mounted = Mounted(directory.path());
     let refused = prepare(&plan(directory.path(), 16 * MIB));
     let eaten = directory.path().join("eaten");
     let full =
@@ -217,7 +227,6 @@ fn a_full_disk_is_named_and_leaves_nothing() {
     let spec = FileSpec { path: eaten, bytes: 16 * MIB };
     let results = write_past_the_room(&spec);
     let left = names(directory.path());
-    unmount(directory.path(), UnmountFlags::DETACH).unwrap();
     let refused = refused.unwrap_err();
     assert!(matches!(refused, FileSetError::NoSpace { .. }), "{refused}");
     assert_eq!(left, ["eaten"]);
