@@ -26,6 +26,7 @@
         set[key + ".linecolor"] = colour("--line");
         set[key + ".tickfont.color"] = colour("--soft");
         set[key + ".title.font.color"] = colour("--soft");
+        set[key + ".title.standoff"] = 8;
       }
     });
     return set;
@@ -53,7 +54,8 @@
   // A finger scrolls the page; a mouse zooms the chart.
   function config() {
     return {
-      responsive: true, displaylogo: false, displayModeBar: "hover", showTips: false,
+      responsive: true, displaylogo: false, showTips: false,
+      displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false,
       plotlyServerURL: "",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"]
     };
@@ -70,17 +72,18 @@
   function start(name) {
     var div = document.getElementById("chart-" + name);
     var spec = specs[name];
-    if (spec.choice) {
+    var choice = spec.choice;
+    if (choice) {
       var select = document.getElementById("choice-" + name);
       var step = function (by) {
         select.selectedIndex = (select.selectedIndex + by + select.length) % select.length;
-        draw(div, spec.choice[select.selectedIndex]);
+        draw(div, choice[select.selectedIndex]);
       };
       select.addEventListener("change", function () { step(0); });
       document.querySelectorAll('[data-step="' + name + '"]').forEach(function (button) {
         button.addEventListener("click", function () { step(Number(button.value)); });
       });
-      spec = spec.choice[Math.max(0, select.selectedIndex)];
+      spec = choice[Math.max(0, select.selectedIndex)];
     }
     drawn.push(div);
     return draw(div, spec);

@@ -120,26 +120,32 @@ pub(crate) struct UnitGroup<'a> {
     pub(crate) rungs: Vec<&'a Rung>,
 }
 
-/// The rungs that stand for the ladder, by unit. Of a curve only its first point and its knee (or
-/// its last point) are taken: the rest is in the curve's own chart.
-pub(crate) fn ladder(probe: &ProbeDocument) -> Vec<UnitGroup<'_>> {
-    by_unit(probe.rungs.iter().filter(|rung| stands_for_itself(probe, rung)))
+/// The rungs that stand for the ladder, by unit, what the machine itself costs last. Of a curve only
+/// its first point and its knee (or its last point) are taken, of a comparison only its best: the
+/// rest is in their own charts.
+pub(crate) fn ladder<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> Vec<UnitGroup<'a>> {
+    let compared = comparisons(view, probe);
+    let beaten = |rung: &Rung| {
+        let mut blocks = compared.iter().filter(|block| block.rungs.iter().any(|one| *one == rung));
+        blocks.any(|block| best(&block.rungs).is_some_and(|best| best != rung))
+    };
+    let shown = |rung: &&Rung| stands_for_itself(probe, rung) && !beaten(rung);
+    let mut groups = by_unit(probe.rungs.iter().filter(shown));
+    groups.sort_by_key(|group| group.rungs.iter().all(|rung| rung.layer == Layer::Host));
+    groups
 }
 
 /// Groups rungs by unit, units in order of appearance.
 pub(crate) fn by_unit<'a>(rungs: impl Iterator<Item = &'a Rung>) -> Vec<UnitGroup<'a>> {
     let mut groups: Vec<UnitGroup<'a>> = Vec::new();
     for rung in rungs {
-        let same = |group: &&mut UnitGroup<'_>| {
-            group.unit == rung.unit && group.better == rung.better
-        };
+        let same =
+            |group: &&mut UnitGroup<'_>| group.unit == rung.unit && group.better == rung.better;
         match groups.iter_mut().find(same) {
             Some(group) => group.rungs.push(rung),
-            None => groups.push(UnitGroup {
-                unit: &rung.unit,
-                better: rung.better,
-                rungs: vec![rung],
-            }),
+            None => {
+                groups.push(UnitGroup { unit: &rung.unit, better: rung.better, rungs: vec![rung] })
+            }
         }
     }
     for group in &mut groups {
@@ -168,14 +174,15 @@ fn is_landmark(curve: &Curve, rung: &Rung) -> bool {
 /// among them.
 pub(crate) fn key_rungs(probe: &ProbeDocument) -> Vec<&Rung> {
     let storage = probe.rungs.iter().filter(|rung| rung.layer != Layer::Host);
-    by_unit(storage).iter().filter_map(best).collect()
+    by_unit(storage).iter().filter_map(|group| best(&group.rungs)).collect()
 }
 
-fn best<'a>(group: &UnitGroup<'a>) -> Option<&'a Rung> {
-    let rungs = group.rungs.iter().copied();
-    match group.better {
-        Better::Higher => rungs.max_by(|a, b| a.value.total_cmp(&b.value)),
-        Better::Lower => rungs.min_by(|a, b| a.value.total_cmp(&b.value)),
+/// The best of rungs that share a unit.
+fn best<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
+    let all = rungs.iter().copied();
+    match rungs.first()?.better {
+        Better::Higher => all.max_by(|a, b| a.value.total_cmp(&b.value)),
+        Better::Lower => all.min_by(|a, b| a.value.total_cmp(&b.value)),
     }
 }
 
@@ -193,7 +200,8 @@ pub(crate) fn comparisons<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> V
     let mut blocks: Vec<Comparison<'a>> = Vec::new();
     for rung in &probe.rungs {
         let Some(point) = view.point(&rung.name) else { continue };
-        if probe.curves.iter().any(|curve| place(curve, rung).is_some()) {
+        let on_curve = probe.curves.iter().any(|curve| place(curve, rung).is_some());
+        if on_curve || rung.layer == Layer::Host {
             continue;
         }
         let same = |other: &&mut Comparison<'_>| {

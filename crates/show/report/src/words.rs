@@ -5,7 +5,7 @@
 
 use iostrata_run::Risk;
 use iostrata_stats::{Interval, Verdicts};
-use iostrata_units::{bytes, count, microseconds, percent, seconds};
+use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde_json::Value;
 
 /// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.
@@ -19,18 +19,38 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
         "bytes/s" => format!("{}/s", bytes(value)),
         "percent" | "%" => percent(value),
         "" => count(value),
+        "/s" => rate(value),
         unit => format!("{} {unit}", count(value)),
     }
 }
 
-/// An interval, both ends with their unit: `101 K to 107 K reads/s`.
+/// An interval, the unit once where both ends share it: `101 K to 107 K reads/s`.
 pub(crate) fn interval(interval: Interval, unit: &str) -> String {
-    let [low, high] = interval;
-    let (low, high) = (value(low, unit), value(high, unit));
-    // The unit once, where both ends share it.
+    let [low, high] = interval.map(|end| split(end, unit));
+    if low.1 == high.1 {
+        return format!("{} to {} {}", low.0, high.0, high.1).trim_end().to_owned();
+    }
+    format!("{} {} to {} {}", low.0, low.1, high.0, high.1)
+}
+
+/// An interval in brackets without its unit: `[73, 75]`.
+pub(crate) fn range(interval: Interval, unit: &str) -> String {
+    let [low, high] = interval.map(|end| split(end, unit).0);
+    format!("[{low}, {high}]")
+}
+
+/// A value as its number and its unit: `104 K` and `reads/s`, `20.3` and `us`.
+pub(crate) fn split(number: f64, unit: &str) -> (String, String) {
+    let text = value(number, unit);
     let suffix = format!(" {unit}");
-    let low = if high.ends_with(&suffix) { low.trim_end_matches(&suffix) } else { &low };
-    format!("{low} to {high}")
+    let parts = match text.strip_suffix(&suffix) {
+        Some(number) => Some((number, unit)),
+        None => text.rsplit_once(' ').filter(|_| !unit.is_empty()),
+    };
+    match parts {
+        Some((number, unit)) => (number.to_owned(), unit.to_owned()),
+        None => (text, String::new()),
+    }
 }
 
 /// Half the interval in percent of the value: `0.8 %`; nothing without an interval or at zero.
@@ -76,9 +96,21 @@ pub(crate) fn risk(risk: Risk) -> &'static str {
 
 /// A snake-case name as words, the first one capitalised: `sync_lab` is `Sync lab`.
 pub(crate) fn title(name: &str) -> String {
-    let words = name.replace(['_', '-'], " ");
+    let short = |word: &str| match word {
+        "api" | "cpu" | "ssd" | "iops" => word.to_uppercase(),
+        "io" => "I/O".to_owned(),
+        "iouring" => "io_uring".to_owned(),
+        word => word.to_owned(),
+    };
+    let name = name.replace("io_uring", "iouring");
+    let words = name.split(['_', '-', ' ']).map(short).collect::<Vec<_>>().join(" ");
     let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    match letters.next() {
+        Some(first) if !words.starts_with("io_uring") => {
+            first.to_uppercase().chain(letters).collect()
+        }
+        _ => words,
+    }
 }
 
 /// A named piece of evidence as name and text; the unit is taken from the end of the name.
@@ -108,17 +140,13 @@ fn json(what: &Value, unit: &str) -> String {
         Value::Null => "not known".to_owned(),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(number) => match (number.as_f64(), unit) {
-            (Some(number), "/s") => iostrata_units::rate(number),
-            (Some(number), unit) => value(number, unit),
-            (None, _) => number.to_string(),
+        Value::Number(number) => match number.as_f64() {
+            Some(number) => value(number, unit),
+            None => number.to_string(),
         },
         Value::Array(all) => {
-            let between = if all.len() == 2 && all.iter().all(Value::is_number) {
-                " to "
-            } else {
-                ", "
-            };
+            let between =
+                if all.len() == 2 && all.iter().all(Value::is_number) { " to " } else { ", " };
             all.iter().map(|one| json(one, unit)).collect::<Vec<_>>().join(between)
         }
         Value::Object(fields) => {
@@ -142,7 +170,12 @@ mod tests {
         assert_eq!(value(23.46, "us"), "23.5 us");
         assert_eq!(value(85.0, "ns"), "85 ns");
         assert_eq!(interval([101_000.0, 107_000.0], "reads/s"), "101 K to 107 K reads/s");
-        assert_eq!(interval([20.0, 22.0], "us"), "20 us to 22 us");
+        assert_eq!(interval([20.0, 22.0], "us"), "20 to 22 us");
+        assert_eq!(interval([990.0, 1_020.0], "us"), "990 us to 1.02 ms");
+        assert_eq!(range([2.5, 4.0], "percent"), "[2.5, 4.0]");
+        assert_eq!(split(104_321.0, "reads/s"), ("104 K".into(), "reads/s".into()));
+        assert_eq!(split(23.46, "us"), ("23.5".into(), "us".into()));
+        assert_eq!(title("file_api"), "File API");
         assert_eq!(half_width(100.0, Some([98.0, 102.0])).as_deref(), Some("2.0 %"));
         assert_eq!(half_width(0.0, Some([0.0, 1.0])), None);
         assert_eq!(exact(104_321.062_5), "104321.0625");

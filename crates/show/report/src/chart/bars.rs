@@ -14,7 +14,7 @@ use crate::words;
 /// Pixels from one row to the next.
 const ROW: usize = 42;
 /// Pixels below the rows for the axis.
-const FOOT: usize = 44;
+const FOOT: usize = 40;
 /// Pixels at the right for the values.
 const VALUES: usize = 138;
 /// Colour of the error bars: readable on every bar and every page.
@@ -84,7 +84,7 @@ fn captions(row: usize, bar: &Bar<'_>, unit: &str) -> [Annotation; 2] {
     let width = words::half_width(bar.value, bar.ci95).filter(|_| unit != "percent");
     let spread = match (width, bar.ci95) {
         (Some(width), _) => format!(" ± {width}"),
-        (None, Some(ci95)) => format!("  [{}]", words::interval(ci95, unit)),
+        (None, Some(ci95)) => format!("  {}", words::range(ci95, unit)),
         (None, None) => String::new(),
     };
     let shown = short(bar.value, unit);

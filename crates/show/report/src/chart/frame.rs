@@ -42,7 +42,11 @@ pub(crate) fn axis(title: &str) -> Axis {
 }
 
 /// Error bars from intervals around values; an absent interval draws none.
-pub(crate) fn errors(values: &[f64], intervals: &[Option<Interval>], colour: &'static str) -> ErrorData {
+pub(crate) fn errors(
+    values: &[f64],
+    intervals: &[Option<Interval>],
+    colour: &'static str,
+) -> ErrorData {
     let ends = |end: usize| -> Vec<f64> {
         let reach = |(value, interval): (&f64, &Option<Interval>)| {
             interval.map_or(0.0, |interval| (interval[end] - value).abs())

@@ -2,7 +2,7 @@
 
 use iostrata_stats::Interval;
 use plotly::common::{Anchor, DashType, HoverInfo, Marker, Mode};
-use plotly::layout::{Annotation, Axis, AxisType, RangeMode, Shape, ShapeLine, ShapeType};
+use plotly::layout::{Annotation, Axis, AxisType, RangeMode};
 use plotly::{Scatter, Traces};
 
 use super::frame::{axis, errors, layout, legend_above};
@@ -30,8 +30,8 @@ pub(crate) struct Line<'a> {
     pub(crate) dashed: bool,
     /// The points in the order in which they are joined.
     pub(crate) marks: Vec<Mark>,
-    /// The x at which the line bends.
-    pub(crate) knee: Option<(f64, String)>,
+    /// The x at which the line bends: the point there is marked.
+    pub(crate) knee: Option<f64>,
 }
 
 /// A chart of lines.
@@ -41,19 +41,17 @@ pub(crate) fn lines(name: &str, x_title: &str, y_title: &str, all: &[Line<'_>]) 
     for line in all {
         data.push(trace(line));
     }
-    let xs: Vec<f64> = all.iter().flat_map(|line| line.marks.iter().map(|mark| mark.x)).collect();
-    let ys = all.iter().flat_map(|line| line.marks.iter().map(|mark| mark.y));
-    let log_x = doubles(&xs);
-    let knees = || all.iter().filter_map(|line| line.knee.as_ref().map(|knee| (line, knee)));
-    let layout = layout(height, [34, 12, 50, 56])
-        .show_legend(all.len() > 1)
+    let column = |of: fn(&Mark) -> f64| -> Vec<f64> {
+        all.iter().flat_map(|line| line.marks.iter().map(of)).collect()
+    };
+    let (xs, ys) = (column(|mark| mark.x), column(|mark| mark.y));
+    let (log_x, log_y) = (doubles(&xs), spans_decades(&ys));
+    let layout = layout(height, [34, 12, 46, 56])
+        .show_legend(all.iter().filter(|line| !line.dashed).count() > 1)
         .legend(legend_above())
         .x_axis(x_axis(x_title, &xs, log_x))
-        .y_axis(y_axis(y_title, ys))
-        .shapes(knees().map(|(line, (x, _))| knee_line(line.colour, *x)).collect())
-        .annotations(
-            knees().enumerate().map(|(n, (_, (x, text)))| knee_text(n, *x, text, log_x)).collect(),
-        );
+        .y_axis(y_axis(y_title, log_y))
+        .annotations(all.iter().filter_map(knee_text(log_x, log_y)).collect());
     Chart { name: name.to_owned(), height, data, layout }
 }
 
@@ -66,10 +64,22 @@ fn trace(line: &Line<'_>) -> Box<Scatter<f64, f64>> {
         .name(plain(line.name))
         .mode(Mode::LinesMarkers)
         .line(plotly::common::Line::new().color(line.colour).width(2.0).dash(dash))
-        .marker(Marker::new().color(line.colour).size(6))
+        .show_legend(!line.dashed)
+        .marker(marker(line))
         .error_y(errors(&values, &intervals, line.colour))
         .hover_text_array(line.marks.iter().map(|mark| mark.hover.clone()).collect())
         .hover_info(HoverInfo::Text)
+}
+
+/// Points are dots; the knee is a larger one.
+fn marker(line: &Line<'_>) -> Marker {
+    let at_knee = |mark: &Mark| Some(mark.x) == line.knee;
+    let sizes = line.marks.iter().map(|mark| if at_knee(mark) { 12 } else { 6 }).collect();
+    Marker::new()
+        .color(line.colour)
+        .size_array(sizes)
+        .opacity(1.0)
+        .line(plotly::common::Line::new().width(0.0))
 }
 
 /// Powers of two stand at equal distances, each with its own tick.
@@ -85,13 +95,18 @@ fn x_axis(title: &str, xs: &[f64], log: bool) -> Axis {
 }
 
 /// From zero, or logarithmic where a line would else vanish in the other's shadow.
-fn y_axis(title: &str, ys: impl Iterator<Item = f64>) -> Axis {
-    let (low, high) = ys.fold((f64::INFINITY, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
-    if low > 0.0 && high / low > 40.0 {
+fn y_axis(title: &str, log: bool) -> Axis {
+    if log {
         axis(title).type_(AxisType::Log).dtick(1.0)
     } else {
         axis(title).range_mode(RangeMode::ToZero)
     }
+}
+
+fn spans_decades(ys: &[f64]) -> bool {
+    let low = ys.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ys.iter().copied().fold(0.0, f64::max);
+    low > 0.0 && high / low > 40.0
 }
 
 fn doubles(xs: &[f64]) -> bool {
@@ -99,27 +114,21 @@ fn doubles(xs: &[f64]) -> bool {
     xs.len() > 2 && xs.iter().all(power)
 }
 
-fn knee_line(colour: &'static str, x: f64) -> Shape {
-    Shape::new()
-        .shape_type(ShapeType::Line)
-        .x_ref("x")
-        .x0(x)
-        .x1(x)
-        .y_ref("paper")
-        .y0(0.0)
-        .y1(1.0)
-        .line(ShapeLine::new().color(colour).width(1.0).dash(DashType::Dash))
-}
-
-fn knee_text(n: usize, x: f64, text: &str, log: bool) -> Annotation {
-    Annotation::new()
-        .x(if log { x.log10() } else { x })
-        .y_ref("paper")
-        .y(0.02)
-        .y_anchor(Anchor::Bottom)
-        .y_shift(16.0 * n as f64)
-        .x_anchor(Anchor::Left)
-        .x_shift(4.0)
-        .show_arrow(false)
-        .text(plain(text))
+/// The word beside the marked point.
+fn knee_text(log_x: bool, log_y: bool) -> impl Fn(&Line<'_>) -> Option<Annotation> {
+    move |line| {
+        let mark = line.marks.iter().find(|mark| Some(mark.x) == line.knee)?;
+        Some(
+            Annotation::new()
+                .x(if log_x { mark.x.log10() } else { mark.x })
+                .y(if log_y { mark.y.log10() } else { mark.y })
+                .x_anchor(Anchor::Left)
+                .y_anchor(Anchor::Top)
+                .x_shift(6.0)
+                .y_shift(-5.0)
+                .show_arrow(false)
+                .name("knee")
+                .text("knee"),
+        )
+    }
 }

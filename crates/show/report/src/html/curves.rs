@@ -28,8 +28,7 @@ fn family_charts(family: &[&Curve], charts: &mut Charts) -> Markup {
     };
     let over_x = lines(&name, &first.axis, &axis_title(&first.unit), &value_lines(family));
     let latency = latency_lines(family);
-    let is_rate = first.unit.ends_with("/s");
-    let x_title = if is_rate { axis_title(&first.unit) } else { first.axis.clone() };
+    let x_title = if over_value(first) { axis_title(&first.unit) } else { first.axis.clone() };
     html! {
         h3 { (heading) }
         @for curve in family { p.say { (curve.text) } }
@@ -46,7 +45,12 @@ fn family_charts(family: &[&Curve], charts: &mut Charts) -> Markup {
     }
 }
 
-const VALUE_SAYS: &str = "Whiskers are 95 % intervals; a dashed line marks the knee.";
+/// Latency is drawn over throughput where the axis is load; else over the axis itself.
+fn over_value(curve: &Curve) -> bool {
+    curve.axis.contains("in flight")
+}
+
+const VALUE_SAYS: &str = "Whiskers are 95 % intervals; a large dot marks the knee.";
 const LATENCY_SAYS: &str = "Solid is the mean, dotted the 99th percentile.";
 
 fn value_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
@@ -64,27 +68,29 @@ fn value_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
                 hover: hover(curve, point),
             })
             .collect(),
-        knee: curve.knee_x.map(|x| (x, format!("knee at {}", words::value(x, "")))),
+        knee: curve.knee_x,
     };
     family.iter().enumerate().map(line).collect()
 }
 
 /// Mean and 99th percentile: over the value where that is a rate, else over the axis.
-fn latency_lines(family: &[&Curve]) -> Vec<Line<'static>> {
+fn latency_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
     let mut all = Vec::new();
     for (n, curve) in family.iter().enumerate() {
-        let is_rate = curve.unit.ends_with("/s");
-        let line = |name: &'static str, dashed: bool, of: fn(&CurvePoint) -> Option<f64>| {
+        let line = |dashed: bool, of: fn(&CurvePoint) -> Option<f64>| {
             let mark = |point: &CurvePoint| {
-                let x = if is_rate { point.value } else { point.x };
+                let x = if over_value(curve) { point.value } else { point.x };
                 Some(Mark { x, y: of(point)?, ci95: None, hover: hover(curve, point) })
             };
             let marks: Vec<Mark> = curve.points.iter().filter_map(mark).collect();
-            let colour = line_colour(n);
-            (marks.len() > 1).then_some(Line { name, colour, dashed, marks, knee: None })
+            let at_knee = |point: &&CurvePoint| Some(point.x) == curve.knee_x;
+            let knee = curve.points.iter().find(at_knee).filter(|_| !dashed);
+            let knee = knee.map(|point| if over_value(curve) { point.value } else { point.x });
+            let (name, colour) = (curve.title.as_str(), line_colour(n));
+            (marks.len() > 1).then_some(Line { name, colour, dashed, marks, knee })
         };
-        all.extend(line("mean", false, |point| point.latency_mean_us));
-        all.extend(line("99th percentile", true, |point| point.latency_p99_us));
+        all.extend(line(false, |point| point.latency_mean_us));
+        all.extend(line(true, |point| point.latency_p99_us));
     }
     all
 }

@@ -15,10 +15,8 @@ pub(crate) fn ops(io: &IoDocument) -> Vec<(&'static str, &IoOpDocument)> {
 
 /// The rates as a headline, and a card per kind.
 pub(crate) fn header(io: &IoDocument) -> Markup {
-    let rates: Vec<String> = ops(io)
-        .iter()
-        .map(|(name, op)| words::value(op.iops, &format!("{name}/s")))
-        .collect();
+    let rates: Vec<String> =
+        ops(io).iter().map(|(name, op)| words::value(op.iops, &format!("{name}/s"))).collect();
     html! {
         h1 { (if rates.is_empty() { "Nothing completed".to_owned() } else { rates.join(", ") }) }
         div.cards { @for (name, op) in ops(io) { (card(name, op)) } }
@@ -35,7 +33,7 @@ pub(crate) fn header(io: &IoDocument) -> Markup {
 fn card(name: &str, op: &IoOpDocument) -> Markup {
     html! {
         div.card {
-            div.figure { (words::value(op.iops, &format!("{name}/s"))) }
+            (parts::big(op.iops, &format!("{name}/s")))
             div.spread {
                 @if let Some(half) = words::half_width(op.iops, op.iops_ci95) { "± " (half) ", " }
                 "n = " (op.iops_n)

@@ -5,20 +5,22 @@ use iostrata_spec::{Better, Layer};
 use maud::{Markup, html};
 
 use super::parts::{self, cell, number, table, text};
+use crate::RunView;
 use crate::chart::{Bar, Charts, bars, id_of, layer_colour};
 use crate::view::{UnitGroup, ladder};
 use crate::words;
 
 /// Charts of the ladder and the table behind them.
-pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Markup {
-    let groups = ladder(probe);
+pub(crate) fn section(view: &RunView<'_>, probe: &ProbeDocument, charts: &mut Charts) -> Markup {
+    let groups = ladder(view, probe);
     let mut layers: Vec<Layer> = probe.rungs.iter().map(|rung| rung.layer).collect();
     layers.sort();
     layers.dedup();
     html! {
         p.say {
-            "What each step of the path delivers, from the machine up. Whiskers are 95 % intervals; "
-            "a star marks a figure that carries a caution."
+            "What each step of the path delivers, from the device up. Whiskers are 95 % intervals; "
+            "a star marks a figure that carries a caution. Of what is measured over a range only "
+            "the ends are here, of what is compared only the best; the rest follows below."
         }
         ul.layers { @for layer in layers { li { (parts::layer(layer)) } } }
         @for group in &groups { (unit_chart(group, charts)) }

@@ -28,7 +28,18 @@ pub(crate) fn place(name: &str, height: usize, title: &str) -> Markup {
 
 /// A layer with its colour.
 pub(crate) fn layer(layer: Layer) -> Markup {
-    html! { span.layer style={ "--c:" (layer_colour(layer)) } { (layer.title()) } }
+    html! { span.layer.name style=(colour(layer)) { (layer.title()) } }
+}
+
+/// The colour of a layer as a style of an element with the class `layer`.
+pub(crate) fn colour(layer: Layer) -> String {
+    format!("--c:{}", layer_colour(layer))
+}
+
+/// A value in large letters with its unit in smaller ones.
+pub(crate) fn big(value: f64, unit: &str) -> Markup {
+    let (number, unit) = words::split(value, unit);
+    html! { div.figure { (number) " " small { (unit) } } }
 }
 
 /// A value with how sure it is: `104 K reads/s ± 1.2 %`.
@@ -79,17 +90,24 @@ pub(crate) const fn number(head: &'static str) -> Column {
 
 /// A table whose rows become blocks with names on a narrow screen.
 pub(crate) fn table(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+    html! { table.stack { (contents(columns, rows)) } }
+}
+
+/// A table of few columns, which fits a narrow screen as it is.
+pub(crate) fn slim(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+    html! { table { (contents(columns, rows)) } }
+}
+
+fn contents(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
-        table.stack {
-            thead { tr {
-                @for column in columns { th.n[column.number] { (column.head) } }
-            } }
-            tbody {
-                @for row in rows {
-                    tr {
-                        @for (column, cell) in columns.iter().zip(row) {
-                            td.n[column.number] data-label=(column.head) { (cell) }
-                        }
+        thead { tr {
+            @for column in columns { th.n[column.number] { (column.head) } }
+        } }
+        tbody {
+            @for row in rows {
+                tr {
+                    @for (column, cell) in columns.iter().zip(row) {
+                        td.n[column.number] data-label=(column.head) { (cell) }
                     }
                 }
             }

@@ -75,7 +75,11 @@ fn op_row(
     verdicts.merge(&replicate.verdicts);
     vec![
         cell(format!("{}, replicate {}", replicate.point.title, replicate.replicate + 1)),
-        cell(if stream.name == name { name.to_owned() } else { format!("{}: {name}", stream.name) }),
+        cell(if stream.name == name {
+            name.to_owned()
+        } else {
+            format!("{}: {name}", stream.name)
+        }),
         cell(op.ios.to_string()),
         parts::value(op.iops.value, op.iops.ci95, "/s"),
         us(op.latency_us.mean),

@@ -147,7 +147,7 @@ fn how_sure(view: &RunView<'_>, probe: &ProbeDocument) -> Markup {
 fn card(rung: &Rung) -> Markup {
     html! {
         div.card {
-            div.figure { (words::value(rung.value, &rung.unit)) }
+            (parts::big(rung.value, &rung.unit))
             div.spread {
                 @match words::half_width(rung.value, rung.value_ci95) {
                     Some(half) => { "± " (half) ", n = " (rung.value_n) },

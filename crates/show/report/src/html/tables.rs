@@ -66,23 +66,17 @@ pub(crate) fn verifications(probe: &ProbeDocument) -> Option<Markup> {
 
 /// Latency seen by the application beside the device's own.
 pub(crate) fn latency(probe: &ProbeDocument) -> Option<Markup> {
-    let with_both =
-        |rung: &&Rung| rung.latency_us.is_some() && rung.device_latency_us.is_some();
+    let with_both = |rung: &&Rung| rung.latency_us.is_some() && rung.device_latency_us.is_some();
     let rungs: Vec<&Rung> = probe.rungs.iter().filter(with_both).collect();
     if rungs.is_empty() {
         return None;
     }
-    let columns = [
-        text("Rung"),
-        text("Layer"),
-        number("At the application"),
-        number("At the device"),
-    ];
-    let us = |latency: Option<f64>| cell(latency.map_or(String::new(), |us| words::value(us, "us")));
+    let columns = [text("Rung"), number("At the application"), number("At the device")];
+    let us =
+        |latency: Option<f64>| cell(latency.map_or(String::new(), |us| words::value(us, "us")));
     let row = |rung: &&Rung| {
         vec![
-            cell(&rung.title),
-            parts::layer(rung.layer),
+            html! { span.layer style=(parts::colour(rung.layer)) { (rung.title) } },
             us(rung.latency_us),
             us(rung.device_latency_us),
         ]
@@ -91,10 +85,10 @@ pub(crate) fn latency(probe: &ProbeDocument) -> Option<Markup> {
         p.say {
             "Mean latency of the same requests, as the application waits for them and as the "
             "device's own counters have it. What lies between is spent above the device. The "
-            "device's figure needs no root; its counters have a resolution of about a millisecond "
-            "per request summed up, and a limit of a control group waits above it."
+            "device's figure is a mean over the window; time held back by a limit of a control "
+            "group is not in it."
         }
-        (table(&columns, rungs.iter().map(row).collect()))
+        (parts::slim(&columns, rungs.iter().map(row).collect()))
     })
 }
 

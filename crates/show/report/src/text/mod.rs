@@ -1,4 +1,8 @@
 //! The report as text: Markdown to share, and the short verdict for a terminal.
 
+pub(crate) mod io;
 pub(crate) mod markdown;
+pub(crate) mod markdown_probe;
+mod paper;
 pub(crate) mod terminal;
+mod verdict;

@@ -1,29 +1,170 @@
-//! The report in a real browser.
+//! The report of a run directory in a real browser. With `IOSTRATA_PICTURES=DIR` the pages are
+//! photographed there, to be looked at.
 
 use std::path::Path;
 
+use iostrata_report::render;
+use iostrata_run::{RunReader, RunResult, RunWriter};
+use serde_json::Value;
+
 use crate::chromium::Browser;
+use crate::sample::{self, Sample};
+
+/// Writes a sample as a run directory with its report.
+fn kept(sample: &Sample, dir: &Path) {
+    let mut run = RunWriter::create(dir, &sample.manifest).unwrap();
+    for event in &sample.events {
+        run.append(event).unwrap();
+    }
+    match &sample.result {
+        Some(RunResult::Probe(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
+        None => {}
+    }
+    let rendered = render(&RunReader::open(dir).unwrap());
+    run.write_report(&rendered.html).unwrap();
+}
+
+/// The result as it stands in the file.
+fn result(dir: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(dir.join("result.json")).unwrap()).unwrap()
+}
 
 #[test]
-fn preview() {
+fn charts_are_there_and_hover_shows_the_numbers_of_the_run_directory() {
     let Some(mut browser) = Browser::start() else { return };
-    let dir = Path::new("/tmp/lab/report");
-    for name in ["probe", "io", "clean"] {
-        for (w, h, phone, dark) in [(1280, 900, false, false), (1280, 900, false, true), (390, 844, true, false)] {
-            browser.screen(w, h, phone, dark);
-            browser.open(&dir.join(format!("{name}.html")));
-            let full = browser.value("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
-            let wide = browser.value("document.documentElement.scrollWidth").as_u64().unwrap() as u32;
-            eprintln!("{name} {w} {full} wide {wide}");
-            let step = if phone { 1700 } else { 1500 };
-            for (i, top) in (0..full).step_by(step as usize).enumerate() {
-                let png = browser.picture(top, w, step.min(full - top));
-                std::fs::write(dir.join(format!("{name}-{w}-{}-{i}.png", if dark { "dark" } else { "light" })), png).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    kept(&sample::probe(), dir.path());
+    let result = result(dir.path());
+    browser.screen(1280, 900, false, false);
+    browser.open(&dir.path().join("report.html"));
+
+    let charts = browser.value("iostrataCharts");
+    let drawn = browser.value(
+        "iostrataCharts.filter(n => document.querySelector('#chart-' + n + ' .main-svg')).length",
+    );
+    assert!(charts.as_array().unwrap().len() >= 14, "{charts}");
+    assert_eq!(drawn, charts.as_array().unwrap().len());
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+
+    for (chart, trace, point, path) in [
+        ("ladder-reads-s", 0, 1, "/rungs/6/value"),
+        ("losses", 0, 0, "/losses/0/loss_pct"),
+        ("read-4k", 0, 4, "/curves/0/points/4/value"),
+        ("read-4k-latency", 0, 4, "/curves/0/points/4/latency_mean_us"),
+        ("read-4k-latency", 1, 4, "/curves/0/points/4/latency_p99_us"),
+        ("database-commits", 0, 2, "/curves/3/points/2/value"),
+    ] {
+        let exact = result.pointer(path).unwrap().to_string();
+        let hover = browser.hover(chart, trace, point);
+        assert!(hover.contains(&format!("({exact})")), "{chart}: {exact} is not in {hover:?}");
+    }
+    let interval = browser.hover("ladder-reads-s", 0, 1);
+    assert!(interval.contains("95 %: 83.6 K to 85 K reads/s (± 0.8 %)"), "{interval:?}");
+    assert!(interval.contains("n = 102"), "{interval:?}");
+}
+
+#[test]
+fn every_point_can_be_chosen_over_time() {
+    let Some(mut browser) = Browser::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    kept(&sample::probe(), dir.path());
+    let run = RunReader::open(dir.path()).unwrap();
+    let counts: Vec<u32> = run
+        .events()
+        .iter()
+        .find_map(|event| match event {
+            iostrata_run::Event::Replicate(one) if one.point.id == "commit_fsync" => {
+                Some(one.streams[0].series.syncs.clone())
             }
-            for e in &browser.events { let m = e["method"].as_str().unwrap_or(""); if m.contains("exception") || m.contains("console") || m.contains("Log.") || m.contains("requestWill") { eprintln!("{m} {} {}", e["params"]["request"]["url"], e["params"]["entry"]); } }
+            _ => None,
+        })
+        .unwrap();
+    browser.screen(1280, 900, false, false);
+    browser.open(&dir.path().join("report.html"));
+    browser.value(
+        "(() => { const s = document.getElementById('choice-time'); \
+         s.selectedIndex = [...s.options].findIndex(o => o.text === 'Append and fsync'); \
+         s.dispatchEvent(new Event('change')); })()",
+    );
+    let drawn = browser.value("document.getElementById('chart-time').data[0].y");
+    assert_eq!(drawn, serde_json::to_value(&counts).unwrap());
+    let hover = browser.hover("time", 0, 3);
+    assert!(hover.contains(&counts[3].to_string()), "{} is not in {hover:?}", counts[3]);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn it_fits_a_phone_and_follows_the_dark() {
+    let Some(mut browser) = Browser::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for (name, sample) in [("probe", sample::probe()), ("io", sample::io())] {
+        kept(&sample, &dir.path().join(name));
+        browser.screen(390, 844, true, false);
+        browser.open(&dir.path().join(name).join("report.html"));
+        assert_eq!(browser.value("document.documentElement.scrollWidth"), 390, "{name}");
+        let colour = "getComputedStyle(document.querySelector('.main-svg text')).fill";
+        let light = browser.value(colour);
+        browser.screen(390, 844, true, true);
+        browser.settle();
+        let dark = browser.value(colour);
+        assert_ne!(light, dark, "{name}");
+        assert_eq!(browser.complaints(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn it_prints_light_and_within_the_paper() {
+    let Some(mut browser) = Browser::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    kept(&sample::probe(), dir.path());
+    browser.screen(1280, 900, false, true);
+    browser.open(&dir.path().join("report.html"));
+    let paper = browser.paper();
+    assert!(paper.starts_with(b"%PDF"));
+    let widest = browser.value(
+        "dispatchEvent(new Event('beforeprint')), \
+         Math.max(...[...document.querySelectorAll('.main-svg')].map(s => s.clientWidth))",
+    );
+    assert!(widest.as_f64().unwrap() <= 700.0, "{widest}");
+    assert_eq!(browser.value("document.documentElement.className"), "paper");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn pictures() {
+    let Some(pictures) = std::env::var_os("IOSTRATA_PICTURES") else { return };
+    let Some(mut browser) = Browser::start() else { return };
+    let pictures = Path::new(&pictures);
+    std::fs::create_dir_all(pictures).unwrap();
+    for (name, sample) in
+        [("probe", sample::probe()), ("clean", sample::clean_probe()), ("io", sample::io())]
+    {
+        let dir = pictures.join(name);
+        kept(&sample, &dir);
+        for (kind, width, phone, dark) in [
+            ("light", 1280, false, false),
+            ("dark", 1280, false, true),
+            ("phone", 390, true, false),
+        ] {
+            browser.screen(width, 900, phone, dark);
+            browser.open(&dir.join("report.html"));
+            browser.settle();
+            photograph(&mut browser, &pictures.join(format!("{name}-{kind}")), width);
         }
     }
-    browser.screen(1280, 900, false, true);
-    browser.open(&dir.join("probe.html"));
-    std::fs::write(dir.join("probe.pdf"), browser.paper()).unwrap();
+    browser.screen(720, 1000, false, true);
+    browser.open(&pictures.join("probe/report.html"));
+    browser.on_paper();
+    photograph(&mut browser, &pictures.join("probe-paper"), 720);
+}
+
+/// The page in pieces of a readable height.
+fn photograph(browser: &mut Browser, name: &Path, width: u32) {
+    const PIECE: u32 = 1600;
+    let full = browser.value("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
+    for (number, top) in (0..full).step_by(PIECE as usize).enumerate() {
+        let picture = browser.picture(top, width, PIECE.min(full - top));
+        std::fs::write(format!("{}-{number}.png", name.display()), picture).unwrap();
+    }
 }

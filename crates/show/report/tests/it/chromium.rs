@@ -53,7 +53,8 @@ impl Browser {
         for pipe in ["to", "from"] {
             assert!(Command::new("mkfifo").arg(dir.path().join(pipe)).status().unwrap().success());
         }
-        let process = Command::new("sh").args(["-c", START, program]).arg(dir.path()).spawn().unwrap();
+        let process =
+            Command::new("sh").args(["-c", START, program]).arg(dir.path()).spawn().unwrap();
         // Opened in the order in which the shell opens its ends.
         let to = OpenOptions::new().write(true).open(dir.path().join("to")).unwrap();
         let from = BufReader::new(File::open(dir.path().join("from")).unwrap());
@@ -123,6 +124,47 @@ impl Browser {
         let theme = if dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// The text that a chart shows when the pointer is on a point.
+    pub fn hover(&mut self, chart: &str, trace: usize, point: usize) -> String {
+        let text = self.value(&format!(
+            "(() => {{ const chart = document.getElementById('chart-{chart}'); \
+               const axis = (chart.data[{trace}].yaxis || 'y').replace('y', 'xy'); \
+               Plotly.Fx.hover(chart, [{{ curveNumber: {trace}, pointNumber: {point} }}], axis); \
+               return [...chart.querySelectorAll('.hoverlayer text')] \
+                 .map(text => text.textContent).join('\\n'); }})()"
+        ));
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// What the page should not have done: errors, console messages, requests beyond itself.
+    pub fn complaints(&mut self) -> Vec<String> {
+        // An answer that comes later than every event so far.
+        self.value("1");
+        let complaint = |event: &Value| {
+            let method = event["method"].as_str()?;
+            let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
+            let inside = url.starts_with("file://") || url.starts_with("data:");
+            let bad = method.starts_with("Runtime.exception")
+                || method.starts_with("Runtime.consoleAPI")
+                || method.starts_with("Log.entryAdded")
+                || (method == "Network.requestWillBeSent" && !inside);
+            bad.then(|| event.to_string())
+        };
+        self.events.iter().filter_map(complaint).collect()
+    }
+
+    /// Waits until what was set in motion has ended.
+    pub fn settle(&mut self) {
+        self.value("new Promise(done => setTimeout(done, 500))");
+    }
+
+    /// The page as paper would have it, on the screen.
+    pub fn on_paper(&mut self) {
+        self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
+        self.value("void dispatchEvent(new Event('beforeprint'))");
+        self.settle();
     }
 
     /// A picture of a part of the page, in pixels from its top.

@@ -6,3 +6,4 @@ mod chromium;
 mod complete;
 mod hostile;
 mod sample;
+mod terminal;

@@ -1,11 +1,7 @@
 //! The sample's points and their replicates.
 
-use iostrata_run::{
-    Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unavailable,
-};
-use iostrata_spec::{
-    Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream,
-};
+use iostrata_run::{Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unavailable};
+use iostrata_spec::{Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_stats::{LatencyUs, Measured, Verdicts};
 
 use super::document::{RUNGS, Row};
@@ -34,7 +30,10 @@ fn point(row: &Row) -> Point {
         id: row.name.into(),
         title: row.title.into(),
         layer: row.layer,
-        streams: vec![Stream { name: stream_name(row).into(), spec: IoSpec::new("/var/lib/mysql") }],
+        streams: vec![Stream {
+            name: stream_name(row).into(),
+            spec: IoSpec::new("/var/lib/mysql"),
+        }],
         metric: Metric {
             stream: 0,
             op,
@@ -72,7 +71,8 @@ pub fn all() -> Vec<Event> {
             started_s += 1.1;
         }
     }
-    events.push(Event::Suspected { id: "sync_method".into(), confirm: vec!["commit_dsync".into()] });
+    events
+        .push(Event::Suspected { id: "sync_method".into(), confirm: vec!["commit_dsync".into()] });
     events.push(Event::Finished { at_s: started_s, bytes_written: 3_221_225_472 });
     events
 }

@@ -26,6 +26,13 @@ impl Sample {
         }
     }
 
+    pub fn document_ref(&self) -> &ProbeDocument {
+        match &self.result {
+            Some(RunResult::Probe(document)) => document,
+            _ => panic!("this sample is no probe"),
+        }
+    }
+
     pub fn document(&mut self) -> &mut ProbeDocument {
         match &mut self.result {
             Some(RunResult::Probe(document)) => document,

@@ -1,0 +1,106 @@
+//! One I/O workload for a terminal: rates, bandwidth, percentiles, and what speaks against them.
+
+use iostrata_run::{IoDocument, IoOpDocument};
+use iostrata_stats::LatencyUs;
+
+use super::paper::{Paper, pad, right};
+use crate::words;
+
+/// Columns of a row's name, a rate with its spread, a bandwidth, a latency.
+const NAME: usize = 10;
+const RATE: usize = 18;
+const BANDWIDTH: usize = 11;
+const LATENCY: usize = 9;
+
+/// The lines below the origin.
+pub(crate) fn lines(io: &IoDocument, paper: &Paper) -> Vec<String> {
+    let mut lines = vec![paper.dim(&head())];
+    let ops = [("reads", &io.read), ("writes", &io.write), ("flushes", &io.sync)];
+    for (name, op) in ops {
+        let Some(op) = op else { continue };
+        lines.push(row(name, op, &op.latency_us, paper));
+        if let Some(response) = &op.response_us {
+            lines.push(format!(
+                "{}{}",
+                pad("  response", NAME + RATE + BANDWIDTH + 2),
+                latencies(response)
+            ));
+        }
+    }
+    lines.push(String::new());
+    lines.push(effort(io));
+    lines.extend(cautions(io, paper));
+    lines
+}
+
+fn head() -> String {
+    let latency = ["mean", "p50", "p95", "p99", "p99.9", "max"].map(|name| right(name, LATENCY));
+    format!(
+        "{}{}  {}{}",
+        pad("", NAME),
+        right("rate", RATE),
+        right("bandwidth", BANDWIDTH),
+        latency.concat()
+    )
+}
+
+fn row(name: &str, op: &IoOpDocument, latency: &LatencyUs, paper: &Paper) -> String {
+    let half = words::half_width(op.iops, op.iops_ci95);
+    let spread = half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
+    let rate = words::value(op.iops, "/s");
+    let room = RATE.saturating_sub(rate.chars().count() + spread.chars().count());
+    let bandwidth =
+        if op.bytes_per_s > 0.0 { words::value(op.bytes_per_s, "bytes/s") } else { String::new() };
+    format!(
+        "{}{}{}{}  {}{}",
+        paper.bold(&pad(name, NAME)),
+        " ".repeat(room),
+        paper.bold(&rate),
+        paper.dim(&spread),
+        right(&bandwidth, BANDWIDTH),
+        latencies(latency),
+    )
+}
+
+fn latencies(latency: &LatencyUs) -> String {
+    [latency.mean, latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max]
+        .map(|us| right(&words::value(us, "us"), LATENCY))
+        .concat()
+}
+
+fn effort(io: &IoDocument) -> String {
+    let mut text = format!(
+        "{} measured, {} in flight, CPU {} user + {} system",
+        words::value(io.duration_s, "s"),
+        words::value(io.depth_mean, ""),
+        words::value(io.cpu.user_s, "s"),
+        words::value(io.cpu.sys_s, "s"),
+    );
+    if let Some(ns) = io.cpu.ns_per_io {
+        text.push_str(&format!(", {} per request", words::value(ns, "ns")));
+    }
+    if let Some(late) = io.start_lateness_us_p99 {
+        text.push_str(&format!(", start lateness p99 {}", words::value(late, "us")));
+    }
+    text
+}
+
+fn cautions(io: &IoDocument, paper: &Paper) -> Vec<String> {
+    let mut texts: Vec<String> = io
+        .verdicts
+        .iter()
+        .map(|verdict| format!("{}: {}", words::verdict(verdict), verdict.explain()))
+        .collect();
+    let error = |error: &iostrata_run::IoErrorCount| {
+        format!("{} requests failed with error {}", error.count, error.errno)
+    };
+    texts.extend(io.errors.iter().map(error));
+    let mut lines: Vec<String> = texts
+        .iter()
+        .flat_map(|text| paper.wrapped(text, 0))
+        .map(|line| paper.warn(&line))
+        .collect();
+    let notes = io.notes.iter().flat_map(|note| paper.wrapped(note, 0));
+    lines.extend(notes.map(|line| paper.dim(&line)));
+    lines
+}

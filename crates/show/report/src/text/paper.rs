@@ -1,0 +1,170 @@
+//! What terminal text is put together from: styles that can be absent, columns, wrapped lines.
+//!
+//! Invariants: without colour there is no escape sequence and no character of our own outside
+//! ASCII; control characters of names never reach the terminal.
+
+use anstyle::{AnsiColor, Style};
+use iostrata_spec::Layer;
+
+/// The terminal that is written for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paper {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Whether styles and block characters may be used.
+    pub(crate) colour: bool,
+}
+
+/// Fewest columns that are laid out for; a narrower terminal wraps by itself.
+const NARROWEST: usize = 60;
+/// Bars of eighths, as block characters.
+const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+impl Paper {
+    pub(crate) fn new(width: usize, colour: bool) -> Self {
+        Self { width: width.clamp(NARROWEST, 160), colour }
+    }
+
+    /// Text in a style.
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+        if self.colour && !text.is_empty() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.styled(Style::new().bold(), text)
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.styled(Style::new().dimmed(), text)
+    }
+
+    pub(crate) fn good(&self, text: &str) -> String {
+        self.styled(Style::new().bold().fg_color(Some(AnsiColor::Green.into())), text)
+    }
+
+    pub(crate) fn warn(&self, text: &str) -> String {
+        self.styled(Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
+    }
+
+    pub(crate) fn of_layer(&self, layer: Layer, text: &str) -> String {
+        self.styled(Style::new().fg_color(Some(colour_of(layer).into())), text)
+    }
+
+    /// The sign before half an interval.
+    pub(crate) fn plus_minus(&self) -> &'static str {
+        if self.colour { "±" } else { "+-" }
+    }
+
+    /// A bar that fills a share of `width` columns, padded to that width.
+    pub(crate) fn bar(&self, share: f64, width: usize) -> String {
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        let eighths = (share * width as f64 * 8.0).round() as usize;
+        let (full, rest) = (eighths / 8, eighths % 8);
+        let mut bar: String =
+            std::iter::repeat_n(if self.colour { '█' } else { '#' }, full).collect();
+        if full < width && self.colour && rest > 0 {
+            bar.push(EIGHTHS[rest]);
+        } else if bar.is_empty() && !self.colour && eighths > 0 {
+            bar.push('#');
+        }
+        pad(&bar, width)
+    }
+
+    /// Text as lines of at most the width, each after `indent` spaces.
+    pub(crate) fn wrapped(&self, text: &str, indent: usize) -> Vec<String> {
+        let room = self.width.saturating_sub(indent).max(20);
+        let mut lines: Vec<String> = Vec::new();
+        for word in clean(text).split_whitespace() {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
+    }
+}
+
+fn colour_of(layer: Layer) -> AnsiColor {
+    match layer {
+        Layer::Host => AnsiColor::White,
+        Layer::Device => AnsiColor::Green,
+        Layer::Block | Layer::FileApi => AnsiColor::Yellow,
+        Layer::Limit | Layer::Transactions => AnsiColor::Magenta,
+        Layer::Filesystem => AnsiColor::Blue,
+        Layer::Engine => AnsiColor::Red,
+    }
+}
+
+/// Text without characters that steer a terminal or turn the direction of reading.
+pub(crate) fn clean(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars()
+        .map(|c| {
+            if c.is_whitespace() {
+                ' '
+            } else if steers(c) {
+                '?'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// Text cut or filled to a width.
+pub(crate) fn pad(text: &str, width: usize) -> String {
+    let cut = cut(text, width);
+    let filled = width.saturating_sub(cut.chars().count());
+    cut + &" ".repeat(filled)
+}
+
+/// Text at the right of a width.
+pub(crate) fn right(text: &str, width: usize) -> String {
+    let filled = width.saturating_sub(text.chars().count());
+    " ".repeat(filled) + text
+}
+
+/// Text cut to a width, with two dots where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(2)).collect::<String>() + ".."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\tc\u{202e}d\n"), "a?[31mb c?d ");
+    }
+
+    #[test]
+    fn bars_fill_their_share() {
+        let plain = Paper::new(100, false);
+        assert_eq!(plain.bar(0.5, 8), "####    ");
+        assert_eq!(plain.bar(0.01, 8), "#       ");
+        assert_eq!(plain.bar(0.0, 8), "        ");
+        assert_eq!(plain.bar(7.0, 8), "########");
+        assert_eq!(Paper::new(100, true).bar(0.5625, 8), "████▌   ");
+    }
+
+    #[test]
+    fn lines_keep_to_the_width() {
+        let paper = Paper::new(60, false);
+        let lines = paper.wrapped(&"word ".repeat(40), 2);
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= 60), "{lines:?}");
+    }
+}
