@@ -4,7 +4,7 @@
 //! run is a shorter run and nothing else.
 
 use iostrata_spec::Point;
-use iostrata_stats::Verdicts;
+use iostrata_stats::{Measured, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,15 @@ pub struct Unavailable {
 pub enum Event {
     /// A replicate is finished.
     Replicate(Box<Replicate>),
+    /// The clock that every latency is taken with.
+    Clock {
+        /// Its name.
+        name: String,
+        /// What reading it costs, in nanoseconds.
+        read_ns: Measured,
+        /// Why a better clock was not used.
+        fallback: Option<String>,
+    },
     /// Something was found not to be possible here.
     Unavailable(Unavailable),
     /// A point of a suspicion is about to be confirmed: the id of the suspicion.

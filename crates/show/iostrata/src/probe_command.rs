@@ -105,7 +105,8 @@ fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {
 fn announced(options: &ProbeOptions, announcement: &Announcement, host: &ProbeHost) -> String {
     let device =
         host.path.devices.first().map_or_else(String::new, |device| format!(" on {}", device.name));
-    let what = format!("Probing {} ({}{device}).", options.dir.display(), host.path.file_system);
+    let file_system = host.path.file_system.as_deref().unwrap_or("an unknown file system");
+    let what = format!("Probing {} ({file_system}{device}).", options.dir.display());
     let files = units::bytes(announcement.file_bytes_max as f64);
     let time = units::seconds(announcement.time_max.as_secs_f64());
     let writes = if options.read_only {
@@ -128,7 +129,7 @@ fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {
         .processes
         .iter()
         .take(3)
-        .map(|process| format!("{} (pid {})", process.command, process.pid))
+        .map(|process| format!("{} (pid {})", process.comm, process.pid))
         .collect();
     let who = if others.is_empty() { "unknown".to_owned() } else { others.join(", ") };
     display.note(&format!(

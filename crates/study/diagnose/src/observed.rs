@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use iostrata_run::{Event, Replicate, Unavailable};
 use iostrata_spec::Point;
+use iostrata_stats::Measured;
 
 /// What is known of one point.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ pub(crate) struct Observed<'a> {
     by_id: BTreeMap<&'a str, usize>,
     suspected: BTreeMap<&'a str, Suspected<'a>>,
     unavailable: Vec<&'a Unavailable>,
+    clock: Option<(&'a str, &'a Measured)>,
 }
 
 /// What was known when something was suspected for the first time.
@@ -51,6 +53,7 @@ impl<'a> Observed<'a> {
                 Event::Replicate(replicate) => log.add(replicate),
                 Event::Unavailable(unavailable) => log.unavailable.push(unavailable),
                 Event::Suspected { id, confirm } => log.suspect(id, confirm),
+                Event::Clock { name, read_ns, .. } => log.clock = Some((name, read_ns)),
                 Event::Finished { .. } | Event::Interrupted { .. } => {}
             }
         }
@@ -83,6 +86,11 @@ impl<'a> Observed<'a> {
             suspected.confirm.push(point);
         }
         self.suspected.insert(id, suspected);
+    }
+
+    /// The clock's name and what reading it costs, in nanoseconds.
+    pub fn clock(&self) -> Option<(&'a str, &'a Measured)> {
+        self.clock
     }
 
     /// Every point, in the order of its first line.

@@ -4,6 +4,7 @@
 //! layer keep the order in which they were first measured.
 
 use iostrata_run::{Event, Replicate, Rung};
+use iostrata_spec::{Better, Layer};
 
 use crate::figure::{application_latency_us, combined, device_latency_us, weighted_mean};
 use crate::observed::{Observed, Seen};
@@ -15,9 +16,27 @@ pub fn rungs(events: &[Event]) -> Vec<Rung> {
 
 pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
     let shown = log.points().iter().filter(|seen| !is_trial(&seen.point.id));
-    let mut rungs: Vec<Rung> = shown.filter_map(rung).collect();
+    let mut rungs: Vec<Rung> = clock_rung(log).into_iter().chain(shown.filter_map(rung)).collect();
     rungs.sort_by_key(|rung| rung.layer);
     rungs
+}
+
+/// What reading the clock costs, which every latency contains once.
+fn clock_rung(log: &Observed<'_>) -> Option<Rung> {
+    let (name, read_ns) = log.clock()?;
+    Some(Rung {
+        name: "clock_read".to_owned(),
+        title: format!("reading the {name}"),
+        layer: Layer::Host,
+        value: read_ns.value,
+        value_ci95: read_ns.ci95,
+        value_n: read_ns.n,
+        unit: "ns".to_owned(),
+        better: Better::Lower,
+        latency_us: None,
+        device_latency_us: None,
+        verdicts: read_ns.verdicts.clone(),
+    })
 }
 
 /// Whether a point only tries out advice; such points are shown with the verifications.

@@ -24,10 +24,10 @@ pub struct ProbeEnd {
 }
 
 /// Everything that a probe's events say.
-pub fn summarise(host: &ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
+pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
     let log = Observed::of(events);
     let mut document = ProbeDocument {
-        host: host.clone(),
+        host,
         headline: Vec::new(),
         rungs: rungs_of(&log),
         losses: losses_of(&log),

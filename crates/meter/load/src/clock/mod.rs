@@ -14,6 +14,7 @@ pub use virtual_time::VirtualClock;
 
 use std::sync::OnceLock;
 
+use iostrata_stats::Measured;
 use serde::{Deserialize, Serialize};
 
 /// A moment on a clock. Only moments of the same clock can be compared.
@@ -60,7 +61,14 @@ pub struct ClockFacts {
     /// How far two calibrations disagreed, in parts per million.
     pub disagreement_ppm: f64,
     /// Cost of reading the chosen clock, in nanoseconds.
-    pub read_ns: f64,
+    pub read_ns: Measured,
+}
+
+impl ClockFacts {
+    /// The chosen clock's name.
+    pub fn name(&self) -> &'static str {
+        if self.tsc_ns_per_tick.is_some() { "time stamp counter" } else { "CLOCK_MONOTONIC" }
+    }
 }
 
 /// The facts of this program's clock, found out on first use (about 25 ms).

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use iostrata_stats::{Measured, Verdicts, estimate};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Clock, ClockFacts, MonotonicClock, Ticks, sleep_then_spin};
@@ -156,19 +157,30 @@ pub(super) fn calibrate() -> ClockFacts {
     }
 }
 
-/// Mean cost of one reading, the best of a few rounds.
-fn read_cost(clock: &impl Clock) -> f64 {
-    const READS: u64 = 2_000;
-    let mut best_ns = u64::MAX;
-    for _ in 0..5 {
+/// Mean cost of one reading over a few rounds; a round that something interrupted is left out.
+fn read_cost(clock: &impl Clock) -> Measured {
+    const ROUNDS: usize = 64;
+    const READS: u64 = 500;
+    let round = |_| {
         let start = clock.now();
         let mut last = start;
         for _ in 0..READS {
             last = std::hint::black_box(clock.now());
         }
-        best_ns = best_ns.min(clock.to_ns(last.saturating_sub(start)));
+        clock.to_ns(last.saturating_sub(start)) as f64 / READS as f64
+    };
+    let mut rounds: Vec<f64> = (0..ROUNDS).map(round).collect();
+    rounds.sort_by(f64::total_cmp);
+    let undisturbed = &rounds[..ROUNDS * 3 / 4];
+    match estimate(undisturbed) {
+        Some(estimate) => {
+            let n = estimate.batches;
+            let ci95 = estimate.mean_ci95.unwrap_or([undisturbed[0], undisturbed[0]]);
+            let ci95 = [ci95[0].min(estimate.mean), ci95[1].max(estimate.mean)];
+            Measured::new(estimate.mean, ci95, n, Verdicts::none())
+        }
+        None => Measured::without_interval(rounds[0], 1, Verdicts::none()),
     }
-    best_ns as f64 / READS as f64
 }
 
 #[cfg(test)]

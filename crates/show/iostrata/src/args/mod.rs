@@ -8,7 +8,7 @@ mod probe;
 mod value;
 
 pub use io::IoArgs;
-pub use probe::{ProbeArgs, ReportArgs};
+pub use probe::{Format, ProbeArgs, ReportArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;

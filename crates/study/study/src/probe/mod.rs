@@ -7,6 +7,7 @@
 
 mod blocks;
 mod budget;
+mod environment;
 mod prepare;
 mod runner;
 mod shape;

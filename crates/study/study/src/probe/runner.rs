@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_diagnose::Suspicion;
 use iostrata_host::Root;
-use iostrata_load::Histograms;
+use iostrata_load::{Histograms, clock_facts};
 use iostrata_run::{Event, ProbeHost, Replicate, Unavailable};
 use iostrata_spec::Point;
 
 use super::blocks::{Block, Part};
 use super::budget::Announcement;
+use super::environment;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
@@ -141,7 +142,13 @@ impl Probe<'_> {
             self.interrupted,
             &mut filling,
         )?;
-        for one in unavailable {
+        let clock = clock_facts();
+        self.store(Event::Clock {
+            name: clock.name().to_owned(),
+            read_ns: clock.read_ns.clone(),
+            fallback: clock.fallback.clone(),
+        })?;
+        for one in environment::limits_of(&self.host.path).into_iter().chain(unavailable) {
             self.store(Event::Unavailable(one))?;
         }
         Ok(shape)
@@ -155,6 +162,16 @@ impl Probe<'_> {
 
     fn written_bytes(&self) -> u64 {
         self.meter.written_bytes() + self.shelf.filled_bytes()
+    }
+
+    /// Bytes that may have been written by the end of the current part: what the sustained point
+    /// needs is kept for it.
+    fn budget(&self) -> u64 {
+        let all = self.announcement.written_bytes_max;
+        match self.part {
+            Part::Sustained => all,
+            _ => all.saturating_sub(self.announcement.sustained_write_bytes_max),
+        }
     }
 
     fn run_block(&mut self, block: &Block, share: f64) -> Result<(), StudyError> {
@@ -199,7 +216,7 @@ impl Probe<'_> {
     ) -> Result<Result<(), StudyError>, StudyError> {
         let asked: u64 =
             point.streams.iter().filter_map(|stream| stream.spec.write_bytes_max).sum();
-        if self.written_bytes() + asked > self.announcement.written_bytes_max && asked > 0 {
+        if asked > 0 && self.written_bytes() + asked > self.budget() {
             let why = format!(
                 "the write budget of {} is used up",
                 iostrata_units::bytes(self.announcement.written_bytes_max as f64)

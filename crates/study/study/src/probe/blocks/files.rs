@@ -37,7 +37,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
             spec.flush = Some(flush_every(64));
         })
     };
-    let block = |points: Vec<Point>| Block { points, replicates: 4 };
+    let block = |points: Vec<Point>| Block { points, replicates: 3 };
     vec![
         block([1, 2, 4, 8].map(overwrite).to_vec()),
         block([1, 8].map(mixed).to_vec()),

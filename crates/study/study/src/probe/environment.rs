@@ -1,0 +1,60 @@
+//! What kind of place the directory is, and what that means for the figures.
+
+use iostrata_run::Unavailable;
+use iostrata_run::host::{NetworkKind, PathFacts, PathKind};
+
+/// What cannot be seen or trusted in a place like this, each with the reason and the way out.
+pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {
+    let mut limits = Vec::new();
+    let mut say = |what: &str, why: String, fix: Option<&str>| {
+        limits.push(Unavailable { what: what.to_owned(), why, fix: fix.map(str::to_owned) });
+    };
+    match &path.kind {
+        PathKind::Tmpfs => say(
+            "device rungs",
+            "the directory lies in memory (tmpfs): there is no device below it, and nothing here \
+             survives a power cut"
+                .to_owned(),
+            Some("measure a directory on a disk"),
+        ),
+        PathKind::Network { protocol } => say(
+            "device counters",
+            format!(
+                "the directory is served {}: what the device does is not visible from here",
+                served_by(*protocol)
+            ),
+            Some("run the probe on the machine that holds the disks as well, and compare"),
+        ),
+        PathKind::Overlay { upper, .. } => say(
+            "plain file system rungs",
+            format!(
+                "the directory is an overlay; writes go to {}",
+                upper.as_deref().unwrap_or("an upper directory that is not visible from here")
+            ),
+            Some("a database keeps its data on a volume of its own: measure that one"),
+        ),
+        PathKind::Unknown => {
+            say("device counters", "what lies under the directory is not known".to_owned(), None)
+        }
+        PathKind::Disk | PathKind::BlockDevice if path.devices.is_empty() => {
+            say(
+                "device counters",
+                "no block device was found under the directory".to_owned(),
+                None,
+            );
+        }
+        PathKind::Disk | PathKind::BlockDevice => {}
+    }
+    limits
+}
+
+fn served_by(protocol: NetworkKind) -> &'static str {
+    match protocol {
+        NetworkKind::Nfs => "over NFS",
+        NetworkKind::Cifs => "over SMB",
+        NetworkKind::NineP | NetworkKind::Virtiofs => "by the virtual machine's host",
+        NetworkKind::Fuse => "by a process in user space",
+        NetworkKind::Ceph => "by a Ceph cluster",
+        NetworkKind::Other => "by other machines",
+    }
+}
