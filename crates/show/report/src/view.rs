@@ -126,7 +126,7 @@ pub(crate) struct UnitGroup<'a> {
 pub(crate) fn ladder<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> Vec<UnitGroup<'a>> {
     let compared = comparisons(view, probe);
     let beaten = |rung: &Rung| {
-        let mut blocks = compared.iter().filter(|block| block.rungs.iter().any(|one| *one == rung));
+        let mut blocks = compared.iter().filter(|block| block.rungs.contains(&rung));
         blocks.any(|block| best(&block.rungs).is_some_and(|best| best != rung))
     };
     let shown = |rung: &&Rung| stands_for_itself(probe, rung) && !beaten(rung);

@@ -46,8 +46,10 @@ pub(crate) fn lines(name: &str, x_title: &str, y_title: &str, all: &[Line<'_>]) 
     };
     let (xs, ys) = (column(|mark| mark.x), column(|mark| mark.y));
     let (log_x, log_y) = (doubles(&xs), spans_decades(&ys));
-    let layout = layout(height, [34, 12, 46, 56])
-        .show_legend(all.iter().filter(|line| !line.dashed).count() > 1)
+    let named = all.iter().filter(|line| !line.dashed).count() > 1;
+    let top = if named { 34 } else { 10 };
+    let layout = layout(height, [top, 12, 46, 56])
+        .show_legend(named)
         .legend(legend_above())
         .x_axis(x_axis(x_title, &xs, log_x))
         .y_axis(y_axis(y_title, log_y))
@@ -60,15 +62,18 @@ fn trace(line: &Line<'_>) -> Box<Scatter<f64, f64>> {
     let values = column(|mark| mark.y);
     let intervals: Vec<_> = line.marks.iter().map(|mark| mark.ci95).collect();
     let dash = if line.dashed { DashType::Dot } else { DashType::Solid };
-    Scatter::new(column(|mark| mark.x), values.clone())
+    let trace = Scatter::new(column(|mark| mark.x), values.clone())
         .name(plain(line.name))
         .mode(Mode::LinesMarkers)
         .line(plotly::common::Line::new().color(line.colour).width(2.0).dash(dash))
         .show_legend(!line.dashed)
         .marker(marker(line))
-        .error_y(errors(&values, &intervals, line.colour))
         .hover_text_array(line.marks.iter().map(|mark| mark.hover.clone()).collect())
-        .hover_info(HoverInfo::Text)
+        .hover_info(HoverInfo::Text);
+    if intervals.iter().all(Option::is_none) {
+        return trace;
+    }
+    trace.error_y(errors(&values, &intervals, line.colour))
 }
 
 /// Points are dots; the knee is a larger one.

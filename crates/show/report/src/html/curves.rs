@@ -3,7 +3,7 @@
 use iostrata_run::{Curve, CurvePoint, ProbeDocument};
 use maud::{Markup, html};
 
-use super::ladder::axis_title;
+use super::ladder::{self, axis_title};
 use super::parts::{self, cell, number, table, text};
 use crate::chart::{Charts, Line, Mark, id_of, line_colour, lines};
 use crate::view::curve_families;
@@ -21,28 +21,45 @@ pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Option<Mark
 /// The charts of curves that share axis and unit.
 fn family_charts(family: &[&Curve], charts: &mut Charts) -> Markup {
     let Some(first) = family.first() else { return html! {} };
-    let name = id_of(&first.name);
-    let heading = match family {
-        [one] => one.title.clone(),
-        _ => format!("{} over {}", words::title(&axis_title(&first.unit)), first.axis),
-    };
-    let over_x = lines(&name, &first.axis, &axis_title(&first.unit), &value_lines(family));
-    let latency = latency_lines(family);
-    let x_title = if over_value(first) { axis_title(&first.unit) } else { first.axis.clone() };
     html! {
-        h3 { (heading) }
+        h3 { (heading(first, family.len())) }
         @for curve in family { p.say { (curve.text) } }
-        @if latency.is_empty() {
-            (parts::figure(charts, &over_x, "", VALUE_SAYS))
+        @if first.unit == "us" {
+            (latency_chart(first, family, charts))
         } @else {
-            @let latency = lines(&format!("{name}-latency"), &x_title, "latency, us", &latency);
-            div.pair {
-                (parts::figure(charts, &over_x, &format!("Over {}", first.axis), VALUE_SAYS))
-                (parts::figure(charts, &latency, &format!("Latency over {x_title}"), LATENCY_SAYS))
-            }
+            div.pair { (value_chart(first, family, charts)) (latency_chart(first, family, charts)) }
         }
         details data-print { summary { "As a table" } (points(family)) }
     }
+}
+
+fn heading(first: &Curve, curves: usize) -> String {
+    if curves == 1 {
+        return first.title.clone();
+    }
+    format!("{} over {}", ladder::unit_title(&first.unit), first.axis)
+}
+
+fn value_chart(first: &Curve, family: &[&Curve], charts: &mut Charts) -> Markup {
+    let values = value_lines(family);
+    let chart = lines(&id_of(&first.name), &first.axis, &axis_title(&first.unit), &values);
+    parts::figure(charts, &chart, &format!("Over {}", first.axis), VALUE_SAYS)
+}
+
+/// Mean and 99th percentile; nothing where no latency is known.
+fn latency_chart(first: &Curve, family: &[&Curve], charts: &mut Charts) -> Markup {
+    let all = latency_lines(family);
+    if all.is_empty() {
+        return html! {};
+    }
+    let x_title = if over_value(first) { axis_title(&first.unit) } else { first.axis.clone() };
+    let chart = lines(&format!("{}-latency", id_of(&first.name)), &x_title, "latency, us", &all);
+    parts::figure(charts, &chart, &format!("Latency over {x_title}"), LATENCY_SAYS)
+}
+
+/// The curve's name without its axis: `4 KiB random reads` over requests in flight.
+fn short(curve: &Curve) -> &str {
+    curve.title.split(" over ").next().unwrap_or(&curve.title)
 }
 
 /// Latency is drawn over throughput where the axis is load; else over the axis itself.
@@ -51,11 +68,12 @@ fn over_value(curve: &Curve) -> bool {
 }
 
 const VALUE_SAYS: &str = "Whiskers are 95 % intervals; a large dot marks the knee.";
-const LATENCY_SAYS: &str = "Solid is the mean, dotted the 99th percentile.";
+const LATENCY_SAYS: &str =
+    "Solid is the mean, dotted the 99th percentile; a large dot marks the knee.";
 
 fn value_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
     let line = |(n, curve): (usize, &&'a Curve)| Line {
-        name: &curve.title,
+        name: short(curve),
         colour: line_colour(n),
         dashed: false,
         marks: curve
@@ -80,13 +98,16 @@ fn latency_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
         let line = |dashed: bool, of: fn(&CurvePoint) -> Option<f64>| {
             let mark = |point: &CurvePoint| {
                 let x = if over_value(curve) { point.value } else { point.x };
-                Some(Mark { x, y: of(point)?, ci95: None, hover: hover(curve, point) })
+                let y = of(point)?;
+                // The mean of a latency curve is its value, which has an interval.
+                let ci95 = point.value_ci95.filter(|_| curve.unit == "us" && y == point.value);
+                Some(Mark { x, y, ci95, hover: hover(curve, point) })
             };
             let marks: Vec<Mark> = curve.points.iter().filter_map(mark).collect();
             let at_knee = |point: &&CurvePoint| Some(point.x) == curve.knee_x;
             let knee = curve.points.iter().find(at_knee).filter(|_| !dashed);
             let knee = knee.map(|point| if over_value(curve) { point.value } else { point.x });
-            let (name, colour) = (curve.title.as_str(), line_colour(n));
+            let (name, colour) = (short(curve), line_colour(n));
             (marks.len() > 1).then_some(Line { name, colour, dashed, marks, knee })
         };
         all.extend(line(false, |point| point.latency_mean_us));

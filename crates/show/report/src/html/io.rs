@@ -21,7 +21,7 @@ pub(crate) fn header(io: &IoDocument) -> Markup {
         h1 { (if rates.is_empty() { "Nothing completed".to_owned() } else { rates.join(", ") }) }
         div.cards { @for (name, op) in ops(io) { (card(name, op)) } }
         @if !io.verdicts.is_sound() {
-            p.note { (parts::verdicts(&io.verdicts)) }
+            p.note.below { (parts::verdicts(&io.verdicts)) }
         }
         @for note in &io.notes { p.note { (note) } }
         @for error in &io.errors {
@@ -39,8 +39,8 @@ fn card(name: &str, op: &IoOpDocument) -> Markup {
                 "n = " (op.iops_n)
             }
             p.what {
-                (words::value(op.bytes_per_s, "bytes/s")) ", mean "
-                (words::value(op.latency_us.mean, "us")) ", p99 "
+                @if op.bytes_per_s > 0.0 { (words::value(op.bytes_per_s, "bytes/s")) ", " }
+                "mean " (words::value(op.latency_us.mean, "us")) ", p99 "
                 (words::value(op.latency_us.p99, "us"))
             }
         }
@@ -85,10 +85,13 @@ pub(crate) fn section(io: &IoDocument) -> Markup {
 
 fn row(name: String, op: &IoOpDocument, latency: &LatencyUs) -> Vec<Markup> {
     let us = |latency: f64| cell(words::value(latency, "us"));
+    // Flushes move no bytes of their own.
+    let bandwidth = Some(op.bytes_per_s).filter(|rate| *rate > 0.0);
+    let bandwidth = bandwidth.map_or(String::new(), |rate| words::value(rate, "bytes/s"));
     vec![
         cell(name),
         parts::value(op.iops, op.iops_ci95, "/s"),
-        cell(words::value(op.bytes_per_s, "bytes/s")),
+        cell(bandwidth),
         us(latency.mean),
         us(latency.p50),
         us(latency.p95),

@@ -15,11 +15,11 @@ pub(crate) fn section(view: &RunView<'_>) -> Markup {
             "interval comes from them. The interval shown is the wider of the one within replicates "
             "and the one between them, at 95 %. n is the number of independent samples behind it."
         }
-        p {
+        @if view.io().is_none() { p {
             "A loss is stated only between two rungs that do identical work and differ in one "
             "layer, with the interval of the paired difference. A finding is stated only after "
             "further points have confirmed it. No measurable difference is a result, too."
-        }
+        } }
         p {
             "Latency is service latency: from the start of a request to its completion. Percentiles "
             "are within 1 %. On hover a chart shows the rounded figure and, in brackets, the number "

@@ -142,6 +142,17 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(2)).collect::<String>() + ".."
 }
 
+/// Text cut to a width in its middle: names that begin alike differ at their ends.
+pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let end = width.saturating_sub(2) / 2;
+    let start = width.saturating_sub(2 + end);
+    letters[..start].iter().chain(&['.', '.']).chain(&letters[letters.len() - end..]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +170,12 @@ mod tests {
         assert_eq!(plain.bar(0.0, 8), "        ");
         assert_eq!(plain.bar(7.0, 8), "########");
         assert_eq!(Paper::new(100, true).bar(0.5625, 8), "████▌   ");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(cut_middle("write + fdatasync, 16 committers", 20), "write + f..ommitters");
+        assert_eq!(cut_middle("short", 20), "short");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use iostrata_run::{Advice, Loss, ProbeDocument, Rung};
 
-use super::paper::{Paper, clean, cut, pad, right};
+use super::paper::{Paper, clean, cut, cut_middle, pad, right};
 use crate::RunView;
 use crate::view::{UnitGroup, ladder};
 use crate::words;
@@ -27,7 +27,7 @@ pub(crate) fn lines(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) ->
     lines.extend(losses(probe, paper));
     lines.extend(changes(probe, paper));
     lines.extend(missing(view, paper));
-    lines.push(foot(view, probe, paper));
+    lines.extend(foot(view, probe, paper));
     lines
 }
 
@@ -57,13 +57,13 @@ fn rungs(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> Vec<String
 fn rooms(paper: &Paper) -> (usize, usize) {
     let fixed = 2 + LAYER + 1 + 1 + VALUE + 1 + SPREAD;
     let room = paper.width.saturating_sub(fixed);
-    let bar = (room / 3).clamp(6, 24);
+    let bar = (room / 4).clamp(6, 20);
     (room.saturating_sub(bar + 1), bar)
 }
 
 fn head(paper: &Paper) -> String {
     let (title, bar) = rooms(paper);
-    let names = [pad("layer", LAYER), pad("rung", title), pad("within its unit", bar)];
+    let names = [pad("layer", LAYER), pad("rung", title), pad("per unit", bar)];
     paper.dim(&format!("  {} {}  95 %", names.join(" "), right("value", VALUE)))
 }
 
@@ -78,7 +78,7 @@ fn row(group: &UnitGroup<'_>, rung: &Rung, paper: &Paper) -> String {
     format!(
         "  {} {} {bar} {} {}{}",
         paper.of_layer(rung.layer, &pad(rung.layer.title(), LAYER)),
-        pad(&clean(&rung.title), title),
+        pad(&cut_middle(&clean(&rung.title), title), title),
         paper.bold(&right(&clean(&words::value(rung.value, &rung.unit)), VALUE)),
         paper.dim(&spread),
         paper.warn(mark),
@@ -144,7 +144,7 @@ fn missing(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
     lines
 }
 
-fn foot(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> String {
+fn foot(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
     let cautions: Vec<String> = view.verdicts().into_iter().map(words::verdict).collect();
     let mut text = format!(
         "{} rungs in {}, {} written, 95 % intervals",
@@ -158,5 +158,5 @@ fn foot(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> String {
     if !cautions.is_empty() {
         text.push_str(&format!("; * cautions: {}", cautions.join(", ")));
     }
-    paper.dim(&cut(&text, paper.width))
+    paper.wrapped(&text, 0).iter().map(|line| paper.dim(line)).collect()
 }

@@ -1,7 +1,7 @@
 //! The report of a run directory in a real browser. With `IOSTRATA_PICTURES=DIR` the pages are
-//! photographed there, to be looked at.
+//! photographed there, to be looked at; `IOSTRATA_REPORTS=FILE:FILE` adds reports of real runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use iostrata_report::render;
 use iostrata_run::{RunReader, RunResult, RunWriter};
@@ -136,27 +136,32 @@ fn pictures() {
     let Some(pictures) = std::env::var_os("IOSTRATA_PICTURES") else { return };
     let Some(mut browser) = Browser::start() else { return };
     let pictures = Path::new(&pictures);
-    std::fs::create_dir_all(pictures).unwrap();
+    let mut pages = Vec::new();
     for (name, sample) in
         [("probe", sample::probe()), ("clean", sample::clean_probe()), ("io", sample::io())]
     {
-        let dir = pictures.join(name);
-        kept(&sample, &dir);
+        kept(&sample, &pictures.join(name));
+        pages.push((name.to_owned(), pictures.join(name).join("report.html")));
+    }
+    let more = std::env::var("IOSTRATA_REPORTS").unwrap_or_default();
+    let more = more.split(':').filter(|file| !file.is_empty());
+    pages.extend(more.enumerate().map(|(n, file)| (format!("real{n}"), PathBuf::from(file))));
+    for (name, page) in pages {
         for (kind, width, phone, dark) in [
             ("light", 1280, false, false),
             ("dark", 1280, false, true),
             ("phone", 390, true, false),
         ] {
             browser.screen(width, 900, phone, dark);
-            browser.open(&dir.join("report.html"));
+            browser.open(&page);
             browser.settle();
             photograph(&mut browser, &pictures.join(format!("{name}-{kind}")), width);
         }
+        browser.screen(720, 1000, false, true);
+        browser.open(&page);
+        browser.on_paper();
+        photograph(&mut browser, &pictures.join(format!("{name}-paper")), 720);
     }
-    browser.screen(720, 1000, false, true);
-    browser.open(&pictures.join("probe/report.html"));
-    browser.on_paper();
-    photograph(&mut browser, &pictures.join("probe-paper"), 720);
 }
 
 /// The page in pieces of a readable height.

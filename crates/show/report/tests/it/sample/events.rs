@@ -4,7 +4,7 @@ use iostrata_run::{Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unav
 use iostrata_spec::{Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_stats::{LatencyUs, Measured, Verdicts};
 
-use super::document::{RUNGS, Row};
+use super::rungs::{RUNGS, Row};
 
 /// A generator of noise that is the same on every machine.
 struct Noise(u64);

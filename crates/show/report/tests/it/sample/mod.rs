@@ -4,6 +4,7 @@ mod document;
 mod events;
 mod host;
 mod io;
+mod rungs;
 
 use iostrata_report::RunView;
 use iostrata_run::{Event, Manifest, ProbeDocument, RunKind, RunResult};
