@@ -40,7 +40,7 @@ pub(crate) struct AboveDevice {
     pub application_us: f64,
     /// Latency at the device, in microseconds.
     pub device_us: f64,
-    /// `block`, or `limit` where a limit is known to have held requests back.
+    /// `limit`; for writes that no known limit held back, `filesystem`.
     pub layer: Layer,
     /// Whether the processors were the limit.
     cpu_limited: bool,
@@ -80,7 +80,10 @@ pub(crate) fn above_device(log: &Observed<'_>, id: &str, which: Which) -> Option
         share: Measured { value: loss.loss_pct, ci95: loss.loss_pct_ci95, n: loss.n, verdicts },
         application_us: mean(&application),
         device_us: mean(&device),
-        layer: if held_back { Layer::Limit } else { Layer::Block },
+        layer: match replicates.first()?.point.metric.op {
+            OpKind::Write if !held_back => Layer::Filesystem,
+            _ => Layer::Limit,
+        },
         cpu_limited: replicates.iter().any(|one| carries(one, Verdict::CpuLimited)),
     })
 }

@@ -15,8 +15,13 @@ use crate::pair::Pair;
 /// Verdicts that say that something outside of the comparison was at work.
 const DISTURBED: [Verdict; 2] = [Verdict::ForeignIo, Verdict::Steal];
 /// Verdicts that call for a wider margin.
-const DOUBTFUL: [Verdict; 4] =
-    [Verdict::ForeignIo, Verdict::Steal, Verdict::NotSteady, Verdict::BurstLimited];
+const DOUBTFUL: [Verdict; 5] = [
+    Verdict::BurstLimited,
+    Verdict::CpuLimited,
+    Verdict::ForeignIo,
+    Verdict::NotSteady,
+    Verdict::Steal,
+];
 /// Verdicts after which two rungs no longer did identical work.
 const OTHER_WORK: [Verdict; 3] = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
 

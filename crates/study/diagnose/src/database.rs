@@ -4,7 +4,8 @@
 //! Objective: the 99th percentile of commits and of reads stays within the larger of twice what it
 //! is without page writes and [`OBJECTIVE_US_MIN`], and every stream really gets the rate that it
 //! asked for. The page rate includes the doublewrite: its writes run beside the page writes.
-//! Invariant: levels count only upwards; the first one that fails ends the climb.
+//! Invariant: more page writes never make commits faster, so that a level that keeps to the objective
+//! speaks for all below it; a lower one that missed it was disturbed.
 
 use iostrata_run::{OpFigures, Replicate};
 use iostrata_spec::OpKind;
@@ -37,6 +38,10 @@ pub(crate) struct Level {
     pub read_p99_us: Option<f64>,
     /// Mean of reads, in microseconds.
     pub read_mean_us: Option<f64>,
+    /// Shortest mean of reads of a replicate, in microseconds.
+    pub read_mean_us_min: Option<f64>,
+    /// Longest mean of reads of a replicate, in microseconds.
+    pub read_mean_us_max: Option<f64>,
     /// Replicates behind it.
     pub n: u64,
     /// Whether every stream got its rate.
@@ -75,12 +80,6 @@ impl Database {
         Some((self.idle()?.read_p99_us? * OBJECTIVE_FACTOR).max(OBJECTIVE_US_MIN))
     }
 
-    /// The levels with page writes that keep to the objective, up to the first that does not.
-    fn carried_levels(&self) -> impl Iterator<Item = &Level> {
-        let flushing = self.levels.iter().filter(|level| level.pages_per_s > 0.0);
-        flushing.take_while(|level| self.keeps_objective(level))
-    }
-
     /// Whether a level keeps to the objective.
     pub fn keeps_objective(&self, level: &Level) -> bool {
         let Some(commit_us) = self.commit_objective_us() else { return false };
@@ -91,9 +90,10 @@ impl Database {
         level.achieved && level.commit_p99_us <= commit_us && reads
     }
 
-    /// The highest level that is carried.
+    /// The highest level with page writes that keeps to the objective.
     pub fn carried(&self) -> Option<&Level> {
-        self.carried_levels().last()
+        let flushing = self.levels.iter().filter(|level| level.pages_per_s > 0.0);
+        flushing.rev().find(|level| self.keeps_objective(level))
     }
 
     /// Its place on the axis.
@@ -101,21 +101,19 @@ impl Database {
         self.carried().map(|level| level.pages_per_s)
     }
 
-    /// The first level that is not carried.
-    pub fn first_failed(&self) -> Option<&Level> {
-        self.levels.iter().find(|level| level.pages_per_s > 0.0 && !self.keeps_objective(level))
+    /// The lowest level above the one that is carried.
+    pub fn first_beyond(&self) -> Option<&Level> {
+        let carried = self.carried_x().unwrap_or(0.0);
+        self.levels.iter().find(|level| level.pages_per_s > carried)
     }
 }
 
 fn level(pages_per_s: f64, seen: &Seen<'_>) -> Option<Level> {
-    let of = |stream: &'static str, op: OpKind, take: fn(&OpFigures) -> f64| {
-        median(
-            seen.replicates
-                .iter()
-                .filter_map(|one| op_of(stream_of(one, stream)?, op).map(take))
-                .collect(),
-        )
+    let all = |stream: &'static str, op: OpKind, take: fn(&OpFigures) -> f64| {
+        let figures = seen.replicates.iter().filter_map(|one| op_of(stream_of(one, stream)?, op));
+        figures.map(take).collect::<Vec<f64>>()
     };
+    let of = |stream, op, take| median(all(stream, op, take));
     let p99 = |op: &OpFigures| op.response_us.unwrap_or(op.latency_us).p99;
     let mean = |op: &OpFigures| op.response_us.unwrap_or(op.latency_us).mean;
     let done = of("pages", OpKind::Write, |op| op.iops.value);
@@ -129,6 +127,8 @@ fn level(pages_per_s: f64, seen: &Seen<'_>) -> Option<Level> {
         commit_mean_us: of("redo", OpKind::Sync, mean)?,
         read_p99_us: of("readers", OpKind::Read, p99),
         read_mean_us: of("readers", OpKind::Read, mean),
+        read_mean_us_min: all("readers", OpKind::Read, mean).into_iter().reduce(f64::min),
+        read_mean_us_max: all("readers", OpKind::Read, mean).into_iter().reduce(f64::max),
         n: seen.replicates.len() as u64,
         achieved: ["redo", "pages", "doublewrite", "readers"]
             .iter()

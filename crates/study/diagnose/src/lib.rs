@@ -22,24 +22,10 @@ mod verify;
 use iostrata_run::{Event, ProbeHost};
 use iostrata_spec::Point;
 
-pub use finding::FindingId;
+pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
 pub use summary::{ProbeEnd, summarise};
-
-/// Something that the points measured so far hint at.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Suspicion {
-    /// The finding that it would become.
-    pub id: FindingId,
-    /// The points that confirm or clear it: known ones to be measured again, interleaved.
-    pub confirm: Vec<Point>,
-}
-
-/// What to confirm.
-pub fn suspect(_events: &[Event], _host: &ProbeHost) -> Vec<Suspicion> {
-    Vec::new()
-}
 
 /// Groups of points that try out advice.
 pub fn verify_points(_host: &ProbeHost, _events: &[Event]) -> Vec<Vec<Point>> {

@@ -7,6 +7,7 @@ use iostrata_run::{Event, ProbeDocument, ProbeHost};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::curve::curves_of;
+use crate::finding::{Case, findings_of};
 use crate::headline::headline;
 use crate::loss::losses_of;
 use crate::observed::Observed;
@@ -26,12 +27,13 @@ pub struct ProbeEnd {
 /// Everything that a probe's events say.
 pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
     let log = Observed::of(events);
+    let findings = findings_of(&Case { log: &log, host: &host });
     let mut document = ProbeDocument {
         host,
         headline: Vec::new(),
         rungs: rungs_of(&log),
         losses: losses_of(&log),
-        findings: Vec::new(),
+        findings,
         advice: Vec::new(),
         redo_table: Vec::new(),
         curves: curves_of(&log),

@@ -1,5 +1,157 @@
 //! Findings: what is suspected, which points would confirm it, and what they said.
+//!
+//! Invariant: a finding about performance rests on confirming replicates alone, measured after its
+//! suspicion was logged. Facts of the host and of the run (what is mounted, what was disturbed, what
+//! the planned replicates measured) need no further points. One family per file.
 
+mod above;
+mod cache;
+mod flush;
 mod id;
+mod machine;
+mod pairs;
+mod place;
+mod queue;
+mod seek;
+mod sizing;
+mod statement;
+mod steady;
+
+use iostrata_run::{Event, Finding, ProbeHost};
+use iostrata_spec::Point;
+
+use crate::observed::{Observed, Which};
 
 pub use id::FindingId;
+
+/// Something that the points measured so far hint at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suspicion {
+    /// The finding that it would become.
+    pub id: FindingId,
+    /// The points that confirm or clear it: known ones to be measured again, interleaved, at least
+    /// three replicates each. Log [`Event::Suspected`] first.
+    pub confirm: Vec<Point>,
+}
+
+/// What a rule looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case<'c, 'a> {
+    pub log: &'c Observed<'a>,
+    pub host: &'c ProbeHost,
+}
+
+impl Case<'_, '_> {
+    /// The points with these ids that were measured.
+    pub fn points(&self, ids: &[&str]) -> Vec<Point> {
+        let mut points: Vec<Point> = Vec::new();
+        for id in ids {
+            if let Some(seen) = self.log.seen(id)
+                && points.iter().all(|point| point.id != *id)
+            {
+                points.push(seen.point.clone());
+            }
+        }
+        points
+    }
+}
+
+/// What the events hint at and what would confirm it, in the order of the catalogue. Suspicions
+/// whose confirming points have run are not raised again.
+pub fn suspect(events: &[Event], host: &ProbeHost) -> Vec<Suspicion> {
+    let log = Observed::of(events);
+    let case = Case { log: &log, host };
+    let raised = FindingId::ALL.iter().map(|&id| Suspicion { id, confirm: confirming(id, &case) });
+    raised.filter(|suspicion| !suspicion.confirm.is_empty() && !has_run(&log, suspicion)).collect()
+}
+
+fn has_run(log: &Observed<'_>, suspicion: &Suspicion) -> bool {
+    let which = Which::Confirming(suspicion.id.name());
+    let enough =
+        |point: &Point| log.replicates(&point.id, which).len() >= iostrata_stats::PAIRS_MIN;
+    suspicion.confirm.iter().all(enough)
+}
+
+/// The finding that a suspicion became, from its confirming replicates; `None` when they cleared it
+/// or are not there.
+pub fn conclude(suspicion: &Suspicion, events: &[Event], host: &ProbeHost) -> Option<Finding> {
+    let log = Observed::of(events);
+    conclude_one(suspicion.id, &Case { log: &log, host })
+}
+
+/// Every finding of a run.
+pub(crate) fn findings_of(case: &Case<'_, '_>) -> Vec<Finding> {
+    FindingId::ALL.iter().filter_map(|&id| conclude_one(id, case)).collect()
+}
+
+/// The points that would confirm a finding; empty when nothing hints at it, or when it is a fact
+/// that needs none.
+fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
+    use FindingId as Id;
+    match id {
+        Id::PerFileWriteLock
+        | Id::MixedFileLock
+        | Id::UnwrittenExtentCost
+        | Id::AppendAllocationCost
+        | Id::BufferedWriteCost
+        | Id::FsyncJournalCost
+        | Id::DsyncBeatsFdatasync
+        | Id::ApiOverhead => pairs::confirming(id, case),
+        Id::VolatileCacheFlushCost => flush::volatile_cache_confirming(case),
+        Id::FlushSuspiciouslyCheap => flush::cheap_confirming(case),
+        Id::NoGroupCommitGain => flush::no_gain_confirming(case),
+        Id::LimitAboveDevice => above::confirming(case),
+        Id::SmallQueue => queue::small_queue_confirming(case),
+        Id::SeekCost => seek::seek_cost_confirming(case),
+        Id::RotationalFlagWrong => seek::flag_wrong_confirming(case),
+        Id::DirectIoIgnored => cache::direct_ignored_confirming(case),
+        Id::PageCacheAnswered => cache::cached_confirming(case),
+        Id::SchedulerCost
+        | Id::BarriersOff
+        | Id::NotALocalDisk
+        | Id::AtomicWritesPromised
+        | Id::BurstLimit
+        | Id::NotSteadyDevice
+        | Id::ForeignIo
+        | Id::Steal
+        | Id::CpuBoundHost
+        | Id::FlushReadInterference
+        | Id::FlushCapacity
+        | Id::CommitRate => Vec::new(),
+    }
+}
+
+fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
+    use FindingId as Id;
+    match id {
+        Id::PerFileWriteLock
+        | Id::MixedFileLock
+        | Id::UnwrittenExtentCost
+        | Id::AppendAllocationCost
+        | Id::BufferedWriteCost
+        | Id::FsyncJournalCost
+        | Id::DsyncBeatsFdatasync
+        | Id::ApiOverhead => pairs::conclude(id, case),
+        Id::VolatileCacheFlushCost => flush::volatile_cache(case),
+        Id::FlushSuspiciouslyCheap => flush::cheap(case),
+        Id::NoGroupCommitGain => flush::no_gain(case),
+        Id::LimitAboveDevice => above::conclude(case),
+        Id::SchedulerCost => queue::scheduler_cost(case),
+        Id::SmallQueue => queue::small_queue(case),
+        Id::SeekCost => seek::seek_cost(case),
+        Id::RotationalFlagWrong => seek::flag_wrong(case),
+        Id::DirectIoIgnored => cache::direct_ignored(case),
+        Id::PageCacheAnswered => cache::cached(case),
+        Id::BarriersOff => place::barriers_off(case),
+        Id::NotALocalDisk => place::not_a_local_disk(case),
+        Id::AtomicWritesPromised => place::atomic_writes_promised(case),
+        Id::BurstLimit => steady::burst_limit(case),
+        Id::NotSteadyDevice => steady::not_steady(case),
+        Id::ForeignIo => machine::foreign_io(case),
+        Id::Steal => machine::steal(case),
+        Id::CpuBoundHost => machine::cpu_bound(case),
+        Id::FlushReadInterference => sizing::read_interference(case),
+        Id::FlushCapacity => sizing::flush_capacity(case),
+        Id::CommitRate => sizing::commit_rate(case),
+    }
+}

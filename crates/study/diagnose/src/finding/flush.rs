@@ -1,0 +1,187 @@
+//! What making a commit durable costs, and whether the price is believable.
+//!
+//! Invariant: the time of a flush counts against the device only where the device's own counters
+//! show it (or where it keeps none): a busy processor also makes commits slow.
+
+use iostrata_run::{Finding, Replicate};
+use iostrata_spec::{Layer, Point};
+use iostrata_stats::{PAIRS_MIN, Verdict, paired};
+use iostrata_units::{count, microseconds, percent};
+
+use super::statement::{Effect, WithEvidence, caution, loss, sizing};
+use super::{Case, FindingId};
+use crate::compared::carries;
+use crate::figure::{combined, median};
+use crate::observed::Which;
+
+const COMMIT: &str = "commit_fdatasync";
+const COMMIT_16: &str = "commit_fdatasync_16";
+const EMPTY: &str = "flush_empty";
+/// A flush from this on is felt by every commit, in microseconds.
+const DEAR_US: f64 = 500.0;
+/// Share of the commit that the flush must take.
+const DEAR_SHARE_PCT: f64 = 60.0;
+/// Share of the flush that the device itself must account for.
+const DEVICE_SHARE: f64 = 0.5;
+/// No medium takes data faster than this when its cache is really emptied, in microseconds.
+const CHEAP_US: f64 = 100.0;
+/// Gain of 16 committers over one below which flushes are not shared.
+const GAIN_MIN: f64 = 1.5;
+
+/// One commit of a replicate, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    write_us: f64,
+    flush_us: f64,
+    flush_p50_us: f64,
+    /// Mean flush by the device's counters; the slowest device of the stack.
+    device_us: Option<f64>,
+    cpu_limited: bool,
+}
+
+fn commit(replicate: &Replicate) -> Option<Commit> {
+    let stream = replicate.streams.first()?;
+    let (write, sync) = (stream.write.as_ref()?, stream.sync.as_ref()?);
+    Some(Commit {
+        write_us: write.latency_us.mean,
+        flush_us: sync.latency_us.mean,
+        flush_p50_us: sync.latency_us.p50,
+        device_us: device_flush_us(replicate),
+        cpu_limited: carries(replicate, Verdict::CpuLimited),
+    })
+}
+
+fn device_flush_us(replicate: &Replicate) -> Option<f64> {
+    let evidence = replicate.evidence.as_ref()?;
+    let layers = evidence.layers.iter().map(|layer| layer.iostat);
+    let awaits = layers.chain(evidence.device).filter_map(|device| device.flush_await_ms);
+    awaits.map(|ms| ms * 1000.0).reduce(f64::max)
+}
+
+fn commits(case: &Case<'_, '_>, which: Which) -> Vec<Commit> {
+    case.log.replicates(COMMIT, which).iter().filter_map(|(_, one)| commit(one)).collect()
+}
+
+fn middle(commits: &[Commit], of: impl Fn(&Commit) -> Option<f64>) -> Option<f64> {
+    median(commits.iter().filter_map(of).collect())
+}
+
+/// Whether flushes are dear, and the device says so too.
+fn is_dear(commits: &[Commit]) -> bool {
+    let (Some(flush), Some(write)) =
+        (middle(commits, |one| Some(one.flush_us)), middle(commits, |one| Some(one.write_us)))
+    else {
+        return false;
+    };
+    let at_device = match middle(commits, |one| one.device_us) {
+        Some(device) => device >= DEVICE_SHARE * flush && device >= DEVICE_SHARE * DEAR_US,
+        None => commits.iter().all(|one| !one.cpu_limited),
+    };
+    flush >= DEAR_US && 100.0 * flush / (flush + write) >= DEAR_SHARE_PCT && at_device
+}
+
+pub(super) fn volatile_cache_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    if is_dear(&commits(case, Which::All)) { case.points(&[COMMIT, EMPTY]) } else { Vec::new() }
+}
+
+pub(super) fn volatile_cache(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::VolatileCacheFlushCost;
+    let again = commits(case, Which::Confirming(id.name()));
+    if again.len() < PAIRS_MIN || !is_dear(&again) {
+        return None;
+    }
+    let whole: Vec<f64> = again.iter().map(|one| one.write_us + one.flush_us).collect();
+    let writes: Vec<f64> = again.iter().map(|one| one.write_us).collect();
+    let share = paired(&whole, &writes).ok()?.loss();
+    let flush_us = middle(&again, |one| Some(one.flush_us))?;
+    let commit_us = median(whole)?;
+    let text = format!(
+        "A commit takes {}, {} of it for the flush. A drive with power-loss protection flushes in \
+         well under 100 us; until then only more transactions per flush help.",
+        microseconds(commit_us),
+        percent(share.loss_pct)
+    );
+    let effect = Effect { pct: share.loss_pct, ci95: share.loss_pct_ci95, n: share.n };
+    Some(
+        loss(id, Layer::Device, effect, text)
+            .with("commit_us", commit_us)
+            .with("flush_us", flush_us)
+            .with_some("device_flush_us", middle(&again, |one| one.device_us)),
+    )
+}
+
+/// The write cache of the lowest device that states one.
+fn write_cache<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
+    case.host.path.devices.iter().rev().find_map(|device| device.write_cache.as_deref())
+}
+
+/// A flush as short as a healthy one could be: by the device, or the application's median.
+fn shortest_us(commits: &[Commit]) -> Option<f64> {
+    middle(commits, |one| {
+        Some(one.device_us.map_or(one.flush_p50_us, |us| us.min(one.flush_p50_us)))
+    })
+}
+
+pub(super) fn cheap_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    let cheap = shortest_us(&commits(case, Which::All)).is_some_and(|us| us < CHEAP_US);
+    if cheap && write_cache(case) == Some("write back") {
+        case.points(&[COMMIT])
+    } else {
+        Vec::new()
+    }
+}
+
+pub(super) fn cheap(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::FlushSuspiciouslyCheap;
+    let again = commits(case, Which::Confirming(id.name()));
+    let flush_us = shortest_us(&again)?;
+    if again.len() < PAIRS_MIN || flush_us >= CHEAP_US {
+        return None;
+    }
+    let who = match case.host.machine.virtualisation {
+        Some(_) => "the virtual machine's host keeps the data in memory or in a protected cache",
+        None => "the drive's cache is protected, or its flush does nothing",
+    };
+    let text = format!(
+        "The device says that its write cache is volatile, and flushes it in {}: {who}. Whether \
+         commits survive a power cut cannot be measured from here; ask whoever runs the storage.",
+        microseconds(flush_us)
+    );
+    Some(caution(id, Layer::Device, again.len() as u64, text).with("flush_us", flush_us))
+}
+
+/// Rate of 16 committers over that of one.
+fn gain(case: &Case<'_, '_>, which: Which) -> Option<(f64, u64)> {
+    let rate = |id: &str| {
+        let replicates = case.log.replicates(id, which);
+        Some((combined(replicates.iter().map(|(_, one)| *one))?.value, replicates.len() as u64))
+    };
+    let (one, many) = (rate(COMMIT)?, rate(COMMIT_16)?);
+    (one.0 > 0.0).then(|| (many.0 / one.0, one.1.min(many.1)))
+}
+
+pub(super) fn no_gain_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    let poor = gain(case, Which::All).is_some_and(|(gain, _)| gain < GAIN_MIN);
+    if poor && is_dear(&commits(case, Which::All)) {
+        case.points(&[COMMIT, COMMIT_16])
+    } else {
+        Vec::new()
+    }
+}
+
+pub(super) fn no_gain(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::NoGroupCommitGain;
+    let which = Which::Confirming(id.name());
+    let (gain, n) = gain(case, which)?;
+    let again = commits(case, which);
+    if n < PAIRS_MIN as u64 || gain >= GAIN_MIN || !is_dear(&again) {
+        return None;
+    }
+    let text = format!(
+        "16 committers make only {} times the commits of one although each waits for a flush of \
+         {}: flushes are not shared below the server, only its own group commit helps.",
+        count(gain),
+        microseconds(middle(&again, |one| Some(one.flush_us))?)
+    );
+    Some(sizing(id, Layer::FileApi, n, text).with("gain_of_16_committers", gain))
+}

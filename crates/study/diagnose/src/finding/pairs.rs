@@ -1,0 +1,99 @@
+//! Losses between points that do identical work: locks, allocation, page cache, journal, APIs.
+//!
+//! Signature and confirmation are the same for all: the pair differs beyond its interval and beyond
+//! its threshold, first in the planned replicates, then again in new ones.
+
+use iostrata_run::Finding;
+use iostrata_spec::Point;
+use iostrata_units::{count, microseconds, percent};
+
+use super::statement::{Effect, WithEvidence, loss};
+use super::{Case, FindingId};
+use crate::compared::{Bar, Compared, compare};
+use crate::figure::combined;
+use crate::observed::Which;
+use crate::pair::{PAIRS, Pair};
+
+/// Share of the best rate that counts as enough files.
+const ENOUGH: f64 = 0.9;
+
+pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
+    let hinted = PAIRS.iter().filter(|pair| {
+        pair.finding == id
+            && compare(case.log, pair, Which::All)
+                .is_some_and(|found| found.reaches(pair, Bar::Suspicion))
+    });
+    let ids: Vec<&str> = hinted.flat_map(|pair| [pair.from, pair.to]).collect();
+    case.points(&ids)
+}
+
+pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
+    let confirmed = PAIRS.iter().filter(|pair| pair.finding == id).filter_map(|pair| {
+        let found = compare(case.log, pair, Which::Confirming(id.name()))?;
+        found.reaches(pair, Bar::Finding).then_some((pair, found))
+    });
+    let (pair, found) = confirmed.max_by(|a, b| a.1.loss.loss_pct.total_cmp(&b.1.loss.loss_pct))?;
+    let effect =
+        Effect { pct: found.loss.loss_pct, ci95: found.loss.loss_pct_ci95, n: found.loss.n };
+    let text = format!("{}{}", sentence(pair, &found), consequence(id));
+    let finding = loss(id, pair.layer, effect, text)
+        .with("from", pair.from)
+        .with("to", pair.to)
+        .with("from_value", found.lower)
+        .with("to_value", found.upper)
+        .with("unit", found.unit)
+        .with("extra_us_per_request", found.extra_us);
+    let files = (id == FindingId::PerFileWriteLock).then(|| files_enough(case)).flatten();
+    Some(finding.with_some("files_enough", files))
+}
+
+fn sentence(pair: &Pair, found: &Compared) -> String {
+    let mut words = pair.words.chars();
+    let first = words.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!(
+        "{first}{} cost {}: {} against {} {}, {} more per request.",
+        words.as_str(),
+        percent(found.loss.loss_pct),
+        count(found.upper),
+        count(found.lower),
+        found.unit,
+        microseconds(found.extra_us)
+    )
+}
+
+fn consequence(id: FindingId) -> &'static str {
+    match id {
+        FindingId::PerFileWriteLock => {
+            " Writers of one file wait for each other; spread busy tables over more files."
+        }
+        FindingId::MixedFileLock => {
+            " Readers and writers of one file wait for each other; some kernels do that on ext4."
+        }
+        FindingId::UnwrittenExtentCost => {
+            " Space that was only allocated is converted at its first write; let the server write \
+             new space out."
+        }
+        FindingId::AppendAllocationCost => " Logs of a fixed size that are overwritten avoid it.",
+        FindingId::BufferedWriteCost => " Direct I/O is the right choice here.",
+        FindingId::FsyncJournalCost => {
+            " fsync also writes the file's times into the journal; fdatasync does not."
+        }
+        FindingId::DsyncBeatsFdatasync => {
+            " A durable write needs one trip to the device instead of a write and a flush."
+        }
+        _ => "",
+    }
+}
+
+/// The fewest files that reach nearly the rate of the best number of files.
+fn files_enough(case: &Case<'_, '_>) -> Option<u64> {
+    let rates: Vec<(u64, f64)> = [1, 2, 4, 8]
+        .iter()
+        .filter_map(|&files| {
+            let seen = case.log.seen(&format!("write_16k_files_{files}"))?;
+            Some((files, combined(seen.replicates.iter().copied())?.value))
+        })
+        .collect();
+    let best = rates.iter().map(|&(_, rate)| rate).fold(0.0, f64::max);
+    rates.iter().find(|&&(_, rate)| rate >= ENOUGH * best).map(|&(files, _)| files)
+}

@@ -1,0 +1,107 @@
+//! Scheduler and request queue. Neither can be changed without root, so that nothing here is more
+//! than a hint or a fact of size.
+
+use iostrata_run::Finding;
+use iostrata_run::host::DeviceFacts;
+use iostrata_spec::{Layer, Point};
+use iostrata_stats::{PAIRS_MIN, Verdict};
+use iostrata_units::{count, rate};
+
+use super::statement::{WithEvidence, caution, sizing};
+use super::{Case, FindingId};
+use crate::compared::carries;
+use crate::figure::{combined, median};
+use crate::observed::Which;
+
+/// Rate from which the cost of a scheduler per request shows.
+const FAST_IOPS: f64 = 20_000.0;
+/// Growth over the last doubling before the queue was full that says that it was still paying.
+const STILL_GROWING: f64 = 1.25;
+/// Growth beyond the queue's size that says that it stopped there.
+const STOPPED: f64 = 1.05;
+/// How far the device's queue may exceed the stated size, for counting noise.
+const PINNED: f64 = 1.1;
+const CURVE: &str = "read_4k_depth_";
+
+fn queue_device<'c>(case: &Case<'c, '_>) -> Option<&'c DeviceFacts> {
+    case.host.path.devices.first()
+}
+
+pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
+    let device = queue_device(case)?;
+    let scheduler = device.scheduler.as_deref().filter(|name| *name == "bfq")?;
+    let best = [1, 2, 4, 8, 16, 32, 64, 128]
+        .iter()
+        .filter_map(|depth| case.log.seen(&format!("{CURVE}{depth}")))
+        .filter_map(|seen| {
+            Some((combined(seen.replicates.iter().copied())?.value, seen.replicates.len()))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(iops, _)| *iops >= FAST_IOPS)?;
+    let text = format!(
+        "{} is scheduled by {scheduler}, which spends processor time on every request; on a device \
+         of {} it is seldom worth it. It was not compared: that takes root.",
+        device.name,
+        rate(best.0)
+    );
+    let found = caution(FindingId::SchedulerCost, Layer::Block, best.1 as u64, text);
+    Some(found.with("scheduler", scheduler).with("iops_best", best.0))
+}
+
+/// Depths around the queue's size: half of it, all of it, twice.
+fn depths(case: &Case<'_, '_>) -> Option<[u64; 3]> {
+    let device = queue_device(case)?;
+    let size = device.nr_requests?.checked_mul(u64::from(device.queues.unwrap_or(1)))?;
+    (2..=64).contains(&size).then_some([size / 2, size, size * 2])
+}
+
+fn ids(depths: [u64; 3]) -> [String; 3] {
+    depths.map(|depth| format!("{CURVE}{depth}"))
+}
+
+/// Whether throughput grew until the queue was full and stopped there, while the application kept
+/// more requests than the queue holds.
+fn is_too_small(case: &Case<'_, '_>, which: Which) -> Option<u64> {
+    let depths = depths(case)?;
+    let of = ids(depths).map(|id| case.log.replicates(&id, which));
+    let rate = |at: usize| combined(of[at].iter().map(|(_, one)| *one)).map(|figure| figure.value);
+    let (half, full, twice) = (rate(0)?, rate(1)?, rate(2)?);
+    let queue = median(
+        of[2]
+            .iter()
+            .filter_map(|(_, one)| Some(one.evidence.as_ref()?.device?.queue_size))
+            .collect(),
+    )?;
+    let limited = of.iter().flatten().any(|(_, one)| carries(one, Verdict::CpuLimited));
+    let small = full >= STILL_GROWING * half
+        && twice <= STOPPED * full
+        && queue <= PINNED * depths[1] as f64
+        && !limited;
+    small.then(|| of.iter().map(Vec::len).min().unwrap_or(0) as u64)
+}
+
+pub(super) fn small_queue_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    match (is_too_small(case, Which::All), depths(case)) {
+        (Some(_), Some(depths)) => {
+            let ids = ids(depths);
+            case.points(&[&ids[0], &ids[1], &ids[2]])
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn small_queue(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::SmallQueue;
+    let n = is_too_small(case, Which::Confirming(id.name()))?;
+    if n < PAIRS_MIN as u64 {
+        return None;
+    }
+    let [_, size, _] = depths(case)?;
+    let text = format!(
+        "Throughput grows until the queue of {} requests is full and stops there: the queue, not \
+         the device, may be the limit. A larger nr_requests helps only where the driver has more \
+         tags; read it back after setting it.",
+        count(size as f64)
+    );
+    Some(sizing(id, Layer::Block, n, text).with("queue_requests", size))
+}

@@ -1,0 +1,105 @@
+//! What a seek costs, measured, beside what the kernel's rotational flag claims.
+
+use iostrata_run::{Finding, Replicate};
+use iostrata_spec::{Layer, Point};
+use iostrata_stats::{PAIRS_MIN, Verdict};
+use iostrata_units::{microseconds, rate};
+
+use super::statement::{WithEvidence, caution, sizing};
+use super::{Case, FindingId};
+use crate::compared::carries;
+use crate::figure::{application_latency_us, combined, device_latency_us, median};
+use crate::observed::Which;
+
+const ALONE: &str = "read_4k_depth_1";
+const MANY: &str = "read_4k_depth_16";
+const SEQUENTIAL: &str = "overwrite_16k";
+/// A random read that is faster than this needs no arm to move, in microseconds.
+const FLASH_US_MAX: f64 = 1_000.0;
+/// A random read that is slower than this may have moved one, in microseconds.
+const SEEK_US_MIN: f64 = 3_000.0;
+/// Sequential requests must be this many times as fast as random ones.
+const SEEK_RATIO_MIN: f64 = 3.0;
+/// A disk with one arm gains less than this from 16 requests in flight; networks gain more.
+const ARM_GAIN_MAX: f64 = 4.0;
+
+/// Latency by the device where it is known, else by the application.
+fn latency_us(replicate: &Replicate) -> Option<f64> {
+    let elsewhere = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
+    if elsewhere.iter().any(|&verdict| carries(replicate, verdict)) {
+        return None;
+    }
+    device_latency_us(replicate)
+        .filter(|&us| us > 0.0)
+        .or_else(|| application_latency_us(replicate))
+}
+
+fn middle_us(case: &Case<'_, '_>, id: &str, which: Which) -> Option<(f64, u64)> {
+    let all: Vec<f64> =
+        case.log.replicates(id, which).iter().filter_map(|(_, one)| latency_us(one)).collect();
+    let n = all.len() as u64;
+    median(all).map(|us| (us, n))
+}
+
+/// The random and the sequential latency and their replicates, where they show an arm.
+fn seek(case: &Case<'_, '_>, which: Which) -> Option<(f64, f64, u64)> {
+    let (random, n) = middle_us(case, ALONE, which)?;
+    let (sequential, _) = middle_us(case, SEQUENTIAL, which)?;
+    let rate_of = |id: &str| {
+        combined(case.log.replicates(id, which).iter().map(|(_, one)| *one)).map(|one| one.value)
+    };
+    let gain = rate_of(MANY)? / rate_of(ALONE)?;
+    let arm = random >= SEEK_US_MIN && random >= SEEK_RATIO_MIN * sequential && gain < ARM_GAIN_MAX;
+    arm.then_some((random, sequential, n))
+}
+
+pub(super) fn seek_cost_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    match seek(case, Which::All) {
+        Some(_) => case.points(&[ALONE, MANY, SEQUENTIAL]),
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn seek_cost(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::SeekCost;
+    let (random, sequential, n) = seek(case, Which::Confirming(id.name()))?;
+    if n < PAIRS_MIN as u64 {
+        return None;
+    }
+    let text = format!(
+        "A random read takes {}, a sequential request {}: there is an arm to move, and pages that \
+         lie together are worth writing together.",
+        microseconds(random),
+        microseconds(sequential)
+    );
+    let found = sizing(id, Layer::Device, n, text);
+    Some(found.with("random_read_us", random).with("sequential_us", sequential))
+}
+
+/// The device that claims to be rotational; the server asks the topmost one.
+fn claims_rotation<'c>(case: &Case<'c, '_>) -> Option<&'c str> {
+    let device = case.host.path.devices.iter().find(|device| device.rotational_flag.is_some())?;
+    (device.rotational_flag == Some(true)).then_some(device.name.as_str())
+}
+
+pub(super) fn flag_wrong_confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    let fast = middle_us(case, ALONE, Which::All).is_some_and(|(us, _)| us < FLASH_US_MAX);
+    if fast && claims_rotation(case).is_some() { case.points(&[ALONE]) } else { Vec::new() }
+}
+
+pub(super) fn flag_wrong(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::RotationalFlagWrong;
+    let device = claims_rotation(case)?;
+    let (us, n) = middle_us(case, ALONE, Which::Confirming(id.name()))?;
+    if n < PAIRS_MIN as u64 || us >= FLASH_US_MAX {
+        return None;
+    }
+    let iops = case.log.seen(ALONE).and_then(|seen| combined(seen.replicates.iter().copied()));
+    let text = format!(
+        "The kernel calls {device} rotational, but a random read takes {} ({} one at a time): \
+         nothing turns. Servers that believe the flag write neighbouring pages for nothing.",
+        microseconds(us),
+        rate(iops.map_or(0.0, |iops| iops.value))
+    );
+    Some(caution(id, Layer::Device, n, text).with("device", device).with("random_read_us", us))
+}

@@ -1,0 +1,113 @@
+//! Facts that settings have to match: commits per second, pages flushed per second.
+//!
+//! They rest on the planned replicates, at least three: nothing was suspected, so that nothing has
+//! to be confirmed.
+
+use iostrata_run::Finding;
+use iostrata_spec::Layer;
+use iostrata_stats::PAIRS_MIN;
+use iostrata_units::{count, microseconds, rate};
+
+use super::statement::{WithEvidence, sizing};
+use super::{Case, FindingId};
+use crate::database::{Database, Level};
+use crate::figure::{application_latency_us, combined, weighted_mean};
+
+/// How many times longer reads must take while pages are flushed.
+const READS_FACTOR_MIN: f64 = 3.0;
+/// How much longer they must take, in microseconds.
+const READS_EXTRA_US_MIN: f64 = 1_000.0;
+
+pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
+    let database = Database::of(case.log);
+    let level = database.carried().filter(|level| level.n >= PAIRS_MIN as u64)?;
+    let beyond = database.first_beyond();
+    let commit_objective = database.commit_objective_us()?;
+    let most = match beyond {
+        Some(next) => {
+            format!("; at {} pages/s {}", count(next.pages_per_s), missed(&database, next))
+        }
+        None => "; that was the highest rate tried".to_owned(),
+    };
+    let text = format!(
+        "Beside commits and reads, {} pages of 16 KiB per second can be flushed, doublewrite \
+         included, while 99 % of commits take less than {}{most}.",
+        count(level.pages_per_s),
+        microseconds(commit_objective)
+    );
+    Some(
+        sizing(FindingId::FlushCapacity, Layer::Transactions, level.n, text)
+            .with("pages_per_s", level.pages_per_s)
+            .with_some("pages_per_s_missed", beyond.map(|next| next.pages_per_s))
+            .with("commit_p99_us", level.commit_p99_us)
+            .with("commit_mean_us", level.commit_mean_us)
+            .with("commit_p99_objective_us", commit_objective)
+            .with_some("read_p99_us", level.read_p99_us)
+            .with_some("read_p99_objective_us", database.read_objective_us())
+            .with("pages_per_s_written", level.pages_done_per_s),
+    )
+}
+
+fn missed(database: &Database, level: &Level) -> String {
+    if !level.achieved {
+        return format!("only {} were reached", count(level.pages_done_per_s));
+    }
+    match (database.commit_objective_us(), level.read_p99_us) {
+        (Some(objective), _) if level.commit_p99_us > objective => {
+            format!("the slowest commits take {}", microseconds(level.commit_p99_us))
+        }
+        (_, Some(read)) => format!("the slowest reads take {}", microseconds(read)),
+        _ => "it does not hold".to_owned(),
+    }
+}
+
+pub(super) fn read_interference(case: &Case<'_, '_>) -> Option<Finding> {
+    let database = Database::of(case.log);
+    let idle = database.idle()?;
+    let level = database.carried().or_else(|| database.first_beyond())?;
+    let (alone, beside) = (idle.read_mean_us?, level.read_mean_us?);
+    let much = beside >= READS_FACTOR_MIN * alone && beside - alone >= READS_EXTRA_US_MIN;
+    let apart = level.read_mean_us_min? > idle.read_mean_us_max?;
+    if !much || !apart || idle.n.min(level.n) < PAIRS_MIN as u64 {
+        return None;
+    }
+    let text = format!(
+        "Reads take {} while {} pages/s are flushed, {} without: misses of the buffer pool pay for \
+         every burst of flushing.",
+        microseconds(beside),
+        count(level.pages_per_s),
+        microseconds(alone)
+    );
+    Some(
+        sizing(FindingId::FlushReadInterference, Layer::Transactions, level.n, text)
+            .with("read_us_alone", alone)
+            .with("read_us_flushing", beside)
+            .with("pages_per_s", level.pages_per_s),
+    )
+}
+
+pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
+    let one = case.log.seen("commit_fdatasync")?;
+    let figure = combined(one.replicates.iter().copied())?;
+    if one.replicates.len() < PAIRS_MIN {
+        return None;
+    }
+    let each_us = weighted_mean(one.replicates.iter().copied(), application_latency_us)?;
+    let many = case
+        .log
+        .seen("commit_fdatasync_16")
+        .and_then(|seen| combined(seen.replicates.iter().copied()))
+        .map(|figure| figure.value);
+    let more = many.map(|rate_of_16| format!("; 16 make {}", rate(rate_of_16))).unwrap_or_default();
+    let text = format!(
+        "One committer makes {} durable commits ({} each){more}.",
+        rate(figure.value),
+        microseconds(each_us)
+    );
+    Some(
+        sizing(FindingId::CommitRate, Layer::FileApi, one.replicates.len() as u64, text)
+            .with("commits_per_s", figure.value)
+            .with("commit_us", each_us)
+            .with_some("commits_per_s_of_16", many),
+    )
+}
