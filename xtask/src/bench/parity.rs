@@ -45,8 +45,8 @@ fn cases() -> impl Iterator<Item = Case> {
 /// # Errors
 /// When a run fails.
 pub fn run(mut args: Args) -> Result<()> {
-    let pairs: usize = args.option("--pairs", 6)?;
-    let runtime_s: u32 = args.option("--runtime", 4)?;
+    let pairs: usize = args.option("--pairs", 12)?;
+    let runtime_s: u32 = args.option("--runtime", 2)?;
     let size: String = args.option("--size", "512M".to_owned())?;
     let dir: String = args.option("--dir", String::new())?;
     args.finish()?;
