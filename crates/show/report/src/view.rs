@@ -170,11 +170,29 @@ fn is_landmark(curve: &Curve, rung: &Rung) -> bool {
     x.is_some() && (x == first || x == curve.knee_x.or(last))
 }
 
-/// The best rung of each unit, for the cards at the top; what the machine itself can do is not
-/// among them.
+/// The rungs for the cards at the top: one plain commit, and of each curve the point that the
+/// document marks (or its end, where more is better); without curves the best rung of each unit.
 pub(crate) fn key_rungs(probe: &ProbeDocument) -> Vec<&Rung> {
-    let storage = probe.rungs.iter().filter(|rung| rung.layer != Layer::Host);
-    by_unit(storage).iter().filter_map(|group| best(&group.rungs)).collect()
+    let mut names: Vec<&str> = vec!["commit_fdatasync"];
+    names.extend(probe.curves.iter().filter_map(landmark));
+    let mut keys: Vec<&Rung> = Vec::new();
+    for name in names {
+        let rung = probe.rungs.iter().find(|rung| rung.name == name);
+        keys.extend(rung.filter(|rung| !keys.contains(rung)));
+    }
+    if keys.len() < 2 {
+        let storage = probe.rungs.iter().filter(|rung| rung.layer != Layer::Host);
+        keys = by_unit(storage).iter().filter_map(|group| best(&group.rungs)).collect();
+    }
+    keys.sort_by_key(|rung| rung.layer);
+    keys
+}
+
+/// The rung at the marked point of a curve.
+fn landmark(curve: &Curve) -> Option<&str> {
+    let last = curve.points.last().filter(|_| curve.unit.ends_with("/s"));
+    let marked = curve.points.iter().find(|point| Some(point.x) == curve.knee_x);
+    marked.or(last).map(|point| point.rung.as_str())
 }
 
 /// The best of rungs that share a unit.

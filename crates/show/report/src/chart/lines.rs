@@ -2,7 +2,7 @@
 
 use iostrata_stats::Interval;
 use plotly::common::{Anchor, DashType, HoverInfo, Marker, Mode};
-use plotly::layout::{Annotation, Axis, AxisType, RangeMode};
+use plotly::layout::{Annotation, Axis, AxisRange, AxisType, RangeMode};
 use plotly::{Scatter, Traces};
 
 use super::frame::{axis, errors, layout, legend_above};
@@ -30,8 +30,8 @@ pub(crate) struct Line<'a> {
     pub(crate) dashed: bool,
     /// The points in the order in which they are joined.
     pub(crate) marks: Vec<Mark>,
-    /// The x at which the line bends: the point there is marked.
-    pub(crate) knee: Option<f64>,
+    /// The x of a point to be marked, and the word beside it.
+    pub(crate) marked: Option<(f64, &'static str)>,
 }
 
 /// A chart of lines.
@@ -53,7 +53,7 @@ pub(crate) fn lines(name: &str, x_title: &str, y_title: &str, all: &[Line<'_>]) 
         .legend(legend_above())
         .x_axis(x_axis(x_title, &xs, log_x))
         .y_axis(y_axis(y_title, log_y))
-        .annotations(all.iter().filter_map(knee_text(log_x, log_y)).collect());
+        .annotations(all.iter().filter_map(marked_text(log_x, log_y)).collect());
     Chart { name: name.to_owned(), height, data, layout }
 }
 
@@ -76,10 +76,10 @@ fn trace(line: &Line<'_>) -> Box<Scatter<f64, f64>> {
     trace.error_y(errors(&values, &intervals, line.colour))
 }
 
-/// Points are dots; the knee is a larger one.
+/// Points are dots; a marked one is larger.
 fn marker(line: &Line<'_>) -> Marker {
-    let at_knee = |mark: &Mark| Some(mark.x) == line.knee;
-    let sizes = line.marks.iter().map(|mark| if at_knee(mark) { 12 } else { 6 }).collect();
+    let is_marked = |mark: &Mark| line.marked.is_some_and(|(x, _)| x == mark.x);
+    let sizes = line.marks.iter().map(|mark| if is_marked(mark) { 12 } else { 6 }).collect();
     Marker::new()
         .color(line.colour)
         .size_array(sizes)
@@ -104,7 +104,7 @@ fn y_axis(title: &str, log: bool) -> Axis {
     if log {
         axis(title).type_(AxisType::Log).dtick(1.0)
     } else {
-        axis(title).range_mode(RangeMode::ToZero)
+        axis(title).range(AxisRange::lower(0.0))
     }
 }
 
@@ -120,9 +120,10 @@ fn doubles(xs: &[f64]) -> bool {
 }
 
 /// The word beside the marked point.
-fn knee_text(log_x: bool, log_y: bool) -> impl Fn(&Line<'_>) -> Option<Annotation> {
+fn marked_text(log_x: bool, log_y: bool) -> impl Fn(&Line<'_>) -> Option<Annotation> {
     move |line| {
-        let mark = line.marks.iter().find(|mark| Some(mark.x) == line.knee)?;
+        let (x, word) = line.marked?;
+        let mark = line.marks.iter().find(|mark| mark.x == x)?;
         Some(
             Annotation::new()
                 .x(if log_x { mark.x.log10() } else { mark.x })
@@ -132,8 +133,8 @@ fn knee_text(log_x: bool, log_y: bool) -> impl Fn(&Line<'_>) -> Option<Annotatio
                 .x_shift(6.0)
                 .y_shift(-5.0)
                 .show_arrow(false)
-                .name("knee")
-                .text("knee"),
+                .name("marked")
+                .text(word),
         )
     }
 }

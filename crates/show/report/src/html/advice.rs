@@ -13,7 +13,9 @@ pub(crate) fn section(probe: &ProbeDocument) -> Markup {
     let server: Vec<&Advice> =
         probe.advice.iter().filter(|advice| advice.where_.starts_with(SERVER)).collect();
     html! {
-        @if probe.advice.is_empty() {
+        @if probe.advice.is_empty() && probe.interrupted {
+            p.lead { "Nothing to change was found before the run was stopped." }
+        } @else if probe.advice.is_empty() {
             p.lead.good { "Nothing need change." }
             p.say { "No setting that was looked at would give a measurable gain here." }
         }

@@ -23,11 +23,17 @@ fn family_charts(family: &[&Curve], charts: &mut Charts) -> Markup {
     let Some(first) = family.first() else { return html! {} };
     html! {
         h3 { (heading(first, family.len())) }
-        @for curve in family { p.say { (curve.text) } }
+        @for curve in family {
+            p.say { @if family.len() > 1 { b { (short(curve)) ". " } } (curve.text) }
+        }
         @if first.unit == "us" {
-            (latency_chart(first, family, charts))
+            (latency_chart(first, family, "", charts))
         } @else {
-            div.pair { (value_chart(first, family, charts)) (latency_chart(first, family, charts)) }
+            @let title = format!("Latency over {}", latency_axis(first));
+            div.pair {
+                (value_chart(first, family, charts))
+                (latency_chart(first, family, &title, charts))
+            }
         }
         details data-print { summary { "As a table" } (points(family)) }
     }
@@ -36,6 +42,9 @@ fn family_charts(family: &[&Curve], charts: &mut Charts) -> Markup {
 fn heading(first: &Curve, curves: usize) -> String {
     if curves == 1 {
         return first.title.clone();
+    }
+    if first.unit == "us" {
+        return format!("Latency over {}", first.axis);
     }
     format!("{} over {}", ladder::unit_title(&first.unit), first.axis)
 }
@@ -47,14 +56,18 @@ fn value_chart(first: &Curve, family: &[&Curve], charts: &mut Charts) -> Markup 
 }
 
 /// Mean and 99th percentile; nothing where no latency is known.
-fn latency_chart(first: &Curve, family: &[&Curve], charts: &mut Charts) -> Markup {
+fn latency_chart(first: &Curve, family: &[&Curve], title: &str, charts: &mut Charts) -> Markup {
     let all = latency_lines(family);
     if all.is_empty() {
         return html! {};
     }
-    let x_title = if over_value(first) { axis_title(&first.unit) } else { first.axis.clone() };
-    let chart = lines(&format!("{}-latency", id_of(&first.name)), &x_title, "latency, us", &all);
-    parts::figure(charts, &chart, &format!("Latency over {x_title}"), LATENCY_SAYS)
+    let name = format!("{}-latency", id_of(&first.name));
+    let chart = lines(&name, &latency_axis(first), "latency, us", &all);
+    parts::figure(charts, &chart, title, LATENCY_SAYS)
+}
+
+fn latency_axis(curve: &Curve) -> String {
+    if over_value(curve) { axis_title(&curve.unit) } else { curve.axis.clone() }
 }
 
 /// The curve's name without its axis: `4 KiB random reads` over requests in flight.
@@ -67,9 +80,20 @@ fn over_value(curve: &Curve) -> bool {
     curve.axis.contains("in flight")
 }
 
-const VALUE_SAYS: &str = "Whiskers are 95 % intervals; a large dot marks the knee.";
-const LATENCY_SAYS: &str =
-    "Solid is the mean, dotted the 99th percentile; a large dot marks the knee.";
+/// The point that the document marks, and what it is on this axis. The last point of a curve over
+/// load is no knee: it was still rising there.
+fn marked(curve: &Curve) -> Option<(f64, &'static str)> {
+    let x = curve.knee_x?;
+    let last = curve.points.last().is_some_and(|point| point.x == x);
+    match curve.axis.as_str() {
+        "files" => Some((x, "enough")),
+        axis if axis.starts_with("pages") => Some((x, "carried")),
+        _ => (!last).then_some((x, "knee")),
+    }
+}
+
+const VALUE_SAYS: &str = "Whiskers are 95 % intervals.";
+const LATENCY_SAYS: &str = "Solid is the mean, dotted the 99th percentile.";
 
 fn value_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
     let line = |(n, curve): (usize, &&'a Curve)| Line {
@@ -86,7 +110,7 @@ fn value_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
                 hover: hover(curve, point),
             })
             .collect(),
-        knee: curve.knee_x,
+        marked: marked(curve),
     };
     family.iter().enumerate().map(line).collect()
 }
@@ -104,11 +128,13 @@ fn latency_lines<'a>(family: &[&'a Curve]) -> Vec<Line<'a>> {
                 Some(Mark { x, y, ci95, hover: hover(curve, point) })
             };
             let marks: Vec<Mark> = curve.points.iter().filter_map(mark).collect();
-            let at_knee = |point: &&CurvePoint| Some(point.x) == curve.knee_x;
-            let knee = curve.points.iter().find(at_knee).filter(|_| !dashed);
-            let knee = knee.map(|point| if over_value(curve) { point.value } else { point.x });
+            let at = |(x, word): (f64, &'static str)| {
+                let point = curve.points.iter().find(|point| point.x == x)?;
+                Some((if over_value(curve) { point.value } else { x }, word))
+            };
+            let marked = marked(curve).filter(|_| !dashed).and_then(at);
             let (name, colour) = (short(curve), line_colour(n));
-            (marks.len() > 1).then_some(Line { name, colour, dashed, marks, knee })
+            (marks.len() > 1).then_some(Line { name, colour, dashed, marks, marked })
         };
         all.extend(line(false, |point| point.latency_mean_us));
         all.extend(line(true, |point| point.latency_p99_us));

@@ -9,7 +9,9 @@ use crate::words;
 /// Every finding, or that there is none.
 pub(crate) fn section(probe: &ProbeDocument) -> Markup {
     html! {
-        @if probe.findings.is_empty() {
+        @if probe.findings.is_empty() && probe.interrupted {
+            p.lead { "Nothing was found before the run was stopped." }
+        } @else if probe.findings.is_empty() {
             p.lead.good { "Nothing stands out." }
             p.say { "Every suspicion that was raised was cleared by the points that test it." }
         }

@@ -11,13 +11,15 @@ use crate::words;
 /// The chart of losses with its table, or a plain statement.
 pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Markup {
     if probe.losses.is_empty() {
-        return html! {
+        return html! { @if probe.interrupted {
+            p.lead { "No loss seen before the run was stopped." }
+        } @else {
             p.lead.good { "No loss found." }
             p.say {
                 "Where two rungs do identical work and differ in one layer, the upper one delivers "
                 "what the lower one delivers, within the interval."
             }
-        };
+        } };
     }
     let titles: Vec<String> = probe.losses.iter().map(|loss| title(probe, loss)).collect();
     let rows: Vec<Bar<'_>> =

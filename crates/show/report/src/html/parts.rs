@@ -12,7 +12,7 @@ pub(crate) fn figure(charts: &mut Charts, chart: &Chart, title: &str, says: &str
     charts.add(chart);
     html! {
         figure {
-            figcaption { b { (title) } (says) }
+            figcaption { @if !title.is_empty() { b { (title) } } (says) }
             (place(&chart.name, chart.height, title))
         }
     }

@@ -1,6 +1,7 @@
 //! Every measured point over time, one at a time, and every replicate as a table.
 
 use iostrata_run::{OpFigures, Replicate, StreamFigures};
+use iostrata_spec::Layer;
 use maud::{Markup, html};
 
 use super::parts::{self, cell, number, place, table, text};
@@ -10,7 +11,8 @@ use crate::words;
 
 /// The chart with its choice of points; nothing when nothing was measured.
 pub(crate) fn section(view: &RunView<'_>, charts: &mut Charts) -> Option<Markup> {
-    let measured = view.measured();
+    let mut measured = view.measured();
+    measured.sort_by_key(|(point, _)| point.layer == Layer::Host);
     let mut choice: Vec<(String, Chart)> = Vec::new();
     for (point, replicates) in measured {
         let time = TimePoint { point, replicates };

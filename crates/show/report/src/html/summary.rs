@@ -36,7 +36,7 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
                 h1 { "A partial run" }
                 p.lead { "It was stopped before its end. What was measured until then is below." }
             }
-            @for note in view.notes { p.note { (note) } }
+            @for note in view.notes { p.note.below { (note) } }
         }
     }
 }
@@ -85,6 +85,10 @@ fn lost(probe: &ProbeDocument) -> Markup {
         div {
             h2 { "Lost on the way" }
             @match largest {
+                None if probe.interrupted => {
+                    p.big { "No loss seen so far" }
+                    p { "The run was stopped before every pair of rungs was measured." }
+                }
                 None => {
                     p.big.good { "No loss found" }
                     p { "No layer takes a measurable share of what the layer below it gives." }
@@ -105,7 +109,10 @@ fn to_change(probe: &ProbeDocument) -> Markup {
     html! {
         div {
             h2 { "To change" }
-            @if probe.advice.is_empty() {
+            @if probe.advice.is_empty() && probe.interrupted {
+                p.big { "Nothing so far" }
+                p { "The run was stopped before every setting was looked at." }
+            } @else if probe.advice.is_empty() {
                 p.big.good { "Nothing need change" }
                 p { "Every setting that was looked at is already right." }
             } @else {
@@ -135,6 +142,9 @@ fn how_sure(view: &RunView<'_>, probe: &ProbeDocument) -> Markup {
                 p.big { (doubtful) " of " (probe.rungs.len()) " figures carry a caution" }
             }
             p {
+                @if probe.interrupted && doubtful > 0 {
+                    (doubtful) " of " (probe.rungs.len()) " figures carry a caution. "
+                }
                 (counted(probe.rungs.len(), "rung")) ", " (counted(replicates, "replicate")) ", "
                 (words::value(probe.duration_s, "s")) ", "
                 (words::value(probe.bytes_written as f64, "bytes")) " written. "

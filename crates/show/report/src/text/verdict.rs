@@ -89,7 +89,8 @@ fn row(group: &UnitGroup<'_>, rung: &Rung, paper: &Paper) -> String {
 
 fn losses(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
     if probe.losses.is_empty() {
-        return vec![paper.good("No loss found.")];
+        let stopped = "No loss seen before the run was stopped.".to_owned();
+        return vec![if probe.interrupted { stopped } else { paper.good("No loss found.") }];
     }
     let mut sorted: Vec<&Loss> = probe.losses.iter().collect();
     sorted.sort_by(|a, b| b.loss_pct.total_cmp(&a.loss_pct));
@@ -113,7 +114,8 @@ fn losses(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
 
 fn changes(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
     if probe.advice.is_empty() {
-        return vec![paper.good("Nothing need change.")];
+        let stopped = "Nothing to change was found before the run was stopped.".to_owned();
+        return vec![if probe.interrupted { stopped } else { paper.good("Nothing need change.") }];
     }
     let mut lines = vec![paper.bold("Change")];
     let line = |advice: &Advice| {
