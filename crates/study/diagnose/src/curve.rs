@@ -5,7 +5,7 @@
 
 use iostrata_run::{Curve, CurvePoint, Replicate};
 use iostrata_spec::{Better, OpKind, Point};
-use iostrata_stats::{Knee, LatencyUs, LoadPoint, combine, knee};
+use iostrata_stats::{LatencyUs, LoadPoint, combine, knee};
 use iostrata_units::{microseconds, rate};
 
 use crate::database::{self, Database};
@@ -48,7 +48,7 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
         return None;
     }
     let rising = point.metric.better == Better::Higher;
-    let knee = if rising { knee_of(&points) } else { None };
+    let knee = if rising { turn_of(&points) } else { None };
     let carried = if name == database::CURVE { Database::of(log).carried_x() } else { None };
     Some(Curve {
         name: name.to_owned(),
@@ -88,7 +88,20 @@ fn latency_of(replicate: &Replicate) -> Option<LatencyUs> {
     }
 }
 
-fn knee_of(points: &[CurvePoint]) -> Option<Knee> {
+/// Share of the best rate from which a point may be its equal.
+const MAY_BE_EQUAL: f64 = 0.9;
+
+/// Where more load stops to pay.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    index: usize,
+    best_index: usize,
+    /// Whether more load was tried.
+    seen: bool,
+}
+
+/// The knee; an earlier point counts when its interval cannot tell it from the best.
+fn turn_of(points: &[CurvePoint]) -> Option<Turn> {
     let loads: Vec<LoadPoint> = points
         .iter()
         .map(|point| LoadPoint {
@@ -97,7 +110,13 @@ fn knee_of(points: &[CurvePoint]) -> Option<Knee> {
             latency_us_mean: point.latency_mean_us.unwrap_or(0.0),
         })
         .collect();
-    knee(&loads)
+    let knee = knee(&loads)?;
+    let best = points[knee.best_index].value;
+    let equal = |point: &CurvePoint| {
+        point.value >= MAY_BE_EQUAL * best && point.value_ci95.is_some_and(|[_, high]| high >= best)
+    };
+    let index = points.iter().position(equal).unwrap_or(knee.index).min(knee.index);
+    Some(Turn { index, best_index: knee.best_index, seen: index + 1 < points.len() })
 }
 
 fn title(name: &str, point: &Point) -> String {
@@ -113,7 +132,7 @@ fn title(name: &str, point: &Point) -> String {
     }
 }
 
-fn text(name: &str, points: &[CurvePoint], knee: Option<&Knee>) -> String {
+fn text(name: &str, points: &[CurvePoint], knee: Option<&Turn>) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return String::new();
     };
@@ -137,7 +156,13 @@ fn text(name: &str, points: &[CurvePoint], knee: Option<&Knee>) -> String {
                 rate(first.value)
             )
         }
-        (_, true) => format!("{}{latency} at {}; more brings only latency.", rate(at.value), at.x),
+        (_, true) => {
+            format!(
+                "{}{latency} at {}; more than that brings little but latency.",
+                rate(at.value),
+                at.x
+            )
+        }
         (_, false) => format!("Still rising at {}: {}{latency}.", last.x, rate(last.value)),
     }
 }

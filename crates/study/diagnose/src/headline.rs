@@ -3,19 +3,24 @@
 //! Invariant: two to five sentences, each true of what was measured; what was not measured is not
 //! mentioned. The order is: what the storage can do, what it loses, what to change, how sure.
 
-use iostrata_run::{Curve, ProbeDocument};
-use iostrata_units::{count, microseconds, percent};
+use iostrata_run::{Curve, FindingKind, ProbeDocument, Replicate};
+use iostrata_units::{bytes, count, microseconds, percent, seconds};
 
+use crate::advice::is_sizing;
 use crate::database::Database;
+use crate::finding::{FindingId, SUSTAINED};
 use crate::observed::Observed;
+
+/// Share of rungs with a verdict from which the reader is warned.
+const DOUBTED_SHARE: usize = 4;
 
 /// The sentences for a document whose other parts are complete.
 pub(crate) fn headline(document: &ProbeDocument, log: &Observed<'_>) -> Vec<String> {
     if document.rungs.is_empty() {
         return vec!["Nothing was measured.".to_owned()];
     }
-    let mut sentences: Vec<String> =
-        [reads(document), commits(document, log)].into_iter().flatten().collect();
+    let can: Vec<String> = [reads(document), writes(document, log)].into_iter().flatten().collect();
+    let mut sentences = can;
     sentences.push(lost(document));
     sentences.push(changes(document));
     sentences.extend(caution(document));
@@ -35,80 +40,125 @@ fn reads(document: &ProbeDocument) -> Option<String> {
 
 fn read_part(curve: &Curve, size: &str) -> Option<String> {
     let knee = curve.points.iter().find(|point| Some(point.x) == curve.knee_x)?;
-    let latency = knee.latency_mean_us.map(|us| format!(" at {}", microseconds(us)));
+    let latency = knee.latency_mean_us.map(|us| format!(" in {} each", microseconds(us)));
     Some(format!(
-        "{} random {size} reads per second{} with {} in flight",
+        "{} random {size} reads/s{} with {} in flight",
         count(knee.value),
         latency.unwrap_or_default(),
         knee.x
     ))
 }
 
-fn commits(document: &ProbeDocument, log: &Observed<'_>) -> Option<String> {
+fn writes(document: &ProbeDocument, log: &Observed<'_>) -> Option<String> {
     let commit = document.rungs.iter().find(|rung| rung.name == "commit_fdatasync");
-    let database = Database::of(log);
-    let one = commit.map(|rung| {
-        let each = rung.latency_us.map(|us| format!(" of {} each", microseconds(us)));
-        let each = each.unwrap_or_default();
-        format!("one committer makes {} durable commits per second{each}", count(rung.value))
+    let commits = commit.map(|rung| {
+        let each = rung.latency_us.map(|us| format!(" ({} each)", microseconds(us)));
+        format!(
+            "one committer makes {} durable commits/s{}",
+            count(rung.value),
+            each.unwrap_or_default()
+        )
     });
+    let database = Database::of(log);
     let flushed = database.carried().map(|level| {
         format!(
-            "it flushes at least {} pages per second while the 99th percentile of commits stays at {}",
+            "{} pages/s can be flushed while the 99th percentile of commits stays at {}",
             count(level.pages_per_s),
             microseconds(level.commit_p99_us)
         )
     });
-    let text = [one, flushed].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let parts = [commits, flushed, sustained(document, log)].into_iter().flatten();
+    sentence(&parts.collect::<Vec<_>>().join("; "))
+}
+
+/// How long and how much was written without the rate giving way.
+fn sustained(document: &ProbeDocument, log: &Observed<'_>) -> Option<String> {
+    let replicate: &Replicate = log.seen(SUSTAINED)?.replicates.last()?;
+    if document.findings.iter().any(|finding| finding.id == FindingId::BurstLimit.name()) {
+        return None;
+    }
+    let written = replicate.streams.first()?.write.as_ref()?.bytes;
+    Some(format!(
+        "no burst limit was seen in {} and {}",
+        seconds(replicate.duration_s),
+        bytes(written as f64)
+    ))
+}
+
+/// A text as a sentence; `None` for an empty one.
+fn sentence(text: &str) -> Option<String> {
     let mut letters = text.chars();
     let first = letters.next()?;
     Some(format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 fn lost(document: &ProbeDocument) -> String {
-    let worst = document.losses.iter().max_by(|a, b| a.loss_pct.total_cmp(&b.loss_pct));
-    match (worst, document.losses.len()) {
-        (None, _) if document.interrupted => {
-            "No loss was seen between the rungs measured before the run was stopped.".to_owned()
-        }
-        (None, _) => {
-            "No layer between the device and a commit loses anything measurable.".to_owned()
-        }
-        (Some(worst), 1) => {
-            format!(
-                "One loss, {} in the {}: {}.",
-                percent(worst.loss_pct),
-                worst.layer.title(),
-                worst.text
-            )
-        }
-        (Some(worst), many) => format!(
-            "{many} losses, the largest {} in the {}: {}.",
-            percent(worst.loss_pct),
-            worst.layer.title(),
-            worst.text
-        ),
-    }
+    let burst = document
+        .findings
+        .iter()
+        .find(|finding| finding.id == FindingId::BurstLimit.name())
+        .map(|finding| format!(" {}", finding.text))
+        .unwrap_or_default();
+    let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
+    let worst = losses
+        .clone()
+        .max_by(|a, b| a.effect_pct.unwrap_or(0.0).total_cmp(&b.effect_pct.unwrap_or(0.0)));
+    let text = match (worst, losses.count()) {
+        (Some(worst), 1) => format!("It loses in one place: {}", worst.text),
+        (Some(worst), many) => format!("It loses in {many} places, most here: {}", worst.text),
+        (None, _) => match document.losses.first() {
+            Some(loss) => {
+                format!("{} in the {}: {}.", percent(loss.loss_pct), loss.layer.title(), loss.text)
+            }
+            None if document.interrupted => {
+                "No loss was seen before the run was stopped.".to_owned()
+            }
+            None => "No layer takes away anything that could be measured.".to_owned(),
+        },
+    };
+    format!("{text}{burst}")
 }
 
 fn changes(document: &ProbeDocument) -> String {
-    let settings: Vec<String> = document
-        .advice
-        .iter()
-        .map(|advice| format!("{}={}", advice.setting, advice.value))
-        .collect();
-    if settings.is_empty() {
-        return "Nothing needs to change.".to_owned();
+    let settings = |sizing: bool| {
+        let chosen = document.advice.iter().filter(|advice| is_sizing(advice) == sizing);
+        chosen
+            .map(|advice| format!("{} = {}", advice.setting, advice.value))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match (settings(false), settings(true)) {
+        (none, sizes) if none.is_empty() && sizes.is_empty() => {
+            "Nothing needs to change.".to_owned()
+        }
+        (none, sizes) if none.is_empty() => {
+            format!("Nothing needs to be repaired; sizes that fit: {sizes}.")
+        }
+        (changes, sizes) if sizes.is_empty() => format!("Change {changes}."),
+        (changes, sizes) => format!("Change {changes}; sizes that fit: {sizes}."),
     }
-    format!("Set {}.", settings.join(", "))
 }
 
 fn caution(document: &ProbeDocument) -> Option<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    if document.interrupted {
+        reasons.push("the run was stopped before its end".to_owned());
+    }
+    let all = document.rungs.len();
     let doubted = document.rungs.iter().filter(|rung| !rung.verdicts.is_sound()).count();
-    let stopped = document.interrupted.then_some("the run was stopped before its end");
-    let share = 4 * doubted >= document.rungs.len();
-    let verdicts =
-        share.then(|| format!("{doubted} of {} rungs carry a verdict", document.rungs.len()));
-    let reasons: Vec<String> = stopped.map(str::to_owned).into_iter().chain(verdicts).collect();
+    let cautions: Vec<&str> = document
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Caution)
+        .map(|finding| finding.id.as_str())
+        .collect();
+    if doubted * DOUBTED_SHARE >= all && !cautions.is_empty() {
+        let named = cautions.join(", ").replace('_', " ");
+        reasons.push(format!("{doubted} of {all} rungs carry a verdict ({named})"));
+    } else if doubted * DOUBTED_SHARE >= all {
+        reasons.push(format!("{doubted} of {all} rungs carry a verdict"));
+    } else if !cautions.is_empty() {
+        reasons.push(cautions.join(", ").replace('_', " "));
+    }
     (!reasons.is_empty()).then(|| format!("Take it with caution: {}.", reasons.join("; ")))
 }

@@ -6,6 +6,7 @@
 //! is worse than none: whatever is inherent, disturbed or small is not raised.
 
 mod above_device;
+mod advice;
 mod compared;
 mod curve;
 mod database;
@@ -19,15 +20,9 @@ mod rung;
 mod summary;
 mod verify;
 
-use iostrata_run::{Event, ProbeHost};
-use iostrata_spec::Point;
-
+pub use advice::{advise, redo_table};
 pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
 pub use summary::{ProbeEnd, summarise};
-
-/// Groups of points that try out advice.
-pub fn verify_points(_host: &ProbeHost, _events: &[Event]) -> Vec<Vec<Point>> {
-    Vec::new()
-}
+pub use verify::{verifications, verify_points};

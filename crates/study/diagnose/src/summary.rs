@@ -6,12 +6,14 @@
 use iostrata_run::{Event, ProbeDocument, ProbeHost};
 use iostrata_stats::{Verdict, Verdicts};
 
+use crate::advice::{advise, redo_table};
 use crate::curve::curves_of;
 use crate::finding::{Case, findings_of};
 use crate::headline::headline;
 use crate::loss::losses_of;
 use crate::observed::Observed;
 use crate::rung::rungs_of;
+use crate::verify::verifications_of;
 
 /// How a probe ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,21 +31,21 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let log = Observed::of(events);
     let findings = findings_of(&Case { log: &log, host: &host });
     let mut document = ProbeDocument {
-        host,
         headline: Vec::new(),
         rungs: rungs_of(&log),
         losses: losses_of(&log),
+        advice: advise(&findings, &host),
+        redo_table: redo_table(&findings),
         findings,
-        advice: Vec::new(),
-        redo_table: Vec::new(),
         curves: curves_of(&log),
-        verifications: Vec::new(),
+        verifications: verifications_of(&log),
         unavailable: log.unavailable().iter().map(|&one| one.clone()).collect(),
         bytes_written: end.bytes_written,
         duration_s: end.duration_s,
         interrupted: end.interrupted,
         verdicts: run_verdicts(&log),
         report: None,
+        host,
     };
     document.headline = headline(&document, &log);
     document

@@ -1,9 +1,136 @@
-//! Advice tried out inside the probe's own files: which points to run before and after.
+//! Advice tried out inside the probe's own files: which points to run before and after, and what
+//! they said.
+//!
+//! Invariant: only what needs no root and no server: the file API, the number of files, the sync
+//! method. A trial is confirmed when the paired interval lies on the better side.
+
+use iostrata_run::{Event, ProbeHost, Replicate, Verification};
+use iostrata_spec::{Better, Point};
+use iostrata_stats::{Conclusion, Measured, combine, paired_measured};
+
+use crate::advice::advise;
+use crate::figure::metric_of;
+use crate::finding::{Case, findings_of};
+use crate::observed::{Observed, Which};
 
 /// Start of the ids of points that only try out advice.
 const TRIAL: &str = "verify_";
 
+/// One piece of advice that can be tried.
+struct Trial {
+    /// Short name in the ids of its points.
+    key: &'static str,
+    /// The setting that is advised.
+    setting: &'static str,
+    /// The point that stands for the setting before.
+    before: &'static str,
+    /// The point that stands for it afterwards; `#` stands for the advised value.
+    after: &'static str,
+    /// What was done, in words.
+    text: &'static str,
+}
+
+const TRIALS: &[Trial] = &[
+    Trial {
+        key: "files",
+        setting: "number of data files",
+        before: "write_16k_files_1",
+        after: "write_16k_files_#",
+        text: "the same writers on one file, then on as many as advised",
+    },
+    Trial {
+        key: "fdatasync",
+        setting: "innodb_use_fdatasync",
+        before: "commit_fsync",
+        after: "commit_fdatasync",
+        text: "commits made durable by fsync, then by fdatasync",
+    },
+    Trial {
+        key: "write_through",
+        setting: "innodb_log_file_write_through",
+        before: "commit_fdatasync",
+        after: "commit_dsync",
+        text: "commits made durable by fdatasync, then by O_DSYNC",
+    },
+    Trial {
+        key: "native_aio",
+        setting: "innodb_use_native_aio",
+        before: "read_16k_libaio_16",
+        after: "read_16k_sync_16",
+        text: "reads through libaio, then by as many threads",
+    },
+];
+
 /// Whether a point only tries out advice.
 pub(crate) fn is_trial(id: &str) -> bool {
     id.starts_with(TRIAL)
+}
+
+fn id(trial: &Trial, side: &str) -> String {
+    format!("{TRIAL}{}_{side}", trial.key)
+}
+
+/// Groups of points that try out the advice of a run: each group is measured interleaved, at least
+/// three replicates.
+pub fn verify_points(host: &ProbeHost, events: &[Event]) -> Vec<Vec<Point>> {
+    let log = Observed::of(events);
+    let advice = advise(&findings_of(&Case { log: &log, host }), host);
+    TRIALS
+        .iter()
+        .filter_map(|trial| {
+            let advised = advice.iter().find(|advice| advice.setting == trial.setting)?;
+            let after = trial.after.replace('#', &advised.value);
+            let copy = |known: &str, side: &str| {
+                let mut point = log.seen(known)?.point.clone();
+                point.id = id(trial, side);
+                point.block = format!("{TRIAL}{}", trial.key);
+                point.title = format!("{side} {}: {}", trial.setting, point.title);
+                point.curve = None;
+                Some(point)
+            };
+            Some(vec![copy(trial.before, "before")?, copy(&after, "after")?])
+        })
+        .collect()
+}
+
+/// What the trials of a run said.
+pub fn verifications(events: &[Event]) -> Vec<Verification> {
+    verifications_of(&Observed::of(events))
+}
+
+pub(crate) fn verifications_of(log: &Observed<'_>) -> Vec<Verification> {
+    TRIALS.iter().filter_map(|trial| verification(log, trial)).collect()
+}
+
+fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
+    let (before_id, after_id) = (id(trial, "before"), id(trial, "after"));
+    let side = |id: &str| log.replicates(id, Which::All);
+    let (befores, afters) = (side(&before_id), side(&after_id));
+    let pairs: Vec<(Measured, Measured)> = befores
+        .iter()
+        .filter_map(|(number, before)| {
+            let after: &Replicate = afters.iter().find(|(other, _)| other == number)?.1;
+            Some((metric_of(before)?, metric_of(after)?))
+        })
+        .collect();
+    let metric = &befores.first()?.1.point.metric;
+    let (first, second): (Vec<Measured>, Vec<Measured>) = pairs.into_iter().unzip();
+    let (before, after) = (combine(&first)?, combine(&second)?);
+    let better = match metric.better {
+        Better::Higher => Conclusion::Higher,
+        Better::Lower => Conclusion::Lower,
+    };
+    let conclusion = paired_measured(&first, &second).ok().map(|found| found.conclusion);
+    Some(Verification {
+        setting: trial.setting.to_owned(),
+        text: trial.text.to_owned(),
+        before: before.value,
+        before_ci95: before.ci95,
+        before_n: before.n,
+        after: after.value,
+        after_ci95: after.ci95,
+        after_n: after.n,
+        unit: metric.unit.clone(),
+        confirmed: conclusion == Some(better),
+    })
 }

@@ -22,7 +22,9 @@ use iostrata_spec::Point;
 
 use crate::observed::{Observed, Which};
 
+pub(crate) use above::words as limit_words;
 pub use id::FindingId;
+pub(crate) use steady::SUSTAINED;
 
 /// Something that the points measured so far hint at.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,86 @@
+//! `innodb_io_capacity` and `innodb_io_capacity_max` from the flush capacity.
+//!
+//! The measured capacity is the most that may be flushed when it is urgent: `_max`. Half of it is
+//! the rate of every day, so that flushing in the background never uses what commits and reads
+//! need; InnoDB's own default is the same ratio.
+
+use iostrata_run::Advice;
+use iostrata_units::{count, microseconds};
+
+use super::{Found, Place, line};
+use crate::finding::FindingId;
+
+/// More than this InnoDB does not use: its page cleaners write about as much on the fastest drives,
+/// and a higher limit only makes bursts larger. It is also the default of MySQL 8.4.
+const IO_CAPACITY_MAX: f64 = 20_000.0;
+/// InnoDB's smallest value.
+const IO_CAPACITY_MIN: f64 = 100.0;
+
+pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
+    let why = [FindingId::FlushCapacity];
+    let number = |name: &str| found.number(FindingId::FlushCapacity, name);
+    let (Some(pages), Some(p99_us), Some(objective_us)) =
+        (number("pages_per_s"), number("commit_p99_us"), number("commit_p99_objective_us"))
+    else {
+        return Vec::new();
+    };
+    let most = two_digits(pages.min(IO_CAPACITY_MAX)).max(IO_CAPACITY_MIN);
+    let usual = two_digits(most / 2.0).max(IO_CAPACITY_MIN);
+    let capped = if pages > IO_CAPACITY_MAX {
+        "; InnoDB does not use more than 20000".to_owned()
+    } else {
+        String::new()
+    };
+    let most_text = format!(
+        "At {} pages/s the 99th percentile of commits is {} (objective {}), doublewrite \
+         included{capped}.",
+        count(pages),
+        microseconds(p99_us),
+        microseconds(objective_us)
+    );
+    let usual_text = "Half of the limit, so that flushing in the background leaves the other half \
+                      to commits, reads and bursts."
+        .to_owned();
+    let undo = |name: &str| format!("SET GLOBAL {name} to the value before");
+    vec![
+        line(
+            "innodb_io_capacity",
+            format!("{usual}"),
+            Place::MyCnf,
+            &why,
+            usual_text,
+            &undo("innodb_io_capacity"),
+        ),
+        line(
+            "innodb_io_capacity_max",
+            format!("{most}"),
+            Place::MyCnf,
+            &why,
+            most_text,
+            &undo("innodb_io_capacity_max"),
+        ),
+    ]
+}
+
+/// Rounded down to two significant digits: more would pretend a precision that nothing has.
+fn two_digits(value: f64) -> f64 {
+    if value < 10.0 {
+        return value.floor();
+    }
+    let step = 10.0_f64.powf(value.log10().floor() - 1.0);
+    (value / step + 1e-9).floor() * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_down_to_two_digits() {
+        assert_eq!(two_digits(8_613.0), 8_600.0);
+        assert_eq!(two_digits(4_300.0), 4_300.0);
+        assert_eq!(two_digits(999.9), 990.0);
+        assert_eq!(two_digits(7.9), 7.0);
+        assert_eq!(two_digits(0.0), 0.0);
+    }
+}

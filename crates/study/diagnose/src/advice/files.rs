@@ -1,0 +1,28 @@
+//! The number of data files, where writers of one file wait for each other.
+
+use iostrata_run::Advice;
+
+use super::{Found, Place, line};
+use crate::finding::FindingId;
+
+/// Files advised where the curve over files says nothing.
+const FILES: f64 = 8.0;
+
+pub(super) fn data_files(found: &Found<'_>) -> Option<Advice> {
+    let why: Vec<FindingId> = [FindingId::PerFileWriteLock, FindingId::MixedFileLock]
+        .into_iter()
+        .filter(|&id| found.get(id).is_some())
+        .collect();
+    let first = *why.first()?;
+    let files = found
+        .number(FindingId::PerFileWriteLock, "files_enough")
+        .filter(|&files| files > 1.0)
+        .unwrap_or(FILES);
+    let loss = found.get(first)?.effect_pct?;
+    let text = format!(
+        "One busy file takes {loss:.0} % less than eight; {files} files are enough. Keep \
+         innodb_file_per_table on and partition the tables that are written most."
+    );
+    let undo = "ALTER TABLE ... REMOVE PARTITIONING";
+    Some(line("number of data files", format!("{files}"), Place::Schema, &why, text, undo))
+}

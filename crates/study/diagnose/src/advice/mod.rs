@@ -1,0 +1,103 @@
+//! What to change: settings with their reasons, risk and undo.
+//!
+//! Invariant: every line rests on findings, and nothing is advised that a default already does or
+//! that could only be right elsewhere. Barriers are never turned off; the doublewrite is never
+//! turned off, because a server that does not ask for atomic writes does not get them. Schedulers
+//! and queue sizes were not compared without root, so that nothing is advised about them.
+
+mod capacity;
+mod files;
+mod limit;
+mod page_writes;
+mod redo;
+mod sync_method;
+
+use iostrata_run::{Advice, Finding, ProbeHost, Risk};
+
+use crate::finding::FindingId;
+
+pub use redo::redo_table;
+
+/// What to change, the most telling first.
+pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
+    let found = Found { findings };
+    let mut advice = Vec::new();
+    advice.extend(limit::lift_limits(&found, host));
+    advice.extend(limit::barriers(&found));
+    advice.extend(files::data_files(&found));
+    advice.extend(sync_method::flush_method(&found));
+    advice.extend(sync_method::fdatasync(&found));
+    advice.extend(sync_method::write_through(&found));
+    advice.extend(sync_method::native_aio(&found));
+    advice.extend(page_writes::flush_neighbors(&found));
+    advice.extend(capacity::io_capacity(&found));
+    advice
+}
+
+/// Whether advice gives a setting its size instead of repairing something.
+pub(crate) fn is_sizing(advice: &Advice) -> bool {
+    advice.why.iter().all(|why| why == FindingId::FlushCapacity.name())
+}
+
+/// Findings by id.
+pub(crate) struct Found<'f> {
+    findings: &'f [Finding],
+}
+
+impl<'f> Found<'f> {
+    pub fn get(&self, id: FindingId) -> Option<&'f Finding> {
+        self.findings.iter().find(|finding| finding.id == id.name())
+    }
+
+    /// A figure of a finding's evidence.
+    pub fn number(&self, id: FindingId, name: &str) -> Option<f64> {
+        self.get(id)?.evidence.get(name)?.as_f64()
+    }
+
+    /// A word of a finding's evidence.
+    pub fn word(&self, id: FindingId, name: &str) -> Option<&'f str> {
+        self.get(id)?.evidence.get(name)?.as_str()
+    }
+}
+
+/// Where a setting is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    MyCnf,
+    MariaDbCnf,
+    MountOption,
+    Schema,
+    ControlGroup,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::MyCnf => "my.cnf [mysqld]",
+            Place::MariaDbCnf => "my.cnf [mariadb]",
+            Place::MountOption => "mount option",
+            Place::Schema => "schema",
+            Place::ControlGroup => "control group",
+        }
+    }
+}
+
+/// One line of advice without risk.
+pub(crate) fn line(
+    setting: &str,
+    value: impl Into<String>,
+    place: Place,
+    why: &[FindingId],
+    text: String,
+    undo: &str,
+) -> Advice {
+    Advice {
+        setting: setting.to_owned(),
+        value: value.into(),
+        where_: place.name().to_owned(),
+        why: why.iter().map(|id| id.name().to_owned()).collect(),
+        text,
+        risk: Risk::None,
+        undo: undo.to_owned(),
+    }
+}

@@ -1,0 +1,39 @@
+//! Redo sizes over write rates: a disk has no redo rate, the load has.
+//!
+//! A log should hold half an hour of redo, so that pages are written once for many changes, and its
+//! dirty pages must be flushable in a time that a planned restart can wait.
+
+use iostrata_run::{Finding, RedoRow};
+
+use super::Found;
+use crate::finding::FindingId;
+
+const MIB: f64 = 1_048_576.0;
+/// Redo per second of a small, a usual, a busy and an extreme server.
+const RATES_MIB_PER_S: [f64; 4] = [1.0, 5.0, 20.0, 100.0];
+/// How much redo the log should hold.
+const HOLDS_S: f64 = 1_800.0;
+/// Bounds of a sensible log: below, every burst stalls; above, MySQL takes no larger one.
+const CAPACITY_BYTES: [f64; 2] = [256.0 * MIB, 128.0 * 1024.0 * MIB];
+/// Redo per page that it leaves dirty. OLTP makes a few hundred bytes per change and changes a page
+/// several times before it is flushed; insert loads make more per page and drain faster.
+pub(crate) const REDO_BYTES_PER_DIRTY_PAGE: f64 = 4_096.0;
+
+/// The table for the measured flush capacity; empty where none was measured.
+pub fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {
+    let found = Found { findings };
+    let pages_per_s = found.number(FindingId::FlushCapacity, "pages_per_s");
+    let Some(pages_per_s) = pages_per_s.filter(|&pages| pages > 0.0) else { return Vec::new() };
+    RATES_MIB_PER_S
+        .iter()
+        .map(|mib| {
+            let rate = mib * MIB;
+            let capacity = (rate * HOLDS_S).clamp(CAPACITY_BYTES[0], CAPACITY_BYTES[1]);
+            RedoRow {
+                redo_bytes_per_s: rate,
+                redo_capacity_bytes: capacity as u64,
+                drain_s: capacity / REDO_BYTES_PER_DIRTY_PAGE / pages_per_s,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! How the server opens, writes and flushes its files.
+//!
+//! O_DIRECT is InnoDB's default on Linux and right wherever it is honoured: nothing is said then.
+
+use iostrata_run::Advice;
+use iostrata_units::{count, percent};
+
+use super::{Found, Place, line};
+use crate::finding::FindingId;
+
+pub(super) fn flush_method(found: &Found<'_>) -> Option<Advice> {
+    let id = FindingId::DirectIoIgnored;
+    let text = match found.word(id, "behaviour")? {
+        "refused" => "O_DIRECT is refused here; say so instead of relying on the fallback.",
+        _ => {
+            "O_DIRECT is accepted and not done here. With O_DIRECT some servers do not flush the \
+             doublewrite file, because direct writes need none of the page cache's flushing; with \
+             fsync they do."
+        }
+    };
+    let undo = "innodb_flush_method=O_DIRECT";
+    Some(line("innodb_flush_method", "fsync", Place::MyCnf, &[id], text.to_owned(), undo))
+}
+
+pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
+    let id = FindingId::FsyncJournalCost;
+    let pair = (found.word(id, "from")?, found.word(id, "to")?);
+    if pair != ("commit_fdatasync", "commit_fsync") {
+        return None;
+    }
+    let (slow, fast) = (found.number(id, "to_value")?, found.number(id, "from_value")?);
+    let text = format!(
+        "fdatasync makes {} commits per second durable, fsync {}. It keeps everything that is \
+         needed to read the data back (MySQL 8.0.26 and later; the default from 8.4 on).",
+        count(fast),
+        count(slow)
+    );
+    let undo = "SET GLOBAL innodb_use_fdatasync=OFF";
+    Some(line("innodb_use_fdatasync", "ON", Place::MyCnf, &[id], text, undo))
+}
+
+pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
+    let id = FindingId::DsyncBeatsFdatasync;
+    let loss = found.get(id)?.effect_pct?;
+    let text = format!(
+        "O_DSYNC makes commits durable in one trip to the device; fdatasync loses {} against it. \
+         MariaDB 11.0 and later can do that for the redo log alone.",
+        percent(loss)
+    );
+    let undo = "innodb_log_file_write_through=OFF";
+    Some(line("innodb_log_file_write_through", "ON", Place::MariaDbCnf, &[id], text, undo))
+}
+
+pub(super) fn native_aio(found: &Found<'_>) -> Option<Advice> {
+    let id = FindingId::ApiOverhead;
+    let pair = (found.word(id, "from")?, found.word(id, "to")?);
+    if pair != ("read_16k_sync_16", "read_16k_libaio_16") {
+        return None;
+    }
+    let loss = found.get(id)?.effect_pct?;
+    let text = format!(
+        "libaio loses {} against as many threads that read one after the other: submitting blocks \
+         here.",
+        percent(loss)
+    );
+    let undo = "innodb_use_native_aio=ON";
+    Some(line("innodb_use_native_aio", "OFF", Place::MyCnf, &[id], text, undo))
+}
