@@ -7,7 +7,7 @@ use plotly::color::NamedColor;
 use plotly::common::{Anchor, Font, HoverInfo, Marker, Orientation};
 use plotly::layout::{Annotation, Axis, AxisRange, BarMode};
 
-use super::frame::{Hover, axis, errors, layout};
+use super::frame::{Hover, axis, errors, layout, reach};
 use super::{Chart, plain};
 use crate::words;
 
@@ -62,18 +62,12 @@ pub(crate) fn bars(name: &str, unit: &str, axis_title: &str, rows: &[Bar<'_>]) -
         .range(AxisRange::new(0.45 - rows.len() as f64, 0.82));
     let layout = layout(height, [0, VALUES, FOOT, 4])
         .bar_mode(BarMode::Overlay)
-        .x_axis(axis(axis_title).n_ticks(6).range(reach(rows)))
+        .x_axis(
+            axis(axis_title).n_ticks(6).range(reach(rows.iter().map(|row| (row.value, row.ci95)))),
+        )
         .y_axis(rows_axis)
         .annotations(annotations);
     Chart { name: name.to_owned(), height, data, layout }
-}
-
-/// From zero to the longest whisker; a whisker much longer than every bar leaves the chart.
-fn reach(rows: &[Bar<'_>]) -> AxisRange {
-    let bar = rows.iter().map(|row| row.value).fold(0.0, f64::max);
-    let whisker = rows.iter().filter_map(|row| Some(row.ci95?[1])).fold(bar, f64::max);
-    let lowest = rows.iter().map(|row| row.value).fold(0.0, f64::min);
-    AxisRange::new(lowest * 1.05, whisker.min(bar * 2.0).max(lowest + 1e-9) * 1.04)
 }
 
 /// The name above the bar and the value beside it.

@@ -2,10 +2,10 @@
 
 use iostrata_stats::Interval;
 use plotly::common::{Anchor, DashType, HoverInfo, Marker, Mode};
-use plotly::layout::{Annotation, Axis, AxisRange, AxisType, RangeMode};
+use plotly::layout::{Annotation, Axis, AxisType, RangeMode};
 use plotly::{Scatter, Traces};
 
-use super::frame::{axis, errors, layout, legend_above};
+use super::frame::{axis, errors, layout, legend_above, reach};
 use super::{Chart, plain};
 
 /// One point of a line.
@@ -52,7 +52,7 @@ pub(crate) fn lines(name: &str, x_title: &str, y_title: &str, all: &[Line<'_>]) 
         .show_legend(named)
         .legend(legend_above())
         .x_axis(x_axis(x_title, &xs, log_x))
-        .y_axis(y_axis(y_title, log_y))
+        .y_axis(y_axis(y_title, all, log_y))
         .annotations(all.iter().filter_map(marked_text(log_x, log_y)).collect());
     Chart { name: name.to_owned(), height, data, layout }
 }
@@ -100,11 +100,12 @@ fn x_axis(title: &str, xs: &[f64], log: bool) -> Axis {
 }
 
 /// From zero, or logarithmic where a line would else vanish in the other's shadow.
-fn y_axis(title: &str, log: bool) -> Axis {
+fn y_axis(title: &str, all: &[Line<'_>], log: bool) -> Axis {
     if log {
         axis(title).type_(AxisType::Log).dtick(1.0)
     } else {
-        axis(title).range(AxisRange::lower(0.0))
+        let marks = all.iter().flat_map(|line| &line.marks);
+        axis(title).range(reach(marks.map(|mark| (mark.y, mark.ci95))))
     }
 }
 

@@ -163,9 +163,10 @@ fn hover(curve: &Curve, point: &CurvePoint) -> String {
 }
 
 fn points(family: &[&Curve]) -> Markup {
+    let axis = family.first().map_or(String::new(), |curve| words::title(&curve.axis));
     let columns = [
         text("Curve"),
-        number("Place"),
+        number(&axis),
         number("Value"),
         number("95 % interval"),
         number("n"),
@@ -175,8 +176,8 @@ fn points(family: &[&Curve]) -> Markup {
     let latency = |us: Option<f64>| cell(us.map_or(String::new(), |us| words::value(us, "us")));
     let row = |curve: &Curve, point: &CurvePoint| {
         vec![
-            cell(&curve.title),
-            cell(format!("{} {}", words::value(point.x, ""), curve.axis)),
+            cell(short(curve)),
+            cell(words::value(point.x, "")),
             cell(words::value(point.value, &curve.unit)),
             parts::interval(point.value_ci95, &curve.unit),
             cell(point.value_n.to_string()),

@@ -71,34 +71,34 @@ pub(crate) fn verdicts(verdicts: &Verdicts) -> Markup {
 }
 
 /// A column of a table.
-pub(crate) struct Column {
+pub(crate) struct Column<'a> {
     /// Its head.
-    pub(crate) head: &'static str,
+    pub(crate) head: &'a str,
     /// Whether it holds numbers, which stand at the right.
     pub(crate) number: bool,
 }
 
 /// A column of text.
-pub(crate) const fn text(head: &'static str) -> Column {
+pub(crate) const fn text(head: &str) -> Column<'_> {
     Column { head, number: false }
 }
 
 /// A column of numbers.
-pub(crate) const fn number(head: &'static str) -> Column {
+pub(crate) const fn number(head: &str) -> Column<'_> {
     Column { head, number: true }
 }
 
 /// A table whose rows become blocks with names on a narrow screen.
-pub(crate) fn table(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+pub(crate) fn table(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
     html! { table.stack { (contents(columns, rows)) } }
 }
 
 /// A table of few columns, which fits a narrow screen as it is.
-pub(crate) fn slim(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+pub(crate) fn slim(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
     html! { table { (contents(columns, rows)) } }
 }
 
-fn contents(columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+fn contents(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
         thead { tr {
             @for column in columns { th.n[column.number] { (column.head) } }

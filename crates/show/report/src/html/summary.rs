@@ -73,8 +73,9 @@ fn verdict(view: &RunView<'_>, probe: &ProbeDocument) -> Markup {
         h1 { (sentences.next().map_or("The probe has no verdict.", String::as_str)) }
         @for sentence in sentences { p.lead { (sentence) } }
         div.strip { (lost(probe)) (to_change(probe)) (how_sure(view, probe)) }
-        div.cards {
-            @for rung in key_rungs(probe).into_iter().take(CARDS) { (card(rung)) }
+        @let keys = key_rungs(probe);
+        div.cards.four[keys.len() == 4] {
+            @for rung in keys.into_iter().take(CARDS) { (card(rung)) }
         }
     }
 }
