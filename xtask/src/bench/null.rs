@@ -42,6 +42,9 @@ pub fn run(mut args: Args) -> Result<()> {
     let (fio, ours) = found.figures(|sample| 1e9 / sample.iops);
     let comparison = paired(&ours, &fio)?;
     println!("fio costs {} times as much (95 % interval)", table::ratio(&comparison));
+    let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
+    let cpu = table::ratio(&paired(&our_cpu, &fio_cpu)?);
+    println!("fio takes {cpu} times the processor time (less hurt by a busy machine)");
     println!("{}", conclusion(comparison.ratio_ci95));
     table::print_verdicts(&found.verdicts());
     Ok(())
