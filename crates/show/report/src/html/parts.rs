@@ -46,8 +46,10 @@ pub(crate) fn big(value: f64, unit: &str) -> Markup {
 pub(crate) fn value(value: f64, ci95: Option<Interval>, unit: &str) -> Markup {
     let half = words::half_width(value, ci95);
     html! {
-        (words::value(value, unit))
-        @if let Some(half) = half { span.muted { " ± " (half) } }
+        span {
+            (words::value(value, unit))
+            @if let Some(half) = half { span.muted { " ± " (half) } }
+        }
     }
 }
 
