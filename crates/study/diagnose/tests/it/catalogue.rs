@@ -1,0 +1,25 @@
+//! The catalogue in the code and the one in the documents are the same.
+
+use iostrata_diagnose::FindingId;
+
+const DOCS: &str = include_str!("../../../../../docs/findings.md");
+
+#[test]
+fn every_finding_has_an_entry_and_every_entry_a_finding() {
+    let mut documented: Vec<&str> =
+        DOCS.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let mut known: Vec<&str> = FindingId::ALL.iter().map(|id| id.name()).collect();
+    documented.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(documented, known);
+}
+
+#[test]
+fn every_entry_says_everything() {
+    for entry in DOCS.split("### `").skip(1) {
+        for part in ["- Kind:", "- Signature:", "- Confirming points:", "- Threshold:", "- Advice:"]
+        {
+            assert!(entry.contains(part), "{part} is missing in {}", &entry[..40]);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A machine that disturbs its own measurement: warned about, not diagnosed.
+
+use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_run::{FindingKind, ProbeDocument};
+use iostrata_stats::{Verdict, Verdicts};
+
+use crate::support::{Disk, found, host, loss_ids, only, probe_with};
+
+fn with_verdicts(disk: &Disk, verdicts: impl Fn(&str) -> Verdicts) -> ProbeDocument {
+    let events = probe_with(disk, &host(), 1, verdicts);
+    summarise(host(), &events, ProbeEnd::default())
+}
+
+#[test]
+fn busy_processors_excuse_an_api() {
+    let disk = Disk::default().with("read_16k_sync_16", 0.5);
+    let document = with_verdicts(&disk, |id| match id {
+        "read_16k_sync_16" => only(Verdict::CpuLimited),
+        _ => Verdicts::none(),
+    });
+    assert!(loss_ids(&document).is_empty(), "{:?}", loss_ids(&document));
+    assert!(document.losses.is_empty());
+}
+
+#[test]
+fn busy_processors_excuse_slow_commits_that_the_device_did_not_cause() {
+    let mut disk = Disk { noise: 0.05, ..Disk::default() };
+    for id in ["commit_fdatasync", "commit_fsync", "append_fdatasync", "append_fsync"] {
+        disk = disk.with(id, 0.03);
+    }
+    let document = with_verdicts(&disk, |_| only(Verdict::CpuLimited));
+    assert!(found(&document, "volatile_cache_flush_cost").is_none(), "the device flushes fast");
+    assert!(found(&document, "cpu_bound_host").is_some());
+}
+
+#[test]
+fn other_processes_are_named_as_a_caution() {
+    let document = with_verdicts(&Disk::default(), |_| only(Verdict::ForeignIo));
+    let finding = found(&document, "foreign_io").unwrap();
+    assert_eq!(finding.kind, FindingKind::Caution);
+    assert!(document.verdicts.has(Verdict::ForeignIo));
+    assert!(document.headline.iter().any(|line| line.contains("foreign io")));
+}
+
+#[test]
+fn steal_and_unsteady_rates_are_named() {
+    let stolen = with_verdicts(&Disk::default(), |_| only(Verdict::Steal));
+    assert!(found(&stolen, "steal").is_some());
+    assert!(found(&stolen, "not_steady_device").is_none());
+    let unsteady = with_verdicts(&Disk::default(), |_| only(Verdict::NotSteady));
+    assert!(found(&unsteady, "not_steady_device").is_some());
+}
+
+#[test]
+fn one_disturbed_point_is_no_disturbed_machine() {
+    let document = with_verdicts(&Disk::default(), |id| match id {
+        "read_4k_depth_2" => only(Verdict::ForeignIo),
+        _ => Verdicts::none(),
+    });
+    assert!(found(&document, "foreign_io").is_none());
+}
+
+#[test]
+fn figures_of_the_page_cache_are_not_compared() {
+    let disk = Disk::default().with("write_16k_files_1", 0.3);
+    let document = with_verdicts(&disk, |id| match id {
+        "write_16k_files_8" => only(Verdict::DirectIgnored),
+        _ => Verdicts::none(),
+    });
+    assert!(document.losses.is_empty());
+    assert!(found(&document, "direct_io_ignored").is_some());
+    let line = document.advice.iter().find(|one| one.setting == "innodb_flush_method").unwrap();
+    assert_eq!(line.value, "fsync");
+}
+
+#[test]
+fn reads_from_the_page_cache_are_named() {
+    let document = with_verdicts(&Disk::default(), |id| match id {
+        "read_4k_depth_1" => only(Verdict::Cached),
+        _ => Verdicts::none(),
+    });
+    assert!(found(&document, "page_cache_answered").is_some());
+}

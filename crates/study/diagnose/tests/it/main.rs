@@ -1,0 +1,9 @@
+//! Diagnosis on made-up storage: clean, with one defect each, noisy, and cut off.
+
+mod catalogue;
+mod clean;
+mod defects;
+mod disturbed;
+mod partial;
+mod place;
+mod support;

@@ -1,0 +1,107 @@
+//! Runs that were cut off, had no writes, or lack any points at all.
+
+use iostrata_diagnose::{
+    ProbeEnd, losses, rungs, summarise, suspect, verifications, verify_points,
+};
+use iostrata_run::Event;
+use proptest::prelude::*;
+
+use crate::support::{Disk, Random, document, found, host, probe};
+
+#[test]
+fn nothing_measured_says_so() {
+    let document = summarise(host(), &[], ProbeEnd { interrupted: true, ..ProbeEnd::default() });
+    assert_eq!(document.headline, ["Nothing was measured."]);
+    assert!(document.interrupted && document.rungs.is_empty() && document.advice.is_empty());
+}
+
+#[test]
+fn reads_alone_bring_no_word_about_writes() {
+    let reads: Vec<Event> = probe(&Disk::default(), &host(), 1)
+        .into_iter()
+        .filter(|event| match event {
+            Event::Replicate(one) => one.point.streams.iter().all(|s| !s.spec.mix.writes()),
+            _ => false,
+        })
+        .collect();
+    let document = summarise(host(), &reads, ProbeEnd::default());
+    assert!(document.advice.is_empty() && document.redo_table.is_empty());
+    let text = document.headline.join(" ");
+    assert!(text.contains("reads/s") && !text.contains("commit"), "{text}");
+    assert!(text.contains("Nothing needs to change."), "{text}");
+}
+
+#[test]
+fn an_interrupted_run_is_said_to_be_one() {
+    let events = probe(&Disk::default(), &host(), 2);
+    let end = ProbeEnd { interrupted: true, bytes_written: 7, duration_s: 3.0 };
+    let document = summarise(host(), &events[..40], end);
+    assert_eq!((document.bytes_written, document.interrupted), (7, true));
+    assert!(document.headline.iter().any(|line| line.contains("stopped before its end")));
+}
+
+#[test]
+fn trials_before_and_after_are_shown() {
+    let disk = Disk::default().with("write_16k_files_1", 0.4);
+    let mut events = probe(&disk, &host(), 3);
+    let groups = verify_points(&host(), &events);
+    assert_eq!(groups.len(), 1);
+    assert_eq!(groups[0].len(), 2);
+    let mut random = Random::new(4);
+    for number in 0..4 {
+        for point in &groups[0] {
+            let mut replicate = disk.measure(point, number, &mut random, &Default::default());
+            if point.id.ends_with("before") {
+                let write = replicate.streams[0].write.as_mut().unwrap();
+                write.iops = write.iops.scaled(0.4);
+            }
+            events.push(Event::Replicate(Box::new(replicate)));
+        }
+    }
+    let tried = verifications(&events);
+    assert_eq!(tried.len(), 1);
+    assert!(tried[0].confirmed && tried[0].after > 2.0 * tried[0].before, "{tried:?}");
+    assert!(rungs(&events).iter().all(|rung| !rung.name.starts_with("verify_")));
+    assert!(verify_points(&host(), &probe(&Disk::default(), &host(), 5)).is_empty());
+}
+
+#[test]
+fn a_point_measured_twice_counts_once() {
+    let events = probe(&Disk::default(), &host(), 6);
+    let twice: Vec<Event> = events.iter().chain(&events).cloned().collect();
+    let (once, doubled) = (rungs(&events), rungs(&twice));
+    assert_eq!(once, doubled);
+    assert!(found(&document(&Disk::default(), &host(), 6), "commit_rate").is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn any_part_of_any_run_is_read_without_a_panic(
+        seed in 0u64..1_000,
+        keep in 1u64..100,
+        factor in 0.01f64..5.0,
+        flush_us in 1.0f64..20_000.0,
+    ) {
+        let disk = Disk { flush_us, noise: 0.2, ..Disk::default() }
+            .with("write_16k_files_1", factor)
+            .with("commit_fsync", factor);
+        let mut random = Random::new(seed);
+        let part: Vec<Event> = probe(&disk, &host(), seed)
+            .into_iter()
+            .filter(|_| random.next() % 100 < keep)
+            .collect();
+        let document = summarise(host(), &part, ProbeEnd::default());
+        prop_assert!(!document.headline.is_empty() && document.headline.len() <= 5);
+        prop_assert_eq!(&document.losses, &losses(&part));
+        for one in suspect(&part, &host()) {
+            prop_assert!(!one.confirm.is_empty());
+        }
+        for finding in &document.findings {
+            prop_assert!(finding.effect_pct.is_none_or(|pct| pct > 0.0 && pct <= 100.0));
+        }
+        for advice in &document.advice {
+            prop_assert!(!advice.why.is_empty() && !advice.undo.is_empty());
+        }
+    }
+}
