@@ -1,10 +1,10 @@
 //! Numbers of a series as a compressed column.
 //!
 //! Form: each number becomes a 64-bit word, the words become LEB128 bytes, those are deflated
-//! (zlib) and written as base64. A column of whole numbers (`int`) keeps the zigzag-coded difference
-//! to the number before; any other column (`real`) keeps the bits of the f64, xored with the bits
-//! of the number before and then reversed, so that equal leading bits and short fractions cost
-//! little. An absent number is the word of a quiet NaN.
+//! (zlib) and written as base64. A column of whole numbers (`int`) keeps the zigzag-coded
+//! difference to the number before; any other column (`real`) keeps the bits of the f64, xored with
+//! the bits of the number before and then reversed, so that equal leading bits and short fractions
+//! cost little. An absent number is the word of a quiet NaN.
 //! Invariant: what is read is bit for bit what was written.
 
 use std::io::{Read, Write};

@@ -120,9 +120,9 @@ pub(crate) struct UnitGroup<'a> {
     pub(crate) rungs: Vec<&'a Rung>,
 }
 
-/// The rungs that stand for the ladder, by unit, what the machine itself costs last. Of a curve only
-/// its first point and its knee (or its last point) are taken, of a comparison only its best: the
-/// rest is in their own charts.
+/// The rungs that stand for the ladder, by unit, what the machine itself costs last. Of a curve
+/// only its first point and its knee (or its last point) are taken, of a comparison only its best:
+/// the rest is in their own charts.
 pub(crate) fn ladder<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> Vec<UnitGroup<'a>> {
     let compared = comparisons(view, probe);
     let beaten = |rung: &Rung| {

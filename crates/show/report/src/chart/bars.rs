@@ -85,7 +85,7 @@ fn captions(row: usize, bar: &Bar<'_>, unit: &str) -> [Annotation; 2] {
     let mark = if bar.verdicts.is_some_and(|verdicts| !verdicts.is_sound()) { " *" } else { "" };
     let width = words::half_width(bar.value, bar.ci95).filter(|_| unit != "percent");
     let spread = match (width, bar.ci95) {
-        (Some(width), _) => format!(" ± {width}"),
+        (Some(width), _) => format!(" \u{b1} {width}"),
         (None, Some(ci95)) => format!("  {}", words::range(ci95, unit)),
         (None, None) => String::new(),
     };

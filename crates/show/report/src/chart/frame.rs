@@ -97,7 +97,7 @@ impl Hover<'_> {
         match self.ci95 {
             Some(ci95) => {
                 let width = words::half_width(self.value, Some(ci95));
-                let width = width.map_or(String::new(), |width| format!(" (± {width})"));
+                let width = width.map_or(String::new(), |width| format!(" (\u{b1} {width})"));
                 lines.push(format!("95 %: {}{width}", plain(&words::interval(ci95, self.unit))));
             }
             None => lines.push("no interval".to_owned()),

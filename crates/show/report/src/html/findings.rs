@@ -29,13 +29,13 @@ fn one(finding: &Finding) -> Markup {
                     FindingKind::Sizing => span.tag { "sizing" },
                     FindingKind::Caution => span.tag.warn { "caution" },
                 }
-                (parts::layer(finding.layer)) " · "
+                (parts::layer(finding.layer)) " \u{b7} "
                 @if let Some(effect) = finding.effect_pct {
                     "effect " b { (words::value(effect, "percent")) }
                     @if let Some(ci95) = finding.effect_pct_ci95 {
                         " (" (words::interval(ci95, "percent")) ", n = " (finding.effect_pct_n) ")"
                     }
-                    " · "
+                    " \u{b7} "
                 }
                 code { (finding.id) }
             }

@@ -18,7 +18,7 @@ pub(crate) fn section(view: &RunView<'_>) -> Option<Markup> {
         @if !host.path.block_stack.is_empty() {
             p.note {
                 "From the file system down: "
-                (host.path.block_stack.iter().map(layer).collect::<Vec<_>>().join(" → "))
+                (host.path.block_stack.iter().map(layer).collect::<Vec<_>>().join(" \u{2192} "))
             }
         }
         @for device in &host.path.devices { h3 { "Device " (device.name) } (facts(of(device))) }

@@ -35,7 +35,7 @@ fn card(name: &str, op: &IoOpDocument) -> Markup {
         div.card {
             (parts::big(op.iops, &format!("{name}/s")))
             div.spread {
-                @if let Some(half) = words::half_width(op.iops, op.iops_ci95) { "± " (half) ", " }
+                @if let Some(half) = words::half_width(op.iops, op.iops_ci95) { "\u{b1} " (half) ", " }
                 "n = " (op.iops_n)
             }
             p.what {

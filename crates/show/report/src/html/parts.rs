@@ -42,13 +42,13 @@ pub(crate) fn big(value: f64, unit: &str) -> Markup {
     html! { div.figure { (number) " " small { (unit) } } }
 }
 
-/// A value with how sure it is: `104 K reads/s ± 1.2 %`.
+/// A value with how sure it is: `104 K reads/s +- 1.2 %`.
 pub(crate) fn value(value: f64, ci95: Option<Interval>, unit: &str) -> Markup {
     let half = words::half_width(value, ci95);
     html! {
         span {
             (words::value(value, unit))
-            @if let Some(half) = half { span.muted { " ± " (half) } }
+            @if let Some(half) = half { span.muted { " \u{b1} " (half) } }
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
             p.origin {
                 b { "iostrata " (command(view)) }
                 @if let Some(path) = place(view) { " of " b { (path) } }
-                @for part in origin(view) { " · " (part) }
+                @for part in origin(view) { " \u{b7} " (part) }
             }
             @if let Some(probe) = view.probe() {
                 (verdict(view, probe))
@@ -161,7 +161,7 @@ fn card(rung: &Rung) -> Markup {
             (parts::big(rung.value, &rung.unit))
             div.spread {
                 @match words::half_width(rung.value, rung.value_ci95) {
-                    Some(half) => { "± " (half) ", n = " (rung.value_n) },
+                    Some(half) => { "\u{b1} " (half) ", n = " (rung.value_n) },
                     None => { "no interval, n = " (rung.value_n) },
                 }
             }

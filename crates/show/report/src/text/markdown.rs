@@ -86,7 +86,8 @@ pub(crate) fn figure(
     n: u64,
     unit: &str,
 ) -> String {
-    let half = words::half_width(value, ci95).map_or(String::new(), |half| format!(" ± {half}"));
+    let half =
+        words::half_width(value, ci95).map_or(String::new(), |half| format!(" \u{b1} {half}"));
     format!("{}{half} (n = {n})", escaped(&words::value(value, unit)))
 }
 

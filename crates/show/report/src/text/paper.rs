@@ -18,7 +18,8 @@ pub(crate) struct Paper {
 /// Fewest columns that are laid out for; a narrower terminal wraps by itself.
 const NARROWEST: usize = 60;
 /// Bars of eighths, as block characters.
-const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+const EIGHTHS: [char; 8] =
+    [' ', '\u{258f}', '\u{258e}', '\u{258d}', '\u{258c}', '\u{258b}', '\u{258a}', '\u{2589}'];
 
 impl Paper {
     pub(crate) fn new(width: usize, colour: bool) -> Self {
@@ -56,7 +57,7 @@ impl Paper {
 
     /// The sign before half an interval.
     pub(crate) fn plus_minus(&self) -> &'static str {
-        if self.colour { "±" } else { "+-" }
+        if self.colour { "\u{b1}" } else { "+-" }
     }
 
     /// A bar that fills a share of `width` columns, padded to that width.
@@ -65,7 +66,7 @@ impl Paper {
         let eighths = (share * width as f64 * 8.0).round() as usize;
         let (full, rest) = (eighths / 8, eighths % 8);
         let mut bar: String =
-            std::iter::repeat_n(if self.colour { '█' } else { '#' }, full).collect();
+            std::iter::repeat_n(if self.colour { '\u{2588}' } else { '#' }, full).collect();
         if full < width && self.colour && rest > 0 {
             bar.push(EIGHTHS[rest]);
         } else if bar.is_empty() && !self.colour && eighths > 0 {
@@ -104,10 +105,11 @@ fn colour_of(layer: Layer) -> AnsiColor {
 
 /// Text without characters that steer a terminal or turn the direction of reading.
 pub(crate) fn clean(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    const MARKS: std::ops::RangeInclusive<char> = '\u{200e}'..='\u{200f}';
+    const TURNS: std::ops::RangeInclusive<char> = '\u{202a}'..='\u{202e}';
+    const ISOLATES: std::ops::RangeInclusive<char> = '\u{2066}'..='\u{2069}';
+    let turns = |c: char| [MARKS, TURNS, ISOLATES].iter().any(|range| range.contains(&c));
+    let steers = |c: char| c.is_control() || turns(c);
     text.chars()
         .map(|c| {
             if c.is_whitespace() {
@@ -169,7 +171,10 @@ mod tests {
         assert_eq!(plain.bar(0.01, 8), "#       ");
         assert_eq!(plain.bar(0.0, 8), "        ");
         assert_eq!(plain.bar(7.0, 8), "########");
-        assert_eq!(Paper::new(100, true).bar(0.5625, 8), "████▌   ");
+        assert_eq!(
+            Paper::new(100, true).bar(0.5625, 8),
+            "\u{2588}\u{2588}\u{2588}\u{2588}\u{258c}   "
+        );
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn charts_are_there_and_hover_shows_the_numbers_of_the_run_directory() {
         assert!(hover.contains(&format!("({exact})")), "{chart}: {exact} is not in {hover:?}");
     }
     let interval = browser.hover("ladder-reads-s", 0, 1);
-    assert!(interval.contains("95 %: 83.6 K to 85 K reads/s (± 0.8 %)"), "{interval:?}");
+    assert!(interval.contains("95 %: 83.6 K to 85 K reads/s (\u{b1} 0.8 %)"), "{interval:?}");
     assert!(interval.contains("n = 102"), "{interval:?}");
 }
 

@@ -140,7 +140,7 @@ fn markdown_has_the_same_figures() {
     let text = markdown(&sample::probe().view());
     for said in [
         "**A database here can commit 2,410 times",
-        "| device | 4 KiB random reads, one at a time | 9.84 K reads/s ± 0.4 % (n = 102) |",
+        "| device | 4 KiB random reads, one at a time | 9.84 K reads/s \u{b1} 0.4 % (n = 102) |",
         "`innodb_flush_method = O_DIRECT`",
         "(`unwritten_extents`, effect 74 % (73 to 75 %, n = 3))",
         "| 1 MiB/s | 1.76 GiB | 21 s |",
