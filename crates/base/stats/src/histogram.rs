@@ -16,7 +16,7 @@ use crate::{Interval, LatencyUs};
 /// Smallest latency told apart, in nanoseconds.
 const LOW_NS: u64 = 1;
 /// Latencies above this, in nanoseconds (1,000 s), share the last bucket.
-const HIGH_NS: u64 = 1_000_000_000_000;
+pub(crate) const HIGH_NS: u64 = 1_000_000_000_000;
 /// Significant decimal digits kept.
 const DIGITS: u8 = 2;
 /// Nanoseconds in a microsecond.
@@ -57,6 +57,17 @@ impl LatencyHistogram {
         self.buckets.saturating_record(latency_ns.min(HIGH_NS));
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// The histogram of counts by value, with the exact sum and maximum behind them.
+    pub(crate) fn from_counts(
+        counts: impl Iterator<Item = (u64, u64)>,
+        sum_ns: u64,
+        max_ns: u64,
+    ) -> Self {
+        let mut histogram = Self { sum_ns: u128::from(sum_ns), max_ns, ..Self::new() };
+        counts.for_each(|(ns, count)| histogram.buckets.saturating_record_n(ns, count));
+        histogram
     }
 
     /// Latencies recorded.

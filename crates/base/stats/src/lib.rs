@@ -17,6 +17,7 @@ mod least_squares;
 mod loss;
 mod measured;
 mod noise;
+mod recorder;
 mod shape;
 #[cfg(test)]
 mod simulate;
@@ -34,6 +35,7 @@ pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
 pub use knee::{Knee, LoadPoint, knee};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
+pub use recorder::LatencyRecorder;
 pub use shape::{Shape, Steadiness};
 pub use stopping::{Stop, StoppingRule};
 pub use verdict::{Verdict, Verdicts};

@@ -7,7 +7,7 @@ use iostrata_io::OpKind;
 
 use crate::board::{Board, SliceTally, kind_index};
 use crate::clock::Ticks;
-use crate::segment::{Kept, Segment};
+use crate::segment::{Kept, LiveSegment, Segment};
 use crate::usage::ThreadCpu;
 
 /// Whether the window goes on.
@@ -24,7 +24,7 @@ pub(crate) struct Recorder {
     /// End of the current slice: the only thing the loop compares its stamps with.
     slice_end: Ticks,
     tally: SliceTally,
-    segments: Vec<Segment>,
+    segments: Vec<LiveSegment>,
     segment: usize,
     cpu_mark: ThreadCpu,
     closed: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// `first_slices`: where segments begin, rising, the first at 0.
     pub(crate) fn new(board: Board, worker: u32, first_slices: &[usize], kept: Kept) -> Self {
-        let segments = first_slices.iter().map(|first| Segment::new(*first, kept)).collect();
+        let segments = first_slices.iter().map(|first| LiveSegment::new(*first, kept)).collect();
         Self {
             board,
             worker,
@@ -67,20 +67,13 @@ impl Recorder {
         tally.count += 1;
         tally.service_ns += service_ns;
         tally.response_ns += response_ns;
-        if let Some(latency) = &mut self.segments[self.segment].kinds[index] {
-            latency.service.record_ns(service_ns);
-            if let Some(response) = &mut latency.response {
-                response.record_ns(response_ns);
-            }
-        }
+        self.segments[self.segment].record(index, service_ns, response_ns);
     }
 
     /// Notes how late a scheduled request started.
     #[inline]
     pub(crate) fn record_lateness(&mut self, late_ns: u64) {
-        if let Some(lateness) = &mut self.segments[self.segment].lateness {
-            lateness.record_ns(late_ns);
-        }
+        self.segments[self.segment].record_lateness(late_ns);
     }
 
     /// Notes time spent waiting on the schedule with the processor.
@@ -125,6 +118,6 @@ impl Recorder {
 
     /// What was written down.
     pub(crate) fn into_segments(self) -> Vec<Segment> {
-        self.segments
+        self.segments.into_iter().map(LiveSegment::finish).collect()
     }
 }

@@ -3,7 +3,7 @@
 //! Purpose: warm-up is found only afterwards, so the first parts of a window are kept apart until it
 //! is known whether they count. Invariant: a window is the sum of its segments.
 
-use iostrata_stats::LatencyHistogram;
+use iostrata_stats::{LatencyHistogram, LatencyRecorder};
 
 use crate::board::kind_index;
 use crate::usage::ThreadCpu;
@@ -42,23 +42,72 @@ pub struct Segment {
     pub pacing_ns: u64,
 }
 
-impl Segment {
+/// A segment while it is being recorded.
+pub(crate) struct LiveSegment {
+    pub first_slice: usize,
+    kinds: [Option<LiveKind>; 3],
+    lateness: Option<LatencyRecorder>,
+    pub cpu: ThreadCpu,
+    pub pacing_ns: u64,
+}
+
+struct LiveKind {
+    service: LatencyRecorder,
+    response: Option<LatencyRecorder>,
+}
+
+impl LiveSegment {
     pub(crate) fn new(first_slice: usize, kept: Kept) -> Self {
         let kind = |kind: OpKind| {
-            kept.kinds[kind_index(kind)].then(|| KindLatency {
-                service: LatencyHistogram::new(),
-                response: (kept.scheduled || kind == OpKind::Sync).then(LatencyHistogram::new),
+            kept.kinds[kind_index(kind)].then(|| LiveKind {
+                service: LatencyRecorder::new(),
+                response: (kept.scheduled || kind == OpKind::Sync).then(LatencyRecorder::new),
             })
         };
         Self {
             first_slice,
             kinds: [kind(OpKind::Read), kind(OpKind::Write), kind(OpKind::Sync)],
-            lateness: kept.scheduled.then(LatencyHistogram::new),
+            lateness: kept.scheduled.then(LatencyRecorder::new),
             cpu: ThreadCpu::default(),
             pacing_ns: 0,
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn record(&mut self, kind: usize, service_ns: u64, response_ns: u64) {
+        if let Some(latency) = &mut self.kinds[kind] {
+            latency.service.record_ns(service_ns);
+            if let Some(response) = &mut latency.response {
+                response.record_ns(response_ns);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record_lateness(&mut self, late_ns: u64) {
+        if let Some(lateness) = &mut self.lateness {
+            lateness.record_ns(late_ns);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Segment {
+        let kinds = self.kinds.map(|kind| {
+            kind.map(|kind| KindLatency {
+                service: kind.service.into_histogram(),
+                response: kind.response.map(LatencyRecorder::into_histogram),
+            })
+        });
+        Segment {
+            first_slice: self.first_slice,
+            kinds,
+            lateness: self.lateness.map(LatencyRecorder::into_histogram),
+            cpu: self.cpu,
+            pacing_ns: self.pacing_ns,
+        }
+    }
+}
+
+impl Segment {
     /// Adds another segment: of a later stretch, or of another worker.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {

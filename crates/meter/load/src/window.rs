@@ -142,7 +142,7 @@ impl<'a, C: Clock> Window<'a, C> {
         let layout = Layout {
             workers: jobs.len() as u32,
             slices,
-            slice_ticks: (clock.from_ns(longest.as_nanos() as u64) / u64::from(slices)).max(1),
+            slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
         };
         Ok(Self {
             streams,
@@ -232,7 +232,7 @@ impl<'a, C: Clock> Window<'a, C> {
             return false;
         }
         observer.opened();
-        let start = self.clock.now() + self.clock.from_ns(NOTICE_NS);
+        let start = self.clock.now() + self.clock.ticks_in(NOTICE_NS);
         self.board.post_start(start);
         self.board.post_stop_after(u64::from(self.board.layout().slices));
         let mut interrupted = false;

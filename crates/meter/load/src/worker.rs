@@ -1,8 +1,10 @@
 //! The measuring loop of one worker.
 //!
 //! Invariant: between the start and the end of the window it allocates nothing, takes no lock,
-//! formats nothing and reads the clock once per batch of starts and once per batch of completions,
-//! which is twice per request at depth 1. The same code runs for every API and every clock.
+//! formats nothing and reads the clock at most once per batch of starts and once per batch of
+//! completions. A request has a stamp at its start and one at its completion; where a single
+//! completion makes room for the next request, its stamp is that request's start. The same code
+//! runs for every API and every clock.
 //! It decides nothing: requests come from the generator, times from the schedule, the end from the
 //! board.
 
@@ -41,6 +43,8 @@ struct Books<C> {
     free: Vec<u32>,
     failure: Failure,
     closed: bool,
+    /// The completion that has just made room, if it was a single one.
+    stamp: Option<Ticks>,
     board: Board,
     number: u32,
     written_bytes: u64,
@@ -83,6 +87,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             free: (0..spec.depth).rev().collect(),
             failure: Failure::default(),
             closed: false,
+            stamp: None,
             board: parts.board,
             number: parts.number,
             written_bytes: 0,
@@ -144,7 +149,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if self.books.closed || self.exhausted || self.books.free.is_empty() {
             return;
         }
-        let now = self.books.clock.now();
+        let now = self.books.stamp.take().unwrap_or_else(|| self.books.clock.now());
         if self.books.recorder.is_beyond(now) && self.books.cross(now) == Edge::Closed {
             return;
         }
@@ -173,7 +178,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     #[inline(always)]
     fn due(&mut self, now: Ticks) -> Option<Ticks> {
         let Some(arrivals) = &mut self.arrivals else { return Some(now) };
-        let due = self.start + self.books.clock.from_ns(arrivals.due_ns());
+        let due = self.start + self.books.clock.ticks_in(arrivals.due_ns());
         if due > now {
             return None;
         }
@@ -222,8 +227,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             let now = *stamp.get_or_insert_with(|| books.clock.now());
             books.complete(done, now);
         })?;
-        if count == 0 {
-            self.nothing_came(min, before);
+        match count {
+            0 => self.nothing_came(min, before),
+            1 => self.books.stamp = stamp,
+            _ => self.books.stamp = None,
         }
         Ok(())
     }
@@ -237,7 +244,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         {
             return (1, None);
         }
-        let due = self.start + self.books.clock.from_ns(arrivals.due_ns());
+        let due = self.start + self.books.clock.ticks_in(arrivals.due_ns());
         let left_ns = self.books.clock.to_ns(due.saturating_sub(self.books.clock.now()));
         if left_ns < POLL_NS { (0, None) } else { (1, Some(left_ns - POLL_NS / 2)) }
     }
@@ -262,11 +269,11 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             return;
         }
         let now = self.books.clock.now();
-        let mut until = now + self.books.clock.from_ns(WAIT_NS_MAX);
+        let mut until = now + self.books.clock.ticks_in(WAIT_NS_MAX);
         if let Some(arrivals) = &self.arrivals
             && !self.exhausted
         {
-            until = until.min(self.start + self.books.clock.from_ns(arrivals.due_ns()));
+            until = until.min(self.start + self.books.clock.ticks_in(arrivals.due_ns()));
         } else if !self.exhausted {
             return;
         }

@@ -49,9 +49,15 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         let mut listener = Listener { display: &display, run_dir: &mut run_dir };
         listener.store_all(&beforehand(args)).map_err(ending_of)?;
         let flag = interruption.flag();
-        probe::run(&options, &announcement, &host, flag, &mut listener).map_err(ending_of)?
+        probe::run(&options, &announcement, &host, flag, &mut listener)
     };
     display.finish();
+    let outcome = match outcome {
+        Err(_) if interruption.is_set() => {
+            return Err(Ending::Interrupted(interruption.exit_code()));
+        }
+        outcome => outcome.map_err(ending_of)?,
+    };
     let document = conclude(args, host, &outcome, &run_dir)?;
     show(args, &document, &run_dir, &outcome)?;
     if outcome.interrupted {

@@ -27,7 +27,7 @@ pub trait Clock: Clone + Send + Sync {
     /// Nanoseconds in a span of ticks.
     fn to_ns(&self, ticks: Ticks) -> u64;
     /// Ticks in a span of nanoseconds.
-    fn from_ns(&self, ns: u64) -> Ticks;
+    fn ticks_in(&self, ns: u64) -> Ticks;
     /// Returns at `until` or a little later; returns the nanoseconds that were spent spinning.
     fn wait(&self, until: Ticks) -> u64;
 }

@@ -20,7 +20,7 @@ impl Clock for MonotonicClock {
         ticks
     }
 
-    fn from_ns(&self, ns: u64) -> Ticks {
+    fn ticks_in(&self, ns: u64) -> Ticks {
         ns
     }
 

@@ -45,7 +45,7 @@ impl Clock for TscClock {
         ((u128::from(ticks) * u128::from(self.ns_per_tick_fixed)) >> 32) as u64
     }
 
-    fn from_ns(&self, ns: u64) -> Ticks {
+    fn ticks_in(&self, ns: u64) -> Ticks {
         (ns as f64 / self.ns_per_tick) as Ticks
     }
 
@@ -208,7 +208,7 @@ mod tests {
     fn conversion_is_exact_to_a_part_in_a_million() {
         let clock = TscClock::new(0.370_37);
         for ns in [1_000_u64, 1_000_000, 3_600_000_000_000] {
-            let there_and_back = clock.to_ns(clock.from_ns(ns));
+            let there_and_back = clock.to_ns(clock.ticks_in(ns));
             assert!(there_and_back.abs_diff(ns) <= 2 + ns / 1_000_000, "{ns} -> {there_and_back}");
         }
     }

@@ -28,7 +28,7 @@ impl Clock for VirtualClock {
         ticks
     }
 
-    fn from_ns(&self, ns: u64) -> Ticks {
+    fn ticks_in(&self, ns: u64) -> Ticks {
         ns
     }
 

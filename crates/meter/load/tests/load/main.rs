@@ -1,3 +1,4 @@
 //! The loop on real threads: what it counts, when it ends, what it costs.
 
+mod poisson;
 mod real;

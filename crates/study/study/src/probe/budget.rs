@@ -18,7 +18,7 @@ const LOG_BYTES: u64 = 64 * MIB;
 /// The smallest sets that mean anything.
 const LEAST_BYTES: u64 = 64 * MIB;
 /// Replicates that write as much as they are allowed, those of the database-shaped load included.
-const HEAVY_REPLICATES: u64 = 78;
+const HEAVY_REPLICATES: u64 = 92;
 /// Share of the budget that is left for points that confirm suspicions and for `--verify`.
 const RESERVE: f64 = 0.15;
 /// What the sustained point may write of the budget.

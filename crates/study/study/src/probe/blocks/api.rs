@@ -12,7 +12,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
         let mut spec = with_depth(spec(shape, Mix::Read, *api, 500), DEPTH);
         spec.block_bytes = PAGE_BYTES;
         let how = match api {
-            IoApi::Sync => "16 threads of pread",
+            IoApi::Sync => "pread, 16 threads",
             IoApi::Libaio => "libaio, 16 in flight",
             _ => "io_uring, 16 in flight",
         };

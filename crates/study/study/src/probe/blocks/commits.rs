@@ -28,7 +28,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
     ];
     for jobs in [4, 16] {
         let id = format!("commit_fdatasync_{jobs}");
-        let words = format!("write + fdatasync, {jobs} committers");
+        let words = format!("write + fdatasync, {jobs} at once");
         points.push(commit(shape, &id, &words, |spec| {
             spec.jobs = jobs;
             flush(spec, FlushMethod::Fdatasync);
@@ -52,7 +52,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
 fn commit(shape: &Shape, id: &str, words: &str, change: impl FnOnce(&mut IoSpec)) -> Point {
     let mut spec = log_spec(shape, Mix::Write);
     change(&mut spec);
-    let title = format!("{} log writes made durable: {words}", size(spec.block_bytes));
+    let title = format!("{} commits: {words}", size(spec.block_bytes));
     let streams = vec![Stream { name: "log".to_owned(), spec }];
     point(id, title, Layer::FileApi, "commits", streams, rate_of(OpKind::Write, "commits/s"))
 }

@@ -27,7 +27,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
         })
     };
     let unwritten = |files| {
-        over_files("unwritten", "first writes to allocated space", shape, files, |spec| {
+        over_files("unwritten", "first writes", shape, files, |spec| {
             (spec.preparation, spec.access) = (Preparation::Fallocated, Access::Coverage);
         })
     };
@@ -37,7 +37,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
             spec.flush = Some(flush_every(64));
         })
     };
-    let block = |points: Vec<Point>| Block { points, replicates: 3 };
+    let block = |points: Vec<Point>| Block { points, replicates: 4 };
     vec![
         block([1, 2, 4, 8].map(overwrite).to_vec()),
         block([1, 8].map(mixed).to_vec()),
@@ -51,13 +51,13 @@ pub(super) fn append_blocks(shape: &Shape) -> Vec<Block> {
     let sequential = |id: &str, title: &str, preparation| {
         let mut spec = spec(shape, Mix::Write, IoApi::Sync, 500);
         (spec.access, spec.preparation) = (Access::Sequential, preparation);
-        let title = format!("{} sequential writes, {title}", size(PAGE_BYTES));
+        let title = format!("{} {title}, 1 thread", size(PAGE_BYTES));
         let metric = rate_of(OpKind::Write, "writes/s");
         point(id, title, Layer::Filesystem, "append", one_stream(spec), metric)
     };
     let points = vec![
-        sequential("overwrite_16k", "overwriting", Preparation::Written),
-        sequential("append_16k", "extending the file", Preparation::Empty),
+        sequential("overwrite_16k", "overwrites in order", Preparation::Written),
+        sequential("append_16k", "appends", Preparation::Empty),
     ];
     vec![Block { points, replicates: 4 }]
 }
@@ -73,7 +73,7 @@ fn over_files(
     (spec.jobs, spec.files) = (JOBS, files);
     change(&mut spec);
     let plural = if files == 1 { "file" } else { "files" };
-    let title = format!("{} random {words}, {JOBS} threads on {files} {plural}", size(PAGE_BYTES));
+    let title = format!("{} {words}, {JOBS} threads, {files} {plural}", size(PAGE_BYTES));
     let unit = "writes/s";
     point(
         format!("{kind}_16k_files_{files}"),

@@ -15,7 +15,7 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
         (spec.jobs, spec.direct) = (JOBS, direct);
         spec.flush = Some(flush_every(WRITES_PER_FLUSH));
         let title = format!(
-            "{} random writes, {JOBS} threads, {words}, flushed every {WRITES_PER_FLUSH}",
+            "{} overwrites, {JOBS} threads, {words}, flushed every {WRITES_PER_FLUSH}",
             size(PAGE_BYTES)
         );
         let metric = rate_of(OpKind::Write, "writes/s");

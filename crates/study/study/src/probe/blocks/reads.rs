@@ -29,5 +29,5 @@ fn curve(shape: &Shape, block_bytes: u32, name: &str) -> Block {
         });
         point
     };
-    Block { points: DEPTHS.map(point_at).to_vec(), replicates: 3 }
+    Block { points: DEPTHS.map(point_at).to_vec(), replicates: 4 }
 }

@@ -1,0 +1,111 @@
+//! The contract's exact calls, each run as it stands there, and the shape of what they print.
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+fn number(document: &Value, path: &str) -> f64 {
+    document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+/// What every document of `io` holds: `iops = ios / duration_s`, inside its interval.
+fn assert_rates(document: &Value, op: &str) {
+    let ios = number(document, &format!("/{op}/ios"));
+    let iops = number(document, &format!("/{op}/iops"));
+    let duration_s = number(document, "/duration_s");
+    assert!((iops / (ios / duration_s) - 1.0).abs() < 1e-6, "{iops} {ios} {duration_s}");
+    assert!(number(document, &format!("/{op}/iops_ci95/0")) <= iops);
+    assert!(number(document, &format!("/{op}/iops_ci95/1")) >= iops);
+    assert!(number(document, &format!("/{op}/iops_n")) >= 2.0);
+    for field in ["mean", "p50", "p95", "p99", "p99_9", "max"] {
+        assert!(number(document, &format!("/{op}/latency_us/{field}")) > 0.0, "{field}");
+    }
+}
+
+#[test]
+fn io_null_touches_and_reserves_nothing() {
+    let bench = Bench::new();
+    let output = bench
+        .line("io --path F --ioengine null --rw randread --bs 4k --size 100G --runtime 3s --json");
+    let document = document(&output, "io");
+    assert_rates(&document, "read");
+    assert!((number(&document, "/duration_s") - 3.0).abs() < 0.01);
+    assert!(document["write"].is_null() && document["sync"].is_null());
+    assert_eq!(bench.data_files(), Vec::<String>::new());
+}
+
+#[test]
+fn io_keeps_a_file_and_uses_it_again() {
+    let bench = Bench::new();
+    let line = "io --path F --keep --size 512M --bs 4k --rw randread --direct --ioengine io_uring \
+                --numjobs 1 --iodepth 32 --runtime 4s --json";
+    let document = document(&bench.line(line), "io");
+    assert_rates(&document, "read");
+    assert!((number(&document, "/duration_s") - 4.0).abs() < 0.01);
+    assert!(number(&document, "/cpu/ns_per_io") > 0.0);
+    assert!(document["read"]["response_us"].is_null(), "there is no schedule");
+    let made = std::fs::metadata(bench.path("F")).unwrap();
+    assert_eq!(made.len(), 512 << 20);
+    let again = bench.line(&line.replace("4s", "200ms"));
+    assert!(again.status.success(), "{}", stderr(&again));
+    let kept = std::fs::metadata(bench.path("F")).unwrap();
+    assert_eq!(made.modified().unwrap(), kept.modified().unwrap(), "it was filled again");
+}
+
+#[test]
+fn io_separates_flushes_and_keeps_both_latencies_when_rated() {
+    let bench = Bench::new();
+    let document = document(
+        &bench.line(
+            "io --path F --size 16M --bs 16k --rw randwrite --fdatasync 4 --rate-iops 400 \
+             --rate-process poisson --runtime 1 --json",
+        ),
+        "io",
+    );
+    let (writes, syncs) = (number(&document, "/write/ios"), number(&document, "/sync/ios"));
+    assert!((writes / 4.0 - syncs).abs() <= 2.0, "{writes} writes, {syncs} flushes");
+    assert!(
+        number(&document, "/write/response_us/p99") >= number(&document, "/write/latency_us/p50")
+    );
+    assert!(document["read"].is_null());
+    assert_eq!(bench.data_files(), Vec::<String>::new(), "the file was made for the run");
+}
+
+#[test]
+fn probe_climbs_the_ladder_and_reports() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("data")).unwrap();
+    let output =
+        bench.line("probe data --json --out RUN --max-time 12s --max-write 6G --size 256M");
+    let document = document(&output, "probe");
+    let rungs = document["rungs"].as_array().unwrap();
+    let names: Vec<&str> = rungs.iter().filter_map(|rung| rung["name"].as_str()).collect();
+    for name in ["clock_read", "meter_null", "read_4k_depth_1", "write_16k_files_8"] {
+        assert!(names.contains(&name), "{name} is not in {names:?}");
+    }
+    for rung in rungs {
+        assert!(rung["value"].as_f64().unwrap() > 0.0, "{rung}");
+        assert!(rung["value_n"].as_u64().unwrap() > 0, "{rung}");
+    }
+    let written = number(&document, "/bytes_written");
+    assert!(written > 0.0 && written <= 6.0 * f64::from(1 << 30), "{written}");
+    let report = document["report"].as_str().unwrap();
+    assert!(bench.path(report).metadata().unwrap().len() > 1_000_000);
+    assert_eq!(std::fs::read_dir(bench.path("data")).unwrap().count(), 0, "files were left");
+    let stderr = stderr(&output);
+    assert!(stderr.contains("Writes at most 6 GiB"), "{stderr}");
+    let shown = bench.line("report RUN --format terminal");
+    assert!(shown.status.success() && stdout(&shown).lines().count() > 5);
+}
+
+#[test]
+fn probe_read_only_writes_its_file_once() {
+    let bench = Bench::new();
+    let output =
+        bench.line("probe . --read-only --json --quiet --size 128M --max-time 6s --out RUN");
+    let document = document(&output, "probe");
+    assert_eq!(number(&document, "/bytes_written"), f64::from(128 << 20));
+    let rungs = document["rungs"].as_array().unwrap();
+    assert!(rungs.iter().all(|rung| !rung["name"].as_str().unwrap().contains("write")));
+    assert_eq!(stderr(&output), "", "--quiet");
+}
