@@ -137,8 +137,13 @@ fn text(name: &str, points: &[CurvePoint], knee: Option<&Turn>) -> String {
         return String::new();
     };
     let Some(knee) = knee else {
-        let between = format!("from {} to {}", microseconds(first.value), microseconds(last.value));
-        return format!("Latency goes {between} as the load rises from {} to {}.", first.x, last.x);
+        return format!(
+            "Commits take {} at {} pages/s and {} at {} pages/s.",
+            microseconds(first.value),
+            first.x,
+            microseconds(last.value),
+            last.x
+        );
     };
     let at = &points[knee.index];
     let best = rate(points[knee.best_index].value);

@@ -74,10 +74,14 @@ pub(crate) fn application_latency_us(replicate: &Replicate) -> Option<f64> {
     Some(op.latency_us.mean + flush_us)
 }
 
-/// Mean latency of the same work by the device's own counters, in microseconds. Only for points of
-/// one stream: the counters cannot tell streams apart.
+/// Mean latency of the same work by the device's own counters, in microseconds. Only for direct
+/// points of one stream: the counters cannot tell streams apart, and write-back of the page cache
+/// does other requests at other times.
 pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
     let [stream] = replicate.point.streams.as_slice() else { return None };
+    if !stream.spec.direct {
+        return None;
+    }
     let device = replicate.evidence.as_ref()?.device?;
     let us = |ms: Option<f64>| ms.map(|ms| ms * 1000.0);
     let flush_us = us(device.flush_await_ms).unwrap_or(0.0);

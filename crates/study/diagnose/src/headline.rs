@@ -6,13 +6,10 @@
 use iostrata_run::{Curve, FindingKind, ProbeDocument, Replicate};
 use iostrata_units::{bytes, count, microseconds, percent, seconds};
 
-use crate::advice::is_sizing;
+use crate::advice::is_fitting;
 use crate::database::Database;
 use crate::finding::{FindingId, SUSTAINED};
 use crate::observed::Observed;
-
-/// Share of rungs with a verdict from which the reader is warned.
-const DOUBTED_SHARE: usize = 4;
 
 /// The sentences for a document whose other parts are complete.
 pub(crate) fn headline(document: &ProbeDocument, log: &Observed<'_>) -> Vec<String> {
@@ -120,45 +117,54 @@ fn lost(document: &ProbeDocument) -> String {
 }
 
 fn changes(document: &ProbeDocument) -> String {
-    let settings = |sizing: bool| {
-        let chosen = document.advice.iter().filter(|advice| is_sizing(advice) == sizing);
+    let settings = |fitting: bool| {
+        let chosen = document.advice.iter().filter(|advice| is_fitting(advice) == fitting);
         chosen
             .map(|advice| format!("{} = {}", advice.setting, advice.value))
             .collect::<Vec<_>>()
             .join(", ")
     };
     match (settings(false), settings(true)) {
-        (none, sizes) if none.is_empty() && sizes.is_empty() => {
+        (repairs, fits) if repairs.is_empty() && fits.is_empty() => {
             "Nothing needs to change.".to_owned()
         }
-        (none, sizes) if none.is_empty() => {
-            format!("Nothing needs to be repaired; sizes that fit: {sizes}.")
+        (repairs, fits) if repairs.is_empty() => {
+            format!("Nothing needs to change; settings that fit this storage: {fits}.")
         }
-        (changes, sizes) if sizes.is_empty() => format!("Change {changes}."),
-        (changes, sizes) => format!("Change {changes}; sizes that fit: {sizes}."),
+        (repairs, fits) if fits.is_empty() => format!("Change {repairs}."),
+        (repairs, fits) => format!("Change {repairs}; settings that fit this storage: {fits}."),
+    }
+}
+
+/// What a caution means for the figures above, in a few words; nothing for those that do not touch
+/// them.
+fn caution_words(id: &str) -> Option<&'static str> {
+    let known = FindingId::ALL.iter().find(|known| known.name() == id)?;
+    match known {
+        FindingId::FlushSuspiciouslyCheap => {
+            Some("whether a flush survives a power cut cannot be told")
+        }
+        FindingId::BarriersOff => {
+            Some("commits do not survive a power cut, because barriers are off")
+        }
+        FindingId::DirectIoIgnored => Some("direct I/O is not done here"),
+        FindingId::PageCacheAnswered => Some("the page cache answered reads"),
+        FindingId::NotALocalDisk => Some("this is not a disk of this machine"),
+        FindingId::NotSteadyDevice => Some("the device is not steady"),
+        FindingId::ForeignIo => Some("other processes used the device"),
+        FindingId::Steal => Some("the hypervisor took processor time away"),
+        FindingId::CpuBoundHost => Some("the processors were often the limit"),
+        _ => None,
     }
 }
 
 fn caution(document: &ProbeDocument) -> Option<String> {
-    let mut reasons: Vec<String> = Vec::new();
-    if document.interrupted {
-        reasons.push("the run was stopped before its end".to_owned());
-    }
-    let all = document.rungs.len();
-    let doubted = document.rungs.iter().filter(|rung| !rung.verdicts.is_sound()).count();
-    let cautions: Vec<&str> = document
+    let stopped = document.interrupted.then_some("the run was stopped before its end");
+    let cautions = document
         .findings
         .iter()
         .filter(|finding| finding.kind == FindingKind::Caution)
-        .map(|finding| finding.id.as_str())
-        .collect();
-    if doubted * DOUBTED_SHARE >= all && !cautions.is_empty() {
-        let named = cautions.join(", ").replace('_', " ");
-        reasons.push(format!("{doubted} of {all} rungs carry a verdict ({named})"));
-    } else if doubted * DOUBTED_SHARE >= all {
-        reasons.push(format!("{doubted} of {all} rungs carry a verdict"));
-    } else if !cautions.is_empty() {
-        reasons.push(cautions.join(", ").replace('_', " "));
-    }
+        .filter_map(|finding| caution_words(&finding.id));
+    let reasons: Vec<&str> = stopped.into_iter().chain(cautions).collect();
     (!reasons.is_empty()).then(|| format!("Take it with caution: {}.", reasons.join("; ")))
 }

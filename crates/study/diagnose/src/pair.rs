@@ -26,6 +26,8 @@ pub(crate) struct Pair {
     pub extra_us_min: f64,
     /// Whether the comparison says nothing once the processors were the limit on either side.
     pub needs_idle_cpu: bool,
+    /// Whether a setting of the server chooses between the two.
+    pub settable: bool,
     /// What differs, for the sentence: `on one file instead of eight`.
     pub words: &'static str,
 }
@@ -46,6 +48,7 @@ const fn steady(
         loss_pct_min: 20.0,
         extra_us_min: 5.0,
         needs_idle_cpu: false,
+        settable: false,
         words,
     }
 }
@@ -135,7 +138,10 @@ pub(crate) const PAIRS: &[Pair] = &[
     ),
     api("read_16k_io_uring_16", "read_16k_sync_16", "16 threads of pread instead of io_uring"),
     api("read_16k_io_uring_16", "read_16k_libaio_16", "libaio instead of io_uring"),
-    api("read_16k_sync_16", "read_16k_libaio_16", "libaio instead of 16 threads of pread"),
+    Pair {
+        settable: true,
+        ..api("read_16k_sync_16", "read_16k_libaio_16", "libaio instead of 16 threads of pread")
+    },
     api("read_16k_libaio_16", "read_16k_io_uring_16", "io_uring instead of libaio"),
     api("read_16k_sync_16", "read_16k_io_uring_16", "io_uring instead of 16 threads of pread"),
     inherent(
@@ -145,13 +151,16 @@ pub(crate) const PAIRS: &[Pair] = &[
         BufferedWriteCost,
         "buffered writes instead of direct ones, both flushed",
     ),
-    commit(
-        "commit_fdatasync",
-        "commit_fsync",
-        60.0,
-        FsyncJournalCost,
-        "commits by fsync instead of fdatasync",
-    ),
+    Pair {
+        settable: true,
+        ..commit(
+            "commit_fdatasync",
+            "commit_fsync",
+            60.0,
+            FsyncJournalCost,
+            "commits by fsync instead of fdatasync",
+        )
+    },
     commit(
         "commit_dsync",
         "commit_fdatasync",

@@ -34,9 +34,10 @@ pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     advice
 }
 
-/// Whether advice gives a setting its size instead of repairing something.
-pub(crate) fn is_sizing(advice: &Advice) -> bool {
-    advice.why.iter().all(|why| why == FindingId::FlushCapacity.name())
+/// Whether advice fits a setting to the storage instead of repairing something.
+pub(crate) fn is_fitting(advice: &Advice) -> bool {
+    let facts = [FindingId::FlushCapacity, FindingId::SeekCost, FindingId::RotationalFlagWrong];
+    advice.why.iter().all(|why| facts.iter().any(|fact| fact.name() == why))
 }
 
 /// Findings by id.

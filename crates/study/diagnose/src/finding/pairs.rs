@@ -32,7 +32,11 @@ pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         let found = compare(case.log, pair, Which::Confirming(id.name()))?;
         found.reaches(pair, Bar::Finding).then_some((pair, found))
     });
-    let (pair, found) = confirmed.max_by(|a, b| a.1.loss.loss_pct.total_cmp(&b.1.loss.loss_pct))?;
+    // Of several, the one that a setting can take back; of those, the largest.
+    let (pair, found) = confirmed.max_by(|(a, of_a), (b, of_b)| {
+        let by_size = of_a.loss.loss_pct.total_cmp(&of_b.loss.loss_pct);
+        a.settable.cmp(&b.settable).then(by_size)
+    })?;
     let effect =
         Effect { pct: found.loss.loss_pct, ci95: found.loss.loss_pct_ci95, n: found.loss.n };
     let text = format!("{}{}", sentence(pair, &found), consequence(id));

@@ -6,7 +6,7 @@
 use iostrata_run::Finding;
 use iostrata_spec::Layer;
 use iostrata_stats::PAIRS_MIN;
-use iostrata_units::{count, microseconds, rate};
+use iostrata_units::{count, microseconds};
 
 use super::statement::{WithEvidence, sizing};
 use super::{Case, FindingId};
@@ -20,7 +20,10 @@ const READS_EXTRA_US_MIN: f64 = 1_000.0;
 
 pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
     let database = Database::of(case.log);
-    let level = database.carried().filter(|level| level.n >= PAIRS_MIN as u64)?;
+    let Some(level) = database.carried() else { return nothing_carried(&database) };
+    if level.n < PAIRS_MIN as u64 {
+        return None;
+    }
     let beyond = database.first_beyond();
     let commit_objective = database.commit_objective_us()?;
     let most = match beyond {
@@ -45,6 +48,26 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
             .with_some("read_p99_us", level.read_p99_us)
             .with_some("read_p99_objective_us", database.read_objective_us())
             .with("pages_per_s_written", level.pages_done_per_s),
+    )
+}
+
+/// Even the lowest rate of pages misses the objective: said without a size to set.
+fn nothing_carried(database: &Database) -> Option<Finding> {
+    let least = database.first_beyond().filter(|level| level.n >= PAIRS_MIN as u64)?;
+    let objective_us = database.commit_objective_us()?;
+    let text = format!(
+        "Already {} pages of 16 KiB per second are too many beside commits and reads: {} (objective \
+         {}).",
+        count(least.pages_per_s),
+        missed(database, least),
+        microseconds(objective_us)
+    );
+    Some(
+        sizing(FindingId::FlushCapacity, Layer::Transactions, least.n, text)
+            .with("pages_per_s_missed", least.pages_per_s)
+            .with("commit_p99_us", least.commit_p99_us)
+            .with("commit_p99_objective_us", objective_us)
+            .with("pages_per_s_written", least.pages_done_per_s),
     )
 }
 
@@ -98,10 +121,11 @@ pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
         .seen("commit_fdatasync_16")
         .and_then(|seen| combined(seen.replicates.iter().copied()))
         .map(|figure| figure.value);
-    let more = many.map(|rate_of_16| format!("; 16 make {}", rate(rate_of_16))).unwrap_or_default();
+    let more =
+        many.map(|rate_of_16| format!("; 16 make {}", count(rate_of_16))).unwrap_or_default();
     let text = format!(
-        "One committer makes {} durable commits ({} each){more}.",
-        rate(figure.value),
+        "One committer makes {} durable commits/s ({} each){more}.",
+        count(figure.value),
         microseconds(each_us)
     );
     Some(

@@ -56,6 +56,12 @@ pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
     )
 }
 
+/// Whether the longest point was steady: short ones then wobble for other reasons.
+fn holds_for_long(calm: &[&Replicate]) -> bool {
+    let mut sustained = calm.iter().filter(|one| one.point.id == SUSTAINED);
+    sustained.any(|one| !carries(one, Verdict::NotSteady) && !carries(one, Verdict::BurstLimited))
+}
+
 pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
     let of_device = case
         .log
@@ -67,12 +73,13 @@ pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
         .filter(|one| is_undisturbed(one))
         .collect();
     let unsteady = calm.iter().filter(|one| carries(one, Verdict::NotSteady)).count();
-    if calm.len() < REPLICATES_MIN || unsteady * 2 < calm.len() {
+    if calm.len() < REPLICATES_MIN || unsteady * 2 < calm.len() || holds_for_long(&calm) {
         return None;
     }
     let text = format!(
-        "The rate drifted, waved or stepped in {unsteady} of {} measurements that nothing else \
-         disturbed: the device itself is not steady, and its figures hold only on average.",
+        "The rate drifted, waved or stepped in {unsteady} of {} measurements although nothing on \
+         this machine was seen to disturb them: the device, or what lies behind it, is not steady, \
+         and its figures hold only on average.",
         calm.len()
     );
     let found = caution(FindingId::NotSteadyDevice, Layer::Device, unsteady as u64, text);

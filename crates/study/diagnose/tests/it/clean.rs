@@ -96,3 +96,12 @@ fn suspicions_that_were_confirmed_or_cleared_are_not_raised_again() {
     let events = probe(&disk, &host(), 6);
     assert!(suspect(&events, &host()).is_empty());
 }
+
+#[test]
+fn storage_that_carries_no_flushing_gets_no_size() {
+    let disk = Disk { pages_per_s_max: 1_000.0, ..Disk::default() };
+    let document = document(&disk, &host(), 7);
+    let capacity = found(&document, "flush_capacity").unwrap();
+    assert!(capacity.text.contains("too many"), "{}", capacity.text);
+    assert!(document.advice.is_empty() && document.redo_table.is_empty());
+}

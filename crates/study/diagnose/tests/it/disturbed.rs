@@ -39,7 +39,7 @@ fn other_processes_are_named_as_a_caution() {
     let finding = found(&document, "foreign_io").unwrap();
     assert_eq!(finding.kind, FindingKind::Caution);
     assert!(document.verdicts.has(Verdict::ForeignIo));
-    assert!(document.headline.iter().any(|line| line.contains("foreign io")));
+    assert!(document.headline.iter().any(|line| line.contains("other processes")));
 }
 
 #[test]
