@@ -221,7 +221,8 @@ mod tests {
             precision: f64, millis: u64, theta: f64,
         ) {
             let mut spec = IoSpec::new("x");
-            (spec.block_bytes, spec.depth, spec.jobs, spec.files) = (block_bytes, depth, jobs, files);
+            (spec.block_bytes, spec.depth) = (block_bytes, depth);
+            (spec.jobs, spec.files) = (jobs, files);
             (spec.size_bytes, spec.direct, spec.polled) = (size_bytes, direct, polled);
             (spec.mix, spec.precision) = (Mix::Both { read_pct }, precision);
             spec.pacing = Pacing::Open { rate_iops, process: Default::default() };

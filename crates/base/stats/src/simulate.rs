@@ -133,8 +133,8 @@ pub(crate) fn series_waving(
     (values, shaped)
 }
 
-/// What the interval of a series should hold: the long-run mean for noise and waves, the mean of the
-/// process over the window for drift and step.
+/// What the interval of a series should hold: the long-run mean for noise and waves, the mean of
+/// the process over the window for drift and step.
 pub(crate) fn truth(kind: Kind, levels: &[f64]) -> f64 {
     match kind {
         Kind::Drift(_) | Kind::Step(_) => levels.iter().sum::<f64>() / levels.len() as f64,

@@ -1,14 +1,13 @@
 //! When a point has been measured long enough.
 //!
 //! Purpose: stop as soon as the interval is narrow enough, without the bias of looking all the time
-//! (an interval watched long enough is narrow by luck at some moment).
-//! Method: the criterion is tested only at geometrically spaced moments, and must hold at two
-//! successive ones; the data up to the moment before are part of the data now, so no state is kept.
-//! What selection is left (a point stops a little more readily when its noise happens to look small)
-//! is paid for by widening the interval that is reported by 6 %, a figure from simulation.
-//! Invariants: never before [`StoppingRule::slices_min`] slices, never with `too_few_samples`, and
-//! never while the rate drifts or just stepped: its mean is not yet one number. The bound on time
-//! is the caller's.
+//! (an interval watched long enough is narrow by luck at some moment). Method: the criterion is
+//! tested only at geometrically spaced moments, and must hold at two successive ones; the data up
+//! to the moment before are part of the data now, so no state is kept. What selection is left (a
+//! point stops a little more readily when its noise happens to look small) is paid for by widening
+//! the interval that is reported by 6 %, a figure from simulation. Invariants: never before
+//! [`StoppingRule::slices_min`] slices, never with `too_few_samples`, and never while the rate
+//! drifts or just stepped: its mean is not yet one number. The bound on time is the caller's.
 
 use crate::estimate::widened_estimate;
 use crate::{Estimate, Shape, Verdict, estimate};

@@ -1,5 +1,5 @@
-//! Reading a device's counters: `/proc/diskstats` and `/sys/block/X/stat` (Documentation/admin-guide/
-//! iostats.rst of the kernel).
+//! Reading a device's counters: `/proc/diskstats` and `/sys/block/X/stat`
+//! (Documentation/admin-guide/ iostats.rst of the kernel).
 //!
 //! Invariant: a line with too few numbers is left out; columns that an older kernel lacks are
 //! absent; counters that went back (another device under the same name) give no difference.
@@ -206,7 +206,10 @@ mod tests {
         }
 
         #[test]
-        fn any_two_readings_are_survived(a in proptest::array::uniform17(any::<u64>()), b in proptest::array::uniform17(any::<u64>())) {
+        fn any_two_readings_are_survived(
+            a in proptest::array::uniform17(any::<u64>()),
+            b in proptest::array::uniform17(any::<u64>()),
+        ) {
             let text = |numbers: [u64; 17]| numbers.map(|n| n.to_string()).join(" ");
             let (a, b) = (parse_stat(&text(a)).unwrap(), parse_stat(&text(b)).unwrap());
             if let Some(delta) = delta(&a, &b, 0.5) {

@@ -1,10 +1,10 @@
 //! File APIs, file sets and the disk a storage engine stands on.
 //!
 //! Purpose: the only place that issues I/O. A [`FileApi`] carries a worker's requests to files, a
-//! [`FileSet`] makes and guards the files, and a [`Disk`](disk::Disk) is what a storage engine stands on.
-//! Invariant: nothing here allocates, locks or reads a clock per request, and no file that was not
-//! made here is ever written without leave.
-//! It does not pace, count or time anything, and it prints nothing.
+//! [`FileSet`] makes and guards the files, and a [`Disk`](disk::Disk) is what a storage engine
+//! stands on. Invariant: nothing here allocates, locks or reads a clock per request, and no file
+//! that was not made here is ever written without leave. It does not pace, count or time anything,
+//! and it prints nothing.
 
 pub mod api;
 mod buffers;

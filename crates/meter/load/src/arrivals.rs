@@ -1,8 +1,8 @@
 //! When requests are due on an open-loop schedule.
 //!
-//! Invariant: the schedule never waits for a request; moments are kept in 1/1024 of a nanosecond, so
-//! that rounding does not add up (a gap rounded to whole microseconds is wrong by a third at 300,000
-//! per second). It reads no clock: it only says when.
+//! Invariant: the schedule never waits for a request; moments are kept in 1/1024 of a nanosecond,
+//! so that rounding does not add up (a gap rounded to whole microseconds is wrong by a third at
+//! 300,000 per second). It reads no clock: it only says when.
 
 use iostrata_spec::{Pacing, RateProcess};
 

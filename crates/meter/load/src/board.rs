@@ -1,8 +1,8 @@
 //! The board: where a window's start and stop are posted and each worker posts what it has done.
 //!
-//! Invariant: the window's times are written by the controller only, a worker's words by that worker
-//! only, so relaxed stores suffice; a slice is posted once, after it ended. A window always ends on
-//! the edge of a slice, so that counts, histograms and slices agree to the request.
+//! Invariant: the window's times are written by the controller only, a worker's words by that
+//! worker only, so relaxed stores suffice; a slice is posted once, after it ended. A window always
+//! ends on the edge of a slice, so that counts, histograms and slices agree to the request.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

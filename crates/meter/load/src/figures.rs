@@ -229,7 +229,8 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// An estimate per slice as a figure; what is counted is never negative, so neither is its interval.
+/// An estimate per slice as a figure; what is counted is never negative, so neither is its
+/// interval.
 fn figure(estimate: Option<Estimate>, factor: f64) -> Measured {
     let Some(estimate) = estimate else {
         return Measured::without_interval(0.0, 0, Verdicts::none());

@@ -1,9 +1,9 @@
 //! The measuring loop: what is asked of storage, when, and how long it took.
 //!
 //! Purpose: run one or more workloads at the same time in one window of time and give back counts,
-//! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing and
-//! reads the clock at most twice per request; every API, the null one included, goes through the
-//! same loop. It knows no database, looks at no device counters and prints nothing.
+//! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing
+//! and reads the clock at most twice per request; every API, the null one included, goes through
+//! the same loop. It knows no database, looks at no device counters and prints nothing.
 
 mod arrivals;
 mod board;

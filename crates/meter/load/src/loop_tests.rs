@@ -127,8 +127,8 @@ fn the_null_api_runs_the_same_loop() {
         let expected = generator.next_request().unwrap();
         assert_eq!((op.kind, op.file, op.offset), (expected.kind, expected.file, expected.offset));
     }
-    // 10 ms of one reading of 500 ns per request, since a completion is the next one's start: 20,000
-    // requests, every one in slice and histogram with its 500 ns between the two stamps.
+    // 10 ms of one reading of 500 ns per request, since a completion is the next one's start:
+    // 20,000 requests, every one in slice and histogram with its 500 ns between the two stamps.
     let counted: u64 =
         (0..10).flat_map(|slice| board.slice(0, slice)).map(|tally| tally.count).sum();
     let [Some(read), Some(write), None] = &outcome.segments[0].kinds else {

@@ -1,7 +1,7 @@
 //! A stretch of the window with its own histograms.
 //!
-//! Purpose: warm-up is found only afterwards, so the first parts of a window are kept apart until it
-//! is known whether they count. Invariant: a window is the sum of its segments.
+//! Purpose: warm-up is found only afterwards, so the first parts of a window are kept apart until
+//! it is known whether they count. Invariant: a window is the sum of its segments.
 
 use iostrata_stats::{LatencyHistogram, LatencyRecorder};
 

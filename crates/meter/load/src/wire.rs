@@ -45,7 +45,8 @@ pub(crate) struct WireOutcome {
 #[derive(Debug, Serialize, Deserialize)]
 struct WireSegment {
     first_slice: usize,
-    /// Service and response histograms of reads, writes and flushes; empty text where there is none.
+    /// Service and response histograms of reads, writes and flushes; empty text where there is
+    /// none.
     histograms: Vec<String>,
     lateness: String,
     cpu: ThreadCpu,

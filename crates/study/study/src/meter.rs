@@ -46,7 +46,8 @@ pub struct Measurement {
 }
 
 impl<'a> Meter<'a> {
-    /// A meter for what lies under a path, where that is known. `program` is this program, for worker processes.
+    /// A meter for what lies under a path, where that is known. `program` is this program, for
+    /// worker processes.
     pub fn new(
         root: &Root,
         path: Option<&PathFacts>,

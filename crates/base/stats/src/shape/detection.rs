@@ -123,7 +123,10 @@ fn two_shapes_are_both_named() {
         wave + if at < 300 { 0.0 } else { 400.0 }
     };
     let hits = found(both, |steadiness| {
-        let wave = |shape: &Shape| matches!(shape, Shape::Wave { period_slices, .. } if (period_slices - 40.0).abs() < 2.0);
+        let wave = |shape: &Shape| match shape {
+            Shape::Wave { period_slices, .. } => (period_slices - 40.0).abs() < 2.0,
+            _ => false,
+        };
         let step = |shape: &Shape| matches!(shape, Shape::Step { at, .. } if at.abs_diff(300) < 20);
         steadiness.shapes.iter().any(wave) && steadiness.shapes.iter().any(step)
     });

@@ -9,8 +9,8 @@ use crate::student::is_beyond;
 /// Chance of a false alarm that one test may have.
 const ALPHA: f64 = 0.002;
 
-/// Sum of squares that a line explains in a series of mean 0, if it is significant. `taken` was taken
-/// from the series before.
+/// Sum of squares that a line explains in a series of mean 0, if it is significant. `taken` was
+/// taken from the series before.
 pub(crate) fn explained(series: &[f64], taken: &Taken) -> Option<f64> {
     let line = column(series.len());
     let square: f64 = line.iter().map(|value| value * value).sum();

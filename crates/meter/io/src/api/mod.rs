@@ -110,8 +110,8 @@ pub trait FileApi: Sized {
     /// When more than `depth` requests are in flight, or the file, slot or length is out of range.
     fn queue(&mut self, op: Op);
 
-    /// Starts what was queued and did not start yet; returns how many requests that was. Need not be called before
-    /// `reap`, which starts what is queued in the same system call.
+    /// Starts what was queued and did not start yet; returns how many requests that was. Need not
+    /// be called before `reap`, which starts what is queued in the same system call.
     ///
     /// # Errors
     /// When the API itself fails; the requests are then lost.
@@ -119,7 +119,8 @@ pub trait FileApi: Sized {
 
     /// Starts what is queued, waits for at least `min` completions and hands every completion at
     /// hand to `on`. Returns how many there were: fewer than `min` only when `wait_at_most`
-    /// nanoseconds passed, a signal cut such a wait short, or fewer are in flight. With `min` 0 it never waits.
+    /// nanoseconds passed, a signal cut such a wait short, or fewer are in flight. With `min` 0 it
+    /// never waits.
     ///
     /// # Errors
     /// When the API itself fails. A request that failed is a [`Done`] with a negative result.

@@ -1,7 +1,7 @@
 //! The command line as users type it.
 //!
-//! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in option
-//! names are the same, and a switch may be `--direct` or `--direct=1`.
+//! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in
+//! option names are the same, and a switch may be `--direct` or `--direct=1`.
 
 mod io;
 mod probe;
