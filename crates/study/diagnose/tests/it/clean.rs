@@ -28,6 +28,14 @@ fn noise_alone_raises_no_loss() {
 }
 
 #[test]
+fn a_share_of_little_is_little() {
+    let disk = Disk { read_us: 15.0, write_us: 10.0, above_us: 60.0, ..Disk::default() };
+    let document = document(&disk, &host(), 8);
+    assert!(document.losses.is_empty(), "{:?}", document.losses);
+    assert!(loss_ids(&document).is_empty());
+}
+
+#[test]
 fn the_price_of_inherent_work_is_no_loss() {
     let disk = Disk::default()
         .with("unwritten_16k_files_1", 0.25)

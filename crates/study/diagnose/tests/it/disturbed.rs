@@ -1,7 +1,7 @@
 //! A machine that disturbs its own measurement: warned about, not diagnosed.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_run::{FindingKind, ProbeDocument};
+use iostrata_run::{Event, FindingKind, ProbeDocument};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, found, host, loss_ids, only, probe_with};
@@ -80,4 +80,39 @@ fn reads_from_the_page_cache_are_named() {
         _ => Verdicts::none(),
     });
     assert!(found(&document, "page_cache_answered").is_some());
+}
+
+#[test]
+fn wild_figures_raise_no_loss() {
+    for seed in 0..40 {
+        let disk = Disk { noise: 0.4, ..Disk::default() };
+        let events = probe_with(&disk, &host(), seed, |_| only(Verdict::NotSteady));
+        let document = summarise(host(), &events, ProbeEnd::default());
+        assert!(loss_ids(&document).is_empty(), "seed {seed}: {:?}", loss_ids(&document));
+        assert!(document.losses.is_empty(), "seed {seed}: {:?}", document.losses);
+    }
+}
+
+#[test]
+fn an_effect_within_its_interval_is_not_concluded() {
+    for seed in 0..20 {
+        let disk = Disk { noise: 0.4, ..Disk::default() };
+        let document = crate::support::document(&disk, &host(), seed);
+        let outside = document.findings.iter().filter_map(|one| one.effect_pct_ci95);
+        assert!(outside.clone().all(|[low, _]| low > 0.0), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_unconfirmed_loss_that_may_be_small_is_not_listed() {
+    for seed in 0..20 {
+        let disk = Disk { noise: 0.1, ..Disk::default() }.with("write_16k_files_1", 0.72);
+        let all = probe_with(&disk, &host(), seed, |_| Verdicts::none());
+        let before = all.iter().take_while(|one| !matches!(one, Event::Suspected { .. }));
+        let events: Vec<Event> = before.cloned().collect();
+        let document = summarise(host(), &events, ProbeEnd::default());
+        for loss in &document.losses {
+            assert!(loss.loss_pct_ci95.is_some_and(|[low, _]| low >= 20.0), "{seed}: {loss:?}");
+        }
+    }
 }

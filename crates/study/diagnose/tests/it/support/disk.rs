@@ -11,9 +11,6 @@ use super::Random;
 
 /// Seconds of a replicate.
 const SECONDS: f64 = 0.5;
-/// What the kernel and the meter add to the device's latency, in microseconds.
-const ABOVE_US: f64 = 5.0;
-
 /// A made-up storage. The defaults are a sound flash drive.
 #[derive(Clone, Debug)]
 pub struct Disk {
@@ -21,6 +18,8 @@ pub struct Disk {
     pub read_us: f64,
     /// Latency of a write at the device, in microseconds.
     pub write_us: f64,
+    /// What the kernel and the meter add to the device's latency, in microseconds.
+    pub above_us: f64,
     /// Latency of a flush at the device, in microseconds.
     pub flush_us: f64,
     /// Requests that the device serves at the same time.
@@ -45,6 +44,7 @@ impl Default for Disk {
             read_us: 80.0,
             write_us: 25.0,
             flush_us: 30.0,
+            above_us: 5.0,
             channels: 16.0,
             shares_flushes: true,
             limit_iops: None,
@@ -97,7 +97,7 @@ impl Disk {
 
     fn closed(&self, service_us: f64, in_flight: f64, factor: f64) -> Speed {
         let device_us = service_us * (in_flight / self.channels).max(1.0);
-        let free = in_flight / (device_us + ABOVE_US) * 1e6 * factor;
+        let free = in_flight / (device_us + self.above_us) * 1e6 * factor;
         let iops = self.limit_iops.map_or(free, |limit| free.min(limit));
         Speed { iops, application_us: in_flight / iops * 1e6 }
     }
@@ -136,7 +136,7 @@ impl Disk {
         let spec = &point.streams[0].spec;
         let committers = f64::from(spec.jobs);
         let flush_us = if spec.flush.is_some() { self.flush_us } else { self.flush_us * 0.8 };
-        let write_us = self.write_us + ABOVE_US;
+        let write_us = self.write_us + self.above_us;
         let together = if self.shares_flushes { committers } else { 1.0 };
         let iops = together / (write_us + flush_us) * 1e6 * factor;
         let whole_us = committers / iops * 1e6;

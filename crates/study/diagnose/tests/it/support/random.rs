@@ -6,7 +6,9 @@ pub struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1))
+        // Neighbouring seeds must not walk the same sequence one step apart.
+        let mut mixed = Self(seed ^ 0xD1B5_4A32_D192_ED03);
+        Self(mixed.next().rotate_left(17) ^ mixed.next())
     }
 
     pub fn next(&mut self) -> u64 {
