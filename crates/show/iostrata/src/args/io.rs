@@ -62,7 +62,7 @@ pub struct IoArgs {
     fsync_every: Every,
     /// What each write itself promises
     #[arg(long, value_enum, default_value = "none")]
-    sync: Sync,
+    sync: WritePromise,
     /// Files that share --size
     #[arg(long, value_name = "N", default_value_t = 1)]
     nrfiles: u32,
@@ -138,10 +138,14 @@ enum Every {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Sync {
+enum WritePromise {
+    /// Nothing
     None,
+    /// The file is opened with O_DSYNC
     Dsync,
-    Sync,
+    /// The file is opened with O_SYNC
+    #[value(name = "sync")]
+    FullSync,
     /// RWF_DSYNC on each write instead of a flag on the file
     RwfDsync,
 }
@@ -180,10 +184,10 @@ impl IoArgs {
         (spec.depth, spec.jobs, spec.processes) = (self.iodepth, self.numjobs, self.process);
         (spec.direct, spec.polled) = (self.direct, self.hipri);
         spec.sync = match self.sync {
-            Sync::None => SyncWrites::None,
-            Sync::Dsync => SyncWrites::Dsync,
-            Sync::Sync => SyncWrites::Sync,
-            Sync::RwfDsync => SyncWrites::RwfDsync,
+            WritePromise::None => SyncWrites::None,
+            WritePromise::Dsync => SyncWrites::Dsync,
+            WritePromise::FullSync => SyncWrites::Sync,
+            WritePromise::RwfDsync => SyncWrites::RwfDsync,
         };
         spec.flush = self.flush();
         spec.files = self.nrfiles;

@@ -1,5 +1,9 @@
 //! What cannot be run: an error that names the option, the value and the fix, and nothing left.
 
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
 use crate::harness::{Bench, stderr};
 
 /// Runs a line that must be refused with a code, and returns the message.
@@ -71,21 +75,85 @@ fn more_than_there_is_room_for() {
     assert_eq!(bench.data_files(), Vec::<String>::new());
 }
 
-#[test]
-fn a_file_that_shrinks_under_the_run_is_named() {
-    let bench = Bench::new();
+/// Starts a run on F, does something to the file, and returns the exit code and the message.
+fn disturbed(bench: &Bench, disturb: impl FnOnce()) -> (Option<i32>, String) {
     let mut child = bench
-        .command(&["io", "--path", "F", "--size", "64M", "--runtime", "3s", "--json"])
+        .command(&["io", "--path", "F", "--size", "64M", "--runtime", "2s", "--json"])
         .stderr(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    crate::signals::wait_for_window(&bench);
-    std::fs::File::options().write(true).open(bench.path("F")).unwrap().set_len(0).unwrap();
+    crate::signals::wait_for_window(bench);
+    disturb();
     let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(3));
     let mut message = String::new();
     std::io::Read::read_to_string(&mut child.stderr.unwrap(), &mut message).unwrap();
-    assert!(message.contains("truncated") && message.contains('F'), "{message}");
+    (status.code(), message)
+}
+
+#[test]
+fn a_file_that_shrinks_or_goes_under_the_run_is_named() {
+    let bench = Bench::new();
+    let shrink = || {
+        File::options().write(true).open(bench.path("F")).unwrap().set_len(0).unwrap();
+    };
+    let (code, message) = disturbed(&bench, shrink);
+    assert_eq!(code, Some(3), "{message}");
+    assert!(message.contains("truncated") && message.contains("/F"), "{message}");
     assert_eq!(bench.data_files(), Vec::<String>::new());
+    let bench = Bench::new();
+    let (code, message) = disturbed(&bench, || std::fs::remove_file(bench.path("F")).unwrap());
+    assert_eq!(code, Some(3), "{message}");
+    assert!(message.contains("was removed while"), "{message}");
+}
+
+#[test]
+fn a_device_that_fails_is_named_with_the_offset() {
+    let bench = Bench::new();
+    let image = bench.path("image");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(device) = attach(&image) else {
+        eprintln!("skipped: no loop device can be attached (needs root)");
+        return;
+    };
+    // What lies beyond the end of the backing file can no longer be read.
+    File::options().write(true).open(&image).unwrap().set_len(1 << 20).unwrap();
+    let line = format!("io --path {device} --rw randread --direct --runtime 500ms --json");
+    let output = bench.line(&line);
+    let detached = Command::new("losetup").args(["-d", &device]).status().unwrap();
+    assert!(detached.success());
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("Input/output error") && message.contains("at offset"), "{message}");
+    assert!(bench.path("iostrata-runs").exists(), "the partial run is kept");
+}
+
+fn attach(image: &Path) -> Option<String> {
+    let output = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
+    let device = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !device.is_empty()).then_some(device)
+}
+
+#[test]
+fn a_full_file_system_is_named_and_left_as_it_was() {
+    let bench = Bench::new();
+    let mount = bench.path("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"])
+        .arg(&mount)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        eprintln!("skipped: no tmpfs can be mounted (needs root)");
+        return;
+    }
+    let filled = bench.line("io --path small/F --size 64M --runtime 100ms");
+    let probed = bench.line("probe small --quiet");
+    let left = std::fs::read_dir(&mount).unwrap().count();
+    let unmounted = Command::new("umount").arg(&mount).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!((filled.status.code(), probed.status.code(), left), (Some(3), Some(3), 0));
+    assert!(stderr(&filled).contains("free"), "{}", stderr(&filled));
+    assert!(stderr(&probed).contains("too little room"), "{}", stderr(&probed));
 }

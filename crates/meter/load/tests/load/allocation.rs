@@ -1,0 +1,54 @@
+//! The hot loop allocates nothing: a window six times as long allocates no more.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
+use iostrata_spec::{IoApi, IoSpec, Mix};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on unchanged to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same one.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, and so from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Requests and allocations of one window; the figures are computed afterwards and not counted.
+fn window(millis: u64) -> (u64, u64) {
+    let mut spec = IoSpec::new("null");
+    (spec.api, spec.mix) = (IoApi::Null, Mix::Both { read_pct: 50 });
+    spec.runtime = Some(Duration::from_millis(millis));
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let figures = WindowFigures::of(&outcome);
+    (figures.streams[0].read.as_ref().unwrap().ios, allocations)
+}
+
+#[test]
+fn the_loop_allocates_nothing() {
+    window(20);
+    let (few, short) = window(100);
+    let (many, long) = window(600);
+    assert!(many > few + 100_000, "{few} and {many} requests");
+    assert!(long <= short + 20, "{short} allocations in 100 ms, {long} in 600 ms");
+}
