@@ -1,7 +1,7 @@
 //! The application's latency against the device's own account of the same requests.
 //!
-//! Invariant: only used where the device did the same requests (as many of them, to a third) and
-//! nothing was answered from memory. A small device latency makes any share look large, so that the
+//! Invariant: only used where the device did the same requests (as many of them, to a third, unless
+//! a limit is known to have held them back) and nothing was answered from memory. A small device latency makes any share look large, so that the
 //! time above the device must also be long in itself.
 
 use iostrata_run::Replicate;
@@ -94,11 +94,15 @@ pub(crate) fn limit_used_pct(replicate: &Replicate) -> Option<f64> {
 }
 
 /// Whether the device served what the application asked for: both latencies are there, and the
-/// counts of requests agree.
+/// counts of requests agree. Where a limit is known to have held requests back, requests of others
+/// may be among the device's: they do not make its own latency shorter.
 fn same(replicate: &Replicate) -> bool {
-    let answered_elsewhere =
-        [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse, Verdict::ForeignIo];
+    let answered_elsewhere = [Verdict::Cached, Verdict::DirectIgnored, Verdict::Sparse];
     if answered_elsewhere.iter().any(|&verdict| carries(replicate, verdict)) {
+        return false;
+    }
+    let held_back = carries(replicate, Verdict::Throttled);
+    if carries(replicate, Verdict::ForeignIo) && !held_back {
         return false;
     }
     let counted = || {
@@ -113,7 +117,7 @@ fn same(replicate: &Replicate) -> bool {
         let positive = |us: f64| us > 0.0;
         application_latency_us(replicate).filter(|&us| positive(us))?;
         device_latency_us(replicate).filter(|&us| positive(us))?;
-        Some((done / asked - 1.0).abs() <= COUNT_TOLERANCE)
+        Some(held_back || (done / asked - 1.0).abs() <= COUNT_TOLERANCE)
     };
     counted().unwrap_or(false)
 }

@@ -3,7 +3,7 @@
 //! Invariant: two to five sentences, each true of what was measured; what was not measured is not
 //! mentioned. The order is: what the storage can do, what it loses, what to change, how sure.
 
-use iostrata_run::{Curve, FindingKind, ProbeDocument, Replicate};
+use iostrata_run::{Curve, Finding, FindingKind, ProbeDocument, Replicate};
 use iostrata_units::{bytes, count, microseconds, percent, seconds};
 
 use crate::advice::is_fitting;
@@ -116,6 +116,10 @@ fn lost(document: &ProbeDocument) -> String {
     format!("{text}{burst}")
 }
 
+fn is_loss(finding: &Finding) -> bool {
+    finding.kind == FindingKind::Loss
+}
+
 fn changes(document: &ProbeDocument) -> String {
     let settings = |fitting: bool| {
         let chosen = document.advice.iter().filter(|advice| is_fitting(advice) == fitting);
@@ -124,12 +128,15 @@ fn changes(document: &ProbeDocument) -> String {
             .collect::<Vec<_>>()
             .join(", ")
     };
+    let nothing = if document.losses.is_empty() && !document.findings.iter().any(is_loss) {
+        "Nothing needs to change"
+    } else {
+        "No setting of the server gives that back"
+    };
     match (settings(false), settings(true)) {
-        (repairs, fits) if repairs.is_empty() && fits.is_empty() => {
-            "Nothing needs to change.".to_owned()
-        }
+        (repairs, fits) if repairs.is_empty() && fits.is_empty() => format!("{nothing}."),
         (repairs, fits) if repairs.is_empty() => {
-            format!("Nothing needs to change; settings that fit this storage: {fits}.")
+            format!("{nothing}; settings that fit this storage: {fits}.")
         }
         (repairs, fits) if fits.is_empty() => format!("Change {repairs}."),
         (repairs, fits) => format!("Change {repairs}; settings that fit this storage: {fits}."),

@@ -58,13 +58,37 @@ impl Case<'_, '_> {
     }
 }
 
-/// What the events hint at and what would confirm it, in the order of the catalogue. Suspicions
-/// whose confirming points have run are not raised again.
+/// What the events hint at and what would confirm it, the most telling first, so that a run that
+/// ends early has confirmed what matters: a limit, which explains much of the rest; other losses;
+/// facts and cautions. Suspicions whose confirming points have run are not raised again.
 pub fn suspect(events: &[Event], host: &ProbeHost) -> Vec<Suspicion> {
     let log = Observed::of(events);
     let case = Case { log: &log, host };
     let raised = FindingId::ALL.iter().map(|&id| Suspicion { id, confirm: confirming(id, &case) });
-    raised.filter(|suspicion| !suspicion.confirm.is_empty() && !has_run(&log, suspicion)).collect()
+    let mut open: Vec<Suspicion> = raised
+        .filter(|suspicion| !suspicion.confirm.is_empty() && !has_run(&log, suspicion))
+        .collect();
+    open.sort_by_key(|suspicion| urgency(suspicion.id));
+    open
+}
+
+/// What is confirmed first.
+fn urgency(id: FindingId) -> u8 {
+    use FindingId as Id;
+    match id {
+        Id::LimitAboveDevice => 0,
+        Id::PerFileWriteLock
+        | Id::MixedFileLock
+        | Id::FsyncJournalCost
+        | Id::VolatileCacheFlushCost
+        | Id::DirectIoIgnored => 1,
+        Id::DsyncBeatsFdatasync
+        | Id::ApiOverhead
+        | Id::UnwrittenExtentCost
+        | Id::AppendAllocationCost
+        | Id::BufferedWriteCost => 2,
+        _ => 3,
+    }
 }
 
 fn has_run(log: &Observed<'_>, suspicion: &Suspicion) -> bool {

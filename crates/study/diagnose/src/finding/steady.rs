@@ -15,8 +15,13 @@ use crate::compared::carries;
 pub(crate) const SUSTAINED: &str = "sustained_16k";
 /// Undisturbed replicates that are needed to judge a device.
 const REPLICATES_MIN: usize = 10;
-const DISTURBED: [Verdict; 4] =
-    [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal, Verdict::ToolLimited];
+const DISTURBED: [Verdict; 5] = [
+    Verdict::CpuLimited,
+    Verdict::ForeignIo,
+    Verdict::Steal,
+    Verdict::Throttled,
+    Verdict::ToolLimited,
+];
 
 fn is_undisturbed(replicate: &Replicate) -> bool {
     DISTURBED.iter().all(|&verdict| !carries(replicate, verdict))
@@ -68,12 +73,11 @@ pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
         .points()
         .iter()
         .filter(|seen| seen.point.streams.iter().all(|stream| stream.spec.api != IoApi::Null));
-    let calm: Vec<&Replicate> = of_device
-        .flat_map(|seen| seen.replicates.iter().copied())
-        .filter(|one| is_undisturbed(one))
-        .collect();
+    let all: Vec<&Replicate> = of_device.flat_map(|seen| seen.replicates.iter().copied()).collect();
+    let calm: Vec<&Replicate> = all.iter().copied().filter(|one| is_undisturbed(one)).collect();
+    let enough = calm.len() >= REPLICATES_MIN && 2 * calm.len() >= all.len();
     let unsteady = calm.iter().filter(|one| carries(one, Verdict::NotSteady)).count();
-    if calm.len() < REPLICATES_MIN || unsteady * 2 < calm.len() || holds_for_long(&calm) {
+    if !enough || unsteady * 2 < calm.len() || holds_for_long(&calm) {
         return None;
     }
     let text = format!(

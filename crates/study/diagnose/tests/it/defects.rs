@@ -1,8 +1,9 @@
 //! One defect at a time: found, sized, and answered with the right advice.
 
 use iostrata_run::{Event, ProbeDocument};
+use iostrata_stats::Verdict;
 
-use crate::support::{Disk, document, found, host, io_limit, loss_ids, probe};
+use crate::support::{Disk, document, found, host, io_limit, loss_ids, probe, probe_with};
 
 fn settings(document: &ProbeDocument) -> Vec<(&str, &str)> {
     let lines = document.advice.iter().map(|one| (one.setting.as_str(), one.value.as_str()));
@@ -107,6 +108,25 @@ fn a_limit_shows_as_time_above_the_device() {
     assert!(finding.text.contains("1.5 K reads/s"), "{}", finding.text);
     assert!(document.losses.iter().any(|loss| loss.basis == "device_counters"));
     assert!(settings(&document).contains(&("io.max of /db", "254:0 max")));
+}
+
+#[test]
+fn a_limit_is_confirmed_first_and_seen_beside_foreign_requests() {
+    let disk = Disk { limit_iops: Some(1_500.0), ..Disk::default() }.with("write_16k_files_1", 0.3);
+    let throttled = || [Verdict::Throttled, Verdict::ForeignIo].into_iter().collect();
+    let events = probe_with(&disk, &host(), 19, |_| throttled());
+    let ids: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Suspected { id, .. } => Some(id.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids.first(), Some(&"limit_above_device"), "{ids:?}");
+    let document = iostrata_diagnose::summarise(host(), &events, Default::default());
+    assert!(found(&document, "limit_above_device").is_some());
+    let text = document.headline.join(" ");
+    assert!(!text.contains("Nothing needs to change"), "{text}");
 }
 
 #[test]
