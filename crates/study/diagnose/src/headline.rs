@@ -7,7 +7,6 @@ use iostrata_run::{Curve, Finding, FindingKind, ProbeDocument, Replicate};
 use iostrata_units::{bytes, count, microseconds, percent, seconds};
 
 use crate::advice::is_fitting;
-use crate::database::Database;
 use crate::finding::{FindingId, SUSTAINED};
 use crate::observed::Observed;
 
@@ -56,16 +55,20 @@ fn writes(document: &ProbeDocument, log: &Observed<'_>) -> Option<String> {
             each.unwrap_or_default()
         )
     });
-    let database = Database::of(log);
-    let flushed = database.carried().map(|level| {
-        format!(
-            "{} pages/s can be flushed while the 99th percentile of commits stays at {}",
-            count(level.pages_per_s),
-            microseconds(level.commit_p99_us)
-        )
-    });
-    let parts = [commits, flushed, sustained(document, log)].into_iter().flatten();
+    let parts = [commits, flushed(document), sustained(document, log)].into_iter().flatten();
     sentence(&parts.collect::<Vec<_>>().join("; "))
+}
+
+/// Pages per second that can be flushed, from the finding.
+fn flushed(document: &ProbeDocument) -> Option<String> {
+    let id = FindingId::FlushCapacity.name();
+    let evidence = &document.findings.iter().find(|finding| finding.id == id)?.evidence;
+    let number = |name: &str| evidence.get(name)?.as_f64();
+    Some(format!(
+        "{} pages/s can be flushed while the 99th percentile of commits stays at {}",
+        count(number("pages_per_s")?),
+        microseconds(number("commit_p99_us")?)
+    ))
 }
 
 /// How long and how much was written without the rate giving way.
