@@ -108,7 +108,12 @@ fn lost(document: &ProbeDocument) -> String {
         (Some(worst), many) => format!("It loses in {many} places, most here: {}", worst.text),
         (None, _) => match document.losses.first() {
             Some(loss) => {
-                format!("{} in the {}: {}.", percent(loss.loss_pct), loss.layer.title(), loss.text)
+                format!(
+                    "Probably (it could not be confirmed) {} is lost in the {}: {}.",
+                    percent(loss.loss_pct),
+                    loss.layer.title(),
+                    loss.text
+                )
             }
             None if document.interrupted => {
                 "No loss was seen before the run was stopped.".to_owned()

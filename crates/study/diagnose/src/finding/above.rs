@@ -12,7 +12,7 @@ use crate::compared::Bar;
 use crate::observed::Which;
 
 /// Points measured again at most.
-const CONFIRM_MAX: usize = 3;
+const CONFIRM_MAX: usize = 2;
 
 pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
     let hinted: Vec<&str> = reaching(case, Which::All, Bar::Suspicion)
