@@ -7,15 +7,17 @@ use crate::RunView;
 use crate::view::{UnitGroup, ladder};
 use crate::words;
 
+/// Most lines of the headline.
+const HEADLINE: usize = 10;
 /// Most rows of the ladder.
-const RUNGS: usize = 15;
+const RUNGS: usize = 14;
 /// Most rows of losses, of advice, of what is not available.
 const LOSSES: usize = 3;
 const ADVICE: usize = 5;
 const UNAVAILABLE: usize = 2;
 /// Columns of a layer's name, of a value, of half an interval.
 const LAYER: usize = 12;
-const VALUE: usize = 17;
+const VALUE: usize = 16;
 const SPREAD: usize = 9;
 
 /// The lines below the origin.
@@ -37,7 +39,7 @@ fn headline(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
         let wrapped = paper.wrapped(sentence, 0);
         lines.extend(wrapped.into_iter().map(|line| if n == 0 { paper.bold(&line) } else { line }));
     }
-    lines.truncate(6);
+    lines.truncate(HEADLINE);
     lines
 }
 
@@ -57,7 +59,7 @@ fn rungs(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> Vec<String
 fn rooms(paper: &Paper) -> (usize, usize) {
     let fixed = 2 + LAYER + 1 + 1 + VALUE + 1 + SPREAD;
     let room = paper.width.saturating_sub(fixed);
-    let bar = (room / 4).clamp(6, 20);
+    let bar = (room / 5).clamp(6, 10);
     (room.saturating_sub(bar + 1), bar)
 }
 
@@ -117,7 +119,7 @@ fn changes(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
         let stopped = "Nothing to change was found before the run was stopped.".to_owned();
         return vec![if probe.interrupted { stopped } else { paper.good("Nothing need change.") }];
     }
-    let mut lines = vec![paper.bold("Change")];
+    let mut lines = vec![paper.bold("Settings")];
     let line = |advice: &Advice| {
         let setting = pad(&clean(&format!("{} = {}", advice.setting, advice.value)), 38);
         let room = paper.width.saturating_sub(42);
@@ -160,5 +162,10 @@ fn foot(view: &RunView<'_>, probe: &ProbeDocument, paper: &Paper) -> Vec<String>
     if !cautions.is_empty() {
         text.push_str(&format!("; * cautions: {}", cautions.join(", ")));
     }
-    paper.wrapped(&text, 0).iter().map(|line| paper.dim(line)).collect()
+    let mut lines: Vec<String> =
+        paper.wrapped(&text, 0).iter().map(|line| paper.dim(line)).collect();
+    if let Some(report) = &probe.report {
+        lines.push(format!("{} {}", paper.bold("Report:"), clean(report)));
+    }
+    lines
 }

@@ -31,8 +31,8 @@ fn a_probe_reads_at_a_glance() {
     let text = terminal(&sample::probe().view(), 100, false);
     for line in [
         "iostrata probe /var/lib/mysql, ext4, sdb, Linux 6.12.8-sample",
-        "  device       4 KiB random reads, 16 in flight           ##############    84.3 K reads/s +- 0.8 %",
-        "  device       16 KiB writes for 20 s                     #############    15.8 K writes/s +- 1.6 %*",
+        "  device       4 KiB random reads, 16 in flight                ##########   84.3 K reads/s +- 0.8 %",
+        "  device       16 KiB writes for 20 s                          #########   15.8 K writes/s +- 1.6 %*",
         "  file system    74 % [73, 75]   Writes into a fallocated file that was never written run at 26 %..",
         "  innodb_flush_method = O_DIRECT          my.cnf [mysqld]; no risk",
         "Not measured: the raw device below the file system: reading /dev/sdb needs root",

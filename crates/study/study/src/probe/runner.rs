@@ -20,6 +20,10 @@ use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
 use crate::{Meter, StudyError};
 
+/// Share of the time that is kept for confirming what is suspected.
+const CONFIRM_SHARE: f64 = 0.15;
+/// Points are never cut shorter than this for want of time: the last ones are left out instead.
+const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
 const CONFIRMATIONS: u32 = 4;
 
@@ -101,32 +105,57 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     fn climb(&mut self) -> Result<(), StudyError> {
-        let shape = self.prepare()?;
+        let mut shape = self.prepare()?;
         let parts: Vec<Part> = Part::ALL
             .into_iter()
             .filter(|part| !self.options.read_only || !part.writes())
             .collect();
-        let all: f64 = parts.iter().map(|part| part.weight()).sum();
-        for part in parts {
+        for (done, part) in parts.iter().enumerate() {
             if self.is_over() {
                 return Ok(());
             }
-            if part == Part::Sustained {
+            if *part == Part::Sustained {
                 self.confirm()?;
                 if self.options.verify {
                     self.verify()?;
                 }
             }
-            self.part = part;
-            let sustained_max = self.announcement.sustained_write_bytes_max;
-            let blocks = part.blocks(&shape, &self.events, sustained_max);
-            let share = part.weight() / all / blocks.len().max(1) as f64;
-            for block in &blocks {
-                self.run_block(block, share)?;
-            }
-            self.shelf.drop_used_up();
+            self.part = *part;
+            shape.time_factor = self.time_factor(&parts[done..]);
+            let share = self.share_of(*part, &parts[done..]);
+            self.run_part(*part, &shape, share)?;
+        }
+        if self.options.read_only {
+            self.confirm()?;
         }
         Ok(())
+    }
+
+    /// Measures every block of a part.
+    fn run_part(&mut self, part: Part, shape: &Shape, share: f64) -> Result<(), StudyError> {
+        let sustained_max = self.announcement.sustained_write_bytes_max;
+        let blocks = part.blocks(shape, &self.events, sustained_max);
+        for block in &blocks {
+            self.run_block(block, share / blocks.len() as f64)?;
+        }
+        self.shelf.drop_used_up();
+        Ok(())
+    }
+
+    /// How much shorter the points of these parts must be for the whole to keep its bound, with
+    /// time left for points that confirm a suspicion.
+    fn time_factor(&self, parts: &[Part]) -> f64 {
+        let all_s = self.announcement.time_max.as_secs_f64();
+        let reserve_s = if parts == [Part::Sustained] { 0.0 } else { CONFIRM_SHARE * all_s };
+        let left_s = (all_s - reserve_s - self.meter.elapsed_s()).max(0.0);
+        let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
+        (left_s / planned_s).min(self.announcement.time_factor.max(MIN_TIME_FACTOR))
+    }
+
+    /// The part's share of the progress that is left.
+    fn share_of(&self, part: Part, parts: &[Part]) -> f64 {
+        let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
+        (1.0 - self.share_done).max(0.0) * part.planned_s() / planned_s
     }
 
     fn prepare(&mut self) -> Result<Shape, StudyError> {

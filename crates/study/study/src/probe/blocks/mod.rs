@@ -73,18 +73,18 @@ impl Part {
         }
     }
 
-    /// Its share of the whole time, for the progress line.
-    pub(super) fn weight(self) -> f64 {
+    /// Seconds that it takes at most at time factor 1, pauses between points included.
+    pub(super) fn planned_s(self) -> f64 {
         match self {
-            Part::SelfCost => 0.01,
-            Part::Reads => 0.15,
-            Part::Api => 0.05,
-            Part::Files => 0.22,
-            Part::Appends => 0.04,
-            Part::Flushed => 0.05,
-            Part::Commits => 0.16,
-            Part::Database => 0.17,
-            Part::Sustained => 0.15,
+            Part::SelfCost => 1.0,
+            Part::Reads => 22.0,
+            Part::Api => 7.0,
+            Part::Files => 22.0,
+            Part::Appends => 4.5,
+            Part::Flushed => 4.5,
+            Part::Commits => 17.0,
+            Part::Database => 14.0,
+            Part::Sustained => 12.0,
         }
     }
 
