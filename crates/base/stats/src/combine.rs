@@ -6,26 +6,40 @@
 //! stays constant within one (placement, allocation, cache state).
 //! It does not weight: replicates of one point last equally long.
 
-use crate::Measured;
 use crate::student::t95;
+use crate::{Measured, Verdict, Verdicts};
+
+/// What one replicate alone cannot rule out and several can: their spread shows it.
+const OF_ONE_REPLICATE: [Verdict; 3] =
+    [Verdict::TooFewSamples, Verdict::NotSteady, Verdict::BurstLimited];
 
 /// One figure from replicates of the same point; `None` without any.
 ///
 /// `n` is the number of replicates; with a single one it stays the number of its batches. Verdicts
-/// of all replicates are kept. With two replicates the interval is wide (t = 12.7): two agreeing
-/// runs are weak evidence.
+/// of all replicates are kept, but for those on one replicate's course (`too_few_samples`,
+/// `not_steady`, `burst_limited`): a figure of three or more has them when at least half of its
+/// replicates do, since the interval between replicates covers a single one. With two replicates the
+/// interval is wide (t = 12.7): two agreeing runs are weak evidence.
 pub fn combine(replicates: &[Measured]) -> Option<Measured> {
     let (first, rest) = replicates.split_first()?;
     if rest.is_empty() {
         return Some(first.clone());
     }
-    let mut verdicts = first.verdicts.clone();
-    rest.iter().for_each(|replicate| verdicts.merge(&replicate.verdicts));
     let values: Vec<f64> = replicates.iter().map(|replicate| replicate.value).collect();
     let (mean, between) = mean_and_half_width(&values);
     let half_width = between.max(half_width_within(replicates));
     let n = replicates.len() as u64;
-    Some(Measured::new(mean, [mean - half_width, mean + half_width], n, verdicts))
+    Some(Measured::new(mean, [mean - half_width, mean + half_width], n, shared(replicates)))
+}
+
+/// The verdicts that a figure takes over from its replicates.
+fn shared(replicates: &[Measured]) -> Verdicts {
+    let holds = |verdict: &Verdict| {
+        let having = replicates.iter().filter(|one| one.verdicts.has(*verdict)).count();
+        let covered = OF_ONE_REPLICATE.contains(verdict) && replicates.len() >= 3;
+        !covered || 2 * having >= replicates.len()
+    };
+    replicates.iter().flat_map(|one| one.verdicts.iter()).filter(holds).collect()
 }
 
 /// Mean of independent values and the half width of its 95 % interval; at least two values.
@@ -68,12 +82,26 @@ mod tests {
     }
 
     #[test]
+    fn a_single_unsteady_replicate_is_covered_by_the_others() {
+        let mut wild = sound(5.0, 1.0);
+        wild.verdicts.add(Verdict::NotSteady);
+        let of = |wild_ones: usize| {
+            let mut all = vec![wild.clone(); wild_ones];
+            all.resize(4, sound(5.0, 1.0));
+            combine(&all).unwrap().verdicts.has(Verdict::NotSteady)
+        };
+        assert_eq!([of(0), of(1), of(2), of(4)], [false, false, true, true]);
+    }
+
+    #[test]
     fn keeps_every_verdict_and_a_single_replicate_as_it_is() {
         let mut cached = sound(5.0, 1.0);
         cached.verdicts.add(Verdict::Cached);
         let few = Measured::without_interval(5.0, 3, Verdicts::none());
-        let both = combine(&[sound(5.0, 1.0), cached.clone(), few]).unwrap();
+        let both = combine(&[cached.clone(), few]).unwrap();
         assert!(both.verdicts.has(Verdict::Cached) && both.verdicts.has(Verdict::TooFewSamples));
+        let one_of_five = [&[cached.clone()][..], &vec![sound(5.0, 1.0); 4]].concat();
+        assert!(combine(&one_of_five).unwrap().verdicts.has(Verdict::Cached));
         assert_eq!(combine(&[cached.clone()]), Some(cached));
         assert_eq!(combine(&[]), None);
     }
