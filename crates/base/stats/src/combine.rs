@@ -18,8 +18,8 @@ const OF_ONE_REPLICATE: [Verdict; 3] =
 /// `n` is the number of replicates; with a single one it stays the number of its batches. Verdicts
 /// of all replicates are kept, but for those on one replicate's course (`too_few_samples`,
 /// `not_steady`, `burst_limited`): a figure of three or more has them when at least half of its
-/// replicates do, since the interval between replicates covers a single one. With two replicates the
-/// interval is wide (t = 12.7): two agreeing runs are weak evidence.
+/// replicates do, since the interval between replicates covers a single one. With two replicates
+/// the interval is wide (t = 12.7): two agreeing runs are weak evidence.
 pub fn combine(replicates: &[Measured]) -> Option<Measured> {
     let (first, rest) = replicates.split_first()?;
     if rest.is_empty() {

@@ -1,8 +1,9 @@
 //! The application's latency against the device's own account of the same requests.
 //!
 //! Invariant: only used where the device did the same requests (as many of them, to a third, unless
-//! a limit is known to have held them back) and nothing was answered from memory. A small device latency makes any share look large, so that the
-//! time above the device must also be long in itself.
+//! a limit is known to have held them back) and nothing was answered from memory. A small device
+//! latency makes any share look large, so that the time above the device must also be long in
+//! itself.
 
 use iostrata_run::Replicate;
 use iostrata_spec::{Layer, OpKind};

@@ -4,8 +4,8 @@
 //! Objective: the 99th percentile of commits and of reads stays within the larger of twice what it
 //! is at the calmest level and [`OBJECTIVE_US_MIN`], and every stream really gets the rate that it
 //! asked for. The page rate includes the doublewrite: its writes run beside the page writes.
-//! Invariant: more page writes never make commits faster, so that a level that keeps to the objective
-//! speaks for all below it; a lower one that missed it was disturbed.
+//! Invariant: more page writes never make commits faster, so that a level that keeps to the
+//! objective speaks for all below it; a lower one that missed it was disturbed.
 
 use iostrata_run::{OpFigures, Replicate};
 use iostrata_spec::OpKind;

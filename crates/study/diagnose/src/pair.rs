@@ -1,8 +1,8 @@
 //! Pairs of points that do identical work and differ in one layer: what may be called a loss.
 //!
 //! Invariant: both points of a pair move the same bytes in blocks of the same size with the same
-//! mix, concurrency and guarantee. A pair is either work that a well-set database does all the time,
-//! where a fifth is worth a line, or work whose price is inherent (allocation, conversion of
+//! mix, concurrency and guarantee. A pair is either work that a well-set database does all the
+//! time, where a fifth is worth a line, or work whose price is inherent (allocation, conversion of
 //! unwritten extents, the page cache): that is a loss only where it hurts in absolute time.
 
 use iostrata_spec::Layer;

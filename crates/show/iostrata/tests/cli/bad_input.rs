@@ -99,7 +99,7 @@ fn a_file_that_shrinks_or_goes_under_the_run_is_named() {
     };
     let (code, message) = disturbed(&bench, shrink);
     assert_eq!(code, Some(3), "{message}");
-    assert!(message.contains("truncated") && message.contains("/F"), "{message}");
+    assert!(message.contains("truncated") && message.contains("F at offset"), "{message}");
     assert_eq!(bench.data_files(), Vec::<String>::new());
     let bench = Bench::new();
     let (code, message) = disturbed(&bench, || std::fs::remove_file(bench.path("F")).unwrap());

@@ -72,6 +72,18 @@ fn io_separates_flushes_and_keeps_both_latencies_when_rated() {
 }
 
 #[test]
+fn io_runs_jobs_as_processes() {
+    let bench = Bench::new();
+    let line =
+        "io --path F --size 32M --rw randrw --direct --numjobs 3 --process --runtime 1 --json";
+    let document = document(&bench.line(line), "io");
+    assert_rates(&document, "read");
+    assert_rates(&document, "write");
+    assert!((number(&document, "/depth_mean") - 3.0).abs() < 0.3, "three jobs, one each in flight");
+    assert_eq!(bench.data_files(), Vec::<String>::new());
+}
+
+#[test]
 fn probe_climbs_the_ladder_and_reports() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("data")).unwrap();

@@ -1,8 +1,8 @@
 //! Findings: what is suspected, which points would confirm it, and what they said.
 //!
 //! Invariant: a finding about performance rests on confirming replicates alone, measured after its
-//! suspicion was logged. Facts of the host and of the run (what is mounted, what was disturbed, what
-//! the planned replicates measured) need no further points. One family per file.
+//! suspicion was logged. Facts of the host and of the run (what is mounted, what was disturbed,
+//! what the planned replicates measured) need no further points. One family per file.
 
 mod above;
 mod cache;

@@ -70,9 +70,7 @@ fn consequence(id: FindingId) -> &'static str {
         FindingId::PerFileWriteLock => {
             " Writers of one file wait for each other; spread busy tables over more files."
         }
-        FindingId::MixedFileLock => {
-            " Readers and writers of one file wait for each other; some kernels do that on ext4."
-        }
+        FindingId::MixedFileLock => " Readers and writers of one file wait for each other.",
         FindingId::UnwrittenExtentCost => {
             " Space that was only allocated is converted at its first write; let the server write \
              new space out."

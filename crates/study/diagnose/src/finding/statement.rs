@@ -1,7 +1,7 @@
 //! How a finding is put together.
 //!
-//! Invariant: only losses carry an effect; sizing facts and cautions have none, so that a reader who
-//! sorts by effect sees what can be won back and nothing else.
+//! Invariant: only losses carry an effect; sizing facts and cautions have none, so that a reader
+//! who sorts by effect sees what can be won back and nothing else.
 
 use std::collections::BTreeMap;
 
