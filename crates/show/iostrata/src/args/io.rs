@@ -41,11 +41,11 @@ pub struct IoArgs {
     #[arg(long, value_enum, default_value = "sync", alias = "engine")]
     ioengine: Engine,
     /// Bypass the page cache
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     direct: bool,
     /// Poll for completions (io_uring with --direct, on devices that allow it)
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     hipri: bool,
     /// fsync after every N writes of each job
@@ -88,18 +88,18 @@ pub struct IoArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     randseed: u64,
     /// Jobs are processes instead of threads
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     process: bool,
     /// End the point after this many written bytes
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     max_write: Option<u64>,
     /// Keep the files that were made, for the next run
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub keep: bool,
     /// Leave to overwrite an existing file or device
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub overwrite_contents: bool,
 }

@@ -45,11 +45,11 @@ pub enum Command {
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// Print one JSON document on stdout and nothing else there
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub json: bool,
     /// Print no progress and no notes
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub quiet: bool,
     /// Directory for the run's results [default: iostrata-runs/<time>-<name>]

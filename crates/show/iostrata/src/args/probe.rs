@@ -15,7 +15,7 @@ pub struct ProbeArgs {
     #[arg(default_value = ".")]
     pub dir: PathBuf,
     /// Measure reads only; one file is still written once, to be read
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub read_only: bool,
     /// Never write more than this in all
@@ -28,7 +28,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     /// Try the advice that needs no root inside the probe's own files, before and after
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1",
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub verify: bool,
 }
