@@ -218,8 +218,12 @@ pub(crate) fn comparisons<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> V
     let mut blocks: Vec<Comparison<'a>> = Vec::new();
     for rung in &probe.rungs {
         let Some(point) = view.point(&rung.name) else { continue };
-        let on_curve = probe.curves.iter().any(|curve| place(curve, rung).is_some());
-        if on_curve || rung.layer == Layer::Host {
+        // Of a curve, its first point is compared with what was measured beside it.
+        let along_curve = probe.curves.iter().any(|curve| {
+            let starts_it = curve.points.first().is_some_and(|first| first.rung == rung.name);
+            place(curve, rung).is_some() && !starts_it
+        });
+        if along_curve || rung.layer == Layer::Host {
             continue;
         }
         let same = |other: &&mut Comparison<'_>| {

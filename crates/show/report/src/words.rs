@@ -3,7 +3,7 @@
 //! Invariant: rounds and names units, nothing else. `exact` is the number as the run directory has
 //! it.
 
-use iostrata_run::Risk;
+use iostrata_run::{FindingKind, ProbeDocument, Risk};
 use iostrata_stats::{Interval, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde_json::Value;
@@ -157,6 +157,16 @@ fn json(what: &Value, unit: &str) -> String {
             parts.collect::<Vec<_>>().join("; ")
         }
     }
+}
+
+/// What a list of advice is called: settings to change where a loss stands behind one of them, else
+/// settings that suit a storage that loses nothing.
+pub(crate) fn changes_title(probe: &ProbeDocument) -> &'static str {
+    let is_loss = |id: &String| {
+        probe.findings.iter().any(|one| one.id == *id && one.kind == FindingKind::Loss)
+    };
+    let gives_back = probe.advice.iter().any(|advice| advice.why.iter().any(is_loss));
+    if gives_back || probe.advice.is_empty() { "What to change" } else { "Settings that fit" }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Rungs that were measured interleaved because they are compared: file APIs, sync methods.
 
-use iostrata_run::ProbeDocument;
+use iostrata_run::{ProbeDocument, Rung};
 use maud::{Markup, html};
 
 use super::ladder::{axis_title, bar, better};
@@ -34,7 +34,36 @@ fn chart(n: usize, one: &Comparison<'_>, charts: &mut Charts) -> Markup {
     let rows: Vec<Bar<'_>> = one.rungs.iter().map(|rung| bar(rung)).collect();
     let name = format!("compare-{n}-{}", id_of(one.block));
     let chart = bars(&name, &first.unit, &axis_title(&first.unit), &rows);
-    parts::figure(charts, &chart, &title(one.block), better(first.better))
+    let says = format!("{} {}{}", meaning(one.block), extremes(one), better(first.better));
+    parts::figure(charts, &chart, &title(one.block), &says)
+}
+
+/// Which rung delivers the most and which the least.
+fn extremes(one: &Comparison<'_>) -> String {
+    let order = |a: &&&Rung, b: &&&Rung| a.value.total_cmp(&b.value);
+    let (Some(most), Some(least)) =
+        (one.rungs.iter().max_by(order), one.rungs.iter().min_by(order))
+    else {
+        return String::new();
+    };
+    let words = |rung: &Rung| format!("{} ({})", words::value(rung.value, &rung.unit), rung.title);
+    format!("From {} to {}. ", words(least), words(most))
+}
+
+/// What a reader learns from a comparison.
+fn meaning(block: &str) -> &'static str {
+    match block {
+        "api" => "The same reads through each way to the kernel, 16 in flight.",
+        "commits" => "The same small writes, made durable in each way there is.",
+        "append" => {
+            "The same writes of one thread, over written space and beyond the end of the file."
+        }
+        "flushed" => "The same writes with the same flushes, past the page cache and through it.",
+        "mixed_files" | "unwritten_files" | "buffered_files" => {
+            "The same threads on one file and on eight: where one file is slower, its lock bites."
+        }
+        _ => "Measured in turns.",
+    }
 }
 
 /// What a block of the probe's plan compares; other blocks by their own name.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::RunView;
 use crate::chart::{Charts, plotly_script};
+use crate::words;
 
 /// Nothing may be loaded from anywhere; scripts and styles are those in the page.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -78,7 +79,7 @@ fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
     add("time", "Over time", series::section(view, charts));
     if let Some(probe) = view.probe() {
         add("findings", "Findings", Some(findings::section(probe)));
-        add("advice", "What to change", Some(advice::section(probe)));
+        add("advice", words::changes_title(probe), Some(advice::section(probe)));
         add("redo", "Redo log size", tables::redo(probe));
         add("verified", "Tried here", tables::verifications(probe));
         add("latency", "Application and device", tables::latency(probe));

@@ -109,7 +109,7 @@ fn lost(probe: &ProbeDocument) -> Markup {
 fn to_change(probe: &ProbeDocument) -> Markup {
     html! {
         div {
-            h2 { "To change" }
+            h2 { (words::changes_title(probe)) }
             @if probe.advice.is_empty() && probe.interrupted {
                 p.big { "Nothing so far" }
                 p { "The run was stopped before every setting was looked at." }

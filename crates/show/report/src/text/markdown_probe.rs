@@ -91,7 +91,7 @@ fn findings(probe: &ProbeDocument) -> String {
 }
 
 fn changes(probe: &ProbeDocument) -> String {
-    let mut text = String::from("\n## What to change\n");
+    let mut text = format!("\n## {}\n", words::changes_title(probe));
     if probe.advice.is_empty() {
         text.push_str("\nNothing need change.\n");
         return text;

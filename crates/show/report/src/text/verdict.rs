@@ -119,7 +119,7 @@ fn changes(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
         let stopped = "Nothing to change was found before the run was stopped.".to_owned();
         return vec![if probe.interrupted { stopped } else { paper.good("Nothing need change.") }];
     }
-    let mut lines = vec![paper.bold("Settings")];
+    let mut lines = vec![paper.bold(words::changes_title(probe))];
     let line = |advice: &Advice| {
         let setting = pad(&clean(&format!("{} = {}", advice.setting, advice.value)), 38);
         let room = paper.width.saturating_sub(42);

@@ -8,6 +8,8 @@
 mod blocks;
 mod budget;
 mod environment;
+#[cfg(test)]
+mod plan_tests;
 mod prepare;
 mod runner;
 mod shape;

@@ -1,0 +1,145 @@
+//! The plan as a whole: can every point be run, do compared points do equal work, do bounds hold?
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use iostrata_run::host::PathFacts;
+use iostrata_spec::{IoApi, IoSpec, Point};
+
+use super::blocks::Part;
+use super::budget::announce;
+use super::shape::{ProbeOptions, Shape};
+
+fn shape() -> Shape {
+    Shape {
+        dir: "/data".into(),
+        direct: true,
+        deep_api: IoApi::IoUring,
+        apis: vec![IoApi::Sync, IoApi::Libaio, IoApi::IoUring],
+        read_bytes: 1 << 30,
+        write_bytes: 256 << 20,
+        log_bytes: 64 << 20,
+        block_bytes: 4096,
+        time_factor: 1.0,
+        point_write_bytes_max: 128 << 20,
+        point_time_max: Duration::from_secs(30),
+        precision: 0.03,
+    }
+}
+
+fn options() -> ProbeOptions {
+    ProbeOptions {
+        dir: "/data".into(),
+        read_only: false,
+        write_bytes_max: 24 << 30,
+        size_bytes: None,
+        time_max: None,
+        point_time: None,
+        precision: 0.03,
+        verify: false,
+    }
+}
+
+fn points(shape: &Shape) -> Vec<(Part, Point, u32)> {
+    let of = |part: &Part| {
+        let blocks = part.blocks(shape, &[], 1 << 30);
+        let part = *part;
+        blocks.into_iter().flat_map(move |block| {
+            block.points.into_iter().map(move |point| (part, point, block.replicates))
+        })
+    };
+    Part::ALL.iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_point_can_be_run_and_has_its_own_name() {
+    for deep_api in [IoApi::IoUring, IoApi::Libaio, IoApi::Sync] {
+        let shape = Shape { deep_api, ..shape() };
+        let mut ids = BTreeSet::new();
+        for (part, point, replicates) in points(&shape) {
+            assert!(ids.insert(point.id.clone()), "{} comes twice", point.id);
+            assert!(point.metric.stream < point.streams.len(), "{}", point.id);
+            for stream in &point.streams {
+                assert_eq!(stream.spec.check(), Ok(()), "{} {}", point.id, stream.name);
+            }
+            assert!(replicates >= 3 || part == Part::Sustained, "{}", point.id);
+        }
+        assert!(ids.len() > 40, "{}", ids.len());
+    }
+}
+
+#[test]
+fn points_that_are_compared_differ_in_one_thing() {
+    let all = points(&shape());
+    let spec = |id: &str| -> IoSpec {
+        let (_, point, _) = all.iter().find(|(_, point, _)| point.id == id).unwrap();
+        point.streams[0].spec.clone()
+    };
+    for kind in ["write", "mixed", "unwritten", "buffered"] {
+        let (mut one, eight) =
+            (spec(&format!("{kind}_16k_files_1")), spec(&format!("{kind}_16k_files_8")));
+        one.files = 8;
+        assert_eq!(one, eight, "{kind}");
+    }
+    let (mut append, overwrite) = (spec("append_16k"), spec("overwrite_16k"));
+    append.preparation = overwrite.preparation;
+    assert_eq!(append, overwrite);
+    let (mut buffered, direct) = (spec("flushed_16k_buffered"), spec("flushed_16k_direct"));
+    buffered.direct = true;
+    assert_eq!(buffered, direct);
+    let (mut fsync, fdatasync) = (spec("commit_fsync"), spec("commit_fdatasync"));
+    fsync.flush = fdatasync.flush;
+    assert_eq!(fsync, fdatasync);
+    for api in ["sync", "libaio", "io_uring"] {
+        let one = spec(&format!("read_16k_{api}_16"));
+        assert_eq!(one.jobs * one.depth, 16, "{api}");
+    }
+}
+
+fn facts(free_bytes: u64) -> PathFacts {
+    let root = iostrata_host::Root::system();
+    let mut facts = iostrata_host::describe_path(&root, std::path::Path::new("/")).unwrap();
+    facts.free_bytes = Some(free_bytes);
+    facts
+}
+
+#[test]
+fn what_is_announced_is_a_bound() {
+    let announcement = announce(&options(), &facts(100 << 30)).unwrap();
+    assert!(announcement.file_bytes_max * 2 < 100 << 30);
+    assert!(announcement.written_bytes_max <= 24 << 30);
+    assert!(announcement.time_max <= Duration::from_secs(120));
+    let shape = Shape { point_write_bytes_max: announcement.point_write_bytes_max, ..shape() };
+    let asked: u64 = points(&shape)
+        .iter()
+        .filter(|(part, ..)| *part != Part::Sustained)
+        .flat_map(|(_, point, replicates)| {
+            let writes = point.streams.iter().filter_map(|stream| stream.spec.write_bytes_max);
+            writes.map(|bytes| bytes * u64::from(*replicates)).collect::<Vec<_>>()
+        })
+        .sum();
+    let left = announcement.written_bytes_max
+        - announcement.file_bytes_max
+        - announcement.sustained_write_bytes_max;
+    assert!(asked <= left, "{asked} of {left}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_figures() {
+    let refused = |change: fn(&mut ProbeOptions), free_bytes| {
+        let mut options = options();
+        change(&mut options);
+        announce(&options, &facts(free_bytes)).unwrap_err()
+    };
+    let message = refused(|_| (), 100 << 20);
+    assert!(message.contains("100 MiB free"), "{message}");
+    let message = refused(|options| options.size_bytes = Some(50 << 30), 100 << 30);
+    assert!(message.contains("--size 50G") && message.contains("100 GiB"), "{message}");
+    let message = refused(|options| options.size_bytes = Some(4096), 100 << 30);
+    assert!(message.contains("--size 4K"), "{message}");
+    let few = |options: &mut ProbeOptions| {
+        (options.write_bytes_max, options.size_bytes) = (1 << 30, Some(1 << 30));
+    };
+    let message = refused(few, 100 << 30);
+    assert!(message.contains("--max-write 1G"), "{message}");
+}
