@@ -1,4 +1,5 @@
 //! The program as users and other programs call it: exact calls, bad input, signals.
+#![allow(clippy::unwrap_used)]
 
 mod bad_input;
 mod exact_calls;

@@ -1,4 +1,5 @@
 //! One point on a real disk: figures, evidence and verdicts of the same window.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +59,7 @@ fn a_replicate_carries_the_evidence_of_its_own_window() {
     assert!(measurement.error.is_none() && !measurement.interrupted);
     let replicate = measurement.replicate;
     let read = replicate.streams[0].read.as_ref().unwrap();
-    let device = replicate.evidence.as_ref().and_then(|evidence| evidence.device.clone()).unwrap();
+    let device = replicate.evidence.as_ref().and_then(|evidence| evidence.device).unwrap();
     // The device counted at least what was issued, and saw it no later than the application did.
     assert!(device.reads_per_s > 0.9 * read.iops.value, "{device:?} against {read:?}");
     let device_us = device.read_await_ms.unwrap() * 1e3;
