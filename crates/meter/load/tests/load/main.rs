@@ -4,3 +4,11 @@
 mod allocation;
 mod poisson;
 mod real;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Tests on the real clock run one at a time, also under plain cargo.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}

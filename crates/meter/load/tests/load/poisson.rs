@@ -8,6 +8,7 @@ use iostrata_spec::{IoApi, IoSpec, Pacing, RateProcess};
 
 #[test]
 fn start_lateness_on_the_wall_clock_is_reported() {
+    let _turn = crate::one_at_a_time();
     for rate_iops in [100.0, 10_000.0, 200_000.0] {
         let mut spec = IoSpec::new("null");
         spec.api = IoApi::Null;

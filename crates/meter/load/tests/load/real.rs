@@ -25,6 +25,7 @@ fn null(jobs: u32, depth: u32) -> IoSpec {
 
 #[test]
 fn a_window_is_exact_and_its_figures_agree_with_each_other() {
+    let _turn = crate::one_at_a_time();
     for (jobs, depth) in [(1, 1), (3, 8)] {
         let mut spec = null(jobs, depth);
         spec.mix = Mix::Both { read_pct: 70 };
@@ -46,6 +47,7 @@ fn a_window_is_exact_and_its_figures_agree_with_each_other() {
 
 #[test]
 fn a_steady_window_ends_early_and_an_unmet_precision_at_its_limit() {
+    let _turn = crate::one_at_a_time();
     let mut spec = null(1, 1);
     spec.runtime = None;
     spec.point_time = Duration::from_secs(2);
