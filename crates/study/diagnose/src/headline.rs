@@ -136,7 +136,9 @@ fn changes(document: &ProbeDocument) -> String {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let nothing = if document.losses.is_empty() && !document.findings.iter().any(is_loss) {
+    let nothing = if document.interrupted {
+        "Nothing to change was seen before the run was stopped"
+    } else if document.losses.is_empty() && !document.findings.iter().any(is_loss) {
         "Nothing needs to change"
     } else {
         "No setting of the server gives that back"

@@ -112,7 +112,7 @@ impl Probe<'_> {
             .collect();
         for (done, part) in parts.iter().enumerate() {
             if self.is_over() {
-                return Ok(());
+                return self.leave_out(&parts[done..]);
             }
             if *part == Part::Sustained {
                 self.confirm()?;
@@ -127,6 +127,22 @@ impl Probe<'_> {
         }
         if self.options.read_only {
             self.confirm()?;
+        }
+        Ok(())
+    }
+
+    /// Names the parts for which no time was left; after a signal there is nothing to explain.
+    fn leave_out(&mut self, parts: &[Part]) -> Result<(), StudyError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
+        for part in parts {
+            self.store(Event::Unavailable(Unavailable {
+                what: part.title().to_owned(),
+                why: format!("the {all} that the probe may take were over"),
+                fix: Some("allow more with --max-time".to_owned()),
+            }))?;
         }
         Ok(())
     }
