@@ -4,7 +4,8 @@
 //! formats nothing and reads the clock at most once per batch of starts and once per batch of
 //! completions. A request has a stamp at its start and one at its completion; where a single
 //! completion makes room for the next request, its stamp is that request's start. The same code
-//! runs for every API and every clock.
+//! runs for every API and every clock. Waiting for a schedule reads it as often as it must: that is
+//! pacing, not part of a request.
 //! It decides nothing: requests come from the generator, times from the schedule, the end from the
 //! board.
 

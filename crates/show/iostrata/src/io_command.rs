@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_host::{Root, describe_host, describe_path};
-use iostrata_io::{FileSet, FileSetError, FileSetPlan, Fill, Place};
+use iostrata_io::{FileSet, FileSetError, FileSetPlan, Place};
 use iostrata_report::RunView;
 use iostrata_run::host::PathFacts;
 use iostrata_run::{
     Event, IoDocument, IoOpDocument, OpFigures, ProbeHost, Replicate, RunKind, RunResult,
 };
-use iostrata_spec::{
-    Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
-};
+use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_study::{Measurement, Meter};
 use iostrata_units as units;
 
@@ -53,7 +51,8 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     });
     display.finish();
     let measurement = measured.map_err(ending_of)?;
-    let document = finish(&measurement, &mut run_dir, files.as_ref())?;
+    let ended = ending(&meter, &measurement, files.as_ref());
+    let document = finish(&measurement, &ended, &mut run_dir, files.as_ref())?;
     if let Some(note) = &run_dir.note {
         display.note(note);
     }
@@ -78,7 +77,7 @@ fn prepare(
         files: spec.files,
         total_bytes: if exists { args.size } else { Some(spec.size_bytes) },
         block_bytes: spec.block_bytes,
-        fill: fill(spec.preparation),
+        fill: iostrata_study::fill_of(spec.preparation),
         keep: args.keep,
         write: iostrata_load::open_mode(spec).write,
         overwrite_contents: args.overwrite_contents,
@@ -104,14 +103,6 @@ fn prepare(
         )));
     }
     Ok(files)
-}
-
-fn fill(preparation: Preparation) -> Fill {
-    match preparation {
-        Preparation::Written => Fill::Written,
-        Preparation::Fallocated => Fill::Fallocated,
-        Preparation::Empty => Fill::Empty,
-    }
 }
 
 /// What lies under the path, or under its directory when the path does not exist.
@@ -166,9 +157,21 @@ fn point(spec: &IoSpec) -> Point {
     }
 }
 
+/// How the run ended, with every byte that was written: the filling and the requests.
+fn ending(meter: &Meter<'_>, measurement: &Measurement, files: Option<&FileSet>) -> Event {
+    let filled_bytes = files.map_or(0, FileSet::filled_bytes);
+    let (at_s, bytes_written) = (meter.elapsed_s(), meter.written_bytes() + filled_bytes);
+    if measurement.interrupted {
+        Event::Interrupted { at_s, bytes_written }
+    } else {
+        Event::Finished { at_s, bytes_written }
+    }
+}
+
 /// Keeps the replicate and makes the document.
 fn finish(
     measurement: &Measurement,
+    ended: &Event,
     run_dir: &mut RunDir,
     files: Option<&FileSet>,
 ) -> Result<IoDocument, Ending> {
@@ -180,11 +183,9 @@ fn finish(
     document.run = run_dir.shown();
     let Some(writer) = &mut run_dir.writer else { return Ok(document) };
     let parts = histogram_parts(&replicate, &measurement.histograms);
-    let ended =
-        Event::Finished { at_s: replicate.started_s + replicate.duration_s, bytes_written: 0 };
     let kept = writer
         .append_replicate(&replicate, &parts)
-        .and_then(|()| writer.append(&ended))
+        .and_then(|()| writer.append(ended))
         .and_then(|()| writer.write_result(&document));
     kept.map_err(|error| Ending::NotHere(error.to_string()))?;
     Ok(document)

@@ -217,10 +217,6 @@ impl Listener<'_> {
 }
 
 impl ProbeListener for Listener<'_> {
-    fn note(&mut self, text: &str) {
-        self.display.note(text);
-    }
-
     fn progress(&mut self, share: f64, text: &str) {
         self.display.progress(share, text);
     }

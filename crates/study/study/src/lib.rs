@@ -10,5 +10,5 @@ mod meter;
 pub mod probe;
 
 pub use error::StudyError;
-pub use extents::extent_verdicts;
+pub use extents::{extent_verdicts, fill_of};
 pub use meter::{Measurement, Meter, Prepared};

@@ -30,7 +30,13 @@ pub(super) fn prepare(plan: &FileSetPlan, path: &Path) -> Result<FileSet, FileSe
         return Err(FileSetError::ExistingTooSmall { path: path.to_owned(), bytes, asked });
     }
     let specs = vec![FileSpec { path: path.to_owned(), bytes: plan.bytes_each(asked) }];
-    Ok(FileSet { specs, writable: plan.write, reused: false, temporary: Vec::new() })
+    Ok(FileSet {
+        specs,
+        writable: plan.write,
+        reused: false,
+        filled_bytes: 0,
+        temporary: Vec::new(),
+    })
 }
 
 fn size(path: &Path) -> io::Result<u64> {

@@ -29,7 +29,13 @@ pub(super) fn prepare(
     // An empty file has nothing to save; and its last user extended it.
     if plan.fill == Fill::Written && paths.iter().all(complete) {
         let specs = specs(paths, bytes);
-        return Ok(FileSet { specs, writable: true, reused: true, temporary: Vec::new() });
+        return Ok(FileSet {
+            specs,
+            writable: true,
+            reused: true,
+            filled_bytes: 0,
+            temporary: Vec::new(),
+        });
     }
     for path in &paths {
         if path.symlink_metadata().is_ok() && !marker::is_ours(path) {
@@ -55,7 +61,8 @@ fn make(
     }
     // Owns what is made from the first file on, so that an early return removes it.
     let specs = specs(paths, bytes);
-    let mut set = FileSet { specs, writable: true, reused: false, temporary: Vec::new() };
+    let mut set =
+        FileSet { specs, writable: true, reused: false, filled_bytes: 0, temporary: Vec::new() };
     let mut filling = Filling { plan, stop, progress, done_bytes: 0, total_bytes };
     for (number, spec) in set.specs.iter().enumerate() {
         let (file, leftover) =
@@ -66,6 +73,9 @@ fn make(
             marker::set(&spec.path, &file, bytes, plan.fill)
                 .map_err(|source| system("mark", &spec.path, source))?;
         }
+    }
+    if plan.fill == Fill::Written {
+        set.filled_bytes = total_bytes;
     }
     sync_directory(&directory_of(&set.specs[0].path))?;
     if plan.keep {

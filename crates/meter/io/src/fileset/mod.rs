@@ -27,6 +27,7 @@ pub struct FileSet {
     specs: Vec<FileSpec>,
     writable: bool,
     reused: bool,
+    filled_bytes: u64,
     temporary: Vec<leftovers::Leftover>,
 }
 
@@ -67,6 +68,11 @@ impl FileSet {
     /// Whether the files may be written.
     pub fn is_writable(&self) -> bool {
         self.writable
+    }
+
+    /// Bytes that preparing it wrote.
+    pub fn filled_bytes(&self) -> u64 {
+        self.filled_bytes
     }
 
     /// Whether a kept set was used again without filling it.

@@ -41,6 +41,12 @@ fn io_ends_with_the_signals_code_and_removes_its_file() {
         assert_eq!(bench.data_files(), Vec::<String>::new());
         let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(document["read"]["ios"].as_u64().unwrap() > 0, "what was measured is kept");
+        let run = std::path::Path::new(document["run"].as_str().unwrap());
+        let events =
+            std::fs::read_to_string(bench.path("").join(run).join("events.jsonl")).unwrap();
+        let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
+        assert_eq!(last["event"], "interrupted");
+        assert_eq!(last["bytes_written"], 32 << 20, "the file was filled once and then only read");
     }
 }
 

@@ -47,8 +47,6 @@ pub struct Announcement {
     pub point_write_bytes_max: u64,
     /// Bytes that the sustained point may write.
     pub sustained_write_bytes_max: u64,
-    /// Factor on every point's time.
-    pub time_factor: f64,
 }
 
 /// Fits the probe into the directory's free space and the user's bounds.
@@ -85,7 +83,6 @@ pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement
         time_max: time_max.min(whole),
         point_write_bytes_max: (heavy as u64 / HEAVY_REPLICATES).max(u64::from(u16::MAX)),
         sustained_write_bytes_max: sustained,
-        time_factor: (time_max.as_secs_f64() / whole.as_secs_f64()).min(1.0),
     })
 }
 

@@ -65,7 +65,7 @@ pub(super) fn prepare(
         write_bytes: announcement.write_bytes,
         log_bytes: announcement.log_bytes,
         block_bytes,
-        time_factor: announcement.time_factor,
+        time_factor: 1.0,
         point_write_bytes_max: announcement.point_write_bytes_max,
         point_time_max: options.point_time.unwrap_or(Duration::from_secs(30)),
         precision: options.precision,

@@ -29,8 +29,6 @@ const CONFIRMATIONS: u32 = 4;
 
 /// What a probe tells while it runs, and where its events go.
 pub trait ProbeListener {
-    /// Something that the user should know now.
-    fn note(&mut self, text: &str);
     /// How far it has come: a share from 0 to 1, and what is being done.
     fn progress(&mut self, share: f64, text: &str);
     /// Stores an event that is not a replicate.
@@ -165,7 +163,7 @@ impl Probe<'_> {
         let reserve_s = if parts == [Part::Sustained] { 0.0 } else { CONFIRM_SHARE * all_s };
         let left_s = (all_s - reserve_s - self.meter.elapsed_s()).max(0.0);
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
-        (left_s / planned_s).min(self.announcement.time_factor.max(MIN_TIME_FACTOR))
+        (left_s / planned_s).clamp(MIN_TIME_FACTOR, 1.0)
     }
 
     /// The part's share of the progress that is left.

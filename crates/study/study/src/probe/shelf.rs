@@ -5,8 +5,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use iostrata_io::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
+use iostrata_io::{FileSet, FileSetError, FileSetPlan, Place, Progress};
 use iostrata_spec::{IoApi, Preparation, Stream};
+
+use crate::fill_of;
 
 /// What makes two streams use the same files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +72,7 @@ impl Shelf {
                 continue;
             }
             let set = FileSet::prepare(&plan(stream), stop, progress)?;
-            if key.preparation == Preparation::Written {
-                self.filled_bytes += set.total_bytes();
-            }
+            self.filled_bytes += set.filled_bytes();
             self.sets.push((key, set));
         }
         Ok(())
@@ -104,11 +104,7 @@ fn plan(stream: &Stream) -> FileSetPlan {
         files: spec.files,
         total_bytes: Some(spec.size_bytes),
         block_bytes: spec.block_bytes,
-        fill: match spec.preparation {
-            Preparation::Written => Fill::Written,
-            Preparation::Fallocated => Fill::Fallocated,
-            Preparation::Empty => Fill::Empty,
-        },
+        fill: fill_of(spec.preparation),
         keep: false,
         write: true,
         overwrite_contents: false,
