@@ -63,6 +63,10 @@ pub struct StreamFigures {
     pub write: Option<OpFigures>,
     /// Flushes, if any were asked for.
     pub sync: Option<OpFigures>,
+    /// Reads and writes together per second, with an interval of their own; absent when there was
+    /// neither, and in runs of older versions.
+    #[serde(default)]
+    pub total: Option<Measured>,
     /// Processor time of its workers.
     pub cpu: Cpu,
     /// Mean requests in flight, by Little's law: rate times mean service latency.

@@ -66,6 +66,8 @@ pub enum OpKind {
 pub enum MetricKind {
     /// Requests per second.
     Iops,
+    /// Reads and writes of all streams together per second.
+    TotalIops,
     /// Mean service latency in microseconds.
     LatencyMeanUs,
     /// Mean response latency in microseconds: from the scheduled start. For flushes, from the start

@@ -123,6 +123,7 @@ impl<'a> Kept<'a> {
             read,
             write,
             sync,
+            total: self.total(),
             cpu,
             depth_mean,
             start_lateness_us_p99: self
@@ -147,11 +148,7 @@ impl<'a> Kept<'a> {
         let ios: u64 = self.slices.iter().map(|slice| slice[index].count).sum();
         assert_eq!(ios, latency.service.count(), "slices and histogram of {kind:?} disagree");
         let bytes = if kind == OpKind::Sync { 0 } else { ios * u64::from(self.spec.block_bytes) };
-        let rate = match &self.rule {
-            Some(rule) => rule.estimate(&counts),
-            None => estimate(&counts),
-        };
-        let rate = figure(rate, 1.0 / self.slice_s);
+        let rate = figure(self.rate(&counts), 1.0 / self.slice_s);
         let mean = |sums: Vec<f64>| figure(estimate_ratio(&sums, &counts), 1e-3);
         Some(OpFigures {
             ios,
@@ -165,6 +162,25 @@ impl<'a> Kept<'a> {
                 .map(|_| mean(column(|tally| tally.response_ns))),
             response_us: latency.response.as_ref().map(summary),
         })
+    }
+
+    /// Reads and writes together. Slices are summed before the interval is made: what one kind
+    /// gains at the other's cost is no noise of the total.
+    fn total(&self) -> Option<Measured> {
+        let moved = [OpKind::Read, OpKind::Write].map(kind_index);
+        if moved.iter().all(|kind| self.segment.kinds[*kind].is_none()) {
+            return None;
+        }
+        let count = |slice: &SliceTally| moved.map(|kind| slice[kind].count).iter().sum::<u64>();
+        let counts: Vec<f64> = self.slices.iter().map(|slice| count(slice) as f64).collect();
+        Some(figure(self.rate(&counts), 1.0 / self.slice_s))
+    }
+
+    fn rate(&self, counts: &[f64]) -> Option<Estimate> {
+        match &self.rule {
+            Some(rule) => rule.estimate(counts),
+            None => estimate(counts),
+        }
     }
 
     fn cpu(&self, ops: [&Option<OpFigures>; 3]) -> Cpu {

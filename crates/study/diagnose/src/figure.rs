@@ -25,18 +25,41 @@ pub(crate) fn stream_of<'a>(replicate: &'a Replicate, name: &str) -> Option<&'a 
 pub(crate) fn metric_of(replicate: &Replicate) -> Option<Measured> {
     let metric = &replicate.point.metric;
     let stream = replicate.streams.get(metric.stream)?;
-    let op = op_of(stream, metric.op)?;
+    let op = || op_of(stream, metric.op);
     let mut measured = match metric.kind {
-        MetricKind::Iops => op.iops.clone(),
-        MetricKind::LatencyMeanUs => op.latency_mean_us.clone(),
+        MetricKind::Iops => op()?.iops.clone(),
+        MetricKind::TotalIops => {
+            let streams = replicate.streams.iter();
+            total_iops(&streams.filter_map(|one| one.total.as_ref()).collect::<Vec<_>>())?
+        }
+        MetricKind::LatencyMeanUs => op()?.latency_mean_us.clone(),
         MetricKind::ResponseMeanUs => {
+            let op = op()?;
             op.response_mean_us.clone().or_else(|| only_mean(op.response_us?.mean))?
         }
-        MetricKind::CpuNsPerIo => only_mean(stream.cpu.ns_per_io?)?,
+        MetricKind::CpuNsPerIo => op().and(only_mean(stream.cpu.ns_per_io?))?,
     };
     measured.verdicts.merge(&stream.verdicts);
     measured.verdicts.merge(&replicate.verdicts);
     measured.value.is_finite().then_some(measured)
+}
+
+/// Reads and writes of all streams together per second. Streams share the device, so that their
+/// errors may go together: their intervals are added as they stand.
+fn total_iops(totals: &[&Measured]) -> Option<Measured> {
+    if let [only] = totals {
+        return Some((*only).clone());
+    }
+    let mut verdicts = Verdicts::none();
+    totals.iter().for_each(|total| verdicts.merge(&total.verdicts));
+    let value = totals.iter().map(|total| total.value).sum();
+    let n = totals.iter().map(|total| total.n).min()?;
+    let bounds: Option<Vec<[f64; 2]>> = totals.iter().map(|total| total.ci95).collect();
+    let ci95 = bounds.map(|bounds| [0, 1].map(|side| bounds.iter().map(|b| b[side]).sum()));
+    Some(match ci95 {
+        Some(ci95) => Measured::new(value, ci95, n, verdicts),
+        None => Measured::without_interval(value, n, verdicts),
+    })
 }
 
 fn only_mean(mean: f64) -> Option<Measured> {
@@ -133,4 +156,18 @@ pub(crate) fn achieved_share(replicate: &Replicate, name: &str) -> Option<f64> {
     let done: f64 =
         [&stream.read, &stream.write].into_iter().flatten().map(|op| op.iops.value).sum();
     (asked > 0.0).then(|| done / asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_of_streams_add_up() {
+        let total = |value| Measured::new(value, [value - 1.0, value + 2.0], 30, Verdicts::none());
+        assert_eq!(total_iops(&[]), None);
+        assert_eq!(total_iops(&[&total(10.0)]), Some(total(10.0)));
+        let both = total_iops(&[&total(10.0), &total(5.0)]).unwrap();
+        assert_eq!((both.value, both.ci95, both.n), (15.0, Some([13.0, 19.0]), 30));
+    }
 }

@@ -40,6 +40,10 @@ fn a_window_is_exact_and_its_figures_agree_with_each_other() {
             let [low, high] = op.iops.ci95.unwrap();
             assert!(low <= iops && iops <= high);
         }
+        let total = stream.total.as_ref().unwrap();
+        let both = (read.ios + write.ios) as f64 / figures.duration_s;
+        assert!((total.value / both - 1.0).abs() < 1e-9, "{total:?} is not {both}");
+        assert!(total.ci95.is_some_and(|[low, high]| low <= both && both <= high));
         let share = read.ios as f64 / (read.ios + write.ios) as f64;
         assert!((0.69..0.71).contains(&share), "{share}");
     }

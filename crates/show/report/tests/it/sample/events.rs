@@ -47,6 +47,7 @@ fn point(row: &Row) -> Point {
             x,
         }),
         block: row.block.into(),
+        levels: Vec::new(),
     }
 }
 
@@ -135,6 +136,7 @@ pub fn empty_stream(name: &str) -> StreamFigures {
         read: None,
         write: None,
         sync: None,
+        total: None,
         cpu: Cpu { user_s: 0.11, sys_s: 0.42, ns_per_io: Some(5_300.0) },
         depth_mean: 1.0,
         start_lateness_us_p99: None,

@@ -219,6 +219,7 @@ fn empty(name: &str) -> StreamFigures {
         read: None,
         write: None,
         sync: None,
+        total: None,
         cpu: Cpu::default(),
         depth_mean: 1.0,
         start_lateness_us_p99: None,
