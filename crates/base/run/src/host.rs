@@ -12,6 +12,7 @@ mod facts;
 mod limit;
 mod number;
 mod path;
+mod profile;
 mod stack;
 
 pub use counters::{DeviceCounters, DeviceDelta, Iostat};
@@ -24,6 +25,11 @@ pub use facts::{CgroupFacts, HostFacts};
 pub use limit::{CgroupVersion, IoLimit, LimitScope};
 pub use number::{DeviceNumber, DeviceNumberError};
 pub use path::{DirectIo, DirectIoBehaviour, NetworkKind, PathFacts, PathKind};
+pub use profile::{
+    FoldedStack, FoldedStackTime, KERNEL_MODULE, KernelLayer, LayerSamples, LayerShare, LayerTime,
+    OffCpu, OffCpuWait, PROFILE_STACKS_MAX, PROFILE_SYMBOLS_MAX, PROFILE_WAITS_MAX, Profile,
+    SymbolShare,
+};
 pub use stack::{BlockLayer, LayerKind};
 
 #[cfg(test)]
