@@ -5,6 +5,7 @@
 //! It reads nothing itself, and it holds nothing that identifies a machine's owner (no serial
 //! numbers, no passwords, no environment).
 
+mod block_latency;
 mod counters;
 mod device;
 mod evidence;
@@ -15,6 +16,10 @@ mod path;
 mod profile;
 mod stack;
 
+pub use block_latency::{
+    ApplicationLatency, BlockLatency, PathSegment, QueueStep, QueueStepLatency, ReadsWrites,
+    SegmentLatency, SegmentTimes,
+};
 pub use counters::{DeviceCounters, DeviceDelta, Iostat};
 pub use device::{DeviceFacts, PcieLink};
 pub use evidence::{
