@@ -58,6 +58,7 @@ pub const ROOMS: &[Room] = &[
         may_use: &["units", "stats", "spec", "run", "io"],
     },
     Room { name: "host", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room { name: "profile", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room {
         name: "study",
         floor: Floor::Study,
@@ -88,6 +89,7 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("indicatif", &["iostrata"]),
     ("signal-hook", &["iostrata"]),
     ("io-uring", &["io"]),
+    ("perf-event-open-sys", &["profile"]),
     ("plotly", &["report"]),
     ("maud", &["report"]),
     ("ratatui", &["iostrata"]),
@@ -119,6 +121,8 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/meter/load/src/region.rs",
     "crates/meter/load/src/usage.rs",
     "crates/meter/load/tests/load/allocation.rs",
+    "crates/meter/profile/src/event.rs",
+    "crates/meter/profile/src/ring.rs",
 ];
 
 /// Longest file, in lines.
@@ -138,4 +142,4 @@ pub const PRINTING: &[&str] = &["iostrata", "xtask"];
 pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"];
 
 /// Crates that only look: they open nothing for writing outside their tests.
-pub const READ_ONLY: &[&str] = &["host"];
+pub const READ_ONLY: &[&str] = &["host", "profile"];

@@ -1,0 +1,14 @@
+//! Where the kernel spends its time in a window, and where threads wait.
+//!
+//! Purpose: sample every processor's kernel stack around something that is measured, and trace
+//! where this process's threads sleep; fold both by layer of the I/O path. Invariant: it only
+//! observes: it changes no setting, writes no file and prints nothing; between start and stop only
+//! one thread runs, which sleeps nearly all the time. It does not look into programs.
+
+mod attribute;
+mod error;
+mod event;
+mod record;
+mod ring;
+
+pub use error::ProfileError;

@@ -1,0 +1,116 @@
+//! Reading the kernel's records out of bytes.
+//!
+//! Layout (perf_event_open(2), with the sample format of [`crate::attribute`]): an 8 byte header
+//! `type u32, misc u16, size u16`, then the body; a record that is no sample ends with the same
+//! `pid u32, tid u32, time u64` that a sample begins with. Invariant: odd or cut records are
+//! skipped, never a panic; nothing is read past the bytes given.
+
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_CPUMODE_MASK,
+    PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, PERF_RECORD_MISC_USER,
+    PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE,
+};
+
+const HEADER_BYTES: usize = 8;
+/// Process, thread and time, as they stand in every record.
+const STAMP_BYTES: usize = 16;
+/// From here up, an entry of a call chain is a marker (PERF_CONTEXT_MAX), not an address.
+const MARKER_MIN: u64 = -4095_i64 as u64;
+
+/// Who, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Process; 0 for an idle processor.
+    pub(crate) pid: u32,
+    /// Thread.
+    pub(crate) tid: u32,
+    /// CLOCK_MONOTONIC, in ns.
+    pub(crate) at_ns: u64,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    /// A task was interrupted, or is about to leave its processor.
+    Sample { stamp: Stamp, in_program: bool, chain: Chain<'a> },
+    /// The task stops running; `preempted` while it could have gone on.
+    Leave { stamp: Stamp, preempted: bool },
+    /// The task begins to run.
+    Enter { stamp: Stamp },
+    /// The buffer was full and so many records before this one are missing.
+    Lost { at_ns: Option<u64>, records: u64 },
+}
+
+/// The kernel part of a call chain: addresses, the innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain<'a> {
+    bytes: &'a [u8],
+}
+
+impl Chain<'_> {
+    /// The addresses, without the markers between kernel and program.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> {
+        let (words, _) = self.bytes.as_chunks();
+        words.iter().map(|word| u64::from_ne_bytes(*word)).filter(|&word| word < MARKER_MIN)
+    }
+}
+
+/// The records in some bytes, in order.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let header: &[u8; HEADER_BYTES] = rest.first_chunk()?;
+        let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
+        let misc = u32::from(u16::from_ne_bytes([header[4], header[5]]));
+        let size = usize::from(u16::from_ne_bytes([header[6], header[7]]));
+        let record = rest.get(..size.max(HEADER_BYTES))?;
+        rest = &rest[record.len()..];
+        Some(decode(kind, misc, &record[HEADER_BYTES..]))
+    })
+    .flatten()
+}
+
+fn decode(kind: u32, misc: u32, body: &[u8]) -> Option<Record<'_>> {
+    match kind {
+        PERF_RECORD_SAMPLE => {
+            let stamp = stamp(body)?;
+            let count = usize::try_from(word(body, STAMP_BYTES)?).ok()?;
+            let chain = body.get(STAMP_BYTES + 8..)?;
+            let bytes = chain.get(..count.checked_mul(8)?)?;
+            let in_program = misc & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_USER;
+            Some(Record::Sample { stamp, in_program, chain: Chain { bytes } })
+        }
+        PERF_RECORD_SWITCH | PERF_RECORD_SWITCH_CPU_WIDE => {
+            let stamp = trailing_stamp(body)?;
+            if misc & PERF_RECORD_MISC_SWITCH_OUT == 0 {
+                return Some(Record::Enter { stamp });
+            }
+            let preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0;
+            Some(Record::Leave { stamp, preempted })
+        }
+        PERF_RECORD_LOST => {
+            let at_ns = trailing_stamp(body).map(|stamp| stamp.at_ns);
+            Some(Record::Lost { at_ns, records: word(body, 8)? })
+        }
+        PERF_RECORD_LOST_SAMPLES => {
+            let at_ns = trailing_stamp(body).map(|stamp| stamp.at_ns);
+            Some(Record::Lost { at_ns, records: word(body, 0)? })
+        }
+        _ => None,
+    }
+}
+
+fn trailing_stamp(body: &[u8]) -> Option<Stamp> {
+    stamp(&body[body.len().checked_sub(STAMP_BYTES)?..])
+}
+
+fn stamp(body: &[u8]) -> Option<Stamp> {
+    let bytes: &[u8; STAMP_BYTES] = body.first_chunk()?;
+    let half =
+        |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    Some(Stamp { pid: half(0), tid: half(4), at_ns: word(bytes, 8)? })
+}
+
+fn word(body: &[u8], at: usize) -> Option<u64> {
+    body.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
+}
