@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StreamFigures;
-use crate::host::Evidence;
+use crate::host::{BlockLatency, Evidence, Profile};
+use crate::study_document::ChangeRecord;
 
 /// One finished measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +42,28 @@ pub struct Unavailable {
     pub fix: Option<String>,
 }
 
+/// A profile of one replicate of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profiled {
+    /// The point.
+    pub point: String,
+    /// The replicate; absent for a pass apart from the measured ones.
+    pub replicate: Option<u32>,
+    /// The profile.
+    pub profile: Profile,
+}
+
+/// Latency by layer of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Traced {
+    /// The point.
+    pub point: String,
+    /// IOPS of the traced pass, to be set against the measured ones: what tracing costs.
+    pub iops: f64,
+    /// Where the time went.
+    pub latency: BlockLatency,
+}
+
 /// One line of the event log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -65,6 +88,12 @@ pub enum Event {
         /// The points that will confirm or clear it.
         confirm: Vec<String>,
     },
+    /// What the kernel did during one replicate of a point.
+    Profiled(Box<Profiled>),
+    /// Where the requests of a point spent their time, from a pass apart from the measured ones.
+    Traced(Box<Traced>),
+    /// A system setting was changed for the run, or turned out differently than asked for.
+    Changed(ChangeRecord),
     /// The run ended by itself.
     Finished {
         /// Seconds since its start.

@@ -17,6 +17,7 @@ mod manifest;
 mod reader;
 mod scrub;
 mod series;
+mod study_document;
 mod writer;
 
 pub use document::{
@@ -24,10 +25,14 @@ pub use document::{
     ProbeHost, RedoRow, Risk, Rung, Verification,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{Event, Replicate, Unavailable};
+pub use event::{Event, Profiled, Replicate, Traced, Unavailable};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use reader::{RunReader, RunResult};
 pub use scrub::scrubbed;
+pub use study_document::{
+    AxisKind, ChangeRecord, StudyAxis, StudyDocument, StudyEffect, StudyInteraction, StudyOp,
+    StudyPoint, ThenRow, UslDocument,
+};
 pub use writer::RunWriter;

@@ -3,6 +3,7 @@
 //! Invariant: holds no secret; the arguments are scrubbed when a manifest is made.
 
 use iostrata_spec::Point;
+use iostrata_spec::study::StudyPlan;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub enum RunKind {
     Probe,
     /// One I/O workload: a [`crate::IoDocument`].
     Io,
+    /// A factorial study: a [`crate::StudyDocument`].
+    Study,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,
@@ -57,6 +60,9 @@ pub struct Manifest {
     /// The points to be measured, once known; points that confirm a suspicion are added as it runs.
     #[serde(default)]
     pub plan: Option<Vec<Point>>,
+    /// The study that is run, laid out.
+    #[serde(default)]
+    pub study: Option<Box<StudyPlan>>,
 }
 
 impl Manifest {
@@ -75,6 +81,7 @@ impl Manifest {
             started_at,
             host: None,
             plan: None,
+            study: None,
         }
     }
 }

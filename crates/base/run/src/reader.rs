@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::histograms::{self, KeptHistogram};
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
-    Event, FormatVersion, IoDocument, Manifest, ProbeDocument, RunKind, RunReadError, layout, lines,
+    Event, FormatVersion, IoDocument, Manifest, ProbeDocument, RunKind, RunReadError,
+    StudyDocument, layout, lines,
 };
 
 /// What the command printed at its end.
@@ -21,6 +22,8 @@ pub enum RunResult {
     Probe(Box<ProbeDocument>),
     /// Of `iostrata io`.
     Io(Box<IoDocument>),
+    /// Of `iostrata study run`.
+    Study(Box<StudyDocument>),
 }
 
 /// A run as it was kept.
@@ -166,6 +169,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
     Ok(match manifest.kind {
         RunKind::Probe => Some(RunResult::Probe(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Io => Some(RunResult::Io(Box::new(from_json(&path, 0, &text)?))),
+        RunKind::Study => Some(RunResult::Study(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Unknown => None,
     })
 }

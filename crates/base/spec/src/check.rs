@@ -2,12 +2,14 @@
 //!
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
-use crate::{IoApi, IoSpec, Pacing};
+use crate::variation::{BlockSizes, Blocks, Sharing, Step};
+use crate::{Access, IoApi, IoSpec, Pacing};
 use iostrata_units::Size;
 
 /// Block sizes that direct I/O takes on every device: multiples of the smallest sector.
 const SECTOR_BYTES: u32 = 512;
-const BLOCK_BYTES_MAX: u32 = 1 << 20;
+const BLOCK_BYTES_MAX: u32 = 16 << 20;
+const ZIPF_THETA_MAX: f64 = 4.0;
 const JOBS_MAX: u32 = 4096;
 const DEPTH_MAX: u32 = 4096;
 const FILES_MAX: u32 = 65_536;
@@ -43,6 +45,7 @@ impl IoSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_counts()?;
         self.check_blocks()?;
+        self.check_variation()?;
         self.check_api()?;
         self.check_time()
     }
@@ -72,14 +75,14 @@ impl IoSpec {
         {
             return refuse("rwmixread", read_pct, "over a hundred percent", "use 0 to 100");
         }
-        if let crate::Access::Zipfian(theta) = self.access
-            && !(theta.0 > 0.0 && theta.0 < 1.0)
+        if let Access::Zipfian(theta) = self.access
+            && (!(theta.0 > 0.0 && theta.0 <= ZIPF_THETA_MAX) || theta.0 == 1.0)
         {
             return refuse(
                 "random-distribution",
                 theta.0,
                 "the skew is out of range",
-                "use above 0 and below 1",
+                "use above 0 and up to 4, but not 1",
             );
         }
         Ok(())
@@ -88,7 +91,7 @@ impl IoSpec {
     fn check_blocks(&self) -> Result<(), SpecError> {
         let (block, bs) = (self.block_bytes, Size(u64::from(self.block_bytes)));
         if !(SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&block) {
-            return refuse("bs", bs, "out of range", "use 512 to 1M");
+            return refuse("bs", bs, "out of range", "use 512 to 16M");
         }
         if self.direct && !block.is_multiple_of(SECTOR_BYTES) {
             return refuse(
@@ -106,6 +109,63 @@ impl IoSpec {
             let why = format!("smaller than one block of {bs} in each of {} files", self.files);
             let least = Size(u64::from(block) * u64::from(self.files));
             return refuse("size", size, why, format!("use at least {least}"));
+        }
+        Ok(())
+    }
+
+    fn check_variation(&self) -> Result<(), SpecError> {
+        let varied = &self.variation;
+        if let Blocks::ByKind { read, write } = &varied.blocks {
+            self.check_sizes(read)?;
+            self.check_sizes(write)?;
+            assert_eq!(self.block_bytes, read.least().min(write.least()), "the smallest block");
+            let (most, file) = (Size(self.block_bytes_most().into()), Size(self.file_bytes()));
+            if most > file {
+                let fix = format!("use at least {most} for each file");
+                return refuse("size", file, "smaller than the largest block", fix);
+            }
+        }
+        if !varied.is_plain_order() && varied.sharing == Sharing::Parts {
+            let why = "jobs that share files in parts make plain requests only";
+            return refuse("numjobs", self.jobs, why, "let each job use all of its files");
+        }
+        if let Some(pause) = varied.pause
+            && pause.every == 0
+        {
+            return refuse("thinktime_blocks", 0, "a pause after 0 requests", "use 1 or more");
+        }
+        if varied.io_bytes_max == Some(0) {
+            return refuse("io_size", 0, "there is nothing to do", "use one block or more");
+        }
+        if varied.reap_min == 0 || varied.reap_min > self.depth {
+            let fix = format!("use 1 to {}, the depth", self.depth);
+            let (option, found) = ("iodepth_batch_complete_min", varied.reap_min);
+            return refuse(option, found, "no such number is ever in flight", fix);
+        }
+        if matches!(varied.step, Step::Run(0) | Step::Repeat(0)) {
+            return refuse("rw", 0, "a random offset for every 0 requests", "use 1 or more");
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self, sizes: &BlockSizes) -> Result<(), SpecError> {
+        let each: Vec<u32> = match sizes {
+            BlockSizes::One(bytes) => vec![*bytes],
+            BlockSizes::Range { least, most } => vec![*least, *most],
+            BlockSizes::Shares(shares) => shares.iter().map(|share| share.bytes).collect(),
+        };
+        if each.is_empty() {
+            return refuse("bssplit", "nothing", "no size is given", "write for example 4k/100");
+        }
+        for bytes in each {
+            let size = Size(bytes.into());
+            if !(SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&bytes) {
+                return refuse("bs", size, "out of range", "use 512 to 16M");
+            }
+            if self.direct && !bytes.is_multiple_of(SECTOR_BYTES) {
+                let why = "direct I/O needs whole sectors";
+                return refuse("bs", size, why, "use multiples of 512, or direct=0");
+            }
         }
         Ok(())
     }
@@ -172,7 +232,7 @@ impl IoSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Mix, ZipfTheta};
+    use crate::{Mix, ZipfTheta};
     use proptest::prelude::*;
 
     fn refused(change: impl FnOnce(&mut IoSpec)) -> SpecError {
@@ -194,7 +254,7 @@ mod tests {
             (refused(|s| s.jobs = 0), "numjobs", "0"),
             (refused(|s| s.files = 0), "nrfiles", "0"),
             (refused(|s| (s.direct, s.block_bytes) = (true, 1000)), "bs", "1000"),
-            (refused(|s| s.block_bytes = 4 << 20), "bs", "4M"),
+            (refused(|s| s.block_bytes = 32 << 20), "bs", "32M"),
             (refused(|s| s.size_bytes = 1024), "size", "1K"),
             (
                 refused(|s| {
@@ -205,7 +265,11 @@ mod tests {
             ),
             (refused(|s| s.precision = 0.0), "precision", "0"),
             (refused(|s| s.runtime = Some(Default::default())), "runtime", "0ns"),
-            (refused(|s| s.access = Access::Zipfian(ZipfTheta(1.5))), "random-distribution", "1.5"),
+            (refused(|s| s.access = Access::Zipfian(ZipfTheta(4.5))), "random-distribution", "4.5"),
+            (refused(|s| s.access = Access::Zipfian(ZipfTheta(1.0))), "random-distribution", "1"),
+            (refused(|s| s.variation.reap_min = 2), "iodepth_batch_complete_min", "2"),
+            (refused(|s| s.variation.step = Step::Run(4)), "numjobs", "1"),
+            (refused(|s| s.variation.io_bytes_max = Some(0)), "io_size", "0"),
         ];
         for (error, option, found) in cases {
             assert_eq!((error.option, error.found.as_str()), (option, found));

@@ -6,6 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::variation::{Blocks, Sharing, Variation};
+
 /// The way a request reaches the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -46,7 +48,7 @@ pub enum Access {
     Coverage,
 }
 
-/// The skew of a zipfian choice: 0 is uniform, 0.99 is the usual database skew. Below 1.
+/// The skew of a zipfian choice: 0 is uniform, 0.99 is the usual database skew. Not 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZipfTheta(pub f64);
 
@@ -225,6 +227,9 @@ pub struct IoSpec {
     pub precision: f64,
     /// Bytes after which the point stops writing and ends.
     pub write_bytes_max: Option<u64>,
+    /// What job files can ask for beyond all that.
+    #[serde(default, skip_serializing_if = "Variation::is_none")]
+    pub variation: Variation,
 }
 
 impl IoSpec {
@@ -252,15 +257,33 @@ impl IoSpec {
             point_time: Duration::from_secs(30),
             precision: 0.03,
             write_bytes_max: None,
+            variation: Variation::default(),
         }
     }
 
-    /// The longest the measured window may be.
+    /// The longest that the stream may run, with what comes before its measured window.
     pub fn longest(&self) -> Duration {
-        self.runtime.unwrap_or(self.point_time)
+        let before = self.variation.start_delay.saturating_add(self.variation.ramp_time);
+        before.saturating_add(self.runtime.unwrap_or(self.point_time))
     }
 
-    /// Bytes of one file: the total split evenly, whole blocks.
+    /// The largest request in bytes.
+    pub fn block_bytes_most(&self) -> u32 {
+        match &self.variation.blocks {
+            Blocks::Fixed => self.block_bytes,
+            Blocks::ByKind { read, write } => read.most().max(write.most()),
+        }
+    }
+
+    /// Files that all jobs touch together.
+    pub fn files_in_all(&self) -> u32 {
+        match self.variation.sharing {
+            Sharing::Own => self.files.saturating_mul(self.jobs),
+            Sharing::Parts | Sharing::Whole => self.files,
+        }
+    }
+
+    /// Bytes of one file that are used: the total split evenly, whole blocks.
     pub fn file_bytes(&self) -> u64 {
         let block = u64::from(self.block_bytes);
         self.size_bytes / u64::from(self.files) / block * block

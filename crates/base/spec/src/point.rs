@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::IoSpec;
+use crate::study::LevelAt;
 
 /// The layer that a figure belongs to, from the device up.
 #[derive(
@@ -139,4 +140,7 @@ pub struct Point {
     pub curve: Option<CurvePlace>,
     /// Points with the same block are measured together, interleaved, because they are compared.
     pub block: String,
+    /// Every factor of its study at this point's level; empty outside studies.
+    #[serde(default)]
+    pub levels: Vec<LevelAt>,
 }

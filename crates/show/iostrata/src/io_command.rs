@@ -154,6 +154,7 @@ fn point(spec: &IoSpec) -> Point {
         },
         curve: None,
         block: "io".to_owned(),
+        levels: Vec::new(),
     }
 }
 

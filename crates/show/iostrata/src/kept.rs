@@ -1,8 +1,46 @@
-//! How a replicate's histograms are handed to the run directory.
+//! How a run is kept: progress to the display, events and histograms to the run directory.
 
 use iostrata_load::{Histograms, kind_index};
-use iostrata_run::{LatencyKind, Replicate, StreamHistogram};
+use iostrata_run::{Event, LatencyKind, Replicate, StreamHistogram};
 use iostrata_spec::OpKind;
+use iostrata_study::{Listener, StudyError};
+
+use crate::display::Display;
+use crate::run_dir::RunDir;
+
+/// Passes progress to the display and events to the run directory.
+pub struct Keeper<'a> {
+    /// Where progress is shown.
+    pub display: &'a Display,
+    /// Where events are kept.
+    pub run_dir: &'a mut RunDir,
+}
+
+impl Listener for Keeper<'_> {
+    fn progress(&mut self, share: f64, text: &str) {
+        self.display.progress(share, text);
+    }
+
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        match &mut self.run_dir.writer {
+            Some(writer) => Ok(writer.append(event)?),
+            None => Ok(()),
+        }
+    }
+
+    fn store_replicate(
+        &mut self,
+        replicate: &Replicate,
+        histograms: &[Histograms],
+    ) -> Result<(), StudyError> {
+        match &mut self.run_dir.writer {
+            Some(writer) => {
+                Ok(writer.append_replicate(replicate, &histogram_parts(replicate, histograms))?)
+            }
+            None => Ok(()),
+        }
+    }
+}
 
 /// The histograms of a replicate as they are kept.
 pub fn histogram_parts<'a>(

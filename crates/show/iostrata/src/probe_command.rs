@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
-use iostrata_load::Histograms;
 use iostrata_report::RunView;
-use iostrata_run::{
-    Event, ProbeDocument, ProbeHost, Replicate, RunKind, RunReader, RunResult, Unavailable,
-};
-use iostrata_study::StudyError;
-use iostrata_study::probe::{self, Announcement, ProbeListener, ProbeOptions, ProbeOutcome};
+use iostrata_run::{Event, ProbeDocument, ProbeHost, RunKind, RunReader, RunResult, Unavailable};
+use iostrata_study::Listener as _;
+use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome};
 use iostrata_units as units;
 
 use crate::args::ProbeArgs;
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
-use crate::kept::histogram_parts;
+use crate::kept::Keeper;
 use crate::run_dir::RunDir;
 use crate::signals::Interruption;
 
@@ -46,8 +43,8 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         display.note(note);
     }
     let outcome = {
-        let mut listener = Listener { display: &display, run_dir: &mut run_dir };
-        listener.store_all(&beforehand(args)).map_err(ending_of)?;
+        let mut listener = Keeper { display: &display, run_dir: &mut run_dir };
+        beforehand(args).iter().try_for_each(|event| listener.store(event)).map_err(ending_of)?;
         let flag = interruption.flag();
         probe::run(&options, &announcement, &host, flag, &mut listener)
     };
@@ -202,42 +199,4 @@ fn show(
         notes: &[],
     };
     print_text(&iostrata_report::terminal(&view, width(), colour()))
-}
-
-/// Passes progress to the display and events to the run directory.
-struct Listener<'a> {
-    display: &'a Display,
-    run_dir: &'a mut RunDir,
-}
-
-impl Listener<'_> {
-    fn store_all(&mut self, events: &[Event]) -> Result<(), StudyError> {
-        events.iter().try_for_each(|event| self.store(event))
-    }
-}
-
-impl ProbeListener for Listener<'_> {
-    fn progress(&mut self, share: f64, text: &str) {
-        self.display.progress(share, text);
-    }
-
-    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
-        match &mut self.run_dir.writer {
-            Some(writer) => Ok(writer.append(event)?),
-            None => Ok(()),
-        }
-    }
-
-    fn store_replicate(
-        &mut self,
-        replicate: &Replicate,
-        histograms: &[Histograms],
-    ) -> Result<(), StudyError> {
-        match &mut self.run_dir.writer {
-            Some(writer) => {
-                Ok(writer.append_replicate(replicate, &histogram_parts(replicate, histograms))?)
-            }
-            None => Ok(()),
-        }
-    }
 }

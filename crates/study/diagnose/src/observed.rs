@@ -54,7 +54,11 @@ impl<'a> Observed<'a> {
                 Event::Unavailable(unavailable) => log.unavailable.push(unavailable),
                 Event::Suspected { id, confirm } => log.suspect(id, confirm),
                 Event::Clock { name, read_ns, .. } => log.clock = Some((name, read_ns)),
-                Event::Finished { .. } | Event::Interrupted { .. } => {}
+                Event::Profiled(_)
+                | Event::Traced(_)
+                | Event::Changed(_)
+                | Event::Finished { .. }
+                | Event::Interrupted { .. } => {}
             }
         }
         for seen in &mut log.points {

@@ -6,9 +6,11 @@
 
 mod error;
 mod extents;
+mod listener;
 mod meter;
 pub mod probe;
 
 pub use error::StudyError;
 pub use extents::{extent_verdicts, fill_of};
-pub use meter::{Measurement, Meter, Prepared};
+pub use listener::Listener;
+pub use meter::{Measurement, Meter, Prepared, Watcher};

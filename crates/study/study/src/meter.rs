@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use iostrata_host::{HostObserver, Observer, ObserverOptions, Root, Scope};
-use iostrata_io::FileSet;
+use iostrata_io::{FileSet, FileSpec};
 use iostrata_load::{
     Histograms, Outcome, StreamPlan, Surroundings, WindowFigures, WindowObserver, measure,
 };
@@ -21,6 +21,14 @@ use crate::StudyError;
 
 /// Files for the streams of a point, in their order; `None` for a stream that touches none.
 pub type Prepared<'a> = [Option<&'a FileSet>];
+
+/// Told when the measured window opens and closes: a profiler, a tracer.
+pub trait Watcher {
+    /// The window begins now.
+    fn opened(&mut self);
+    /// The window has ended.
+    fn closed(&mut self);
+}
 
 /// Measures points on one directory or device.
 pub struct Meter<'a> {
@@ -74,6 +82,11 @@ impl<'a> Meter<'a> {
         self.written_bytes
     }
 
+    /// Looks at another part of the host from now on.
+    pub fn look_at(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
     /// Measures a point once. `progress` is told the seconds since the window opened.
     ///
     /// # Errors
@@ -85,6 +98,25 @@ impl<'a> Meter<'a> {
         files: &Prepared<'_>,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Measurement, StudyError> {
+        let specs = |files: &Option<&FileSet>| {
+            files.map(|files| files.specs().to_vec()).unwrap_or_default()
+        };
+        let files: Vec<Vec<FileSpec>> = files.iter().map(specs).collect();
+        self.measure_watched(point, replicate, files, progress, &mut [])
+    }
+
+    /// Measures a point once on the given files of each stream, with watchers of the window.
+    ///
+    /// # Errors
+    /// As [`Meter::measure`].
+    pub fn measure_watched(
+        &mut self,
+        point: &Point,
+        replicate: u32,
+        files: Vec<Vec<FileSpec>>,
+        progress: &mut dyn FnMut(f64),
+        watchers: &mut [&mut dyn Watcher],
+    ) -> Result<Measurement, StudyError> {
         assert_eq!(point.streams.len(), files.len(), "files for every stream of {}", point.id);
         let plans: Vec<StreamPlan> = point
             .streams
@@ -93,11 +125,11 @@ impl<'a> Meter<'a> {
             .map(|(stream, files)| StreamPlan {
                 name: stream.name.clone(),
                 spec: stream.spec.clone(),
-                files: files.map(|files| files.specs().to_vec()).unwrap_or_default(),
+                files,
             })
             .collect();
         let touches_files = plans.iter().any(|plan| plan.spec.api != IoApi::Null);
-        let mut eyes = Eyes { observer: None, notes: Vec::new(), progress };
+        let mut eyes = Eyes { observer: None, notes: Vec::new(), progress, watchers };
         if touches_files {
             match self.observer.arm(&self.scope) {
                 Ok(()) => eyes.observer = Some(&mut self.observer),
@@ -197,13 +229,14 @@ fn failure(outcome: &Outcome) -> Option<StudyError> {
 }
 
 /// Passes the window's moments on to the observer and the progress display.
-struct Eyes<'a> {
+struct Eyes<'a, 'w> {
     observer: Option<&'a mut HostObserver>,
     notes: Vec<String>,
     progress: &'a mut dyn FnMut(f64),
+    watchers: &'a mut [&'w mut dyn Watcher],
 }
 
-impl Eyes<'_> {
+impl Eyes<'_, '_> {
     fn look(&mut self, what: fn(&mut HostObserver) -> Result<(), iostrata_host::HostError>) {
         if let Some(observer) = &mut self.observer
             && let Err(error) = what(observer)
@@ -213,9 +246,10 @@ impl Eyes<'_> {
     }
 }
 
-impl WindowObserver for Eyes<'_> {
+impl WindowObserver for Eyes<'_, '_> {
     fn opened(&mut self) {
         self.look(HostObserver::start);
+        self.watchers.iter_mut().for_each(|watcher| watcher.opened());
     }
 
     fn open(&mut self, elapsed_s: f64) {
@@ -223,6 +257,7 @@ impl WindowObserver for Eyes<'_> {
     }
 
     fn closed(&mut self) {
+        self.watchers.iter_mut().for_each(|watcher| watcher.closed());
         self.look(HostObserver::stop);
     }
 }

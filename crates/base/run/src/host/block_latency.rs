@@ -6,7 +6,9 @@
 //!                                                       --Completion--> application runs again
 //! ```
 //! The segments of one request follow each other without gap or overlap, so that the sum of their
-//! means is the mean latency of the call, where every call is exactly one device request.
+//! means is the mean latency of the call, where every call is exactly one device request. Where
+//! most requests are the application's own, `Queue` and `Device` are of those; otherwise (written
+//! back from the page cache, issued through libaio) they are of every read or write of the device.
 
 use iostrata_stats::LatencyUs;
 use schemars::JsonSchema;
@@ -32,6 +34,8 @@ pub struct BlockLatency {
     /// Requests of the application that were matched to their device requests; `Filesystem`,
     /// `Limit` and `Completion` are known for these only.
     pub calls: u64,
+    /// Those of them that an I/O limit held back.
+    pub held_back: u64,
     /// From the application down and back up. A segment without samples is left out.
     pub segments: Vec<SegmentLatency>,
     /// What `Queue` is made of. A step without samples is left out.
@@ -55,13 +59,14 @@ pub struct BlockLatency {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PathSegment {
-    /// From the application's call to its first bio in the device's queue (block_bio_queue), for
-    /// requests that a control group's I/O limit held back. The kernel reports no event of its own
-    /// for that; such a request is known by its bio being queued by another task (the limit's
-    /// dispatcher) while the caller waits. The file system's few microseconds are part of it.
+    /// Held back by a control group's I/O limit, above the queue. The kernel reports no event of
+    /// its own for that; such a request is known by its bio being queued by a kernel worker (the
+    /// limit's dispatcher) while the caller waits. The time is that from the call to the queue,
+    /// less the median of `Filesystem` over the calls that were let through; it is 0 for those.
+    /// Absent where no call was held back.
     Limit,
-    /// The same way for requests that the caller itself queued: system call, file system, locks,
-    /// page cache.
+    /// From the application's call to its first bio in the device's queue (block_bio_queue):
+    /// system call, file system, its locks, reading its own metadata.
     Filesystem,
     /// From the bio in the queue to the request at the driver (block_rq_issue, the last one if the
     /// driver handed it back): waiting for a free request, plugging, merging, scheduler.
@@ -70,7 +75,8 @@ pub enum PathSegment {
     /// below it: its worker, the backing file system and that one's device.
     Device,
     /// From completion of the call's last request to the return of the call; with io_uring to the
-    /// posted completion entry, whether or not the application has looked at it yet.
+    /// posted completion entry, whether or not the application has looked at it yet. A synchronous
+    /// write (`O_DSYNC`) flushes the device in this time.
     Completion,
 }
 

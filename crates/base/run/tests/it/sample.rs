@@ -42,6 +42,7 @@ pub fn point() -> Point {
         },
         curve: None,
         block: "reads".into(),
+        levels: Vec::new(),
     }
 }
 

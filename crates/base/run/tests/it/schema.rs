@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use iostrata_run::{Event, IoDocument, Manifest, ProbeDocument};
+use iostrata_run::{Event, IoDocument, Manifest, ProbeDocument, StudyDocument};
 use schemars::{JsonSchema, schema_for};
 
 fn check<T: JsonSchema>(name: &str) {
@@ -38,4 +38,9 @@ fn event() {
 #[test]
 fn manifest() {
     check::<Manifest>("manifest");
+}
+
+#[test]
+fn study() {
+    check::<StudyDocument>("study");
 }

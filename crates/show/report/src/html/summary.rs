@@ -45,6 +45,7 @@ fn command(view: &RunView<'_>) -> &'static str {
     match view.manifest.kind {
         RunKind::Probe => "probe",
         RunKind::Io => "io",
+        RunKind::Study => "study",
         RunKind::Unknown => "run",
     }
 }

@@ -28,6 +28,7 @@ fn origin(view: &RunView<'_>, paper: &Paper) -> String {
     let command = match view.manifest.kind {
         RunKind::Probe => "iostrata probe",
         RunKind::Io => "iostrata io",
+        RunKind::Study => "iostrata study",
         RunKind::Unknown => "iostrata",
     };
     let host = view.probe().map(|probe| &probe.host).or(view.manifest.host.as_ref());

@@ -19,6 +19,7 @@ fn kept(sample: &Sample, dir: &Path) {
     match &sample.result {
         Some(RunResult::Probe(document)) => run.write_result(document).unwrap(),
         Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Study(document)) => run.write_result(document).unwrap(),
         None => {}
     }
     let rendered = render(&RunReader::open(dir).unwrap());

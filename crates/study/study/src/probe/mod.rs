@@ -16,5 +16,5 @@ mod shape;
 mod shelf;
 
 pub use budget::{Announcement, announce};
-pub use runner::{ProbeListener, ProbeOutcome, run};
+pub use runner::{ProbeOutcome, run};
 pub use shape::{ProbeOptions, Shape};

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_diagnose::Suspicion;
 use iostrata_host::Root;
-use iostrata_load::{Histograms, clock_facts};
-use iostrata_run::{Event, ProbeHost, Replicate, Unavailable};
+use iostrata_load::clock_facts;
+use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;
 
 use super::blocks::{Block, Part};
@@ -18,7 +18,7 @@ use super::environment;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
-use crate::{Meter, StudyError};
+use crate::{Listener, Meter, StudyError};
 
 /// Share of the time that is kept for confirming what is suspected.
 const CONFIRM_SHARE: f64 = 0.15;
@@ -26,26 +26,6 @@ const CONFIRM_SHARE: f64 = 0.15;
 const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
 const CONFIRMATIONS: u32 = 4;
-
-/// What a probe tells while it runs, and where its events go.
-pub trait ProbeListener {
-    /// How far it has come: a share from 0 to 1, and what is being done.
-    fn progress(&mut self, share: f64, text: &str);
-    /// Stores an event that is not a replicate.
-    ///
-    /// # Errors
-    /// When the run directory cannot be written.
-    fn store(&mut self, event: &Event) -> Result<(), StudyError>;
-    /// Stores a replicate with its histograms.
-    ///
-    /// # Errors
-    /// When the run directory cannot be written.
-    fn store_replicate(
-        &mut self,
-        replicate: &Replicate,
-        histograms: &[Histograms],
-    ) -> Result<(), StudyError>;
-}
 
 /// What a probe brought back.
 #[derive(Debug)]
@@ -69,7 +49,7 @@ pub fn run(
     announcement: &Announcement,
     host: &ProbeHost,
     interrupted: &AtomicBool,
-    listener: &mut dyn ProbeListener,
+    listener: &mut dyn Listener,
 ) -> Result<ProbeOutcome, StudyError> {
     let meter = Meter::new(&Root::system(), Some(&host.path), interrupted, None);
     let mut probe = Probe {
@@ -93,7 +73,7 @@ struct Probe<'a> {
     announcement: &'a Announcement,
     host: &'a ProbeHost,
     interrupted: &'a AtomicBool,
-    listener: &'a mut dyn ProbeListener,
+    listener: &'a mut dyn Listener,
     meter: Meter<'a>,
     shelf: Shelf,
     events: Vec<Event>,

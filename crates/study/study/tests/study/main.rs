@@ -41,6 +41,7 @@ fn reads(dir: &Path) -> Point {
         },
         curve: None,
         block: "reads".to_owned(),
+        levels: Vec::new(),
     }
 }
 

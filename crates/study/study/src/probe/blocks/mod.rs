@@ -159,6 +159,7 @@ fn point(
         metric,
         curve: None,
         block: block.to_owned(),
+        levels: Vec::new(),
     }
 }
 

@@ -1,0 +1,307 @@
+//! What `iostrata study run --json` prints and keeps as `result.json`.
+//!
+//! Invariant: fields may be added, never renamed; every figure has its interval, count and
+//! verdicts beside it.
+
+use std::collections::BTreeMap;
+
+use iostrata_spec::Layer;
+use iostrata_spec::study::{Extent, FactorLevels, LevelAt};
+use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::host::{BlockLatency, CpuShares, Iostat, Profile};
+use crate::{Finding, ProbeHost, Unavailable};
+
+/// Latency of requests of one kind at a point, over all its replicates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyOp {
+    /// Requests per second.
+    pub iops: f64,
+    /// 95 % interval.
+    pub iops_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub iops_n: u64,
+    /// Service latency over all replicates.
+    pub latency_us: LatencyUs,
+    /// 95 % interval of the mean.
+    pub latency_us_mean_ci95: Option<Interval>,
+    /// Response latency, when rated; for flushes always.
+    pub response_us: Option<LatencyUs>,
+}
+
+/// One point of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyPoint {
+    /// Its id in the plan.
+    pub id: String,
+    /// One line for a reader.
+    pub title: String,
+    /// Its levels.
+    pub levels: Vec<LevelAt>,
+    /// The figure: reads and writes per second, all streams together.
+    pub value: f64,
+    /// 95 % interval: the wider of within and between replicates.
+    pub value_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub value_n: u64,
+    /// `IOPS`.
+    pub unit: String,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Replicates measured.
+    pub replicates: u32,
+    /// Seconds measured, over all replicates.
+    pub measured_s: f64,
+    /// Reads, if any.
+    pub read: Option<StudyOp>,
+    /// Writes, if any.
+    pub write: Option<StudyOp>,
+    /// Flushes, if any.
+    pub sync: Option<StudyOp>,
+    /// Mean requests in flight.
+    pub depth_mean: f64,
+    /// Processor time of the workers per request, nanoseconds.
+    pub cpu_ns_per_io: Option<f64>,
+    /// Context switches of the workers per request.
+    pub switches_per_io: Option<f64>,
+    /// The machine's processors, mean over the replicates.
+    pub cpu: Option<CpuShares>,
+    /// The device's columns, mean over the replicates, weighted by time.
+    pub device: Option<Iostat>,
+    /// Share of the window in which all tasks waited for I/O, percent.
+    pub io_pressure_full_pct: Option<f64>,
+    /// How far the tightest I/O limit was used, percent.
+    pub io_limit_used_pct: Option<f64>,
+    /// On-CPU profile over all replicates.
+    pub profile: Option<Profile>,
+    /// Latency by layer, from the traced pass.
+    pub latency_by_layer: Option<BlockLatency>,
+    /// What speaks against the figure.
+    pub verdicts: Verdicts,
+}
+
+/// What changing one factor from one level to another does, over all points equal otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyEffect {
+    /// The factor.
+    pub factor: String,
+    /// From this level.
+    pub from: String,
+    /// To this level.
+    pub to: String,
+    /// Geometric mean of the ratios to / from.
+    pub ratio: f64,
+    /// 95 % interval.
+    pub ratio_ci95: Option<Interval>,
+    /// Pairs behind it.
+    pub ratio_n: u64,
+    /// The smallest ratio of any single pair of points.
+    pub ratio_min: f64,
+    /// The largest.
+    pub ratio_max: f64,
+    /// What follows.
+    pub conclusion: Conclusion,
+    /// One sentence.
+    pub text: String,
+    /// Verdicts of what went in.
+    pub verdicts: Verdicts,
+}
+
+/// The effect of one factor depends on another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyInteraction {
+    /// The first factor with its two levels: from, to.
+    pub factor: String,
+    /// From this level.
+    pub from: String,
+    /// To this level.
+    pub to: String,
+    /// The factor that it depends on.
+    pub by: String,
+    /// Its first level.
+    pub by_from: String,
+    /// Its second level.
+    pub by_to: String,
+    /// The ratio at `by_to` over the ratio at `by_from`.
+    pub ratio: f64,
+    /// 95 % interval.
+    pub ratio_ci95: Option<Interval>,
+    /// Pairs of pairs behind it.
+    pub ratio_n: u64,
+    /// What follows, corrected for the number of interactions looked at.
+    pub conclusion: Conclusion,
+    /// One sentence.
+    pub text: String,
+}
+
+/// What becomes of throughput along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AxisKind {
+    /// It does not change beyond what is stated.
+    Flat,
+    /// It rises to the end.
+    Scaling,
+    /// It rises and then stays.
+    Saturating,
+    /// It rises and falls again.
+    Collapse,
+    /// It falls from the start.
+    Falling,
+    /// The intervals do not say.
+    NotClear,
+}
+
+/// A fitted universal scalability law, `X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1))`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UslDocument {
+    /// Throughput of one worker.
+    pub lambda: f64,
+    /// 95 % interval.
+    pub lambda_ci95: Option<Interval>,
+    /// Contention.
+    pub sigma: f64,
+    /// 95 % interval.
+    pub sigma_ci95: Option<Interval>,
+    /// Coherency: what makes throughput fall.
+    pub kappa: f64,
+    /// 95 % interval.
+    pub kappa_ci95: Option<Interval>,
+    /// Levels fitted.
+    pub n: u64,
+    /// Share of the variance that the law explains.
+    pub r2: f64,
+    /// Workers at the fitted maximum, where there is one.
+    pub peak_workers: Option<f64>,
+    /// Throughput there.
+    pub peak_value: Option<f64>,
+    /// Share of the whole range that the law misses at most, percent: a bad fit says that another
+    /// law is at work.
+    pub misses_pct_max: f64,
+}
+
+/// Throughput along an axis, all other levels fixed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyAxis {
+    /// The factor along the axis: `workers`, `files`.
+    pub factor: String,
+    /// The fixed levels.
+    pub levels: Vec<LevelAt>,
+    /// The points, by rising level.
+    pub points: Vec<String>,
+    /// The levels as numbers.
+    pub x: Vec<f64>,
+    /// What becomes of throughput.
+    pub kind: AxisKind,
+    /// From where it no longer rises, or falls.
+    pub at: Option<f64>,
+    /// Change from there to the end, percent.
+    pub change_pct: Option<f64>,
+    /// 95 % interval.
+    pub change_pct_ci95: Option<Interval>,
+    /// The smallest level that no larger one beats measurably by more than 5 %.
+    pub enough: Option<f64>,
+    /// The fit, for `workers` with four levels or more.
+    pub usl: Option<UslDocument>,
+    /// One sentence.
+    pub text: String,
+}
+
+/// A printed figure of the original beside today's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThenRow {
+    /// What it says.
+    pub text: String,
+    /// Printed then; null where the post prints none.
+    pub then: Option<f64>,
+    /// The upper end of a printed range.
+    pub then_high: Option<f64>,
+    /// Measured now; null where the point was not measured.
+    pub now: Option<f64>,
+    /// 95 % interval.
+    pub now_ci95: Option<Interval>,
+    /// Samples behind it.
+    pub now_n: u64,
+    /// Unit of both.
+    pub unit: String,
+    /// now / then.
+    pub times: Option<f64>,
+    /// The point or points behind `now`.
+    pub points: Vec<String>,
+    /// Verdicts of those.
+    pub verdicts: Verdicts,
+}
+
+/// A system change that the study made, and what the kernel took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeRecord {
+    /// What was done, in words.
+    pub text: String,
+    /// The value asked for, where there was one.
+    pub asked: Option<String>,
+    /// The value that the kernel really took, where it can be read back.
+    pub took: Option<String>,
+}
+
+/// What `iostrata study run --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyDocument {
+    /// The study's name.
+    pub study: String,
+    /// One line.
+    pub title: String,
+    /// What it wanted to know.
+    pub question: String,
+    /// Quick or full.
+    pub extent: Extent,
+    /// The machine and what lies under the directory that the volumes were made in.
+    pub host: ProbeHost,
+    /// The verdict in a few sentences.
+    pub headline: Vec<String>,
+    /// The factors with their levels.
+    pub factors: Vec<FactorLevels>,
+    /// The points.
+    pub points: Vec<StudyPoint>,
+    /// Main effects.
+    pub effects: Vec<StudyEffect>,
+    /// Interactions that matter.
+    pub interactions: Vec<StudyInteraction>,
+    /// Curves along the axes.
+    pub axes: Vec<StudyAxis>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// The original, in words; null for a study that replicates nothing.
+    pub then_source: Option<String>,
+    /// The original's machine.
+    pub then_machine: Option<String>,
+    /// Then and now.
+    pub then: Vec<ThenRow>,
+    /// System changes made, with what the kernel took.
+    pub changes: Vec<ChangeRecord>,
+    /// What was not possible here, and why.
+    pub unavailable: Vec<Unavailable>,
+    /// Points whose interval is within the precision asked for, percent.
+    pub precise_pct: f64,
+    /// The precision asked for.
+    pub precision: f64,
+    /// Replicates that the budget did not allow.
+    pub replicates_dropped: u64,
+    /// Seconds in all.
+    pub duration_s: f64,
+    /// Seconds that the same points would take at a fixed 60 s each, once.
+    pub fixed_minute_s: f64,
+    /// Bytes written in all.
+    pub bytes_written: u64,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// What speaks against the whole.
+    pub verdicts: Verdicts,
+    /// Figures by name that belong to the method: costs of profile and trace, loop ceilings.
+    pub method: BTreeMap<String, serde_json::Value>,
+    /// Layers in the order of the path, for colours and legends.
+    pub layers: Vec<Layer>,
+    /// Path of the report, when one was written.
+    pub report: Option<String>,
+}

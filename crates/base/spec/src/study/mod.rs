@@ -1,0 +1,14 @@
+//! Studies: factorial plans as plain data.
+//!
+//! Purpose: a study's text becomes a [`StudyPlan`]: cells, each one combination of levels with the
+//! volume, the conditions and the workload that belong to it. Invariant: pure; a plan that exists
+//! can be laid out, and every cell differs from every other in at least one level. It does not know
+//! what this machine allows: that is found out where the plan is run.
+
+mod cell;
+mod plan;
+mod then;
+
+pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
+pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
+pub use then::{Take, Then, ThenFigure, ThenMetric};

@@ -1,0 +1,68 @@
+//! Figures that the original of a replicated study printed.
+//!
+//! Invariant: only what is printed there; what can only be read off a graph is left out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::LevelAt;
+
+/// Which of several matching points stands for a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Take {
+    /// Exactly one point matches.
+    #[default]
+    Only,
+    /// The largest value.
+    Max,
+    /// The smallest value.
+    Min,
+}
+
+/// What is taken from the matching point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThenMetric {
+    /// Reads and writes per second.
+    #[default]
+    Iops,
+    /// Bytes per second.
+    BytesPerS,
+    /// Mean latency in microseconds.
+    LatencyMeanUs,
+    /// 95th percentile of the latency in microseconds.
+    LatencyP95Us,
+}
+
+/// One printed figure, and which points of today stand beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThenFigure {
+    /// What it says, in one line: `random write, one file, ext4, O_DIRECT, 4K`.
+    pub text: String,
+    /// The printed figure; lower end, where a range is printed.
+    pub value: f64,
+    /// The upper end, where a range is printed.
+    pub value_high: Option<f64>,
+    /// Its unit, as points print it.
+    pub unit: String,
+    /// What is taken from today's points.
+    pub metric: ThenMetric,
+    /// The levels that today's points must have.
+    pub at: Vec<LevelAt>,
+    /// Which of them stands for it.
+    pub take: Take,
+    /// For a ratio: the levels of the points below the line; `value` is then the ratio.
+    pub over: Option<Vec<LevelAt>>,
+}
+
+/// The original of a replicated study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Then {
+    /// Author, title and date, in words.
+    pub source: String,
+    /// The machine it was made on, in words.
+    pub machine: String,
+    /// The figures.
+    pub figures: Vec<ThenFigure>,
+}

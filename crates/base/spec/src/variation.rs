@@ -1,0 +1,202 @@
+//! What a job file can ask of a stream beyond one even flow of equal requests.
+//!
+//! Invariant: the default changes nothing, so that a plain workload never pays for what it does not
+//! use: whoever reads a spec asks [`Variation::is_plain_order`] once, before the loop.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One block size and how often it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockShare {
+    /// Bytes of the request.
+    pub bytes: u32,
+    /// Its weight against the others.
+    pub weight: u32,
+}
+
+/// The block sizes of one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockSizes {
+    /// Always the same.
+    One(u32),
+    /// Every multiple of `least` up to `most` as likely as any other.
+    Range {
+        /// The smallest, in bytes.
+        least: u32,
+        /// The largest, in bytes.
+        most: u32,
+    },
+    /// Some sizes with a weight each.
+    Shares(Vec<BlockShare>),
+}
+
+impl BlockSizes {
+    /// The smallest size in bytes; offsets are multiples of it.
+    pub fn least(&self) -> u32 {
+        match self {
+            BlockSizes::One(bytes) | BlockSizes::Range { least: bytes, .. } => *bytes,
+            BlockSizes::Shares(shares) => {
+                shares.iter().map(|share| share.bytes).min().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The largest size in bytes; a buffer holds it.
+    pub fn most(&self) -> u32 {
+        match self {
+            BlockSizes::One(bytes) => *bytes,
+            BlockSizes::Range { least, most } => most / (*least).max(1) * least,
+            BlockSizes::Shares(shares) => {
+                shares.iter().map(|share| share.bytes).max().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The mean size in bytes.
+    pub fn mean(&self) -> f64 {
+        match self {
+            BlockSizes::One(bytes) => f64::from(*bytes),
+            BlockSizes::Range { least, .. } => (f64::from(*least) + f64::from(self.most())) / 2.0,
+            BlockSizes::Shares(shares) => {
+                let weights: f64 = shares.iter().map(|share| f64::from(share.weight)).sum();
+                let bytes = |share: &BlockShare| f64::from(share.bytes) * f64::from(share.weight);
+                shares.iter().map(bytes).sum::<f64>() / weights.max(1.0)
+            }
+        }
+    }
+}
+
+/// How large requests are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocks {
+    /// All as the spec's `block_bytes` says.
+    #[default]
+    Fixed,
+    /// By direction; the spec's `block_bytes` is the smallest of all.
+    ByKind {
+        /// Of reads.
+        read: BlockSizes,
+        /// Of writes.
+        write: BlockSizes,
+    },
+}
+
+/// How the jobs of a stream share its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// All use all files; sequential jobs start in parts of their own.
+    #[default]
+    Parts,
+    /// All use all files, each as if it were alone.
+    Whole,
+    /// Each has files of its own: `files` and `size_bytes` are those of one job.
+    Own,
+}
+
+/// Which file a request of a stream of several files goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOrder {
+    /// By the access alone: sequential streams finish one file before the next.
+    #[default]
+    Sequential,
+    /// In turn, after every so many requests.
+    RoundRobin(u32),
+    /// Any, drawn again after every so many requests.
+    Random(u32),
+}
+
+/// What happens between two offsets that the access chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Nothing.
+    #[default]
+    None,
+    /// So many requests one behind the other at each random offset.
+    Run(u32),
+    /// So many requests at each offset.
+    Repeat(u32),
+    /// So many bytes are left out between sequential requests.
+    Skip(u64),
+}
+
+/// A pause that a job makes: it waits for its requests in flight, then for the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// After how many requests.
+    pub every: u32,
+    /// How long it sleeps.
+    pub sleep: Duration,
+    /// How long it keeps its processor busy before it sleeps.
+    pub spin: Duration,
+}
+
+/// What a stream does differently from a plain one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Variation {
+    /// How large requests are.
+    pub blocks: Blocks,
+    /// How jobs share the files.
+    pub sharing: Sharing,
+    /// Which file is next.
+    pub file_order: FileOrder,
+    /// What lies between two offsets.
+    pub step: Step,
+    /// The first byte of each file that is used; `size_bytes` counts from it.
+    pub offset_bytes: u64,
+    /// Time between the start of the window and the stream's first request.
+    pub start_delay: Duration,
+    /// Time after that in which nothing is counted; `runtime` begins behind it.
+    pub ramp_time: Duration,
+    /// Bytes of reads and writes after which a job ends by itself.
+    pub io_bytes_max: Option<u64>,
+    /// Pauses between requests.
+    pub pause: Option<Pause>,
+    /// Completions that a job waits for before it starts further requests.
+    pub reap_min: u32,
+    /// The window ends when the first job of this stream ends.
+    pub ends_window: bool,
+    /// Pages of the files leave the page cache before the window.
+    pub drop_cache: bool,
+}
+
+impl Default for Variation {
+    fn default() -> Self {
+        Self {
+            blocks: Blocks::Fixed,
+            sharing: Sharing::Parts,
+            file_order: FileOrder::Sequential,
+            step: Step::None,
+            offset_bytes: 0,
+            start_delay: Duration::ZERO,
+            ramp_time: Duration::ZERO,
+            io_bytes_max: None,
+            pause: None,
+            reap_min: 1,
+            ends_window: false,
+            drop_cache: false,
+        }
+    }
+}
+
+impl Variation {
+    /// Whether offsets and sizes are those of a plain stream.
+    pub fn is_plain_order(&self) -> bool {
+        self.blocks == Blocks::Fixed
+            && self.file_order == FileOrder::Sequential
+            && self.step == Step::None
+    }
+
+    /// Whether nothing at all differs from a plain stream.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,157 @@
+//! Switching the conditions of a cell: queue attributes, control group limits, dirty settings.
+//!
+//! Invariant: what the next cell does not need otherwise stays as it is; whatever has to change is
+//! taken back first, the latest first, and every step goes through the journal.
+
+use std::collections::BTreeMap;
+
+use iostrata_change::{
+    Applied, Change, ChangeError, ChangeId, DeviceRef, GroupName, QueueAttribute, Session, VmSetting,
+    World,
+};
+use iostrata_spec::study::{Conditions, IoLimits, QueueSetting};
+
+/// The conditions that are set now.
+#[derive(Debug, Default)]
+pub(super) struct Switchboard {
+    queues: BTreeMap<String, (Vec<QueueSetting>, Vec<ChangeId>)>,
+    group: Option<(Group, Vec<ChangeId>)>,
+    dirty: (Vec<(String, String)>, Vec<ChangeId>),
+}
+
+/// The control group of the workload.
+#[derive(Clone, Debug, PartialEq)]
+struct Group {
+    memory_limit_bytes: Option<u64>,
+    io_limits: IoLimits,
+    devices: Vec<DeviceRef>,
+}
+
+impl Switchboard {
+    /// Sets the conditions of a cell on the devices of its volume. Returns what was changed.
+    ///
+    /// # Errors
+    /// When a change is not possible here; what belongs to the same setting is taken back.
+    pub(super) fn switch<W: World>(
+        &mut self,
+        session: &mut Session<W>,
+        wanted: &Conditions,
+        devices: &[DeviceRef],
+    ) -> Result<Vec<Applied>, ChangeError> {
+        let mut made = Vec::new();
+        for device in devices {
+            made.extend(self.set_queue(session, device, &wanted.queue)?);
+        }
+        made.extend(self.set_dirty(session, &wanted.dirty)?);
+        made.extend(self.set_group(session, wanted, devices)?);
+        Ok(made)
+    }
+
+    fn set_queue<W: World>(
+        &mut self,
+        session: &mut Session<W>,
+        device: &DeviceRef,
+        wanted: &[QueueSetting],
+    ) -> Result<Vec<Applied>, ChangeError> {
+        let key = device.to_string();
+        let (now, ids) = self.queues.remove(&key).unwrap_or_default();
+        if now == wanted {
+            self.queues.insert(key, (now, ids));
+            return Ok(Vec::new());
+        }
+        take_back(session, ids)?;
+        let changes = wanted.iter().map(|setting| {
+            let attribute = QueueAttribute::named(&setting.attribute)?;
+            Ok(Change::Queue { device: device.clone(), attribute, value: setting.value.clone() })
+        });
+        let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
+        self.queues.insert(key, (wanted.to_vec(), ids_of(&made)));
+        Ok(made)
+    }
+
+    fn set_dirty<W: World>(
+        &mut self,
+        session: &mut Session<W>,
+        wanted: &[(String, String)],
+    ) -> Result<Vec<Applied>, ChangeError> {
+        if self.dirty.0 == wanted {
+            return Ok(Vec::new());
+        }
+        let (_, ids) = std::mem::take(&mut self.dirty);
+        take_back(session, ids)?;
+        let changes = wanted.iter().map(|(name, value)| {
+            Ok(Change::Sysctl { which: VmSetting::named(name)?, value: value.clone() })
+        });
+        let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
+        self.dirty = (wanted.to_vec(), ids_of(&made));
+        Ok(made)
+    }
+
+    /// The group is kept while the limits are the same; I/O limits belong to devices, a memory
+    /// limit does not.
+    fn set_group<W: World>(
+        &mut self,
+        session: &mut Session<W>,
+        wanted: &Conditions,
+        devices: &[DeviceRef],
+    ) -> Result<Vec<Applied>, ChangeError> {
+        let group = Group {
+            memory_limit_bytes: wanted.memory_limit_bytes,
+            io_limits: wanted.io_limits,
+            devices: if wanted.io_limits.is_none() { Vec::new() } else { devices.to_vec() },
+        };
+        if self.group.as_ref().is_some_and(|(now, _)| *now == group) {
+            return Ok(Vec::new());
+        }
+        if let Some((_, ids)) = self.group.take() {
+            take_back(session, ids)?;
+        }
+        let name = GroupName::own("study");
+        let mut changes = Vec::new();
+        if let Some(limit_bytes) = group.memory_limit_bytes {
+            changes.push(Change::MemoryGroup { name: name.clone(), limit_bytes });
+        }
+        for device in &group.devices {
+            changes.push(Change::IoGroup {
+                name: name.clone(),
+                device: device.clone(),
+                limits: group.io_limits,
+            });
+        }
+        if !changes.is_empty() {
+            changes.push(Change::EnterGroup { name });
+        }
+        let made = apply_all(session, changes)?;
+        self.group = Some((group, ids_of(&made)));
+        Ok(made)
+    }
+}
+
+fn ids_of(made: &[Applied]) -> Vec<ChangeId> {
+    made.iter().map(|applied| applied.id).collect()
+}
+
+/// Applies changes in order; when one fails, the ones before it are taken back.
+fn apply_all<W: World>(
+    session: &mut Session<W>,
+    changes: Vec<Change>,
+) -> Result<Vec<Applied>, ChangeError> {
+    let mut made = Vec::new();
+    for change in changes {
+        match session.apply(change) {
+            Ok(applied) => made.push(applied),
+            Err(error) => {
+                take_back(session, ids_of(&made))?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn take_back<W: World>(session: &mut Session<W>, ids: Vec<ChangeId>) -> Result<(), ChangeError> {
+    for id in ids.into_iter().rev() {
+        session.undo(id)?;
+    }
+    Ok(())
+}
