@@ -14,6 +14,7 @@ mod limit;
 mod number;
 mod path;
 mod profile;
+mod profile_merge;
 mod stack;
 
 pub use block_latency::{

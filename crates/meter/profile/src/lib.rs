@@ -6,9 +6,27 @@
 //! one thread runs, which sleeps nearly all the time. It does not look into programs.
 
 mod attribute;
+mod catalogue;
+mod collector;
 mod error;
 mod event;
+#[cfg(test)]
+mod example;
+mod fold;
+mod kallsyms;
+mod layers;
+mod options;
+mod permission;
+mod processes;
+mod processors;
+mod profiler;
 mod record;
 mod ring;
+mod samples;
+mod source;
+mod switches;
+mod wait;
 
 pub use error::ProfileError;
+pub use options::{HZ, ProfileOptions};
+pub use profiler::Profiler;

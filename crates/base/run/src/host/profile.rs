@@ -181,6 +181,15 @@ pub struct FoldedStack {
     pub samples: u64,
 }
 
+impl FoldedStack {
+    /// The innermost function and its module; absent for a stack without frames.
+    pub fn innermost(&self) -> Option<(&str, &str)> {
+        let frame = self.frames.last()?;
+        let parts = frame.strip_suffix(']').and_then(|frame| frame.split_once(" ["));
+        Some(parts.unwrap_or((frame, KERNEL_MODULE)))
+    }
+}
+
 /// Where the threads of this process were while they were not running.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OffCpu {
