@@ -58,6 +58,7 @@ pub const ROOMS: &[Room] = &[
         may_use: &["units", "stats", "spec", "run", "io"],
     },
     Room { name: "host", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room { name: "blocktrace", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room { name: "profile", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room {
         name: "study",

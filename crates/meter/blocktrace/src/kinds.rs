@@ -1,0 +1,88 @@
+//! The kernel's events that are read, and what each is for.
+//!
+//! Invariant: an event that is required carries a segment's border; without it nothing can be said.
+
+/// One kernel event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    BioQueue,
+    BackMerge,
+    FrontMerge,
+    Split,
+    GetRequest,
+    Insert,
+    Issue,
+    Requeue,
+    RequestMerge,
+    Complete,
+    EnterRead,
+    EnterWrite,
+    EnterVectorRead,
+    EnterVectorWrite,
+    ExitRead,
+    ExitWrite,
+    RingSubmit,
+    RingComplete,
+}
+
+/// An event with its name.
+pub(crate) struct Known {
+    pub(crate) kind: Kind,
+    pub(crate) system: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) is_required: bool,
+}
+
+impl Known {
+    /// As in the kernel's `available_events`.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}:{}", self.system, self.name)
+    }
+
+    /// Its directory below the tracing file system or an instance.
+    pub(crate) fn directory(&self) -> String {
+        format!("events/{}/{}", self.system, self.name)
+    }
+
+    /// Whether it names a block device.
+    pub(crate) fn is_of_device(&self) -> bool {
+        self.system == "block"
+    }
+}
+
+const fn block(kind: Kind, name: &'static str, is_required: bool) -> Known {
+    Known { kind, system: "block", name, is_required }
+}
+
+const fn call(kind: Kind, name: &'static str) -> Known {
+    Known { kind, system: "syscalls", name, is_required: false }
+}
+
+const fn ring(kind: Kind, name: &'static str) -> Known {
+    Known { kind, system: "io_uring", name, is_required: false }
+}
+
+/// Every event that is read.
+pub(crate) const KNOWN: &[Known] = &[
+    block(Kind::BioQueue, "block_bio_queue", true),
+    block(Kind::BackMerge, "block_bio_backmerge", true),
+    block(Kind::FrontMerge, "block_bio_frontmerge", true),
+    block(Kind::Split, "block_split", true),
+    block(Kind::GetRequest, "block_getrq", true),
+    block(Kind::Insert, "block_rq_insert", true),
+    block(Kind::Issue, "block_rq_issue", true),
+    block(Kind::Requeue, "block_rq_requeue", true),
+    block(Kind::Complete, "block_rq_complete", true),
+    // Since Linux 5.11.
+    block(Kind::RequestMerge, "block_rq_merge", false),
+    call(Kind::EnterRead, "sys_enter_pread64"),
+    call(Kind::EnterWrite, "sys_enter_pwrite64"),
+    call(Kind::EnterVectorRead, "sys_enter_preadv2"),
+    call(Kind::EnterVectorWrite, "sys_enter_pwritev2"),
+    call(Kind::ExitRead, "sys_exit_pread64"),
+    call(Kind::ExitWrite, "sys_exit_pwrite64"),
+    call(Kind::ExitRead, "sys_exit_preadv2"),
+    call(Kind::ExitWrite, "sys_exit_pwritev2"),
+    ring(Kind::RingSubmit, "io_uring_submit_req"),
+    ring(Kind::RingComplete, "io_uring_complete"),
+];

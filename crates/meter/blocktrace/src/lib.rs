@@ -1,0 +1,32 @@
+//! Latency by layer: where a request's time goes between the application and the device.
+//!
+//! Purpose: read the kernel's block, system call and io_uring events of a short traced window into
+//! [`BlockLatency`](iostrata_run::host::BlockLatency). Invariant: it reads a trace instance that
+//! someone else made and asks that someone for every setting ([`Setting`]); it alters nothing
+//! itself. What the events do not say stays absent and is named in the notes. Everything between
+//! the bytes and the result is pure; the core is [`match_events`].
+//! It does not measure: tracing costs, so a traced window stands beside the measured one.
+
+mod error;
+mod event;
+mod events;
+mod format;
+mod instance;
+mod kinds;
+mod layout;
+mod matching;
+mod page;
+mod parser;
+mod scope;
+mod setting;
+mod tally;
+mod threads;
+mod trace;
+
+pub use error::TraceError;
+pub use event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
+pub use events::{buffer_kib, events};
+pub use matching::{MatchOptions, Matched, match_events};
+pub use scope::{TraceScope, TracedDevice};
+pub use setting::{Setting, Switch};
+pub use trace::BlockTrace;

@@ -1,0 +1,239 @@
+//! From pages of the ring buffer to events.
+//!
+//! Invariant: a record that is too short, of an unknown event or of a device out of scope is passed
+//! over; only the first kind is counted, because only that is odd.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
+use crate::format::{EventFormat, Field};
+use crate::kinds::Kind;
+use crate::layout::PageLayout;
+use crate::page::Page;
+use crate::scope::TraceScope;
+
+/// io_uring's numbers of operations that move data.
+const RING_READS: [u64; 3] = [1, 4, 22];
+const RING_WRITES: [u64; 3] = [2, 5, 23];
+
+/// Reads pages into events.
+pub(crate) struct PageParser {
+    layout: PageLayout,
+    readers: HashMap<u16, Reader>,
+    scope: TraceScope,
+    /// Threads whose calls count; empty for all.
+    threads: HashSet<u32>,
+    /// What was read so far, in the order of the pages.
+    pub(crate) events: Vec<TraceEvent>,
+    /// Records that could not be read, and records lost between pages.
+    pub(crate) odd: u64,
+    pub(crate) lost: u64,
+}
+
+/// How records of one event are read.
+struct Reader {
+    kind: Kind,
+    thread: Field,
+    fields: Fields,
+}
+
+/// The fields that matter of one sort of event.
+enum Fields {
+    Block { device: Field, sector: Field, sectors: Option<Field>, rwbs: Field, comm: Option<Field> },
+    Split { device: Field, sector: Field, at: Field },
+    CallBegan { bytes: Option<Field> },
+    CallEnded,
+    RingSubmit { request: Field, operation: Field },
+    RingComplete { request: Field },
+}
+
+impl Fields {
+    /// The error is the name of the field that the description lacks.
+    fn of(kind: Kind, format: &EventFormat) -> Result<Self, &'static str> {
+        let need = |name: &'static str| format.field(name).cloned().ok_or(name);
+        Ok(match kind {
+            Kind::Split => Self::Split {
+                device: need("dev")?,
+                sector: need("sector")?,
+                at: need("new_sector")?,
+            },
+            Kind::EnterRead | Kind::EnterWrite => Self::CallBegan { bytes: Some(need("count")?) },
+            Kind::EnterVectorRead | Kind::EnterVectorWrite => Self::CallBegan { bytes: None },
+            Kind::ExitRead | Kind::ExitWrite => Self::CallEnded,
+            Kind::RingSubmit => {
+                Self::RingSubmit { request: need("req")?, operation: need("opcode")? }
+            }
+            Kind::RingComplete => Self::RingComplete { request: need("req")? },
+            _ => Self::Block {
+                device: need("dev")?,
+                sector: need("sector")?,
+                sectors: Some(need("nr_sector")?),
+                rwbs: need("rwbs")?,
+                comm: format.field("comm").cloned(),
+            },
+        })
+    }
+}
+
+impl PageParser {
+    pub(crate) fn new(layout: PageLayout, scope: TraceScope) -> Self {
+        Self {
+            layout,
+            readers: HashMap::new(),
+            scope,
+            threads: HashSet::new(),
+            events: Vec::new(),
+            odd: 0,
+            lost: 0,
+        }
+    }
+
+    /// Learns one event; the error is the name of the field that its description lacks.
+    pub(crate) fn learn(&mut self, kind: Kind, format: &EventFormat) -> Result<(), &'static str> {
+        let thread = format.field("common_pid").cloned().ok_or("common_pid")?;
+        let fields = Fields::of(kind, format)?;
+        self.readers.insert(format.id, Reader { kind, thread, fields });
+        Ok(())
+    }
+
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.layout.page_bytes
+    }
+
+    pub(crate) fn threads(&mut self) -> &mut HashSet<u32> {
+        &mut self.threads
+    }
+
+    pub(crate) fn scope(&self) -> &TraceScope {
+        &self.scope
+    }
+
+    /// Forgets what was read.
+    pub(crate) fn reset(&mut self) {
+        self.events.clear();
+        (self.odd, self.lost) = (0, 0);
+    }
+
+    /// Reads one page. Events of one processor come in the order of time.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let Some(page) = Page::new(&self.layout, bytes) else {
+            self.odd += 1;
+            return;
+        };
+        self.lost = self.lost.saturating_add(page.lost);
+        for record in page {
+            let id = record.payload.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes));
+            let Some(reader) = id.and_then(|id| self.readers.get(&id)) else { continue };
+            match reader.event(record.payload, &self.scope) {
+                Some(Found::Event(tid, kind)) if self.counts(tid, &kind) => {
+                    self.events.push(TraceEvent { ns: record.ns, tid, kind });
+                }
+                Some(_) => {}
+                None => self.odd += 1,
+            }
+        }
+    }
+
+    /// Whether an event is of a thread that matters. Block events count whoever was running.
+    fn counts(&self, tid: u32, kind: &EventKind) -> bool {
+        // A completion entry may be posted by any thread; its request tells whose it is.
+        let is_own = matches!(
+            kind,
+            EventKind::CallBegan { .. }
+                | EventKind::CallEnded { .. }
+                | EventKind::RingSubmitted { .. }
+        );
+        !is_own || self.threads.is_empty() || self.threads.contains(&tid)
+    }
+}
+
+/// What a record turned out to be.
+enum Found {
+    Event(u32, EventKind),
+    /// Another device, or nothing that is followed.
+    OutOfScope,
+}
+
+impl Reader {
+    /// `None` where the record is too short.
+    fn event(&self, record: &[u8], scope: &TraceScope) -> Option<Found> {
+        let tid = self.thread.number(record)? as u32;
+        let kind = match &self.fields {
+            Fields::Block { .. } => match self.block(record, scope)? {
+                Some(kind) => kind,
+                None => return Some(Found::OutOfScope),
+            },
+            Fields::Split { device, sector, at } => match scope.index(device.number(record)?) {
+                Some(device) => EventKind::Split {
+                    device,
+                    sector: sector.number(record)?,
+                    at: at.number(record)?,
+                },
+                None => return Some(Found::OutOfScope),
+            },
+            Fields::CallBegan { bytes } => EventKind::CallBegan {
+                kind: self.direction(),
+                bytes: bytes.as_ref().and_then(|bytes| bytes.number(record)),
+            },
+            Fields::CallEnded => EventKind::CallEnded { kind: self.direction() },
+            Fields::RingSubmit { request, operation } => EventKind::RingSubmitted {
+                request: request.number(record)?,
+                kind: match operation.number(record)? {
+                    number if RING_READS.contains(&number) => CallKind::Read,
+                    number if RING_WRITES.contains(&number) => CallKind::Write,
+                    _ => CallKind::Other,
+                },
+            },
+            Fields::RingComplete { request } => {
+                EventKind::RingCompleted { request: request.number(record)? }
+            }
+        };
+        Some(Found::Event(tid, kind))
+    }
+
+    fn direction(&self) -> CallKind {
+        match self.kind {
+            Kind::EnterRead | Kind::EnterVectorRead | Kind::ExitRead => CallKind::Read,
+            Kind::EnterWrite | Kind::EnterVectorWrite | Kind::ExitWrite => CallKind::Write,
+            _ => CallKind::Other,
+        }
+    }
+
+    /// Outer `None`: too short; inner `None`: out of scope.
+    fn block(&self, record: &[u8], scope: &TraceScope) -> Option<Option<EventKind>> {
+        let Fields::Block { device, sector, sectors, rwbs, comm } = &self.fields else {
+            return Some(None);
+        };
+        let Some(device) = scope.index(device.number(record)?) else { return Some(None) };
+        let letters = rwbs.text(record)?;
+        let sectors = match sectors {
+            Some(field) => field.number(record)? as u32,
+            None => 0,
+        };
+        let span = Span {
+            device,
+            sector: sector.number(record)?,
+            sectors,
+            kind: RequestKind::of(letters),
+            is_sync: letters.contains(&b'S'),
+        };
+        Some(Some(match self.kind {
+            Kind::BioQueue => EventKind::BioQueued {
+                span,
+                by_worker: comm
+                    .as_ref()
+                    .and_then(|comm| comm.text(record))
+                    .is_some_and(|comm| comm.starts_with(b"kworker/")),
+            },
+            Kind::BackMerge => EventKind::BackMerged(span),
+            Kind::FrontMerge => EventKind::FrontMerged(span),
+            Kind::GetRequest => EventKind::Got(span),
+            Kind::Insert => EventKind::Inserted(span),
+            Kind::Issue => EventKind::Issued(span),
+            Kind::Requeue => EventKind::Requeued(span),
+            Kind::RequestMerge => EventKind::RequestMerged(span),
+            Kind::Complete => EventKind::Completed(span),
+            _ => return Some(None),
+        }))
+    }
+}

@@ -1,0 +1,197 @@
+//! One traced window after the other, on a prepared instance.
+
+use std::path::Path;
+use std::time::Instant;
+
+use iostrata_run::host::{ApplicationLatency, BlockLatency};
+
+use crate::instance::Instance;
+use crate::kinds::Known;
+use crate::matching::{MatchOptions, match_events};
+use crate::parser::PageParser;
+use crate::setting::{Setting, Switch};
+use crate::tally::tally;
+use crate::threads::add_threads;
+use crate::{TraceError, TraceScope};
+
+/// What a trace is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Idle,
+    Running { since: Instant },
+    Stopped { seconds: f64 },
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running { .. } => "running",
+            Self::Stopped { .. } => "stopped",
+        }
+    }
+}
+
+/// Traces the block events of a window. The order is start, stop, take, any number of times.
+pub struct BlockTrace {
+    instance: Instance,
+    parser: PageParser,
+    recorded: Vec<&'static Known>,
+    state: State,
+}
+
+impl BlockTrace {
+    /// Opens the trace instance in the directory `instance`, which someone made, with the events
+    /// that [`events`](crate::events) names enabled in it.
+    ///
+    /// # Errors
+    /// [`TraceError`] when the instance is not there, closed to this user, on another clock, or
+    /// does not record what is needed.
+    pub fn open(instance: &Path, scope: TraceScope) -> Result<Self, TraceError> {
+        if scope.devices.is_empty() {
+            return Err(TraceError::NoDevice);
+        }
+        let instance = Instance::open(instance)?;
+        let mut parser = PageParser::new(instance.layout()?, scope);
+        let mut recorded = Vec::new();
+        for (known, format) in instance.events()? {
+            let learned = parser.learn(known.kind, &format);
+            let file = format!("{}/format", known.directory());
+            learned.map_err(|field| instance.unknown(&file, &format!("no field {field}")))?;
+            recorded.push(known);
+        }
+        Ok(Self { instance, parser, recorded, state: State::Idle })
+    }
+
+    /// Begins the window: what was recorded is forgotten, and only the scope's devices count.
+    ///
+    /// # Errors
+    /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
+    pub fn start(&mut self, switch: &mut Switch<'_>) -> Result<(), TraceError> {
+        if let State::Running { .. } = self.state {
+            return Err(self.out_of_order("start"));
+        }
+        set(switch, Setting::off())?;
+        let filter = self.parser.scope().device_filter();
+        for known in self.recorded.iter().filter(|known| known.is_of_device()) {
+            set(switch, Setting::filter(&known.directory(), filter.clone()))?;
+        }
+        set(switch, Setting::clear())?;
+        self.parser.reset();
+        self.note_threads();
+        set(switch, Setting::on())?;
+        self.state = State::Running { since: Instant::now() };
+        Ok(())
+    }
+
+    /// Ends the window. Threads of the scope's processes must still live, or their calls go
+    /// unnoticed.
+    ///
+    /// # Errors
+    /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
+    pub fn stop(&mut self, switch: &mut Switch<'_>) -> Result<(), TraceError> {
+        let State::Running { since } = self.state else { return Err(self.out_of_order("stop")) };
+        set(switch, Setting::off())?;
+        self.state = State::Stopped { seconds: since.elapsed().as_secs_f64() };
+        self.note_threads();
+        Ok(())
+    }
+
+    /// Reads the window and matches it. `application` is the mean latency that the meter saw in
+    /// it, for comparison.
+    ///
+    /// # Errors
+    /// [`TraceError::Unreadable`], [`TraceError::OutOfOrder`].
+    pub fn take(
+        &mut self,
+        application: Option<ApplicationLatency>,
+    ) -> Result<BlockLatency, TraceError> {
+        let State::Stopped { seconds } = self.state else { return Err(self.out_of_order("take")) };
+        self.state = State::Idle;
+        let losses = self.read_buffers()?;
+        let mut events = std::mem::take(&mut self.parser.events);
+        // Where a processor's oldest events were overwritten, the others are cut to the same
+        // begin: half a request is none.
+        let before = events.len();
+        if let Some(begin) = losses.begin_ns {
+            events.retain(|event| event.ns >= begin);
+        }
+        let cut = (before - events.len()) as u64;
+        let scope = self.parser.scope();
+        let options = MatchOptions { is_limited: scope.is_limited };
+        let matched = match_events(events, &options);
+        let mut latency = tally(&matched, application);
+        latency.seconds = seconds;
+        latency.device = scope.names();
+        latency.lost_events = losses.events.saturating_add(self.parser.odd);
+        latency.notes.extend(notes(&latency, cut, matched.unclaimed, scope.is_limited));
+        Ok(latency)
+    }
+
+    fn read_buffers(&mut self) -> Result<Losses, TraceError> {
+        let mut page = vec![0; self.parser.page_bytes()];
+        let mut losses = Losses::default();
+        for mut buffer in self.instance.buffers()? {
+            let first = self.parser.events.len();
+            loop {
+                let bytes = buffer.take_page(&mut page)?;
+                if bytes == 0 {
+                    break;
+                }
+                self.parser.read(page.get(..bytes).unwrap_or_default());
+            }
+            losses.events += buffer.overrun.saturating_add(buffer.dropped);
+            let oldest = self.parser.events.get(first).map(|event| event.ns);
+            if buffer.overrun > 0 {
+                losses.begin_ns = losses.begin_ns.max(oldest);
+            }
+        }
+        // Pages tell of the same losses once more, unless the counters were not there.
+        losses.events = losses.events.max(self.parser.lost);
+        Ok(losses)
+    }
+
+    /// Threads come and go; those of the begin and of the end are known.
+    fn note_threads(&mut self) {
+        let processes = self.parser.scope().processes.clone();
+        add_threads(self.parser.threads(), &processes);
+    }
+
+    fn out_of_order(&self, asked: &'static str) -> TraceError {
+        TraceError::OutOfOrder { asked, state: self.state.name() }
+    }
+}
+
+/// What the buffers could not keep.
+#[derive(Default)]
+struct Losses {
+    events: u64,
+    /// When the window begins whole, where its begin was overwritten.
+    begin_ns: Option<u64>,
+}
+
+fn set(switch: &mut Switch<'_>, setting: Setting) -> Result<(), TraceError> {
+    switch(&setting).map_err(|source| TraceError::NotSet {
+        file: setting.file,
+        value: setting.value,
+        source,
+    })
+}
+
+fn notes(latency: &BlockLatency, cut: u64, unclaimed: u64, is_limited: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if latency.lost_events > 0 {
+        notes.push(format!(
+            "{} events were lost and {cut} more left out that were not whole without them: the \
+             buffer was too small for the window",
+            latency.lost_events
+        ));
+    }
+    if is_limited && unclaimed > 0 {
+        notes.push(format!(
+            "{unclaimed} requests came from a kernel worker and no waiting call was found for \
+             them: how long the limit held them back is not known"
+        ));
+    }
+    notes
+}
