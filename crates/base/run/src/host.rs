@@ -10,6 +10,7 @@ mod counters;
 mod device;
 mod evidence;
 mod facts;
+mod iostat;
 mod limit;
 mod number;
 mod path;

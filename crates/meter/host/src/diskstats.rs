@@ -213,7 +213,7 @@ mod tests {
             let text = |numbers: [u64; 17]| numbers.map(|n| n.to_string()).join(" ");
             let (a, b) = (parse_stat(&text(a)).unwrap(), parse_stat(&text(b)).unwrap());
             if let Some(delta) = delta(&a, &b, 0.5) {
-                crate::iostat(&delta);
+                iostrata_run::host::Iostat::of(&delta);
             }
         }
     }

@@ -13,7 +13,8 @@ mod diskstats;
 mod error;
 mod foreign;
 mod host;
-mod iostat;
+#[cfg(test)]
+mod iostat_tests;
 mod judge;
 mod kind;
 mod layer;
@@ -45,7 +46,6 @@ pub use diskstats::{delta, device_counters, parse_diskstats, parse_stat};
 pub use error::HostError;
 pub use foreign::{FlushCost, foreign_io};
 pub use host::describe_host;
-pub use iostat::iostat;
 pub use location::Location;
 pub use mountinfo::{MountEntry, mounts};
 pub use path::describe_path;

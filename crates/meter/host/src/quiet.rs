@@ -5,7 +5,6 @@ use std::time::Duration;
 use iostrata_run::host::{Iostat, PathFacts, QuietCheck};
 
 use crate::foreign::{FLOOR_BYTES_PER_S, FLOOR_REQUESTS_PER_S};
-use crate::iostat::iostat;
 use crate::processes::ProcessCounters;
 use crate::snapshot::Snapshot;
 use crate::{Root, Scope};
@@ -24,7 +23,7 @@ pub fn quiet_check(root: &Root, facts: &PathFacts, duration: Duration) -> Option
     let processes = ProcessCounters::read(root, own_pid);
     let seconds = after.seconds_since(&before);
     let column = |name: &String| {
-        let io = after.device_since(&before, name).map(|delta| iostat(&delta));
+        let io = after.device_since(&before, name).map(|delta| Iostat::of(&delta));
         (name.clone(), io)
     };
     let (device, io) = scope

@@ -61,6 +61,32 @@ impl Scope {
         }
     }
 
+    /// Adds another path's scope: a workload that is spread over several volumes is observed on all
+    /// of them. The flush cost is the larger one; copies are known only if they are the same.
+    pub fn join(&mut self, other: Self) {
+        if self.devices.is_empty() && self.tops.is_empty() {
+            *self = other;
+            return;
+        }
+        let add = |to: &mut Vec<String>, from: Vec<String>| {
+            from.into_iter().for_each(|name| {
+                if !to.contains(&name) {
+                    to.push(name);
+                }
+            });
+        };
+        add(&mut self.tops, other.tops);
+        add(&mut self.bottoms, other.bottoms);
+        add(&mut self.devices, other.devices);
+        add(&mut self.uncounted, other.uncounted);
+        self.copies = self.copies.filter(|copies| other.copies == Some(*copies));
+        if other.flush_cost.bytes > self.flush_cost.bytes {
+            self.flush_cost = other.flush_cost;
+        }
+        self.limits.extend(other.limits);
+        self.cpu_group = self.cpu_group.take().or(other.cpu_group);
+    }
+
     /// A name for the devices that requests arrive at.
     pub(crate) fn top_name(&self) -> Option<String> {
         (!self.tops.is_empty()).then(|| self.tops.join("+"))

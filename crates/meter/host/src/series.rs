@@ -1,9 +1,8 @@
 //! From samples of counters to columns over time.
 
-use iostrata_run::host::DeviceSeries;
+use iostrata_run::host::{DeviceSeries, Iostat};
 
 use crate::diskstats::delta;
-use crate::iostat::iostat;
 use crate::sampler::Sample;
 
 /// One row per pair of neighbouring samples; absent with fewer than two samples.
@@ -27,7 +26,7 @@ fn add_row(series: &mut DeviceSeries, before: &Sample, after: &Sample) {
         .device
         .zip(after.device)
         .and_then(|(before, after)| delta(&before, &after, seconds))
-        .map(|delta| iostat(&delta));
+        .map(|delta| Iostat::of(&delta));
     series.reads_per_s.push(io.map(|io| io.reads_per_s));
     series.read_bytes_per_s.push(io.map(|io| io.read_kib_per_s * 1024.0));
     series.read_await_ms.push(io.and_then(|io| io.read_await_ms));

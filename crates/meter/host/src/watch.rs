@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use iostrata_run::host::{Evidence, ForeignIo, NamedIostat, OwnIo};
+use iostrata_run::host::{Evidence, ForeignIo, Iostat, NamedIostat, OwnIo};
 
 use crate::foreign::{foreign_io, own_at_bottom};
-use crate::iostat::iostat;
 use crate::judge::{cache_verdicts, cpu_verdicts, throttle_verdicts};
 use crate::processes::ProcessCounters;
 use crate::sampler::{Sample, Sampler};
@@ -187,7 +186,7 @@ impl Window {
         let mut evidence = Evidence {
             seconds,
             device_name: scope.top_name(),
-            device: delta.as_ref().map(iostat),
+            device: delta.as_ref().map(Iostat::of),
             device_delta: delta,
             layers: self.layers(),
             device_series: series(&self.samples),
@@ -220,7 +219,7 @@ impl Window {
     fn layers(&self) -> Vec<NamedIostat> {
         let column = |name: &String| {
             let delta = self.after.device_since(&self.before, name)?;
-            Some(NamedIostat { name: name.clone(), iostat: iostat(&delta) })
+            Some(NamedIostat { name: name.clone(), iostat: Iostat::of(&delta) })
         };
         self.scope.devices.iter().filter_map(column).collect()
     }

@@ -22,7 +22,7 @@ pub(crate) fn stream_of<'a>(replicate: &'a Replicate, name: &str) -> Option<&'a 
 }
 
 /// The figure that a replicate was measured for.
-pub(crate) fn metric_of(replicate: &Replicate) -> Option<Measured> {
+pub fn metric_of(replicate: &Replicate) -> Option<Measured> {
     let metric = &replicate.point.metric;
     let stream = replicate.streams.get(metric.stream)?;
     let op = || op_of(stream, metric.op);

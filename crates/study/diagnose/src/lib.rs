@@ -21,6 +21,7 @@ mod summary;
 mod verify;
 
 pub use advice::{advise, redo_table};
+pub use figure::metric_of;
 pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;

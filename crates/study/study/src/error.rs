@@ -1,5 +1,6 @@
 //! Why a point or a study could not be measured.
 
+use iostrata_change::ChangeError;
 use iostrata_host::HostError;
 use iostrata_io::{FileSetError, OpKind};
 use iostrata_load::{FailedRequest, LoadError};
@@ -33,6 +34,24 @@ pub enum StudyError {
     Removed {
         /// The file.
         path: String,
+    },
+    /// A system setting could not be changed or put back.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The volumes do not fit.
+    #[error(
+        "{dir}: a volume of {} is needed and {} may be used there; free some space, use a smaller \
+         size in the study, or name another place with --dir",
+        iostrata_units::bytes(*needed_bytes as f64),
+        iostrata_units::bytes(*room_bytes as f64)
+    )]
+    NoRoom {
+        /// The directory.
+        dir: String,
+        /// Bytes of the volume.
+        needed_bytes: u64,
+        /// Bytes that may be used.
+        room_bytes: u64,
     },
     /// The run directory could not be written.
     #[error(transparent)]

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use iostrata_change::{
-    Applied, Change, ChangeError, ChangeId, DeviceRef, GroupName, QueueAttribute, Session, VmSetting,
-    World,
+    Applied, Change, ChangeError, ChangeId, DeviceRef, QueueAttribute, Session, VmSetting, World,
 };
 use iostrata_spec::study::{Conditions, IoLimits, QueueSetting};
+
+/// The control group of the workload, within the session.
+const GROUP: &str = "study";
 
 /// The conditions that are set now.
 #[derive(Debug, Default)]
@@ -47,6 +49,16 @@ impl Switchboard {
         Ok(made)
     }
 
+    /// Forgets everything; the changes to be undone, the latest of each setting first.
+    pub(super) fn clear(&mut self) -> Vec<ChangeId> {
+        let mut ids = Vec::new();
+        ids.extend(self.group.take().into_iter().flat_map(|(_, ids)| ids.into_iter().rev()));
+        ids.extend(std::mem::take(&mut self.dirty).1.into_iter().rev());
+        let queues = std::mem::take(&mut self.queues).into_values();
+        ids.extend(queues.flat_map(|(_, ids)| ids.into_iter().rev()));
+        ids
+    }
+
     fn set_queue<W: World>(
         &mut self,
         session: &mut Session<W>,
@@ -61,7 +73,8 @@ impl Switchboard {
         }
         take_back(session, ids)?;
         let changes = wanted.iter().map(|setting| {
-            let attribute = QueueAttribute::named(&setting.attribute)?;
+            let attribute = QueueAttribute::of(&setting.attribute)
+                .ok_or_else(|| unknown("queue attribute", &setting.attribute))?;
             Ok(Change::Queue { device: device.clone(), attribute, value: setting.value.clone() })
         });
         let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
@@ -80,7 +93,9 @@ impl Switchboard {
         let (_, ids) = std::mem::take(&mut self.dirty);
         take_back(session, ids)?;
         let changes = wanted.iter().map(|(name, value)| {
-            Ok(Change::Sysctl { which: VmSetting::named(name)?, value: value.clone() })
+            let which = VmSetting::of(name).ok_or_else(|| unknown("vm setting", name))?;
+            let value = value.parse().map_err(|_| unknown("value of the vm setting", value))?;
+            Ok(Change::Sysctl { which, value })
         });
         let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
         self.dirty = (wanted.to_vec(), ids_of(&made));
@@ -106,7 +121,7 @@ impl Switchboard {
         if let Some((_, ids)) = self.group.take() {
             take_back(session, ids)?;
         }
-        let name = GroupName::own("study");
+        let name = GROUP.to_owned();
         let mut changes = Vec::new();
         if let Some(limit_bytes) = group.memory_limit_bytes {
             changes.push(Change::MemoryGroup { name: name.clone(), limit_bytes });
@@ -124,6 +139,14 @@ impl Switchboard {
         let made = apply_all(session, changes)?;
         self.group = Some((group, ids_of(&made)));
         Ok(made)
+    }
+}
+
+fn unknown(what: &str, found: &str) -> ChangeError {
+    ChangeError::Unavailable {
+        what: format!("the {what} `{found}`"),
+        why: "there is none of that name".to_owned(),
+        fix: "use one of the settings that docs/studies.md lists".to_owned(),
     }
 }
 

@@ -145,14 +145,16 @@ fn member(place: &Place, volume: &Volume, name: &str, number: u32, bytes: u64) -
     let name = if volume.count == 1 { name.to_owned() } else { format!("{name}-{number}") };
     let mut changes = Vec::new();
     let device = match &place.device {
-        Some(path) => DeviceRef::Named(path.clone()),
+        Some(path) => {
+            DeviceRef::Named { path: path.clone(), overwrite: place.overwrite_device }
+        }
         None => {
             let backing = place.dir.join(format!("{name}.img"));
             let prewrite =
                 if volume.kind == VolumeKind::Raw { Prewrite::All } else { Prewrite::None };
             changes.push(Change::BackingFile { path: backing.clone(), bytes, prewrite });
             changes.push(Change::Loop { backing: backing.clone(), direct: true, block_bytes: None });
-            DeviceRef::LoopOver(backing)
+            DeviceRef::Loop { backing }
         }
     };
     let kind = match volume.kind {
@@ -179,7 +181,7 @@ fn file_system(
             device: device.clone(),
             kind,
             options: volume.mkfs_options.clone(),
-            label,
+            label: Some(label),
         },
         Change::Mount {
             device: device.clone(),

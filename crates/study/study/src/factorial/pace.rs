@@ -49,8 +49,6 @@ pub(super) fn window(task: &Task) -> Duration {
 pub(super) struct Standing {
     /// The figures of its replicates.
     pub figures: Vec<Measured>,
-    /// Seconds that its last replicate took, everything around it included.
-    pub last_s: f64,
 }
 
 /// The points that shall be measured once more, those first that need the fewest replicates to be
@@ -113,7 +111,7 @@ mod tests {
         let figure = |&value: &f64| {
             Measured::new(value, [value * 0.99, value * 1.01], 40, Default::default())
         };
-        Standing { figures: values.iter().map(figure).collect(), last_s: 1.0 }
+        Standing { figures: values.iter().map(figure).collect() }
     }
 
     #[test]

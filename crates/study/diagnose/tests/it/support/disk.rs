@@ -220,6 +220,7 @@ fn empty(name: &str) -> StreamFigures {
         write: None,
         sync: None,
         total: None,
+        duration_s: None,
         cpu: Cpu::default(),
         depth_mean: 1.0,
         start_lateness_us_p99: None,

@@ -1,0 +1,345 @@
+//! One replicate of one cell: its conditions, its files, the window, what was seen meanwhile.
+//!
+//! Invariant: the conditions are in place before the window opens, and whatever the window left in
+//! the page cache is written back before the next.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use iostrata_change::{Applied, Change, ChangeId, Session, World};
+use iostrata_host::{Root, Scope, describe_path};
+use iostrata_io::FileSpec;
+use iostrata_load::Histograms;
+use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
+use iostrata_spec::study::{Cell, VolumeKind};
+use iostrata_spec::Point;
+use iostrata_stats::{Measured, Verdict, Verdicts};
+
+use super::ceiling::Ceiling;
+use super::conditions::Switchboard;
+use super::eyes::Eyes;
+use super::layout::VolumeLayout;
+use super::pace::TRACED_PASS;
+use super::point::point;
+use super::stand::{self, Stand};
+use crate::{Listener, Measurement, Meter, StudyError, Watcher};
+
+/// Everything that one replicate needs.
+pub(super) struct Bench<'a, W: World> {
+    pub session: &'a mut Session<W>,
+    pub interrupted: &'a AtomicBool,
+    pub listener: &'a mut dyn Listener,
+    pub meter: Meter<'a>,
+    pub eyes: Eyes,
+    pub events: Vec<Event>,
+    pub ceilings: Vec<Ceiling>,
+    /// Seconds that earlier parts of the run took.
+    pub before_s: f64,
+    root: Root,
+    switchboard: Switchboard,
+    stands: Vec<(Stand, Vec<ChangeId>)>,
+    /// What the kernel took otherwise than asked, said once each.
+    said: BTreeMap<String, ()>,
+}
+
+impl<'a, W: World> Bench<'a, W> {
+    pub(super) fn new(
+        session: &'a mut Session<W>,
+        interrupted: &'a AtomicBool,
+        listener: &'a mut dyn Listener,
+        meter: Meter<'a>,
+        eyes: Eyes,
+    ) -> Self {
+        Self {
+            session,
+            interrupted,
+            listener,
+            meter,
+            eyes,
+            events: Vec::new(),
+            ceilings: Vec::new(),
+            before_s: 0.0,
+            root: Root::system(),
+            switchboard: Switchboard::default(),
+            stands: Vec::new(),
+            said: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Seconds of the run, earlier parts included.
+    pub(super) fn elapsed_s(&self) -> f64 {
+        self.before_s + self.meter.elapsed_s()
+    }
+
+    /// Bytes that requests and filling wrote.
+    pub(super) fn written_bytes(&self) -> u64 {
+        let filled: u64 = self.stands.iter().map(|(stand, _)| stand.filled_bytes()).sum();
+        self.meter.written_bytes() + filled
+    }
+
+    pub(super) fn store(&mut self, event: Event) -> Result<(), StudyError> {
+        self.listener.store(&event)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// Makes a volume.
+    pub(super) fn make(&mut self, layout: &VolumeLayout, here: &Path) -> Result<(), StudyError> {
+        let mut made = Vec::new();
+        let mut tell = |applied: &Applied| made.push(applied.clone());
+        let stand = stand::make(self.session, layout, &self.root, here, &mut tell)?;
+        let ids =
+            made.iter().filter(|one| one.change.is_lasting()).map(|applied| applied.id).collect();
+        for applied in &made {
+            self.record(applied)?;
+        }
+        self.stands.push((stand, ids));
+        Ok(())
+    }
+
+    /// Takes every volume back, the latest first.
+    pub(super) fn tear_down(&mut self) -> Result<(), StudyError> {
+        for id in self.switchboard.clear() {
+            self.session.undo(id)?;
+        }
+        while let Some((stand, ids)) = self.stands.pop() {
+            drop(stand);
+            for id in ids.into_iter().rev() {
+                self.session.undo(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what a change did, each text once.
+    fn record(&mut self, applied: &Applied) -> Result<(), StudyError> {
+        let text = applied.change.describe();
+        let (asked, took) = match applied.effect.asked_and_took() {
+            Some((asked, took)) => (Some(asked.to_owned()), Some(took.to_owned())),
+            None => (None, None),
+        };
+        let key = format!("{text}{took:?}");
+        if self.said.insert(key, ()).is_some() {
+            return Ok(());
+        }
+        self.store(Event::Changed(ChangeRecord { text, asked, took }))
+    }
+
+    /// The first place of a raw volume, for asking what the loop device can do.
+    pub(super) fn raw_place(&self) -> Option<PathBuf> {
+        let raw = |(stand, _): &&(Stand, Vec<ChangeId>)| stand.layout.volume.kind == VolumeKind::Raw;
+        self.stands.iter().find(raw).map(|(stand, _)| stand.places[0].clone())
+    }
+
+    /// Puts a cell's conditions in place and finds its files.
+    fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
+        let at = self.stands.iter().position(|(stand, _)| stand.layout.volume == cell.volume);
+        let at = at.unwrap_or_else(|| panic!("no volume stands for {}", cell.id));
+        let devices = self.stands[at].0.devices();
+        let made = self.switchboard.switch(self.session, &cell.conditions, &devices)?;
+        for applied in &made {
+            self.record(applied)?;
+        }
+        if cell.conditions.drop_caches {
+            self.session.apply(Change::DropCaches)?;
+        }
+        let stand = &mut self.stands[at].0;
+        if !made.is_empty() {
+            stand.scope = scope(&self.root, &stand.places)?;
+        }
+        let listener = &mut *self.listener;
+        let files = stand.files(&cell.workload, self.interrupted, &mut |progress| {
+            let done = units_of(progress.done_bytes, progress.total_bytes);
+            listener.progress(0.0, &format!("{text}: writing its files, {done}"));
+        })?;
+        Ok(SetUp {
+            place: stand.places[0].clone(),
+            scope: stand.scope.clone(),
+            verdicts: stand.verdicts.clone(),
+            files,
+        })
+    }
+
+    /// Measures a cell once and stores it. Gives its figure and what the whole took in seconds;
+    /// nothing when a signal came.
+    pub(super) fn measure(
+        &mut self,
+        cell: &Cell,
+        replicate: u32,
+        how: &How,
+    ) -> Result<Option<(Measured, f64)>, StudyError> {
+        let started = Instant::now();
+        let set_up = self.set_up(cell, &cell.title)?;
+        let mut point = point(cell, &set_up.place, how.window, how.precision);
+        point.streams[0].spec.write_bytes_max = how.write_bytes_max;
+        self.meter.look_at(set_up.scope.clone());
+        let (share, text) = (how.share, how.text.clone());
+        let listener = &mut *self.listener;
+        let mut progress = |_elapsed_s: f64| listener.progress(share, &text);
+        let mut watchers: Vec<&mut dyn Watcher> = Vec::new();
+        let profiler = self.eyes.profiler();
+        let is_profiled = profiler.is_some();
+        watchers.extend(profiler);
+        let files = vec![set_up.files.clone()];
+        let measured =
+            self.meter.measure_watched(&point, replicate, files, &mut progress, &mut watchers)?;
+        let profile = if is_profiled { self.eyes.take_profile() } else { None };
+        if measured.interrupted {
+            return Ok(None);
+        }
+        let Measurement { mut replicate, histograms, error, .. } = measured;
+        replicate.started_s += self.before_s;
+        write_back(cell, &set_up.place);
+        if let Some(error) = error {
+            return Err(error);
+        }
+        replicate.verdicts.merge(&self.judged(cell, &set_up, &replicate));
+        let figure = figure_of(&replicate);
+        self.keep(replicate, &histograms)?;
+        if let Some(profile) = profile {
+            let replicate = Some(self.last_replicate());
+            self.store(Event::Profiled(Box::new(Profiled {
+                point: cell.id.clone(),
+                replicate,
+                profile,
+            })))?;
+        }
+        if how.traced && !self.is_interrupted() {
+            self.trace(cell, &point, &set_up)?;
+        }
+        Ok(Some((figure, started.elapsed().as_secs_f64())))
+    }
+
+    /// A pass apart from the measured ones, with block events and sleeping threads traced.
+    fn trace(&mut self, cell: &Cell, point: &Point, set_up: &SetUp) -> Result<(), StudyError> {
+        let mut point = point.clone();
+        point.streams[0].spec.runtime = Some(TRACED_PASS);
+        if !self.eyes.arm_trace(&set_up.scope) {
+            return Ok(());
+        }
+        let files = vec![set_up.files.clone()];
+        let mut watchers = self.eyes.tracers();
+        let pass =
+            self.meter.measure_watched(&point, 0, files, &mut |_| {}, &mut watchers)?;
+        drop(watchers);
+        write_back(cell, &set_up.place);
+        let seen = self.eyes.take_trace(&pass.replicate);
+        if pass.interrupted || pass.error.is_some() {
+            return Ok(());
+        }
+        let iops = figure_of(&pass.replicate).value;
+        if let Some(latency) = seen.latency {
+            let traced = Traced { point: cell.id.clone(), iops, latency };
+            self.store(Event::Traced(Box::new(traced)))?;
+        }
+        if let Some(profile) = seen.waits {
+            let profiled = Profiled { point: cell.id.clone(), replicate: None, profile };
+            self.store(Event::Profiled(Box::new(profiled)))?;
+        }
+        Ok(())
+    }
+
+    /// Measures a point of the study's own, on given files.
+    pub(super) fn measure_beside(
+        &mut self,
+        point: &Point,
+        replicate: u32,
+        files: Vec<FileSpec>,
+        scope: Scope,
+    ) -> Result<Option<Measured>, StudyError> {
+        self.meter.look_at(scope);
+        let listener = &mut *self.listener;
+        let mut progress = |_elapsed_s: f64| listener.progress(0.0, &point.title);
+        let measured =
+            self.meter.measure_watched(point, replicate, vec![files], &mut progress, &mut [])?;
+        if measured.interrupted {
+            return Ok(None);
+        }
+        if let Some(error) = measured.error {
+            return Err(error);
+        }
+        let figure = figure_of(&measured.replicate);
+        self.keep(measured.replicate, &measured.histograms)?;
+        Ok(Some(figure))
+    }
+
+    fn keep(&mut self, replicate: Replicate, histograms: &[Histograms]) -> Result<(), StudyError> {
+        self.listener.store_replicate(&replicate, histograms)?;
+        self.events.push(Event::Replicate(Box::new(replicate)));
+        Ok(())
+    }
+
+    fn last_replicate(&self) -> u32 {
+        match self.events.last() {
+            Some(Event::Replicate(replicate)) => replicate.replicate,
+            other => panic!("a replicate was just stored, not {other:?}"),
+        }
+    }
+
+    fn judged(&self, cell: &Cell, set_up: &SetUp, replicate: &Replicate) -> Verdicts {
+        let mut verdicts = set_up.verdicts.clone();
+        let iops = figure_of(replicate).value;
+        if cell.volume.kind != VolumeKind::Here
+            && self.ceilings.iter().any(|ceiling| ceiling.bounds(&cell.workload, iops))
+        {
+            verdicts.add(Verdict::LoopLimited);
+        }
+        verdicts
+    }
+}
+
+/// How a replicate is measured.
+#[derive(Clone, Debug)]
+pub(super) struct How {
+    pub window: Duration,
+    pub precision: f64,
+    pub write_bytes_max: Option<u64>,
+    pub traced: bool,
+    /// Share of the whole that is done, for the display.
+    pub share: f64,
+    /// What is being done, for the display.
+    pub text: String,
+}
+
+/// A cell that is ready to be measured.
+struct SetUp {
+    place: PathBuf,
+    scope: Scope,
+    verdicts: Verdicts,
+    files: Vec<FileSpec>,
+}
+
+fn scope(root: &Root, places: &[PathBuf]) -> Result<Scope, StudyError> {
+    let mut scope = Scope::default();
+    for place in places {
+        scope.join(Scope::of(root, &describe_path(root, place)?));
+    }
+    Ok(scope)
+}
+
+/// The figure of a replicate: reads and writes of all streams together.
+pub(super) fn figure_of(replicate: &Replicate) -> Measured {
+    iostrata_diagnose::metric_of(replicate)
+        .unwrap_or_else(|| Measured::without_interval(0.0, 0, Verdicts::none()))
+}
+
+/// Buffered writes are written back now, so that they do not disturb the next window.
+fn write_back(cell: &Cell, place: &Path) {
+    if cell.workload.direct || !cell.workload.mix.writes() {
+        return;
+    }
+    if let Ok(file) = std::fs::File::open(place) {
+        // Best effort: what stays dirty shows as foreign I/O of the next window.
+        let _synced = rustix::fs::syncfs(&file);
+    }
+}
+
+fn units_of(done: u64, total: u64) -> String {
+    format!("{} of {}", iostrata_units::bytes(done as f64), iostrata_units::bytes(total as f64))
+}

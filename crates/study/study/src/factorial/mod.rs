@@ -1,0 +1,24 @@
+//! Factorial studies: volumes are made, points measured in random interleaved order, everything put
+//! back.
+//!
+//! Purpose: run a [`StudyPlan`](iostrata_spec::study::StudyPlan) within its budget. Invariants:
+//! every change of the system goes through the session's journal; every finished replicate is
+//! stored before the next begins, so that a killed study goes on where it was; what is not possible
+//! here is a result with its reason. It draws no conclusion: `diagnose` does.
+
+mod bench;
+mod ceiling;
+mod conditions;
+mod eyes;
+mod layout;
+mod order;
+mod pace;
+mod point;
+mod rounds;
+mod stand;
+mod task;
+
+pub use layout::{Place, VolumeLayout, filled_bytes, lay_out, space_bytes};
+pub use rounds::run;
+pub use stand::changes_of;
+pub use task::{StudyOutcome, StudyTask};

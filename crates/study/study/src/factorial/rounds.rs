@@ -1,0 +1,397 @@
+//! The rounds of a study: every point once per round, then those again that are not precise enough.
+//!
+//! Invariant: the first round reaches every point, whatever the budget; after it replicates are
+//! dropped when time or bytes run out, and a point that fails is named and left out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use iostrata_change::{ChangeError, Session, World};
+use iostrata_host::{Root, Scope, describe_path};
+use iostrata_io::{FileSet, FileSetPlan, Place as FilePlace};
+use iostrata_load::clock_facts;
+use iostrata_run::{Event, Unavailable};
+use iostrata_stats::Measured;
+
+use super::bench::{Bench, How};
+use super::ceiling::{self, Ceiling};
+use super::eyes::Eyes;
+use super::layout::{VolumeLayout, lay_out};
+use super::pace::{self, Standing, Task};
+use super::{StudyOutcome, StudyTask, order};
+use crate::{Listener, Meter, StudyError};
+
+/// Points that get one more replicate before it is looked again which need it most.
+const SWEEP: usize = 16;
+/// Share of the place's free bytes that volumes may take.
+const SPACE_SHARE: f64 = 0.8;
+
+/// Runs a study, or goes on with one. What was changed on the way stays with the session, which
+/// takes it back.
+///
+/// # Errors
+/// When the run directory or the journal cannot be written, or nothing can be made at all.
+pub fn run<W: World>(
+    task: &StudyTask<'_>,
+    session: &mut Session<W>,
+    interrupted: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<StudyOutcome, StudyError> {
+    let meter = Meter::new(&Root::system(), None, interrupted, task.program.clone());
+    let measuring = &task.plan.measuring;
+    let (eyes, missing) = Eyes::open(session, measuring.profile_hz, measuring.traced);
+    let mut bench = Bench::new(session, interrupted, listener, meter, eyes);
+    bench.before_s = before_s(task.done);
+    let standings = standings(task);
+    let mut rounds = Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0 };
+    if task.done.is_empty() {
+        rounds.bench.store(clock_event())?;
+        missing.into_iter().try_for_each(|one| rounds.bench.store(Event::Unavailable(one)))?;
+    }
+    let failed = rounds.go();
+    let torn_down = rounds.bench.tear_down();
+    failed?;
+    torn_down?;
+    rounds.finish()
+}
+
+struct Rounds<'a, W: World> {
+    task: &'a StudyTask<'a>,
+    bench: Bench<'a, W>,
+    /// By cell.
+    standings: Vec<Standing>,
+    /// Cells that cannot be measured here.
+    left_out: BTreeSet<usize>,
+    /// What one replicate takes, in seconds, as it turned out lately.
+    cost_s: f64,
+}
+
+impl<W: World> Rounds<'_, W> {
+    fn go(&mut self) -> Result<(), StudyError> {
+        let layouts = lay_out(self.task.plan, &self.task.place);
+        let batches = batches(&layouts, self.task)?;
+        let mut cells_left = self.task.plan.cells.len();
+        for batch in &batches {
+            if self.bench.is_interrupted() {
+                break;
+            }
+            let cells = self.make(batch)?;
+            if batches.len() == 1 {
+                self.find_ceilings(batch)?;
+            }
+            let share = cells.len() as f64 / cells_left.max(1) as f64;
+            cells_left = cells_left.saturating_sub(cells.len());
+            self.measure(&cells, share)?;
+            self.bench.tear_down()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the volumes of a batch; the cells of those that cannot be made are left out.
+    fn make(&mut self, batch: &[VolumeLayout]) -> Result<Vec<usize>, StudyError> {
+        let mut cells = Vec::new();
+        for layout in batch {
+            let on_it: Vec<usize> = self.cells_of(layout);
+            if self.bench.is_interrupted() {
+                break;
+            }
+            self.bench.listener.progress(0.0, &format!("making the volume {}", layout.name));
+            match self.bench.make(layout, &self.task.place.dir) {
+                Ok(()) => cells.extend(on_it),
+                Err(error) => self.leave_out(&on_it, &volume_text(layout), error)?,
+            }
+        }
+        Ok(cells)
+    }
+
+    fn cells_of(&self, layout: &VolumeLayout) -> Vec<usize> {
+        let cells = self.task.plan.cells.iter().enumerate();
+        cells.filter(|(_, cell)| cell.volume == layout.volume).map(|(index, _)| index).collect()
+    }
+
+    /// Leaves cells out for a reason that is a result; anything else ends the study.
+    fn leave_out(
+        &mut self,
+        cells: &[usize],
+        what: &str,
+        error: StudyError,
+    ) -> Result<(), StudyError> {
+        let (why, fix) = match error {
+            StudyError::Change(ChangeError::Unavailable { what, why, fix }) => {
+                (format!("{what}: {why}"), Some(fix))
+            }
+            StudyError::Run(_)
+            | StudyError::Change(
+                ChangeError::Refused { .. } | ChangeError::Journal(_) | ChangeError::Ending,
+            ) => return Err(error),
+            other => (other.to_string(), None),
+        };
+        self.left_out.extend(cells);
+        self.bench.store(Event::Unavailable(Unavailable { what: what.to_owned(), why, fix }))
+    }
+
+    /// Asks what the loop device can do, and the file below it.
+    fn find_ceilings(&mut self, batch: &[VolumeLayout]) -> Result<(), StudyError> {
+        let Some(device) = self.bench.raw_place() else { return Ok(()) };
+        if self.task.place.device.is_some() || !self.task.done.is_empty() {
+            return Ok(());
+        }
+        let raw_bytes = batch.iter().map(|layout| layout.member_bytes).max().unwrap_or(0);
+        let bytes = ceiling::BYTES.min(raw_bytes);
+        let root = Root::system();
+        let set = |place: FilePlace| {
+            let overwrite_contents = matches!(place, FilePlace::Device(_));
+            let mut plan = FileSetPlan::new(place, bytes, 1 << 20);
+            plan.overwrite_contents = overwrite_contents;
+            FileSet::prepare(&plan, self.bench.interrupted, &mut |_| {})
+        };
+        let on_loop = set(FilePlace::Device(device.clone()))?;
+        let below = set(FilePlace::Directory(self.task.place.dir.clone()))?;
+        let scope = |path: &Path| Ok::<_, StudyError>(Scope::of(&root, &describe_path(&root, path)?));
+        let scopes = (scope(&device)?, scope(&self.task.place.dir)?);
+        for pair in ceiling::pairs(self.task.plan, &device, &self.task.place.dir) {
+            let mut figures: [Vec<Measured>; 2] = Default::default();
+            for replicate in 0..ceiling::REPLICATES {
+                for (side, point, files, scope) in [
+                    (0, &pair.on_loop, &on_loop, &scopes.0),
+                    (1, &pair.below, &below, &scopes.1),
+                ] {
+                    let files = files.specs().to_vec();
+                    let figure =
+                        self.bench.measure_beside(point, replicate, files, scope.clone())?;
+                    figures[side].extend(figure);
+                }
+            }
+            let found = Ceiling::of(&pair, &figures[0], &figures[1]);
+            self.bench.ceilings.extend(found);
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, cells: &[usize], share: f64) -> Result<(), StudyError> {
+        let measuring = &self.task.plan.measuring;
+        let end_s = measuring.budget.map(|budget| {
+            let left_s = budget.as_secs_f64() - self.bench.elapsed_s();
+            self.bench.elapsed_s() + left_s.max(0.0) * share
+        });
+        let task = Task {
+            points: cells.len(),
+            replicates: measuring.replicates,
+            traced: measuring.traced,
+            point_time: measuring.point_time,
+            left: end_s.map(|end_s| seconds(end_s - self.bench.elapsed_s())),
+        };
+        let window = pace::window(&task);
+        for round in 0..measuring.replicates {
+            let wanting: Vec<usize> = cells
+                .iter()
+                .copied()
+                .filter(|&cell| self.standings[cell].figures.len() as u32 <= round)
+                .collect();
+            let text = format!("round {} of {}", round + 1, measuring.replicates);
+            for index in order::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
+                let first = self.standings[index].figures.is_empty();
+                if !first && !self.goes_on(end_s) {
+                    return Ok(());
+                }
+                self.once(index, window, end_s, &text)?;
+                if self.bench.is_interrupted() {
+                    return Ok(());
+                }
+            }
+        }
+        self.once_more(cells, window, end_s)
+    }
+
+    /// Spends what is left of the budget on points that are not precise enough.
+    fn once_more(
+        &mut self,
+        cells: &[usize],
+        window: Duration,
+        end_s: Option<f64>,
+    ) -> Result<(), StudyError> {
+        let measuring = &self.task.plan.measuring;
+        let cells: Vec<usize> =
+            cells.iter().copied().filter(|cell| !self.left_out.contains(cell)).collect();
+        for sweep in 0.. {
+            let standings: Vec<Standing> =
+                cells.iter().map(|&cell| self.standings[cell].clone()).collect();
+            let (most, target) = (measuring.replicates_max, measuring.precision);
+            let wanting = pace::once_more(&standings, target, most);
+            let chosen: Vec<usize> = wanting.iter().take(SWEEP).map(|&at| cells[at]).collect();
+            if chosen.is_empty() {
+                return Ok(());
+            }
+            let text = format!("{} points not yet precise", wanting.len());
+            let round = measuring.replicates + sweep;
+            for index in order::order(&self.task.plan.cells, &chosen, measuring.seed, round) {
+                if !self.goes_on(end_s) {
+                    return Ok(());
+                }
+                self.once(index, window, end_s, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is time and are bytes for one more replicate.
+    fn goes_on(&self, end_s: Option<f64>) -> bool {
+        let left = end_s.map(|end_s| seconds(end_s - self.bench.elapsed_s()));
+        let bytes = self.task.plan.measuring.write_bytes_max;
+        !self.bench.is_interrupted()
+            && pace::fits(left, self.cost_s)
+            && bytes.is_none_or(|most| self.bench.written_bytes() < most)
+    }
+
+    /// Measures a cell once.
+    fn once(
+        &mut self,
+        index: usize,
+        window: Duration,
+        end_s: Option<f64>,
+        text: &str,
+    ) -> Result<(), StudyError> {
+        if self.left_out.contains(&index) {
+            return Ok(());
+        }
+        let cell = &self.task.plan.cells[index];
+        let measuring = &self.task.plan.measuring;
+        let replicate = self.standings[index].figures.len() as u32;
+        let (share, left) = self.progress(end_s);
+        let how = How {
+            window,
+            precision: measuring.precision,
+            write_bytes_max: measuring
+                .write_bytes_max
+                .map(|most| most.saturating_sub(self.bench.written_bytes()).max(1 << 20)),
+            traced: measuring.traced && replicate == 0,
+            share,
+            text: format!("{text}, {left}: {}", cell.title),
+        };
+        match self.bench.measure(cell, replicate, &how) {
+            Ok(None) => {}
+            Ok(Some((figure, took_s))) => {
+                let is_first = self.cost_s == 0.0;
+                self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
+                self.standings[index].figures.push(figure);
+            }
+            Err(_) if self.bench.is_interrupted() => {}
+            Err(error) => self.leave_out(&[index], &cell.title, error)?,
+        }
+        Ok(())
+    }
+
+    /// How far it has come, and how long it will still take, in words.
+    fn progress(&self, end_s: Option<f64>) -> (f64, String) {
+        let replicates = self.task.plan.measuring.replicates as usize;
+        let have = |standing: &Standing| standing.figures.len().min(replicates);
+        let done: usize = self.standings.iter().map(have).sum();
+        let planned = (self.standings.len() - self.left_out.len()).max(1) * replicates;
+        let planned_left_s = planned.saturating_sub(done) as f64 * self.cost_s;
+        let left_s = match end_s {
+            Some(end_s) => (end_s - self.bench.elapsed_s()).max(0.0),
+            None => planned_left_s,
+        };
+        let elapsed_s = self.bench.elapsed_s();
+        let share = elapsed_s / (elapsed_s + left_s).max(f64::MIN_POSITIVE);
+        if self.cost_s == 0.0 {
+            return (share, "starting".to_owned());
+        }
+        (share, format!("about {} left", iostrata_units::seconds(left_s)))
+    }
+
+    fn finish(mut self) -> Result<StudyOutcome, StudyError> {
+        let interrupted = self.bench.is_interrupted();
+        let (at_s, bytes_written) = (self.bench.elapsed_s(), self.bench.written_bytes());
+        self.bench.store(if interrupted {
+            Event::Interrupted { at_s, bytes_written }
+        } else {
+            Event::Finished { at_s, bytes_written }
+        })?;
+        let events = self.task.done.iter().cloned().chain(self.bench.events).collect();
+        Ok(StudyOutcome { events, written_bytes: bytes_written, duration_s: at_s, interrupted })
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.max(0.0))
+}
+
+fn volume_text(layout: &VolumeLayout) -> String {
+    let options = &layout.volume.mount_options;
+    if options.is_empty() {
+        return format!("the volume {}", layout.name);
+    }
+    format!("the volume {} mounted with {}", layout.name, options.join(","))
+}
+
+fn clock_event() -> Event {
+    let facts = clock_facts();
+    Event::Clock {
+        name: facts.name.to_owned(),
+        read_ns: facts.read_ns.clone(),
+        fallback: facts.fallback.clone(),
+    }
+}
+
+/// Seconds that the stored part of the run took.
+fn before_s(done: &[Event]) -> f64 {
+    let end = |event: &Event| match event {
+        Event::Replicate(replicate) => replicate.started_s + replicate.duration_s,
+        Event::Interrupted { at_s, .. } | Event::Finished { at_s, .. } => *at_s,
+        _ => 0.0,
+    };
+    done.iter().map(end).fold(0.0, f64::max)
+}
+
+/// What every cell has already.
+fn standings(task: &StudyTask<'_>) -> Vec<Standing> {
+    let mut standings: Vec<Standing> =
+        task.plan.cells.iter().map(|_| Standing { figures: Vec::new() }).collect();
+    for event in task.done {
+        let Event::Replicate(replicate) = event else { continue };
+        let cell = task.plan.cells.iter().position(|cell| cell.id == replicate.point.id);
+        if let Some(cell) = cell {
+            standings[cell].figures.push(super::bench::figure_of(replicate));
+        }
+    }
+    standings
+}
+
+/// Volumes that fit into the place at the same time are measured interleaved; others one batch
+/// after the other. A named device holds one volume at a time.
+fn batches(
+    layouts: &[VolumeLayout],
+    task: &StudyTask<'_>,
+) -> Result<Vec<Vec<VolumeLayout>>, StudyError> {
+    if task.place.device.is_some() {
+        return Ok(layouts.iter().map(|layout| vec![layout.clone()]).collect());
+    }
+    let free = describe_path(&Root::system(), &task.place.dir)?.free_bytes.unwrap_or(u64::MAX);
+    let room = (free as f64 * SPACE_SHARE) as u64;
+    let mut batches: Vec<Vec<VolumeLayout>> = Vec::new();
+    let mut taken = u64::MAX;
+    for layout in layouts {
+        let bytes = super::space_bytes(std::slice::from_ref(layout));
+        if bytes > room {
+            return Err(StudyError::NoRoom {
+                dir: task.place.dir.display().to_string(),
+                needed_bytes: bytes,
+                room_bytes: room,
+            });
+        }
+        match batches.last_mut() {
+            Some(batch) if taken.saturating_add(bytes) <= room => {
+                batch.push(layout.clone());
+                taken += bytes;
+            }
+            _ => {
+                batches.push(vec![layout.clone()]);
+                taken = bytes;
+            }
+        }
+    }
+    Ok(batches)
+}
