@@ -7,8 +7,10 @@
 
 mod combine;
 mod compare;
+mod contrast;
 #[cfg(test)]
 mod coverage;
+mod effects;
 mod estimate;
 mod histogram;
 mod histogram_bytes;
@@ -16,6 +18,7 @@ mod knee;
 mod least_squares;
 mod loss;
 mod measured;
+mod multiplicity;
 mod noise;
 mod recorder;
 mod shape;
@@ -29,12 +32,17 @@ mod warmup;
 
 pub use combine::combine;
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
+pub use effects::{
+    CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,
+    MainEffect, Observation, effects,
+};
 pub use estimate::{Estimate, estimate, estimate_ratio};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
 pub use knee::{Knee, LoadPoint, knee};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
+pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
 pub use recorder::LatencyRecorder;
 pub use shape::{Shape, Steadiness};
 pub use stopping::{Stop, StoppingRule};

@@ -1,0 +1,263 @@
+//! What each factor of a study does, and which factors change each other's effect.
+//!
+//! Purpose: from the replicated figures of a factorial plan, possibly with cells left out by
+//! constraints and replicates left out by the budget, every main effect and every two-factor
+//! interaction as a ratio with its interval.
+//! Method: a contrast is only taken over figures that are equal in every other factor and belong to
+//! the same replicate, so that neither holes in the plan nor what is common to a replicate bias it.
+//! Main effect of level b against a: the geometric mean of the ratios b / a. Interaction: the ratio
+//! of two such ratios. Each interval is that of `contrast`. All contrasts together are one family,
+//! for which the p values are adjusted by [`benjamini_hochberg`](crate::benjamini_hochberg): the
+//! list is read as a list, so the share of false statements in it is what must be small.
+//! Invariants: fewer than three pairs or three replicates never conclude; "no measurable
+//! difference" is a result and says what difference it still allows; multiplying all values by a
+//! number, or giving them in another order, changes nothing.
+//! A main effect is an average over the cells measured: where the factor interacts, read its range
+//! and its interactions instead. It looks at no more than two factors at once.
+
+#[cfg(test)]
+mod coverage;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::contrast::{Contrast, contrast};
+use crate::multiplicity::{ERROR_RATE, benjamini_hochberg, p_value};
+use crate::{Conclusion, Interval, Measured, PAIRS_MIN, Verdicts};
+use plan::{Matched, Plan};
+
+/// An interaction matters when it is significant and changes an effect by more than this ratio, up
+/// or down.
+pub const INTERACTION_RATIO_MIN: f64 = 1.05;
+
+/// One figure of a factorial plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// Index of the level of each factor, in the order of the plan's factors.
+    pub levels: Vec<usize>,
+    /// Number of the replicate; figures of the same replicate were measured in the same block.
+    pub replicate: u32,
+    /// The figure; positive, in any unit that all share.
+    pub value: Measured,
+}
+
+/// A change of one factor from a level to another; all are indexes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct LevelChange {
+    /// Index of the factor.
+    pub factor: usize,
+    /// Index of the level compared with.
+    pub from: usize,
+    /// Index of the level that is compared.
+    pub to: usize,
+}
+
+/// The lowest and the highest of the cells' own ratios. Their noise is in it: with many cells it is
+/// wider than what the effect really varies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellRange {
+    /// The lowest.
+    pub min: f64,
+    /// The highest.
+    pub max: f64,
+}
+
+/// A ratio taken over matched cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effect {
+    /// Geometric mean over cells.
+    pub ratio: f64,
+    /// Its 95 % interval, of this contrast alone; absent with a single pair.
+    pub ratio_ci95: Option<Interval>,
+    /// The ratio of each cell, from the lowest to the highest.
+    pub cell_range: CellRange,
+    /// The largest difference from a ratio of 1, up or down, in percent, that the interval allows;
+    /// absent without one.
+    pub change_pct_max: Option<f64>,
+    /// Pairs of figures; for an interaction, pairs of pairs.
+    pub n: u64,
+    /// Cells that these come from.
+    pub cells: u64,
+    /// Replicates that these come from.
+    pub replicates: u64,
+    /// p value adjusted for all contrasts of the study; absent when nothing may be concluded.
+    pub p_adjusted: Option<f64>,
+    /// What follows, with all contrasts of the study taken into account: the interval may exclude 1
+    /// and there is still no measurable difference, because among many contrasts some do so by
+    /// chance.
+    pub conclusion: Conclusion,
+    /// Verdicts of every figure that went in.
+    pub verdicts: Verdicts,
+}
+
+/// What a change of one factor does to the figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MainEffect {
+    /// The change.
+    pub change: LevelChange,
+    /// The figure after it over the figure before.
+    pub effect: Effect,
+}
+
+/// How a change of one factor alters what a change of another one does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interaction {
+    /// The change whose effect is looked at.
+    pub change: LevelChange,
+    /// The change that may alter it; of a later factor.
+    pub altered_by: LevelChange,
+    /// The ratio of `change` at the level `altered_by.to` over its ratio at `altered_by.from`.
+    pub effect: Effect,
+    /// Whether it is significant and larger than [`INTERACTION_RATIO_MIN`].
+    pub matters: bool,
+}
+
+/// All effects of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effects {
+    /// Main effects by factor and levels.
+    pub main: Vec<MainEffect>,
+    /// Interactions: those that matter first, then by size, the largest first.
+    pub interactions: Vec<Interaction>,
+    /// Contrasts that were tested together.
+    pub tested: u64,
+}
+
+impl Effects {
+    /// The interactions that matter, the largest first.
+    pub fn mattering(&self) -> impl Iterator<Item = &Interaction> {
+        self.interactions.iter().filter(|interaction| interaction.matters)
+    }
+
+    /// The main effect of a change (the lower index is `from`); `None` when no
+    /// cells match.
+    pub fn main_effect(&self, change: LevelChange) -> Option<&MainEffect> {
+        self.main.iter().find(|main| main.change == change)
+    }
+}
+
+/// Why effects cannot be had from observations.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum EffectsError {
+    /// Nothing was measured.
+    #[error("there are no observations; measure at least one point")]
+    NoObservations,
+    /// Observations of different plans.
+    #[error("an observation has {found} factors where the first has {expected}; give one plan's")]
+    UnequalFactors {
+        /// Factors of the first observation.
+        expected: usize,
+        /// Factors of the one that differs.
+        found: usize,
+    },
+    /// Two figures for the same thing.
+    #[error("levels {levels:?} have two figures in replicate {replicate}; give each its number")]
+    Duplicate {
+        /// The levels.
+        levels: Vec<usize>,
+        /// The replicate.
+        replicate: u32,
+    },
+    /// A ratio needs positive figures.
+    #[error(
+        "the figure {value} of levels {levels:?} in replicate {replicate} cannot be part of a ratio; only positive ones can"
+    )]
+    NotPositive {
+        /// The levels.
+        levels: Vec<usize>,
+        /// The replicate.
+        replicate: u32,
+        /// The figure found.
+        value: f64,
+    },
+}
+
+/// Every main effect (each pair of levels of each factor, the lower index first) and every
+/// two-factor interaction that the observations allow. Contrasts without matching cells are left
+/// out.
+///
+/// # Errors
+/// [`EffectsError`] when the observations are not of one plan or cannot be part of a ratio.
+pub fn effects(observations: &[Observation]) -> Result<Effects, EffectsError> {
+    let plan = Plan::of(observations)?;
+    let changes = plan.changes();
+    let mut main: Vec<MainEffect> = changes
+        .iter()
+        .filter_map(|&change| Some(MainEffect { change, effect: effect_of(&plan, &[change])? }))
+        .collect();
+    let pairs = changes.iter().flat_map(|&one| changes.iter().map(move |&other| (one, other)));
+    let mut interactions: Vec<Interaction> = pairs
+        .filter(|(change, altered_by)| change.factor < altered_by.factor)
+        .filter_map(|(change, altered_by)| {
+            let effect = effect_of(&plan, &[change, altered_by])?;
+            Some(Interaction { change, altered_by, effect, matters: false })
+        })
+        .collect();
+    let of_main = main.iter_mut().map(|one| &mut one.effect);
+    let tested = adjust(of_main.chain(interactions.iter_mut().map(|one| &mut one.effect)));
+    for one in &mut interactions {
+        one.matters = is_significant(&one.effect) && size(&one.effect) > INTERACTION_RATIO_MIN.ln();
+    }
+    interactions.sort_by(|a, b| {
+        let by_size = size(&b.effect).total_cmp(&size(&a.effect));
+        b.matters.cmp(&a.matters).then(by_size)
+    });
+    Ok(Effects { main, interactions, tested })
+}
+
+fn is_significant(effect: &Effect) -> bool {
+    matches!(effect.conclusion, Conclusion::Higher | Conclusion::Lower)
+}
+
+/// How far a ratio is from 1, as a logarithm.
+fn size(effect: &Effect) -> f64 {
+    effect.ratio.ln().abs()
+}
+
+/// The effect of changes over all cells where they can be seen, its p value not yet adjusted.
+fn effect_of(plan: &Plan<'_>, changes: &[LevelChange]) -> Option<Effect> {
+    let Matched { seen, verdicts } = plan.matched(changes);
+    let Contrast { log_ratio, error, cell_range, cells, replicates } = contrast(&seen)?;
+    let ratio_ci95 =
+        error.map(|error| [-1.0, 1.0].map(|side| (log_ratio + side * error.half_width).exp()));
+    let concludes = seen.len() >= PAIRS_MIN && replicates >= PAIRS_MIN;
+    let p = error.map(|error| p_value(log_ratio, error.half_width, error.freedom));
+    let [min, max] = cell_range.map(f64::exp);
+    Some(Effect {
+        ratio: log_ratio.exp(),
+        ratio_ci95,
+        cell_range: CellRange { min, max },
+        change_pct_max: ratio_ci95
+            .map(|ends| 100.0 * ends.iter().map(|end| (end - 1.0).abs()).fold(0.0, f64::max)),
+        n: seen.len() as u64,
+        cells: cells as u64,
+        replicates: replicates as u64,
+        p_adjusted: p.filter(|_| concludes),
+        conclusion: Conclusion::TooFewPairs,
+        verdicts,
+    })
+}
+
+/// Adjusts the p values of all effects that may conclude, and concludes; returns their number.
+fn adjust<'a>(effects: impl Iterator<Item = &'a mut Effect>) -> u64 {
+    let mut tested: Vec<(&mut Effect, f64)> =
+        effects.filter_map(|effect| effect.p_adjusted.map(|p| (effect, p))).collect();
+    let raw: Vec<f64> = tested.iter().map(|(_, p)| *p).collect();
+    for ((effect, _), p) in tested.iter_mut().zip(benjamini_hochberg(&raw)) {
+        effect.p_adjusted = Some(p);
+        effect.conclusion = if p > ERROR_RATE {
+            Conclusion::NoMeasurableDifference
+        } else if effect.ratio > 1.0 {
+            Conclusion::Higher
+        } else {
+            Conclusion::Lower
+        };
+    }
+    tested.len() as u64
+}
