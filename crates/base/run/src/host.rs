@@ -15,6 +15,7 @@ mod limit;
 mod number;
 mod path;
 mod profile;
+mod profile_diff;
 mod profile_merge;
 mod stack;
 
@@ -37,6 +38,7 @@ pub use profile::{
     OffCpu, OffCpuWait, PROFILE_STACKS_MAX, PROFILE_SYMBOLS_MAX, PROFILE_WAITS_MAX, Profile,
     SymbolShare,
 };
+pub use profile_diff::{LayerDiff, ProfileDiff, ShareDiff, SymbolDiff};
 pub use stack::{BlockLayer, LayerKind};
 
 #[cfg(test)]

@@ -68,8 +68,8 @@ static WAITS: LazyLock<Names<KernelLayer>> = LazyLock::new(|| Names::new(flat(wa
 static HELPERS: LazyLock<Names<()>> =
     LazyLock::new(|| Names::new(waits::HELPERS.iter().map(|name| (*name, ()))));
 
-static LOCK_WRAPPERS: LazyLock<Names<()>> =
-    LazyLock::new(|| Names::new(waits::LOCK_WRAPPERS.iter().map(|name| (*name, ()))));
+static GO_BETWEENS: LazyLock<Names<()>> =
+    LazyLock::new(|| Names::new(waits::GO_BETWEENS.iter().map(|name| (*name, ()))));
 
 static LAST_STEPS: LazyLock<Names<()>> =
     LazyLock::new(|| Names::new(waits::LAST_STEPS.iter().map(|name| (*name, ()))));
@@ -101,9 +101,9 @@ pub(crate) fn is_wait_helper(symbol: &str) -> bool {
     HELPERS.of(plain(symbol)).is_some()
 }
 
-/// Whether a function takes a lock for its caller.
-pub(crate) fn is_lock_wrapper(symbol: &str) -> bool {
-    LOCK_WRAPPERS.of(plain(symbol)).is_some()
+/// Whether a function waits or takes a lock for its caller.
+pub(crate) fn is_go_between(symbol: &str) -> bool {
+    GO_BETWEENS.of(plain(symbol)).is_some()
 }
 
 /// Whether a thread that is in this function never runs again.

@@ -125,3 +125,133 @@ fn add_wait(off_cpu: &mut OffCpu, wait: Wait, tally: &Tally, stack: &[Function<'
     });
     off_cpu.stacks.push(FoldedStackTime { frames: frames(stack), layer, count, total_us });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SYMBOLS: &str = "\
+1000 t vfs_write
+2000 t __iomap_dio_rw
+3000 t blk_mq_submit_bio
+4000 t virtio_queue_rq [virtio_blk]
+5000 t _raw_spin_lock
+6000 t memcpy
+7000 t do_idle
+8000 t cpu_startup_entry
+9000 t ret_from_fork_asm
+a000 T past_the_end
+";
+
+    fn samples(kernel: &[(&[u64], u64)], programs: &[(&str, u64)]) -> Samples {
+        let kernel_total: u64 = kernel.iter().map(|(_, count)| count).sum();
+        let program_total: u64 = programs.iter().map(|(_, count)| count).sum();
+        Samples {
+            kernel: kernel.iter().map(|(chain, count)| ((*chain).into(), *count)).collect(),
+            programs: programs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            total: kernel_total + program_total,
+            ..Samples::default()
+        }
+    }
+
+    fn layer(profile: &Profile, layer: KernelLayer) -> u64 {
+        profile.layers.iter().find(|row| row.layer == layer).map_or(0, |row| row.samples)
+    }
+
+    #[test]
+    fn stacks_are_folded_by_function_and_layer() {
+        // The second chain is the first one at other places of the same functions; the return
+        // address 0x2000 is the end of vfs_write, not the beginning of the next function.
+        let kernel: [(&[u64], u64); 4] = [
+            (&[0x4010, 0x3010, 0x2010, 0x1010], 5),
+            (&[0x4020, 0x3020, 0x2020, 0x2000], 3),
+            (&[0x7010, 0x8010], 90),
+            (&[0x5000, 0x3010, 0x9010], 2),
+        ];
+        let profile = fold(&samples(&kernel, &[("mysqld", 10)]), 0, &Kallsyms::parse(SYMBOLS));
+        assert_eq!(profile.samples, 110);
+        assert_eq!(layer(&profile, KernelLayer::Driver), 8);
+        assert_eq!(layer(&profile, KernelLayer::Idle), 90);
+        assert_eq!(layer(&profile, KernelLayer::User), 10);
+        let lock = profile.layers.iter().find(|row| row.layer == KernelLayer::Lock).unwrap();
+        let block = LayerSamples { layer: KernelLayer::Block, samples: 2 };
+        assert_eq!((lock.samples, lock.taken_in.as_slice()), (2, [block].as_slice()));
+        let stack = profile.stacks.iter().find(|stack| stack.samples == 8).unwrap();
+        let frames = ["user", "vfs_write", "__iomap_dio_rw", "blk_mq_submit_bio"];
+        assert_eq!(stack.frames[..4], frames);
+        assert_eq!(stack.frames[4], "virtio_queue_rq [virtio_blk]");
+        assert_eq!(stack.innermost(), Some(("virtio_queue_rq", "virtio_blk")));
+        assert_eq!(profile.stacks[0].frames, ["cpu_startup_entry", "do_idle"]);
+        let top: Vec<(&str, &str)> =
+            profile.symbols.iter().map(|row| (row.symbol.as_str(), row.module.as_str())).collect();
+        let expected = [
+            ("do_idle", "[kernel]"),
+            ("user", "mysqld"),
+            ("virtio_queue_rq", "virtio_blk"),
+            ("_raw_spin_lock", "[kernel]"),
+        ];
+        assert_eq!(top, expected);
+    }
+
+    #[test]
+    fn computed_idle_counts_as_samples() {
+        let profile = fold(&samples(&[(&[0x1010], 1)], &[]), 99, &Kallsyms::parse(SYMBOLS));
+        assert_eq!((profile.samples, layer(&profile, KernelLayer::Idle)), (100, 99));
+        assert_eq!(profile.symbols[0].pct, 99.0);
+    }
+
+    #[test]
+    fn without_symbols_everything_is_other() {
+        let profile = fold(&samples(&[(&[0x1010], 3)], &[("a", 1)]), 0, &Kallsyms::default());
+        assert_eq!(layer(&profile, KernelLayer::Other), 3);
+        assert_eq!(layer(&profile, KernelLayer::User), 1);
+    }
+
+    #[test]
+    fn waits_of_threads_that_ended_are_left_out() {
+        use crate::record::Stamp;
+        use crate::switches::Step;
+        let symbols = Kallsyms::parse(
+            "1000 t __schedule\n2000 t do_task_dead\n3000 t __iomap_dio_rw\n4000 t x",
+        );
+        let mut switches = Switches::default();
+        let stamp = |tid, at_ns| Stamp { pid: 1, tid, at_ns };
+        switches.leaving(stamp(1, 1_000), [0x1001, 0x3001].into_iter());
+        switches.step(9_000, Step::Enter { tid: 1 });
+        switches.leaving(stamp(2, 1_000), [0x1001, 0x2001].into_iter());
+        switches.finish(1_000_000);
+        let off_cpu = fold_waits(&switches, 1.0, &symbols);
+        assert_eq!((off_cpu.count, off_cpu.total_us, off_cpu.unfinished), (1, 8.0, 0));
+        let wait = &off_cpu.waits[0];
+        assert_eq!((wait.symbol.as_str(), wait.layer), ("__iomap_dio_rw", KernelLayer::Device));
+        assert_eq!((wait.mean_us, wait.max_us), (8.0, 8.0));
+        assert_eq!(off_cpu.layers[0].pct, 100.0);
+    }
+
+    proptest! {
+        #[test]
+        fn layers_and_stacks_add_up_to_all_samples(
+            chains in proptest::collection::vec(
+                (proptest::collection::vec(0_u64..0xb000, 0..6), 1_u64..1_000), 0..600),
+            programs in proptest::collection::vec(1_u64..1_000, 0..4),
+            idle in 0_u64..1_000,
+        ) {
+            let chains: std::collections::BTreeMap<Vec<u64>, u64> = chains.into_iter().collect();
+            let kernel: Vec<(&[u64], u64)> =
+                chains.iter().map(|(chain, count)| (chain.as_slice(), *count)).collect();
+            let names = ["a", "b", "c", "d"];
+            let programs: Vec<(&str, u64)> = names.into_iter().zip(programs).collect();
+            let samples = samples(&kernel, &programs);
+            let profile = fold(&samples, idle, &Kallsyms::parse(SYMBOLS));
+            prop_assert_eq!(profile.samples, samples.total + idle);
+            let layers: u64 = profile.layers.iter().map(|row| row.samples).sum();
+            prop_assert_eq!(layers, profile.samples);
+            let stacks: u64 = profile.stacks.iter().map(|row| row.samples).sum();
+            prop_assert_eq!(stacks + profile.stacks_rest_samples, profile.samples);
+            let twice = Profile::merge([&profile, &profile]).unwrap();
+            let layers: u64 = twice.layers.iter().map(|row| row.samples).sum();
+            prop_assert_eq!(layers, 2 * profile.samples);
+        }
+    }
+}

@@ -114,3 +114,94 @@ fn stamp(body: &[u8]) -> Option<Stamp> {
 fn word(body: &[u8], at: usize) -> Option<u64> {
     body.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+        let size = (HEADER_BYTES + body.len()) as u16;
+        [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
+    }
+
+    fn stamp_bytes(stamp: Stamp) -> Vec<u8> {
+        [&stamp.pid.to_ne_bytes()[..], &stamp.tid.to_ne_bytes(), &stamp.at_ns.to_ne_bytes()]
+            .concat()
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    const STAMP: Stamp = Stamp { pid: 10, tid: 11, at_ns: 123_456_789_012 };
+    const KERNEL: u64 = -128_i64 as u64;
+    const USER: u64 = -512_i64 as u64;
+
+    #[test]
+    fn samples_and_switches_in_order() {
+        let chain = [KERNEL, 0xffff_ffff_8100_0001, 0xffff_ffff_8100_0002, USER];
+        let sample = [stamp_bytes(STAMP), words(&[4]), words(&chain)].concat();
+        let program = [stamp_bytes(STAMP), words(&[0])].concat();
+        let wide = [words(&[0]), stamp_bytes(STAMP)].concat();
+        let lost = [words(&[7, 55]), stamp_bytes(STAMP)].concat();
+        let bytes = [
+            record(PERF_RECORD_SAMPLE, 1, &sample),
+            record(PERF_RECORD_SAMPLE, 2, &program),
+            record(PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT as u16, &wide),
+            record(5, 0, &words(&[1, 2, 3])),
+            record(PERF_RECORD_SWITCH, 0, &stamp_bytes(STAMP)),
+            record(PERF_RECORD_LOST, 0, &lost),
+            record(PERF_RECORD_LOST_SAMPLES, 0, &lost[8..]),
+        ]
+        .concat();
+        let mut found = records(&bytes);
+        let Some(Record::Sample { stamp, in_program, chain }) = found.next() else { panic!() };
+        assert_eq!((stamp, in_program), (STAMP, false));
+        let addresses: Vec<u64> = chain.addresses().collect();
+        assert_eq!(addresses, [0xffff_ffff_8100_0001, 0xffff_ffff_8100_0002]);
+        assert!(matches!(found.next(), Some(Record::Sample { in_program: true, .. })));
+        assert_eq!(found.next(), Some(Record::Leave { stamp: STAMP, preempted: false }));
+        assert_eq!(found.next(), Some(Record::Enter { stamp: STAMP }));
+        let gap = Record::Lost { at_ns: Some(STAMP.at_ns), records: 55 };
+        assert_eq!(found.next(), Some(gap.clone()));
+        assert_eq!(found.next(), Some(gap));
+        assert_eq!(found.next(), None);
+    }
+
+    #[test]
+    fn a_preempted_task_is_marked() {
+        let misc = (PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) as u16;
+        let bytes = record(PERF_RECORD_SWITCH, misc, &stamp_bytes(STAMP));
+        let found = records(&bytes).next();
+        assert_eq!(found, Some(Record::Leave { stamp: STAMP, preempted: true }));
+    }
+
+    #[test]
+    fn a_chain_longer_than_its_record_is_skipped() {
+        let sample = [stamp_bytes(STAMP), words(&[u64::MAX]), words(&[1])].concat();
+        let bytes = [
+            record(PERF_RECORD_SAMPLE, 1, &sample),
+            record(PERF_RECORD_SWITCH, 0, &stamp_bytes(STAMP)),
+        ]
+        .concat();
+        assert_eq!(records(&bytes).collect::<Vec<_>>(), [Record::Enter { stamp: STAMP }]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(records(&bytes).count() <= bytes.len() / HEADER_BYTES);
+        }
+
+        #[test]
+        fn odd_bodies_are_read_without_a_panic(
+            kind in 0_u32..20,
+            misc in any::<u16>(),
+            body in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let bytes = record(kind, misc, &body);
+            prop_assert!(records(&bytes).count() <= 1);
+        }
+    }
+}

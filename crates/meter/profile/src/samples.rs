@@ -21,7 +21,8 @@ pub(crate) struct Samples {
     pub(crate) on_idle_task: u64,
     /// Could not be stored by the kernel.
     pub(crate) lost: u64,
-    chain: Vec<u64>,
+    /// Room for one chain, kept between samples.
+    pub(crate) chain: Vec<u64>,
 }
 
 impl Samples {

@@ -1,8 +1,8 @@
 //! Why a thread sleeps.
 //!
 //! Rule: from the innermost function outwards, what merely puts to sleep is passed over; the first
-//! other function is the reason. For a lock, the first function outside the locking code is the one
-//! that wants it. Pure.
+//! other function is the reason. Who asked for it is the first function further out that is neither
+//! part of a lock nor one that only passes the wait on. Pure.
 
 use iostrata_run::host::KernelLayer;
 
@@ -46,8 +46,7 @@ pub(crate) fn reason(stack: &[Function<'_>], preempted: bool) -> Option<Reason> 
         return Some(plain(UNKNOWN, KernelLayer::Other));
     };
     let layer = catalogue::wait_layer(waits.name).unwrap_or_else(|| place(rest).layer);
-    let outer = &rest[1..];
-    let outer = if layer == KernelLayer::Lock { outside_lock(outer) } else { outer };
+    let outer = asking(&rest[1..], layer);
     Some(Reason {
         caller: outer.first().map(|function| function.name.to_owned()),
         taken_in: (layer == KernelLayer::Lock).then(|| place(outer).layer),
@@ -55,13 +54,14 @@ pub(crate) fn reason(stack: &[Function<'_>], preempted: bool) -> Option<Reason> 
     })
 }
 
-/// The part of a stack outside the code that takes a lock.
-fn outside_lock<'a, 'b>(stack: &'a [Function<'b>]) -> &'a [Function<'b>] {
-    let locks = stack.iter().take_while(|function| {
-        catalogue::is_lock_wrapper(function.name)
-            || catalogue::layer(function.name, function.module) == Some(KernelLayer::Lock)
+/// The part of a stack that begins with who asked for a wait of this layer.
+fn asking<'a, 'b>(stack: &'a [Function<'b>], layer: KernelLayer) -> &'a [Function<'b>] {
+    let between = stack.iter().take_while(|function| {
+        catalogue::is_go_between(function.name)
+            || layer == KernelLayer::Lock
+                && catalogue::layer(function.name, function.module) == Some(KernelLayer::Lock)
     });
-    &stack[locks.count()..]
+    &stack[between.count()..]
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn waits_for_device_journal_tags_and_limits() {
         let sync = "blk_io_schedule __iomap_dio_rw iomap_dio_rw ext4_file_read_iter";
-        check(&format!("io_schedule {sync}"), "__iomap_dio_rw", "iomap_dio_rw", Device);
+        check(&format!("io_schedule {sync}"), "__iomap_dio_rw", "ext4_file_read_iter", Device);
         let uring = "io_cqring_wait __do_sys_io_uring_enter do_syscall_64";
         check(uring, "io_cqring_wait", "__do_sys_io_uring_enter", Device);
         check(
@@ -116,19 +116,25 @@ mod tests {
             Journal,
         );
         let tag = "io_schedule blk_mq_get_tag __blk_mq_alloc_requests blk_mq_submit_bio";
-        check(tag, "blk_mq_get_tag", "__blk_mq_alloc_requests", Block);
+        check(tag, "blk_mq_get_tag", "blk_mq_submit_bio", Block);
         check(
             "io_schedule rq_qos_wait wbt_wait __rq_qos_throttle",
             "rq_qos_wait",
             "wbt_wait",
             Limit,
         );
-        let page = "io_schedule folio_wait_bit_common folio_wait_bit folio_wait_writeback";
-        check(page, "folio_wait_bit_common", "folio_wait_bit", PageCache);
+        let page = "io_schedule folio_wait_bit_common folio_wait_writeback \
+                    __filemap_fdatawait_range file_write_and_wait_range";
+        check(page, "folio_wait_bit_common", "file_write_and_wait_range", PageCache);
         let flush = "schedule_timeout wait_for_completion_io_timeout submit_bio_wait \
                      blkdev_issue_flush ext4_sync_file";
-        check(flush, "submit_bio_wait", "blkdev_issue_flush", Device);
-        check("futex_do_wait __futex_wait futex_wait", "futex_do_wait", "__futex_wait", User);
+        check(flush, "submit_bio_wait", "ext4_sync_file", Device);
+        check(
+            "futex_do_wait __futex_wait futex_wait do_futex __x64_sys_futex",
+            "futex_do_wait",
+            "__x64_sys_futex",
+            User,
+        );
     }
 
     #[test]

@@ -52,8 +52,11 @@ impl Profile {
     /// The listed symbols, and those past the list that the listed stacks show.
     pub(super) fn symbols_of_stacks(&self) -> Vec<SymbolShare> {
         let mut all = self.symbols.clone();
-        let listed: BTreeMap<(&str, &str), ()> =
-            self.symbols.iter().map(|row| ((row.symbol.as_str(), row.module.as_str()), ())).collect();
+        let listed: BTreeMap<(&str, &str), ()> = self
+            .symbols
+            .iter()
+            .map(|row| ((row.symbol.as_str(), row.module.as_str()), ()))
+            .collect();
         for stack in &self.stacks {
             let Some((symbol, module)) = stack.innermost() else { continue };
             // A program is one frame in every stack; its samples are listed by name.
@@ -207,5 +210,113 @@ impl OffCpu {
         self.stacks.sort_by(|a, b| b.total_us.total_cmp(&a.total_us));
         let cut = self.stacks.split_off(self.stacks.len().min(PROFILE_STACKS_MAX));
         self.stacks_rest_us += cut.iter().map(|row| row.total_us).sum::<f64>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(profile: &mut Profile, symbol: &str, layer: KernelLayer, samples: u64) {
+        profile.samples += samples;
+        profile.layers.push(LayerShare { layer, samples, pct: 0.0, taken_in: vec![] });
+        let frames = vec!["user".to_owned(), symbol.to_owned()];
+        profile.stacks.push(FoldedStack { frames, layer, samples });
+        let (symbol, module) = (symbol.to_owned(), "[kernel]".to_owned());
+        profile.symbols.push(SymbolShare { symbol, module, layer, samples, pct: 0.0 });
+    }
+
+    fn wait(symbol: &str, count: u64, total_us: f64, max_us: f64) -> OffCpu {
+        let (layer, frames) = (KernelLayer::Device, vec![symbol.to_owned()]);
+        OffCpu {
+            seconds: 1.0,
+            threads: 4,
+            count,
+            total_us,
+            layers: vec![LayerTime { layer, count, total_us, pct: 0.0 }],
+            waits: vec![OffCpuWait {
+                symbol: symbol.to_owned(),
+                caller: None,
+                layer,
+                taken_in: None,
+                count,
+                total_us,
+                mean_us: 0.0,
+                max_us,
+            }],
+            stacks: vec![FoldedStackTime { frames, layer, count, total_us }],
+            ..OffCpu::default()
+        }
+    }
+
+    fn base() -> Profile {
+        Profile {
+            hz: 99,
+            clock: "cpu-clock".to_owned(),
+            seconds: 1.0,
+            cpus: 2,
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn equal_rows_become_one_and_shares_are_of_all() {
+        let (mut one, mut two) = (base(), base());
+        row(&mut one, "vfs_write", KernelLayer::Vfs, 30);
+        row(&mut one, "do_idle", KernelLayer::Idle, 10);
+        row(&mut two, "vfs_write", KernelLayer::Vfs, 50);
+        row(&mut two, "blk_mq_get_tag", KernelLayer::Block, 10);
+        one.off_cpu = Some(wait("__iomap_dio_rw", 2, 10.0, 7.0));
+        two.off_cpu = Some(wait("__iomap_dio_rw", 3, 20.0, 9.0));
+        two.notes.push("a note".to_owned());
+        let merged = Profile::merge([&one.ranked(), &two.ranked()]).unwrap();
+        assert_eq!((merged.samples, merged.seconds, merged.cpus), (100, 2.0, 2));
+        let first = &merged.symbols[0];
+        assert_eq!((first.symbol.as_str(), first.samples, first.pct), ("vfs_write", 80, 80.0));
+        assert_eq!(merged.layers.iter().map(|row| row.samples).sum::<u64>(), 100);
+        assert_eq!(merged.stacks[0].samples, 80);
+        let off_cpu = merged.off_cpu.unwrap();
+        let sum = &off_cpu.waits[0];
+        assert_eq!((off_cpu.seconds, off_cpu.threads, off_cpu.count), (2.0, 4, 5));
+        assert_eq!((sum.count, sum.total_us, sum.mean_us, sum.max_us), (5, 30.0, 6.0, 9.0));
+        assert_eq!(off_cpu.layers[0].pct, 100.0);
+        assert_eq!(merged.notes, ["a note"]);
+    }
+
+    #[test]
+    fn nothing_merges_to_nothing_and_one_to_itself() {
+        assert_eq!(Profile::merge([]), None);
+        let mut one = base();
+        row(&mut one, "vfs_write", KernelLayer::Vfs, 30);
+        let one = one.ranked();
+        assert_eq!(Profile::merge([&one]), Some(one));
+    }
+
+    #[test]
+    fn what_is_cut_stays_in_the_totals() {
+        let mut many = base();
+        for number in 0..PROFILE_STACKS_MAX as u64 + 50 {
+            row(&mut many, &format!("function_{number}"), KernelLayer::Other, number + 1);
+        }
+        let many = many.ranked();
+        assert_eq!(many.stacks.len(), PROFILE_STACKS_MAX);
+        assert_eq!(many.symbols.len(), PROFILE_SYMBOLS_MAX);
+        assert_eq!(many.stacks_rest_samples, (1..=50).sum::<u64>());
+        let listed: u64 = many.stacks.iter().map(|stack| stack.samples).sum();
+        assert_eq!(listed + many.stacks_rest_samples, many.samples);
+        // Twice the same: symbols past the list are still known from the stacks.
+        let twice = Profile::merge([&many, &many]).unwrap();
+        assert_eq!(twice.symbols[0].samples, 2 * many.symbols[0].samples);
+        assert_eq!(twice.stacks_rest_samples, 2 * many.stacks_rest_samples);
+    }
+
+    #[test]
+    fn profiles_of_different_clocks_say_so() {
+        let other = Profile { clock: "cycles".to_owned(), ..base() };
+        let merged = Profile::merge([&base(), &other]).unwrap();
+        assert_eq!(
+            merged.notes,
+            ["profiles at 99 Hz of cpu-clock and 99 Hz of cycles were merged"]
+        );
     }
 }

@@ -131,8 +131,9 @@ pub(super) const HELPERS: &[&str] = &[
     "finish_wait",
 ];
 
-/// Functions that take a lock on behalf of who calls them: the caller is the one to name.
-pub(super) const LOCK_WRAPPERS: &[&str] = &[
+/// Functions that wait or take a lock on behalf of who calls them: the caller is the one to name.
+pub(super) const GO_BETWEENS: &[&str] = &[
+    // locks
     "xfs_ilock*",
     "xfs_iunlock*",
     "inode_lock*",
@@ -145,6 +146,18 @@ pub(super) const LOCK_WRAPPERS: &[&str] = &[
     "lock_rename*",
     "f2fs_down_*",
     "i_mmap_lock_*",
+    // waits
+    "iomap_dio_rw",
+    "__blockdev_direct_IO",
+    "blkdev_issue_flush",
+    "submit_bio_wait",
+    "folio_wait_*",
+    "__filemap_fdatawait_range",
+    "filemap_fdatawait_*",
+    "futex_wait*",
+    "__futex_wait*",
+    "do_futex",
+    "__blk_mq_alloc_requests",
 ];
 
 /// Where a thread ends.

@@ -1,0 +1,4 @@
+//! The profiler on the running kernel.
+
+mod machine;
+mod work;

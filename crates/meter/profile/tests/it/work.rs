@@ -1,0 +1,49 @@
+//! Work to be profiled: threads that write to one file, past the page cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: u64 = 4096;
+/// O_DIRECT, as this architecture defines it.
+const DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits() as i32;
+
+#[repr(align(4096))]
+struct Block([u8; BLOCK_BYTES]);
+
+/// A file of 16 MiB with every block written.
+pub fn prefilled(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    for block in 0..BLOCKS {
+        file.write_all_at(&[0x5a; BLOCK_BYTES], block * BLOCK_BYTES as u64)?;
+    }
+    file.sync_all()?;
+    OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(path)
+}
+
+/// Writes random blocks of 4 KiB from so many threads for a while, and returns how many.
+pub fn write_randomly(file: &File, threads: u64, time: Duration) -> u64 {
+    let (is_over, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (is_over, writes) = (&is_over, &writes);
+            scope.spawn(move || {
+                let block = Block([thread as u8; BLOCK_BYTES]);
+                let mut state = thread * 2 + 1;
+                while !is_over.load(Ordering::Relaxed) {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let at = (state >> 33) % BLOCKS * BLOCK_BYTES as u64;
+                    file.write_all_at(&block.0, at).unwrap();
+                    writes.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(time);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    writes.into_inner()
+}
