@@ -180,6 +180,10 @@ pub struct UslDocument {
     /// Share of the whole range that the law misses at most, percent: a bad fit says that another
     /// law is at work.
     pub misses_pct_max: f64,
+    /// The fitted law for a chart: workers and throughput there, by rising workers, from the
+    /// smallest level to the largest with steps between; empty where it is not to be drawn.
+    #[serde(default)]
+    pub curve: Vec<[f64; 2]>,
 }
 
 /// Throughput along an axis, all other levels fixed.
