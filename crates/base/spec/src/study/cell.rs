@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::IoSpec;
 
 /// A factor at one of its levels, as the study's text names them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct LevelAt {
     /// The factor: `filesystem`, `bs`, `method`.
     pub factor: String,
@@ -49,7 +51,9 @@ impl VolumeKind {
 }
 
 /// One or several equal block devices, with or without a file system, that cells run on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Volume {
     /// Raw, or which file system.
     pub kind: VolumeKind,
@@ -64,7 +68,9 @@ pub struct Volume {
 }
 
 /// An attribute of the request queue with the value to give it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct QueueSetting {
     /// `scheduler`, `nr_requests`, `read_ahead_kb`, `nomerges`, `rq_affinity`, `wbt_lat_usec`,
     /// `add_random`, `iostats`.
@@ -108,17 +114,7 @@ impl IoLimits {
 
 /// What is switched from cell to cell on the same volume.
 #[derive(
-    Clone,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Conditions {
     /// Queue attributes of the volume's devices, in the order in which they are set (the scheduler

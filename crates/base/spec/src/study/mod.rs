@@ -6,9 +6,24 @@
 //! what this machine allows: that is found out where the plan is run.
 
 mod cell;
+mod cost;
+#[cfg(test)]
+mod fuzz;
+mod layout;
+mod nearest;
 mod plan;
+pub mod setting;
+mod shipped;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod text;
 mod then;
 
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
+pub use cost::{PlanCost, cost};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
+pub use shipped::{SMOKE, shipped, shipped_text};
+pub use spec::{MeasuringOverrides, PartOutline, StudySpec};
+pub use text::error::{Place, StudyTextError};
 pub use then::{Take, Then, ThenFigure, ThenMetric};

@@ -1,0 +1,115 @@
+//! What running a plan would cost.
+//!
+//! Invariant: pure, so that it can be shown before anything is touched. What the device decides is
+//! assumed, and the assumption is a named constant.
+
+use std::collections::BTreeSet;
+
+use super::{StudyPlan, Volume, VolumeKind};
+use crate::{IoSpec, Pacing, Preparation};
+
+/// Time beside each measured window: starting and stopping workers and observers.
+const WINDOW_OVERHEAD_S: f64 = 0.08;
+/// Length of a traced pass beside its overhead.
+const TRACED_S: f64 = 0.5;
+/// Making and mounting one volume.
+const VOLUME_S: f64 = 1.0;
+/// Filling goes at least at this speed on anything but one disk.
+const FILL_BYTES_PER_S: f64 = 400.0 * 1024.0 * 1024.0;
+/// A device faster than this writes more than the bound says.
+const WRITES_PER_S_MAX: f64 = 300_000.0;
+const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
+
+/// What a plan costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanCost {
+    /// Points.
+    pub points: usize,
+    /// Replicates of every point that the plan asks for.
+    pub replicates_asked: u32,
+    /// Replicates of every point, on average, that the budget leaves room for; at least one.
+    pub replicates: f64,
+    /// Seconds in all, at most: points that are precise early take less.
+    pub duration_s: f64,
+    /// Seconds of that for volumes and files.
+    pub preparation_s: f64,
+    /// Seconds at a fixed 60 s per point, once each.
+    pub fixed_minute_s: f64,
+    /// Different volumes.
+    pub volumes: usize,
+    /// Bytes written to make the file sets; raw volumes are written whole.
+    pub prepared_bytes: u64,
+    /// Bytes that the windows write at most, on a device of up to 2 GiB/s.
+    pub written_bytes_max: u64,
+}
+
+/// The cost of a plan.
+pub fn cost(plan: &StudyPlan) -> PlanCost {
+    let volumes: BTreeSet<&Volume> = plan.cells.iter().map(|cell| &cell.volume).collect();
+    let prepared_bytes = volumes.iter().map(|volume| prepared(plan, volume)).sum();
+    let members: u32 = volumes.iter().filter(|volume| is_made(volume)).map(|v| v.count).sum();
+    let preparation_s = f64::from(members) * VOLUME_S + prepared_bytes as f64 / FILL_BYTES_PER_S;
+    let points = plan.cells.len();
+    let window_s = plan.measuring.point_time.as_secs_f64() + WINDOW_OVERHEAD_S;
+    let traced_s = if plan.measuring.traced { TRACED_S + WINDOW_OVERHEAD_S } else { 0.0 };
+    let round_s = points as f64 * window_s;
+    let once_s = preparation_s + points as f64 * traced_s;
+    let asked = f64::from(plan.measuring.replicates);
+    let fitting = plan.measuring.budget.map_or(asked, |budget| {
+        ((budget.as_secs_f64() - once_s) / round_s.max(f64::MIN_POSITIVE)).clamp(1.0, asked)
+    });
+    let windows_s = fitting * window_s + traced_s;
+    PlanCost {
+        points,
+        replicates_asked: plan.measuring.replicates,
+        replicates: fitting,
+        duration_s: once_s + fitting * round_s,
+        preparation_s,
+        fixed_minute_s: plan.fixed_minute_s(),
+        volumes: volumes.len(),
+        prepared_bytes,
+        written_bytes_max: written(plan, windows_s),
+    }
+}
+
+fn is_made(volume: &Volume) -> bool {
+    volume.kind != VolumeKind::Here
+}
+
+/// File sets of one shape are shared by the cells of a volume.
+fn prepared(plan: &StudyPlan, volume: &Volume) -> u64 {
+    let specs = plan.cells.iter().filter(|cell| cell.volume == *volume).map(|cell| &cell.workload);
+    if volume.kind == VolumeKind::Raw {
+        let largest = specs.map(|spec| spec.size_bytes).max().unwrap_or(0);
+        let whole = volume.bytes.unwrap_or(0).saturating_mul(u64::from(volume.count));
+        return largest.max(whole);
+    }
+    let written = specs.filter(|spec| spec.preparation == Preparation::Written);
+    let shapes: BTreeSet<(u32, u64)> = written.map(|spec| (spec.files, spec.size_bytes)).collect();
+    shapes.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+}
+
+fn written(plan: &StudyPlan, windows_s: f64) -> u64 {
+    let each = |cell: &super::Cell| {
+        let (spec, limits) = (&cell.workload, &cell.conditions.io_limits);
+        let most = limits.write_bytes_per_s.map_or(f64::INFINITY, |limit| limit as f64);
+        let writes = limits.write_iops.map_or(f64::INFINITY, |limit| limit as f64);
+        write_rate(spec, writes).min(most) * windows_s
+    };
+    let bytes: f64 = plan.cells.iter().map(each).sum();
+    let most = plan.measuring.write_bytes_max.unwrap_or(u64::MAX);
+    (bytes as u64).min(most)
+}
+
+/// Bytes written per second at most.
+fn write_rate(spec: &IoSpec, limit_iops: f64) -> f64 {
+    if !spec.mix.writes() {
+        return 0.0;
+    }
+    let asked = match spec.pacing {
+        Pacing::Closed => WRITES_PER_S_MAX,
+        Pacing::Open { rate_iops, .. } => rate_iops * f64::from(spec.jobs),
+    };
+    let writes = asked.min(limit_iops).min(WRITES_PER_S_MAX);
+    (writes * f64::from(spec.block_bytes)).min(WRITTEN_BYTES_PER_S_MAX)
+}

@@ -1,0 +1,83 @@
+//! Names and titles of points.
+//!
+//! Invariant: a name is snake case and stays the same when levels are added elsewhere.
+
+use crate::study::LevelAt;
+use crate::study::setting::{Choice, Setting, SettingId, SettingValue};
+
+/// Longest part of a name that one level makes, in characters.
+const TOKEN_CHARS_MAX: usize = 24;
+
+/// The part of a name that a level makes.
+pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) -> String {
+    let plain = snake(label);
+    let Some(setting) = setting else {
+        return if plain.is_empty() { "level".to_owned() } else { plain };
+    };
+    match (setting.parse(label), setting.short) {
+        (Ok(SettingValue::Switch(true)), _) => setting.name.to_owned(),
+        (Ok(SettingValue::Switch(false)), _) if setting.id == SettingId::Direct => {
+            "buffered".to_owned()
+        }
+        (Ok(SettingValue::Switch(false)), _) => format!("no_{}", setting.name),
+        (Ok(SettingValue::Count(_) | SettingValue::Bytes(_) | SettingValue::Number(_)), short) => {
+            format!("{short}{plain}")
+        }
+        (_, "") => plain,
+        (_, short) => format!("{short}_{plain}"),
+    }
+}
+
+fn snake(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars().take(TOKEN_CHARS_MAX) {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('_') {
+            name.push('_');
+        }
+    }
+    name.trim_end_matches('_').to_owned()
+}
+
+/// A level in a reader's words.
+pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -> String {
+    let label = &at.level;
+    let Some(setting) = setting else { return label.clone() };
+    let plural = if label == "1" { "" } else { "s" };
+    match (setting.id, setting.parse(&at.level)) {
+        (_, Ok(SettingValue::Choice(Choice::Rw(rw)))) => rw.words().to_owned(),
+        (SettingId::Filesystem, _) if label == "raw" => "raw device".to_owned(),
+        (SettingId::Filesystem | SettingId::Bs | SettingId::Ioengine, _) => label.clone(),
+        (SettingId::Workers, _) => format!("{label} worker{plural}"),
+        (SettingId::Files, _) => format!("{label} file{plural}"),
+        (SettingId::Volumes, _) => format!("{label} volume{plural}"),
+        (SettingId::Iodepth, _) => format!("depth {label}"),
+        (SettingId::RatePct, Ok(SettingValue::Number(0.0))) => "closed loop".to_owned(),
+        (SettingId::RatePct, _) => format!("{label} % of the limit"),
+        (SettingId::Direct, Ok(SettingValue::Switch(false))) => "buffered".to_owned(),
+        (_, Ok(SettingValue::Switch(true))) => setting.name.replace('_', " "),
+        (_, Ok(SettingValue::Switch(false))) => format!("no {}", setting.name.replace('_', " ")),
+        _ => format!("{} {label}", setting.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_short_and_snake_case() {
+        let of = |name: &str, label: &str| token(Setting::named(name), label);
+        assert_eq!(of("filesystem", "ext4"), "ext4");
+        assert_eq!(of("bs", "16K"), "16k");
+        assert_eq!(of("workers", "128"), "w128");
+        assert_eq!(of("files", "1"), "f1");
+        assert_eq!(of("direct", "false"), "buffered");
+        assert_eq!(of("scheduler", "mq-deadline"), "sched_mq_deadline");
+        assert_eq!(of("rate_pct", "99.5"), "rate99_5");
+        assert_eq!(of("mount_options", "noatime,nodiratime"), "mount_noatime_nodiratime");
+        assert_eq!(token(None, "O_DIRECT + fsync"), "o_direct_fsync");
+        assert_eq!(token(None, "\u{e9}"), "level");
+    }
+}

@@ -1,0 +1,127 @@
+//! All settings of one combination.
+//!
+//! Invariant: every setting that has a default is there, until it has no meaning beside the others.
+
+use std::collections::BTreeMap;
+
+use crate::study::VolumeKind;
+use crate::study::setting::{Choice, Rw, SETTINGS, SettingId, SettingValue};
+use crate::study::text::factor::Assigned;
+
+/// Every setting that has a default, at its default.
+pub(in crate::study) fn defaults() -> Vec<Assigned> {
+    let default = |setting: &'static crate::study::setting::Setting| {
+        let value = setting.parse(setting.default?).ok()?;
+        Some(Assigned { setting, label: setting.label(&value), value, at: None })
+    };
+    SETTINGS.iter().filter_map(default).collect()
+}
+
+/// The settings of one combination.
+#[derive(Clone, Debug, Default)]
+pub(in crate::study) struct Settings<'a>(BTreeMap<SettingId, &'a Assigned>);
+
+impl<'a> Settings<'a> {
+    /// Puts some over those that are there.
+    pub fn put(&mut self, sets: impl IntoIterator<Item = &'a Assigned>) {
+        self.0.extend(sets.into_iter().map(|set| (set.setting.id, set)));
+    }
+
+    /// The setting as it was written.
+    pub fn assigned(&self, id: SettingId) -> Option<&'a Assigned> {
+        self.0.get(&id).copied()
+    }
+
+    /// What tells combinations apart.
+    pub fn key(&self) -> Vec<(SettingId, &'a str)> {
+        self.0.iter().map(|(id, set)| (*id, set.label.as_str())).collect()
+    }
+
+    /// A whole number, if it is set.
+    pub fn count(&self, id: SettingId) -> Option<u64> {
+        match &self.0.get(&id)?.value {
+            SettingValue::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// Bytes, if they are set.
+    pub fn bytes(&self, id: SettingId) -> Option<u64> {
+        match &self.0.get(&id)?.value {
+            SettingValue::Bytes(bytes) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self, id: SettingId) -> bool {
+        self.0.get(&id).is_some_and(|set| set.value == SettingValue::Switch(true))
+    }
+
+    /// A number, 0 if it is not set.
+    pub fn number(&self, id: SettingId) -> f64 {
+        match self.0.get(&id).map(|set| &set.value) {
+            Some(SettingValue::Number(number)) => *number,
+            _ => 0.0,
+        }
+    }
+
+    /// Options; none if they are not set.
+    pub fn options(&self, id: SettingId) -> Vec<String> {
+        match self.0.get(&id).map(|set| &set.value) {
+            Some(SettingValue::Options(options)) => options.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The value, if it is set.
+    pub fn value(&self, id: SettingId) -> Option<&'a SettingValue> {
+        self.0.get(&id).map(|set| &set.value)
+    }
+
+    /// What lies on the volume.
+    pub fn filesystem(&self) -> VolumeKind {
+        match self.value(SettingId::Filesystem) {
+            Some(SettingValue::Choice(Choice::Filesystem(kind))) => *kind,
+            _ => VolumeKind::Here,
+        }
+    }
+
+    /// Which requests.
+    pub fn rw(&self) -> Rw {
+        match self.value(SettingId::Rw) {
+            Some(SettingValue::Choice(Choice::Rw(rw))) => *rw,
+            _ => Rw::Randread,
+        }
+    }
+
+    /// Takes out what has no meaning beside the others, so that combinations which differ in
+    /// nothing else are one.
+    pub fn keep_meaningful(&mut self) {
+        let all = self.clone();
+        self.0.retain(|id, _| all.has_meaning(*id));
+    }
+
+    fn has_meaning(&self, id: SettingId) -> bool {
+        let (kind, rw) = (self.filesystem(), self.rw());
+        let writes = rw.mix(1).writes();
+        let flushes = [SettingId::Fsync, SettingId::Fdatasync]
+            .into_iter()
+            .any(|id| self.count(id).is_some_and(|every| every > 0));
+        match id {
+            SettingId::MountOptions | SettingId::MkfsOptions => {
+                !matches!(kind, VolumeKind::Raw | VolumeKind::Here)
+            }
+            SettingId::Files | SettingId::Preparation => kind != VolumeKind::Raw,
+            SettingId::VolumeSize | SettingId::Volumes => kind != VolumeKind::Here,
+            SettingId::Rwmixread => rw.is_mixed(),
+            SettingId::RandomDistribution => rw.is_random(),
+            SettingId::Fsync | SettingId::Fdatasync | SettingId::Sync => writes,
+            SettingId::FsyncScope | SettingId::FsyncEvery => writes && flushes,
+            SettingId::RateProcess => {
+                self.number(SettingId::RateIops) > 0.0 || self.number(SettingId::RatePct) > 0.0
+            }
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a study can set, and how the text of each setting becomes a value.
+//!
+//! Purpose: one catalogue that the reader of study texts, the documents and the error messages
+//! share. Invariant: every setting has one name, one line of explanation and one parser.
+
+mod catalogue;
+mod choice;
+mod value;
+
+pub use catalogue::SETTINGS;
+pub use choice::{Choice, Rw};
+pub use value::{SettingValue, ValueError};
+
+use super::nearest::nearest;
+
+/// What a setting belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SettingKind {
+    /// The volume: made once for all points that need the same one.
+    Volume,
+    /// What is switched from point to point on a volume.
+    Conditions,
+    /// The requests.
+    Workload,
+}
+
+impl SettingKind {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SettingKind::Volume => "volume",
+            SettingKind::Conditions => "conditions",
+            SettingKind::Workload => "workload",
+        }
+    }
+}
+
+/// Every setting.
+#[expect(missing_docs, reason = "the catalogue explains each in one line")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SettingId {
+    Filesystem,
+    MkfsOptions,
+    MountOptions,
+    VolumeSize,
+    Volumes,
+    Scheduler,
+    NrRequests,
+    ReadAheadKb,
+    Nomerges,
+    RqAffinity,
+    WbtLatUsec,
+    AddRandom,
+    Iostats,
+    MemoryLimit,
+    IopsLimit,
+    ReadIopsLimit,
+    WriteIopsLimit,
+    ReadBandwidthLimit,
+    WriteBandwidthLimit,
+    DirtyRatio,
+    DirtyBackgroundRatio,
+    DirtyBytes,
+    DirtyBackgroundBytes,
+    DirtyExpireCentisecs,
+    DirtyWritebackCentisecs,
+    DropCaches,
+    Rw,
+    Rwmixread,
+    Bs,
+    Workers,
+    Iodepth,
+    Ioengine,
+    Direct,
+    Sync,
+    Fsync,
+    Fdatasync,
+    FsyncScope,
+    FsyncEvery,
+    Files,
+    Size,
+    Preparation,
+    RandomDistribution,
+    RateIops,
+    RatePct,
+    RateProcess,
+    Process,
+}
+
+/// What the value of a setting looks like.
+#[derive(Clone, Copy, Debug)]
+pub enum Takes {
+    /// One of these words.
+    Choice(&'static [(&'static str, Choice)]),
+    /// A whole number between two, both included.
+    Count(u64, u64),
+    /// Bytes, at least so many.
+    Bytes(u64),
+    /// true or false.
+    Switch,
+    /// A number from 0 to this.
+    Number(f64),
+    /// `defaults`, or options with this character between them.
+    Options(char),
+    /// `uniform`, `coverage` or `zipf:THETA`.
+    Distribution,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// Which one.
+    pub id: SettingId,
+    /// Its name, with underscores; dashes are taken as well.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// What it belongs to.
+    pub kind: SettingKind,
+    /// What its value looks like.
+    pub takes: Takes,
+    /// Its value where a study says nothing; without one it is left alone.
+    pub default: Option<&'static str>,
+    /// What stands before its level in the name of a point.
+    pub short: &'static str,
+    /// One line for a reader.
+    pub doc: &'static str,
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Setting {
+    /// The setting with this name or alias.
+    pub fn named(name: &str) -> Option<&'static Setting> {
+        let name = name.replace('-', "_");
+        SETTINGS.iter().find(|setting| setting.name == name || setting.aliases.contains(&&*name))
+    }
+
+    /// The setting with this identity.
+    pub fn of(id: SettingId) -> &'static Setting {
+        let found = SETTINGS.iter().find(|setting| setting.id == id);
+        assert!(found.is_some(), "every setting is in the catalogue");
+        found.unwrap_or(&SETTINGS[0])
+    }
+
+    /// The name that is nearest to a misspelt one.
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        let names = SETTINGS.iter().flat_map(|setting| {
+            std::iter::once(setting.name).chain(setting.aliases.iter().copied())
+        });
+        nearest(&name.replace('-', "_"), names)
+    }
+
+    /// A level of an axis as a number.
+    pub fn number(&self, label: &str) -> Option<f64> {
+        match self.parse(label).ok()? {
+            SettingValue::Count(count) => Some(count as f64),
+            SettingValue::Bytes(bytes) => Some(bytes as f64),
+            SettingValue::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Whether its levels are numbers on an axis.
+    pub fn is_axis(&self) -> bool {
+        matches!(self.takes, Takes::Count(..) | Takes::Bytes(_) | Takes::Number(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found_with_dashes_and_aliases() {
+        let mut names: Vec<&str> = SETTINGS
+            .iter()
+            .flat_map(|setting| {
+                std::iter::once(setting.name).chain(setting.aliases.iter().copied())
+            })
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for name in ["mount-options", "numjobs", "nrfiles", "read_ahead_kb"] {
+            assert!(Setting::named(name).is_some(), "{name}");
+        }
+        assert_eq!(Setting::nearest("wrokers"), Some("workers"));
+        assert_eq!(Setting::nearest("qqqqqqqq"), None);
+    }
+
+    #[test]
+    fn every_setting_is_there_once_and_its_default_is_a_value_it_takes() {
+        for (at, setting) in SETTINGS.iter().enumerate() {
+            assert_eq!(SETTINGS.iter().position(|other| other.id == setting.id), Some(at));
+            assert!(!setting.doc.is_empty() && !setting.doc.ends_with('.'), "{}", setting.name);
+            if let Some(default) = setting.default {
+                let value = setting.parse(default).unwrap();
+                assert_eq!(setting.label(&value), default, "{}", setting.name);
+            }
+        }
+    }
+}

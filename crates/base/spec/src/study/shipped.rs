@@ -1,0 +1,27 @@
+//! The studies that come with the program.
+
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../studies/", $name, ".toml"))
+    };
+}
+
+/// Each with its name and text, in the order in which they are listed.
+const SHIPPED: &[(&str, &str)] = &[
+    ("fusion-io", text!("fusion-io")),
+    ("ext4-vs-xfs", text!("ext4-vs-xfs")),
+    ("limits", text!("limits")),
+];
+
+/// A study of a few seconds that shows whether everything works; not listed.
+pub const SMOKE: (&str, &str) = ("smoke", text!("smoke"));
+
+/// The shipped studies: name and text.
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    SHIPPED
+}
+
+/// The text of a shipped study, the unlisted one included.
+pub fn shipped_text(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().chain([&SMOKE]).find(|(other, _)| *other == name).map(|(_, text)| *text)
+}

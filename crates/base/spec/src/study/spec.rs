@@ -1,0 +1,229 @@
+//! A study as its text describes it, ready to be laid out.
+
+use std::time::Duration;
+
+use super::layout::Layout;
+use super::text::design::{Design, Sections};
+use super::text::error::StudyTextError;
+use super::text::exclude::{Rule, Vocabulary, rules};
+use super::text::fields::Fields;
+use super::text::measure;
+use super::text::source::Source;
+use super::text::then_table::ThenReader;
+use super::text::tree::{self, Entry, Node};
+use super::{Extent, FactorLevels, Measuring, StudyPlan, Then};
+
+const KEYS: &[&str] = &[
+    "name", "title", "question", "base", "factors", "exclude", "part", "measure", "quick", "full",
+    "then",
+];
+/// Longest name of a study, in characters.
+const NAME_CHARS_MAX: usize = 64;
+
+/// What the command line says over the text's `[measure]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeasuringOverrides {
+    /// Bound on the whole.
+    pub budget: Option<Duration>,
+    /// Bound on one measured window.
+    pub point_time: Option<Duration>,
+    /// Relative half-width of the 95 % interval at which a point is precise enough.
+    pub precision: Option<f64>,
+    /// Replicates of every point.
+    pub replicates: Option<u32>,
+    /// Seed of the order and of the requests.
+    pub seed: Option<u64>,
+}
+
+/// A sub-design for a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartOutline {
+    /// Its name; `main` for the one that the top factors make.
+    pub name: String,
+    /// Its factors with their levels.
+    pub factors: Vec<FactorLevels>,
+    /// Points that it has, with those that it shares with other parts.
+    pub points: usize,
+}
+
+/// A checked study.
+#[derive(Clone, Debug)]
+pub struct StudySpec {
+    /// Its name: `fusion-io`.
+    pub name: String,
+    /// One line for a reader.
+    pub title: String,
+    /// What it wants to know.
+    pub question: String,
+    source: Source,
+    quick: Extended,
+    full: Extended,
+    then: Option<Then>,
+}
+
+/// A design with its rules.
+#[derive(Clone, Debug)]
+struct Extended {
+    design: Design,
+    rules: Vec<Rule>,
+}
+
+impl StudySpec {
+    /// Reads and checks a text; both extents are laid out, so that a study which was read can be
+    /// run. `file` is what errors call it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<StudySpec, StudyTextError> {
+        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        let entries = tree::parse(&source)?;
+        let top = Fields::open(&source, "", &entries, KEYS)?;
+        let name = name(&source, &top)?;
+        let title = top.needed("title", 0, "say in one line what it is: title = \"...\"")?.text;
+        let question = top.text("question")?.map(|spot| spot.text).unwrap_or_default();
+        let (quick, full) = extents(&source, &top)?;
+        let mut spec =
+            Self { source: source.clone(), name, title, question, quick, full, then: None };
+        spec.then = match top.get("then") {
+            Some(node) => spec.read_then(node, top.table("then")?)?,
+            None => None,
+        };
+        for extent in [Extent::Quick, Extent::Full] {
+            spec.plan(extent, None, &MeasuringOverrides::default())?;
+        }
+        Ok(spec)
+    }
+
+    fn read_then(&self, node: &Node, entries: &[Entry]) -> Result<Option<Then>, StudyTextError> {
+        let full = self.plan(Extent::Full, None, &MeasuringOverrides::default())?;
+        let vocabulary = Vocabulary::of(&[&self.full.design, &self.quick.design]);
+        let reader =
+            ThenReader { source: &self.source, vocabulary: &vocabulary, cells: &full.cells };
+        reader.read(node.at, entries).map(Some)
+    }
+
+    fn extended(&self, extent: Extent) -> &Extended {
+        match extent {
+            Extent::Quick => &self.quick,
+            Extent::Full => &self.full,
+        }
+    }
+
+    /// The study laid out in an extent, all parts or only some.
+    ///
+    /// # Errors
+    /// A part that it does not have, or an override that cannot be used.
+    pub fn plan(
+        &self,
+        extent: Extent,
+        parts: Option<&[String]>,
+        overrides: &MeasuringOverrides,
+    ) -> Result<StudyPlan, StudyTextError> {
+        let Extended { design, rules } = self.extended(extent);
+        let measuring = overrides.over(&design.measuring)?;
+        for name in parts.unwrap_or_default() {
+            self.check_part(design, name)?;
+        }
+        let layout = Layout::new(&self.source, design, rules, &measuring);
+        let wanted = |name: &str| parts.is_none_or(|parts| parts.iter().any(|part| part == name));
+        let cells = layout.cells(wanted)?;
+        Ok(StudyPlan {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            question: self.question.clone(),
+            extent,
+            factors: layout.factors(&cells),
+            cells,
+            measuring,
+            then: self.then.clone(),
+        })
+    }
+
+    fn check_part(&self, design: &Design, name: &str) -> Result<(), StudyTextError> {
+        if design.parts.iter().any(|part| part.name == name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = design.parts.iter().map(|part| part.name.as_str()).collect();
+        let why = format!("study {} has no such part in this extent", self.name);
+        let fix = format!("its parts are {}", names.join(", "));
+        Err(StudyTextError::said("--part", name, why, fix))
+    }
+
+    /// The parts of an extent.
+    pub fn parts(&self, extent: Extent) -> Vec<PartOutline> {
+        let Extended { design, rules } = self.extended(extent);
+        let layout = Layout::new(&self.source, design, rules, &design.measuring);
+        let outline = |name: &String| {
+            // The text was laid out when it was read.
+            let cells = layout.cells(|other| other == name).unwrap_or_default();
+            let factors = layout.factors(&cells);
+            PartOutline { name: name.clone(), factors, points: cells.len() }
+        };
+        design.parts.iter().map(|part| outline(&part.name)).collect()
+    }
+
+    /// What an extent leaves out, one line for each rule.
+    pub fn exclusions(&self, extent: Extent) -> Vec<String> {
+        self.extended(extent).rules.iter().map(Rule::words).collect()
+    }
+}
+
+fn name(source: &Source, top: &Fields<'_>) -> Result<String, StudyTextError> {
+    let fix = "name the study: name = \"my-study\"";
+    let name = top.needed("name", 0, fix)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.text.len() <= NAME_CHARS_MAX && name.text.chars().all(fits) {
+        return Ok(name.text);
+    }
+    let fix = format!("use up to {NAME_CHARS_MAX} letters, digits, - and _");
+    Err(source.error(name.at, "name", &name.text, "is no name for files and directories", fix))
+}
+
+fn extents(source: &Source, top: &Fields<'_>) -> Result<(Extended, Extended), StudyTextError> {
+    let quick = Sections::open(source, top, Extent::Quick)?;
+    let full = Sections::open(source, top, Extent::Full)?;
+    let (quick_design, full_design) = (quick.design()?, full.design()?);
+    let vocabulary = Vocabulary::of(&[&quick_design, &full_design]);
+    let quick_rules = rules(source, &quick.tables("exclude")?, &vocabulary)?;
+    let full_rules = rules(source, &full.tables("exclude")?, &vocabulary)?;
+    Ok((
+        Extended { design: quick_design, rules: quick_rules },
+        Extended { design: full_design, rules: full_rules },
+    ))
+}
+
+impl MeasuringOverrides {
+    fn over(&self, under: &Measuring) -> Result<Measuring, StudyTextError> {
+        let mut measuring = under.clone();
+        let refuse = |option: &str, found: String, fix: &str| {
+            Err(StudyTextError::said(option, &found, "out of range", fix))
+        };
+        if let Some(budget) = self.budget {
+            if !measure::budget_fits(budget) {
+                return refuse("--budget", format!("{budget:?}"), "use 1s to 365d");
+            }
+            measuring.budget = Some(budget);
+        }
+        if let Some(point_time) = self.point_time {
+            if !measure::point_time_fits(point_time) {
+                return refuse("--point-time", format!("{point_time:?}"), "use 50ms to 1d");
+            }
+            measuring.point_time = point_time;
+        }
+        if let Some(precision) = self.precision {
+            if !measure::precision_fits(precision) {
+                return refuse("--precision", precision.to_string(), "use for example 5%");
+            }
+            measuring.precision = precision;
+        }
+        if let Some(replicates) = self.replicates {
+            if !(1..=measure::REPLICATES_MAX).contains(&replicates) {
+                return refuse("--replicates", replicates.to_string(), "use 1 to 1000");
+            }
+            measuring.replicates = replicates;
+            measuring.replicates_max = measuring.replicates_max.max(replicates);
+        }
+        measuring.seed = self.seed.unwrap_or(measuring.seed);
+        Ok(measuring)
+    }
+}

@@ -1,0 +1,313 @@
+//! Studies as texts: what they become, and what is wrong with them.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{Access, FlushScope, IoApi, Mix, Pacing};
+
+const SMALL: &str = r#"
+name = "small"
+title = "A small study"
+[base]
+size = "64M"
+[factors]
+filesystem = ["raw", "ext4"]
+rw = ["randread", "randwrite"]
+workers = [1, 4]
+[factors.method]
+direct = { direct = true }
+fsync = { direct = false, fsync = 1 }
+[[exclude]]
+filesystem = "raw"
+method = "fsync"
+[[exclude]]
+rw = ["randread"]
+method = "fsync"
+[[part]]
+name = "files"
+factors = { files = [1, 2], method = ["direct"], workers = 4 }
+[measure]
+precision = "5%"
+budget = "20m"
+[full.factors]
+workers = [1, 4, 16]
+"#;
+
+fn spec(text: &str) -> StudySpec {
+    StudySpec::parse(text, "small.toml").unwrap()
+}
+
+fn plan(text: &str, extent: Extent) -> StudyPlan {
+    spec(text).plan(extent, None, &MeasuringOverrides::default()).unwrap()
+}
+
+fn ids(plan: &StudyPlan) -> Vec<&str> {
+    plan.cells.iter().map(|cell| cell.id.as_str()).collect()
+}
+
+#[test]
+fn a_text_becomes_the_cells_it_names() {
+    let plan = plan(SMALL, Extent::Quick);
+    let expected = [
+        "raw_randread_w1_direct",
+        "raw_randread_w4_direct",
+        "raw_randwrite_w1_direct",
+        "raw_randwrite_w4_direct",
+        "ext4_randread_w1_direct_f1",
+        "ext4_randread_w4_direct_f1",
+        "ext4_randwrite_w1_direct_f1",
+        "ext4_randwrite_w1_fsync_f1",
+        "ext4_randwrite_w4_direct_f1",
+        "ext4_randwrite_w4_fsync_f1",
+        "ext4_randread_w4_direct_f2",
+        "ext4_randwrite_w4_direct_f2",
+    ];
+    assert_eq!(ids(&plan), expected);
+    let shared = &plan.cells[5];
+    assert_eq!(shared.parts, ["main", "files"]);
+    assert_eq!(shared.title, "ext4, random reads, 4 workers, direct, 1 file");
+    assert_eq!(plan.cells[1].level("files"), None, "files mean nothing on a raw device");
+    let last = plan.cells.last().unwrap();
+    assert_eq!((last.workload.mix, last.workload.access), (Mix::Write, Access::Uniform));
+    assert!(last.workload.direct && last.workload.files == 2 && last.workload.jobs == 4);
+    let fsync = &plan.cells[7].workload;
+    assert_eq!(fsync.flush.map(|flush| (flush.every, flush.scope)), Some((1, FlushScope::File)));
+    assert!((plan.measuring.precision, plan.measuring.replicates) == (0.05, 3));
+    let names: Vec<&str> = plan.factors.iter().map(|factor| factor.factor.as_str()).collect();
+    assert_eq!(names, ["filesystem", "rw", "workers", "method", "files"]);
+    assert!(plan.factors[2].is_axis && !plan.factors[3].is_axis);
+}
+
+#[test]
+fn full_replaces_what_it_names_and_overrides_stand_over_the_text() {
+    let full = plan(SMALL, Extent::Full);
+    assert_eq!(full.factors[2].levels, ["1", "4", "16"]);
+    assert_eq!(full.cells.len(), 17);
+    let only = ["files".to_owned()];
+    let overrides = MeasuringOverrides {
+        budget: Some(Duration::from_secs(60)),
+        seed: Some(9),
+        ..Default::default()
+    };
+    let part = spec(SMALL).plan(Extent::Full, Some(&only), &overrides).unwrap();
+    assert_eq!(part.cells.len(), 6);
+    assert_eq!(part.measuring.budget, Some(Duration::from_secs(60)));
+    assert!(part.cells.iter().all(|cell| cell.workload.seed == 9));
+    let refused = spec(SMALL).plan(Extent::Full, Some(&["x".to_owned()]), &overrides).unwrap_err();
+    assert!(refused.to_string().contains("its parts are main, files"), "{refused}");
+    let zero = MeasuringOverrides { replicates: Some(0), ..Default::default() };
+    assert!(spec(SMALL).plan(Extent::Full, None, &zero).is_err());
+}
+
+#[test]
+fn a_rate_is_a_percentage_of_the_limit_shared_by_the_workers() {
+    let text =
+        "name='a'\ntitle='a'\n[base]\niops_limit=1500\nworkers=4\n[factors]\nrate_pct=[0,50]";
+    let plan = plan(text, Extent::Quick);
+    assert_eq!(plan.cells[0].workload.pacing, Pacing::Closed);
+    let Pacing::Open { rate_iops, .. } = plan.cells[1].workload.pacing else { panic!() };
+    assert_eq!(rate_iops, 187.5);
+}
+
+#[test]
+fn the_queue_is_set_scheduler_first() {
+    let text = "name='a'\ntitle='a'\n[base]\nnr_requests=64\nscheduler='none'\ndirty_bytes='64M'\n\
+                [factors]\nworkers=[1]";
+    let conditions = &plan(text, Extent::Quick).cells[0].conditions;
+    let names: Vec<&str> = conditions.queue.iter().map(|set| set.attribute.as_str()).collect();
+    assert_eq!(names, ["scheduler", "nr_requests"]);
+    assert_eq!(conditions.dirty, [("dirty_bytes".to_owned(), "67108864".to_owned())]);
+}
+
+/// Text after `name` and `title`, the line and column of the error, and words that it must have.
+const WRONG: &[(&str, (usize, usize), &[&str])] = &[
+    ("[factor]\nrw = ['read']", (3, 2), &["`factor`", "did you mean `factors`?"]),
+    ("[factors]\nwrokers = [1]", (4, 1), &["wrokers", "did you mean `workers`?"]),
+    ("[factors]\nworkers = []", (4, 1), &["workers", "has no levels"]),
+    ("[factors]\nworkers = [1, 0]", (4, 15), &["`0`", "use 1 to 4096"]),
+    ("[factors]\nbs = ['4k', 4096]", (4, 13), &["`4K`", "twice"]),
+    ("[factors]\nbs = ['4q']", (4, 7), &["`4q`", "is not a unit"]),
+    ("[factors]\nworkers = [[1]]", (4, 12), &["is a list, not a single value"]),
+    ("[factors]\nworkers = 1979-05-27", (4, 11), &["is a date"]),
+    ("[base]\nspeed = 3\n[factors]\nworkers = [1]", (4, 1), &["`speed`", "no such setting"]),
+    ("[base]\nworkers = 3\n[factors]\nworkers = [1]", (4, 11), &["fixed here and varied"]),
+    ("[base]\nnumjobs = 3\njobs = 1\n[factors]\nrw = ['read']", (5, 1), &["is set twice"]),
+    ("[factors.method]\na = 1", (4, 5), &["is a single value, not a table of settings"]),
+    ("[factors.rw]\na = { rw = 'read' }", (3, 10), &["is a setting", "name the factor otherwise"]),
+    ("[factors]\nmethod = ['a']", (4, 1), &["method", "neither a factor above nor a setting"]),
+    (
+        "[factors]\nworkers = [1]\n[factors.m]\na = { workers = 2 }",
+        (5, 10),
+        &["factor m", "`workers`", "is set by factor workers too"],
+    ),
+    (
+        "[factors.m]\na = { direct = true }\nb = { direct = true }",
+        (5, 1),
+        &["comes to the same as level a"],
+    ),
+    ("[factors]\nworkers = [1]\n[[exclude]]\nwrkers = 1", (6, 1), &["did you mean `workers`?"]),
+    ("[factors]\nworkers = [1]\n[[exclude]]\nworkers = 7", (6, 11), &["`7`", "levels are 1"]),
+    ("[factors]\nworkers = [1]\n[[exclude]]", (5, 1), &["names nothing"]),
+    (
+        "[factors]\nworkers = [1, 2]\n[[exclude]]\nworkers = 2",
+        (4, 15),
+        &["workers `2`", "every point of part main with it is left out"],
+    ),
+    (
+        "[base]\nfilesystem = 'raw'\n[factors]\nfiles = [1, 2]",
+        (6, 10),
+        &["files `1`", "has no meaning"],
+    ),
+    ("[factors]\nworkers = [1]\n[[part]]\nfactors = {}", (5, 1), &["[[part]] name", "missing"]),
+    (
+        "[factors]\nworkers = [1]\n[[part]]\nname = 'p'\nfactors = { fiels = [1] }",
+        (7, 13),
+        &["part p fiels", "did you mean `files`?"],
+    ),
+    (
+        "[factors]\nworkers = [1]\n[[part]]\nname = 'p'\nbase = { bs = '8k' }",
+        (5, 1),
+        &["part `p`", "only in what is no factor"],
+    ),
+    ("[factors]\nworkers = [1]\n[[part]]\nname = 'main'", (6, 8), &["`main`", "is taken"]),
+    (
+        "[factors]\nworkers = [1]\n[factors.a]\nx.direct = true\n[measure]\nprecision = '200%'",
+        (8, 13),
+        &["[measure] precision", "`200%`"],
+    ),
+    ("[factors]\nworkers=[1]\n[measure]\nbudget = 'long'", (6, 10), &["budget", "20m"]),
+    ("[factors]\nworkers=[1]\n[measure]\npoint_time = '1ms'", (6, 14), &["50ms"]),
+    ("[factors]\nworkers=[1]\n[measure]\nbuget = '1m'", (6, 1), &["did you mean `budget`?"]),
+    ("[factors]\nworkers=[1]\n[full]\nbase = 1", (6, 8), &["[full] base", "not a table"]),
+    (
+        "[base]\nioengine = 'sync'\n[factors]\niodepth = [1, 4]",
+        (6, 15),
+        &["iodepth `4`", "one request in flight", "[[exclude]]"],
+    ),
+    (
+        "[base]\nvolume_size = '64M'\n[factors]\nfilesystem = ['ext4']",
+        (4, 15),
+        &["volume_size `64M`", "do not fit", "point ext4"],
+    ),
+    (
+        "[base]\nvolume_size = '64M'\nsize = '32M'\n[factors]\nfilesystem = ['xfs']",
+        (4, 15),
+        &["xfs cannot be made on 64M"],
+    ),
+    (
+        "[base]\nfilesystem = 'ext4'\nvolumes = 4\n[factors]\nworkers = [1]",
+        (5, 11),
+        &["4 volumes and only 1 files"],
+    ),
+    ("[factors]\nrate_pct = [50]", (4, 13), &["there is no IOPS limit"]),
+    (
+        "[base]\nfsync = 1\nfdatasync = 1\nrw = 'write'\n[factors]\nworkers = [1]",
+        (5, 13),
+        &["both"],
+    ),
+    ("[base]\nsize = '4k'\nfiles = 2\n[factors]\nworkers = [1]", (4, 8), &["size", "smaller than"]),
+    (
+        "[factors]\nworkers=[1]\n[then]\nsource='a'\nmachine='b'\n[[then.figure]]\ntext='t'\n\
+         value=1\nat={workers=2}",
+        (11, 13),
+        &["at workers `2`", "no such level"],
+    ),
+    (
+        "[factors]\nworkers=[1,2]\n[then]\nsource='a'\nmachine='b'\n[[then.figure]]\ntext='t'\n\
+         value=1\nat={}",
+        (8, 1),
+        &["2 points stand beside it"],
+    ),
+    ("[factors]\nworkers = [1", (4, 13), &["TOML"]),
+    ("", (1, 1), &["nothing is varied"]),
+];
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let mut odd = Vec::new();
+    for (text, place, words) in WRONG {
+        let text = format!("name = 'a'\ntitle = 'b'\n{text}");
+        let Err(error) = StudySpec::parse(&text, "a.toml") else {
+            odd.push(format!("was taken:\n{text}"));
+            continue;
+        };
+        let shown = error.to_string();
+        let found = error.place.as_ref().map(|place| (place.line, place.column));
+        let fits = found == Some(*place)
+            && words.iter().all(|word| shown.contains(word))
+            && !error.fix.is_empty()
+            && shown.starts_with("a.toml:");
+        if !fits {
+            odd.push(format!("{text}\nshows: {shown}\nwanted: {place:?} {words:?}"));
+        }
+    }
+    assert!(odd.is_empty(), "{}", odd.join("\n\n"));
+}
+
+#[test]
+fn too_many_points_are_refused_before_they_are_made() {
+    let levels: Vec<String> = (1..=500).map(|n| n.to_string()).collect();
+    let list = levels.join(",");
+    let text = format!(
+        "name='a'\ntitle='b'\n[factors]\nworkers=[{list}]\nnr_requests=[{list}]\niodepth=[{list}]"
+    );
+    let error = StudySpec::parse(&text, "a.toml").unwrap_err();
+    assert!(error.to_string().contains("4096 points at most"), "{error}");
+}
+
+#[test]
+fn shipped_studies_can_be_run_in_both_extents() {
+    for (name, text) in shipped().iter().chain([&SMOKE]) {
+        let spec = StudySpec::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(spec.name, *name);
+        for extent in [Extent::Quick, Extent::Full] {
+            let plan = spec.plan(extent, None, &MeasuringOverrides::default()).unwrap();
+            let budget = plan.measuring.budget.unwrap().as_secs_f64();
+            let cost = cost(&plan);
+            assert!(cost.duration_s < budget * 1.02, "{name} {extent:?}: {cost:?}");
+            assert!(cost.replicates >= 1.0);
+        }
+    }
+}
+
+#[test]
+fn fusion_io_has_the_points_of_the_post() {
+    let spec = spec(shipped_text("fusion-io").unwrap());
+    let of = |extent| spec.plan(extent, None, &MeasuringOverrides::default()).unwrap();
+    let (quick, full) = (of(Extent::Quick), of(Extent::Full));
+    let main = |plan: &StudyPlan| {
+        plan.cells.iter().filter(|cell| cell.parts.iter().any(|part| part == "main")).count()
+    };
+    assert_eq!((main(&quick), main(&full)), (130, 156));
+    assert_eq!((quick.cells.len(), full.cells.len()), (166, 324));
+    let limit = |cell: &Cell| cell.conditions.memory_limit_bytes.map(|bytes| bytes * 2);
+    assert!(quick.cells.iter().all(|cell| limit(cell) == Some(cell.workload.size_bytes)));
+    assert!(ids(&quick).contains(&"ext4_randwrite_4k_w16_direct_f1"));
+    assert_eq!(quick.then.as_ref().map(|then| then.figures.len()), Some(26));
+}
+
+#[test]
+fn ext4_vs_xfs_works_as_its_tool_did() {
+    let spec = spec(shipped_text("ext4-vs-xfs").unwrap());
+    let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
+    let cell = plan.cells.iter().find(|cell| cell.level("api") == Some("async")).unwrap();
+    let spec = &cell.workload;
+    assert_eq!((spec.api, spec.depth, spec.jobs, spec.files), (IoApi::Libaio, 128, 1, 128));
+    assert_eq!(spec.mix, Mix::Both { read_pct: 60 });
+    let flush = spec.flush.unwrap();
+    assert_eq!((flush.every, flush.scope), (100, FlushScope::All));
+    assert_eq!(plan.then.as_ref().map(|then| then.figures.len()), Some(42));
+}
+
+#[test]
+fn names_of_points_are_snake_case_and_unique() {
+    for (name, text) in shipped() {
+        let plan = plan(text, Extent::Full);
+        let mut names = ids(&plan);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), plan.cells.len(), "{name}");
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        assert!(names.iter().all(|name| name.chars().all(fits) && !name.contains("__")));
+    }
+}

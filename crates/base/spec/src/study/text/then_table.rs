@@ -1,0 +1,155 @@
+//! The table `[then]`: what the original of a replicated study printed.
+
+use super::error::StudyTextError;
+use super::exclude::Vocabulary;
+use super::fields::{Fields, spot};
+use super::source::Source;
+use super::tree::Entry;
+use crate::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
+
+const KEYS: &[&str] = &["source", "machine", "figure"];
+const FIGURE_KEYS: &[&str] =
+    &["text", "value", "value_high", "unit", "metric", "take", "at", "over"];
+/// A study may have so many figures.
+const FIGURES_MAX: usize = 1024;
+
+/// A reader of figures.
+pub(in crate::study) struct ThenReader<'a> {
+    /// The text.
+    pub source: &'a Source,
+    /// The factors and levels there are.
+    pub vocabulary: &'a Vocabulary<'a>,
+    /// The cells in full extent: every figure must stand beside some of them.
+    pub cells: &'a [Cell],
+}
+
+type Refusal = (String, String);
+
+impl ThenReader<'_> {
+    /// What was printed.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; a figure beside which no cell stands is.
+    pub fn read(&self, at: usize, entries: &[Entry]) -> Result<Then, StudyTextError> {
+        let fields = Fields::open(self.source, "[then]", entries, KEYS)?;
+        let from = fields.needed("source", at, "say who printed it, where and when")?;
+        let machine = fields.needed("machine", at, "say on which machine it was made")?;
+        let tables = fields.tables("figure")?;
+        if let Some((at, _)) = tables.get(FIGURES_MAX) {
+            let (found, fix) = (tables.len().to_string(), format!("use {FIGURES_MAX} at most"));
+            return Err(self.source.error(*at, "[then]", &found, "too many figures", fix));
+        }
+        let figures = tables.iter().map(|(at, entries)| self.figure(*at, entries));
+        Ok(Then {
+            source: from.text,
+            machine: machine.text,
+            figures: figures.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn figure(&self, at: usize, entries: &[Entry]) -> Result<ThenFigure, StudyTextError> {
+        const NAME: &str = "[[then.figure]]";
+        let fields = Fields::open(self.source, NAME, entries, FIGURE_KEYS)?;
+        let text = fields.needed("text", at, "say in one line what the figure is")?.text;
+        let fix = "give the printed figure: value = 35000";
+        let value = fields
+            .parsed("value", number)?
+            .ok_or_else(|| self.source.error(at, format!("{NAME} value"), "", "is missing", fix))?;
+        let metric = fields.parsed("metric", metric)?.unwrap_or_default();
+        let take = fields.parsed("take", take)?.unwrap_or_default();
+        let unit = fields.text("unit")?.map_or_else(|| unit_of(metric).to_owned(), |it| it.text);
+        let over = match fields.get("over") {
+            Some(node) => Some(self.place(node.at, "over", fields.table("over")?, take, &text)?),
+            None => None,
+        };
+        Ok(ThenFigure {
+            value,
+            value_high: fields.parsed("value_high", number)?,
+            unit,
+            metric,
+            at: self.place(at, "at", fields.table("at")?, take, &text)?,
+            take,
+            over,
+            text,
+        })
+    }
+
+    fn place(
+        &self,
+        at: usize,
+        key: &str,
+        entries: &[Entry],
+        take: Take,
+        text: &str,
+    ) -> Result<Vec<LevelAt>, StudyTextError> {
+        let thing = format!("[[then.figure]] {key}");
+        let mut levels = Vec::new();
+        for entry in entries {
+            let factor = self.vocabulary.factor(self.source, &thing, &entry.key, entry.at)?;
+            let spot = spot(self.source, &format!("{thing} {}", entry.key), &entry.node)?;
+            // Levels that only cells have, such as a default, are known by their cells.
+            let label = factor.canonical(&spot.text);
+            let has = |cell: &Cell| cell.level(&factor.name) == Some(&*label);
+            let level = if self.cells.iter().any(has) {
+                label
+            } else {
+                self.vocabulary.level(self.source, &thing, factor, &spot)?
+            };
+            levels.push(LevelAt { factor: factor.name.clone(), level });
+        }
+        let matching = self
+            .cells
+            .iter()
+            .filter(|cell| levels.iter().all(|at| cell.level(&at.factor) == Some(&*at.level)))
+            .count();
+        match (matching, take) {
+            (0, _) => {
+                let fix = "name levels that some point of the full extent has";
+                Err(self.source.error(at, thing, text, "no point stands beside it", fix))
+            }
+            (2.., Take::Only) => {
+                let why = format!("{matching} points stand beside it");
+                let fix = "name more levels, or say take = \"max\" or \"min\"";
+                Err(self.source.error(at, thing, text, why, fix))
+            }
+            _ => Ok(levels),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<f64, Refusal> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err(("is not a number".to_owned(), "write for example 35000 or 8310.0".to_owned())),
+    }
+}
+
+fn metric(text: &str) -> Result<ThenMetric, Refusal> {
+    match text {
+        "iops" => Ok(ThenMetric::Iops),
+        "bytes_per_s" => Ok(ThenMetric::BytesPerS),
+        "latency_mean_us" => Ok(ThenMetric::LatencyMeanUs),
+        "latency_p95_us" => Ok(ThenMetric::LatencyP95Us),
+        _ => {
+            let fix = "use iops, bytes_per_s, latency_mean_us or latency_p95_us";
+            Err(("there is no such metric".to_owned(), fix.to_owned()))
+        }
+    }
+}
+
+fn unit_of(metric: ThenMetric) -> &'static str {
+    match metric {
+        ThenMetric::Iops => "requests/s",
+        ThenMetric::BytesPerS => "B/s",
+        ThenMetric::LatencyMeanUs | ThenMetric::LatencyP95Us => "us",
+    }
+}
+
+fn take(text: &str) -> Result<Take, Refusal> {
+    match text {
+        "only" => Ok(Take::Only),
+        "max" => Ok(Take::Max),
+        "min" => Ok(Take::Min),
+        _ => Err(("there is no such choice".to_owned(), "use only, max or min".to_owned())),
+    }
+}
