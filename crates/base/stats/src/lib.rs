@@ -5,6 +5,7 @@
 //! Invariant: pure. No clock, no file, no thread; the same input always gives the same figure.
 //! It does not know what was measured, and it prints nothing.
 
+mod axis;
 mod combine;
 mod compare;
 mod contrast;
@@ -21,15 +22,20 @@ mod measured;
 mod multiplicity;
 mod noise;
 mod recorder;
+mod replicates;
 mod shape;
 #[cfg(test)]
 mod simulate;
 mod spectrum;
 mod stopping;
 mod student;
+mod usl;
 mod verdict;
 mod warmup;
 
+pub use axis::{
+    AXIS_MATERIAL_PCT, Axis, AxisError, AxisPoint, AxisShape, AxisStep, Enough, axis, enough,
+};
 pub use combine::combine;
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
 pub use effects::{
@@ -44,7 +50,9 @@ pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
 pub use recorder::LatencyRecorder;
+pub use replicates::{Need, more_needed};
 pub use shape::{Shape, Steadiness};
 pub use stopping::{Stop, StoppingRule};
+pub use usl::{USL_LEVELS_MIN, Usl, UslError, UslPoint, usl};
 pub use verdict::{Verdict, Verdicts};
 pub use warmup::choose_cut;

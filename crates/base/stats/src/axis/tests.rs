@@ -1,0 +1,210 @@
+//! Shapes that are known, and how often noise is taken for one.
+
+use super::*;
+use crate::Verdict;
+use crate::simulate::Rng;
+
+const LEVELS: [f64; 6] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0];
+
+/// Figures of a curve with noise of so many percent, and a drift that replicates share.
+fn points(rng: &mut Rng, curve: &[f64], replicates: u32, noise_pct: f64) -> Vec<AxisPoint> {
+    let mut all = Vec::new();
+    for replicate in 0..replicates {
+        let drift = (0.2 * rng.normal()).exp();
+        for (&level, value) in LEVELS.iter().zip(curve) {
+            let value = value * drift * (noise_pct / 100.0 * rng.normal()).exp();
+            let ci95 = [value * 0.9999, value * 1.0001];
+            let value = Measured::new(value, ci95, 30, Verdicts::none());
+            all.push(AxisPoint { level, replicate, value });
+        }
+    }
+    all
+}
+
+const FLAT: [f64; 6] = [1e4; 6];
+const SCALING: [f64; 6] = [1e3, 3e3, 9e3, 2e4, 3.2e4, 5e4];
+const SATURATING: [f64; 6] = [1e3, 3e3, 9e3, 9.1e3, 9.0e3, 9.1e3];
+const COLLAPSING: [f64; 6] = [1e3, 3e3, 9e3, 8.9e3, 6e3, 4.5e3];
+
+fn shape(seed: u64, curve: &[f64], replicates: u32, noise_pct: f64) -> AxisShape {
+    axis(&points(&mut Rng::new(seed), curve, replicates, noise_pct)).unwrap().shape
+}
+
+/// How many of 1,000 curves satisfy a test.
+fn count(
+    curve: &[f64],
+    replicates: u32,
+    noise_pct: f64,
+    test: impl Fn(&AxisShape) -> bool,
+) -> usize {
+    let of = |seed: u64| shape(seed, curve, replicates, noise_pct);
+    (0..1_000).filter(|&seed| test(&of(seed))).count()
+}
+
+#[test]
+fn names_the_shapes() {
+    assert_eq!(shape(1, &FLAT, 4, 0.5), AxisShape::Flat);
+    assert_eq!(shape(1, &SCALING, 4, 0.5), AxisShape::Scaling);
+    assert_eq!(shape(1, &SATURATING, 4, 0.5), AxisShape::Saturating { at: 16.0 });
+    let AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } =
+        shape(1, &COLLAPSING, 4, 0.5)
+    else {
+        panic!("no collapse");
+    };
+    assert!(from == 64.0 && (loss_pct - 50.0).abs() < 1.0, "{from} {loss_pct}");
+    assert!(low < loss_pct && loss_pct < high && high - low < 5.0, "{low} {high}");
+    let falling: Vec<f64> = SCALING.iter().map(|value| 1e8 / value).collect();
+    assert!(matches!(shape(1, &falling, 4, 0.5), AxisShape::Collapse { from: 1.0, .. }));
+}
+
+#[test]
+fn a_zigzag_is_not_clear() {
+    let zigzag = [1e4, 2e4, 1e4, 2e4, 1e4, 2e4];
+    assert_eq!(shape(1, &zigzag, 4, 0.5), AxisShape::NotClear);
+    let dip = [1e4, 2e4, 1.8e4, 2e4, 2.1e4, 4e4];
+    assert_eq!(shape(1, &dip, 6, 0.5), AxisShape::NotClear);
+}
+
+#[test]
+fn noise_is_rarely_a_shape_and_never_flat_without_proof() {
+    // Whether anything differs does not depend on the size of the noise, only whether it is flat.
+    for (replicates, noise_pct) in [(3, 3.0), (5, 20.0)] {
+        let named = count(&FLAT, replicates, noise_pct, |shape| {
+            !matches!(shape, AxisShape::Flat | AxisShape::NoMeasurableDifference { .. })
+        });
+        let flat = count(&FLAT, replicates, noise_pct, |shape| *shape == AxisShape::Flat);
+        println!(
+            "flat, {replicates} replicates, {noise_pct} %: {named} named, {flat} flat of 1000"
+        );
+        assert!(named <= 60, "{named} of 1000 at {noise_pct} % with {replicates} replicates");
+        assert!(noise_pct < 10.0 || flat == 0, "20 % of noise prove nothing: {flat}");
+    }
+    let proven = count(&FLAT, 5, 1.0, |shape| *shape == AxisShape::Flat);
+    assert!(proven >= 900, "1 % of noise does prove it: {proven}");
+}
+
+#[test]
+fn a_curve_that_is_not_flat_is_rarely_called_flat() {
+    // One level lies 5 % above the others: exactly at the border, where errors are most frequent.
+    let border = [1e4, 1e4, 1.05e4, 1e4, 1e4, 1e4];
+    let wrong = count(&border, 4, 1.0, |shape| *shape == AxisShape::Flat);
+    println!("at the border of flat: {wrong} of 1000");
+    assert!(wrong <= 50, "{wrong}");
+}
+
+#[test]
+fn a_plateau_rarely_collapses_and_a_collapse_is_found() {
+    for replicates in [3, 5] {
+        let plateau = [1e3, 1e4, 1e4, 1e4, 1e4, 1e4];
+        let wrong =
+            count(&plateau, replicates, 8.0, |shape| matches!(shape, AxisShape::Collapse { .. }));
+        println!("plateau, {replicates} replicates: {wrong} of 1000 collapse");
+        assert!(wrong <= 50, "{wrong} with {replicates} replicates");
+    }
+    let is_right = |shape: &AxisShape| match *shape {
+        AxisShape::Collapse { from, .. } => from == 16.0 || from == 64.0,
+        _ => false,
+    };
+    let found = count(&COLLAPSING, 3, 2.0, is_right);
+    println!("collapse by half, 3 replicates, 2 %: {found} of 1000");
+    assert!(found >= 900, "{found}");
+}
+
+#[test]
+fn the_loss_holds_the_truth() {
+    let (mut rng, mut held) = (Rng::new(61), 0);
+    for _ in 0..1_000 {
+        let shape = axis(&points(&mut rng, &COLLAPSING, 4, 1.0)).unwrap().shape;
+        let AxisShape::Collapse { loss_pct_ci95: [low, high], .. } = shape else { continue };
+        // 16 and 64 are within 1.1 %; which is the peak, noise decides.
+        held += u32::from(low <= 50.0 && 50.0 <= high || low <= 49.4 && 49.4 <= high);
+    }
+    println!("loss: {held} of 1000");
+    assert!((930..=985).contains(&held), "{held}");
+}
+
+#[test]
+fn says_how_many_are_enough() {
+    let mut rng = Rng::new(62);
+    let found = enough(&points(&mut rng, &SATURATING, 4, 0.5), 5.0).unwrap();
+    assert_eq!((found.level, found.replicates), (Some(16.0), 4));
+    let gain = found.gain.unwrap();
+    assert!((gain.ratio - 9.0).abs() < 0.2 && gain.conclusion == Conclusion::Higher);
+    assert!(found.beyond_pct_max.unwrap() < 5.0, "{:?}", found.beyond_pct_max);
+    let rising = enough(&points(&mut rng, &SCALING, 4, 0.5), 5.0).unwrap();
+    assert_eq!((rising.level, rising.gain, rising.beyond_pct_max), (None, None, None));
+    let flat = enough(&points(&mut rng, &FLAT, 4, 10.0), 5.0).unwrap();
+    assert_eq!((flat.level, flat.gain), (Some(1.0), None));
+    assert!(flat.beyond_pct_max.unwrap() > 5.0, "noise proves nothing");
+    let fine = enough(&points(&mut rng, &[1e4, 1.03e4, 1.06e4, 1.06e4], 6, 0.2), 2.0).unwrap();
+    assert_eq!(fine.level, Some(16.0));
+    let two = enough(&points(&mut rng, &SATURATING, 2, 0.5), 5.0).unwrap();
+    assert_eq!((two.level, two.replicates), (None, 2));
+}
+
+#[test]
+fn enough_is_mostly_right() {
+    let right = |seed: u64| {
+        let found = enough(&points(&mut Rng::new(seed), &SATURATING, 3, 1.5), 5.0).unwrap();
+        found.level == Some(16.0)
+    };
+    let right = (0..1_000).filter(|&seed| right(seed)).count();
+    println!("enough: {right} of 1000");
+    assert!(right >= 950, "{right}");
+}
+
+#[test]
+fn scale_and_order_change_nothing() {
+    for curve in [FLAT, SCALING, SATURATING, COLLAPSING] {
+        let original = points(&mut Rng::new(63), &curve, 4, 1.0);
+        let mut turned = original.clone();
+        turned.reverse();
+        turned.rotate_left(7);
+        assert_eq!(axis(&turned), axis(&original));
+        assert_eq!(enough(&turned, 5.0), enough(&original, 5.0));
+        turned.iter_mut().for_each(|point| point.value = point.value.scaled(4096.0));
+        let (found, want) = (axis(&turned).unwrap(), axis(&original).unwrap());
+        for (one, other) in found.steps.iter().zip(&want.steps) {
+            assert!((one.comparison.ratio / other.comparison.ratio - 1.0).abs() < 1e-9);
+        }
+        assert_eq!(std::mem::discriminant(&found.shape), std::mem::discriminant(&want.shape));
+        assert_eq!(found.peak, want.peak);
+    }
+}
+
+#[test]
+fn keeps_verdicts_and_compares_only_common_replicates() {
+    let mut all = points(&mut Rng::new(64), &COLLAPSING, 4, 0.5);
+    all[2].value.verdicts.add(Verdict::CpuLimited);
+    let found = axis(&all).unwrap();
+    assert!(found.verdicts.has(Verdict::CpuLimited));
+    assert_eq!((found.replicates, found.steps.len(), found.steps[0].comparison.n), (4, 5, 4));
+    assert!(found.peak_to_last.is_some_and(|loss| (loss.ratio - 0.5).abs() < 0.02));
+    all.retain(|point| point.replicate < 3 || point.level < 10.0);
+    let fewer = axis(&all).unwrap();
+    assert_eq!((fewer.replicates, fewer.steps[0].comparison.n), (3, 4));
+    all.retain(|point| point.replicate != 0 || point.level != 4.0);
+    assert_eq!(axis(&all).unwrap().shape, AxisShape::NotClear, "two in common");
+    all.retain(|point| (point.replicate == 0) == (point.level == 1.0));
+    let none = axis(&all).unwrap();
+    assert_eq!((none.shape, none.replicates), (AxisShape::NotClear, 0));
+}
+
+#[test]
+fn refuses_what_is_no_axis() {
+    let all = points(&mut Rng::new(65), &FLAT, 3, 1.0);
+    let with = |change: &dyn Fn(&mut Vec<AxisPoint>)| {
+        let mut all = all.clone();
+        change(&mut all);
+        axis(&all).unwrap_err()
+    };
+    assert_eq!(axis(&[]), Err(AxisError::TooFewLevels { found: 0 }));
+    assert_eq!(with(&|all| all.truncate(1)), AxisError::TooFewLevels { found: 1 });
+    assert_eq!(with(&|all| all[1].level = 1.0), AxisError::Duplicate { level: 1.0, replicate: 0 });
+    assert_eq!(
+        with(&|all| all[1].value.value = 0.0),
+        AxisError::NotPositive { level: 4.0, replicate: 0, value: 0.0 }
+    );
+    let infinite = AxisError::LevelNotFinite { level: f64::INFINITY };
+    assert_eq!(with(&|all| all[0].level = f64::INFINITY), infinite);
+}
