@@ -190,7 +190,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_without_a_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
             prop_assert!(records(&bytes).count() <= bytes.len() / HEADER_BYTES);
         }
 

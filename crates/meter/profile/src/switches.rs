@@ -2,8 +2,8 @@
 //!
 //! Purpose: pair the moment a thread leaves its processor with the moment it runs again, wherever
 //! that is. Invariants: switches of all processors are taken in the order of time; a wait counts
-//! only when both of its ends are known; where records were lost every open wait is dropped, because
-//! its true end may be among them. It knows no symbols.
+//! only when its beginning is known, up to its end or the window's; where records were lost every
+//! open wait is dropped, because its true end may be among them. It knows no symbols.
 
 use std::collections::{HashMap, HashSet};
 
