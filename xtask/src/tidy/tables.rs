@@ -58,13 +58,22 @@ pub const ROOMS: &[Room] = &[
         may_use: &["units", "stats", "spec", "run", "io"],
     },
     Room { name: "host", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room {
+        name: "change",
+        floor: Floor::Meter,
+        is_pure: false,
+        may_use: &["units", "stats", "spec", "run", "io"],
+    },
     Room { name: "blocktrace", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room { name: "profile", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room {
         name: "study",
         floor: Floor::Study,
         is_pure: false,
-        may_use: &["units", "stats", "spec", "run", "io", "load", "host", "diagnose"],
+        may_use: &[
+            "units", "stats", "spec", "run", "io", "load", "host", "change", "profile",
+            "blocktrace", "diagnose",
+        ],
     },
     Room { name: "diagnose", floor: Floor::Study, is_pure: true, may_use: BASE },
     Room { name: "report", floor: Floor::Show, is_pure: false, may_use: BASE },
@@ -73,7 +82,8 @@ pub const ROOMS: &[Room] = &[
         floor: Floor::Show,
         is_pure: false,
         may_use: &[
-            "units", "stats", "spec", "run", "io", "load", "host", "study", "diagnose", "report",
+            "units", "stats", "spec", "run", "io", "load", "host", "change", "study", "diagnose",
+            "report",
         ],
     },
     Room { name: "xtask", floor: Floor::Xtask, is_pure: false, may_use: &["stats"] },
@@ -107,6 +117,8 @@ pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff
 
 /// Files with `unsafe`, each because safe Rust has no word for what it does.
 pub const UNSAFE_FILES: &[&str] = &[
+    "crates/meter/change/src/system/child.rs",
+    "crates/meter/change/src/system/loop_device.rs",
     "crates/meter/host/src/usage.rs",
     "crates/meter/io/src/api/aio_abi.rs",
     "crates/meter/io/src/api/libaio.rs",
@@ -141,6 +153,9 @@ pub const PRINTING: &[&str] = &["iostrata", "xtask"];
 
 /// Files that may end the program: the mains, and the second Ctrl-C.
 pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"];
+
+/// Crates that alter the system: the only ones that may write what `/sys` and `/proc` show.
+pub const ALTERING: &[&str] = &["change"];
 
 /// Crates that only look: they open nothing for writing outside their tests.
 pub const READ_ONLY: &[&str] = &["host", "profile"];

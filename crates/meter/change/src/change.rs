@@ -1,0 +1,180 @@
+//! What can be changed: a closed set, as plain data.
+//!
+//! Invariant: a change names things by what stays the same (paths, names), never by a number that
+//! the kernel gave out. It says what is wanted; what was there before is the journal's.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceRef;
+use crate::settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
+
+/// Limits on the I/O of a group; absent means none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoLimits {
+    /// Reads per second.
+    pub read_iops: Option<u64>,
+    /// Writes per second.
+    pub write_iops: Option<u64>,
+    /// Bytes read per second.
+    pub read_bytes_per_s: Option<u64>,
+    /// Bytes written per second.
+    pub write_bytes_per_s: Option<u64>,
+}
+
+/// One change of the system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// Makes a file for a loop device. Undone: the file is removed.
+    BackingFile {
+        /// Where; must not exist, its directory must.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// How much of it is written.
+        prewrite: Prewrite,
+    },
+    /// Attaches a free loop device. Undone: detached.
+    Loop {
+        /// The file, over which there is no loop device yet.
+        backing: PathBuf,
+        /// Direct I/O on the file, so that nothing is cached twice; refused is an error.
+        direct: bool,
+        /// Logical block size of the device in bytes; absent: the kernel's choice.
+        block_bytes: Option<u32>,
+    },
+    /// Makes a file system. What the device held before is lost and cannot be put back.
+    MakeFilesystem {
+        /// On what.
+        device: DeviceRef,
+        /// Which.
+        kind: FilesystemKind,
+        /// Further arguments of the mkfs program, one per element.
+        options: Vec<String>,
+        /// Name of the file system.
+        label: Option<String>,
+    },
+    /// Mounts a file system. Undone: unmounted, and directories that were made for it removed.
+    Mount {
+        /// What.
+        device: DeviceRef,
+        /// Where: an empty directory, or one that is made with all above it.
+        at: PathBuf,
+        /// Its type.
+        kind: FilesystemKind,
+        /// Mount options as of mount(8), one per element.
+        options: Vec<String>,
+    },
+    /// Changes options of a mount that the same session made. Undone: the options as before.
+    Remount {
+        /// Where it is mounted.
+        at: PathBuf,
+        /// Options to set; only those that have an opposite, so that they can be undone.
+        options: Vec<String>,
+    },
+    /// Sets an attribute of a queue. Undone: the value before, with all that setting it reset.
+    Queue {
+        /// Of which device; for a partition its disk is meant.
+        device: DeviceRef,
+        /// Which.
+        attribute: QueueAttribute,
+        /// To what; the kernel may take another value.
+        value: String,
+    },
+    /// Writes dirty pages and drops the page cache. Nothing to undo.
+    DropCaches,
+    /// Sets a write-back setting. Undone: the value before, in the form that it had.
+    Sysctl {
+        /// Which.
+        which: VmSetting,
+        /// To what.
+        value: u64,
+    },
+    /// Makes a group whose memory, page cache included, is limited. Undone: removed.
+    MemoryGroup {
+        /// Its name within the session.
+        name: String,
+        /// Limit in bytes.
+        limit_bytes: u64,
+    },
+    /// Makes a group whose I/O on a device is limited. Undone: removed.
+    IoGroup {
+        /// Its name within the session; the same as a memory group's makes them one.
+        name: String,
+        /// On which device; for a partition its disk is meant.
+        device: DeviceRef,
+        /// How much.
+        limits: IoLimits,
+    },
+    /// Moves this process into the groups of a name that the same session made. Undone: back to
+    /// where it was, so a load can be in it for one point and out of it for the next.
+    EnterGroup {
+        /// The name.
+        name: String,
+    },
+    /// Sets the frequency governor of a processor. Undone: the one before.
+    Governor {
+        /// Number of the processor.
+        cpu: u32,
+        /// Which governor.
+        value: String,
+    },
+    /// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless
+    /// somebody uses it by then.
+    MountTracefs,
+    /// Makes a trace buffer of its own. Undone: removed.
+    TraceInstance {
+        /// Its name within the session.
+        name: String,
+        /// Events to enable, as `block:block_rq_issue`.
+        events: Vec<String>,
+        /// Buffer per processor, in KiB.
+        buffer_kib: u64,
+        /// Clock of its time stamps, as `mono`.
+        clock: String,
+    },
+}
+
+impl Change {
+    /// Whether there is something to put back. File systems that were made and caches that were
+    /// dropped stay so.
+    pub fn is_lasting(&self) -> bool {
+        !matches!(self, Self::MakeFilesystem { .. } | Self::DropCaches)
+    }
+
+    /// The same with every path made absolute and free of links, so that it leads to the same
+    /// place from a later process and reads as in the kernel's tables.
+    #[must_use]
+    pub(crate) fn located(mut self, real: impl Fn(&Path) -> PathBuf) -> Self {
+        let place = |device: &mut DeviceRef| match device {
+            DeviceRef::Loop { backing: path } | DeviceRef::Named { path, .. } => *path = real(path),
+        };
+        match &mut self {
+            Self::BackingFile { path, .. }
+            | Self::Loop { backing: path, .. }
+            | Self::Remount { at: path, .. } => *path = real(path),
+            Self::Mount { device, at, .. } => {
+                *at = real(at);
+                place(device);
+            }
+            Self::MakeFilesystem { device, .. }
+            | Self::Queue { device, .. }
+            | Self::IoGroup { device, .. } => place(device),
+            _ => {}
+        }
+        self
+    }
+
+    /// The device that it works on.
+    pub(crate) fn device(&self) -> Option<&DeviceRef> {
+        match self {
+            Self::MakeFilesystem { device, .. }
+            | Self::Mount { device, .. }
+            | Self::Queue { device, .. }
+            | Self::IoGroup { device, .. } => Some(device),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Changes in words, for a plan that is shown before anything happens.
+//!
+//! Invariant: one line per change; looking for the present value alters nothing.
+
+use std::path::Path;
+
+use iostrata_units as units;
+
+use crate::change::{Change, IoLimits};
+use crate::device::{self, DeviceRef};
+use crate::kind;
+use crate::settings::Prewrite;
+use crate::system::System;
+use crate::world::World;
+
+/// The plan: each change in one line, with the present value where there is one already.
+pub fn plan(changes: &[Change]) -> Vec<String> {
+    let world = System::new();
+    changes.iter().map(|change| line(&world, change)).collect()
+}
+
+/// A change with the present value.
+pub(crate) fn line(world: &dyn World, change: &Change) -> String {
+    let now = match change {
+        Change::Queue { device, attribute, .. } => device::resolve(world, device)
+            .ok()
+            .and_then(|found| kind::queue::read(world, &found, *attribute).ok()),
+        Change::Sysctl { which, .. } => kind::vm::read(world, *which).ok(),
+        Change::Governor { cpu, .. } => kind::governor::read(world, *cpu).ok(),
+        _ => None,
+    };
+    match now {
+        Some(now) => format!("{} (now {now})", change.describe()),
+        None => change.describe(),
+    }
+}
+
+impl Change {
+    /// The change in one line.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::BackingFile { path, bytes, prewrite } => {
+                let how = match prewrite {
+                    Prewrite::All => "written in full with random data",
+                    Prewrite::None => "allocated, not written",
+                };
+                let size = units::bytes(*bytes as f64);
+                format!("make the file {} of {size}, {how}", path.display())
+            }
+            Self::Loop { backing, direct, block_bytes } => {
+                let direct = if *direct { " with direct I/O" } else { "" };
+                let block = block_bytes.map(|bytes| format!(", blocks of {bytes} bytes"));
+                let backing = backing.display();
+                format!("attach a loop device to {backing}{direct}{}", block.unwrap_or_default())
+            }
+            Self::MakeFilesystem { device, kind, options, label } => {
+                let label = label.as_ref().map(|label| format!(" called {label}"));
+                let lost = " (what it holds is lost)";
+                let (name, label) = (kind.name(), label.unwrap_or_default());
+                format!("make {name}{label} on {device}{}{lost}", with(options))
+            }
+            Self::Mount { device, at, kind, options } => {
+                format!("mount {} of {device} at {}{}", kind.name(), at.display(), with(options))
+            }
+            Self::Remount { at, options } => {
+                format!("set options of the mount {}{}", at.display(), with(options))
+            }
+            Self::Queue { device, attribute, value } => {
+                format!("set {} of {} to {value}", attribute.name(), queue_of(device))
+            }
+            Self::DropCaches => "write dirty pages and drop the page cache".to_owned(),
+            Self::Sysctl { which, value } => format!("set vm.{} to {value}", which.name()),
+            Self::MemoryGroup { name, limit_bytes } => {
+                let limit = units::bytes(*limit_bytes as f64);
+                format!("make the group {name} with at most {limit} of memory and page cache")
+            }
+            Self::IoGroup { name, device, limits } => {
+                format!("make the group {name} with at most {} on {device}", limited(limits))
+            }
+            Self::EnterGroup { name } => format!("move this process into the group {name}"),
+            Self::Governor { cpu, value } => {
+                format!("set the frequency governor of processor {cpu} to {value}")
+            }
+            Self::MountTracefs => "mount tracefs".to_owned(),
+            Self::TraceInstance { name, events, buffer_kib, clock } => {
+                let events = events.join(", ");
+                format!(
+                    "make the trace buffer {name} ({buffer_kib} KiB per processor, clock {clock}) \
+                     for {events}"
+                )
+            }
+        }
+    }
+}
+
+fn with(options: &[String]) -> String {
+    match options {
+        [] => String::new(),
+        options => format!(" with {}", options.join(",")),
+    }
+}
+
+/// A named device by its last part, as the kernel's tools do.
+fn queue_of(device: &DeviceRef) -> String {
+    match device {
+        DeviceRef::Named { path, .. } => {
+            path.strip_prefix(Path::new("/dev")).unwrap_or(path).display().to_string()
+        }
+        DeviceRef::Loop { .. } => device.to_string(),
+    }
+}
+
+fn limited(limits: &IoLimits) -> String {
+    let count = |limit: Option<u64>, what: &str| limit.map(|limit| format!("{limit} {what}"));
+    let rate = |limit: Option<u64>, what: &str| {
+        limit.map(|limit| format!("{}/s {what}", units::bytes(limit as f64)))
+    };
+    let parts = [
+        count(limits.read_iops, "reads/s"),
+        count(limits.write_iops, "writes/s"),
+        rate(limits.read_bytes_per_s, "read"),
+        rate(limits.write_bytes_per_s, "written"),
+    ];
+    match parts.into_iter().flatten().collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "any I/O".to_owned(),
+        limited => limited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::QueueAttribute;
+
+    #[test]
+    fn a_change_is_one_line() {
+        let device = DeviceRef::Named { path: "/dev/vdb".into(), overwrite: false };
+        let attribute = QueueAttribute::Scheduler;
+        let set = Change::Queue { device, attribute, value: "bfq".into() };
+        assert_eq!(set.describe(), "set scheduler of vdb to bfq");
+        let limits = IoLimits { write_iops: Some(1500), ..IoLimits::default() };
+        let device = DeviceRef::Loop { backing: "/a".into() };
+        let group = Change::IoGroup { name: "slow".into(), device, limits };
+        assert_eq!(
+            group.describe(),
+            "make the group slow with at most 1500 writes/s on the loop device over /a"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! What was there before a change, what the kernel really took, and how it was undone.
+//!
+//! Invariant: plain data that the journal keeps; enough of it to undo a change without the process
+//! that made it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceToken;
+use crate::owner::Owner;
+use crate::settings::{FilesystemKind, QueueAttribute, VmSetting};
+use crate::world::FileToken;
+
+/// Number of a change within its journal, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChangeId(pub u32);
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Values of a device's queue.
+pub(crate) type QueueValues = BTreeMap<QueueAttribute, String>;
+/// The kernel's write-back settings.
+pub(crate) type VmValues = BTreeMap<VmSetting, String>;
+
+/// What was there before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "prior", rename_all = "snake_case")]
+pub(crate) enum Prior {
+    /// Nothing that could be put back.
+    Nothing,
+    /// No file.
+    NoFile { at_us: u64 },
+    /// No loop device over the file; read-ahead of the free devices, which attaching changes.
+    NoLoop { backing: FileToken, free_read_ahead: BTreeMap<String, String> },
+    /// Nothing mounted there, and these directories missing, the outermost first.
+    NoMount { device: DeviceToken, source: PathBuf, missing: Vec<PathBuf> },
+    /// The options of the mount that have to be set to undo it, and all of them to compare.
+    Options { undo: Vec<String>, all: Vec<String> },
+    /// The whole queue.
+    Queue { device: DeviceToken, values: QueueValues },
+    /// All write-back settings.
+    Vm { values: VmValues },
+    /// The directory of a group, whether it has to be made, and where its controller has to be
+    /// enabled first.
+    Group { version: GroupVersion, dir: PathBuf, make: bool, enable: Option<PathBuf> },
+    /// Which process, and from where to where.
+    Outside { process: Owner, moves: Vec<Move> },
+    /// The governor.
+    Governor { value: String },
+    /// Whether tracefs is mounted, and where it is or will be.
+    Tracefs { mounted: bool, dir: PathBuf },
+    /// No such trace buffer.
+    NoInstance { dir: PathBuf },
+}
+
+/// One group that a process enters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) home: PathBuf,
+    pub(crate) to: PathBuf,
+}
+
+/// Generation of control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupVersion {
+    /// One tree per controller; I/O limits hold for direct I/O and syncs, not for write-back.
+    V1,
+    /// One tree.
+    V2,
+}
+
+/// What the kernel really did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// A file was made.
+    File {
+        /// Which.
+        token: FileToken,
+    },
+    /// A loop device was attached.
+    Loop {
+        /// Its node at this moment, as `/dev/loop3`.
+        device: PathBuf,
+        /// Whether it does direct I/O on the file, as the kernel says.
+        direct: bool,
+        /// Its logical block, in bytes.
+        block_bytes: u32,
+    },
+    /// A file system was made.
+    Formatted {
+        /// On which node.
+        device: PathBuf,
+        /// Which.
+        kind: FilesystemKind,
+    },
+    /// Something was mounted, or mounted again with other options.
+    Mounted {
+        /// Where.
+        at: PathBuf,
+        /// The options that hold now, those of the mount and those of the file system.
+        options: Vec<String>,
+    },
+    /// A queue attribute was set.
+    Queue {
+        /// What was asked for.
+        asked: String,
+        /// What the kernel took.
+        took: String,
+        /// Every attribute of the queue afterwards.
+        values: BTreeMap<QueueAttribute, String>,
+    },
+    /// A write-back setting was set.
+    Vm {
+        /// What was asked for.
+        asked: String,
+        /// What the kernel took.
+        took: String,
+        /// Every setting afterwards.
+        values: BTreeMap<VmSetting, String>,
+    },
+    /// Caches were dropped.
+    Dropped,
+    /// A group was made.
+    Group {
+        /// Generation.
+        version: GroupVersion,
+        /// Its directory.
+        dir: PathBuf,
+        /// The limits as read back, by file name.
+        limits: BTreeMap<String, String>,
+    },
+    /// This process is in these groups.
+    Entered {
+        /// Their directories.
+        dirs: Vec<PathBuf>,
+    },
+    /// A governor was set.
+    Governor {
+        /// What was asked for.
+        asked: String,
+        /// What the kernel took.
+        took: String,
+    },
+    /// tracefs is there.
+    Tracefs {
+        /// Where.
+        dir: PathBuf,
+        /// It was there before.
+        was_mounted: bool,
+    },
+    /// A trace buffer was made.
+    Instance {
+        /// Its directory.
+        dir: PathBuf,
+        /// Buffer per processor, in KiB.
+        buffer_kib: String,
+        /// Its clock.
+        clock: String,
+    },
+}
+
+impl Effect {
+    /// What was asked for and what the kernel took, where it is a value.
+    pub fn asked_and_took(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Queue { asked, took, .. }
+            | Self::Vm { asked, took, .. }
+            | Self::Governor { asked, took } => Some((asked, took)),
+            _ => None,
+        }
+    }
+
+    /// The node of a loop device, or of what a file system was made on.
+    pub fn device(&self) -> Option<&Path> {
+        match self {
+            Self::Loop { device, .. } | Self::Formatted { device, .. } => Some(device),
+            _ => None,
+        }
+    }
+
+    /// The directory that was mounted on or made.
+    pub fn dir(&self) -> Option<&Path> {
+        match self {
+            Self::Mounted { at, .. } => Some(at),
+            Self::Group { dir, .. } | Self::Tracefs { dir, .. } | Self::Instance { dir, .. } => {
+                Some(dir)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a change was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// It was in place and is as before.
+    PutBack,
+    /// It was as before already: it never happened, or went with the device or a reboot.
+    AsBefore,
+    /// The kernel does it when the last user of the thing ends.
+    WhenUnused,
+    /// What is there is neither ours nor what was before; it is left.
+    LeftAlone,
+}
+
+/// A thing that was left as it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// What.
+    pub thing: String,
+    /// What was found there.
+    pub found: String,
+    /// What was there before.
+    pub prior: String,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { thing, found, prior } = self;
+        write!(f, "{thing} is {found}, was {prior}: somebody else set it, so it is left")
+    }
+}
+
+/// How one change was undone, and what was left doing it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// How.
+    pub how: How,
+    /// Things that are neither ours nor as before.
+    pub left: Vec<Left>,
+}
+
+impl Undone {
+    pub(crate) fn put_back() -> Self {
+        Self { how: How::PutBack, left: Vec::new() }
+    }
+
+    pub(crate) fn as_before() -> Self {
+        Self { how: How::AsBefore, left: Vec::new() }
+    }
+
+    pub(crate) fn when_unused() -> Self {
+        Self { how: How::WhenUnused, left: Vec::new() }
+    }
+
+    pub(crate) fn left_alone(thing: String, found: impl Into<String>, prior: &str) -> Self {
+        let left = Left { thing, found: found.into(), prior: prior.to_owned() };
+        Self { how: How::LeftAlone, left: vec![left] }
+    }
+}

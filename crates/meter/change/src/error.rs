@@ -1,0 +1,117 @@
+//! Why something could not be changed or put back.
+//!
+//! Invariant: each message names the thing, what was found and the fix. What a kernel does not
+//! offer is [`ChangeError::Unavailable`], so that a study can report it as a result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use iostrata_io::FileSetError;
+use thiserror::Error;
+
+use crate::effect::ChangeId;
+
+/// Why a change could not be made or undone.
+#[derive(Debug, Error)]
+pub enum ChangeError {
+    /// This kernel, machine or user cannot have it.
+    #[error("{what} is not available here: {why}; {fix}")]
+    Unavailable {
+        /// What was asked for.
+        what: String,
+        /// What was found.
+        why: String,
+        /// What would help.
+        fix: String,
+    },
+    /// A device that is in use, or whose contents nobody gave up.
+    #[error("{device} is refused: {found}; {fix}")]
+    Refused {
+        /// Which.
+        device: String,
+        /// What was found.
+        found: String,
+        /// What would help.
+        fix: String,
+    },
+    /// A place is taken.
+    #[error("{path} {found}; {fix}")]
+    Taken {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What would help.
+        fix: &'static str,
+    },
+    /// Another change stands on this one.
+    #[error("cannot undo this yet: {what}; first undo: {by}")]
+    DependedOn {
+        /// What was to be undone.
+        what: String,
+        /// What has to be undone before.
+        by: String,
+    },
+    /// No such change is in place.
+    #[error("change {id} is not in place in this session")]
+    NotInPlace {
+        /// Its number.
+        id: ChangeId,
+    },
+    /// The program is ending; nothing is changed any more.
+    #[error("the program is ending; nothing is changed any more")]
+    Ending,
+    /// A file could not be made.
+    #[error(transparent)]
+    Files(#[from] FileSetError),
+    /// The journal could not be kept, so nothing was changed, or what was is undone.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Another error of the system.
+    #[error("cannot {doing} {thing}: {source}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        thing: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The record of a change does not fit the change: it was not written by this program.
+    #[error("the journal's record of this change is damaged: {what}; undo it by hand")]
+    Damaged {
+        /// The change.
+        what: String,
+    },
+}
+
+/// Why a journal could not be kept or read.
+#[derive(Debug, Error)]
+#[error(
+    "cannot {doing} the journal of changes {path}: {source}; nothing is changed without one (choose another place with IOSTRATA_STATE)"
+)]
+pub struct JournalError {
+    /// What was tried.
+    pub doing: &'static str,
+    /// Which file or directory.
+    pub path: PathBuf,
+    /// The kernel's answer.
+    pub source: io::Error,
+}
+
+/// An error of the system on a path; without permission it is not available.
+pub(crate) fn system(doing: &'static str, path: &Path, source: io::Error) -> ChangeError {
+    system_on(doing, path.display().to_string(), source)
+}
+
+/// The same on a thing that has no path.
+pub(crate) fn system_on(doing: &'static str, thing: String, source: io::Error) -> ChangeError {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => ChangeError::Unavailable {
+            what: format!("to {doing} {thing}"),
+            why: source.to_string(),
+            fix: "run it as root".to_owned(),
+        },
+        _ => ChangeError::System { doing, thing, source },
+    }
+}

@@ -1,0 +1,39 @@
+//! Journals whose owner is gone, for a note and without touching anything.
+//!
+//! Invariant: it only looks. A journal that is locked has a living owner and is none of these.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::parse;
+use crate::owner::Owner;
+use crate::state::StateDir;
+
+/// A journal with changes that nobody undid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The journal.
+    pub path: PathBuf,
+    /// Whose it was, where the first line can be read.
+    pub owner: Option<Owner>,
+    /// The changes in words, oldest first.
+    pub changes: Vec<String>,
+}
+
+/// The journals of dead processes that still hold changes with something to put back.
+pub fn leftovers(state: &StateDir) -> Vec<Leftover> {
+    state.journals().into_iter().filter_map(leftover).collect()
+}
+
+fn leftover(path: PathBuf) -> Option<Leftover> {
+    let file = File::open(&path).ok()?;
+    // A shared lock is enough to see that nobody holds the other one; closing gives it back.
+    flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+    let content = parse(&fs::read(&path).ok()?);
+    let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
+    let changes: Vec<String> = lasting.map(|entry| entry.change.describe()).collect();
+    let is_left = !changes.is_empty() || content.damaged_lines > 0;
+    is_left.then_some(Leftover { path, owner: content.owner, changes })
+}

@@ -1,0 +1,109 @@
+//! Loop devices.
+//!
+//! Invariant: only loop devices over the very file of the intent are detached, and there was none
+//! over it before. Whether direct I/O was taken is the kernel's word, not the request's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::device::file_token;
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::{ChangeError, system};
+use crate::retry;
+use crate::world::{FileToken, LoopDevice, World};
+
+pub(super) fn prior(world: &dyn World, backing: &Path) -> Result<Prior, ChangeError> {
+    let token = file_token(world, backing)?;
+    if let Some(device) = over(world, &token)?.first() {
+        return Err(ChangeError::Taken {
+            path: backing.to_owned(),
+            found: format!("is under {} already", device.path().display()),
+            fix: "detach that (losetup --detach) or choose another file",
+        });
+    }
+    Ok(Prior::NoLoop { backing: token, free_read_ahead: free_read_ahead(world) })
+}
+
+pub(super) fn apply(
+    world: &dyn World,
+    backing: &FileToken,
+    direct: bool,
+    block_bytes: Option<u32>,
+) -> Result<Effect, ChangeError> {
+    let attached = world.attach(backing, direct, block_bytes);
+    let device = attached.map_err(|source| unavailable(&backing.path, source))?;
+    if direct && !device.direct {
+        let (path, backing) = (device.path(), backing.path.display());
+        return Err(ChangeError::Unavailable {
+            what: format!("direct I/O of {} on {backing}", path.display()),
+            why: "the kernel did not take it".to_owned(),
+            fix: "use blocks not smaller than those of the disk below, or a backing file on ext4 \
+                  or XFS"
+                .to_owned(),
+        });
+    }
+    Ok(Effect::Loop {
+        device: device.path(),
+        direct: device.direct,
+        block_bytes: device.block_bytes,
+    })
+}
+
+pub(super) fn undo(
+    world: &dyn World,
+    backing: &FileToken,
+    free_read_ahead: &BTreeMap<String, String>,
+) -> Result<Undone, ChangeError> {
+    let found = over(world, backing)?;
+    if found.is_empty() {
+        return Ok(Undone::as_before());
+    }
+    for device in &found {
+        // Attaching sets the read-ahead of the device, and detaching leaves it so.
+        if let Some(value) = free_read_ahead.get(&device.name) {
+            let _only_a_hint = world.write(&read_ahead(&device.name), value);
+        }
+        retry::while_busy(world, || world.detach(device))
+            .map_err(|source| system("detach", &device.path(), source))?;
+    }
+    // With users left the kernel detaches when the last one ends.
+    let gone = retry::until(world, || Ok(world.loops_over(backing)?.is_empty()))
+        .map_err(|source| system("look at", &backing.path, source))?;
+    Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
+}
+
+fn over(world: &dyn World, token: &FileToken) -> Result<Vec<LoopDevice>, ChangeError> {
+    world
+        .loops_over(token)
+        .map_err(|source| system("look for loop devices over", &token.path, source))
+}
+
+fn unavailable(backing: &Path, source: std::io::Error) -> ChangeError {
+    match source.raw_os_error() {
+        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::EINVAL) => ChangeError::Unavailable {
+            what: format!("a loop device over {}", backing.display()),
+            why: source.to_string(),
+            fix: "load the loop module (modprobe loop); in a container, pass /dev/loop-control in"
+                .to_owned(),
+        },
+        _ => system("attach a loop device to", backing, source),
+    }
+}
+
+/// Read-ahead of the loop devices that are not attached.
+fn free_read_ahead(world: &dyn World) -> BTreeMap<String, String> {
+    let names = world.list(Path::new("/sys/block")).unwrap_or_default();
+    let is_free = |name: &String| {
+        let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
+        name.starts_with("loop") && world.read(&backing).is_err()
+    };
+    let value = |name: String| {
+        let value = world.read(&read_ahead(&name)).ok()?;
+        Some((name, value))
+    };
+    names.into_iter().filter(is_free).filter_map(value).collect()
+}
+
+fn read_ahead(name: &str) -> PathBuf {
+    Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+}

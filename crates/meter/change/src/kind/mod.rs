@@ -1,0 +1,139 @@
+//! What each kind of change needs to know before, does, and does to be undone.
+//!
+//! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
+//! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
+
+mod attach;
+mod backing;
+mod cgroup;
+mod enter;
+mod format;
+pub(crate) mod governor;
+mod group;
+pub(crate) mod mounting;
+pub(crate) mod queue;
+mod remount;
+mod tracing;
+pub(crate) mod vm;
+
+use crate::change::Change;
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::ChangeError;
+use crate::journal::Entry;
+use crate::world::World;
+
+/// What is there now, or why the change must not be made. `active` are the session's changes that
+/// are in place.
+pub(crate) fn prior(
+    world: &dyn World,
+    change: &Change,
+    active: &[Entry],
+) -> Result<Prior, ChangeError> {
+    match change {
+        Change::BackingFile { path, .. } => backing::prior(world, path),
+        Change::Loop { backing, .. } => attach::prior(world, backing),
+        Change::MakeFilesystem { device, .. } => format::prior(world, device, active),
+        Change::Mount { device, at, .. } => mounting::prior(world, device, at),
+        Change::Remount { at, options } => remount::prior(world, at, options, active),
+        Change::Queue { device, attribute, .. } => queue::prior(world, device, *attribute),
+        Change::DropCaches => Ok(Prior::Nothing),
+        Change::Sysctl { which, .. } => vm::prior(world, *which),
+        Change::MemoryGroup { name, .. } => group::prior(world, name, "memory", active),
+        Change::IoGroup { name, device, .. } => {
+            crate::device::resolve(world, device)?;
+            group::prior(world, name, "io", active)
+        }
+        Change::EnterGroup { name } => enter::prior(world, name, active),
+        Change::Governor { cpu, .. } => governor::prior(world, *cpu),
+        Change::MountTracefs => tracing::prior_mount(world),
+        Change::TraceInstance { name, .. } => tracing::prior_instance(world, name),
+    }
+}
+
+/// Makes the change and reads back what the kernel took.
+pub(crate) fn apply(
+    world: &dyn World,
+    change: &Change,
+    prior: &Prior,
+) -> Result<Effect, ChangeError> {
+    match (change, prior) {
+        (Change::BackingFile { path, bytes, prewrite }, _) => {
+            backing::apply(world, path, *bytes, *prewrite)
+        }
+        (Change::Loop { direct, block_bytes, .. }, Prior::NoLoop { backing, .. }) => {
+            attach::apply(world, backing, *direct, *block_bytes)
+        }
+        (Change::MakeFilesystem { device, kind, options, label }, _) => {
+            format::apply(world, device, *kind, options, label.as_deref())
+        }
+        (Change::Mount { at, kind, options, .. }, Prior::NoMount { source, missing, .. }) => {
+            mounting::apply(world, (source.as_path(), at.as_path()), *kind, options, missing)
+        }
+        (Change::Remount { at, options }, _) => remount::apply(world, at, options),
+        (Change::Queue { attribute, value, .. }, Prior::Queue { device, .. }) => {
+            queue::apply(world, device, *attribute, value)
+        }
+        (Change::DropCaches, _) => vm::drop_caches(world),
+        (Change::Sysctl { which, value }, _) => vm::apply(world, *which, *value),
+        (Change::MemoryGroup { limit_bytes, .. }, _) => {
+            group::apply(world, prior, change, &group::Limits::Memory(*limit_bytes))
+        }
+        (Change::IoGroup { device, limits, .. }, _) => {
+            let number = group::number_of(world, device)?;
+            group::apply(world, prior, change, &group::Limits::Io(number, *limits))
+        }
+        (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
+            enter::apply(world, process, moves)
+        }
+        (Change::Governor { cpu, value }, _) => governor::apply(world, *cpu, value),
+        (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
+            tracing::apply_mount(world, *mounted, dir)
+        }
+        (Change::TraceInstance { events, buffer_kib, clock, .. }, Prior::NoInstance { dir }) => {
+            tracing::apply_instance(world, dir, events, *buffer_kib, clock)
+        }
+        (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
+    }
+}
+
+/// Puts back what was there, as far as what is there now is ours.
+pub(crate) fn undo(world: &dyn World, entry: &Entry) -> Result<Undone, ChangeError> {
+    match (&entry.change, &entry.prior) {
+        (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
+        (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {
+            backing::undo(world, path, *bytes, *at_us, entry.effect.as_ref())
+        }
+        (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
+            attach::undo(world, backing, free_read_ahead)
+        }
+        (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
+            mounting::undo(world, at, device, source, missing)
+        }
+        (Change::Remount { at, .. }, Prior::Options { undo, all }) => {
+            remount::undo(world, at, undo, all, entry.effect.is_some())
+        }
+        (Change::Queue { attribute, value, .. }, Prior::Queue { device, values }) => {
+            queue::undo(world, entry, (*attribute, value), device, values)
+        }
+        (Change::Sysctl { which, value }, Prior::Vm { values }) => {
+            vm::undo(world, *which, *value, values, entry.effect.as_ref())
+        }
+        (
+            Change::MemoryGroup { .. } | Change::IoGroup { .. },
+            Prior::Group { version, dir, make, enable },
+        ) => group::undo(world, entry, (*version, dir), *make, enable.as_deref()),
+        (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
+            enter::undo(world, process, moves)
+        }
+        (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
+            governor::undo(world, *cpu, value, was, entry.effect.as_ref())
+        }
+        (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
+            tracing::undo_mount(world, *mounted, dir)
+        }
+        (Change::TraceInstance { .. }, Prior::NoInstance { dir }) => {
+            tracing::undo_instance(world, dir)
+        }
+        (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
+    }
+}

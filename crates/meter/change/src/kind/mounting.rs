@@ -1,0 +1,134 @@
+//! Mounts, and the directories that are made for them.
+//!
+//! Invariant: unmounted is only the topmost mount at the place, and only when it is of our device;
+//! directories go only when they are empty.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::format::refuse;
+use crate::device::{self, DeviceRef, DeviceState, DeviceToken};
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::{ChangeError, system};
+use crate::retry;
+use crate::settings::FilesystemKind;
+use crate::world::{MountRequest, Mounted, SeenKind, World};
+
+pub(super) fn prior(
+    world: &dyn World,
+    device: &DeviceRef,
+    at: &Path,
+) -> Result<Prior, ChangeError> {
+    let found = device::resolve(world, device)?;
+    let state =
+        world.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
+    if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
+        refuse(&found.path.display().to_string(), state, true)?;
+    }
+    if topmost(world, at)?.is_some() {
+        return Err(taken(at, "is a mount point already"));
+    }
+    let missing = missing(world, at)?;
+    if missing.is_empty() && !world.list(at).map_err(|e| system("list", at, e))?.is_empty() {
+        return Err(taken(at, "is not empty"));
+    }
+    Ok(Prior::NoMount { device: found.token, source: found.path, missing })
+}
+
+fn taken(at: &Path, found: &str) -> ChangeError {
+    let fix = "choose an empty directory, or one that does not exist";
+    ChangeError::Taken { path: at.to_owned(), found: found.to_owned(), fix }
+}
+
+/// The directories on the way that do not exist, the outermost first.
+fn missing(world: &dyn World, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
+    let mut missing = Vec::new();
+    for dir in at.ancestors() {
+        match world.look(dir).map_err(|source| system("look at", dir, source))? {
+            None => missing.push(dir.to_owned()),
+            Some(seen) if seen.kind == SeenKind::Directory => break,
+            Some(_) => return Err(taken(dir, "is not a directory")),
+        }
+    }
+    missing.reverse();
+    Ok(missing)
+}
+
+pub(super) fn apply(
+    world: &dyn World,
+    (source, at): (&Path, &Path),
+    kind: FilesystemKind,
+    options: &[String],
+    missing: &[PathBuf],
+) -> Result<Effect, ChangeError> {
+    for dir in missing {
+        world.make_dir(dir).map_err(|error| system("make the directory", dir, error))?;
+    }
+    let request = MountRequest::new(source, at, kind, options);
+    world.mount(&request).map_err(|refusal| {
+        let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
+        ChangeError::Unavailable {
+            what: format!("{} mounted with {with}", kind.name()),
+            why: refusal.said,
+            fix: "leave the option out, or use a kernel that has it".to_owned(),
+        }
+    })?;
+    let options = topmost(world, at)?.map(|mount| mount.all_options()).unwrap_or_default();
+    Ok(Effect::Mounted { at: at.to_owned(), options })
+}
+
+pub(super) fn undo(
+    world: &dyn World,
+    at: &Path,
+    device: &DeviceToken,
+    source: &Path,
+    missing: &[PathBuf],
+) -> Result<Undone, ChangeError> {
+    // The number may have changed hands since; then only the token tells which device is ours.
+    let source = match device::find_again(world, device)? {
+        Some(found) => found.path,
+        None => source.to_owned(),
+    };
+    let of_ours = |mount: &Mounted| Path::new(&mount.source) == source;
+    let undone = match topmost(world, at)? {
+        None => Undone::as_before(),
+        Some(mount) if of_ours(&mount) => unmount(world, at)?,
+        Some(mount) => {
+            let found = format!("a mount of {}", mount.source);
+            Undone::left_alone(at.display().to_string(), found, "no mount point")
+        }
+    };
+    remove_dirs(world, missing)?;
+    Ok(undone)
+}
+
+/// Removes directories that were made for a mount, as far as they are empty.
+pub(crate) fn remove_dirs(world: &dyn World, made: &[PathBuf]) -> Result<(), ChangeError> {
+    for dir in made.iter().rev() {
+        match world.remove_dir(dir) {
+            Err(error) if !retry::is_missing(&error) && !retry::is_busy(&error) => {
+                return Err(system("remove the directory", dir, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn unmount(world: &dyn World, at: &Path) -> Result<Undone, ChangeError> {
+    match retry::while_busy(world, || world.unmount(at, false)) {
+        Err(error) if retry::is_busy(&error) => match world.unmount(at, true) {
+            Ok(()) => Ok(Undone::when_unused()),
+            Err(error) => Err(system("unmount", at, error)),
+        },
+        Err(error) => Err(system("unmount", at, error)),
+        Ok(()) => Ok(Undone::put_back()),
+    }
+}
+
+/// The mount that is seen at this place.
+pub(super) fn topmost(world: &dyn World, at: &Path) -> Result<Option<Mounted>, ChangeError> {
+    let mounts =
+        world.mounts().map_err(|source: io::Error| system("list mounts at", at, source))?;
+    Ok(mounts.into_iter().rev().find(|mount| mount.at == at))
+}

@@ -1,0 +1,143 @@
+//! tracefs, and trace buffers of our own.
+//!
+//! Invariant: tracefs is unmounted only when nobody has anything open in it; buffers of others are
+//! never touched.
+
+use std::path::{Path, PathBuf};
+
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::{ChangeError, system};
+use crate::retry;
+use crate::world::{MountRequest, World};
+
+/// Where the kernel wants it, and where it was before that.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// Where tracefs is mounted, of the usual places first.
+fn mounted(world: &dyn World) -> Option<PathBuf> {
+    let mounts = world.mounts().unwrap_or_default();
+    let at: Vec<PathBuf> =
+        mounts.into_iter().filter(|mount| mount.kind == "tracefs").map(|mount| mount.at).collect();
+    let usual = PLACES.iter().map(PathBuf::from).find(|place| at.contains(place));
+    usual.filter(|place| world.look(&place.join("events")).ok().flatten().is_some())
+}
+
+pub(super) fn prior_mount(world: &dyn World) -> Result<Prior, ChangeError> {
+    if let Some(dir) = mounted(world) {
+        return Ok(Prior::Tracefs { mounted: true, dir });
+    }
+    let dir = PathBuf::from(PLACES[0]);
+    match world.look(&dir) {
+        Ok(Some(_)) => Ok(Prior::Tracefs { mounted: false, dir }),
+        _ => Err(ChangeError::Unavailable {
+            what: "tracefs".to_owned(),
+            why: format!("there is no {}", dir.display()),
+            fix: "use a kernel with CONFIG_TRACING, outside of a container".to_owned(),
+        }),
+    }
+}
+
+pub(super) fn apply_mount(
+    world: &dyn World,
+    was_mounted: bool,
+    dir: &Path,
+) -> Result<Effect, ChangeError> {
+    if !was_mounted {
+        let request = MountRequest {
+            source: PathBuf::from("tracefs"),
+            at: dir.to_owned(),
+            kind: "tracefs",
+            options: Vec::new(),
+        };
+        world.mount(&request).map_err(|refusal| ChangeError::Unavailable {
+            what: "tracefs".to_owned(),
+            why: refusal.said,
+            fix: "run it as root, outside of a container".to_owned(),
+        })?;
+    }
+    Ok(Effect::Tracefs { dir: dir.to_owned(), was_mounted })
+}
+
+pub(super) fn undo_mount(
+    world: &dyn World,
+    was_mounted: bool,
+    dir: &Path,
+) -> Result<Undone, ChangeError> {
+    let is_there = mounted(world).is_some_and(|place| place == dir);
+    if was_mounted || !is_there {
+        return Ok(Undone::as_before());
+    }
+    match retry::while_busy(world, || world.unmount(dir, false)) {
+        // Lazily would pull it from under others.
+        Err(error) if retry::is_busy(&error) => {
+            let thing = format!("tracefs at {}", dir.display());
+            Ok(Undone::left_alone(thing, "in use by somebody else", "not mounted"))
+        }
+        done => done.map(|()| Undone::put_back()).map_err(|error| system("unmount", dir, error)),
+    }
+}
+
+pub(super) fn prior_instance(world: &dyn World, name: &str) -> Result<Prior, ChangeError> {
+    let Some(tracefs) = mounted(world) else {
+        return Err(ChangeError::Unavailable {
+            what: format!("the trace buffer {name}"),
+            why: "tracefs is not mounted".to_owned(),
+            fix: "mount tracefs first".to_owned(),
+        });
+    };
+    let dir = tracefs.join("instances").join(format!("iostrata-{}-{name}", world.owner().pid));
+    match world.look(&dir).map_err(|source| system("look at", &dir, source))? {
+        None => Ok(Prior::NoInstance { dir }),
+        Some(_) => {
+            let found = "exists".to_owned();
+            let fix = "run iostrata restore, which removes trace buffers of killed runs";
+            Err(ChangeError::Taken { path: dir, found, fix })
+        }
+    }
+}
+
+pub(super) fn apply_instance(
+    world: &dyn World,
+    dir: &Path,
+    events: &[String],
+    buffer_kib: u64,
+    clock: &str,
+) -> Result<Effect, ChangeError> {
+    world.make_dir(dir).map_err(|source| system("make the trace buffer", dir, source))?;
+    set(world, &dir.join("buffer_size_kb"), &buffer_kib.to_string())?;
+    set(world, &dir.join("trace_clock"), clock)?;
+    for event in events {
+        let path = dir.join("events").join(event.replace(':', "/")).join("enable");
+        set(world, &path, "1")?;
+    }
+    let read = |name: &str| world.read(&dir.join(name)).unwrap_or_default();
+    let clocks = read("trace_clock");
+    let chosen = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    Ok(Effect::Instance {
+        dir: dir.to_owned(),
+        buffer_kib: read("buffer_size_kb"),
+        clock: chosen.map_or(clocks.as_str(), |(chosen, _)| chosen).to_owned(),
+    })
+}
+
+fn set(world: &dyn World, cell: &Path, value: &str) -> Result<(), ChangeError> {
+    world.write(cell, value).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EINVAL | libc::ENODEV) => ChangeError::Unavailable {
+            what: format!("{} {value}", cell.display()),
+            why: error.to_string(),
+            fix: "leave it out on this kernel".to_owned(),
+        },
+        _ => system("write", cell, error),
+    })
+}
+
+pub(super) fn undo_instance(world: &dyn World, dir: &Path) -> Result<Undone, ChangeError> {
+    let exists = world.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
+    if !exists {
+        return Ok(Undone::as_before());
+    }
+    // The reader of a killed run may still be ending.
+    let removed = retry::while_busy(world, || world.remove_dir(dir));
+    removed.map_err(|source| system("remove the trace buffer", dir, source))?;
+    Ok(Undone::put_back())
+}

@@ -1,0 +1,51 @@
+//! The only crate that alters the system: plan, journal, apply, put back.
+//!
+//! Purpose: a [`Session`] applies [`Change`]s and undoes them; [`restore`] does the undoing for a
+//! process that was killed, from its journal alone. Invariant: nothing is altered before the
+//! intent, with what was there before, is durable; things are found again by token (a loop device
+//! by its backing file), never by number; what is neither ours nor as before is left and reported.
+//! It measures nothing, decides nothing about what to change, and prints nothing.
+
+mod change;
+mod depends;
+mod describe;
+mod device;
+mod effect;
+mod error;
+mod in_place;
+mod instance;
+mod journal;
+mod kind;
+mod owner;
+mod restore;
+mod retry;
+mod session;
+mod settings;
+mod state;
+mod system;
+mod undoing;
+mod world;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod session_tests;
+
+pub use change::{Change, IoLimits};
+pub use describe::plan;
+pub use device::{DeviceRef, DeviceState};
+pub use effect::{ChangeId, Effect, GroupVersion, How, Left, Undone};
+pub use error::{ChangeError, JournalError};
+pub use in_place::{changes_in_place, wait_until_undone};
+pub use instance::write_instance;
+pub use journal::leftover::{Leftover, leftovers};
+pub use owner::Owner;
+pub use restore::{JournalReport, JournalState, RestoreReport, restore};
+pub use session::{Applied, Session};
+pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
+pub use state::StateDir;
+pub use system::{System, touched_unwritten_bytes};
+pub use undoing::{Outcome, Thing, UndoReport};
+pub use world::{
+    FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, SeenKind, World,
+};

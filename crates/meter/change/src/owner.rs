@@ -1,0 +1,61 @@
+//! Who keeps a journal: a process, told from a later one with the same number.
+//!
+//! Invariant: number, start time and boot together name one process for ever.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
+    pub start_ticks: u64,
+    /// Which boot of the machine.
+    pub boot_id: String,
+}
+
+impl Owner {
+    /// This process.
+    pub fn this() -> Self {
+        let pid = std::process::id();
+        Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
+    }
+
+    /// Whether it still lives; a zombie does not.
+    pub fn is_alive(&self) -> bool {
+        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// Start of a living process.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command in brackets may hold anything, brackets and blanks too.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_another_of_its_number_does_not() {
+        let this = Owner::this();
+        assert!(this.start_ticks > 0 && !this.boot_id.is_empty());
+        assert!(this.is_alive());
+        assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
+        assert!(!Owner { boot_id: "another".to_owned(), ..this }.is_alive());
+    }
+}

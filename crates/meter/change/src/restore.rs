@@ -1,0 +1,161 @@
+//! Putting back what a killed process left changed, from its journal alone.
+//!
+//! Invariant: a journal whose owner lives is left alone; everything may be repeated; one failure
+//! does not keep the rest from being put back; what is still there after a reboot is looked at, and
+//! what went with it is not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::effect::{How, Left, Prior};
+use crate::error::JournalError;
+use crate::journal::{Content, Entry, Journal, Record, parse};
+use crate::kind;
+use crate::owner::Owner;
+use crate::retry;
+use crate::state::StateDir;
+use crate::undoing::{self, Outcome, Thing};
+use crate::world::World;
+
+/// What a journal's state is after looking at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalState {
+    /// Its owner lives; nothing was touched.
+    InUse,
+    /// Everything in it is settled; it is removed.
+    Settled,
+    /// Something could not be undone; it stays.
+    Unsettled,
+}
+
+/// What was done about one journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalReport {
+    /// Which.
+    pub journal: PathBuf,
+    /// Whose, where it is known.
+    pub owner: Option<Owner>,
+    /// How it ended.
+    pub state: JournalState,
+    /// The changes in it, in the order in which they were undone.
+    pub things: Vec<Thing>,
+    /// What is neither ours nor as before.
+    pub left: Vec<Left>,
+    /// Lines that could not be read.
+    pub damaged_lines: u32,
+    /// Why the journal itself could not be worked with.
+    pub error: Option<String>,
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// One per journal found.
+    pub journals: Vec<JournalReport>,
+}
+
+impl RestoreReport {
+    /// Whether nothing is left that should have been put back.
+    pub fn is_settled(&self) -> bool {
+        self.journals.iter().all(|journal| journal.state != JournalState::Unsettled)
+    }
+}
+
+/// Undoes the changes of every journal whose owner is gone.
+pub fn restore(state: &StateDir, world: &dyn World) -> RestoreReport {
+    let journals = state.journals().into_iter();
+    RestoreReport { journals: journals.filter_map(|path| one(state, world, path)).collect() }
+}
+
+/// `None` when the journal went away meanwhile.
+fn one(state: &StateDir, world: &dyn World, path: PathBuf) -> Option<JournalReport> {
+    let mut report = JournalReport {
+        journal: path.clone(),
+        owner: None,
+        state: JournalState::InUse,
+        things: Vec::new(),
+        left: Vec::new(),
+        damaged_lines: 0,
+        error: None,
+    };
+    let worked = match take(state, world, &path) {
+        Ok(Some(journal)) => put_back(world, journal, &mut report),
+        Ok(None) => {
+            report.owner = parse(&fs::read(&path).ok()?).owner;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = worked {
+        report.state = JournalState::Unsettled;
+        report.error = Some(error.to_string());
+    }
+    Some(report)
+}
+
+/// Takes a journal, with patience for a dead owner: a child that it was starting when it was killed
+/// holds the lock for a moment longer.
+fn take(state: &StateDir, world: &dyn World, path: &Path) -> Result<Option<Journal>, JournalError> {
+    let mut taken = Journal::take(state, path)?;
+    let owner_is_gone = || {
+        let owner = fs::read(path).ok().and_then(|bytes| parse(&bytes).owner);
+        owner.is_some_and(|owner| !world.is_alive(&owner))
+    };
+    for _ in 0..retry::TRIES {
+        if taken.is_some() || !owner_is_gone() {
+            break;
+        }
+        world.pause();
+        taken = Journal::take(state, path)?;
+    }
+    Ok(taken)
+}
+
+fn put_back(
+    world: &dyn World,
+    mut journal: Journal,
+    report: &mut JournalReport,
+) -> Result<(), JournalError> {
+    let Content { owner, mut entries, damaged_lines, .. } = journal.content()?;
+    report.damaged_lines = damaged_lines;
+    let same_boot = |owner: &Owner| owner.boot_id == world.owner().boot_id;
+    let rebooted = owner.as_ref().is_some_and(|owner| !same_boot(owner));
+    report.owner = owner;
+    if rebooted {
+        report.things = gone_with_the_boot(world, &mut journal, &mut entries)?;
+    }
+    let undone = undoing::all(world, &mut journal, &mut entries);
+    report.things.extend(undone.things);
+    report.left = undone.left;
+    // An unreadable line may hold a change; it stays for a program that can read it.
+    if !entries.is_empty() || damaged_lines > 0 {
+        report.state = JournalState::Unsettled;
+        return Ok(());
+    }
+    report.state = JournalState::Settled;
+    journal.remove()
+}
+
+/// Settles what no reboot survives; files and directories stay to be removed.
+fn gone_with_the_boot(
+    world: &dyn World,
+    journal: &mut Journal,
+    entries: &mut Vec<Entry>,
+) -> Result<Vec<Thing>, JournalError> {
+    let mut things = Vec::new();
+    let went = |entry: &mut Entry| !matches!(entry.change, Change::BackingFile { .. });
+    for entry in entries.extract_if(.., went) {
+        // What is mounted there now was mounted by somebody else since.
+        if let Prior::NoMount { missing, .. } = &entry.prior {
+            let _not_empty_or_gone = kind::mounting::remove_dirs(world, missing);
+        }
+        journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
+        let (id, change) = (entry.id, entry.change.describe());
+        things.push(Thing { id, change, outcome: Outcome::Undone(How::AsBefore) });
+    }
+    Ok(things)
+}

@@ -1,0 +1,174 @@
+//! Changes of one process, from the first to the last undone.
+//!
+//! Invariant: each change goes intent, act, read back, done; a change that fails halfway is undone
+//! at once; dropping the session undoes what is in place, also when a panic does it. It decides
+//! nothing about what to change.
+
+use crate::change::Change;
+use crate::depends;
+use crate::effect::{ChangeId, Effect, Undone};
+use crate::error::{ChangeError, JournalError};
+use crate::in_place;
+use crate::journal::{Entry, Journal, Record};
+use crate::kind;
+use crate::state::StateDir;
+use crate::system::System;
+use crate::undoing::{self, UndoReport};
+use crate::world::World;
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Its number, by which it is undone.
+    pub id: ChangeId,
+    /// The change, with absolute paths.
+    pub change: Change,
+    /// What the kernel really took.
+    pub effect: Effect,
+}
+
+/// Changes in place, with their journal. The journal begins with the first change and is removed
+/// with the last one undone.
+#[derive(Debug)]
+pub struct Session<W: World = System> {
+    world: W,
+    state: StateDir,
+    journal: Option<Journal>,
+    active: Vec<Entry>,
+    last_id: u32,
+}
+
+impl<W: World> Session<W> {
+    /// A session without changes. Nothing is written yet.
+    ///
+    /// # Errors
+    /// None today; the state directory is made with the first change.
+    pub fn begin(state: &StateDir, world: W) -> Result<Self, ChangeError> {
+        let state = state.clone();
+        Ok(Self { world, state, journal: None, active: Vec::new(), last_id: 0 })
+    }
+
+    /// The machine.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// The changes in place, oldest first.
+    pub fn in_place(&self) -> impl Iterator<Item = (ChangeId, &Change)> {
+        self.active.iter().map(|entry| (entry.id, &entry.change))
+    }
+
+    /// The change in one line, with the present value.
+    pub fn describe(&self, change: &Change) -> String {
+        crate::describe::line(&self.world, change)
+    }
+
+    /// Makes one change.
+    ///
+    /// # Errors
+    /// [`ChangeError::Unavailable`] when this kernel or machine does not have it,
+    /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as they
+    /// say. What was done until then is undone.
+    pub fn apply(&mut self, change: Change) -> Result<Applied, ChangeError> {
+        let change = change.located(|path| self.world.real(path));
+        if !in_place::enter() {
+            return Err(ChangeError::Ending);
+        }
+        let before = self.active.len();
+        let applied = self.make(change);
+        // One that failed may be stuck halfway and then still counts.
+        if self.active.len() == before {
+            in_place::leave(1);
+        }
+        applied
+    }
+
+    fn make(&mut self, change: Change) -> Result<Applied, ChangeError> {
+        let prior = kind::prior(&self.world, &change, &self.active)?;
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            none => none.insert(Journal::begin(&self.state, &self.world.owner())?),
+        };
+        self.last_id += 1;
+        let id = ChangeId(self.last_id);
+        let intent = Record::Intent { id, change: change.clone(), before: prior.clone() };
+        journal.append(&intent)?;
+        let acted = kind::apply(&self.world, &change, &prior);
+        let noted = acted.and_then(|after| {
+            journal.append(&Record::Done { id, after: after.clone() })?;
+            Ok(after)
+        });
+        let mut entry = Entry { id, change, prior, effect: None, was_undoing: false };
+        match noted {
+            Ok(effect) => {
+                entry.effect = Some(effect.clone());
+                let change = entry.change.clone();
+                self.active.push(entry);
+                Ok(Applied { id, change, effect })
+            }
+            Err(error) => {
+                if undoing::one(&self.world, journal, &mut entry).is_err() {
+                    self.active.push(entry);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Undoes one change.
+    ///
+    /// # Errors
+    /// [`ChangeError::DependedOn`] while a later change stands on it; [`ChangeError::NotInPlace`]
+    /// when it is undone already. On others it stays in place and may be tried again.
+    pub fn undo(&mut self, id: ChangeId) -> Result<Undone, ChangeError> {
+        let at = self.active.iter().position(|entry| entry.id == id);
+        let (Some(at), Some(journal)) = (at, &mut self.journal) else {
+            return Err(ChangeError::NotInPlace { id });
+        };
+        let (earlier, later) = self.active.split_at_mut(at + 1);
+        let entry = &mut earlier[at];
+        if let Some(above) =
+            later.iter().find(|above| depends::stands_on(&above.change, &entry.change))
+        {
+            let (what, by) = (entry.change.describe(), above.change.describe());
+            return Err(ChangeError::DependedOn { what, by });
+        }
+        let undone = undoing::one(&self.world, journal, entry)?;
+        self.active.remove(at);
+        in_place::leave(1);
+        self.close_when_empty()?;
+        Ok(undone)
+    }
+
+    /// Undoes everything, the last first, and goes on past failures. What could not be undone
+    /// stays in place and in the journal.
+    pub fn undo_all(&mut self) -> UndoReport {
+        let before = self.active.len();
+        let report = match &mut self.journal {
+            Some(journal) => undoing::all(&self.world, journal, &mut self.active),
+            None => UndoReport::default(),
+        };
+        in_place::leave((before - self.active.len()) as u32);
+        // An empty journal that stays is removed by the next restore.
+        let _stays_empty = self.close_when_empty();
+        report
+    }
+
+    fn close_when_empty(&mut self) -> Result<(), JournalError> {
+        match self.journal.take() {
+            Some(journal) if self.active.is_empty() => journal.remove(),
+            journal => {
+                self.journal = journal;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<W: World> Drop for Session<W> {
+    fn drop(&mut self) {
+        let _in_the_journal = self.undo_all();
+        // The journal has them; nobody here will undo them any more.
+        in_place::leave(self.active.len() as u32);
+    }
+}

@@ -1,0 +1,132 @@
+//! Undoing many changes: in reverse order, past failures, each journaled.
+//!
+//! Invariant: what stands on something that could not be undone waits with it, and is named; after
+//! everything that could be done was done, the rest is still in the journal.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::depends;
+use crate::effect::{ChangeId, How, Left, Undone};
+use crate::error::ChangeError;
+use crate::journal::{Entry, Journal, Record};
+use crate::kind;
+use crate::world::World;
+
+/// What became of one change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is settled.
+    Undone(How),
+    /// It could not be undone and stays in the journal; why.
+    Failed(String),
+}
+
+/// One change with what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thing {
+    /// Its number.
+    pub id: ChangeId,
+    /// The change in words.
+    pub change: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { change, outcome, .. } = self;
+        match outcome {
+            Outcome::Undone(How::PutBack) => write!(f, "undone: {change}"),
+            Outcome::Undone(How::AsBefore) => write!(f, "nothing to undo: {change}"),
+            Outcome::Undone(How::WhenUnused) => {
+                write!(f, "undone as soon as its last user ends: {change}")
+            }
+            Outcome::Undone(How::LeftAlone) => write!(f, "left, it is not ours any more: {change}"),
+            Outcome::Failed(why) => write!(f, "not undone: {change}: {why}"),
+        }
+    }
+}
+
+/// What became of all changes of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoReport {
+    /// The changes, in the order in which they were undone.
+    pub things: Vec<Thing>,
+    /// What is neither ours nor as before, each thing once.
+    pub left: Vec<Left>,
+}
+
+impl UndoReport {
+    /// Whether everything is settled.
+    pub fn is_settled(&self) -> bool {
+        !self.things.iter().any(|thing| matches!(thing.outcome, Outcome::Failed(_)))
+    }
+
+    fn leave(&mut self, left: Vec<Left>) {
+        for one in left {
+            if self.left.iter().all(|other| other.thing != one.thing) {
+                self.left.push(one);
+            }
+        }
+    }
+}
+
+/// Undoes one change, with its lines in the journal.
+pub(crate) fn one(
+    world: &dyn World,
+    journal: &mut Journal,
+    entry: &mut Entry,
+) -> Result<Undone, ChangeError> {
+    if !entry.was_undoing {
+        journal.append(&Record::Undoing { id: entry.id })?;
+        // Only what an earlier, broken-off undoing left counts as such.
+        let undone = kind::undo(world, entry);
+        entry.was_undoing = true;
+        return settle(journal, entry, undone?);
+    }
+    let undone = kind::undo(world, entry)?;
+    settle(journal, entry, undone)
+}
+
+fn settle(journal: &mut Journal, entry: &Entry, undone: Undone) -> Result<Undone, ChangeError> {
+    journal.append(&Record::Undone { id: entry.id, how: undone.how })?;
+    Ok(undone)
+}
+
+/// Undoes all of them, the last first; what is left in `entries` could not be undone.
+pub(crate) fn all(
+    world: &dyn World,
+    journal: &mut Journal,
+    entries: &mut Vec<Entry>,
+) -> UndoReport {
+    let mut report = UndoReport::default();
+    let mut stuck: Vec<Entry> = Vec::new();
+    while let Some(mut entry) = entries.pop() {
+        let above = stuck.iter().find(|other| depends::stands_on(&other.change, &entry.change));
+        let undone = match above {
+            Some(above) => Err(ChangeError::DependedOn {
+                what: entry.change.describe(),
+                by: above.change.describe(),
+            }),
+            None => one(world, journal, &mut entry),
+        };
+        let outcome = match undone {
+            Ok(undone) => {
+                report.leave(undone.left);
+                Outcome::Undone(undone.how)
+            }
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        let is_stuck = matches!(outcome, Outcome::Failed(_));
+        report.things.push(Thing { id: entry.id, change: entry.change.describe(), outcome });
+        if is_stuck {
+            stuck.push(entry);
+        }
+    }
+    stuck.reverse();
+    *entries = stuck;
+    report
+}

@@ -1,0 +1,290 @@
+//! The few things that can be done to a machine, so that a stand-in can take its place.
+//!
+//! Invariant: every alteration of the system by this crate is one call of this trait, small enough
+//! that a crash falls before or after it. No decision is made below it: what to write where, what
+//! is ours and what is left is decided above, and tested with the stand-in.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::device::DeviceState;
+use crate::error::ChangeError;
+use crate::owner::Owner;
+use crate::settings::{FilesystemKind, Prewrite};
+
+/// By what a file is known: a file that took its place has another inode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileToken {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Major and minor number of its file system.
+    pub device: (u32, u32),
+    /// Its inode.
+    pub inode: u64,
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A block device.
+    BlockDevice,
+    /// Something else.
+    Other,
+}
+
+/// What is at a path, links not followed for the last part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What.
+    pub kind: SeenKind,
+    /// Major and minor number of the file system that it is on.
+    pub device: (u32, u32),
+    /// Its inode.
+    pub inode: u64,
+    /// Major and minor number of a device.
+    pub number: (u32, u32),
+    /// Bytes of a file.
+    pub bytes: u64,
+    /// It belongs to this user, and nobody else may read or write it.
+    pub is_private: bool,
+    /// When it came into being, in us since 1970, where the file system knows.
+    pub born_us: Option<u64>,
+}
+
+/// A loop device that is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDevice {
+    /// As in `/sys/block`: `loop3`.
+    pub name: String,
+    /// Over which file.
+    pub backing: FileToken,
+    /// Whether it does direct I/O on the file.
+    pub direct: bool,
+    /// Its logical block, in bytes.
+    pub block_bytes: u32,
+}
+
+impl LoopDevice {
+    /// Its node.
+    pub fn path(&self) -> PathBuf {
+        Path::new("/dev").join(&self.name)
+    }
+}
+
+/// A mount, as `/proc/self/mountinfo` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// Where.
+    pub at: PathBuf,
+    /// The directory of the file system that is mounted.
+    pub root: String,
+    /// Type of the file system.
+    pub kind: String,
+    /// What was mounted.
+    pub source: String,
+    /// Options of the mount.
+    pub options: Vec<String>,
+    /// Options of the file system.
+    pub super_options: Vec<String>,
+}
+
+impl Mounted {
+    /// All options, each once.
+    pub fn all_options(&self) -> Vec<String> {
+        let mut all = self.options.clone();
+        for option in &self.super_options {
+            if !all.contains(option) {
+                all.push(option.clone());
+            }
+        }
+        all
+    }
+}
+
+/// What to mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountRequest {
+    /// The device, or a name where there is none.
+    pub source: PathBuf,
+    /// Where.
+    pub at: PathBuf,
+    /// Type of the file system.
+    pub kind: &'static str,
+    /// Options, one per element.
+    pub options: Vec<String>,
+}
+
+impl MountRequest {
+    /// A request for a file system on a device.
+    pub fn new(source: &Path, at: &Path, kind: FilesystemKind, options: &[String]) -> Self {
+        let (source, at) = (source.to_owned(), at.to_owned());
+        Self { source, at, kind: kind.name(), options: options.to_vec() }
+    }
+}
+
+/// Why a file system was not mounted.
+#[derive(Debug, Error)]
+#[error("{said}")]
+pub struct Refusal {
+    /// The kernel's reason in words, or its error.
+    pub said: String,
+    /// The error.
+    pub source: io::Error,
+}
+
+/// Why a program did not do its work.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// It is not installed.
+    #[error("it is not installed")]
+    Missing,
+    /// It failed; the last lines of what it said.
+    #[error("{0}")]
+    Failed(String),
+    /// It could not be started.
+    #[error("it cannot be started: {0}")]
+    Start(io::Error),
+}
+
+/// A machine. Paths are absolute.
+pub trait World {
+    /// The text of a file of `/proc`, `/sys` or a control group, without blanks around it.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn read(&self, cell: &Path) -> io::Result<String>;
+
+    /// Writes such a file.
+    ///
+    /// # Errors
+    /// As the kernel says, a refused value included.
+    fn write(&self, cell: &Path, text: &str) -> io::Result<()>;
+
+    /// The names in a directory, sorted.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// What is at a path; `None` when nothing is.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn look(&self, path: &Path) -> io::Result<Option<Seen>>;
+
+    /// The path with all links in its existing part followed.
+    fn real(&self, path: &Path) -> PathBuf;
+
+    /// Name of the whole disk that a device is or lies on, as in `/sys/block`.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn disk_of(&self, device: &Path) -> io::Result<String>;
+
+    /// What a device is used for and holds.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn state(&self, device: &Path) -> io::Result<DeviceState>;
+
+    /// Makes one directory.
+    ///
+    /// # Errors
+    /// As the kernel says, also when it exists.
+    fn make_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory, or a group or trace buffer that nobody uses.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn remove_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes a file that does not exist, of this size.
+    ///
+    /// # Errors
+    /// As [`iostrata_io::FileSet::prepare`]; a file system that does not keep what is written in
+    /// place is not available.
+    fn make_file(&self, path: &Path, bytes: u64, prewrite: Prewrite) -> Result<(), ChangeError>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// The loop devices over exactly this file, whether or not its path still leads to it.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>>;
+
+    /// Attaches a free loop device.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn attach(
+        &self,
+        backing: &FileToken,
+        direct: bool,
+        block_bytes: Option<u32>,
+    ) -> io::Result<LoopDevice>;
+
+    /// Detaches a loop device, provided that it is still over the same file. One in use is
+    /// detached by the kernel when its last user ends.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn detach(&self, device: &LoopDevice) -> io::Result<()>;
+
+    /// All mounts, in the order in which they were made.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn mounts(&self) -> io::Result<Vec<Mounted>>;
+
+    /// Mounts.
+    ///
+    /// # Errors
+    /// With the kernel's reason.
+    fn mount(&self, request: &MountRequest) -> Result<(), Refusal>;
+
+    /// Sets options of a mount.
+    ///
+    /// # Errors
+    /// With the kernel's reason.
+    fn remount(&self, at: &Path, options: &[String]) -> Result<(), Refusal>;
+
+    /// Unmounts; `lazily` takes it out of sight and leaves the rest to its last user.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn unmount(&self, at: &Path, lazily: bool) -> io::Result<()>;
+
+    /// Runs a program to its end. It dies with this process.
+    ///
+    /// # Errors
+    /// When it is missing or fails.
+    fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError>;
+
+    /// Writes everything dirty.
+    fn sync(&self);
+
+    /// This process.
+    fn owner(&self) -> Owner;
+
+    /// Whether a process lives.
+    fn is_alive(&self, owner: &Owner) -> bool;
+
+    /// The present, in us since 1970.
+    fn now_us(&self) -> u64;
+
+    /// Waits a little for something that is still busy.
+    fn pause(&self);
+}
