@@ -5,13 +5,20 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{StudyPlan, Volume, VolumeKind};
 use crate::{IoSpec, Pacing, Preparation};
 
 /// Time beside each measured window: starting and stopping workers and observers.
 const WINDOW_OVERHEAD_S: f64 = 0.08;
 /// Length of a traced pass beside its overhead.
-const TRACED_S: f64 = 0.5;
+const TRACED_S: f64 = 0.3;
+/// Share of a budget that is kept for points which turn out to need more replicates.
+const EXTRA_SHARE: f64 = 0.35;
+/// A budget makes windows shorter, down to this; after that replicates are dropped.
+const WINDOW_S_MIN: f64 = 0.25;
 /// Making and mounting one volume.
 const VOLUME_S: f64 = 1.0;
 /// Filling goes at least at this speed on anything but one disk.
@@ -21,7 +28,7 @@ const WRITES_PER_S_MAX: f64 = 300_000.0;
 const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
 
 /// What a plan costs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlanCost {
     /// Points.
     pub points: usize,
@@ -29,7 +36,9 @@ pub struct PlanCost {
     pub replicates_asked: u32,
     /// Replicates of every point, on average, that the budget leaves room for; at least one.
     pub replicates: f64,
-    /// Seconds in all, at most: points that are precise early take less.
+    /// Longest window, in seconds: the text's, or a shorter one that the budget leaves room for.
+    pub window_s: f64,
+    /// Seconds for these replicates; what is left of a budget goes to points that need more.
     pub duration_s: f64,
     /// Seconds of that for volumes and files.
     pub preparation_s: f64,
@@ -50,26 +59,36 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     let members: u32 = volumes.iter().filter(|volume| is_made(volume)).map(|v| v.count).sum();
     let preparation_s = f64::from(members) * VOLUME_S + prepared_bytes as f64 / FILL_BYTES_PER_S;
     let points = plan.cells.len();
-    let window_s = plan.measuring.point_time.as_secs_f64() + WINDOW_OVERHEAD_S;
     let traced_s = if plan.measuring.traced { TRACED_S + WINDOW_OVERHEAD_S } else { 0.0 };
-    let round_s = points as f64 * window_s;
     let once_s = preparation_s + points as f64 * traced_s;
-    let asked = f64::from(plan.measuring.replicates);
-    let fitting = plan.measuring.budget.map_or(asked, |budget| {
-        ((budget.as_secs_f64() - once_s) / round_s.max(f64::MIN_POSITIVE)).clamp(1.0, asked)
-    });
-    let windows_s = fitting * window_s + traced_s;
+    let (window_s, replicates) = fitting(plan, once_s);
+    let round_s = points as f64 * (window_s + WINDOW_OVERHEAD_S);
     PlanCost {
         points,
         replicates_asked: plan.measuring.replicates,
-        replicates: fitting,
-        duration_s: once_s + fitting * round_s,
+        replicates,
+        window_s,
+        duration_s: once_s + replicates * round_s,
         preparation_s,
         fixed_minute_s: plan.fixed_minute_s(),
         volumes: volumes.len(),
         prepared_bytes,
-        written_bytes_max: written(plan, windows_s),
+        written_bytes_max: written(plan, replicates * window_s + traced_s),
     }
+}
+
+/// Length of a window and replicates of every point that the budget leaves room for.
+fn fitting(plan: &StudyPlan, once_s: f64) -> (f64, f64) {
+    let (longest_s, asked) =
+        (plan.measuring.point_time.as_secs_f64(), f64::from(plan.measuring.replicates));
+    let Some(budget) = plan.measuring.budget else { return (longest_s, asked) };
+    let each_s = |share: f64| {
+        (budget.as_secs_f64() * share - once_s).max(0.0) / plan.cells.len().max(1) as f64
+    };
+    let window_s = each_s(1.0 - EXTRA_SHARE) / asked - WINDOW_OVERHEAD_S;
+    let window_s = window_s.max(WINDOW_S_MIN).min(longest_s);
+    let replicates = each_s(1.0) / (window_s + WINDOW_OVERHEAD_S);
+    (window_s, replicates.clamp(1.0, asked))
 }
 
 fn is_made(volume: &Volume) -> bool {

@@ -8,6 +8,8 @@
 mod cell;
 mod cost;
 #[cfg(test)]
+mod document_tests;
+#[cfg(test)]
 mod fuzz;
 mod layout;
 mod nearest;

@@ -311,3 +311,24 @@ fn names_of_points_are_snake_case_and_unique() {
         assert!(names.iter().all(|name| name.chars().all(fits) && !name.contains("__")));
     }
 }
+
+#[test]
+fn a_plan_says_what_it_costs() {
+    let plan = plan(SMALL, Extent::Quick);
+    let is = cost(&plan);
+    assert_eq!((is.points, is.volumes), (12, 2));
+    // The raw device whole, and the sets of one and of two files on ext4.
+    assert_eq!(is.prepared_bytes, 3 * (64 << 20));
+    assert_eq!((is.fixed_minute_s, is.window_s, is.replicates), (720.0, 2.0, 3.0));
+    assert!(is.duration_s > 12.0 * 3.0 * 2.0 && is.duration_s < 100.0, "{is:?}");
+    assert!(is.written_bytes_max > 0);
+
+    let overrides =
+        MeasuringOverrides { budget: Some(Duration::from_secs(20)), ..Default::default() };
+    let short = cost(&spec(SMALL).plan(Extent::Quick, None, &overrides).unwrap());
+    assert!(short.window_s < 0.3 && short.replicates == 3.0, "windows first: {short:?}");
+    let overrides =
+        MeasuringOverrides { budget: Some(Duration::from_secs(12)), ..Default::default() };
+    let shorter = cost(&spec(SMALL).plan(Extent::Quick, None, &overrides).unwrap());
+    assert!(shorter.replicates < 3.0 && shorter.points == 12, "then replicates: {shorter:?}");
+}
