@@ -148,8 +148,8 @@ pub enum AxisKind {
     Saturating,
     /// It rises and falls again.
     Collapse,
-    /// It falls from the start.
-    Falling,
+    /// No two levels differ measurably, and they are not known to be equal either.
+    NoMeasurableDifference,
     /// The intervals do not say.
     NotClear,
 }

@@ -17,6 +17,7 @@ mod loss;
 mod observed;
 mod pair;
 mod rung;
+mod study;
 mod summary;
 mod verify;
 
@@ -25,5 +26,6 @@ pub use figure::metric_of;
 pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
+pub use study::summarise_study;
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};

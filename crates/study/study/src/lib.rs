@@ -6,6 +6,7 @@
 
 mod error;
 mod extents;
+pub mod factorial;
 mod listener;
 mod meter;
 pub mod probe;

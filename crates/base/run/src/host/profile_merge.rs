@@ -28,6 +28,17 @@ impl Profile {
         Some(merged.ranked())
     }
 
+    /// Keeps the largest `most` stacks, and as many of the waits'; what the others held stays in
+    /// the totals.
+    pub fn keep_stacks(&mut self, most: usize) {
+        let rest = self.stacks.split_off(self.stacks.len().min(most));
+        self.stacks_rest_samples += rest.iter().map(|stack| stack.samples).sum::<u64>();
+        if let Some(waits) = &mut self.off_cpu {
+            let rest = waits.stacks.split_off(waits.stacks.len().min(most));
+            waits.stacks_rest_us += rest.iter().map(|stack| stack.total_us).sum::<f64>();
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         self.seconds += other.seconds;
         self.cpus = self.cpus.max(other.cpus);

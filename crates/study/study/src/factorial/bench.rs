@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Applied, Change, ChangeId, Session, World};
-use iostrata_host::{Root, Scope, describe_path};
+use iostrata_host::{Root, Scope};
 use iostrata_io::FileSpec;
 use iostrata_load::Histograms;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
-use iostrata_spec::study::{Cell, VolumeKind};
 use iostrata_spec::Point;
+use iostrata_spec::study::{Cell, VolumeKind};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;
@@ -22,6 +22,7 @@ use super::conditions::Switchboard;
 use super::eyes::Eyes;
 use super::layout::VolumeLayout;
 use super::pace::TRACED_PASS;
+use super::path_scope::PathScope;
 use super::point::point;
 use super::stand::{self, Stand};
 use crate::{Listener, Measurement, Meter, StudyError, Watcher};
@@ -131,17 +132,19 @@ impl<'a, W: World> Bench<'a, W> {
         self.store(Event::Changed(ChangeRecord { text, asked, took }))
     }
 
-    /// The first place of a raw volume, for asking what the loop device can do.
-    pub(super) fn raw_place(&self) -> Option<PathBuf> {
-        let raw = |(stand, _): &&(Stand, Vec<ChangeId>)| stand.layout.volume.kind == VolumeKind::Raw;
-        self.stands.iter().find(raw).map(|(stand, _)| stand.places[0].clone())
+    /// The first raw volume and its bytes, for asking what the loop device can do.
+    pub(super) fn raw_place(&self) -> Option<(PathBuf, u64)> {
+        let raw =
+            |(stand, _): &&(Stand, Vec<ChangeId>)| stand.layout.volume.kind == VolumeKind::Raw;
+        let found = self.stands.iter().find(raw);
+        found.map(|(stand, _)| (stand.places[0].clone(), stand.layout.member_bytes))
     }
 
     /// Puts a cell's conditions in place and finds its files.
     fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
         let at = self.stands.iter().position(|(stand, _)| stand.layout.volume == cell.volume);
         let at = at.unwrap_or_else(|| panic!("no volume stands for {}", cell.id));
-        let devices = self.stands[at].0.devices();
+        let devices = self.stands[at].0.layout.devices();
         let made = self.switchboard.switch(self.session, &cell.conditions, &devices)?;
         for applied in &made {
             self.record(applied)?;
@@ -151,7 +154,7 @@ impl<'a, W: World> Bench<'a, W> {
         }
         let stand = &mut self.stands[at].0;
         if !made.is_empty() {
-            stand.scope = scope(&self.root, &stand.places)?;
+            stand.scope = PathScope::of(&self.root, &stand.places)?;
         }
         let listener = &mut *self.listener;
         let files = stand.files(&cell.workload, self.interrupted, &mut |progress| {
@@ -178,7 +181,7 @@ impl<'a, W: World> Bench<'a, W> {
         let set_up = self.set_up(cell, &cell.title)?;
         let mut point = point(cell, &set_up.place, how.window, how.precision);
         point.streams[0].spec.write_bytes_max = how.write_bytes_max;
-        self.meter.look_at(set_up.scope.clone());
+        self.meter.look_at(set_up.scope.observed.clone());
         let (share, text) = (how.share, how.text.clone());
         let listener = &mut *self.listener;
         let mut progress = |_elapsed_s: f64| listener.progress(share, &text);
@@ -225,8 +228,7 @@ impl<'a, W: World> Bench<'a, W> {
         }
         let files = vec![set_up.files.clone()];
         let mut watchers = self.eyes.tracers();
-        let pass =
-            self.meter.measure_watched(&point, 0, files, &mut |_| {}, &mut watchers)?;
+        let pass = self.meter.measure_watched(&point, 0, files, &mut |_| {}, &mut watchers)?;
         drop(watchers);
         write_back(cell, &set_up.place);
         let seen = self.eyes.take_trace(&pass.replicate);
@@ -310,17 +312,9 @@ pub(super) struct How {
 /// A cell that is ready to be measured.
 struct SetUp {
     place: PathBuf,
-    scope: Scope,
+    scope: PathScope,
     verdicts: Verdicts,
     files: Vec<FileSpec>,
-}
-
-fn scope(root: &Root, places: &[PathBuf]) -> Result<Scope, StudyError> {
-    let mut scope = Scope::default();
-    for place in places {
-        scope.join(Scope::of(root, &describe_path(root, place)?));
-    }
-    Ok(scope)
 }
 
 /// The figure of a replicate: reads and writes of all streams together.

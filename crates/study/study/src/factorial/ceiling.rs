@@ -36,8 +36,9 @@ pub(super) struct Pair {
     pub below: Point,
 }
 
-/// The pairs that a plan needs: one per block size, reading and writing, at its largest concurrency.
-pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path) -> Vec<Pair> {
+/// The pairs that a plan needs on `bytes` of each: one per block size, reading and writing, at its
+/// largest concurrency.
+pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path, bytes: u64) -> Vec<Pair> {
     let loads = plan.cells.iter().filter(|cell| cell.volume.kind != VolumeKind::Here);
     let workloads: Vec<&IoSpec> = loads.map(|cell| &cell.workload).collect();
     let blocks: BTreeSet<u32> = workloads.iter().map(|spec| spec.block_bytes).collect();
@@ -46,7 +47,9 @@ pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path) -> Vec<Pair> {
     for block_bytes in blocks {
         for writes in [false, true] {
             let on = |what: &str, title: &str, path: &Path| {
-                point(what, title, path, block_bytes, writes, jobs)
+                let mut point = point(what, title, path, block_bytes, writes, jobs);
+                point.streams[0].spec.size_bytes = bytes;
+                point
             };
             pairs.push(Pair {
                 block_bytes,
@@ -63,7 +66,7 @@ fn point(what: &str, title: &str, path: &Path, block_bytes: u32, writes: bool, j
     let mut spec = IoSpec::new(path);
     spec.mix = if writes { Mix::Write } else { Mix::Read };
     (spec.block_bytes, spec.jobs, spec.api) = (block_bytes, jobs, IoApi::Sync);
-    (spec.direct, spec.size_bytes) = (true, BYTES);
+    spec.direct = true;
     (spec.point_time, spec.precision) = (WINDOW, 0.01);
     let kind = if writes { "writes" } else { "reads" };
     let kib = block_bytes >> 10;

@@ -29,6 +29,66 @@ struct Group {
     devices: Vec<DeviceRef>,
 }
 
+impl Group {
+    fn of(wanted: &Conditions, devices: &[DeviceRef]) -> Self {
+        Self {
+            memory_limit_bytes: wanted.memory_limit_bytes,
+            io_limits: wanted.io_limits,
+            devices: if wanted.io_limits.is_none() { Vec::new() } else { devices.to_vec() },
+        }
+    }
+}
+
+/// Every change that a cell's conditions ask for on the devices of its volume.
+pub(super) fn changes(
+    wanted: &Conditions,
+    devices: &[DeviceRef],
+) -> Result<Vec<Change>, ChangeError> {
+    let mut changes = Vec::new();
+    for device in devices {
+        changes.extend(queue_changes(&wanted.queue, device)?);
+    }
+    changes.extend(dirty_changes(&wanted.dirty)?);
+    changes.extend(group_changes(&Group::of(wanted, devices)));
+    Ok(changes)
+}
+
+fn queue_changes(wanted: &[QueueSetting], device: &DeviceRef) -> Result<Vec<Change>, ChangeError> {
+    let change = |setting: &QueueSetting| {
+        let attribute = QueueAttribute::of(&setting.attribute)
+            .ok_or_else(|| unknown("queue attribute", &setting.attribute))?;
+        Ok(Change::Queue { device: device.clone(), attribute, value: setting.value.clone() })
+    };
+    wanted.iter().map(change).collect()
+}
+
+fn dirty_changes(wanted: &[(String, String)]) -> Result<Vec<Change>, ChangeError> {
+    let change = |(name, value): &(String, String)| {
+        let which = VmSetting::of(name).ok_or_else(|| unknown("vm setting", name))?;
+        let value = value.parse().map_err(|_| unknown("value of the vm setting", value))?;
+        Ok(Change::Sysctl { which, value })
+    };
+    wanted.iter().map(change).collect()
+}
+
+fn group_changes(group: &Group) -> Vec<Change> {
+    let name = || GROUP.to_owned();
+    let memory = group.memory_limit_bytes;
+    let mut changes: Vec<Change> = memory
+        .map(|limit_bytes| Change::MemoryGroup { name: name(), limit_bytes })
+        .into_iter()
+        .collect();
+    changes.extend(group.devices.iter().map(|device| Change::IoGroup {
+        name: name(),
+        device: device.clone(),
+        limits: limits(group.io_limits),
+    }));
+    if !changes.is_empty() {
+        changes.push(Change::EnterGroup { name: name() });
+    }
+    changes
+}
+
 impl Switchboard {
     /// Sets the conditions of a cell on the devices of its volume. Returns what was changed.
     ///
@@ -72,12 +132,7 @@ impl Switchboard {
             return Ok(Vec::new());
         }
         take_back(session, ids)?;
-        let changes = wanted.iter().map(|setting| {
-            let attribute = QueueAttribute::of(&setting.attribute)
-                .ok_or_else(|| unknown("queue attribute", &setting.attribute))?;
-            Ok(Change::Queue { device: device.clone(), attribute, value: setting.value.clone() })
-        });
-        let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
+        let made = apply_all(session, queue_changes(wanted, device)?)?;
         self.queues.insert(key, (wanted.to_vec(), ids_of(&made)));
         Ok(made)
     }
@@ -92,12 +147,7 @@ impl Switchboard {
         }
         let (_, ids) = std::mem::take(&mut self.dirty);
         take_back(session, ids)?;
-        let changes = wanted.iter().map(|(name, value)| {
-            let which = VmSetting::of(name).ok_or_else(|| unknown("vm setting", name))?;
-            let value = value.parse().map_err(|_| unknown("value of the vm setting", value))?;
-            Ok(Change::Sysctl { which, value })
-        });
-        let made = apply_all(session, changes.collect::<Result<Vec<_>, ChangeError>>()?)?;
+        let made = apply_all(session, dirty_changes(wanted)?)?;
         self.dirty = (wanted.to_vec(), ids_of(&made));
         Ok(made)
     }
@@ -110,36 +160,22 @@ impl Switchboard {
         wanted: &Conditions,
         devices: &[DeviceRef],
     ) -> Result<Vec<Applied>, ChangeError> {
-        let group = Group {
-            memory_limit_bytes: wanted.memory_limit_bytes,
-            io_limits: wanted.io_limits,
-            devices: if wanted.io_limits.is_none() { Vec::new() } else { devices.to_vec() },
-        };
+        let group = Group::of(wanted, devices);
         if self.group.as_ref().is_some_and(|(now, _)| *now == group) {
             return Ok(Vec::new());
         }
         if let Some((_, ids)) = self.group.take() {
             take_back(session, ids)?;
         }
-        let name = GROUP.to_owned();
-        let mut changes = Vec::new();
-        if let Some(limit_bytes) = group.memory_limit_bytes {
-            changes.push(Change::MemoryGroup { name: name.clone(), limit_bytes });
-        }
-        for device in &group.devices {
-            changes.push(Change::IoGroup {
-                name: name.clone(),
-                device: device.clone(),
-                limits: group.io_limits,
-            });
-        }
-        if !changes.is_empty() {
-            changes.push(Change::EnterGroup { name });
-        }
-        let made = apply_all(session, changes)?;
+        let made = apply_all(session, group_changes(&group))?;
         self.group = Some((group, ids_of(&made)));
         Ok(made)
     }
+}
+
+fn limits(limits: IoLimits) -> iostrata_change::IoLimits {
+    let IoLimits { read_iops, write_iops, read_bytes_per_s, write_bytes_per_s } = limits;
+    iostrata_change::IoLimits { read_iops, write_iops, read_bytes_per_s, write_bytes_per_s }
 }
 
 fn unknown(what: &str, found: &str) -> ChangeError {

@@ -55,6 +55,13 @@ pub struct VolumeLayout {
     pub members: Vec<Member>,
 }
 
+impl VolumeLayout {
+    /// The devices of its members.
+    pub fn devices(&self) -> Vec<DeviceRef> {
+        self.members.iter().map(|member| member.device.clone()).collect()
+    }
+}
+
 /// File sets with the same shape are made once and shared by cells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SetShape {
@@ -124,14 +131,17 @@ fn volume(plan: &StudyPlan, place: &Place, volume: &Volume, name: String) -> Vol
     let member_bytes = volume.bytes.unwrap_or(0).max(needed).next_multiple_of(MIB);
     let members = match volume.kind {
         VolumeKind::Here => Vec::new(),
-        _ => (0..volume.count).map(|number| member(place, volume, &name, number, member_bytes)).collect(),
+        _ => (0..volume.count)
+            .map(|number| member(place, volume, &name, number, member_bytes))
+            .collect(),
     };
     VolumeLayout { volume: volume.clone(), name, member_bytes, filled_bytes, members }
 }
 
 /// Every set that stays is there at the same time; of those that are used up, the largest one.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
-    let shapes: BTreeSet<SetShape> = cells.iter().map(|cell| SetShape::of(&cell.workload)).collect();
+    let shapes: BTreeSet<SetShape> =
+        cells.iter().map(|cell| SetShape::of(&cell.workload)).collect();
     let sizes = |used_up: bool| {
         shapes.iter().filter(move |shape| shape.used_up == used_up).map(|shape| shape.size_bytes)
     };
@@ -145,15 +155,17 @@ fn member(place: &Place, volume: &Volume, name: &str, number: u32, bytes: u64) -
     let name = if volume.count == 1 { name.to_owned() } else { format!("{name}-{number}") };
     let mut changes = Vec::new();
     let device = match &place.device {
-        Some(path) => {
-            DeviceRef::Named { path: path.clone(), overwrite: place.overwrite_device }
-        }
+        Some(path) => DeviceRef::Named { path: path.clone(), overwrite: place.overwrite_device },
         None => {
             let backing = place.dir.join(format!("{name}.img"));
             let prewrite =
                 if volume.kind == VolumeKind::Raw { Prewrite::All } else { Prewrite::None };
             changes.push(Change::BackingFile { path: backing.clone(), bytes, prewrite });
-            changes.push(Change::Loop { backing: backing.clone(), direct: true, block_bytes: None });
+            changes.push(Change::Loop {
+                backing: backing.clone(),
+                direct: true,
+                block_bytes: None,
+            });
             DeviceRef::Loop { backing }
         }
     };

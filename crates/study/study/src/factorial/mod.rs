@@ -13,12 +13,14 @@ mod eyes;
 mod layout;
 mod order;
 mod pace;
+mod path_scope;
 mod point;
+mod preview;
 mod rounds;
 mod stand;
 mod task;
 
 pub use layout::{Place, VolumeLayout, filled_bytes, lay_out, space_bytes};
+pub use preview::changes_of;
 pub use rounds::run;
-pub use stand::changes_of;
 pub use task::{StudyOutcome, StudyTask};

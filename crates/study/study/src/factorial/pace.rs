@@ -36,7 +36,8 @@ pub(super) struct Task {
 pub(super) fn window(task: &Task) -> Duration {
     let Some(left) = task.left else { return task.point_time };
     let points = task.points.max(1) as f64;
-    let traced_s = if task.traced { (TRACED_PASS + AROUND_WINDOW).as_secs_f64() * points } else { 0.0 };
+    let traced_s =
+        if task.traced { (TRACED_PASS + AROUND_WINDOW).as_secs_f64() * points } else { 0.0 };
     let for_windows_s = (left.as_secs_f64() * (1.0 - EXTRA_SHARE) - traced_s).max(0.0);
     let each_s = for_windows_s / points / f64::from(task.replicates.max(1));
     let window_s = each_s - AROUND_WINDOW.as_secs_f64();

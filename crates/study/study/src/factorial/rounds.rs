@@ -79,7 +79,7 @@ impl<W: World> Rounds<'_, W> {
             }
             let cells = self.make(batch)?;
             if batches.len() == 1 {
-                self.find_ceilings(batch)?;
+                self.find_ceilings()?;
             }
             let share = cells.len() as f64 / cells_left.max(1) as f64;
             cells_left = cells_left.saturating_sub(cells.len());
@@ -133,12 +133,11 @@ impl<W: World> Rounds<'_, W> {
     }
 
     /// Asks what the loop device can do, and the file below it.
-    fn find_ceilings(&mut self, batch: &[VolumeLayout]) -> Result<(), StudyError> {
-        let Some(device) = self.bench.raw_place() else { return Ok(()) };
+    fn find_ceilings(&mut self) -> Result<(), StudyError> {
+        let Some((device, raw_bytes)) = self.bench.raw_place() else { return Ok(()) };
         if self.task.place.device.is_some() || !self.task.done.is_empty() {
             return Ok(());
         }
-        let raw_bytes = batch.iter().map(|layout| layout.member_bytes).max().unwrap_or(0);
         let bytes = ceiling::BYTES.min(raw_bytes);
         let root = Root::system();
         let set = |place: FilePlace| {
@@ -149,15 +148,15 @@ impl<W: World> Rounds<'_, W> {
         };
         let on_loop = set(FilePlace::Device(device.clone()))?;
         let below = set(FilePlace::Directory(self.task.place.dir.clone()))?;
-        let scope = |path: &Path| Ok::<_, StudyError>(Scope::of(&root, &describe_path(&root, path)?));
+        let scope =
+            |path: &Path| Ok::<_, StudyError>(Scope::of(&root, &describe_path(&root, path)?));
         let scopes = (scope(&device)?, scope(&self.task.place.dir)?);
-        for pair in ceiling::pairs(self.task.plan, &device, &self.task.place.dir) {
+        for pair in ceiling::pairs(self.task.plan, &device, &self.task.place.dir, bytes) {
             let mut figures: [Vec<Measured>; 2] = Default::default();
             for replicate in 0..ceiling::REPLICATES {
-                for (side, point, files, scope) in [
-                    (0, &pair.on_loop, &on_loop, &scopes.0),
-                    (1, &pair.below, &below, &scopes.1),
-                ] {
+                for (side, point, files, scope) in
+                    [(0, &pair.on_loop, &on_loop, &scopes.0), (1, &pair.below, &below, &scopes.1)]
+                {
                     let files = files.specs().to_vec();
                     let figure =
                         self.bench.measure_beside(point, replicate, files, scope.clone())?;
@@ -330,7 +329,7 @@ fn volume_text(layout: &VolumeLayout) -> String {
 fn clock_event() -> Event {
     let facts = clock_facts();
     Event::Clock {
-        name: facts.name.to_owned(),
+        name: facts.name().to_owned(),
         read_ns: facts.read_ns.clone(),
         fallback: facts.fallback.clone(),
     }

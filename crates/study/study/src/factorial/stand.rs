@@ -7,16 +7,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use iostrata_change::{
-    Applied, Change, DeviceRef, Effect, Session, World, touched_unwritten_bytes,
-};
-use iostrata_host::{Root, Scope, describe_path};
+use iostrata_change::{Applied, DeviceRef, Effect, Session, World, touched_unwritten_bytes};
+use iostrata_host::Root;
 use iostrata_io::{FileSet, FileSetPlan, FileSpec, Place, Progress};
 use iostrata_spec::IoSpec;
 use iostrata_spec::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::layout::{Member, SetShape, VolumeLayout};
+use super::path_scope::PathScope;
 use crate::{StudyError, fill_of};
 
 /// A volume that has been made.
@@ -27,7 +26,7 @@ pub(super) struct Stand {
     /// Where requests go: a device or a directory per member.
     pub places: Vec<PathBuf>,
     /// What to observe.
-    pub scope: Scope,
+    pub scope: PathScope,
     /// What speaks against everything measured on it.
     pub verdicts: Verdicts,
     sets: BTreeMap<SetShape, Vec<FileSet>>,
@@ -65,11 +64,7 @@ pub(super) fn make<W: World>(
         }
     }
     let places = places(layout, &nodes, here);
-    let mut scope = Scope::default();
-    for place in &places {
-        let facts = describe_path(root, place)?;
-        scope.join(Scope::of(root, &facts));
-    }
+    let scope = PathScope::of(root, &places)?;
     Ok(Stand {
         layout: layout.clone(),
         places,
@@ -94,11 +89,6 @@ fn places(layout: &VolumeLayout, nodes: &[PathBuf], here: &Path) -> Vec<PathBuf>
 }
 
 impl Stand {
-    /// The devices of its members.
-    pub(super) fn devices(&self) -> Vec<DeviceRef> {
-        self.layout.members.iter().map(|member| member.device.clone()).collect()
-    }
-
     /// Bytes that filling wrote so far.
     pub(super) fn filled_bytes(&self) -> u64 {
         self.filled_bytes
@@ -174,13 +164,4 @@ impl Stand {
             }
         }
     }
-}
-
-/// The changes that a plan will make, in order, for showing them beforehand.
-pub fn changes_of(layouts: &[VolumeLayout]) -> Vec<Change> {
-    layouts
-        .iter()
-        .flat_map(|layout| &layout.members)
-        .flat_map(|member| member.changes.iter().cloned())
-        .collect()
 }

@@ -1,5 +1,7 @@
-//! One point on a real disk: figures, evidence and verdicts of the same window.
+//! One point on a real disk: figures, evidence and verdicts of the same window. And whole studies.
 #![allow(clippy::unwrap_used)]
+
+mod factorial;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

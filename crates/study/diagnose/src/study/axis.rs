@@ -1,0 +1,209 @@
+//! What becomes of throughput along the numeric factors of a study.
+//!
+//! Invariant: a curve holds points that are equal in every other level; its shape rests on
+//! replicates that were measured in the same rounds.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{AxisKind, StudyAxis, StudyPoint, UslDocument};
+use iostrata_spec::study::{Cell, FactorLevels, LevelAt, StudyPlan};
+use iostrata_stats::{
+    AXIS_MATERIAL_PCT, AxisPoint, AxisShape, Enough, Measured, Usl, UslPoint, axis, enough, usl,
+};
+
+use super::points::{Seen, figures};
+
+/// The factor whose curves follow the scalability law.
+pub(crate) const WORKERS: &str = "workers";
+/// Points that a drawn law has between neighbouring levels.
+const CURVE_STEPS: u32 = 8;
+
+/// The curves of a plan, factor by factor, each in the plan's order.
+pub(crate) fn axes_of(
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    points: &[StudyPoint],
+) -> Vec<StudyAxis> {
+    let factors = plan.factors.iter().filter(|factor| factor.is_axis);
+    factors.flat_map(|factor| axes_along(plan, factor, seen, points)).collect()
+}
+
+fn axes_along(
+    plan: &StudyPlan,
+    factor: &FactorLevels,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    points: &[StudyPoint],
+) -> Vec<StudyAxis> {
+    let mut groups: Vec<(Vec<LevelAt>, Vec<&Cell>)> = Vec::new();
+    for cell in &plan.cells {
+        if cell.level(&factor.factor).is_none() {
+            continue;
+        }
+        let others: Vec<LevelAt> =
+            cell.levels.iter().filter(|at| at.factor != factor.factor).cloned().collect();
+        match groups.iter_mut().find(|(levels, _)| *levels == others) {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((others, vec![cell])),
+        }
+    }
+    let curve = |(levels, cells)| one(&factor.factor, levels, cells, seen, points);
+    groups.into_iter().filter_map(curve).collect()
+}
+
+fn one(
+    factor: &str,
+    levels: Vec<LevelAt>,
+    cells: Vec<&Cell>,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    points: &[StudyPoint],
+) -> Option<StudyAxis> {
+    let mut places: Vec<(f64, &str)> = cells
+        .iter()
+        .filter(|cell| points.iter().any(|point| point.id == cell.id && point.value > 0.0))
+        .filter_map(|cell| Some((number(cell.level(factor)?)?, cell.id.as_str())))
+        .collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if places.len() < 2 {
+        return None;
+    }
+    let figures_of =
+        |&(level, id): &(f64, &str)| {
+            let figures = seen.get(id).map(figures).unwrap_or_default().into_iter();
+            figures
+                .filter(|(_, value)| value.value > 0.0)
+                .map(move |(replicate, value)| AxisPoint { level, replicate, value })
+        };
+    let all: Vec<AxisPoint> = places.iter().flat_map(figures_of).collect();
+    let found = axis(&all).ok()?;
+    let enough = enough(&all, AXIS_MATERIAL_PCT).ok()?;
+    let x: Vec<f64> = places.iter().map(|(level, _)| *level).collect();
+    let law = (factor == WORKERS).then(|| law(&places, points)).flatten();
+    let (kind, at, change) = shape(&found.shape);
+    Some(StudyAxis {
+        text: sentence(factor, &levels, &x, &found.shape, &enough),
+        factor: factor.to_owned(),
+        levels,
+        points: places.iter().map(|(_, id)| (*id).to_owned()).collect(),
+        x,
+        kind,
+        at,
+        change_pct: change.map(|(change, _)| change),
+        change_pct_ci95: change.map(|(_, ends)| ends),
+        enough: enough.level,
+        usl: law,
+    })
+}
+
+type Change = Option<(f64, [f64; 2])>;
+
+fn shape(shape: &AxisShape) -> (AxisKind, Option<f64>, Change) {
+    match *shape {
+        AxisShape::Flat => (AxisKind::Flat, None, None),
+        AxisShape::Scaling => (AxisKind::Scaling, None, None),
+        AxisShape::Saturating { at } => (AxisKind::Saturating, Some(at), None),
+        AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } => {
+            (AxisKind::Collapse, Some(from), Some((-loss_pct, [-high, -low])))
+        }
+        AxisShape::NoMeasurableDifference { .. } => (AxisKind::NoMeasurableDifference, None, None),
+        AxisShape::NotClear => (AxisKind::NotClear, None, None),
+    }
+}
+
+/// Levels in words: `ext4, randwrite, 4K`.
+pub(crate) fn place(levels: &[LevelAt]) -> String {
+    let words: Vec<String> = levels
+        .iter()
+        .map(|at| {
+            let plain = at.level.parse::<f64>().is_err();
+            if plain { at.level.clone() } else { format!("{} {}", at.factor, at.level) }
+        })
+        .collect();
+    words.join(", ")
+}
+
+fn sentence(
+    factor: &str,
+    levels: &[LevelAt],
+    x: &[f64],
+    shape: &AxisShape,
+    enough: &Enough,
+) -> String {
+    let (place, first, last) = (place(levels), x[0], x[x.len() - 1]);
+    let course = match shape {
+        AxisShape::Flat => {
+            format!("flat from {first} to {last} {factor}, all within {AXIS_MATERIAL_PCT:.0} %")
+        }
+        AxisShape::Scaling => format!("rises up to {last} {factor}"),
+        AxisShape::Saturating { at } => {
+            format!(
+                "rises up to {at} {factor} and stays within {AXIS_MATERIAL_PCT:.0} % after that"
+            )
+        }
+        AxisShape::Collapse { from, loss_pct, loss_pct_ci95: [low, high] } => format!(
+            "falls after {from} {factor}: at {last} {loss_pct:.1} % below its best (95 % {low:.1} \
+             to {high:.1} %)"
+        ),
+        AxisShape::NoMeasurableDifference { change_pct_max } => format!(
+            "no measurable difference between {first} and {last} {factor}; up to \
+             {change_pct_max:.1} % is not ruled out"
+        ),
+        AxisShape::NotClear => format!("its course over {first} to {last} {factor} is not clear"),
+    };
+    let enough = match enough.level {
+        Some(level) if factor != WORKERS => format!("; {level} {factor} are enough"),
+        _ => String::new(),
+    };
+    format!("{place}: {course}{enough}")
+}
+
+/// A level as a number: `16`, `4K`, `90%`.
+pub(crate) fn number(level: &str) -> Option<f64> {
+    let plain = level.trim_end_matches('%').parse::<f64>().ok();
+    plain.or_else(|| iostrata_units::parse_size(level).ok().map(|bytes| bytes as f64))
+}
+
+fn law(places: &[(f64, &str)], points: &[StudyPoint]) -> Option<UslDocument> {
+    let measured = |&(level, id): &(f64, &str)| {
+        let point = points.iter().find(|point| point.id == id)?;
+        let verdicts = point.verdicts.clone();
+        let value = match point.value_ci95 {
+            Some(ends) => Measured::new(point.value, ends, point.value_n, verdicts),
+            None => Measured::without_interval(point.value, point.value_n, verdicts),
+        };
+        Some(UslPoint { workers: level as u32, value })
+    };
+    let found: Vec<UslPoint> = places.iter().filter_map(measured).collect();
+    let fit = usl(&found).ok()?;
+    let misses = found.iter().map(|point| {
+        let law = fit.value_at(f64::from(point.workers));
+        100.0 * (point.value.value / law - 1.0).abs()
+    });
+    Some(UslDocument {
+        lambda: fit.lambda.value,
+        lambda_ci95: fit.lambda.ci95,
+        sigma: fit.sigma.value,
+        sigma_ci95: fit.sigma.ci95,
+        kappa: fit.kappa.value,
+        kappa_ci95: fit.kappa.ci95,
+        n: fit.n,
+        r2: fit.r2.unwrap_or(0.0),
+        peak_workers: fit.peak_workers,
+        peak_value: fit.peak_value,
+        misses_pct_max: misses.fold(0.0, f64::max),
+        curve: drawn(&fit, places),
+    })
+}
+
+/// The law between the levels, evenly on a logarithmic axis.
+fn drawn(fit: &Usl, places: &[(f64, &str)]) -> Vec<[f64; 2]> {
+    let mut curve = Vec::new();
+    for pair in places.windows(2) {
+        let (from, to) = (pair[0].0, pair[1].0);
+        for step in 0..CURVE_STEPS {
+            let workers = from * (to / from).powf(f64::from(step) / f64::from(CURVE_STEPS));
+            curve.push([workers, fit.value_at(workers)]);
+        }
+    }
+    curve.extend(places.last().map(|(last, _)| [*last, fit.value_at(*last)]));
+    curve
+}

@@ -1,0 +1,141 @@
+//! Main effects and interactions of a study, in words.
+//!
+//! Invariant: an effect is taken over points that are equal in every other factor. A point that has
+//! no level of a factor (files of a raw device) stands at that factor's first level.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{StudyEffect, StudyInteraction};
+use iostrata_spec::study::{Cell, FactorLevels, StudyPlan};
+use iostrata_stats::{Conclusion, Effect, Effects, LevelChange, Observation, effects};
+
+use super::points::{Seen, figures};
+
+/// Interactions that are listed at most.
+const INTERACTIONS_MAX: usize = 24;
+
+/// The effects of a study's factors, axes left out: what happens along an axis is not one ratio.
+pub(crate) fn effects_of(
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> (Vec<StudyEffect>, Vec<StudyInteraction>) {
+    let observations: Vec<Observation> =
+        plan.cells.iter().flat_map(|cell| observations(plan, cell, seen)).collect();
+    let Ok(found) = effects(&observations) else { return (Vec::new(), Vec::new()) };
+    (main(plan, &found), interactions(plan, &found))
+}
+
+fn observations(
+    plan: &StudyPlan,
+    cell: &Cell,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> Vec<Observation> {
+    let level = |factor: &FactorLevels| {
+        let level = cell.level(&factor.factor);
+        level.and_then(|level| factor.levels.iter().position(|one| one == level)).unwrap_or(0)
+    };
+    let levels: Vec<usize> = plan.factors.iter().map(level).collect();
+    let Some(seen) = seen.get(cell.id.as_str()) else { return Vec::new() };
+    let positive = figures(seen).into_iter().filter(|(_, value)| value.value > 0.0);
+    positive
+        .map(|(replicate, value)| Observation { levels: levels.clone(), replicate, value })
+        .collect()
+}
+
+fn main(plan: &StudyPlan, found: &Effects) -> Vec<StudyEffect> {
+    let listed = found.main.iter().filter(|one| !plan.factors[one.change.factor].is_axis);
+    listed
+        .map(|one| {
+            let (factor, from, to) = names(plan, one.change);
+            StudyEffect {
+                text: sentence(factor, from, to, &one.effect),
+                factor: factor.to_owned(),
+                from: from.to_owned(),
+                to: to.to_owned(),
+                ratio: one.effect.ratio,
+                ratio_ci95: one.effect.ratio_ci95,
+                ratio_n: one.effect.n,
+                ratio_min: one.effect.cell_range.min,
+                ratio_max: one.effect.cell_range.max,
+                conclusion: one.effect.conclusion,
+                verdicts: one.effect.verdicts.clone(),
+            }
+        })
+        .collect()
+}
+
+fn interactions(plan: &StudyPlan, found: &Effects) -> Vec<StudyInteraction> {
+    let listed = found.mattering().filter(|one| {
+        let neighbours = |change: LevelChange| {
+            !plan.factors[change.factor].is_axis || change.to == change.from + 1
+        };
+        neighbours(one.change) && neighbours(one.altered_by)
+    });
+    listed.take(INTERACTIONS_MAX).map(|one| interaction(plan, one)).collect()
+}
+
+fn interaction(plan: &StudyPlan, one: &iostrata_stats::Interaction) -> StudyInteraction {
+    let (factor, from, to) = names(plan, one.change);
+    let (by, by_from, by_to) = names(plan, one.altered_by);
+    let ratio = one.effect.ratio;
+    let how = if ratio > 1.0 { "larger" } else { "smaller" };
+    let text = format!(
+        "going from {factor} {from} to {to} gains {:.2} times as much at {by} {by_to} as at {by} \
+         {by_from}: the effect is {how} there{}",
+        ratio,
+        interval(&one.effect)
+    );
+    StudyInteraction {
+        factor: factor.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        by: by.to_owned(),
+        by_from: by_from.to_owned(),
+        by_to: by_to.to_owned(),
+        ratio,
+        ratio_ci95: one.effect.ratio_ci95,
+        ratio_n: one.effect.n,
+        conclusion: one.effect.conclusion,
+        text,
+    }
+}
+
+fn names(plan: &StudyPlan, change: LevelChange) -> (&str, &str, &str) {
+    let factor = &plan.factors[change.factor];
+    (&factor.factor, &factor.levels[change.from], &factor.levels[change.to])
+}
+
+fn sentence(factor: &str, from: &str, to: &str, effect: &Effect) -> String {
+    let pairs = format!("{} pairs in {} points", effect.n, effect.cells);
+    let range = effect.cell_range;
+    match effect.conclusion {
+        Conclusion::Higher | Conclusion::Lower => {
+            let change = 100.0 * (effect.ratio - 1.0);
+            let more = if change > 0.0 { "more" } else { "less" };
+            format!(
+                "{factor} {to} does {:.1} % {more} IOPS than {from}{}, between {:.2} and {:.2} \
+                 times at single points ({pairs})",
+                change.abs(),
+                interval(effect),
+                range.min,
+                range.max
+            )
+        }
+        Conclusion::NoMeasurableDifference => {
+            let most = effect.change_pct_max.map_or_else(String::new, |most| {
+                format!("; one of up to {most:.1} % is not ruled out")
+            });
+            format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")
+        }
+        Conclusion::TooFewPairs => {
+            format!("{factor} {from} and {to}: too few pairs to say ({pairs})")
+        }
+    }
+}
+
+fn interval(effect: &Effect) -> String {
+    match effect.ratio_ci95 {
+        Some([low, high]) => format!(" (ratio {:.3}, 95 % {low:.3} to {high:.3})", effect.ratio),
+        None => String::new(),
+    }
+}

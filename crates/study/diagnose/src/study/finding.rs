@@ -1,0 +1,179 @@
+//! What a study found: statements over its effects and curves.
+//!
+//! Invariant: a finding says only what an interval supports; a factor without any measurable effect
+//! is a finding too.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{AxisKind, Finding, FindingKind, StudyAxis, StudyEffect, StudyPoint};
+use iostrata_spec::Layer;
+use iostrata_spec::study::StudyPlan;
+use iostrata_stats::{Conclusion, Verdict};
+use serde_json::json;
+
+use super::axis::{WORKERS, place};
+
+/// Losses smaller than this are not worth a finding, in percent.
+const LOSS_PCT_MIN: f64 = 5.0;
+
+/// The statements, the largest losses first.
+pub(crate) fn findings_of(
+    plan: &StudyPlan,
+    points: &[StudyPoint],
+    effects: &[StudyEffect],
+    axes: &[StudyAxis],
+) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(effects.iter().filter_map(layer_loss));
+    findings.extend(axes.iter().filter_map(collapse));
+    findings.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    findings.extend(axes.iter().filter_map(files));
+    findings.extend(indifferent(plan, effects));
+    findings.extend(at_loop_ceiling(points));
+    findings
+}
+
+fn size(finding: &Finding) -> f64 {
+    finding.effect_pct.unwrap_or(0.0).abs()
+}
+
+/// From the raw device to a file system: what the layer takes, over all that both did alike.
+fn layer_loss(effect: &StudyEffect) -> Option<Finding> {
+    if effect.factor != "filesystem" || effect.from != "raw" {
+        return None;
+    }
+    let loss = 100.0 * (1.0 - effect.ratio);
+    let is_loss = effect.conclusion == Conclusion::Lower && loss >= LOSS_PCT_MIN;
+    let ends = effect.ratio_ci95.map(|[low, high]| [100.0 * (1.0 - high), 100.0 * (1.0 - low)]);
+    let interval =
+        ends.map_or_else(String::new, |[low, high]| format!(" (95 % {low:.1} to {high:.1} %)"));
+    is_loss.then(|| Finding {
+        id: "filesystem_loss".to_owned(),
+        kind: FindingKind::Loss,
+        text: format!(
+            "{} takes {loss:.1} %{interval} of what the raw device does, over {} pairs of equal \
+             work; from {:.0} % to {:.0} % of it remain at single points",
+            effect.to,
+            effect.ratio_n,
+            100.0 * effect.ratio_min,
+            100.0 * effect.ratio_max
+        ),
+        layer: Layer::Filesystem,
+        effect_pct: Some(loss),
+        effect_pct_ci95: ends,
+        effect_pct_n: effect.ratio_n,
+        evidence: evidence(&[
+            ("ratio", json!(effect.ratio)),
+            ("ratio_min", json!(effect.ratio_min)),
+            ("ratio_max", json!(effect.ratio_max)),
+        ]),
+    })
+}
+
+/// More workers do less.
+fn collapse(axis: &StudyAxis) -> Option<Finding> {
+    if axis.kind != AxisKind::Collapse {
+        return None;
+    }
+    let loss = -axis.change_pct?;
+    Some(Finding {
+        id: "collapse_along_axis".to_owned(),
+        kind: FindingKind::Loss,
+        text: axis.text.clone(),
+        layer: Layer::FileApi,
+        effect_pct: Some(loss),
+        effect_pct_ci95: axis.change_pct_ci95.map(|[low, high]| [-high, -low]),
+        effect_pct_n: axis.points.len() as u64,
+        evidence: evidence(&[
+            ("axis", json!(axis.factor)),
+            ("from", json!(axis.at)),
+            ("sigma", json!(axis.usl.as_ref().map(|law| law.sigma))),
+            ("kappa", json!(axis.usl.as_ref().map(|law| law.kappa))),
+            ("points", json!(axis.points)),
+        ]),
+    })
+}
+
+/// How many of something are enough.
+fn files(axis: &StudyAxis) -> Option<Finding> {
+    if axis.factor == WORKERS {
+        return None;
+    }
+    let enough = axis.enough?;
+    let why = match axis.kind {
+        AxisKind::Flat => "their number makes no difference",
+        AxisKind::NoMeasurableDifference => "no measurable difference between their numbers",
+        _ => "more bring nothing measurable",
+    };
+    Some(Finding {
+        id: "enough".to_owned(),
+        kind: FindingKind::Sizing,
+        text: format!("{}: {enough} {} are enough; {why}", place(&axis.levels), axis.factor),
+        layer: Layer::FileApi,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: axis.points.len() as u64,
+        evidence: evidence(&[("axis", json!(axis.factor)), ("points", json!(axis.points))]),
+    })
+}
+
+/// Factors none of whose levels differ.
+fn indifferent(plan: &StudyPlan, effects: &[StudyEffect]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for factor in &plan.factors {
+        let of: Vec<&StudyEffect> =
+            effects.iter().filter(|effect| effect.factor == factor.factor).collect();
+        let none = of.iter().all(|effect| effect.conclusion == Conclusion::NoMeasurableDifference);
+        if of.is_empty() || !none {
+            continue;
+        }
+        let widest = |effect: &&&StudyEffect| {
+            effect.ratio_ci95.map_or(0.0, |[low, high]| (high - 1.0).max(1.0 - low))
+        };
+        let most = of.iter().max_by(|a, b| widest(a).total_cmp(&widest(b)));
+        let allowed = most.map_or(0.0, |effect| 100.0 * widest(&effect));
+        findings.push(Finding {
+            id: "no_measurable_difference".to_owned(),
+            kind: FindingKind::Sizing,
+            text: format!(
+                "{}: no measurable difference between {}; up to {allowed:.1} % is not ruled out",
+                factor.factor,
+                factor.levels.join(", ")
+            ),
+            layer: Layer::Block,
+            effect_pct: None,
+            effect_pct_ci95: None,
+            effect_pct_n: of.iter().map(|effect| effect.ratio_n).sum(),
+            evidence: evidence(&[("factor", json!(factor.factor))]),
+        });
+    }
+    findings
+}
+
+/// Points that measured the loop device and not what lies on it.
+fn at_loop_ceiling(points: &[StudyPoint]) -> Option<Finding> {
+    let limited: Vec<&str> = points
+        .iter()
+        .filter(|point| point.verdicts.has(Verdict::LoopLimited))
+        .map(|point| point.id.as_str())
+        .collect();
+    (!limited.is_empty()).then(|| Finding {
+        id: "loop_ceiling".to_owned(),
+        kind: FindingKind::Caution,
+        text: format!(
+            "{} of {} points lie at what the loop device itself can do, and the file below it can \
+             do more: differences between those points are understated",
+            limited.len(),
+            points.len()
+        ),
+        layer: Layer::Device,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: limited.len() as u64,
+        evidence: evidence(&[("points", json!(limited))]),
+    })
+}
+
+fn evidence(entries: &[(&str, serde_json::Value)]) -> BTreeMap<String, serde_json::Value> {
+    entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}

@@ -1,0 +1,81 @@
+//! The verdict of a study in a few sentences.
+//!
+//! Invariant: every sentence repeats something that stands in the document with its interval.
+
+use iostrata_run::{AxisKind, FindingKind, StudyDocument};
+
+use super::axis::WORKERS;
+
+/// The sentences, the most important first.
+pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if document.points.is_empty() {
+        let why = document.unavailable.first().map_or("no reason is known", |one| one.why.as_str());
+        return vec![format!("Nothing could be measured: {why}.")];
+    }
+    let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
+    sentences.extend(losses.take(3).map(|finding| sentence(&finding.text)));
+    sentences.extend(workers(document));
+    sentences.extend(then(document));
+    sentences.push(precision(document));
+    sentences
+}
+
+/// How many curves along the workers have which shape.
+fn workers(document: &StudyDocument) -> Option<String> {
+    let curves: Vec<AxisKind> =
+        document.axes.iter().filter(|axis| axis.factor == WORKERS).map(|axis| axis.kind).collect();
+    let count = |kind: AxisKind| curves.iter().filter(|&&one| one == kind).count();
+    let parts: Vec<String> = [
+        (AxisKind::Scaling, "rise to the end"),
+        (AxisKind::Saturating, "rise and then stay"),
+        (AxisKind::Collapse, "fall after their best"),
+        (AxisKind::Flat, "are flat"),
+        (AxisKind::NoMeasurableDifference, "show no measurable difference"),
+        (AxisKind::NotClear, "are not clear"),
+    ]
+    .into_iter()
+    .filter(|(kind, _)| count(*kind) > 0)
+    .map(|(kind, words)| format!("{} {words}", count(kind)))
+    .collect();
+    let all = curves.len();
+    (all > 0).then(|| format!("Of {all} curves over the workers, {}.", parts.join(", ")))
+}
+
+/// How today's figures stand to the printed ones.
+fn then(document: &StudyDocument) -> Option<String> {
+    let times: Vec<f64> = document.then.iter().filter_map(|row| row.times).collect();
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    (!times.is_empty()).then(|| {
+        format!(
+            "{} of {} printed figures have a counterpart here: {least:.2} to {most:.2} times what \
+             was printed.",
+            times.len(),
+            document.then.len()
+        )
+    })
+}
+
+fn precision(document: &StudyDocument) -> String {
+    let dropped = match document.replicates_dropped {
+        0 => String::new(),
+        1 => "; the budget dropped 1 replicate".to_owned(),
+        many => format!("; the budget dropped {many} replicates"),
+    };
+    format!(
+        "{} points in {}; {:.0} % of them within {:.0} %{dropped}. At a fixed 60 s per point it \
+         would have taken {}.",
+        document.points.len(),
+        iostrata_units::seconds(document.duration_s),
+        document.precise_pct,
+        100.0 * document.precision,
+        iostrata_units::seconds(document.fixed_minute_s)
+    )
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
+}

@@ -1,0 +1,139 @@
+//! The whole document of a study from its plan and its event log.
+//!
+//! Invariant: it works on any part of a log (interrupted, points missing) and says nothing about
+//! what was not measured. Pure.
+
+mod axis;
+mod effect;
+mod finding;
+mod headline;
+mod points;
+mod then;
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{ChangeRecord, Event, ProbeHost, StudyDocument, StudyPoint, Unavailable};
+use iostrata_spec::Layer;
+use iostrata_spec::study::StudyPlan;
+use serde_json::json;
+
+use crate::ProbeEnd;
+use crate::figure::combined;
+use points::Seen;
+
+/// Everything that a study's events say.
+pub fn summarise_study(
+    host: ProbeHost,
+    plan: &StudyPlan,
+    events: &[Event],
+    end: ProbeEnd,
+) -> StudyDocument {
+    let seen = points::by_point(events);
+    let points = points::points(plan, &seen);
+    let (effects, interactions) = effect::effects_of(plan, &seen);
+    let axes = axis::axes_of(plan, &seen, &points);
+    let mut document = StudyDocument {
+        study: plan.name.clone(),
+        title: plan.title.clone(),
+        question: plan.question.clone(),
+        extent: plan.extent,
+        host,
+        headline: Vec::new(),
+        factors: plan.factors.clone(),
+        findings: finding::findings_of(plan, &points, &effects, &axes),
+        then_source: plan.then.as_ref().map(|then| then.source.clone()),
+        then_machine: plan.then.as_ref().map(|then| then.machine.clone()),
+        then: then::rows(plan.then.as_ref(), &points),
+        changes: changes(events),
+        unavailable: unavailable(events),
+        precise_pct: precise_pct(plan, &points),
+        precision: plan.measuring.precision,
+        replicates_dropped: dropped(plan, &seen),
+        duration_s: end.duration_s,
+        fixed_minute_s: plan.fixed_minute_s(),
+        bytes_written: end.bytes_written,
+        interrupted: end.interrupted,
+        verdicts: points::run_verdicts(&points),
+        method: method(events, &seen, &points),
+        layers: vec![Layer::Device, Layer::Block, Layer::Limit, Layer::Filesystem, Layer::FileApi],
+        report: None,
+        points,
+        effects,
+        interactions,
+        axes,
+    };
+    document.headline = headline::headline(&document);
+    document
+}
+
+fn changes(events: &[Event]) -> Vec<ChangeRecord> {
+    let change = |event: &Event| match event {
+        Event::Changed(change) => Some(change.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(change).collect()
+}
+
+fn unavailable(events: &[Event]) -> Vec<Unavailable> {
+    let mut all: Vec<Unavailable> = Vec::new();
+    for event in events {
+        if let Event::Unavailable(one) = event
+            && !all.contains(one)
+        {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
+fn precise_pct(plan: &StudyPlan, points: &[StudyPoint]) -> f64 {
+    let is_precise = |point: &&StudyPoint| {
+        point
+            .value_ci95
+            .is_some_and(|[low, high]| (high - low) / 2.0 <= plan.measuring.precision * point.value)
+    };
+    100.0 * points.iter().filter(is_precise).count() as f64 / points.len().max(1) as f64
+}
+
+/// Planned replicates that are missing, over the points that were measured.
+fn dropped(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> u64 {
+    let planned = u64::from(plan.measuring.replicates);
+    let missing = |id: &str| {
+        let have = seen.get(id).map_or(0, |seen| seen.replicates.len() as u64);
+        if have == 0 { 0 } else { planned.saturating_sub(have) }
+    };
+    plan.cells.iter().map(|cell| missing(&cell.id)).sum()
+}
+
+/// Figures of the method: what clock and tracing cost, what the loop device can do.
+fn method(
+    events: &[Event],
+    seen: &BTreeMap<&str, Seen<'_>>,
+    points: &[StudyPoint],
+) -> BTreeMap<String, serde_json::Value> {
+    let mut method = BTreeMap::new();
+    for event in events {
+        if let Event::Clock { name, read_ns, .. } = event {
+            method.insert("clock".to_owned(), json!(name));
+            method.insert("clock_read_ns".to_owned(), json!(read_ns.value));
+        }
+    }
+    for (id, seen) in seen.iter().filter(|(id, _)| id.starts_with("ceiling_")) {
+        if let Some(figure) = combined(seen.replicates.iter().copied()) {
+            method.insert(format!("{id}_iops"), json!(figure.value));
+            method.insert(format!("{id}_iops_ci95"), json!(figure.ci95));
+            method.insert(format!("{id}_iops_n"), json!(figure.n));
+        }
+    }
+    let ratio = |point: &StudyPoint| {
+        let traced = seen.get(point.id.as_str())?.traced?;
+        (point.value > 0.0 && traced.iops > 0.0).then(|| traced.iops / point.value)
+    };
+    let ratios: Vec<f64> = points.iter().filter_map(ratio).collect();
+    if !ratios.is_empty() {
+        let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+        method.insert("traced_over_measured".to_owned(), json!(mean.exp()));
+        method.insert("traced_points".to_owned(), json!(ratios.len()));
+    }
+    method
+}

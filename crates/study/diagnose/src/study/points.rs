@@ -1,0 +1,203 @@
+//! The points of a study from its event log.
+//!
+//! Invariant: a point's figure is that of its replicates together; evidence is summed over them
+//! before shares and means are taken.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::host::{CpuShares, DeviceDelta, Iostat, Profile};
+use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
+use iostrata_spec::OpKind;
+use iostrata_spec::study::{Cell, StudyPlan};
+use iostrata_stats::{LatencyUs, Measured, Verdicts, combine};
+
+use crate::figure::{combined, metric_of, op_of};
+
+/// The replicates and the evidence of one point.
+#[derive(Debug, Default)]
+pub(crate) struct Seen<'a> {
+    pub replicates: Vec<&'a Replicate>,
+    pub profiles: Vec<&'a Profiled>,
+    pub traced: Option<&'a Traced>,
+}
+
+/// Everything by point. A replicate that was stored twice counts once, as it was last.
+pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
+    let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Replicate(replicate) => {
+                let known = &mut seen.entry(&replicate.point.id).or_default().replicates;
+                known.retain(|other| other.replicate != replicate.replicate);
+                known.push(replicate);
+            }
+            Event::Profiled(profiled) => {
+                seen.entry(&profiled.point).or_default().profiles.push(profiled);
+            }
+            Event::Traced(traced) => seen.entry(&traced.point).or_default().traced = Some(traced),
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// The points of a plan that were measured at least once, in its order.
+pub(crate) fn points(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<StudyPoint> {
+    let point = |cell: &Cell| point(cell, seen.get(cell.id.as_str())?);
+    plan.cells.iter().filter_map(point).collect()
+}
+
+fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
+    let replicates = &seen.replicates;
+    let figure = combined(replicates.iter().copied())?;
+    let measured_s: f64 = replicates.iter().map(|one| one.duration_s).sum();
+    let deltas = replicates.iter().filter_map(|one| one.evidence.as_ref()?.device_delta);
+    let delta: Option<DeviceDelta> = deltas.reduce(|sum, one| sum.plus(&one));
+    Some(StudyPoint {
+        id: cell.id.clone(),
+        title: cell.title.clone(),
+        levels: cell.levels.clone(),
+        value: figure.value,
+        value_ci95: figure.ci95,
+        value_n: figure.n,
+        unit: "IOPS".to_owned(),
+        bytes_per_s: bytes(replicates) / measured_s.max(f64::MIN_POSITIVE),
+        replicates: replicates.len() as u32,
+        measured_s,
+        read: op(replicates, OpKind::Read),
+        write: op(replicates, OpKind::Write),
+        sync: op(replicates, OpKind::Sync),
+        depth_mean: mean(replicates.iter().map(|one| depth(one))).unwrap_or(0.0),
+        cpu_ns_per_io: mean(replicates.iter().filter_map(|one| one.streams.first()?.cpu.ns_per_io)),
+        switches_per_io: mean(replicates.iter().filter_map(|one| switches_per_io(one))),
+        cpu: cpu(replicates),
+        device: delta.as_ref().map(Iostat::of),
+        io_pressure_full_pct: mean(replicates.iter().filter_map(|one| io_pressure(one))),
+        io_limit_used_pct: mean(replicates.iter().filter_map(|one| limit_used(one))),
+        profile: profile(&seen.profiles),
+        latency_by_layer: seen.traced.map(|traced| traced.latency.clone()),
+        verdicts: figure.verdicts,
+    })
+}
+
+/// The replicates of a point by their number, as figures.
+pub(crate) fn figures(seen: &Seen<'_>) -> Vec<(u32, Measured)> {
+    let figure = |one: &&Replicate| Some((one.replicate, metric_of(one)?));
+    seen.replicates.iter().filter_map(figure).collect()
+}
+
+fn ops<'a>(replicates: &[&'a Replicate], kind: OpKind) -> Vec<&'a OpFigures> {
+    let of = |one: &&'a Replicate| op_of(one.streams.first()?, kind);
+    replicates.iter().filter_map(of).collect()
+}
+
+fn op(replicates: &[&Replicate], kind: OpKind) -> Option<StudyOp> {
+    let ops = ops(replicates, kind);
+    let iops = combine(&ops.iter().map(|op| op.iops.clone()).collect::<Vec<_>>())?;
+    let means: Vec<Measured> = ops.iter().map(|op| op.latency_mean_us.clone()).collect();
+    let responses: Vec<(u64, LatencyUs)> =
+        ops.iter().filter_map(|op| Some((op.ios, op.response_us?))).collect();
+    Some(StudyOp {
+        iops: iops.value,
+        iops_ci95: iops.ci95,
+        iops_n: iops.n,
+        latency_us: latency(&ops.iter().map(|op| (op.ios, op.latency_us)).collect::<Vec<_>>()),
+        latency_us_mean_ci95: combine(&means).and_then(|mean| mean.ci95),
+        response_us: (!responses.is_empty()).then(|| latency(&responses)),
+    })
+}
+
+/// Latency over several replicates: means and percentiles weighted by requests, the largest of the
+/// maxima. A percentile of all requests together would need their histograms; the difference is far
+/// below the one between replicates.
+fn latency(replicates: &[(u64, LatencyUs)]) -> LatencyUs {
+    let all: u64 = replicates.iter().map(|(ios, _)| ios).sum();
+    let weighted = |of: fn(&LatencyUs) -> f64| {
+        let sum: f64 = replicates.iter().map(|(ios, one)| *ios as f64 * of(one)).sum();
+        sum / all.max(1) as f64
+    };
+    LatencyUs {
+        mean: weighted(|one| one.mean),
+        p50: weighted(|one| one.p50),
+        p95: weighted(|one| one.p95),
+        p99: weighted(|one| one.p99),
+        p99_9: weighted(|one| one.p99_9),
+        max: replicates.iter().map(|(_, one)| one.max).fold(0.0, f64::max),
+    }
+}
+
+fn bytes(replicates: &[&Replicate]) -> f64 {
+    let all = [OpKind::Read, OpKind::Write].map(|kind| ops(replicates, kind));
+    all.iter().flatten().map(|op| op.bytes as f64).sum()
+}
+
+fn depth(replicate: &Replicate) -> f64 {
+    replicate.streams.iter().map(|stream| stream.depth_mean).sum()
+}
+
+fn requests(replicate: &Replicate) -> u64 {
+    let of =
+        |kind| replicate.streams.first().and_then(|one| op_of(one, kind)).map_or(0, |op| op.ios);
+    of(OpKind::Read) + of(OpKind::Write)
+}
+
+fn switches_per_io(replicate: &Replicate) -> Option<f64> {
+    let switches = replicate.evidence.as_ref()?.switches?;
+    let requests = requests(replicate);
+    let all = (switches.voluntary + switches.involuntary) as f64;
+    (requests > 0).then(|| all / requests as f64)
+}
+
+fn io_pressure(replicate: &Replicate) -> Option<f64> {
+    replicate.evidence.as_ref()?.pressure.as_ref()?.io.as_ref()?.full_pct
+}
+
+fn limit_used(replicate: &Replicate) -> Option<f64> {
+    replicate.evidence.as_ref()?.throttle.as_ref()?.io_limit_used_pct
+}
+
+fn cpu(replicates: &[&Replicate]) -> Option<CpuShares> {
+    let shares: Vec<CpuShares> =
+        replicates.iter().filter_map(|one| one.evidence.as_ref()?.cpu).collect();
+    let mean = |of: fn(&CpuShares) -> f64| mean(shares.iter().map(of));
+    Some(CpuShares {
+        user_pct: mean(|one| one.user_pct)?,
+        nice_pct: mean(|one| one.nice_pct)?,
+        system_pct: mean(|one| one.system_pct)?,
+        idle_pct: mean(|one| one.idle_pct)?,
+        iowait_pct: mean(|one| one.iowait_pct)?,
+        irq_pct: mean(|one| one.irq_pct)?,
+        softirq_pct: mean(|one| one.softirq_pct)?,
+        steal_pct: mean(|one| one.steal_pct)?,
+    })
+}
+
+/// The on-CPU profile of the measured windows, with the waits of the traced pass beside it.
+fn profile(profiles: &[&Profiled]) -> Option<Profile> {
+    let (measured, traced): (Vec<&Profiled>, Vec<&Profiled>) =
+        profiles.iter().partition(|one| one.replicate.is_some());
+    let waits = traced.last().and_then(|one| one.profile.off_cpu.clone());
+    let mut merged = Profile::merge(measured.iter().map(|one| &one.profile))
+        .or_else(|| traced.last().map(|one| one.profile.clone()))?;
+    merged.off_cpu = waits;
+    Some(merged)
+}
+
+fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.into_iter().fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// What at least half of the points carry, of what speaks against a whole run.
+pub(crate) fn run_verdicts(points: &[StudyPoint]) -> Verdicts {
+    let mut all = Verdicts::none();
+    for point in points {
+        for verdict in point.verdicts.iter() {
+            let carrying = points.iter().filter(|one| one.verdicts.has(verdict)).count();
+            if carrying * 2 >= points.len() {
+                all.add(verdict);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,101 @@
+//! What the original printed, beside what was measured now.
+//!
+//! Invariant: a figure without a matching point stays blank; nothing printed is altered.
+
+use iostrata_run::{StudyPoint, ThenRow};
+use iostrata_spec::study::{LevelAt, Take, Then, ThenFigure, ThenMetric};
+use iostrata_stats::{Interval, Verdicts};
+
+/// A figure of today's.
+#[derive(Clone, Debug)]
+struct Now {
+    value: f64,
+    ci95: Option<Interval>,
+    n: u64,
+    point: String,
+    verdicts: Verdicts,
+}
+
+/// One row per printed figure.
+pub(crate) fn rows(then: Option<&Then>, points: &[StudyPoint]) -> Vec<ThenRow> {
+    let figures = then.map_or(&[][..], |then| &then.figures);
+    figures.iter().map(|figure| row(figure, points)).collect()
+}
+
+fn row(figure: &ThenFigure, points: &[StudyPoint]) -> ThenRow {
+    let now = now(figure, &figure.at, points);
+    let below = figure.over.as_ref().map(|over| self::now(figure, over, points));
+    let now = match below {
+        None => now,
+        Some(below) => now.zip(below).and_then(|(above, below)| ratio(above, &below)),
+    };
+    let printed = figure.value_high.map_or(figure.value, |high| (figure.value + high) / 2.0);
+    ThenRow {
+        text: figure.text.clone(),
+        then: Some(figure.value),
+        then_high: figure.value_high,
+        now: now.as_ref().map(|now| now.value),
+        now_ci95: now.as_ref().and_then(|now| now.ci95),
+        now_n: now.as_ref().map_or(0, |now| now.n),
+        unit: figure.unit.clone(),
+        times: now.as_ref().filter(|_| printed > 0.0).map(|now| now.value / printed),
+        points: now.iter().map(|now| now.point.clone()).collect(),
+        verdicts: now.map(|now| now.verdicts).unwrap_or_default(),
+    }
+}
+
+/// Today's figure at some levels; with several matching points, the one that the row asks for.
+fn now(figure: &ThenFigure, at: &[LevelAt], points: &[StudyPoint]) -> Option<Now> {
+    let matches = |point: &&StudyPoint| at.iter().all(|level| point.levels.contains(level));
+    let found = points.iter().filter(matches).filter_map(|point| of(figure.metric, point));
+    let found: Vec<Now> = found.collect();
+    let better = |a: &Now, b: &Now| a.value.total_cmp(&b.value);
+    match figure.take {
+        Take::Only if found.len() == 1 => found.into_iter().next(),
+        Take::Only => None,
+        Take::Max => found.into_iter().max_by(better),
+        Take::Min => found.into_iter().min_by(better),
+    }
+}
+
+fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
+    let now = |value, ci95| Now {
+        value,
+        ci95,
+        n: point.value_n,
+        point: point.id.clone(),
+        verdicts: point.verdicts.clone(),
+    };
+    let latency = |of: fn(&iostrata_stats::LatencyUs) -> f64| {
+        let ops: Vec<_> = [&point.read, &point.write].into_iter().flatten().collect();
+        let all: f64 = ops.iter().map(|op| op.iops).sum();
+        let sum: f64 = ops.iter().map(|op| op.iops * of(&op.latency_us)).sum();
+        (all > 0.0).then(|| sum / all)
+    };
+    match metric {
+        ThenMetric::Iops => Some(now(point.value, point.value_ci95)),
+        ThenMetric::BytesPerS => {
+            let factor = point.bytes_per_s / point.value;
+            let scaled = point.value_ci95.map(|ends| ends.map(|end| end * factor));
+            factor.is_finite().then(|| now(point.bytes_per_s, scaled))
+        }
+        ThenMetric::LatencyMeanUs => latency(|one| one.mean).map(|mean| now(mean, None)),
+        ThenMetric::LatencyP95Us => latency(|one| one.p95).map(|p95| now(p95, None)),
+    }
+}
+
+/// One figure over another. The interval takes both into account as if they were independent.
+fn ratio(above: Now, below: &Now) -> Option<Now> {
+    let value = above.value / below.value;
+    let relative = |now: &Now| now.ci95.map(|[low, high]| (high - low) / 2.0 / now.value);
+    let half = relative(&above).zip(relative(below)).map(|(a, b)| value * a.hypot(b));
+    let mut verdicts = above.verdicts.clone();
+    verdicts.merge(&below.verdicts);
+    value.is_finite().then(|| Now {
+        value,
+        ci95: half.map(|half| [value - half, value + half]),
+        n: above.n.min(below.n),
+        point: format!("{} / {}", above.point, below.point),
+        verdicts,
+    })
+}

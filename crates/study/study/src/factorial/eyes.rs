@@ -1,0 +1,237 @@
+//! What is seen beside the figures: the kernel's profile, and where requests spend their time.
+//!
+//! Invariant: the profile runs in measured windows, because it costs next to nothing; tracing and
+//! the waits of threads have a pass apart. What is not possible here is said once, with the fix,
+//! and the study goes on without it.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_blocktrace::{BlockTrace, Setting, TraceScope};
+use iostrata_change::{Change, ChangeError, Effect, Session, World, write_instance};
+use iostrata_profile::{ProfileError, ProfileOptions, Profiler};
+use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
+use iostrata_run::{Replicate, Unavailable};
+
+use super::pace::TRACED_PASS;
+use super::path_scope::PathScope;
+use crate::Watcher;
+
+/// Requests per second for which the trace buffer has room.
+const TRACED_REQUESTS_PER_S: f64 = 200_000.0;
+/// Stacks kept of one window; what others held stays in the totals.
+const STACKS_KEPT: usize = 80;
+const INSTANCE: &str = "study";
+
+/// The changes that a traced pass needs, as a plan shows them.
+pub(super) fn changes() -> [Change; 2] {
+    let events = vec!["block:*".to_owned()];
+    [Change::MountTracefs, instance(events)]
+}
+
+fn instance(events: Vec<String>) -> Change {
+    let seconds = TRACED_PASS.as_secs_f64();
+    let buffer_kib = iostrata_blocktrace::buffer_kib(TRACED_REQUESTS_PER_S, seconds);
+    Change::TraceInstance {
+        name: INSTANCE.to_owned(),
+        events,
+        buffer_kib: u64::from(buffer_kib),
+        clock: "mono".to_owned(),
+    }
+}
+
+/// Profilers and tracers of a study.
+#[derive(Default)]
+pub(super) struct Eyes {
+    profile: Option<ProfileEye>,
+    waits: Option<ProfileEye>,
+    trace: Option<TraceEye>,
+}
+
+/// What a traced pass brought.
+#[derive(Default)]
+pub(super) struct TracedPass {
+    pub latency: Option<BlockLatency>,
+    pub waits: Option<Profile>,
+}
+
+impl Eyes {
+    /// Opens what the plan asks for and this machine allows; the rest comes back with its reason.
+    pub(super) fn open<W: World>(
+        session: &mut Session<W>,
+        profile_hz: u32,
+        traced: bool,
+    ) -> (Self, Vec<Unavailable>) {
+        let mut missing = Vec::new();
+        let mut eyes = Self::default();
+        if profile_hz > 0 {
+            let options = ProfileOptions { hz: profile_hz, system_wide: true, off_cpu: false };
+            eyes.profile = ProfileEye::open(&options, "on-CPU profile", &mut missing);
+        }
+        if traced {
+            let options = ProfileOptions { off_cpu: true, ..ProfileOptions::default() };
+            eyes.waits = ProfileEye::open(&options, "off-CPU profile", &mut missing);
+            match TraceEye::open(session) {
+                Ok(trace) => eyes.trace = Some(trace),
+                Err((why, fix)) => {
+                    missing.push(Unavailable { what: "latency by layer".to_owned(), why, fix });
+                }
+            }
+        }
+        (eyes, missing)
+    }
+
+    /// The profiler of measured windows.
+    pub(super) fn profiler(&mut self) -> Option<&mut dyn Watcher> {
+        self.profile.as_mut().map(|eye| eye as &mut dyn Watcher)
+    }
+
+    /// The profile of the window that ended last.
+    pub(super) fn take_profile(&mut self) -> Option<Profile> {
+        self.profile.as_mut()?.take()
+    }
+
+    /// Prepares a traced pass; false when nothing would be seen in it.
+    pub(super) fn arm_trace(&mut self, scope: &PathScope) -> bool {
+        if let Some(trace) = &mut self.trace {
+            trace.arm(scope);
+        }
+        self.waits.is_some() || self.trace.as_ref().is_some_and(|trace| trace.open.is_some())
+    }
+
+    /// The watchers of a traced pass.
+    pub(super) fn tracers(&mut self) -> Vec<&mut dyn Watcher> {
+        let mut watchers: Vec<&mut dyn Watcher> = Vec::new();
+        watchers.extend(self.waits.as_mut().map(|eye| eye as &mut dyn Watcher));
+        watchers.extend(self.trace.as_mut().map(|eye| eye as &mut dyn Watcher));
+        watchers
+    }
+
+    /// What the traced pass brought; `pass` is what the meter saw in it.
+    pub(super) fn take_trace(&mut self, pass: &Replicate) -> TracedPass {
+        TracedPass {
+            latency: self.trace.as_mut().and_then(|trace| trace.take(pass)),
+            waits: self.waits.as_mut().and_then(ProfileEye::take),
+        }
+    }
+}
+
+/// A profiler that follows the windows of a meter.
+struct ProfileEye {
+    profiler: Profiler,
+    running: bool,
+    ready: bool,
+}
+
+impl ProfileEye {
+    fn open(options: &ProfileOptions, what: &str, missing: &mut Vec<Unavailable>) -> Option<Self> {
+        match Profiler::open(options) {
+            Ok(profiler) => Some(Self { profiler, running: false, ready: false }),
+            Err(error) => {
+                let (why, fix) = match error {
+                    ProfileError::NotPermitted { why, fix } => (why, Some(fix)),
+                    other => (other.to_string(), None),
+                };
+                missing.push(Unavailable { what: what.to_owned(), why, fix });
+                None
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Profile> {
+        if !std::mem::take(&mut self.ready) {
+            return None;
+        }
+        let mut profile = self.profiler.take().ok()?;
+        profile.keep_stacks(STACKS_KEPT);
+        Some(profile)
+    }
+}
+
+impl Watcher for ProfileEye {
+    fn opened(&mut self) {
+        self.running = self.profiler.start().is_ok();
+    }
+
+    fn closed(&mut self) {
+        if std::mem::take(&mut self.running) {
+            self.ready = self.profiler.stop().is_ok();
+        }
+    }
+}
+
+/// A trace instance that follows the traced passes.
+struct TraceEye {
+    instance: PathBuf,
+    open: Option<BlockTrace>,
+    scope: TraceScope,
+    running: bool,
+    ready: bool,
+}
+
+impl TraceEye {
+    /// Makes the instance through the session. The error is a reason and, where there is one, a
+    /// fix.
+    fn open<W: World>(session: &mut Session<W>) -> Result<Self, (String, Option<String>)> {
+        let mounted = session.apply(Change::MountTracefs).map_err(reason)?;
+        let Effect::Tracefs { dir, .. } = &mounted.effect else {
+            return Err(("tracefs has no directory".to_owned(), None));
+        };
+        let events = iostrata_blocktrace::events(dir).map_err(|error| (error.to_string(), None))?;
+        let made = session.apply(instance(events)).map_err(reason)?;
+        let Effect::Instance { dir, .. } = &made.effect else {
+            return Err(("the trace instance has no directory".to_owned(), None));
+        };
+        let (instance, scope) = (dir.clone(), TraceScope::default());
+        Ok(Self { instance, open: None, scope, running: false, ready: false })
+    }
+
+    /// Points the trace at a volume's devices. A volume without a device of its own is not traced.
+    fn arm(&mut self, scope: &PathScope) {
+        let scope = scope.trace_scope();
+        if self.open.is_some() && self.scope == scope {
+            return;
+        }
+        self.open = BlockTrace::open(&self.instance, scope.clone()).ok();
+        self.scope = scope;
+    }
+
+    fn take(&mut self, pass: &Replicate) -> Option<BlockLatency> {
+        if !std::mem::take(&mut self.ready) {
+            return None;
+        }
+        let stream = pass.streams.first()?;
+        let mean = |op: &Option<iostrata_run::OpFigures>| op.as_ref().map(|op| op.latency_us.mean);
+        let application = ApplicationLatency {
+            read_us_mean: mean(&stream.read),
+            write_us_mean: mean(&stream.write),
+        };
+        self.open.as_mut()?.take(Some(application)).ok()
+    }
+}
+
+impl Watcher for TraceEye {
+    fn opened(&mut self) {
+        let instance = &self.instance;
+        let mut switch = |setting: &Setting| set(instance, setting);
+        self.running = self.open.as_mut().is_some_and(|trace| trace.start(&mut switch).is_ok());
+    }
+
+    fn closed(&mut self) {
+        let instance = &self.instance;
+        let mut switch = |setting: &Setting| set(instance, setting);
+        if std::mem::take(&mut self.running) {
+            self.ready = self.open.as_mut().is_some_and(|trace| trace.stop(&mut switch).is_ok());
+        }
+    }
+}
+
+fn set(instance: &Path, setting: &Setting) -> std::io::Result<()> {
+    write_instance(instance, &setting.file, &setting.value)
+}
+
+fn reason(error: ChangeError) -> (String, Option<String>) {
+    match error {
+        ChangeError::Unavailable { what, why, fix } => (format!("{what}: {why}"), Some(fix)),
+        other => (other.to_string(), None),
+    }
+}
