@@ -13,6 +13,9 @@ use crate::layout::PageLayout;
 /// Clocks that count nanoseconds and agree between processors.
 const CLOCKS: [&str; 4] = ["mono", "mono_raw", "boot", "tai"];
 
+/// Bytes asked for at once; larger than any description.
+const READ_BYTES: usize = 64 << 10;
+
 /// A prepared instance.
 pub(crate) struct Instance {
     dir: PathBuf,
@@ -49,7 +52,7 @@ impl Instance {
 
     fn text(&self, file: &str) -> Result<String, TraceError> {
         let path = self.dir.join(file);
-        fs::read_to_string(&path).map_err(|source| TraceError::reading(path, source))
+        read_text(&path).map_err(|source| TraceError::reading(path, source))
     }
 
     /// The events that the instance records, with their descriptions.
@@ -82,8 +85,7 @@ impl Instance {
         // gives each instance its own page size describes it there as well.
         let own = self.dir.join("events/header_page");
         let file = if own.exists() { own } else { self.dir.join("../../events/header_page") };
-        let text = fs::read_to_string(&file)
-            .map_err(|source| TraceError::reading(file.clone(), source))?;
+        let text = read_text(&file).map_err(|source| TraceError::reading(file.clone(), source))?;
         let mut layout = PageLayout::parse(&text)
             .map_err(|what| TraceError::UnknownFormat { path: file, what: what.to_owned() })?;
         if let Some(kib) =
@@ -125,6 +127,22 @@ impl Instance {
         let dropped = count("dropped events").saturating_add(count("commit overrun"));
         Ok(CpuBuffer { pages, path, overrun: count("overrun"), dropped })
     }
+}
+
+/// Reads a file in large pieces: the kernel hands `header_page` out in one piece only, so that a
+/// reader that begins with a few bytes gets no more than those.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; READ_BYTES];
+    loop {
+        let count = file.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl CpuBuffer {

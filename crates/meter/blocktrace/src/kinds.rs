@@ -44,6 +44,12 @@ impl Known {
         format!("events/{}/{}", self.system, self.name)
     }
 
+    /// Whether the thread that it happens in is the caller. A completion entry may be posted by
+    /// another one.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        !self.is_of_device() && self.kind != Kind::RingComplete
+    }
+
     /// Whether it names a block device.
     pub(crate) fn is_of_device(&self) -> bool {
         self.system == "block"

@@ -200,7 +200,9 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read(payloads in prop::collection::vec((0_u32..1 << 27, 1_usize..28), 0..30)) {
+        fn what_was_written_is_read(
+            payloads in prop::collection::vec((0_u32..1 << 27, 1_usize..28), 0..30)
+        ) {
             let mut data = Vec::new();
             let mut ns = 7;
             let mut wanted = Vec::new();

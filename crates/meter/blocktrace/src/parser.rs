@@ -21,7 +21,7 @@ pub(crate) struct PageParser {
     layout: PageLayout,
     readers: HashMap<u16, Reader>,
     scope: TraceScope,
-    /// Threads whose calls count; empty for all.
+    /// Threads of the scope's processes.
     threads: HashSet<u32>,
     /// What was read so far, in the order of the pages.
     pub(crate) events: Vec<TraceEvent>,
@@ -39,12 +39,22 @@ struct Reader {
 
 /// The fields that matter of one sort of event.
 enum Fields {
-    Block { device: Field, sector: Field, sectors: Option<Field>, rwbs: Field, comm: Option<Field> },
+    Block(BlockFields),
     Split { device: Field, sector: Field, at: Field },
     CallBegan { bytes: Option<Field> },
     CallEnded,
     RingSubmit { request: Field, operation: Field },
     RingComplete { request: Field },
+}
+
+/// The fields of an event about a bio or a request.
+struct BlockFields {
+    device: Field,
+    sector: Field,
+    sectors: Field,
+    rwbs: Field,
+    /// Who was running.
+    comm: Option<Field>,
 }
 
 impl Fields {
@@ -64,13 +74,13 @@ impl Fields {
                 Self::RingSubmit { request: need("req")?, operation: need("opcode")? }
             }
             Kind::RingComplete => Self::RingComplete { request: need("req")? },
-            _ => Self::Block {
+            _ => Self::Block(BlockFields {
                 device: need("dev")?,
                 sector: need("sector")?,
-                sectors: Some(need("nr_sector")?),
+                sectors: need("nr_sector")?,
                 rwbs: need("rwbs")?,
                 comm: format.field("comm").cloned(),
-            },
+            }),
         })
     }
 }
@@ -143,7 +153,7 @@ impl PageParser {
                 | EventKind::CallEnded { .. }
                 | EventKind::RingSubmitted { .. }
         );
-        !is_own || self.threads.is_empty() || self.threads.contains(&tid)
+        !is_own || self.scope.processes.is_empty() || self.threads.contains(&tid)
     }
 }
 
@@ -159,7 +169,7 @@ impl Reader {
     fn event(&self, record: &[u8], scope: &TraceScope) -> Option<Found> {
         let tid = self.thread.number(record)? as u32;
         let kind = match &self.fields {
-            Fields::Block { .. } => match self.block(record, scope)? {
+            Fields::Block(fields) => match self.block(fields, record, scope)? {
                 Some(kind) => kind,
                 None => return Some(Found::OutOfScope),
             },
@@ -200,30 +210,26 @@ impl Reader {
     }
 
     /// Outer `None`: too short; inner `None`: out of scope.
-    fn block(&self, record: &[u8], scope: &TraceScope) -> Option<Option<EventKind>> {
-        let Fields::Block { device, sector, sectors, rwbs, comm } = &self.fields else {
-            return Some(None);
-        };
-        let Some(device) = scope.index(device.number(record)?) else { return Some(None) };
-        let letters = rwbs.text(record)?;
-        let sectors = match sectors {
-            Some(field) => field.number(record)? as u32,
-            None => 0,
-        };
+    fn block(
+        &self,
+        fields: &BlockFields,
+        record: &[u8],
+        scope: &TraceScope,
+    ) -> Option<Option<EventKind>> {
+        let Some(device) = scope.index(fields.device.number(record)?) else { return Some(None) };
+        let letters = fields.rwbs.text(record)?;
+        let comm = fields.comm.as_ref().and_then(|comm| comm.text(record));
         let span = Span {
             device,
-            sector: sector.number(record)?,
-            sectors,
+            sector: fields.sector.number(record)?,
+            sectors: fields.sectors.number(record)? as u32,
             kind: RequestKind::of(letters),
             is_sync: letters.contains(&b'S'),
         };
         Some(Some(match self.kind {
             Kind::BioQueue => EventKind::BioQueued {
                 span,
-                by_worker: comm
-                    .as_ref()
-                    .and_then(|comm| comm.text(record))
-                    .is_some_and(|comm| comm.starts_with(b"kworker/")),
+                by_worker: comm.is_some_and(|comm| comm.starts_with(b"kworker/")),
             },
             Kind::BackMerge => EventKind::BackMerged(span),
             Kind::FrontMerge => EventKind::FrontMerged(span),
@@ -235,5 +241,82 @@ impl Reader {
             Kind::Complete => EventKind::Completed(span),
             _ => return Some(None),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::HEADER_PAGE;
+    use crate::page::tests::{page, record};
+    use crate::scope::TracedDevice;
+
+    const ISSUE: &str = "ID: 300\nformat:\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+        \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;\n\
+        \tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;\n\
+        \tfield:char comm[16];\toffset:38;\tsize:16;\tsigned:0;\n";
+
+    fn parser(kind: Kind) -> PageParser {
+        let number = "7:3".parse().unwrap();
+        let device = TracedDevice { name: "loop3".to_owned(), number, partitions: Vec::new() };
+        let scope = TraceScope { devices: vec![device], ..TraceScope::default() };
+        let mut parser = PageParser::new(PageLayout::parse(HEADER_PAGE).unwrap(), scope);
+        parser.learn(kind, &EventFormat::parse(ISSUE).unwrap()).unwrap();
+        parser
+    }
+
+    fn payload(device: u32, comm: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 56];
+        bytes[..2].copy_from_slice(&300_u16.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&42_u32.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&device.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&64_u64.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&8_u32.to_ne_bytes());
+        bytes[28..30].copy_from_slice(b"WS");
+        bytes[38..38 + comm.len()].copy_from_slice(comm);
+        bytes
+    }
+
+    #[test]
+    fn records_of_the_device_become_events() {
+        let mut parser = parser(Kind::BioQueue);
+        let mut data = record(5, &payload((7 << 20) | 3, b"kworker/0:1"));
+        data.extend(record(5, &payload((7 << 20) | 4, b"other device")));
+        data.extend(record(5, &payload((7 << 20) | 3, b"writer")));
+        data.extend(record(5, &300_u32.to_ne_bytes()));
+        data.extend(record(5, &301_u32.to_ne_bytes()));
+        parser.read(&page(100, 0, &data));
+        parser.read(&[1, 2, 3]);
+        let kind = RequestKind::Write;
+        let span = Span { device: 0, sector: 64, sectors: 8, kind, is_sync: true };
+        let event = |ns, by_worker| TraceEvent {
+            ns,
+            tid: 42,
+            kind: EventKind::BioQueued { span, by_worker },
+        };
+        assert_eq!(parser.events, [event(105, true), event(115, false)]);
+        assert_eq!((parser.odd, parser.lost), (2, 0));
+    }
+
+    #[test]
+    fn a_missing_field_is_named() {
+        let format = EventFormat::parse(&ISSUE.replace("nr_sector", "length")).unwrap();
+        assert_eq!(parser(Kind::Issue).learn(Kind::Issue, &format), Err("nr_sector"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_page_is_survived(bytes: Vec<u8>, cut in 0_usize..60) {
+            let mut parser = parser(Kind::Issue);
+            let mut data = record(1, &payload((7 << 20) | 3, b"x"));
+            data.truncate(cut);
+            data.extend(bytes);
+            data.truncate(4000);
+            parser.read(&page(1, 0, &data));
+            proptest::prop_assert!(parser.events.len() <= data.len());
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::matching::{MatchOptions, match_events};
 use crate::parser::PageParser;
 use crate::setting::{Setting, Switch};
 use crate::tally::tally;
-use crate::threads::add_threads;
+use crate::threads::{add_threads, thread_filter};
 use crate::{TraceError, TraceScope};
 
 /// What a trace is doing.
@@ -63,7 +63,8 @@ impl BlockTrace {
         Ok(Self { instance, parser, recorded, state: State::Idle })
     }
 
-    /// Begins the window: what was recorded is forgotten, and only the scope's devices count.
+    /// Begins the window: what was recorded is forgotten, and only the scope's devices and the
+    /// threads that its processes have now count.
     ///
     /// # Errors
     /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
@@ -72,20 +73,34 @@ impl BlockTrace {
             return Err(self.out_of_order("start"));
         }
         set(switch, Setting::off())?;
-        let filter = self.parser.scope().device_filter();
-        for known in self.recorded.iter().filter(|known| known.is_of_device()) {
-            set(switch, Setting::filter(&known.directory(), filter.clone()))?;
-        }
-        set(switch, Setting::clear())?;
         self.parser.reset();
         self.note_threads();
+        self.set_filters(switch)?;
+        set(switch, Setting::clear())?;
         set(switch, Setting::on())?;
         self.state = State::Running { since: Instant::now() };
         Ok(())
     }
 
-    /// Ends the window. Threads of the scope's processes must still live, or their calls go
-    /// unnoticed.
+    /// Keeps the events of others out of the buffer, where they would cost time and room.
+    fn set_filters(&mut self, switch: &mut Switch<'_>) -> Result<(), TraceError> {
+        let devices = self.parser.scope().device_filter();
+        // A filter of 0 takes an earlier one away.
+        let threads = thread_filter(self.parser.threads()).unwrap_or_else(|| "0".to_owned());
+        for known in &self.recorded {
+            let filter = if known.is_of_device() {
+                &devices
+            } else if known.is_of_caller() {
+                &threads
+            } else {
+                continue;
+            };
+            set(switch, Setting::filter(&known.directory(), filter.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the window.
     ///
     /// # Errors
     /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
@@ -93,7 +108,6 @@ impl BlockTrace {
         let State::Running { since } = self.state else { return Err(self.out_of_order("stop")) };
         set(switch, Setting::off())?;
         self.state = State::Stopped { seconds: since.elapsed().as_secs_f64() };
-        self.note_threads();
         Ok(())
     }
 
@@ -118,7 +132,10 @@ impl BlockTrace {
         }
         let cut = (before - events.len()) as u64;
         let scope = self.parser.scope();
-        let options = MatchOptions { is_limited: scope.is_limited };
+        let options = MatchOptions {
+            is_limited: scope.is_limited,
+            knows_callers: !scope.processes.is_empty(),
+        };
         let matched = match_events(events, &options);
         let mut latency = tally(&matched, application);
         latency.seconds = seconds;
@@ -151,10 +168,11 @@ impl BlockTrace {
         Ok(losses)
     }
 
-    /// Threads come and go; those of the begin and of the end are known.
     fn note_threads(&mut self) {
         let processes = self.parser.scope().processes.clone();
-        add_threads(self.parser.threads(), &processes);
+        let threads = self.parser.threads();
+        threads.clear();
+        add_threads(threads, &processes);
     }
 
     fn out_of_order(&self, asked: &'static str) -> TraceError {

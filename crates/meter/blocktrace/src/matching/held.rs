@@ -1,8 +1,8 @@
 //! Bios that another task brought to the queue for a call that waits.
 //!
-//! An I/O limit takes a bio away from its caller and lets a kernel worker bring it later; io_uring
-//! may leave a request to a thread of its own. Such a bio names no call. It is given to the call
-//! without a bio of its own that it fits into: same direction, same length where the call says,
+//! An I/O limit takes a bio away from its caller and lets a kernel worker bring it later; so do
+//! encrypted devices. Such a bio names no call. It is given to the call without a bio of its own
+//! that it fits into: same direction, same length where the call says,
 //! begun before the bio arrived and ended after it was complete; of several the one that ended
 //! first, since a call returns soon after its bio. Limits let requests of one direction through in
 //! their order, so that a wrong choice exchanges two calls and leaves the mean as it is.
@@ -20,8 +20,8 @@ const TRIED_MAX: usize = 4096;
 /// Calls without a bio, in the order of their ends.
 type Bare = HashMap<(CallKind, Option<u64>), BTreeSet<(u64, usize)>>;
 
-/// Gives bios without a call to calls without a bio. Returns how many that a kernel worker brought
-/// went without.
+/// Gives bios that a kernel worker brought to calls without a bio. Returns how many of them went
+/// without.
 pub(super) fn claim(bios: &mut [DoneBio], calls: &mut Calls, is_limited: bool) -> u64 {
     let mut bare: Bare = HashMap::new();
     for (number, call) in calls.all() {
@@ -30,18 +30,17 @@ pub(super) fn claim(bios: &mut [DoneBio], calls: &mut Calls, is_limited: bool) -
         }
     }
     let is_waited_for = |bio: &DoneBio| bio.is_sync || bio.kind == RequestKind::Read;
-    let mut lonely: Vec<&mut DoneBio> =
-        bios.iter_mut().filter(|bio| bio.call.is_none() && is_waited_for(bio)).collect();
+    let is_lonely = |bio: &DoneBio| bio.call.is_none() && bio.by_worker && is_waited_for(bio);
+    let mut lonely: Vec<&mut DoneBio> = bios.iter_mut().filter(|bio| is_lonely(bio)).collect();
     lonely.sort_by_key(|bio| bio.completed_ns);
     let mut unclaimed = 0;
     for bio in lonely {
         match take_fitting(&mut bare, calls, bio) {
             Some(call) => {
-                let held = bio.by_worker && is_limited;
-                calls.give(call, bio.queued_ns, bio.completed_ns, bio.bytes, held);
+                calls.give(call, bio.queued_ns, bio.completed_ns, bio.bytes, is_limited);
                 bio.call = Some(call);
             }
-            None => unclaimed += u64::from(bio.by_worker),
+            None => unclaimed += 1,
         }
     }
     unclaimed

@@ -21,6 +21,9 @@ pub struct MatchOptions {
     /// Whether an I/O limit is in force, so that a request brought by a kernel worker was held
     /// back by it.
     pub is_limited: bool,
+    /// Whether the calls are of known processes. Only then may a worker's bio be given to one:
+    /// among everyone's calls some fit by chance.
+    pub knows_callers: bool,
 }
 
 /// Everything that could be followed.
@@ -116,7 +119,11 @@ fn conclude(requests: Requests, mut calls: Calls, options: &MatchOptions) -> Mat
             calls.completed(call, bio.completed_ns, bio.bytes);
         }
     }
-    let unclaimed = held::claim(&mut outcome.bios, &mut calls, options.is_limited);
+    let unclaimed = if options.knows_callers {
+        held::claim(&mut outcome.bios, &mut calls, options.is_limited)
+    } else {
+        0
+    };
     let (calls, places) = calls.finish();
     let place = |call: usize| places.get(call).copied().flatten();
     let bios = outcome.bios.iter().map(|bio| BioTimes {

@@ -8,8 +8,8 @@ use crate::event::Span;
 const APP: u32 = 100;
 const WORKER: u32 = 7;
 const INTERRUPT: u32 = 0;
-const LIMITED: MatchOptions = MatchOptions { is_limited: true };
-const FREE: MatchOptions = MatchOptions { is_limited: false };
+const LIMITED: MatchOptions = MatchOptions { is_limited: true, knows_callers: true };
+const FREE: MatchOptions = MatchOptions { is_limited: false, knows_callers: true };
 
 fn span(kind: RequestKind, sector: u64, sectors: u32) -> Span {
     Span { device: 0, sector, sectors, kind, is_sync: true }
@@ -246,7 +246,9 @@ fn a_call_that_the_limit_held_back_is_found_by_its_wait() {
     assert_eq!((call.began_ns, call.queued_ns, call.ended_ns), (5, 1000, 1030));
     assert!(call.held_back);
     assert_eq!((matched.bios[0].call, matched.unclaimed), (Some(0), 0));
-    assert!(!match_events(events, &FREE).calls[0].held_back);
+    assert!(!match_events(events.clone(), &FREE).calls[0].held_back);
+    let strangers = MatchOptions { knows_callers: false, ..LIMITED };
+    assert!(match_events(events, &strangers).calls.is_empty());
 }
 
 #[test]
@@ -287,14 +289,20 @@ proptest! {
     /// Whatever happens, times go forwards, and nothing is counted twice.
     #[test]
     fn any_events_are_survived(
-        raw in prop::collection::vec((0_u64..60, 0_u32..3, 0_u8..14, 0_u64..4, 0_u32..3, any::<bool>()), 0..80)
+        raw in prop::collection::vec(
+            (0_u64..60, 0_u32..3, 0_u8..14, 0_u64..4, 0_u32..3, any::<bool>()),
+            0..80,
+        )
     ) {
         let events: Vec<TraceEvent> = raw.into_iter().map(|(ns, tid, what, at, length, flag)| {
             let kind = if flag { RequestKind::Write } else { RequestKind::Read };
             event(ns, tid, any_kind(what, span(kind, at * 8, length * 8), flag))
         }).collect();
-        let arrived = events.iter().filter(|e| matches!(e.kind, EventKind::BioQueued { .. })).count();
-        let cuts = events.iter().filter(|e| matches!(e.kind, EventKind::Split { .. })).count();
+        let count = |is_it: fn(&EventKind) -> bool| {
+            events.iter().filter(|event| is_it(&event.kind)).count()
+        };
+        let arrived = count(|kind| matches!(kind, EventKind::BioQueued { .. }));
+        let cuts = count(|kind| matches!(kind, EventKind::Split { .. }));
         let matched = match_events(events, &LIMITED);
         prop_assert!(matched.bios.len() <= arrived + cuts);
         for bio in &matched.bios {
