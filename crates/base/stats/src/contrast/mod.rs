@@ -199,6 +199,9 @@ mod tests {
         seen.iter_mut().for_each(|one| one.square_min = 0.06);
         let half_width = contrast(&seen).unwrap().error.unwrap().half_width;
         assert!((half_width - 0.1).abs() < 1e-12, "{half_width}");
+        let uneven = contrast(&seen[..4]).unwrap().error.unwrap().half_width;
+        let want = (0.06f64 * (3.0 / 36.0 + 1.0 / 4.0)).sqrt();
+        assert!((uneven - want).abs() < 1e-12, "one ratio is all that the second cell has");
         assert_eq!(contrast(&seen[..1]).unwrap().error, None);
         assert_eq!(contrast(&[]), None);
     }

@@ -159,6 +159,22 @@ fn exact_figures_have_no_interaction_of_rounding() {
 }
 
 #[test]
+fn a_small_interaction_is_seen_and_does_not_matter() {
+    let mut rng = Rng::new(6);
+    let mut of = |both: f64| {
+        let plan = plan_of(&[2, 2], 4, |levels, _| {
+            let both = if levels == [1, 1] { both } else { 1.0 };
+            both * (1e-4 * rng.normal()).exp()
+        });
+        let found = effects(&plan).unwrap().interactions.remove(0);
+        (found.effect.conclusion, found.matters)
+    };
+    assert_eq!(of(1.03), (Conclusion::Higher, false));
+    assert_eq!(of(0.97), (Conclusion::Lower, false));
+    assert_eq!(of(1.07), (Conclusion::Higher, true));
+}
+
+#[test]
 fn own_intervals_and_verdicts_travel() {
     let mut plan = plan_of(&[2, 3], 3, |levels, _| [100.0, 103.0][levels[0]]);
     plan[0].value.verdicts.add(Verdict::Steal);

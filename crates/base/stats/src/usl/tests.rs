@@ -111,6 +111,21 @@ fn intervals_hold_the_truth() {
 }
 
 #[test]
+fn intervals_hold_the_truth_when_the_points_are_too_sure() {
+    let (mut rng, mut held) = (Rng::new(79), 0);
+    for _ in 0..1_000 {
+        let mut all = points(&mut rng, LAWS[0], &WORKERS, 5.0);
+        all.iter_mut().for_each(|point| {
+            let value = point.value.value;
+            point.value.ci95 = Some([value * 0.995, value * 1.005]);
+        });
+        let [low, high] = usl(&all).unwrap().kappa.ci95.unwrap();
+        held += u32::from(low <= LAWS[0][2] && LAWS[0][2] <= high);
+    }
+    assert!((925..=985).contains(&held), "{held} of 1000");
+}
+
+#[test]
 fn weights_come_from_the_intervals() {
     let mut all = points(&mut Rng::new(76), LAWS[0], &[1, 4, 16, 32, 64, 128, 256], 1.0);
     let clean = usl(&all).unwrap();
