@@ -67,6 +67,10 @@ pub struct StreamFigures {
     /// neither, and in runs of older versions.
     #[serde(default)]
     pub total: Option<Measured>,
+    /// Length of its own measured part of the window, which a delay, a ramp or an early end makes
+    /// shorter; absent in runs of older versions.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
     /// Processor time of its workers.
     pub cpu: Cpu,
     /// Mean requests in flight, by Little's law: rate times mean service latency.

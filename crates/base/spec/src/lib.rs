@@ -7,8 +7,8 @@
 mod check;
 mod io;
 mod point;
-mod variation;
 pub mod study;
+mod variation;
 
 pub use check::SpecError;
 pub use io::{
@@ -16,6 +16,4 @@ pub use io::{
     RateProcess, SyncWrites, ZipfTheta,
 };
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
-pub use variation::{
-    BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation,
-};
+pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};

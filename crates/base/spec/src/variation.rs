@@ -132,10 +132,8 @@ pub enum Step {
 pub struct Pause {
     /// After how many requests.
     pub every: u32,
-    /// How long it sleeps.
-    pub sleep: Duration,
-    /// How long it keeps its processor busy before it sleeps.
-    pub spin: Duration,
+    /// How long.
+    pub length: Duration,
 }
 
 /// What a stream does differently from a plain one.
@@ -164,6 +162,8 @@ pub struct Variation {
     pub reap_min: u32,
     /// The window ends when the first job of this stream ends.
     pub ends_window: bool,
+    /// Each job flushes all its files after its last request, outside all figures.
+    pub end_flush: bool,
     /// Pages of the files leave the page cache before the window.
     pub drop_cache: bool,
 }
@@ -182,6 +182,7 @@ impl Default for Variation {
             pause: None,
             reap_min: 1,
             ends_window: false,
+            end_flush: false,
             drop_cache: false,
         }
     }
@@ -193,6 +194,16 @@ impl Variation {
         self.blocks == Blocks::Fixed
             && self.file_order == FileOrder::Sequential
             && self.step == Step::None
+            && self.offset_bytes == 0
+    }
+
+    /// Whether jobs need nothing between their requests that a plain one does not.
+    pub fn is_plain_loop(&self) -> bool {
+        self.is_plain_order()
+            && self.io_bytes_max.is_none()
+            && self.pause.is_none()
+            && self.reap_min == 1
+            && !self.end_flush
     }
 
     /// Whether nothing at all differs from a plain stream.

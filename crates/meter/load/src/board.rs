@@ -20,6 +20,7 @@ const STOP: usize = 1;
 const HEAD_WORDS: usize = 8;
 const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
+const WORKER_ENDED: usize = 2;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one slice: for reads, writes and flushes each a count, a service and a response sum.
 const SLICE_WORDS: usize = 9;
@@ -164,6 +165,16 @@ impl Board {
     /// Bytes a worker has written, counting those outside the window.
     pub(crate) fn written(&self, worker: u32) -> u64 {
         self.words()[self.worker_base(worker) + WORKER_WRITTEN].load(Relaxed)
+    }
+
+    /// Posts when a worker's part of the window ended, in ticks from the start.
+    pub(crate) fn post_ended(&self, worker: u32, after: Ticks) {
+        self.words()[self.worker_base(worker) + WORKER_ENDED].store(after, Release);
+    }
+
+    /// Ticks from the start to the end of a worker's part; 0 while it has not ended, or never began.
+    pub(crate) fn ended(&self, worker: u32) -> Ticks {
+        self.words()[self.worker_base(worker) + WORKER_ENDED].load(Acquire)
     }
 
     /// Posts a slice that ended.

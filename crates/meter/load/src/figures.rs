@@ -12,8 +12,8 @@ use iostrata_stats::{
 };
 
 use crate::board::{SliceTally, kind_index};
+use crate::outcome::{Outcome, StreamOutcome};
 use crate::segment::{KindLatency, Segment};
-use crate::window::{Outcome, StreamOutcome};
 
 /// Below this share of the depth asked for, the depth was not reached.
 const DEPTH_SHARE_MIN: f64 = 0.75;
@@ -25,6 +25,9 @@ const TOOL_SHARE_MAX: f64 = 0.5;
 const SERIES_POINTS: f64 = 100.0;
 const SERIES_WIDTH_S_MAX: f64 = 0.1;
 const SERIES_POINTS_MAX: usize = 3_000;
+
+/// An end that lies within this share of a slice of its edge is on it: rounding of ticks.
+const EDGE: f64 = 1e-3;
 
 /// The figures of one window.
 #[derive(Clone, Debug)]
@@ -55,7 +58,7 @@ impl WindowFigures {
         let mut slices = 0;
         for stream in &outcome.streams {
             let kept = Kept::new(stream, cut, outcome);
-            slices = kept.slices.len();
+            slices = slices.max(kept.slices.len());
             streams.push(kept.figures());
             histograms.push(Histograms { kinds: kept.segment.kinds });
         }
@@ -86,6 +89,8 @@ struct Kept<'a> {
     spec: &'a IoSpec,
     slices: &'a [SliceTally],
     slice_s: f64,
+    /// From the first slice to the end of the stream, which may lie within the last slice.
+    duration_s: f64,
     /// The rule that may have ended the window early, which its intervals allow for.
     rule: Option<StoppingRule>,
     segment: Segment,
@@ -93,18 +98,28 @@ struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     fn new(stream: &'a StreamOutcome, cut: usize, outcome: &Outcome) -> Self {
+        let cut = cut.max(stream.counted_slice);
         let mut segment = Segment::default();
         for one in stream.segments.iter().filter(|segment| segment.first_slice >= cut) {
             segment.merge(one);
         }
-        let slices = &stream.slices[cut.min(stream.slices.len())..];
+        let slice_s = outcome.slice_s;
+        let window_s = stream.slices.len() as f64 * slice_s;
+        // The end of a stream that went on to the end of the window is an edge, but for rounding.
+        let ended_s = if stream.ended_s > 0.0 { stream.ended_s.min(window_s) } else { window_s };
+        let end = ((ended_s / slice_s - EDGE).ceil().max(0.0) as usize).min(stream.slices.len());
+        let slices = &stream.slices[cut.min(end)..end];
+        let duration_s = (ended_s - cut as f64 * slice_s).max(0.0);
         let spec = &stream.plan.spec;
         let rule = (!outcome.exact).then(|| StoppingRule::new(spec.precision, 0));
-        Self { stream, spec, slices, slice_s: outcome.slice_s, rule, segment }
+        Self { stream, spec, slices, slice_s, duration_s, rule, segment }
     }
 
-    fn duration_s(&self) -> f64 {
-        self.slices.len() as f64 * self.slice_s
+    /// The slices that the stream filled to their end.
+    fn full_slices(&self) -> &[SliceTally] {
+        let cut_short = self.slices.len() as f64 * self.slice_s - self.duration_s;
+        let full = self.slices.len() - usize::from(cut_short > EDGE * self.slice_s);
+        &self.slices[..full]
     }
 
     fn figures(&self) -> StreamFigures {
@@ -116,7 +131,7 @@ impl<'a> Kept<'a> {
         }
         let cpu = self.cpu([&read, &write, &sync]);
         let service_ns: u64 = self.slices.iter().flatten().map(|kind| kind.service_ns).sum();
-        let depth_mean = service_ns as f64 * 1e-9 / self.duration_s().max(f64::MIN_POSITIVE);
+        let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
         StreamFigures {
             name: self.stream.plan.name.clone(),
@@ -124,6 +139,7 @@ impl<'a> Kept<'a> {
             write,
             sync,
             total: self.total(),
+            duration_s: Some(self.duration_s),
             cpu,
             depth_mean,
             start_lateness_us_p99: self
@@ -147,8 +163,14 @@ impl<'a> Kept<'a> {
         let counts = column(|tally| tally.count);
         let ios: u64 = self.slices.iter().map(|slice| slice[index].count).sum();
         assert_eq!(ios, latency.service.count(), "slices and histogram of {kind:?} disagree");
-        let bytes = if kind == OpKind::Sync { 0 } else { ios * u64::from(self.spec.block_bytes) };
-        let rate = figure(self.rate(&counts), 1.0 / self.slice_s);
+        let bytes = if kind == OpKind::Sync {
+            0
+        } else if self.spec.variation.is_plain_loop() {
+            ios * u64::from(self.spec.block_bytes)
+        } else {
+            self.segment.bytes[index]
+        };
+        let rate = self.rate(|slice| slice[index].count);
         let mean = |sums: Vec<f64>| figure(estimate_ratio(&sums, &counts), 1e-3);
         Some(OpFigures {
             ios,
@@ -171,15 +193,28 @@ impl<'a> Kept<'a> {
         if moved.iter().all(|kind| self.segment.kinds[*kind].is_none()) {
             return None;
         }
-        let count = |slice: &SliceTally| moved.map(|kind| slice[kind].count).iter().sum::<u64>();
-        let counts: Vec<f64> = self.slices.iter().map(|slice| count(slice) as f64).collect();
-        Some(figure(self.rate(&counts), 1.0 / self.slice_s))
+        Some(self.rate(|slice| moved.map(|kind| slice[kind].count).iter().sum()))
     }
 
-    fn rate(&self, counts: &[f64]) -> Option<Estimate> {
-        match &self.rule {
-            Some(rule) => rule.estimate(counts),
-            None => estimate(counts),
+    /// What is counted per second: all of it over all of the time, with the interval that the full
+    /// slices give.
+    fn rate(&self, count: impl Fn(&SliceTally) -> u64) -> Measured {
+        let full = self.full_slices();
+        let counts: Vec<f64> = full.iter().map(|slice| count(slice) as f64).collect();
+        let estimate = match &self.rule {
+            Some(rule) => rule.estimate(&counts),
+            None => estimate(&counts),
+        };
+        if full.len() == self.slices.len() {
+            return figure(estimate, 1.0 / self.slice_s);
+        }
+        let all: u64 = self.slices.iter().map(count).sum();
+        let value = all as f64 / self.duration_s.max(f64::MIN_POSITIVE);
+        match estimate.map(|estimate| estimate.measured()) {
+            Some(measured) if measured.value > 0.0 => {
+                figure_of(measured.scaled(value / measured.value))
+            }
+            _ => Measured::without_interval(value, 0, Verdicts::none()),
         }
     }
 
@@ -199,7 +234,7 @@ impl<'a> Kept<'a> {
             return;
         }
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let capacity_s = self.duration_s() * f64::from(self.spec.jobs.min(cpus));
+        let capacity_s = self.duration_s * f64::from(self.spec.jobs.min(cpus));
         if cpu.user_s > TOOL_SHARE_MAX * capacity_s {
             verdicts.add(Verdict::ToolLimited);
         }
@@ -214,7 +249,7 @@ impl<'a> Kept<'a> {
     }
 
     fn series(&self) -> Series {
-        let wanted_s = (self.duration_s() / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
+        let wanted_s = (self.duration_s / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
         let group = ((wanted_s / self.slice_s).round() as usize)
             .max(1)
             .max(self.slices.len().div_ceil(SERIES_POINTS_MAX));
@@ -251,7 +286,10 @@ fn figure(estimate: Option<Estimate>, factor: f64) -> Measured {
     let Some(estimate) = estimate else {
         return Measured::without_interval(0.0, 0, Verdicts::none());
     };
-    let mut measured = estimate.measured().scaled(factor);
+    figure_of(estimate.measured().scaled(factor))
+}
+
+fn figure_of(mut measured: Measured) -> Measured {
     if let Some([low, _]) = &mut measured.ci95 {
         *low = low.max(0.0);
     }

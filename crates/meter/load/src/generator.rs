@@ -4,7 +4,7 @@
 //! worker number replay the same requests whatever the API or the speed. It reads no clock.
 
 use iostrata_io::OpKind;
-use iostrata_spec::{Access, IoSpec, Mix, Preparation};
+use iostrata_spec::{Access, IoSpec, Mix, Preparation, Sharing};
 
 use crate::permutation::Permutation;
 use crate::random::Random;
@@ -50,6 +50,7 @@ impl Generator {
         let files = u64::from(spec.files);
         let blocks = blocks_per_file * files;
         let order = Order::new(spec, blocks, u64::from(worker));
+        let shares_parts = spec.variation.sharing == Sharing::Parts;
         Self {
             random: Random::new(spec.seed, u64::from(worker)),
             mix: spec.mix,
@@ -57,12 +58,12 @@ impl Generator {
             block_bytes,
             blocks_per_file,
             files,
-            once: spec.preparation != Preparation::Written && spec.mix.writes(),
+            once: shares_parts && spec.preparation != Preparation::Written && spec.mix.writes(),
         }
     }
 
     /// The next request; `None` when each block that is worth writing once has been written.
-    #[inline]
+    #[inline(always)]
     pub fn next_request(&mut self) -> Option<Request> {
         let kind = self.next_kind();
         let block = match &mut self.order {
@@ -83,7 +84,7 @@ impl Generator {
         Some(self.place(kind, block))
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_kind(&mut self) -> OpKind {
         match self.mix {
             Mix::Read => OpKind::Read,
@@ -99,7 +100,7 @@ impl Generator {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, kind: OpKind, block: u64) -> Request {
         let (file, block) = if self.files == 1 {
             (0, block)
@@ -132,7 +133,12 @@ impl Generator {
 
 impl Order {
     fn new(spec: &IoSpec, blocks: u64, worker: u64) -> Self {
-        let workers = u64::from(spec.jobs);
+        let (number, jobs) = (worker, u64::from(spec.jobs));
+        // A job that goes over its files alone is the only one of its order.
+        let (worker, workers, seed) = match spec.variation.sharing {
+            Sharing::Parts => (number, jobs, spec.seed),
+            Sharing::Whole | Sharing::Own => (0, 1, spec.seed ^ (number << 40)),
+        };
         match spec.access {
             Access::Uniform => Order::Uniform,
             Access::Sequential => {
@@ -145,11 +151,11 @@ impl Order {
             },
             // All workers share one order and take turns in it, so that together they cover it.
             Access::Coverage => Order::Coverage {
-                pass: Permutation::new(blocks, spec.seed),
+                pass: Permutation::new(blocks, seed),
                 next: worker % blocks,
                 worker,
                 workers,
-                seed: spec.seed,
+                seed,
             },
         }
     }

@@ -17,6 +17,7 @@ use crate::error::LoadError;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::segment::{Kept, Segment};
+use crate::span::Span;
 use crate::worker::{Worker, WorkerParts};
 
 /// One worker to start.
@@ -31,6 +32,8 @@ pub(crate) struct Job {
     pub files: Vec<(std::path::PathBuf, u64)>,
     /// Slices at which its segments begin.
     pub first_slices: Vec<usize>,
+    /// Its part of the window.
+    pub span: Span,
 }
 
 /// What a worker brings back.
@@ -69,14 +72,19 @@ impl Job {
 
     fn open(&self) -> Result<OpenFiles, LoadError> {
         if self.spec.api == IoApi::Null {
-            return Ok(OpenFiles::null(self.spec.files, self.spec.file_bytes()));
+            let end = self.spec.variation.offset_bytes + self.spec.file_bytes();
+            return Ok(OpenFiles::null(self.spec.files, end));
         }
         let specs: Vec<FileSpec> = self
             .files
             .iter()
             .map(|(path, bytes)| FileSpec { path: path.clone(), bytes: *bytes })
             .collect();
-        Ok(OpenFiles::open(&specs, open_mode(&self.spec))?)
+        let files = OpenFiles::open(&specs, open_mode(&self.spec))?;
+        if self.spec.variation.drop_cache {
+            files.drop_cached();
+        }
+        Ok(files)
     }
 
     /// The same with a given API, clock and files: what tests of the loop call.
@@ -91,7 +99,7 @@ impl Job {
             Buffers::none()
         } else {
             let seed = spec.seed.wrapping_add(u64::from(self.number) << 32);
-            Buffers::new(spec.depth, spec.block_bytes, seed)?
+            Buffers::new(spec.depth, spec.block_bytes_most(), seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
         let recorder = Recorder::new(board.clone(), self.number, &self.first_slices, kept(spec));
@@ -102,6 +110,7 @@ impl Job {
             buffers,
             number: self.number,
             job: self.job,
+            span: self.span,
         };
         let worker = Worker::new(spec, api, parts);
         board.post_state(self.number, WorkerState::Ready);

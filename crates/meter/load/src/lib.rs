@@ -7,8 +7,10 @@
 
 mod arrivals;
 mod board;
+mod books;
 mod clock;
 mod error;
+mod extras;
 mod failure;
 mod figures;
 mod flush_turns;
@@ -17,13 +19,19 @@ mod inherited;
 mod job;
 #[cfg(test)]
 mod loop_tests;
+mod outcome;
+mod pauses;
 mod permutation;
 mod process;
 mod random;
 mod recorder;
 mod region;
 mod segment;
+mod span;
 mod usage;
+mod varied;
+#[cfg(test)]
+mod varied_loop_tests;
 mod window;
 mod wire;
 mod worker;
@@ -37,11 +45,10 @@ pub use failure::{FailedRequest, Failure};
 pub use figures::{Histograms, WindowFigures};
 pub use generator::{Generator, Request};
 pub use job::open_mode;
+pub use outcome::{Outcome, StreamOutcome};
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
 pub use random::Random;
 pub use segment::{KindLatency, Segment};
 pub use usage::ThreadCpu;
-pub use window::{
-    NoObserver, Outcome, StreamOutcome, StreamPlan, Surroundings, WindowObserver, measure,
-};
+pub use window::{NoObserver, StreamPlan, Surroundings, WindowObserver, measure};

@@ -15,8 +15,9 @@ use crate::board::{Board, Layout, kind_index};
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
 use crate::job::{Job, JobOutcome};
+use crate::span::Span;
 
-const SLICE_NS: u64 = 1_000_000;
+pub(crate) const SLICE_NS: u64 = 1_000_000;
 
 fn board(slices: u32) -> Board {
     let board = Board::new(Layout { workers: 1, slices, slice_ticks: SLICE_NS }).unwrap();
@@ -25,11 +26,14 @@ fn board(slices: u32) -> Board {
     board
 }
 
-fn job(spec: IoSpec) -> Job {
-    Job { number: 0, job: 0, spec, files: Vec::new(), first_slices: vec![0] }
+impl Job {
+    pub(crate) fn of(spec: IoSpec) -> Self {
+        let span = Span::default();
+        Self { number: 0, job: 0, spec, files: Vec::new(), first_slices: vec![0], span }
+    }
 }
 
-fn small(mix: Mix) -> IoSpec {
+pub(crate) fn small(mix: Mix) -> IoSpec {
     let mut spec = IoSpec::new("memory");
     (spec.mix, spec.size_bytes, spec.files) = (mix, 1 << 20, 2);
     spec
@@ -37,6 +41,16 @@ fn small(mix: Mix) -> IoSpec {
 
 /// Runs a spec on files in memory, each request taking what `cost` says of virtual time.
 fn on_memory(
+    spec: IoSpec,
+    slices: u32,
+    cost: impl FnMut(u64) -> u64 + Send + 'static,
+) -> (JobOutcome, Vec<Op>, Board) {
+    on_memory_in(Job::of, spec, slices, cost)
+}
+
+/// The same with a job made otherwise.
+pub(crate) fn on_memory_in(
+    job: impl FnOnce(IoSpec) -> Job,
     spec: IoSpec,
     slices: u32,
     mut cost: impl FnMut(u64) -> u64 + Send + 'static,
@@ -120,7 +134,7 @@ fn the_null_api_runs_the_same_loop() {
     let board = board(10);
     let files = OpenFiles::null(spec.files, spec.file_bytes());
     let clock = CountedClock(VirtualClock::default());
-    let outcome = job(spec.clone()).drive::<Recorded, _>(&board, clock, &files).unwrap();
+    let outcome = Job::of(spec.clone()).drive::<Recorded, _>(&board, clock, &files).unwrap();
     let seen = SEEN.take();
     let mut generator = Generator::new(&spec, 0);
     for op in &seen {
@@ -198,7 +212,7 @@ fn a_failed_request_ends_the_window_and_is_not_counted() {
     });
     let board = board(1000);
     let outcome =
-        job(small(Mix::Write)).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
+        Job::of(small(Mix::Write)).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
     let first = outcome.failure.first.unwrap();
     assert_eq!((first.errno(), first.kind, first.asked_bytes), (Some(5), OpKind::Write, 4096));
     assert_eq!(outcome.segments[0].kinds[1].as_ref().unwrap().service.count(), 777);

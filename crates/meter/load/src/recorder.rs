@@ -8,6 +8,7 @@ use iostrata_io::OpKind;
 use crate::board::{Board, SliceTally, kind_index};
 use crate::clock::Ticks;
 use crate::segment::{Kept, LiveSegment, Segment};
+use crate::span::Span;
 use crate::usage::ThreadCpu;
 
 /// Whether the window goes on.
@@ -27,7 +28,10 @@ pub(crate) struct Recorder {
     segments: Vec<LiveSegment>,
     segment: usize,
     cpu_mark: ThreadCpu,
+    /// The slice before which this worker's part ends.
+    end_slice: usize,
     closed: bool,
+    ended: Ticks,
 }
 
 impl Recorder {
@@ -43,14 +47,32 @@ impl Recorder {
             segments,
             segment: 0,
             cpu_mark: ThreadCpu::default(),
+            end_slice: usize::MAX,
             closed: false,
+            ended: 0,
         }
     }
 
-    /// Begins the window.
-    pub(crate) fn open(&mut self, start: Ticks) {
-        self.slice_end = start + self.board.layout().slice_ticks;
+    /// Begins the worker's part of a window that started at `start`.
+    pub(crate) fn open(&mut self, start: Ticks, span: Span) {
+        let slice_ticks = self.board.layout().slice_ticks;
+        self.slice = span.first_slice;
+        self.slice_end = start + (span.first_slice as u64 + 1) * slice_ticks;
+        self.end_slice = span.end_slice.unwrap_or(usize::MAX);
+        let begun = self.segments.iter().filter(|one| one.first_slice <= span.first_slice).count();
+        self.segment = begun.saturating_sub(1);
         self.cpu_mark = ThreadCpu::now();
+    }
+
+    /// Ends the worker's part before its slice does, and returns when that was: `now`, or the end
+    /// of the window if that came first.
+    pub(crate) fn finish(&mut self, now: Ticks) -> Ticks {
+        if self.closed {
+            return self.ended;
+        }
+        self.board.post_slice(self.worker, self.slice, &self.tally);
+        self.close(now);
+        now
     }
 
     /// Whether `now` lies beyond the current slice, so that [`cross`](Self::cross) must be called.
@@ -68,6 +90,12 @@ impl Recorder {
         tally.service_ns += service_ns;
         tally.response_ns += response_ns;
         self.segments[self.segment].record(index, service_ns, response_ns);
+    }
+
+    /// Counts the bytes of one completed request, where their number varies.
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, kind: OpKind, bytes: u32) {
+        self.segments[self.segment].add_bytes(kind_index(kind), bytes);
     }
 
     /// Notes how late a scheduled request started.
@@ -89,8 +117,9 @@ impl Recorder {
             self.tally = SliceTally::default();
             if self.slice_end >= self.board.stop()
                 || self.slice + 1 == self.board.layout().slices as usize
+                || self.slice + 1 >= self.end_slice
             {
-                self.close();
+                self.close(self.slice_end);
                 break;
             }
             self.slice += 1;
@@ -110,9 +139,10 @@ impl Recorder {
         self.cpu_mark = now;
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, now: Ticks) {
         self.mark_cpu();
         self.closed = true;
+        self.ended = now;
         self.slice_end = Ticks::MAX;
     }
 

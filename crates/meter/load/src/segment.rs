@@ -36,6 +36,8 @@ pub struct Segment {
     pub kinds: [Option<KindLatency>; 3],
     /// How late requests started, when there is a schedule.
     pub lateness: Option<LatencyHistogram>,
+    /// Bytes moved, by [`kind_index`]; zeroes where every request moves the spec's block.
+    pub bytes: [u64; 3],
     /// Processor time used in it, pacing included.
     pub cpu: ThreadCpu,
     /// Time spent spinning for the next due moment, in nanoseconds.
@@ -47,6 +49,7 @@ pub(crate) struct LiveSegment {
     pub first_slice: usize,
     kinds: [Option<LiveKind>; 3],
     lateness: Option<LatencyRecorder>,
+    bytes: [u64; 3],
     pub cpu: ThreadCpu,
     pub pacing_ns: u64,
 }
@@ -68,6 +71,7 @@ impl LiveSegment {
             first_slice,
             kinds: [kind(OpKind::Read), kind(OpKind::Write), kind(OpKind::Sync)],
             lateness: kept.scheduled.then(LatencyRecorder::new),
+            bytes: [0; 3],
             cpu: ThreadCpu::default(),
             pacing_ns: 0,
         }
@@ -81,6 +85,11 @@ impl LiveSegment {
                 response.record_ns(response_ns);
             }
         }
+    }
+
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, kind: usize, bytes: u32) {
+        self.bytes[kind] += u64::from(bytes);
     }
 
     #[inline]
@@ -101,6 +110,7 @@ impl LiveSegment {
             first_slice: self.first_slice,
             kinds,
             lateness: self.lateness.map(LatencyRecorder::into_histogram),
+            bytes: self.bytes,
             cpu: self.cpu,
             pacing_ns: self.pacing_ns,
         }
@@ -121,6 +131,9 @@ impl Segment {
             }
         }
         merge_option(&mut self.lateness, &other.lateness);
+        for (mine, theirs) in self.bytes.iter_mut().zip(other.bytes) {
+            *mine += theirs;
+        }
         self.cpu.add(other.cpu);
         self.pacing_ns += other.pacing_ns;
     }

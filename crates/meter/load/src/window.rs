@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_io::FileSpec;
-use iostrata_spec::IoSpec;
+use iostrata_spec::{IoSpec, Sharing};
 use iostrata_stats::{Stop, StoppingRule, Verdicts};
 
 use crate::board::{Board, Layout, SliceTally, WorkerState};
@@ -17,11 +17,14 @@ use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::error::LoadError;
 use crate::failure::Failure;
 use crate::job::{Job, JobOutcome};
+use crate::outcome::{Outcome, StreamOutcome};
 use crate::process;
-use crate::segment::Segment;
+use crate::span::Span;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
+/// The same where jobs end by themselves, perhaps long before the window must.
+const SLICES_MAX_ALONE: u32 = 360_000;
 /// Fewest slices before a window may end early.
 const SLICES_MIN: u32 = 250;
 /// The shortest slice.
@@ -73,38 +76,6 @@ pub struct Surroundings<'a> {
     pub program: Option<PathBuf>,
 }
 
-/// What one stream brought back.
-#[derive(Clone, Debug)]
-pub struct StreamOutcome {
-    /// Its plan.
-    pub plan: StreamPlan,
-    /// Stretches of the window, merged over its workers.
-    pub segments: Vec<Segment>,
-    /// Tallies per slice, summed over its workers.
-    pub slices: Vec<SliceTally>,
-    /// Requests that failed.
-    pub failure: Failure,
-    /// What was refused and done otherwise.
-    pub notes: Vec<String>,
-    /// What the APIs and the clock speak against it.
-    pub verdicts: Verdicts,
-    /// Bytes written from start to end, counting those outside the window.
-    pub written_bytes: u64,
-}
-
-/// What a window brought back.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// One entry per stream.
-    pub streams: Vec<StreamOutcome>,
-    /// Seconds of one slice.
-    pub slice_s: f64,
-    /// Whether the length was fixed beforehand, so that nothing may be cut.
-    pub exact: bool,
-    /// Whether a signal ended it.
-    pub interrupted: bool,
-}
-
 /// Runs the streams together in one window. The first stream's spec says how long.
 ///
 /// # Errors
@@ -135,10 +106,11 @@ impl<'a, C: Clock> Window<'a, C> {
     fn new(streams: &'a [StreamPlan], facts: &'a ClockFacts, clock: C) -> Result<Self, LoadError> {
         assert!(!streams.is_empty(), "a window needs a stream");
         let main = &streams[0].spec;
-        let longest = main.longest();
-        let slices =
-            (longest.as_nanos() / SLICE.as_nanos()).clamp(1, u128::from(SLICES_MAX)) as u32;
-        let jobs = jobs(streams, main.runtime.is_some(), slices);
+        let longest = longest(streams);
+        let alone = streams.iter().any(|one| one.spec.variation.io_bytes_max.is_some());
+        let most = if alone { SLICES_MAX_ALONE } else { SLICES_MAX };
+        let slices = (longest.as_nanos() / SLICE.as_nanos()).clamp(1, u128::from(most)) as u32;
+        let jobs = jobs(streams, main.runtime.is_some(), slices, longest / slices);
         let layout = Layout {
             workers: jobs.len() as u32,
             slices,
@@ -219,6 +191,12 @@ impl<'a, C: Clock> Window<'a, C> {
         }
     }
 
+    /// Whether every worker has ended by itself.
+    fn all_done(&self) -> bool {
+        let mut numbers = 0..self.jobs.len() as u32;
+        numbers.all(|number| self.board.state(number) == WorkerState::Done)
+    }
+
     /// Opens the window, ends it when it is time, and says whether it was interrupted.
     fn conduct(
         &self,
@@ -249,6 +227,10 @@ impl<'a, C: Clock> Window<'a, C> {
                 interrupted = true;
                 self.board.post_stop_soon(self.clock.now());
             }
+            if self.all_done() {
+                self.board.post_stop_soon(self.clock.now());
+                break;
+            }
             if !self.exact {
                 next_check = self.look(start, next_check);
             }
@@ -265,7 +247,8 @@ impl<'a, C: Clock> Window<'a, C> {
         if posted < next_check {
             return next_check;
         }
-        let counts: Vec<f64> = self.slices_of(0)[..next_check]
+        let counts: Vec<f64> = self
+            .slices_of(0, next_check)
             .iter()
             .map(|tally| tally.iter().map(|kind| kind.count as f64).sum())
             .collect();
@@ -275,9 +258,9 @@ impl<'a, C: Clock> Window<'a, C> {
         self.rule.next_check(next_check)
     }
 
-    /// Tallies per slice of one stream, summed over its workers.
-    fn slices_of(&self, stream: usize) -> Vec<SliceTally> {
-        let mut sum = vec![SliceTally::default(); self.board.layout().slices as usize];
+    /// Tallies of the first slices of one stream, summed over its workers.
+    fn slices_of(&self, stream: usize, slices: usize) -> Vec<SliceTally> {
+        let mut sum = vec![SliceTally::default(); slices];
         for (_, job) in self.jobs.iter().filter(|(of, _)| *of == stream) {
             for (slice, total) in sum.iter_mut().enumerate() {
                 let one = self.board.slice(job.number, slice);
@@ -295,27 +278,31 @@ impl<'a, C: Clock> Window<'a, C> {
         let layout = self.board.layout();
         let start = self.board.start().unwrap_or_default();
         let used = self.board.stop().saturating_sub(start) / layout.slice_ticks;
+        let used = used.min(u64::from(layout.slices)) as usize;
         let mut streams: Vec<StreamOutcome> = self
             .streams
             .iter()
             .enumerate()
-            .map(|(index, plan)| {
-                let mut slices = self.slices_of(index);
-                slices.truncate(used as usize);
-                StreamOutcome {
-                    plan: plan.clone(),
-                    segments: Vec::new(),
-                    slices,
-                    failure: Failure::default(),
-                    notes: Vec::new(),
-                    verdicts: Verdicts::none(),
-                    written_bytes: 0,
-                }
+            .map(|(index, plan)| StreamOutcome {
+                plan: plan.clone(),
+                segments: Vec::new(),
+                slices: self.slices_of(index, used),
+                failure: Failure::default(),
+                notes: Vec::new(),
+                verdicts: Verdicts::none(),
+                written_bytes: 0,
+                counted_slice: 0,
+                ended_s: 0.0,
             })
             .collect();
         for ((index, job), outcome) in self.jobs.iter().zip(outcomes) {
             let written_bytes = self.board.written(job.number);
-            streams[*index].add(outcome, written_bytes);
+            let ended = self.board.ended(job.number);
+            // A worker that failed to say when it ended was there until the end.
+            let stream = &mut streams[*index];
+            stream.counted_slice = if self.exact { job.span.counted_slice } else { 0 };
+            stream.ended_s = stream.ended_s.max(self.clock.to_ns(ended) as f64 * 1e-9);
+            stream.add(outcome, written_bytes);
         }
         let slice_s = self.clock.to_ns(layout.slice_ticks * u64::from(layout.slices)) as f64 * 1e-9
             / f64::from(layout.slices);
@@ -323,43 +310,50 @@ impl<'a, C: Clock> Window<'a, C> {
     }
 }
 
-impl StreamOutcome {
-    fn add(&mut self, outcome: JobOutcome, written_bytes: u64) {
-        if self.segments.is_empty() {
-            self.segments = outcome.segments;
-        } else {
-            for (mine, theirs) in self.segments.iter_mut().zip(&outcome.segments) {
-                mine.merge(theirs);
-            }
-        }
-        self.failure.merge(&outcome.failure);
-        self.verdicts.merge(&outcome.verdicts);
-        self.written_bytes += written_bytes;
-        for note in outcome.notes {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
+/// The longest that a window of these streams may be: until the last of those ends that end at a
+/// given time. Where the main stream stops when it is precise, only its own time counts.
+fn longest(streams: &[StreamPlan]) -> Duration {
+    let main = streams[0].spec.longest();
+    if streams[0].spec.runtime.is_none() {
+        return main;
     }
+    let ends = streams.iter().filter(|stream| stream.spec.runtime.is_some());
+    ends.map(|stream| stream.spec.longest()).fold(main, Duration::max)
+}
+
+/// The files of one job of a stream: all of them, or its own.
+fn files_of(stream: &StreamPlan, job: u32) -> Vec<(PathBuf, u64)> {
+    let files = match stream.spec.variation.sharing {
+        Sharing::Own if !stream.files.is_empty() => {
+            let count = stream.spec.files as usize;
+            &stream.files[job as usize * count..][..count]
+        }
+        _ => stream.files.as_slice(),
+    };
+    files.iter().map(|file| (file.path.clone(), file.bytes)).collect()
 }
 
 /// The jobs of every stream, numbered through, each with the number of its stream.
-fn jobs(streams: &[StreamPlan], exact: bool, slices: u32) -> Vec<(usize, Job)> {
-    let mut first_slices = vec![0];
-    if !exact {
-        first_slices.extend(WARM_UP_PARTS.map(|part| (slices / part) as usize));
-        first_slices.dedup();
-    }
+fn jobs(streams: &[StreamPlan], exact: bool, slices: u32, slice: Duration) -> Vec<(usize, Job)> {
     let mut jobs = Vec::new();
     for (index, stream) in streams.iter().enumerate() {
+        let span = Span::of(&stream.spec, slice);
+        let mut first_slices = vec![0];
+        if exact {
+            first_slices.push(span.counted_slice);
+        } else {
+            first_slices.extend(WARM_UP_PARTS.map(|part| (slices / part) as usize));
+        }
+        first_slices.dedup();
         for job in 0..stream.spec.jobs {
-            let files = stream.files.iter().map(|file| (file.path.clone(), file.bytes)).collect();
+            let files = files_of(stream, job);
             let job = Job {
                 number: jobs.len() as u32,
                 job,
                 spec: stream.spec.clone(),
                 files,
                 first_slices: first_slices.clone(),
+                span,
             };
             jobs.push((index, job));
         }

@@ -49,6 +49,7 @@ struct WireSegment {
     /// none.
     histograms: Vec<String>,
     lateness: String,
+    bytes: [u64; 3],
     cpu: ThreadCpu,
     pacing_ns: u64,
 }
@@ -103,6 +104,7 @@ impl WireSegment {
             first_slice: segment.first_slice,
             histograms,
             lateness: encode(segment.lateness.as_ref())?,
+            bytes: segment.bytes,
             cpu: segment.cpu,
             pacing_ns: segment.pacing_ns,
         })
@@ -121,6 +123,7 @@ impl WireSegment {
             first_slice: self.first_slice,
             kinds,
             lateness: decode(&self.lateness)?,
+            bytes: self.bytes,
             cpu: self.cpu,
             pacing_ns: self.pacing_ns,
         })

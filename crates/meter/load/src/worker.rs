@@ -9,48 +9,26 @@
 //! It decides nothing: requests come from the generator, times from the schedule, the end from the
 //! board.
 
-use iostrata_io::{Buffers, Done, FileApi, IoError, Op, OpKind};
+use std::time::Duration;
+
+use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind};
 use iostrata_spec::IoSpec;
 
 use crate::arrivals::Arrivals;
 use crate::board::Board;
+use crate::books::{Books, Flight};
 use crate::clock::{Clock, Ticks};
-use crate::failure::{FailedRequest, Failure};
+use crate::extras::Extras;
+use crate::failure::Failure;
 use crate::flush_turns::FlushTurns;
-use crate::generator::Generator;
+use crate::generator::{Generator, Request};
 use crate::recorder::{Edge, Recorder};
+use crate::span::Span;
 
 /// The longest wait before a worker looks whether the window has ended.
 const WAIT_NS_MAX: u64 = 5_000_000;
 /// Below this a wait is spent asking the API again, since a timer would be late.
 const POLL_NS: u64 = 60_000;
-
-/// A request in flight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flight {
-    started: Ticks,
-    /// Where its response latency begins.
-    since: Ticks,
-    offset: u64,
-    file: u32,
-    len: u32,
-}
-
-/// What completions are entered in; apart from the API, which is borrowed while it delivers them.
-struct Books<C> {
-    clock: C,
-    recorder: Recorder,
-    flights: Box<[Flight]>,
-    free: Vec<u32>,
-    failure: Failure,
-    closed: bool,
-    /// The completion that has just made room, if it was a single one.
-    stamp: Option<Ticks>,
-    board: Board,
-    number: u32,
-    written_bytes: u64,
-    written_bytes_max: u64,
-}
 
 /// One worker, ready to start.
 pub(crate) struct Worker<A, C> {
@@ -62,9 +40,16 @@ pub(crate) struct Worker<A, C> {
     buffers: Buffers,
     block_bytes: u32,
     depth: u32,
+    /// Start of the worker's part of the window.
     start: Ticks,
+    span: Span,
     requests: u64,
+    /// What only streams that are not plain need.
+    extras: Option<Box<Extras>>,
     exhausted: bool,
+    /// Whether the worker ends by itself when it has asked for its bytes.
+    ends_alone: bool,
+    ends_window: bool,
 }
 
 /// What a worker is made of beside its API.
@@ -77,6 +62,8 @@ pub(crate) struct WorkerParts<C> {
     pub number: u32,
     /// Number among the workers of its stream.
     pub job: u32,
+    /// Its part of the window.
+    pub span: Span,
 }
 
 impl<A: FileApi, C: Clock> Worker<A, C> {
@@ -96,6 +83,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                 .write_bytes_max
                 .map_or(u64::MAX, |all| (all / u64::from(spec.jobs)).max(1)),
         };
+        let varied = &spec.variation;
         Self {
             api,
             books,
@@ -106,8 +94,12 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             block_bytes: spec.block_bytes,
             depth: spec.depth,
             start: 0,
+            span: parts.span,
             requests: 0,
+            extras: Extras::of(spec, parts.job).map(Box::new),
             exhausted: false,
+            ends_alone: varied.io_bytes_max.is_some(),
+            ends_window: varied.ends_window,
         }
     }
 
@@ -116,13 +108,13 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// # Errors
     /// When the API itself fails. Failed requests are in the [`Failure`] instead.
     pub(crate) fn run(mut self, start: Ticks) -> Result<(Recorder, Failure), IoError> {
-        self.books.clock.wait(start);
-        self.start = start;
-        self.books.recorder.open(start);
+        if !self.begin(start) {
+            return Ok((self.books.recorder, self.books.failure));
+        }
         loop {
             self.fill();
             if self.in_flight() == 0 {
-                if self.books.closed {
+                if self.books.closed || (self.exhausted && self.ends_alone) {
                     break;
                 }
                 self.idle();
@@ -135,8 +127,53 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             }
             answer?;
         }
-        self.books.board.post_written(self.books.number, self.books.written_bytes);
+        self.end(start);
+        self.flush_at_end()?;
         Ok((self.books.recorder, self.books.failure))
+    }
+
+    /// Waits for the worker's own start; false when the window ends before it.
+    fn begin(&mut self, start: Ticks) -> bool {
+        let slice_ticks = self.books.board.layout().slice_ticks;
+        self.start = start + self.span.first_slice as u64 * slice_ticks;
+        let look = self.books.clock.ticks_in(WAIT_NS_MAX);
+        let mut now = start;
+        while now < self.start {
+            self.books.clock.wait(self.start.min(now + look));
+            now = self.books.clock.now();
+            if self.books.board.stop() <= now.min(self.start) {
+                return false;
+            }
+        }
+        self.books.clock.wait(self.start);
+        self.books.recorder.open(start, self.span);
+        true
+    }
+
+    /// Posts what the worker did and when it ended.
+    fn end(&mut self, start: Ticks) {
+        let now = self.books.clock.now();
+        let ended = self.books.recorder.finish(now);
+        self.books.closed = true;
+        let (board, number) = (&self.books.board, self.books.number);
+        board.post_written(number, self.books.written_bytes);
+        board.post_ended(number, ended.saturating_sub(start));
+        if self.ends_window {
+            board.post_stop_soon(now);
+        }
+    }
+
+    /// Flushes every file if that was asked for, when nothing is counted any more.
+    fn flush_at_end(&mut self) -> Result<(), IoError> {
+        let files = self.extras.as_ref().map_or(0, |extras| extras.flushed_at_end);
+        for file in 0..files {
+            let now = self.books.clock.now();
+            self.start_request(Request { kind: OpKind::Sync, file, offset: 0 }, 0, now, now);
+            while self.in_flight() > 0 {
+                self.reap_at_least::<true>(1, None)?;
+            }
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -158,20 +195,54 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             self.start_flush(now);
             return;
         }
+        if self.extras.is_some() {
+            self.fill_varied(now);
+            return;
+        }
         while !self.books.free.is_empty() {
             let Some(since) = self.due(now) else { return };
             let Some(request) = self.generator.next_request() else {
-                self.exhausted = true;
-                self.books.board.post_stop_soon(now);
+                self.exhaust(now);
                 return;
             };
-            let writes = request.kind == OpKind::Write;
             let len = if request.kind == OpKind::Sync { 0 } else { self.block_bytes };
-            self.start_request(request.kind, request.file, request.offset, len, now, since);
-            self.turns.started(writes, request.file, since);
+            self.start_request(request, len, now, since);
+            self.turns.started(request.kind == OpKind::Write, request.file, since);
             if self.turns.is_due() {
                 return;
             }
+        }
+    }
+
+    /// The same for a stream that is not plain.
+    #[inline(never)]
+    fn fill_varied(&mut self, now: Ticks) {
+        let Some(mut extras) = self.extras.take() else { return };
+        let clock = &self.books.clock;
+        let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
+        if !extras.pauses_at(now, self.in_flight(), ticks_in) {
+            while !self.books.free.is_empty() {
+                let Some(since) = self.due(now) else { break };
+                let Some((request, len)) = extras.next_request(&mut self.generator) else {
+                    self.exhaust(now);
+                    break;
+                };
+                self.start_request(request, len, now, since);
+                self.turns.started(request.kind == OpKind::Write, request.file, since);
+                if self.turns.is_due() || extras.pauses_after_start() {
+                    break;
+                }
+            }
+        }
+        self.extras = Some(extras);
+    }
+
+    /// There is nothing more to ask for.
+    #[cold]
+    fn exhaust(&mut self, now: Ticks) {
+        self.exhausted = true;
+        if !self.ends_alone {
+            self.books.board.post_stop_soon(now);
         }
     }
 
@@ -192,21 +263,15 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if self.in_flight() == 0
             && let Some((file, since)) = self.turns.next()
         {
-            self.start_request(OpKind::Sync, file, 0, 0, now, since.unwrap_or(now));
+            let flush = Request { kind: OpKind::Sync, file, offset: 0 };
+            self.start_request(flush, 0, now, since.unwrap_or(now));
         }
     }
 
     #[inline(always)]
-    fn start_request(
-        &mut self,
-        kind: OpKind,
-        file: u32,
-        offset: u64,
-        len: u32,
-        started: Ticks,
-        since: Ticks,
-    ) {
+    fn start_request(&mut self, request: Request, len: u32, started: Ticks, since: Ticks) {
         let Some(tag) = self.books.free.pop() else { return };
+        let Request { kind, file, offset } = request;
         self.requests += 1;
         if kind == OpKind::Write {
             self.books.written_bytes += u64::from(len);
@@ -220,13 +285,35 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// Submits what is queued and enters what has completed.
     #[inline(always)]
     fn reap(&mut self) -> Result<(), IoError> {
+        if self.extras.is_some() {
+            return self.reap_varied();
+        }
         let (min, wait_at_most) = self.patience();
+        self.reap_at_least::<false>(min, wait_at_most)
+    }
+
+    /// The same for a stream that is not plain.
+    #[inline(never)]
+    fn reap_varied(&mut self) -> Result<(), IoError> {
+        let (min, wait_at_most) = self.patience();
+        let batch = self.extras.as_ref().map_or(1, |extras| extras.reap_min);
+        let waits_for_more = wait_at_most.is_none() && min == 1;
+        let min = if waits_for_more { batch.min(self.in_flight()) } else { min };
+        self.reap_at_least::<true>(min, wait_at_most)
+    }
+
+    #[inline(always)]
+    fn reap_at_least<const COUNTS_BYTES: bool>(
+        &mut self,
+        min: u32,
+        wait_at_most: Option<u64>,
+    ) -> Result<(), IoError> {
         let Self { api, books, .. } = self;
         let mut stamp = None;
         let before = if min == 0 { books.clock.now() } else { 0 };
         let count = api.reap(min, wait_at_most, |done| {
             let now = *stamp.get_or_insert_with(|| books.clock.now());
-            books.complete(done, now);
+            books.complete::<COUNTS_BYTES>(done, now);
         })?;
         match count {
             0 => self.nothing_came(min, before),
@@ -271,7 +358,11 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         }
         let now = self.books.clock.now();
         let mut until = now + self.books.clock.ticks_in(WAIT_NS_MAX);
-        if let Some(arrivals) = &self.arrivals
+        if let Some(end) = self.extras.as_ref().and_then(|extras| extras.pause_until())
+            && !self.exhausted
+        {
+            until = until.min(end);
+        } else if let Some(arrivals) = &self.arrivals
             && !self.exhausted
         {
             until = until.min(self.start + self.books.clock.ticks_in(arrivals.due_ns()));
@@ -284,48 +375,5 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if self.books.recorder.is_beyond(now) {
             self.books.cross(now);
         }
-    }
-}
-
-impl<C: Clock> Books<C> {
-    #[inline(always)]
-    fn complete(&mut self, done: Done, now: Ticks) {
-        if self.recorder.is_beyond(now) {
-            self.cross(now);
-        }
-        let flight = self.flights[done.tag as usize];
-        self.free.push(done.tag);
-        if done.result != flight.len as i32 {
-            self.fail(done, flight);
-            return;
-        }
-        if !self.closed {
-            let service_ns = self.clock.to_ns(now.saturating_sub(flight.started));
-            let response_ns = self.clock.to_ns(now.saturating_sub(flight.since));
-            self.recorder.record(done.kind, service_ns, response_ns);
-        }
-    }
-
-    /// Moves on to the slice of `now`; also where the budget of bytes is looked at.
-    #[cold]
-    fn cross(&mut self, now: Ticks) -> Edge {
-        self.board.post_written(self.number, self.written_bytes);
-        if self.written_bytes >= self.written_bytes_max {
-            self.board.post_stop_soon(now);
-        }
-        let edge = self.recorder.cross(now);
-        self.closed = edge == Edge::Closed;
-        edge
-    }
-
-    #[cold]
-    fn fail(&mut self, done: Done, flight: Flight) {
-        self.failure.add(FailedRequest {
-            kind: done.kind,
-            file: flight.file,
-            offset: flight.offset,
-            asked_bytes: flight.len,
-            result: done.result,
-        });
     }
 }

@@ -180,11 +180,11 @@ fn own_io(outcome: &Outcome) -> OwnIo {
         let [reads, writes, syncs] = std::array::from_fn(|kind| {
             stream.slices.iter().map(|slice| slice[kind].count).sum::<u64>()
         });
-        let block_bytes = u64::from(spec.block_bytes);
+        let [read_bytes, written_bytes, _] = stream.moved_bytes();
         own.reads += reads;
         own.writes += writes;
-        own.read_bytes += reads * block_bytes;
-        own.written_bytes += writes * block_bytes;
+        own.read_bytes += read_bytes;
+        own.written_bytes += written_bytes;
         own.flushes += syncs;
         if spec.sync != SyncWrites::None {
             own.flushes += writes;

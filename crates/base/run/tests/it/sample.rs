@@ -76,6 +76,7 @@ pub fn replicate(number: u32) -> Replicate {
             write: None,
             sync: None,
             total: None,
+            duration_s: None,
             cpu: Cpu { user_s: 0.1, sys_s: 0.4, ns_per_io: Some(11_904.8) },
             depth_mean: 0.987,
             start_lateness_us_p99: None,

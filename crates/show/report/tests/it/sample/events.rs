@@ -7,10 +7,14 @@ use iostrata_stats::{LatencyUs, Measured, Verdicts};
 use super::rungs::{RUNGS, Row};
 
 /// A generator of noise that is the same on every machine.
-struct Noise(u64);
+pub struct Noise(u64);
 
 impl Noise {
-    fn next(&mut self) -> f64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (self.0 >> 33) as f64 / f64::from(1_u32 << 31) * 2.0 - 1.0
     }
@@ -137,6 +141,7 @@ pub fn empty_stream(name: &str) -> StreamFigures {
         write: None,
         sync: None,
         total: None,
+        duration_s: None,
         cpu: Cpu { user_s: 0.11, sys_s: 0.42, ns_per_io: Some(5_300.0) },
         depth_mean: 1.0,
         start_lateness_us_p99: None,

@@ -1,0 +1,83 @@
+//! What a worker's completions are entered in.
+//!
+//! Invariant: a completion makes room first, then is judged, then counted; one that failed is never
+//! counted, nor is one that comes after the window. Apart from the API, which is borrowed while it
+//! delivers them.
+
+use iostrata_io::{Done, OpKind};
+
+use crate::board::Board;
+use crate::clock::{Clock, Ticks};
+use crate::failure::{FailedRequest, Failure};
+use crate::recorder::{Edge, Recorder};
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flight {
+    pub started: Ticks,
+    /// Where its response latency begins.
+    pub since: Ticks,
+    pub offset: u64,
+    pub file: u32,
+    pub len: u32,
+}
+
+/// Requests in flight and what became of those that are not any more.
+pub(crate) struct Books<C> {
+    pub clock: C,
+    pub recorder: Recorder,
+    pub flights: Box<[Flight]>,
+    pub free: Vec<u32>,
+    pub failure: Failure,
+    pub closed: bool,
+    /// The completion that has just made room, if it was a single one.
+    pub stamp: Option<Ticks>,
+    pub board: Board,
+    pub number: u32,
+    pub written_bytes: u64,
+    pub written_bytes_max: u64,
+}
+
+impl<C: Clock> Books<C> {
+    #[inline(always)]
+    pub(crate) fn complete<const COUNTS_BYTES: bool>(&mut self, done: Done, now: Ticks) {
+        if self.recorder.is_beyond(now) {
+            self.cross(now);
+        }
+        // Field by field, and nothing of it by reference: a copy of the whole would wait for the
+        // stores that have just written its parts.
+        let Done { tag, kind, result } = done;
+        let Flight { started, since, len, .. } = self.flights[tag as usize];
+        self.free.push(tag);
+        if result != len as i32 {
+            self.fail(tag, kind, result);
+            return;
+        }
+        if !self.closed {
+            let service_ns = self.clock.to_ns(now.saturating_sub(started));
+            let response_ns = self.clock.to_ns(now.saturating_sub(since));
+            self.recorder.record(kind, service_ns, response_ns);
+            if COUNTS_BYTES {
+                self.recorder.add_bytes(kind, len);
+            }
+        }
+    }
+
+    /// Moves on to the slice of `now`; also where the budget of bytes is looked at.
+    #[cold]
+    pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
+        self.board.post_written(self.number, self.written_bytes);
+        if self.written_bytes >= self.written_bytes_max {
+            self.board.post_stop_soon(now);
+        }
+        let edge = self.recorder.cross(now);
+        self.closed = edge == Edge::Closed;
+        edge
+    }
+
+    #[cold]
+    fn fail(&mut self, tag: u32, kind: OpKind, result: i32) {
+        let Flight { offset, file, len, .. } = self.flights[tag as usize];
+        self.failure.add(FailedRequest { kind, file, offset, asked_bytes: len, result });
+    }
+}

@@ -1,0 +1,76 @@
+//! What a worker of a stream that is not plain has beside the loop.
+//!
+//! Purpose: keep all of it behind one look in the loop, so that plain streams do not pay for it.
+//! Invariant: absent exactly where the spec says that the loop is plain.
+
+use std::time::Duration;
+
+use iostrata_spec::IoSpec;
+
+use crate::clock::Ticks;
+use crate::generator::{Generator, Request};
+use crate::pauses::Pauses;
+use crate::varied::Varied;
+
+/// Sizes, offsets, pauses and bounds of one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Extras {
+    /// Chooses requests where the plain generator does not do.
+    varied: Option<Varied>,
+    block_bytes: u32,
+    /// Bytes that may still be asked for.
+    bytes_left: u64,
+    pauses: Option<Pauses>,
+    /// Completions to wait for before more requests are started.
+    pub reap_min: u32,
+    /// Files to flush after the last request.
+    pub flushed_at_end: u32,
+}
+
+impl Extras {
+    /// What worker `job` of a stream needs; `None` for a plain one.
+    pub(crate) fn of(spec: &IoSpec, job: u32) -> Option<Self> {
+        let variation = &spec.variation;
+        (!variation.is_plain_loop()).then(|| Self {
+            varied: (!variation.is_plain_order()).then(|| Varied::new(spec, job)),
+            block_bytes: spec.block_bytes,
+            bytes_left: variation.io_bytes_max.unwrap_or(u64::MAX),
+            pauses: variation.pause.map(Pauses::new),
+            reap_min: variation.reap_min,
+            flushed_at_end: if variation.end_flush { spec.files } else { 0 },
+        })
+    }
+
+    /// The next request and its bytes; `None` when there is no more to ask for.
+    pub(crate) fn next_request(&mut self, plain: &mut Generator) -> Option<(Request, u32)> {
+        if self.bytes_left == 0 {
+            return None;
+        }
+        let (request, bytes) = match &mut self.varied {
+            Some(varied) => varied.next_request(),
+            None => plain.next_request().map(|request| (request, self.block_bytes))?,
+        };
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(bytes));
+        Some((request, bytes))
+    }
+
+    /// Whether requests must wait at `now`.
+    pub(crate) fn pauses_at(
+        &mut self,
+        now: Ticks,
+        in_flight: u32,
+        ticks_in: impl Fn(Duration) -> Ticks,
+    ) -> bool {
+        self.pauses.as_mut().is_some_and(|pauses| pauses.holds(now, in_flight, ticks_in))
+    }
+
+    /// Takes note of a request that was started; true when no further one may start.
+    pub(crate) fn pauses_after_start(&mut self) -> bool {
+        self.pauses.as_mut().is_some_and(Pauses::started)
+    }
+
+    /// The end of the pause, if there is one now.
+    pub(crate) fn pause_until(&self) -> Option<Ticks> {
+        self.pauses.as_ref().and_then(Pauses::until)
+    }
+}

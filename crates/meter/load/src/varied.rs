@@ -1,0 +1,388 @@
+//! Requests of streams that are not plain: several block sizes, files in turn, runs and gaps.
+//!
+//! Invariant: every request lies inside one file, and a random offset is a multiple of its
+//! direction's smallest block; it never ends by itself. Apart from the plain generator, which it
+//! would slow down.
+
+use iostrata_io::OpKind;
+use iostrata_spec::{Access, BlockSizes, Blocks, FileOrder, IoSpec, Mix, Step};
+
+use crate::generator::Request;
+use crate::permutation::Permutation;
+use crate::random::Random;
+use crate::zipf::Zipf;
+
+/// Chooses the requests of one job of a stream that is not plain.
+#[derive(Clone, Debug)]
+pub(crate) struct Varied {
+    random: Random,
+    mix: Mix,
+    sizes: [Sizes; 2],
+    files: Files,
+    places: Places,
+    step: Step,
+    run: Run,
+    /// The smallest block of all: what places are counted in.
+    unit: u64,
+    base: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Run {
+    left: u32,
+    file: u32,
+    /// Of the last request.
+    offset: u64,
+    /// Behind it.
+    end: u64,
+}
+
+/// The sizes of one direction, laid out for drawing.
+#[derive(Clone, Debug)]
+struct Sizes {
+    least: u32,
+    draw: Draw,
+}
+
+#[derive(Clone, Debug)]
+enum Draw {
+    One,
+    /// This many multiples of the least.
+    Multiples(u64),
+    /// Sizes, each with the sum of the weights up to it.
+    Shares {
+        up_to: Box<[(u64, u32)]>,
+        total: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Files {
+    count: u32,
+    bytes: u64,
+    order: FileOrder,
+    now: u32,
+    left: u32,
+    /// The next byte of a sequential stream, by file; the next number of a pass over a file.
+    next: Box<[u64]>,
+}
+
+/// How the next place inside a file is chosen; blocks are those of the smallest size.
+#[derive(Clone, Debug)]
+enum Places {
+    Sequential,
+    Uniform,
+    Zipfian { ranks: Zipf, spread: Permutation },
+    Coverage { passes: Box<[Permutation]>, blocks: u64, seed: u64 },
+}
+
+impl Varied {
+    /// The requests of job `worker`.
+    pub(crate) fn new(spec: &IoSpec, worker: u32) -> Self {
+        let sizes = match &spec.variation.blocks {
+            Blocks::Fixed => [0, 1].map(|_| Sizes::new(&BlockSizes::One(spec.block_bytes))),
+            Blocks::ByKind { read, write } => [Sizes::new(read), Sizes::new(write)],
+        };
+        let order = match (spec.variation.file_order, spec.access) {
+            (FileOrder::Sequential, Access::Sequential) => FileOrder::Sequential,
+            // Random requests go to all files; there is no one file to finish first.
+            (FileOrder::Sequential, _) => FileOrder::Random(1),
+            (order, _) => order,
+        };
+        let files = Files {
+            count: spec.files,
+            bytes: spec.file_bytes(),
+            order,
+            now: if order == FileOrder::Sequential { 0 } else { spec.files - 1 },
+            left: 0,
+            next: vec![0; spec.files as usize].into_boxed_slice(),
+        };
+        Self {
+            random: Random::new(spec.seed, u64::from(worker)),
+            mix: spec.mix,
+            sizes,
+            places: Places::new(spec, spec.seed ^ (u64::from(worker) << 40)),
+            files,
+            step: spec.variation.step,
+            run: Run::default(),
+            unit: u64::from(spec.block_bytes),
+            base: spec.variation.offset_bytes,
+        }
+    }
+
+    /// The next request.
+    pub(crate) fn next_request(&mut self) -> (Request, u32) {
+        let kind = self.next_kind();
+        if kind == OpKind::Sync {
+            let file = self.files.choose(&mut self.random);
+            return (Request { kind, file, offset: 0 }, 0);
+        }
+        let sizes = &self.sizes[usize::from(kind == OpKind::Write)];
+        let (len, grid) = (sizes.draw(&mut self.random), u64::from(sizes.least));
+        let (file, offset) = self.place(u64::from(len), grid);
+        self.run = Run { left: self.run.left, file, offset, end: offset + u64::from(len) };
+        (Request { kind, file, offset: self.base + offset }, len)
+    }
+
+    fn next_kind(&mut self) -> OpKind {
+        match self.mix {
+            Mix::Read => OpKind::Read,
+            Mix::Write => OpKind::Write,
+            Mix::FlushOnly(_) => OpKind::Sync,
+            Mix::Both { read_pct } if self.random.below(100) < u64::from(read_pct) => OpKind::Read,
+            Mix::Both { .. } => OpKind::Write,
+        }
+    }
+
+    fn place(&mut self, len: u64, grid: u64) -> (u32, u64) {
+        if matches!(self.places, Places::Sequential) {
+            return self.place_in_sequence(len);
+        }
+        let fits = |offset: u64| offset + len <= self.files.bytes;
+        if self.run.left > 0 {
+            let follows = match self.step {
+                Step::Run(_) => self.run.end,
+                _ => self.run.offset,
+            };
+            if fits(follows) {
+                self.run.left -= 1;
+                return (self.run.file, follows);
+            }
+        }
+        self.run.left = match self.step {
+            Step::Run(count) | Step::Repeat(count) => count - 1,
+            Step::None | Step::Skip(_) => 0,
+        };
+        let file = self.files.choose(&mut self.random);
+        let last = (self.files.bytes - len) / grid;
+        let offset = match &mut self.places {
+            Places::Uniform | Places::Sequential => self.random.below(last + 1) * grid,
+            places => {
+                let next = &mut self.files.next[file as usize];
+                let at = places.block(file, next, &mut self.random) * self.unit;
+                (at / grid).min(last) * grid
+            }
+        };
+        (file, offset)
+    }
+
+    fn place_in_sequence(&mut self, len: u64) -> (u32, u64) {
+        let mut file = self.files.choose(&mut self.random);
+        if self.files.next[file as usize] + len > self.files.bytes {
+            self.files.next[file as usize] = 0;
+            if self.files.order == FileOrder::Sequential {
+                self.files.now = (file + 1) % self.files.count;
+                file = self.files.now;
+                self.files.next[file as usize] = 0;
+            }
+        }
+        let next = &mut self.files.next[file as usize];
+        let offset = *next;
+        *next += len;
+        if let Step::Skip(bytes) = self.step {
+            *next = next.saturating_add(bytes);
+        }
+        (file, offset)
+    }
+}
+
+impl Files {
+    fn choose(&mut self, random: &mut Random) -> u32 {
+        let every = match self.order {
+            FileOrder::Sequential => return self.now,
+            FileOrder::RoundRobin(every) | FileOrder::Random(every) => every.max(1),
+        };
+        if self.left == 0 {
+            self.left = every;
+            self.now = match self.order {
+                FileOrder::Random(_) => random.below(u64::from(self.count)) as u32,
+                _ => (self.now + 1) % self.count,
+            };
+        }
+        self.left -= 1;
+        self.now
+    }
+}
+
+impl Places {
+    fn new(spec: &IoSpec, seed: u64) -> Self {
+        let blocks = spec.file_bytes() / u64::from(spec.block_bytes);
+        match spec.access {
+            Access::Sequential => Places::Sequential,
+            Access::Uniform => Places::Uniform,
+            Access::Zipfian(theta) => Places::Zipfian {
+                ranks: Zipf::new(blocks, theta.0),
+                spread: Permutation::new(blocks, spec.seed),
+            },
+            Access::Coverage => {
+                let pass = |file| Permutation::new(blocks, seed ^ (u64::from(file) << 20));
+                Places::Coverage { passes: (0..spec.files).map(pass).collect(), blocks, seed }
+            }
+        }
+    }
+
+    /// The block that is next in a file; `next` counts within its pass.
+    fn block(&mut self, file: u32, next: &mut u64, random: &mut Random) -> u64 {
+        match self {
+            Places::Sequential | Places::Uniform => 0,
+            Places::Zipfian { ranks, spread } => spread.at(ranks.draw(random)),
+            Places::Coverage { passes, blocks, seed } => {
+                let pass = &mut passes[file as usize];
+                if *next == *blocks {
+                    *next = 0;
+                    *seed = seed.wrapping_add(1);
+                    *pass = Permutation::new(*blocks, *seed ^ (u64::from(file) << 20));
+                }
+                *next += 1;
+                pass.at(*next - 1)
+            }
+        }
+    }
+}
+
+impl Sizes {
+    fn new(sizes: &BlockSizes) -> Self {
+        let draw = match sizes {
+            BlockSizes::One(_) => Draw::One,
+            BlockSizes::Range { least, most } => Draw::Multiples(u64::from(most / least).max(1)),
+            BlockSizes::Shares(shares) => {
+                let mut total = 0;
+                let up_to = shares.iter().map(|share| {
+                    total += u64::from(share.weight);
+                    (total, share.bytes)
+                });
+                let up_to = up_to.collect();
+                Draw::Shares { up_to, total: total.max(1) }
+            }
+        };
+        Self { least: sizes.least(), draw }
+    }
+
+    fn draw(&self, random: &mut Random) -> u32 {
+        match &self.draw {
+            Draw::One => self.least,
+            Draw::Multiples(count) => self.least * (1 + random.below(*count) as u32),
+            Draw::Shares { up_to, total } => {
+                let at = random.below(*total);
+                up_to.iter().find(|(end, _)| at < *end).map_or(self.least, |(_, bytes)| *bytes)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_spec::{BlockShare, Sharing, ZipfTheta};
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn spec(access: Access, files: u32, blocks: u64) -> IoSpec {
+        let mut spec = IoSpec::new("x");
+        (spec.access, spec.files) = (access, files);
+        spec.size_bytes = blocks * 4096 * u64::from(files);
+        spec.variation.sharing = Sharing::Whole;
+        spec
+    }
+
+    fn requests(spec: &IoSpec, count: usize) -> Vec<(Request, u32)> {
+        let mut varied = Varied::new(spec, 0);
+        (0..count).map(|_| varied.next_request()).collect()
+    }
+
+    #[test]
+    fn files_take_turns_and_each_goes_on_where_it_was() {
+        let mut spec = spec(Access::Sequential, 2, 3);
+        spec.variation.file_order = FileOrder::RoundRobin(2);
+        let found: Vec<(u32, u64)> = requests(&spec, 8)
+            .into_iter()
+            .map(|(request, _)| (request.file, request.offset / 4096))
+            .collect();
+        let expected = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 0), (1, 2), (1, 0)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn runs_repeats_and_gaps() {
+        let mut one = spec(Access::Uniform, 1, 1000);
+        one.variation.step = Step::Run(4);
+        for run in requests(&one, 40).chunks(4) {
+            let follows = run.windows(2).all(|pair| pair[1].0.offset == pair[0].0.offset + 4096);
+            assert!(
+                follows || run.iter().any(|(request, _)| request.offset == 999 * 4096),
+                "{run:?}"
+            );
+        }
+        one.variation.step = Step::Repeat(4);
+        assert!(requests(&one, 40).chunks(4).all(|run| run.iter().all(|one| *one == run[0])));
+        let mut gaps = spec(Access::Sequential, 1, 10);
+        gaps.variation.step = Step::Skip(8192);
+        gaps.variation.offset_bytes = 1 << 20;
+        let blocks: Vec<u64> =
+            requests(&gaps, 5).iter().map(|(one, _)| (one.offset - (1 << 20)) / 4096).collect();
+        assert_eq!(blocks, [0, 3, 6, 9, 0]);
+    }
+
+    #[test]
+    fn sizes_come_as_often_as_their_weights_say() {
+        let mut spec = spec(Access::Uniform, 1, 1000);
+        let share = |bytes, weight| BlockShare { bytes, weight };
+        spec.mix = Mix::Both { read_pct: 50 };
+        spec.variation.blocks = Blocks::ByKind {
+            read: BlockSizes::Shares(vec![share(4096, 10), share(65536, 90)]),
+            write: BlockSizes::Range { least: 4096, most: 16384 },
+        };
+        let requests = requests(&spec, 40_000);
+        let count = |kind, len| {
+            let of_kind = requests.iter().filter(|(one, _)| one.kind == kind);
+            let all = of_kind.clone().count() as f64;
+            of_kind.filter(|(_, bytes)| *bytes == len).count() as f64 / all
+        };
+        assert!((count(OpKind::Read, 65536) - 0.9).abs() < 0.01);
+        for len in [4096, 8192, 12288, 16384] {
+            assert!((count(OpKind::Write, len) - 0.25).abs() < 0.02, "{len}");
+        }
+    }
+
+    #[test]
+    fn a_pass_covers_each_file_before_anything_comes_twice() {
+        let mut spec = spec(Access::Coverage, 2, 50);
+        spec.variation.file_order = FileOrder::RoundRobin(1);
+        let mut seen = HashSet::new();
+        for (request, _) in requests(&spec, 100) {
+            assert!(seen.insert((request.file, request.offset)), "{request:?} came twice");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn requests_stay_inside_the_files(
+            blocks in 16_u64..200, files in 1_u32..5, seed: u64, which in 0..4, step in 0..4,
+            order in 0..3, most in 1_u32..16,
+        ) {
+            let access = [
+                Access::Sequential, Access::Uniform, Access::Coverage,
+                Access::Zipfian(ZipfTheta(1.2)),
+            ][which as usize];
+            let mut spec = spec(access, files, blocks);
+            (spec.seed, spec.mix) = (seed, Mix::Both { read_pct: 50 });
+            spec.variation.step =
+                [Step::None, Step::Run(3), Step::Repeat(2), Step::Skip(73_728)][step as usize];
+            spec.variation.file_order =
+                [FileOrder::Sequential, FileOrder::RoundRobin(2), FileOrder::Random(3)]
+                    [order as usize];
+            spec.variation.blocks = Blocks::ByKind {
+                read: BlockSizes::Range { least: 4096, most: 4096 * most },
+                write: BlockSizes::One(8192),
+            };
+            let mut used = HashSet::new();
+            for (request, len) in requests(&spec, 500) {
+                prop_assert!(request.file < files);
+                prop_assert!(request.offset + u64::from(len) <= spec.file_bytes());
+                prop_assert_eq!(request.offset % 4096, 0);
+                used.insert(request.file);
+            }
+            prop_assert_eq!(used.len() as u32, files);
+        }
+    }
+}
