@@ -93,6 +93,19 @@
     drawn.forEach(function (div) { if (div.layout) { change(div); } });
   }
 
+  // What a study's own script draws with.
+  window.iostrata = {
+    draw: function (div, spec) {
+      if (drawn.indexOf(div) < 0) { drawn.push(div); }
+      return draw(div, spec);
+    },
+    forget: function (div) {
+      drawn = drawn.filter(function (one) { return one !== div; });
+      if (div.layout) { Plotly.purge(div); }
+    },
+    charts: specs, find: function (name) { return document.getElementById("chart-" + name); }
+  };
+
   function recolour() {
     all(function (div) { Plotly.relayout(div, theme(div.layout)); });
   }
@@ -141,14 +154,24 @@
     });
   });
 
-  // One chart at a time, so that the page can be read meanwhile.
-  (function next(at) {
-    if (at === names.length) { root.dataset.charts = "ready"; return; }
-    Promise.resolve().then(function () { return start(names[at]); }).catch(function (error) {
-      var div = document.getElementById("chart-" + names[at]);
+  function begin(name) {
+    return Promise.resolve().then(function () { return start(name); }).catch(function (error) {
+      var div = document.getElementById("chart-" + name);
       div.textContent = "This chart could not be drawn; its table holds the same figures.";
       div.className += " failed";
       console.error(error);
-    }).then(function () { setTimeout(next, 0, at + 1); });
+    });
+  }
+
+  // One chart at a time, so that the page can be read meanwhile; a folded one when it is unfolded.
+  (function next(at) {
+    if (at === names.length) { root.dataset.charts = "ready"; return; }
+    var folded = document.getElementById("chart-" + names[at]).closest("details:not([open])");
+    if (folded) {
+      folded.addEventListener("toggle", function () { begin(names[at]); }, { once: true });
+      next(at + 1);
+    } else {
+      begin(names[at]).then(function () { setTimeout(next, 0, at + 1); });
+    }
   })(0);
 })();

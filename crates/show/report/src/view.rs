@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use iostrata_run::{
-    Curve, Event, IoDocument, Manifest, ProbeDocument, Replicate, RunReader, RunResult, Rung,
-    Unavailable,
+    Curve, Event, IoDocument, Manifest, ProbeDocument, ProbeHost, Replicate, RunReader, RunResult,
+    Rung, StudyDocument, Unavailable,
 };
 use iostrata_spec::{Better, Layer, Point};
 use iostrata_stats::Verdict;
@@ -51,6 +51,20 @@ impl<'a> RunView<'a> {
         }
     }
 
+    /// The document of a study.
+    pub(crate) fn study(&self) -> Option<&'a StudyDocument> {
+        match self.result {
+            Some(RunResult::Study(document)) => Some(document),
+            _ => None,
+        }
+    }
+
+    /// The machine, from the document or as it was at the start.
+    pub(crate) fn host(&self) -> Option<&'a ProbeHost> {
+        let of_study = self.study().map(|study| &study.host);
+        self.probe().map(|probe| &probe.host).or(of_study).or(self.manifest.host.as_ref())
+    }
+
     /// Every finished replicate, in the order of the run.
     pub(crate) fn replicates(&self) -> impl Iterator<Item = &'a Replicate> + use<'a> {
         self.events.iter().filter_map(|event| match event {
@@ -84,7 +98,9 @@ impl<'a> RunView<'a> {
             _ => None,
         });
         let mut all: Vec<&Unavailable> = Vec::new();
-        for one in self.probe().iter().flat_map(|probe| &probe.unavailable).chain(from_events) {
+        let of_probe = self.probe().into_iter().flat_map(|probe| &probe.unavailable);
+        let of_study = self.study().into_iter().flat_map(|study| &study.unavailable);
+        for one in of_probe.chain(of_study).chain(from_events) {
             if !all.contains(&one) {
                 all.push(one);
             }
@@ -101,6 +117,11 @@ impl<'a> RunView<'a> {
         }
         if let Some(io) = self.io() {
             all.extend(io.verdicts.iter());
+        }
+        if let Some(study) = self.study() {
+            all.extend(study.verdicts.iter());
+            all.extend(study.points.iter().flat_map(|point| point.verdicts.iter()));
+            return all;
         }
         for replicate in self.replicates() {
             all.extend(replicate.verdicts.iter());

@@ -3,7 +3,10 @@
 //! Invariant: rounds and names units, nothing else. `exact` is the number as the run directory has
 //! it.
 
-use iostrata_run::{FindingKind, ProbeDocument, Risk};
+use std::collections::BTreeMap;
+
+use iostrata_run::host::{PathSegment, QueueStep};
+use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Risk};
 use iostrata_stats::{Interval, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde_json::Value;
@@ -94,6 +97,62 @@ pub(crate) fn risk(risk: Risk) -> &'static str {
     }
 }
 
+/// A ratio as how many times: `1.24x`, `0.311x`; small changes keep three decimals.
+pub(crate) fn times(ratio: f64) -> String {
+    if (0.9..1.1).contains(&ratio) { format!("{ratio:.3}x") } else { format!("{}x", count(ratio)) }
+}
+
+/// The interval of a ratio in brackets: `[1.21, 1.27]`.
+pub(crate) fn times_range(interval: Interval) -> String {
+    let [low, high] = interval.map(times);
+    format!("[{}, {}]", low.trim_end_matches('x'), high.trim_end_matches('x'))
+}
+
+/// A small number with three significant digits: `0.0123`, `4.5e-6`.
+pub(crate) fn small(number: f64) -> String {
+    if number != 0.0 && number.abs() < 1e-3 { format!("{number:.1e}") } else { count(number) }
+}
+
+/// A printed figure or range of figures with its unit.
+pub(crate) fn printed(low: f64, high: Option<f64>, unit: &str) -> String {
+    match high {
+        Some(high) => interval([low, high], unit),
+        None => value(low, unit),
+    }
+}
+
+/// What becomes of throughput along an axis, in a word.
+pub(crate) fn axis_kind(kind: AxisKind) -> &'static str {
+    match kind {
+        AxisKind::Flat => "flat",
+        AxisKind::Scaling => "scales",
+        AxisKind::Saturating => "saturates",
+        AxisKind::Collapse => "collapses",
+        AxisKind::NoMeasurableDifference => "no measurable difference",
+        AxisKind::NotClear => "not clear",
+    }
+}
+
+/// A part of a request's way.
+pub(crate) fn segment(segment: PathSegment) -> &'static str {
+    match segment {
+        PathSegment::Limit => "limit",
+        PathSegment::Filesystem => "file system",
+        PathSegment::Queue => "queue",
+        PathSegment::Device => "device",
+        PathSegment::Completion => "completion",
+    }
+}
+
+/// A part of the time in the queue.
+pub(crate) fn queue_step(step: QueueStep) -> &'static str {
+    match step {
+        QueueStep::Request => "queue: waiting for a request",
+        QueueStep::Plug => "queue: plugged, merged",
+        QueueStep::Dispatch => "queue: scheduled, dispatched",
+    }
+}
+
 /// A snake-case name as words, the first one capitalised: `sync_lab` is `Sync lab`.
 pub(crate) fn title(name: &str) -> String {
     let short = |word: &str| match word {
@@ -133,6 +192,25 @@ pub(crate) fn evidence(name: &str, what: &Value) -> (String, String) {
     let known = UNITS.iter().find_map(|(end, unit)| Some((base.strip_suffix(end)?, *unit)));
     let (stem, unit) = known.unwrap_or((base, ""));
     (title(stem) + interval_of, json(what, unit))
+}
+
+/// Named figures, each in one line with its interval and its number of samples, which stand beside
+/// it under its name with `_ci95` and `_n`.
+pub(crate) fn measured(all: &BTreeMap<String, Value>) -> Vec<(String, String)> {
+    let belongs = |name: &str, end: &str| {
+        name.strip_suffix(end).is_some_and(|figure| all.contains_key(figure))
+    };
+    let own = all.iter().filter(|(name, _)| !belongs(name, "_ci95") && !belongs(name, "_n"));
+    own.map(|(name, what)| {
+        let (title, mut text) = evidence(name, what);
+        for (end, head) in [("_ci95", ", 95 % "), ("_n", ", n = ")] {
+            let beside = all.get(&format!("{name}{end}")).filter(|beside| !beside.is_null());
+            let unit_of = if end == "_n" { "n" } else { name };
+            text.extend(beside.map(|beside| format!("{head}{}", evidence(unit_of, beside).1)));
+        }
+        (title, text)
+    })
+    .collect()
 }
 
 fn json(what: &Value, unit: &str) -> String {
@@ -188,6 +266,11 @@ mod tests {
         assert_eq!(title("file_api"), "File API");
         assert_eq!(half_width(100.0, Some([98.0, 102.0])).as_deref(), Some("2.0 %"));
         assert_eq!(half_width(0.0, Some([0.0, 1.0])), None);
+        assert_eq!(times(0.31), "0.31x");
+        assert_eq!(times(1.004), "1.004x");
+        assert_eq!(times(1234.0), "1.23 Kx");
+        assert_eq!(times_range([1.21, 1.27]), "[1.21, 1.27]");
+        assert_eq!(printed(12_000.0, Some(14_000.0), "IOPS"), "12 K to 14 K IOPS");
         assert_eq!(exact(104_321.062_5), "104321.0625");
     }
 

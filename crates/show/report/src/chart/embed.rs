@@ -40,7 +40,7 @@ fn spec(chart: &Chart) -> Value {
 
 /// JSON whose text cannot end or open a script element or a comment. The escapes mean the same
 /// characters to every JSON parser.
-fn for_script(json: &str) -> String {
+pub(crate) fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")

@@ -44,11 +44,17 @@ pub(crate) fn axis(title: &str) -> Axis {
 /// From zero to the end of the longest interval; one much longer than every value leaves the chart.
 /// Told as a range and not left to the library, which forgets zero when a chart is drawn again.
 pub(crate) fn reach(figures: impl Iterator<Item = (f64, Option<Interval>)> + Clone) -> AxisRange {
+    let [low, high] = reach_of(figures);
+    AxisRange::new(low, high)
+}
+
+/// The ends of [`reach`].
+pub(crate) fn reach_of(figures: impl Iterator<Item = (f64, Option<Interval>)> + Clone) -> [f64; 2] {
     let values = || figures.clone().map(|(value, _)| value);
     let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
     let ends = figures.clone().filter_map(|(_, ci95)| Some(ci95?[1]));
     let end = ends.fold(high, f64::max).min(high * 2.0).max(low + 1e-9);
-    AxisRange::new(low * 1.05, end * 1.05)
+    [low * 1.05, end * 1.05]
 }
 
 /// Error bars from intervals around values; an absent interval draws none.

@@ -88,7 +88,7 @@ fn marker(line: &Line<'_>) -> Marker {
 }
 
 /// Powers of two stand at equal distances, each with its own tick.
-fn x_axis(title: &str, xs: &[f64], log: bool) -> Axis {
+pub(super) fn x_axis(title: &str, xs: &[f64], log: bool) -> Axis {
     if !log {
         return axis(title).range_mode(RangeMode::ToZero);
     }
@@ -115,7 +115,7 @@ fn spans_decades(ys: &[f64]) -> bool {
     low > 0.0 && high / low > 40.0
 }
 
-fn doubles(xs: &[f64]) -> bool {
+pub(super) fn doubles(xs: &[f64]) -> bool {
     let power = |x: &f64| *x >= 1.0 && x.log2().fract() == 0.0;
     xs.len() > 2 && xs.iter().all(power)
 }

@@ -6,16 +6,22 @@
 
 mod bars;
 mod embed;
+mod forest;
 mod frame;
 mod lines;
+mod panel;
+mod stack;
 mod theme;
 mod time;
 
 pub(crate) use bars::{Bar, bars};
-pub(crate) use embed::{Charts, plotly_script};
-pub(crate) use frame::Hover;
+pub(crate) use embed::{Charts, for_script, plotly_script};
+pub(crate) use forest::{Branch, forest};
+pub(crate) use frame::{Hover, reach_of};
 pub(crate) use lines::{Line, Mark, lines};
-pub(crate) use theme::{layer_colour, line_colour};
+pub(crate) use panel::{PanelTrace, Scale, dash_style, panel};
+pub(crate) use stack::{Share, Stack, stacks};
+pub(crate) use theme::{GREY, kernel_colour, layer_colour, line_colour, segment_colour};
 pub(crate) use time::{TimePoint, time_series};
 
 use plotly::{Layout, Traces};

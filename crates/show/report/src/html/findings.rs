@@ -1,27 +1,45 @@
 //! Findings with their evidence.
 
-use iostrata_run::{Finding, FindingKind, ProbeDocument};
+use iostrata_run::{Finding, FindingKind};
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::parts;
 use crate::words;
 
-/// Every finding, or that there is none.
-pub(crate) fn section(probe: &ProbeDocument) -> Markup {
+/// Findings that are shown at once.
+const OPEN_MAX: usize = 12;
+/// Evidence that names points; they stand in the curve's own row.
+const POINTS: &str = "points";
+
+/// Every finding, or that there is none; `cleared` says what that means.
+pub(crate) fn section(findings: &[Finding], interrupted: bool, cleared: &str) -> Markup {
     html! {
-        @if probe.findings.is_empty() && probe.interrupted {
+        @if findings.is_empty() && interrupted {
             p.lead { "Nothing was found before the run was stopped." }
-        } @else if probe.findings.is_empty() {
+        } @else if findings.is_empty() {
             p.lead.good { "Nothing stands out." }
-            p.say { "Every suspicion that was raised was cleared by the points that test it." }
+            p.say { (cleared) }
         }
-        @for finding in &probe.findings { (one(finding)) }
+        @for (n, finding) in findings.iter().enumerate().take(OPEN_MAX) { (one(findings, n, finding)) }
+        @if findings.len() > OPEN_MAX {
+            details data-print {
+                summary { (findings.len() - OPEN_MAX) " more" }
+                @for (n, finding) in findings.iter().enumerate().skip(OPEN_MAX) {
+                    (one(findings, n, finding))
+                }
+            }
+        }
     }
 }
 
-fn one(finding: &Finding) -> Markup {
+fn one(all: &[Finding], n: usize, finding: &Finding) -> Markup {
+    // Several findings of a study may share an id; links go to the first.
+    let first = all.iter().position(|one| one.id == finding.id) == Some(n);
+    let anchor = first.then(|| format!("finding-{}", finding.id));
+    let shown = |name: &str, what: &Value| !what.is_null() && name != POINTS;
     html! {
-        div.finding id={ "finding-" (finding.id) } data-finding=(finding.id) {
+        div.finding id=[anchor] data-finding=(finding.id) {
             h3 { (finding.text) }
             p.note {
                 @match finding.kind {
@@ -41,7 +59,7 @@ fn one(finding: &Finding) -> Markup {
             }
             @if !finding.evidence.is_empty() {
                 dl.facts {
-                    @for (name, what) in &finding.evidence {
+                    @for (name, what) in finding.evidence.iter().filter(|(name, what)| shown(name, what)) {
                         @let (name, text) = words::evidence(name, what);
                         div { dt { (name) } dd { (text) } }
                     }

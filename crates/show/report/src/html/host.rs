@@ -11,7 +11,7 @@ type Fact = (&'static str, Option<String>);
 
 /// The facts of the host; nothing when they were not kept.
 pub(crate) fn section(view: &RunView<'_>) -> Option<Markup> {
-    let host = view.probe().map(|probe| &probe.host).or(view.manifest.host.as_ref())?;
+    let host = view.host()?;
     Some(html! {
         h3 { "Machine" } (facts(machine(host)))
         h3 { "Directory" } (facts(directory(host)))

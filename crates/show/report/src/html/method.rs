@@ -7,7 +7,6 @@ use crate::words;
 
 /// The rules in short, and every verdict that occurs.
 pub(crate) fn section(view: &RunView<'_>) -> Markup {
-    let verdicts = view.verdicts();
     html! {
         p {
             "Each point is measured in replicates, taken in turns with the points it is compared "
@@ -25,6 +24,14 @@ pub(crate) fn section(view: &RunView<'_>) -> Markup {
             "are within 1 %. On hover a chart shows the rounded figure and, in brackets, the number "
             "as the run directory has it."
         }
+        (cautions(view))
+    }
+}
+
+/// Every verdict that occurs in the run, explained.
+pub(crate) fn cautions(view: &RunView<'_>) -> Markup {
+    let verdicts = view.verdicts();
+    html! {
         @if verdicts.is_empty() {
             p { "No figure of this run carries a caution." }
         } @else {

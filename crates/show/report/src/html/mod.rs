@@ -16,6 +16,7 @@ mod method;
 mod page;
 mod parts;
 mod series;
+mod study;
 mod summary;
 mod tables;
 

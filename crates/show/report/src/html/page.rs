@@ -3,7 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    advice, comparison, curves, findings, host, io, ladder, losses, method, series, summary, tables,
+    advice, comparison, curves, findings, host, io, ladder, losses, method, series, study, summary,
+    tables,
 };
 use crate::RunView;
 use crate::chart::{Charts, plotly_script};
@@ -13,13 +14,14 @@ use crate::words;
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; base-uri 'none'; form-action 'none'";
 const STYLE: &str = include_str!("../../assets/report.css");
+const STUDY_STYLE: &str = include_str!("../../assets/study.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
 /// One section: its id, its name in the list of contents, its content.
-struct Section {
-    id: &'static str,
-    name: &'static str,
-    body: Markup,
+pub(crate) struct Section {
+    pub(crate) id: &'static str,
+    pub(crate) name: String,
+    pub(crate) body: Markup,
 }
 
 /// The whole page.
@@ -37,6 +39,7 @@ pub(crate) fn page(view: &RunView<'_>) -> String {
                 meta name="referrer" content="no-referrer";
                 title { (summary::page_title(view)) }
                 style { (PreEscaped(STYLE)) }
+                @if view.study().is_some() { style { (PreEscaped(STUDY_STYLE)) } }
             }
             body {
                 main {
@@ -55,6 +58,7 @@ pub(crate) fn page(view: &RunView<'_>) -> String {
                 script { (PreEscaped(plotly_script())) }
                 script type="application/json" id="chart-data" { (PreEscaped(charts.json())) }
                 script { (PreEscaped(SCRIPT)) }
+                @if let Some(study) = view.study() { (study::scripts(study)) }
             }
         }
     }
@@ -63,9 +67,12 @@ pub(crate) fn page(view: &RunView<'_>) -> String {
 
 /// The sections that have something to say, in reading order.
 fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
+    if let Some(study) = view.study() {
+        return study::sections(view, study, charts);
+    }
     let mut all = Vec::new();
     let mut add = |id: &'static str, name: &'static str, body: Option<Markup>| {
-        all.extend(body.map(|body| Section { id, name, body }));
+        all.extend(body.map(|body| Section { id, name: name.to_owned(), body }));
     };
     if let Some(probe) = view.probe() {
         add("ladder", "The ladder", Some(ladder::section(view, probe, charts)));
@@ -78,7 +85,9 @@ fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
     }
     add("time", "Over time", series::section(view, charts));
     if let Some(probe) = view.probe() {
-        add("findings", "Findings", Some(findings::section(probe)));
+        let cleared = "Every suspicion that was raised was cleared by the points that test it.";
+        let found = findings::section(&probe.findings, probe.interrupted, cleared);
+        add("findings", "Findings", Some(found));
         add("advice", words::changes_title(probe), Some(advice::section(probe)));
         add("redo", "Redo log size", tables::redo(probe));
         add("verified", "Tried here", tables::verifications(probe));

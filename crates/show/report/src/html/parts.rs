@@ -100,6 +100,33 @@ pub(crate) fn slim(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
     html! { table { (contents(columns, rows)) } }
 }
 
+/// A table of many columns, which is moved sideways where it does not fit.
+pub(crate) fn wide(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
+    html! {
+        div.scroll.tall tabindex="0" {
+            table.wide data-sort {
+                thead { tr { @for column in columns { th.n[column.number] { (column.head) } } } }
+                tbody { @for row in rows { tr {
+                    @for (column, cell) in columns.iter().zip(row) { td.n[column.number] { (cell) } }
+                } } }
+            }
+        }
+    }
+}
+
+/// The choice between charts that take turns in one place.
+pub(crate) fn choice(name: &str, noun: &str, titles: &[String]) -> Markup {
+    html! {
+        div.choice {
+            button type="button" value="-1" data-step=(name) aria-label={ "Previous " (noun) } { "\u{2190}" }
+            select id={ "choice-" (name) } aria-label=(noun) {
+                @for title in titles { option { (title) } }
+            }
+            button type="button" value="1" data-step=(name) aria-label={ "Next " (noun) } { "\u{2192}" }
+        }
+    }
+}
+
 fn contents(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
         thead { tr {

@@ -28,13 +28,7 @@ pub(crate) fn section(view: &RunView<'_>, charts: &mut Charts) -> Option<Markup>
             "Completed requests per slice of time and their mean latency, every replicate of a "
             "rung. A steady rung is a flat line; a stall or a burst that ends shows here."
         }
-        div.choice {
-            button type="button" value="-1" data-step="time" aria-label="Previous rung" { "\u{2190}" }
-            select id="choice-time" aria-label="Rung" {
-                @for title in &titles { option { (title) } }
-            }
-            button type="button" value="1" data-step="time" aria-label="Next rung" { "\u{2192}" }
-        }
+        (parts::choice("time", "rung", &titles))
         figure { (place("time", height, "Requests and latency over time")) }
         details { summary { "Every replicate as a table" } (replicates(view)) }
     })

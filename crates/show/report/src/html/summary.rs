@@ -3,7 +3,7 @@
 use iostrata_run::{ProbeDocument, RunKind, Rung};
 use maud::{Markup, html};
 
-use super::{io, parts};
+use super::{io, parts, study};
 use crate::RunView;
 use crate::view::key_rungs;
 use crate::words;
@@ -13,8 +13,9 @@ const CARDS: usize = 6;
 
 /// The name of the page in tabs and bookmarks.
 pub(crate) fn page_title(view: &RunView<'_>) -> String {
-    match place(view) {
-        Some(path) => format!("iostrata {}: {path}", command(view)),
+    let name = view.study().map(|study| study.study.as_str());
+    match name.or(place(view)) {
+        Some(name) => format!("iostrata {}: {name}", command(view)),
         None => format!("iostrata {}", command(view)),
     }
 }
@@ -25,11 +26,17 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
         header {
             p.origin {
                 b { "iostrata " (command(view)) }
-                @if let Some(path) = place(view) { " of " b { (path) } }
+                @if let Some(study) = view.study() { " " b { (study.study) } }
+                @if let Some(path) = place(view) {
+                    @if view.study().is_some() { " in " } @else { " of " }
+                    b { (path) }
+                }
                 @for part in origin(view) { " \u{b7} " (part) }
             }
             @if let Some(probe) = view.probe() {
                 (verdict(view, probe))
+            } @else if let Some(document) = view.study() {
+                (study::header(view, document))
             } @else if let Some(document) = view.io() {
                 (io::header(document))
             } @else {
@@ -52,13 +59,12 @@ fn command(view: &RunView<'_>) -> &'static str {
 
 /// The measured path.
 fn place<'a>(view: &RunView<'a>) -> Option<&'a str> {
-    let of_probe = view.probe().map(|probe| &probe.host);
-    of_probe.or(view.manifest.host.as_ref()).map(|host| host.path.path.as_str())
+    view.host().map(|host| host.path.path.as_str())
 }
 
 fn origin(view: &RunView<'_>) -> Vec<String> {
     let mut parts = Vec::new();
-    if let Some(host) = view.probe().map(|probe| &probe.host).or(view.manifest.host.as_ref()) {
+    if let Some(host) = view.host() {
         parts.extend(host.path.file_system.clone());
         parts.extend(host.path.devices.first().map(|device| device.name.clone()));
         parts.extend(host.machine.cpus.map(|cpus| format!("{cpus} processors")));
@@ -174,6 +180,6 @@ fn card(rung: &Rung) -> Markup {
 }
 
 /// A count with its noun.
-fn counted(n: usize, noun: &str) -> String {
+pub(crate) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }

@@ -31,9 +31,9 @@ fn origin(view: &RunView<'_>, paper: &Paper) -> String {
         RunKind::Study => "iostrata study",
         RunKind::Unknown => "iostrata",
     };
-    let host = view.probe().map(|probe| &probe.host).or(view.manifest.host.as_ref());
     let mut parts = Vec::new();
-    if let Some(host) = host {
+    parts.extend(view.study().map(|study| study.study.clone()));
+    if let Some(host) = view.host() {
         parts.push(host.path.path.clone());
         parts.extend(host.path.file_system.clone());
         parts.extend(host.path.devices.first().map(|device| device.name.clone()));

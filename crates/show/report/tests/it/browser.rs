@@ -138,19 +138,23 @@ fn pictures() {
     let Some(mut browser) = Browser::start() else { return };
     let pictures = Path::new(&pictures);
     let mut pages = Vec::new();
-    for (name, sample) in
-        [("probe", sample::probe()), ("clean", sample::clean_probe()), ("io", sample::io())]
-    {
+    for (name, sample) in [
+        ("probe", sample::probe()),
+        ("clean", sample::clean_probe()),
+        ("io", sample::io()),
+        ("study", sample::study()),
+    ] {
         kept(&sample, &pictures.join(name));
         pages.push((name.to_owned(), pictures.join(name).join("report.html")));
     }
     let more = std::env::var("IOSTRATA_REPORTS").unwrap_or_default();
     let more = more.split(':').filter(|file| !file.is_empty());
     pages.extend(more.enumerate().map(|(n, file)| (format!("real{n}"), PathBuf::from(file))));
-    for (name, page) in pages {
+    let only = std::env::var("IOSTRATA_ONLY").unwrap_or_default();
+    for (name, page) in pages.into_iter().filter(|(name, _)| name.starts_with(&only)) {
         for (kind, width, phone, dark) in [
-            ("light", 1280, false, false),
-            ("dark", 1280, false, true),
+            ("light", 1400, false, false),
+            ("dark", 1400, false, true),
             ("phone", 390, true, false),
         ] {
             browser.screen(width, 900, phone, dark);

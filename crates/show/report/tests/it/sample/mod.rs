@@ -5,9 +5,10 @@ mod events;
 mod host;
 mod io;
 mod rungs;
+pub mod study;
 
 use iostrata_report::RunView;
-use iostrata_run::{Event, Manifest, ProbeDocument, RunKind, RunResult};
+use iostrata_run::{Event, Manifest, ProbeDocument, RunKind, RunResult, StudyDocument};
 
 /// Everything that a view borrows.
 pub struct Sample {
@@ -90,4 +91,17 @@ pub fn partial() -> Sample {
     sample.events.truncate(20);
     sample.notes = vec!["the run has no result: it was stopped before its end".into()];
     sample
+}
+
+/// A study in the shape of the one of 2012, with every part.
+pub fn study() -> Sample {
+    of_study(study::document())
+}
+
+/// A run of a study with this document.
+pub fn of_study(document: StudyDocument) -> Sample {
+    let mut manifest = manifest(RunKind::Study, &["study", "run", "fusion-io", "--full"]);
+    manifest.host = Some(host::host());
+    let result = Some(RunResult::Study(Box::new(document)));
+    Sample { manifest, result, events: vec![], notes: vec![] }
 }

@@ -1,0 +1,367 @@
+// Points closely: one alone, or two beside each other, from the page's own data.
+(function () {
+  "use strict";
+  var source = document.getElementById("point-data");
+  if (!source) { return; }
+  var make = iostrataParts.make, table = iostrataParts.table;
+  var data = null;
+  var LETTERS = ["A", "B"];
+
+  function name(place) { return place < 0 ? "" : data.names[place]; }
+  function plain(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+  function percent(pct) { return pct.toFixed(1) + "%"; }
+  function microseconds(us) {
+    var steps = [[1e6, " s"], [1e3, " ms"], [1, " us"]];
+    var step = steps.find(function (one) { return us >= one[0]; }) || steps[2];
+    return String(Number((us / step[0]).toPrecision(3))) + step[1];
+  }
+  function swatch(layer, text) {
+    var mark = make("span", "layer", text || layer.t);
+    mark.style.setProperty("--c", layer.c);
+    return mark;
+  }
+  function share(pct) {
+    var node = make("span", "share", percent(pct));
+    node.style.setProperty("--w", Math.min(100, pct) + "%");
+    return node;
+  }
+
+  // One select per factor; a combination that was not measured gives way to the nearest that was.
+  function chooser(letter, start, changed) {
+    var at = start;
+    var row = make("div", "levels", letter ? make("b", "letter", letter) : null);
+    var selects = data.factors.map(function (factor, f) {
+      var select = make("select");
+      select.setAttribute("aria-label", (letter ? letter + ": " : "") + factor.t);
+      factor.l.forEach(function (level, place) { select.append(new Option(level, place)); });
+      if (data.points.some(function (point) { return point.k[f] < 0; })) {
+        select.append(new Option("\u2013", -1));
+      }
+      select.addEventListener("change", function () { choose(nearest(f, Number(select.value))); });
+      row.append(make("label", "", make("span", "", factor.t), select));
+      return select;
+    });
+    if (selects.length === 0) {
+      var all = make("select");
+      all.setAttribute("aria-label", (letter || "") + " point");
+      data.points.forEach(function (point, place) { all.append(new Option(point.t, place)); });
+      all.value = start;
+      all.addEventListener("change", function () { choose(Number(all.value)); });
+      row.append(all);
+    }
+    function nearest(f, level) {
+      var now = data.points[at].k, best = at, most = -1;
+      data.points.forEach(function (point, place) {
+        if (point.k[f] !== level) { return; }
+        var same = point.k.filter(function (one, other) { return one === now[other]; }).length;
+        if (same > most) { most = same; best = place; }
+      });
+      return best;
+    }
+    function choose(place) {
+      at = place;
+      data.points[place].k.forEach(function (level, f) { selects[f].value = level; });
+      changed(place);
+    }
+    data.points[start].k.forEach(function (level, f) { selects[f].value = level; });
+    return row;
+  }
+
+  // A chart in an element of its own; it is drawn once the element is in the page.
+  function chart(height, label) {
+    var div = make("div", "chart");
+    div.style.height = height + "px";
+    div.setAttribute("role", "img");
+    div.setAttribute("aria-label", label);
+    return div;
+  }
+
+  // Bars of parts, one row per entry: [row label, [[part, value, hover]]].
+  function stacked(kinds, rows, title, suffix, whole) {
+    var traces = kinds.map(function (kind, place) {
+      var xs = [], texts = [], hovers = [];
+      rows.forEach(function (row) {
+        var part = row[1].find(function (one) { return one[0] === place; });
+        xs.push(part ? part[1] : 0);
+        texts.push(part ? kind.t : "");
+        hovers.push(part ? part[2] : "");
+      });
+      return {
+        type: "bar", orientation: "h", name: kind.t, x: xs, y: rows.map(function (row) { return row[0]; }),
+        width: 0.62, marker: { color: kind.c }, text: texts, textposition: "inside", insidetextanchor: "middle",
+        textangle: 0, hovertext: hovers, hoverinfo: "text", cliponaxis: true,
+        visible: xs.some(function (x) { return x > 0; })
+      };
+    }).filter(function (trace) { return trace.visible; });
+    var axis = { ticksuffix: suffix, zeroline: false, automargin: true, nticks: 7, title: { text: title, font: { size: 12 } } };
+    if (whole) { axis.range = [0, whole]; }
+    var layout = {
+      barmode: "stack", height: 104 + 44 * rows.length, margin: { t: 44, r: 12, b: 42, l: rows.length > 1 || rows[0][0] ? 60 : 4 },
+      font: { size: 12 }, xaxis: axis, hovermode: "closest",
+      yaxis: { type: "category", autorange: "reversed", fixedrange: true, showgrid: false, automargin: true, visible: rows.length > 1 || rows[0][0] !== "" },
+      showlegend: true, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", traceorder: "normal" },
+      hoverlabel: { align: "left", namelength: -1 }, uniformtext: { mode: "hide", minsize: 10 }
+    };
+    return { data: traces, layout: layout };
+  }
+
+  function put(box, spec, label) {
+    var div = chart(spec.layout.height, label);
+    box.append(div);
+    return window.iostrata.draw(div, spec);
+  }
+
+  function cpuBar(box, points) {
+    var rows = points.filter(function (one) { return one.point.cpu; }).map(function (one) {
+      var cpu = one.point.cpu;
+      return [one.letter, cpu.layers.map(function (layer) {
+        var text = "<b>" + data.layers[layer[0]].t + "</b> " + percent(layer[2]) + "<br>" + layer[1] + " of " + cpu.samples + " samples";
+        if (data.layers[layer[0]].t === "lock") {
+          cpu.lock.forEach(function (taken) { text += "<br>taken in " + data.layers[taken[0]].t + ": " + taken[1]; });
+        }
+        return [layer[0], layer[2], text];
+      })];
+    });
+    if (rows.length === 0) { return; }
+    box.append(make("h3", "", "On-CPU, by layer of the kernel"));
+    put(box, stacked(data.layers, rows, "share of all processor time", " %", 100), "Processor time by layer");
+  }
+
+  function notes(box, points, kind) {
+    points.forEach(function (one) {
+      var found = one.point[kind];
+      if (!found) { return; }
+      box.append(make("p", "note", (one.letter ? one.letter + ": " : "") + found.how + "."));
+      (found.notes || []).forEach(function (note) { box.append(make("p", "note", note)); });
+    });
+  }
+
+  // As `perf top` prints them.
+  function symbols(box, points) {
+    points = points.filter(function (one) { return one.point.cpu; });
+    if (points.length === 0) { return; }
+    box.append(make("h3", "", "Top symbols"));
+    if (points.length === 1) {
+      box.append(table(
+        [["samples", true], ["pcnt", true], ["function", false], ["DSO", false], ["layer", false]],
+        points[0].point.cpu.symbols.map(function (one) {
+          return [one[3], share(one[4]), make("code", "", name(one[0])), make("code", "", name(one[1])), swatch(data.layers[one[2]])];
+        }), "symbols"));
+      return;
+    }
+    var rows = union(points, function (point) { return point.cpu.symbols; }, function (one) { return one[0] + " " + one[1]; });
+    rows.sort(function (a, b) { return most(b) - most(a); });
+    function most(row) { return Math.max.apply(null, row.map(function (one) { return one ? one[4] : 0; })); }
+    box.append(table(
+      [["pcnt A", true], ["pcnt B", true], ["function", false], ["DSO", false], ["layer", false]],
+      rows.slice(0, 30).map(function (row) {
+        var any = row[0] || row[1];
+        return row.map(function (one) { return one ? share(one[4]) : make("span", "muted", "not listed"); })
+          .concat([make("code", "", name(any[0])), make("code", "", name(any[1])), swatch(data.layers[any[2]])]);
+      }), "symbols"));
+  }
+
+  // Rows of several points by their key: one entry per point, absent where it has none.
+  function union(points, of, key) {
+    var found = {}, order = [];
+    points.forEach(function (one, at) {
+      of(one.point).forEach(function (row) {
+        var k = key(row);
+        if (!found[k]) { found[k] = points.map(function () { return null; }); order.push(k); }
+        found[k][at] = row;
+      });
+    });
+    return order.map(function (k) { return found[k]; });
+  }
+
+  function waitsBar(box, points) {
+    var rows = points.filter(function (one) { return one.point.off; }).map(function (one) {
+      return [one.letter, one.point.off.layers.map(function (layer) {
+        var text = "<b>" + data.layers[layer[0]].t + "</b> " + percent(layer[3]) + "<br>" + layer[2] + " in " + layer[1] + " waits";
+        return [layer[0], layer[3], text];
+      })];
+    });
+    if (rows.length === 0) { return; }
+    box.append(make("h3", "", "Off-CPU: what the threads waited for"));
+    put(box, stacked(data.layers, rows, "share of all time waited", " %", 100), "Waits by layer");
+  }
+
+  function waits(box, points) {
+    points = points.filter(function (one) { return one.point.off && one.point.off.waits.length; });
+    if (points.length === 0) { return; }
+    var reason = function (one) {
+      var text = data.layers[one[2]].t + (one[3] >= 0 ? ", taken in " + data.layers[one[3]].t : "");
+      return swatch(data.layers[one[2]], text);
+    };
+    var who = function (one) { return one[1] < 0 ? "" : make("code", "", name(one[1])); };
+    if (points.length === 1) {
+      box.append(table(
+        [["total", true], ["waits", true], ["mean", true], ["longest", true], ["waits in", false], ["asked by", false], ["for", false]],
+        points[0].point.off.waits.slice(0, 25).map(function (one) {
+          return [one[5], one[4], one[6], one[7], make("code", "", name(one[0])), who(one), reason(one)];
+        }), "symbols"));
+      return;
+    }
+    var rows = union(points, function (point) { return point.off.waits; }, function (one) { return one.slice(0, 4).join(" "); });
+    box.append(table(
+      [["total A", true], ["mean A", true], ["total B", true], ["mean B", true], ["waits in", false], ["asked by", false], ["for", false]],
+      rows.slice(0, 25).map(function (row) {
+        var any = row[0] || row[1], cells = [];
+        row.forEach(function (one) { cells.push(one ? one[5] : "", one ? one[6] : ""); });
+        return cells.concat([make("code", "", name(any[0])), who(any), reason(any)]);
+      }), "symbols"));
+  }
+
+  function latency(box, points) {
+    points = points.filter(function (one) { return one.point.lat && one.point.lat.bars.length; });
+    if (points.length === 0) { return; }
+    box.append(make("h3", "", "Latency by layer"));
+    var rows = [], cells = [];
+    points.forEach(function (one) {
+      one.point.lat.bars.forEach(function (bar) {
+        var label = (one.letter ? one.letter + " " : "") + bar.t;
+        rows.push([label, bar.rows.map(function (row) {
+          return [row[0], row[1], "<b>" + data.segments[row[0]].t + "</b> mean " + row[2][0] + "<br>p50 " + row[2][1] + ", p99 " + row[2][2] + "<br>n = " + row[2][4]];
+        })]);
+        bar.rows.forEach(function (row) { cells.push([label, swatch(data.segments[row[0]])].concat(row[2])); });
+        bar.more.forEach(function (row) { cells.push([label, make("span", "muted", row[0])].concat(row[1])); });
+        if (bar.app) { cells.push([label, "seen by the application", bar.app, "", "", "", ""]); }
+        if (bar.rest) { cells.push([label, "explained by no part", bar.rest, "", "", "", ""]); }
+      });
+    });
+    put(box, stacked(data.segments, rows, "mean, us", "", 0), "Latency by layer");
+    box.append(table([["requests", false], ["part", false], ["mean", true], ["p50", true], ["p99", true], ["longest", true], ["n", true]], cells, "symbols"));
+  }
+
+  // Frames as Plotly wants them: a caller before its callees, all below one root.
+  function frames(flame, idle, total, unit) {
+    var out = { ids: ["all"], labels: [""], parents: [""], values: [0], colours: ["rgba(0,0,0,0)"], hovers: [""], depth: 0 };
+    var path = [], skip = -1, left = 0;
+    var isIdle = function (at) { return data.layers[flame.l[at]].t === "idle"; };
+    flame.n.forEach(function (place, at) {
+      var depth = flame.d[at];
+      if (skip >= 0 && depth > skip) { return; }
+      skip = -1;
+      if (!idle && isIdle(at)) { skip = depth; if (depth === 0) { left += flame.v[at]; } return; }
+      path.length = depth;
+      path.push(String(at));
+      if (depth === 0) { out.values[0] += flame.v[at]; }
+      out.ids.push(String(at));
+      out.parents.push(depth === 0 ? "all" : path[depth - 1]);
+      out.labels.push(plain(name(place)));
+      out.values.push(flame.v[at]);
+      out.colours.push(data.layers[flame.l[at]].c);
+      out.hovers.push("<b>" + plain(name(place)) + "</b><br>" + unit(flame.v[at]) + ", " + percent(100 * flame.v[at] / total) + "<br>mostly " + data.layers[flame.l[at]].t);
+      out.depth = Math.max(out.depth, depth + 1);
+    });
+    out.labels[0] = "all: " + unit(out.values[0]) + (left > 0 ? ", idle left out" : "");
+    out.hovers[0] = out.labels[0];
+    return out;
+  }
+
+  function flame(box, point) {
+    var kinds = [];
+    if (point.cpu && point.cpu.flame.n.length) {
+      kinds.push(["on-CPU", point.cpu.flame, point.cpu.samples, function (n) { return n + " samples"; }]);
+    }
+    if (point.off && point.off.flame.n.length) {
+      kinds.push(["off-CPU", point.off.flame, point.off.total_us, microseconds]);
+    }
+    if (kinds.length === 0) { return; }
+    box.append(make("h3", "", "Flame graph"));
+    var row = make("div", "levels"), div = chart(200, "Flame graph"), now = kinds[0];
+    var idle = make("input");
+    idle.type = "checkbox";
+    var draw = function () {
+      var out = frames(now[1], idle.checked, now[2], now[3]);
+      var height = 54 + 19 * (out.depth + 1);
+      div.style.height = height + "px";
+      window.iostrata.draw(div, {
+        data: [{
+          type: "icicle", ids: out.ids, labels: out.labels, parents: out.parents, values: out.values,
+          branchvalues: "total", sort: false, tiling: { orientation: "v", flip: "y", pad: 0 },
+          marker: { colors: out.colours, line: { width: 0.5, color: "rgba(255,255,255,0.55)" } },
+          textinfo: "label", textposition: "middle left", hovertext: out.hovers, hoverinfo: "text",
+          pathbar: { visible: true, side: "bottom", thickness: 20 }
+        }],
+        layout: {
+          height: height, margin: { t: 4, r: 0, b: 26, l: 0 }, font: { size: 11 },
+          uniformtext: { mode: "hide", minsize: 9 }, hoverlabel: { align: "left", namelength: -1 }
+        }
+      });
+    };
+    kinds.forEach(function (kind) {
+      var button = make("button", "", kind[0]);
+      button.type = "button";
+      button.setAttribute("aria-pressed", kind === now);
+      button.addEventListener("click", function () {
+        now = kind;
+        row.querySelectorAll("button").forEach(function (one) { one.setAttribute("aria-pressed", one === button); });
+        draw();
+      });
+      row.append(button);
+    });
+    idle.addEventListener("change", draw);
+    row.append(make("label", "switch", idle, " with idle"));
+    box.append(row, make("p", "note", "A click opens a frame, the bar below leads back. The smallest frames are left out."), div);
+    draw();
+  }
+
+  function head(box, points) {
+    points.forEach(function (one) {
+      var line = make("p", "chosen", one.letter ? make("b", "letter", one.letter) : null, make("b", "", one.point.t), " \u00b7 " + one.point.v);
+      one.point.w.forEach(function (word) { line.append(" ", make("span", "tag warn", word)); });
+      box.append(line);
+      if (!one.point.cpu && !one.point.off && !one.point.lat) {
+        box.append(make("p", "note", "No profile and no trace of this point."));
+      }
+    });
+  }
+
+  function show(box, places) {
+    box.querySelectorAll(".chart").forEach(window.iostrata.forget);
+    box.replaceChildren();
+    var points = places.map(function (place, at) {
+      return { point: data.points[place], letter: places.length > 1 ? LETTERS[at] : "" };
+    });
+    head(box, points);
+    cpuBar(box, points);
+    notes(box, points, "cpu");
+    symbols(box, points);
+    if (points.length === 1) { flame(box, points[0].point); }
+    waitsBar(box, points);
+    notes(box, points, "off");
+    waits(box, points);
+    latency(box, points);
+    notes(box, points, "lat");
+    box.dataset.drawn = places.join(" ");
+  }
+
+  function open(place) {
+    data = data || JSON.parse(source.textContent);
+    var count = Number(place.dataset.closely), chosen = data.start.slice(0, count);
+    if (count === 2) { chosen.reverse(); }
+    var box = make("div", "closely");
+    place.replaceChildren();
+    chosen.forEach(function (start, at) {
+      place.append(chooser(count > 1 ? LETTERS[at] : "", start, function (now) {
+        chosen[at] = now;
+        show(box, chosen);
+      }));
+    });
+    place.append(box);
+    show(box, chosen);
+  }
+
+  // Only once a reader comes near.
+  var near = new IntersectionObserver(function (seen) {
+    seen.forEach(function (one) {
+      if (!one.isIntersecting) { return; }
+      near.unobserve(one.target);
+      open(one.target);
+    });
+  }, { rootMargin: "600px" });
+  document.querySelectorAll("[data-closely]").forEach(function (place) { near.observe(place); });
+})();

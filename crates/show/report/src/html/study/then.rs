@@ -1,0 +1,50 @@
+//! What was printed then beside what is measured now; blank where nothing was printed.
+
+use iostrata_run::{StudyDocument, ThenRow};
+use maud::{Markup, html};
+
+use crate::html::parts::{self, cell, number, table, text};
+use crate::words;
+
+/// The table; nothing for a study that replicates nothing.
+pub(crate) fn section(study: &StudyDocument) -> Option<Markup> {
+    if study.then.is_empty() {
+        return None;
+    }
+    let columns = [
+        text("What"),
+        number("Then"),
+        number("Now"),
+        number("95 % interval"),
+        number("n"),
+        number("Now / then"),
+        text("Cautions"),
+    ];
+    Some(html! {
+        p.say {
+            @if let Some(source) = &study.then_source { "Then: " b { (source) } ". " }
+            @if let Some(machine) = &study.then_machine { (machine) ". " }
+            "Only figures that the original prints stand under then; what could be read off its "
+            "graphs is left blank."
+        }
+        div.then { (table(&columns, study.then.iter().map(row).collect())) }
+    })
+}
+
+fn row(row: &ThenRow) -> Vec<Markup> {
+    let then = row.then.map(|low| words::printed(low, row.then_high, &row.unit));
+    let times = row.times.filter(|times| times.is_finite());
+    vec![
+        html! { span title=(row.points.join(", ")) { (row.text) } },
+        cell(then.unwrap_or_default()),
+        html! {
+            @if let Some(now) = row.now {
+                b title=(words::exact(now)) { (words::value(now, &row.unit)) }
+            }
+        },
+        html! { @if row.now.is_some() { (parts::interval(row.now_ci95, &row.unit)) } },
+        html! { @if row.now.is_some() { (row.now_n) } },
+        html! { @if let Some(times) = times { b { (words::times(times)) } } },
+        parts::verdicts(&row.verdicts),
+    ]
+}

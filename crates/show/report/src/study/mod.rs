@@ -1,0 +1,13 @@
+//! What of a study is shown where: panels, lines, stacks, the data of the page's own script.
+//!
+//! Invariant: selects, orders and names; no figure is made here. The only sums are those of stacks
+//! that begin alike, which a flame graph is.
+
+mod embed;
+mod flame;
+mod levels;
+mod panels;
+
+pub(crate) use embed::Closely;
+pub(crate) use levels::{level_words, listed, place, varying};
+pub(crate) use panels::{Look, Panel, PanelLine, Panels, all_panels};
