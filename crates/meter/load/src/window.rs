@@ -244,7 +244,8 @@ impl<'a, C: Clock> Window<'a, C> {
         // A slice counts as posted once the one after the next has begun.
         let begun = self.clock.now().saturating_sub(start) / self.board.layout().slice_ticks;
         let posted = (begun as usize).saturating_sub(2);
-        if posted < next_check {
+        // On a busy machine this thread may look after the last slice has ended.
+        if posted < next_check || next_check > self.board.layout().slices as usize {
             return next_check;
         }
         let counts: Vec<f64> = self
