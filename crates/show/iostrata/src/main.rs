@@ -10,8 +10,13 @@ mod io_command;
 mod kept;
 mod probe_command;
 mod report_command;
+mod restore_command;
 mod run_dir;
 mod signals;
+mod study_command;
+mod study_run;
+mod study_show;
+mod study_text;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -48,10 +53,15 @@ fn run(cli: &Cli) -> Result<(), Ending> {
     }
     let interruption = Interruption::listen()
         .map_err(|error| Ending::NotHere(format!("cannot listen for signals: {error}")))?;
+    if !matches!(cli.command, Command::Restore(_)) {
+        restore_command::note_leftovers(cli.command.is_quiet());
+    }
     match &cli.command {
         Command::Io(args) => io_command::run(args, &interruption),
         Command::Probe(args) => probe_command::run(args, &interruption),
+        Command::Study(args) => study_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
+        Command::Restore(args) => restore_command::run(args),
         Command::Worker => Ok(()),
     }
 }

@@ -1,9 +1,10 @@
-//! SIGINT and SIGTERM: the first asks the command to end and clean up, the second ends it at once.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the command to end and clean up, the second ends it
+//! at once, but never before the system is as it was.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Whether a signal came, and which.
@@ -22,20 +23,26 @@ impl Interruption {
         let interruption = Self::default();
         let heard = interruption.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        // nohup(1) lets a program outlive its terminal by ignoring it.
+        if !is_ignored(SIGHUP) {
+            signals.add_signal(SIGHUP)?;
+        }
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
-                heard.signal.store(signal, Ordering::SeqCst);
-                if heard.asked.swap(true, Ordering::SeqCst) {
+                if heard.asked.load(Ordering::SeqCst) {
+                    iostrata_change::wait_until_undone();
                     iostrata_io::remove_leftovers();
                     std::process::exit(128 + signal);
                 }
+                heard.signal.store(signal, Ordering::SeqCst);
+                heard.asked.store(true, Ordering::SeqCst);
             }
         })?;
         Ok(interruption)
     }
 
-    /// Set once a signal came.
-    pub fn flag(&self) -> &AtomicBool {
+    /// Set once a signal came; shared with whatever outlives the command's own frame.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.asked
     }
 
@@ -44,8 +51,16 @@ impl Interruption {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// The exit code of the signal that came: 130 or 143.
+    /// The exit code of the signal that came first: 129, 130 or 143.
     pub fn exit_code(&self) -> u8 {
         128 + self.signal.load(Ordering::SeqCst) as u8
     }
+}
+
+/// Whether this process was started with the signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }

@@ -5,10 +5,16 @@
 
 mod io;
 mod probe;
+mod restore;
+mod study;
 mod value;
 
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
+pub use restore::RestoreArgs;
+pub use study::{
+    DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
+};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,11 +40,33 @@ pub enum Command {
     Probe(ProbeArgs),
     /// Run one I/O workload, in fio's words
     Io(Box<IoArgs>),
+    /// Vary one thing at a time: factorial studies, shipped or your own
+    Study(StudyArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
+    /// Put back every system setting that a killed run left changed
+    ///
+    /// Detaches loop devices, unmounts, removes groups and files that runs made, and sets back
+    /// what they set; only what is still as the run left it. A run that is still going is left
+    /// alone. May be repeated.
+    Restore(RestoreArgs),
     /// One worker of `io --process`; not for users
     #[command(name = iostrata_load::WORKER_COMMAND, hide = true)]
     Worker,
+}
+
+impl Command {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Self::Probe(args) => args.common.quiet,
+            Self::Io(args) => args.common.quiet,
+            Self::Study(args) => args.action.common().quiet,
+            Self::Restore(args) => args.quiet,
+            Self::Report(_) => false,
+            Self::Worker => true,
+        }
+    }
 }
 
 /// Options that every measuring command has.

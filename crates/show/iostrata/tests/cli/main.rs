@@ -5,4 +5,6 @@ mod bad_input;
 mod exact_calls;
 mod harness;
 mod options;
+mod restore;
 mod signals;
+mod study_kill;

@@ -25,7 +25,7 @@ fn signal(pid: u32, name: &str) {
 
 #[test]
 fn io_ends_with_the_signals_code_and_removes_its_file() {
-    for (name, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let bench = Bench::new();
         let mut child = bench
             .command(&["io", "--path", "F", "--size", "32M", "--runtime", "30s", "--json"])
