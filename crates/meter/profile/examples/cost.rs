@@ -37,13 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         for second in [false, true] {
             if second == (pair % 2 == 0) {
                 profiler.start()?;
-                with.push(work::write_randomly(&file, threads, window) as f64);
+                with.push(work::write_randomly(&file, threads, window));
                 profiler.stop()?;
                 let profile = profiler.take()?;
                 samples += profile.samples;
                 lost += profile.lost + profile.off_cpu.map_or(0, |waits| waits.lost);
             } else {
-                without.push(work::write_randomly(&file, threads, window) as f64);
+                without.push(work::write_randomly(&file, threads, window));
             }
         }
     }
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write!(
         std::io::stdout(),
         "threads {threads}, pairs {pairs}, window {window:?}, waits traced: {off_cpu}\n\
-         writes per window without {:.0}, with {:.0}\n\
+         writes/s without {:.0}, with {:.0}\n\
          change {change:+.2} % (95 % interval {low:+.2} to {high:+.2})\n\
          samples {samples}, lost {lost}\n\
          known to change it by less than {TARGET_PCT} %: {is_small}\n",

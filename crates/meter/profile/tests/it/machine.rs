@@ -25,7 +25,7 @@ fn writing(profiler: &mut Profiler, file: &std::fs::File) -> Profile {
     profiler.start().unwrap();
     let writes = work::write_randomly(file, THREADS, Duration::from_secs(1));
     profiler.stop().unwrap();
-    assert!(writes > 0);
+    assert!(writes > 0.0);
     profiler.take().unwrap()
 }
 
