@@ -1,13 +1,13 @@
-//! What tracing costs: IOPS with the trace off and on, in pairs.
+//! What tracing costs: IOPS, and processor time of this process per request, with the trace off
+//! and on, in pairs.
 //!
 //! Takes a block device to overwrite, a prepared trace instance, the number of writers and of
 //! pairs, and whether to write (`write`) or read (`read`):
 //! `cost /dev/loop7 /sys/kernel/tracing/instances/NAME 4 10 read`. Run it alone on the machine.
 
-#![allow(clippy::print_stdout)]
-
 use std::error::Error;
 use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,9 +84,10 @@ fn measure(
     pairs: u32,
 ) -> Result<(), Box<dyn Error>> {
     let mut switch = |setting: &Setting| fs::write(instance.join(&setting.file), &setting.value);
-    let mut costs = Vec::new();
+    let mut out = std::io::stdout();
+    let (mut costs, mut added_us) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        let mut rates = [0.0; 2];
+        let mut rates = [Rate::default(); 2];
         let mut taken = None;
         // Off first in one pair, on first in the next.
         for step in 0..2 {
@@ -102,22 +103,41 @@ fn measure(
             }
         }
         let [off, on] = rates;
-        costs.push((1.0 - on / off) * 100.0);
-        println!("off {off:.0} IOPS, on {on:.0} IOPS");
+        costs.push((1.0 - on.iops / off.iops) * 100.0);
+        added_us.push(on.cpu_us - off.cpu_us);
+        let (off, on) = (off.iops, on.iops);
+        writeln!(out, "off {off:.0} IOPS, on {on:.0} IOPS")?;
         if let Some((latency, spent)) = taken {
-            println!("  {} in {:.0} ms", summary(&latency), spent.as_secs_f64() * 1e3);
+            writeln!(out, "  {} in {:.0} ms", summary(&latency), spent.as_secs_f64() * 1e3)?;
         }
     }
-    costs.sort_by(f64::total_cmp);
-    println!("cost: median {:.1} %, all {costs:.1?}", costs.get(costs.len() / 2).unwrap_or(&0.0));
+    writeln!(out, "IOPS lost: median {:.1} %", median(&mut costs))?;
+    writeln!(out, "processor time added: median {:.2} us a request", median(&mut added_us))?;
     Ok(())
 }
 
-/// Requests per second over one window.
-fn rate(load: &Load) -> f64 {
-    let (begin, before) = (Instant::now(), load.done.load(Ordering::Relaxed));
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[derive(Clone, Copy, Default)]
+struct Rate {
+    iops: f64,
+    /// Processor time of this process per request.
+    cpu_us: f64,
+}
+
+/// One window.
+fn rate(load: &Load) -> Rate {
+    let cpu = || {
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        spent.tv_sec as f64 * 1e6 + spent.tv_nsec as f64 / 1e3
+    };
+    let (begin, before, spent) = (Instant::now(), load.done.load(Ordering::Relaxed), cpu());
     thread::sleep(WINDOW);
-    (load.done.load(Ordering::Relaxed) - before) as f64 / begin.elapsed().as_secs_f64()
+    let done = (load.done.load(Ordering::Relaxed) - before).max(1) as f64;
+    Rate { iops: done / begin.elapsed().as_secs_f64(), cpu_us: (cpu() - spent) / done }
 }
 
 fn summary(latency: &BlockLatency) -> String {

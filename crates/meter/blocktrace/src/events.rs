@@ -8,7 +8,7 @@ use crate::kinds::{KNOWN, Known};
 /// Bytes that the events of one request take in the kernel's buffer: at most 9 events of 72.
 const BYTES_PER_REQUEST: f64 = 9.0 * 72.0;
 /// Smallest and largest buffer of one processor, in KiB.
-const BUFFER_KIB: (u32, u32) = (1 << 10, 64 << 10);
+const BUFFER_KIB: (u64, u64) = (1 << 10, 64 << 10);
 
 /// The events to enable in the instance, as `system:event`: those of the wanted ones that this
 /// kernel has. `tracefs` is where the tracing file system is mounted.
@@ -38,10 +38,10 @@ pub fn events(tracefs: &Path) -> Result<Vec<String>, TraceError> {
 
 /// Size of the buffer of each processor, in KiB, that holds a window of so many requests. One
 /// processor may have to hold all of them.
-pub fn buffer_kib(requests_per_s: f64, seconds: f64) -> u32 {
+pub fn buffer_kib(requests_per_s: f64, seconds: f64) -> u64 {
     let wanted_kib = requests_per_s * seconds * BYTES_PER_REQUEST * 1.25 / 1024.0;
     // Casts saturate, and not-a-number becomes 0.
-    (wanted_kib.ceil() as u32).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
+    (wanted_kib.ceil() as u64).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
 }
 
 #[cfg(test)]

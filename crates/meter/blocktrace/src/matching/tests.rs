@@ -227,7 +227,7 @@ fn a_call_that_the_limit_held_back_is_found_by_its_wait() {
     let bio = write(64, 8);
     let by_worker = EventKind::BioQueued { span: bio, by_worker: true };
     let events = vec![
-        // Returns too soon, asks for another length, waits as well but returns later.
+        // Returns too soon, asks for another length, waits as well but returns later, comes after.
         began(0, 1, 8),
         ended(50, 1),
         began(0, 2, 16),
@@ -237,8 +237,10 @@ fn a_call_that_the_limit_held_back_is_found_by_its_wait() {
         began(5, APP, 8),
         event(1000, WORKER, by_worker),
         event(1001, WORKER, EventKind::Got(bio)),
+        began(1005, 4, 8),
         issued(1010, bio),
         completed(1020, bio),
+        ended(1025, 4),
         ended(1030, APP),
     ];
     let matched = match_events(events.clone(), &LIMITED);

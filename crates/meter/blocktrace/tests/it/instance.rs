@@ -29,7 +29,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 
 impl Instance {
     /// Makes an instance with every event on; the error says what is missing.
-    pub fn make(buffer_kib: u32) -> Result<Self, String> {
+    pub fn make(buffer_kib: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("tracing needs root".to_owned());
         }
@@ -44,7 +44,7 @@ impl Instance {
         Ok(made)
     }
 
-    fn fill(&self, buffer_kib: u32) -> Result<(), String> {
+    fn fill(&self, buffer_kib: u64) -> Result<(), String> {
         let wanted = events(self.tracefs.path()).map_err(|e| e.to_string())?;
         let set = |file: String, value: String| {
             fs::write(self.dir.join(&file), value).map_err(|e| format!("{file}: {e}"))

@@ -23,7 +23,7 @@ const WRITERS: u64 = 3;
 #[repr(align(4096))]
 struct Block([u8; BLOCK]);
 
-fn made(test: &str, kib: u32) -> Option<(Instance, Disk)> {
+fn made(test: &str, kib: u64) -> Option<(Instance, Disk)> {
     Instance::make(kib)
         .and_then(|instance| Ok((instance, Disk::make()?)))
         .map_err(|reason| eprintln!("skipped: {test}: {reason}"))
