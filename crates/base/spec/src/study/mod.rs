@@ -12,7 +12,7 @@ mod document_tests;
 #[cfg(test)]
 mod fuzz;
 mod layout;
-mod nearest;
+pub(crate) mod nearest;
 mod plan;
 pub mod setting;
 mod shipped;

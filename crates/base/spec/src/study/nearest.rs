@@ -4,7 +4,7 @@
 const CHARS_MAX: usize = 64;
 
 /// The candidate with the fewest letters to change, if a third of the name at most is wrong.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > CHARS_MAX {
         return None;

@@ -1,0 +1,74 @@
+//! One line of the catalogue.
+
+/// What an option does here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes what is run or written: what, for the documentation.
+    Changes(&'static str),
+    /// It is read and ignored, with a warning that says this.
+    Warned(&'static str),
+    /// It is refused: why, and what to do instead.
+    Refused(&'static str),
+}
+
+/// One option of fio.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name, with underscores.
+    pub name: &'static str,
+    /// Other names that fio knows it by.
+    pub aliases: &'static [&'static str],
+    /// What it does here.
+    pub effect: Effect,
+    /// Values that ask for what is done anyway: accepted in silence.
+    pub neutral: &'static [&'static str],
+    /// A value that has the effect; with `;` and other options that it needs beside it.
+    pub example: &'static str,
+}
+
+impl Entry {
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// The example's value.
+    pub fn example_value(&self) -> &'static str {
+        self.example.split_once(';').map_or(self.example, |(value, _)| value)
+    }
+
+    /// The options that the example needs beside it, one per line.
+    pub fn example_beside(&self) -> impl Iterator<Item = &'static str> {
+        self.example.split(';').skip(1)
+    }
+
+    pub(super) const fn or(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    pub(super) const fn but(mut self, neutral: &'static [&'static str]) -> Self {
+        self.neutral = neutral;
+        self
+    }
+
+    const fn new(name: &'static str, example: &'static str, effect: Effect) -> Self {
+        Self { name, aliases: &[], effect, neutral: &[], example }
+    }
+}
+
+pub(super) const fn changes(
+    name: &'static str,
+    example: &'static str,
+    what: &'static str,
+) -> Entry {
+    Entry::new(name, example, Effect::Changes(what))
+}
+
+pub(super) const fn warned(name: &'static str, example: &'static str, why: &'static str) -> Entry {
+    Entry::new(name, example, Effect::Warned(why))
+}
+
+pub(super) const fn refused(name: &'static str, example: &'static str, why: &'static str) -> Entry {
+    Entry::new(name, example, Effect::Refused(why))
+}

@@ -1,0 +1,50 @@
+//! Options of jobs and their files.
+
+use super::entry::{Entry, changes, refused, warned};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    changes("name", "other", "the name the job is reported under, and its files are named by"),
+    changes("description", "text", "printed with the job"),
+    changes("filename", "a:b", "the files or devices, apart by `:`; all clones share them"),
+    changes("directory", "/d:/e", "where files lie; several are taken in turn by clones"),
+    changes("filename_format", "$jobname.x.$filenum", "how made files are named"),
+    changes("nrfiles", "2", "files of each clone; the size is split among them").or(&["nr_files"]),
+    changes("size", "64m", "bytes of a clone's files, and what it moves unless time_based"),
+    changes("filesize", "64m", "bytes of each file; a range is refused"),
+    changes("io_size", "64m", "bytes that a clone moves, if not its size").or(&["io_limit"]),
+    changes("number_ios", "3", "requests after which a clone ends"),
+    changes("offset", "1m", "first byte used of each file").or(&["fileoffset"]),
+    changes("offset_increment", "1m;numjobs=2;filename=a", "further offset of each next clone"),
+    changes("kb_base", "1000;size=64m", "what k, m and g stand for"),
+    changes("file_service_type", "random;nrfiles=2", "which file is next; skewed ones are refused"),
+    changes("fallocate", "none;rw=write", "whether files that are only written are allocated"),
+    changes("overwrite", "1;rw=write", "files are written before they are measured"),
+    changes("create_on_open", "1;rw=write", "files begin empty"),
+    changes("invalidate", "0", "whether files leave the page cache before the start"),
+    changes("unlink", "1", "made files are removed at the end"),
+    warned("unlink_each_loop", "1", "files stay until the job ends; unlink=1 removes them then")
+        .but(&["0"]),
+    warned("openfiles", "1", "every file stays open"),
+    warned("unique_filename", "0", "there are no network clients whose files could collide")
+        .but(&["1"]),
+    warned("create_serialize", "0", "files are always made one after the other").but(&["1"]),
+    warned("create_fsync", "0", "made files are always flushed").but(&["1"]),
+    warned("fadvise_hint", "0", "no advice is given on how files are read").but(&["none"]),
+    warned("allow_file_create", "0", "files that are missing are made").but(&["1"]),
+    refused("opendir", "/d", "files are not searched for; list them with filename=a:b"),
+    refused("lockfile", "exclusive", "workers take no file locks; leave it out").but(&["none"]),
+    refused("fill_device", "1", "a run that ends when the disk is full is not made; use size=")
+        .or(&["fill_fs"])
+        .but(&["0"]),
+    refused("file_append", "1", "files are not appended to where they end; use offset=")
+        .but(&["0"]),
+    refused("offset_align", "8k", "offsets are aligned to the smallest block; leave it out")
+        .but(&["0"]),
+    refused("create_only", "1", "a job that measures nothing is not run; use --dry-run to look")
+        .but(&["0"]),
+    refused("allow_mounted_write", "1", "a mounted device is never written; unmount it first")
+        .but(&["0"]),
+    refused("pre_read", "1", "files are not read into the cache; put a reading job before it")
+        .but(&["0"]),
+    refused("wait_for", "a", "jobs do not wait for one of several; use stonewall"),
+];

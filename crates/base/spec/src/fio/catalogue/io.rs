@@ -1,0 +1,86 @@
+//! Options of requests: what, how large, where to, by which way.
+
+use super::entry::{Entry, changes, refused, warned};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    changes("rw", "randwrite", "reads, writes, mix, order and its suffix `:N`; trims are refused")
+        .or(&["readwrite"]),
+    changes("rw_sequencer", "identical;rw=randread:8", "what the suffix of a random rw repeats"),
+    changes("rwmixread", "70;rw=randrw", "reads in a hundred requests"),
+    changes("rwmixwrite", "70;rw=randrw", "writes in a hundred requests"),
+    changes("bs", "8k,16k", "block size; of reads, writes and trims").or(&["blocksize"]),
+    changes("bsrange", "4k-16k", "block sizes between two, each as likely")
+        .or(&["blocksize_range"]),
+    changes("bssplit", "4k/10:64k/90", "block sizes with a share each"),
+    refused("ba", "8k", "offsets are aligned to the smallest block; leave it out")
+        .or(&["blockalign"])
+        .but(&["0"]),
+    refused("bs_unaligned", "1", "blocks are whole multiples of the smallest; leave it out")
+        .or(&["blocksize_unaligned"])
+        .but(&["0"]),
+    changes(
+        "ioengine",
+        "libaio",
+        "sync, psync, vsync, pvsync, pvsync2: sync; libaio, io_uring, null: themselves; all others \
+         are refused",
+    ),
+    changes("iodepth", "8;ioengine=libaio", "requests in flight; sync engines have one"),
+    changes(
+        "iodepth_batch_complete_min",
+        "4;ioengine=libaio;iodepth=8",
+        "completions waited for before more requests start",
+    )
+    .or(&["iodepth_batch_complete"])
+    .but(&["0", "1"]),
+    changes(
+        "iodepth_low",
+        "2;ioengine=libaio;iodepth=8",
+        "depth down to which a full queue drains",
+    ),
+    warned(
+        "iodepth_batch",
+        "4",
+        "requests are handed to the kernel as they become due, a sixteenth of the depth at a time",
+    )
+    .or(&["iodepth_batch_submit"])
+    .but(&["1"]),
+    warned("iodepth_batch_complete_max", "4", "all completions at hand are always taken"),
+    changes("direct", "1", "the page cache is bypassed"),
+    changes("buffered", "0", "the opposite of direct"),
+    refused("atomic", "1", "the kernel has no O_ATOMIC; use direct=1").but(&["0"]),
+    changes("fsync", "8;rw=write", "fsync after so many writes").but(&["0"]),
+    changes("fdatasync", "8;rw=write", "fdatasync after so many writes").but(&["0"]),
+    changes("sync", "dsync;rw=write", "O_SYNC or O_DSYNC").but(&["0", "none"]),
+    refused("write_barrier", "8", "there are no barrier writes; use fdatasync=N").but(&["0"]),
+    refused("sync_file_range", "write:8", "it makes nothing durable; use fdatasync=N"),
+    changes(
+        "random_distribution",
+        "zipf:1.2;rw=randread",
+        "random or zipf:THETA; others are refused",
+    ),
+    changes("norandommap", "1;rw=randread", "blocks are drawn, instead of each once in a pass"),
+    changes("randseed", "77", "seed of every random choice"),
+    changes("randrepeat", "0", "whether the seed is the same each time"),
+    warned("allrandrepeat", "1", "one seed rules every choice; see randrepeat").but(&["0"]),
+    warned("random_generator", "lfsr", "xoshiro256++ is used").but(&["tausworthe"]),
+    refused(
+        "percentage_random",
+        "50",
+        "a share of random requests is not made; use two jobs, or a suffix such as rw=randread:8",
+    )
+    .but(&["100"]),
+    refused("serialize_overlap", "1", "requests may overlap; use iodepth=1").but(&["0"]),
+    refused("io_submit_mode", "offload", "workers submit themselves; use numjobs").but(&["inline"]),
+    changes("hipri", "1;ioengine=io_uring;direct=1", "completions are polled for").but(&["0"]),
+    warned("fixedbufs", "1", "buffers are always registered").but(&["0"]),
+    warned("registerfiles", "1", "files are always registered").but(&["0"]),
+    warned("nonvectored", "0", "requests have one buffer each").but(&["1"]),
+    warned("userspace_reap", "1", "completions come from the kernel").but(&["0"]),
+    refused("sqthread_poll", "1", "no kernel thread polls the ring; leave it out").but(&["0"]),
+    warned("sqthread_poll_cpu", "1", "no kernel thread polls the ring"),
+    refused("uncached", "1", "buffered requests use the page cache; use direct=1").but(&["0"]),
+    refused("nowait", "1", "requests may wait; leave it out").but(&["0"]),
+    refused("force_async", "1", "the kernel decides who waits; leave it out").but(&["0"]),
+    refused("cmd_type", "nvme", "requests are reads and writes; leave it out"),
+    warned("write_hint", "short", "writes carry no hint").but(&["none"]),
+];

@@ -1,0 +1,70 @@
+//! Every option of fio that is known, and what it does here.
+//!
+//! Purpose: the one place that says so: the parser, the tests and docs/fio.md read it. Invariant: an
+//! option that is accepted changes the plan or carries a warning; all others are refused with the
+//! way out. A value that asks for what is done anyway is accepted in silence.
+
+mod entry;
+mod files;
+mod io;
+mod reports;
+mod rest;
+mod times;
+
+pub use entry::{Effect, Entry};
+
+use crate::study::nearest::nearest as nearest_of;
+
+const AREAS: [(&str, &[Entry]); 5] = [
+    ("Jobs and files", files::ENTRIES),
+    ("Requests", io::ENTRIES),
+    ("Time, rates and order", times::ENTRIES),
+    ("Reports and logs", reports::ENTRIES),
+    ("Everything else", rest::ENTRIES),
+];
+
+/// Every area with its title, in the order of the documentation.
+pub fn areas() -> impl Iterator<Item = (&'static str, &'static [Entry])> {
+    AREAS.into_iter()
+}
+
+/// Every known option.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    AREAS.into_iter().flat_map(|(_, entries)| entries)
+}
+
+/// The option of a name; dashes and underscores are the same.
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
+    let name = name.replace('-', "_");
+    entries().find(|entry| entry.names().any(|known| known == name))
+}
+
+/// The known name that is most like another.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    nearest_of(&name.replace('-', "_"), entries().flat_map(Entry::names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_name_stands_for_one_option() {
+        let mut seen = HashSet::new();
+        for name in entries().flat_map(Entry::names) {
+            assert!(seen.insert(name), "{name} is there twice");
+            assert!(!name.contains('-'), "{name}");
+        }
+        assert!(seen.len() > 230, "{}", seen.len());
+    }
+
+    #[test]
+    fn names_are_found_by_alias_and_by_likeness() {
+        assert_eq!(find("readwrite").map(|entry| entry.name), Some("rw"));
+        assert_eq!(find("hugepage-size").map(|entry| entry.name), Some("hugepage_size"));
+        assert_eq!(find("RW").map(|entry| entry.name), None);
+        assert_eq!(nearest("blocksze"), Some("blocksize"));
+        assert_eq!(nearest("xyzzy_frobnicate"), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! Options of reports and logs.
+
+use super::entry::{Entry, changes, refused, warned};
+
+const ALWAYS: &str = "it is always measured and reported";
+
+pub(super) const ENTRIES: &[Entry] = &[
+    changes("group_reporting", "1;numjobs=2", "clones and jobs of a group are reported as one"),
+    changes("percentile_list", "50:99.99", "percentiles in fio's shape of the output"),
+    changes("write_bw_log", "p", "log of bandwidth, PREFIX_bw.N.log"),
+    changes("write_iops_log", "p", "log of requests per second, PREFIX_iops.N.log"),
+    changes("write_lat_log", "p", "log of latencies, PREFIX_clat.N.log; not for mixed jobs"),
+    changes("log_avg_msec", "500;write_bw_log=p", "width of a line in logs; 100 ms if not given"),
+    changes("per_job_logs", "0;write_bw_log=p", "logs without the number of the job"),
+    warned("write_hist_log", "p", "histograms are kept in the run directory"),
+    warned("log_hist_msec", "500", "histograms are kept in the run directory").but(&["0"]),
+    warned("log_hist_coarseness", "1", "histograms are kept in the run directory").but(&["0"]),
+    refused("log_max_value", "1", "logs hold averages; use the percentiles").but(&["0"]),
+    warned("log_offset", "1", "a line is an average over many requests").but(&["0"]),
+    warned("log_prio", "1", "a line is an average over many requests").but(&["0"]),
+    warned("log_entries", "9", "room for logs is made as needed"),
+    warned("log_compression", "64k", "logs are written plain"),
+    warned("log_compression_cpus", "0", "logs are written plain"),
+    warned("log_store_compressed", "1", "logs are written plain").but(&["0"]),
+    warned("log_unix_epoch", "1", "logs count from the start of the job").but(&["0"]),
+    warned("log_alternate_epoch", "1", "logs count from the start of the job").but(&["0"]),
+    warned("log_alternate_epoch_clock_id", "1", "logs count from the start of the job").but(&["0"]),
+    warned("bwavgtime", "100", "the series has its own width; see log_avg_msec"),
+    warned("iopsavgtime", "100", "the series has its own width; see log_avg_msec"),
+    warned("stats", "0", ALWAYS).but(&["1"]),
+    warned("disk_util", "0", "the device is always observed").but(&["1"]),
+    warned("clat_percentiles", "0", ALWAYS).but(&["1"]),
+    warned("lat_percentiles", "1", "latency is one: from the start of a request to its completion")
+        .but(&["0"]),
+    warned("slat_percentiles", "1", "the time of submission is not measured by itself").but(&["0"]),
+    warned("significant_figures", "5", "figures are printed with three digits"),
+    warned("disable_lat", "1", ALWAYS).but(&["0"]),
+    warned("disable_clat", "1", ALWAYS).but(&["0"]),
+    warned("disable_slat", "1", "the time of submission is not measured by itself").but(&["0"]),
+    warned("disable_bw_measurement", "1", ALWAYS).or(&["disable_bw"]).but(&["0"]),
+    warned("unified_rw_reporting", "mixed", "reads and writes are reported apart, and their total")
+        .but(&["none", "0"]),
+    warned("block_error_percentiles", "1", "the first failed request ends the run").but(&["0"]),
+    warned("unit_base", "1", "bytes are printed").but(&["0", "8"]),
+];

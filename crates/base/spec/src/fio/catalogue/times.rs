@@ -1,0 +1,57 @@
+//! Options of time, rates and the order of jobs.
+
+use super::entry::{Entry, changes, refused, warned};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    changes("runtime", "5", "longest time of each job").or(&["timeout"]),
+    changes("time_based", "1;runtime=5", "jobs go on until the runtime is over"),
+    changes("ramp_time", "2", "time before anything is counted"),
+    changes("startdelay", "2", "time before a job begins; of a range each clone draws its own"),
+    changes("loops", "2", "how often the bytes of a job are moved"),
+    changes("numjobs", "2", "clones of a job"),
+    changes("thread", "1", "clones are threads, not processes"),
+    changes("stonewall", "1", "jobs before it end first").or(&["wait_for_previous"]),
+    changes("new_group", "1", "begins another group of reports"),
+    changes("exitall", "1", "the first job that ends, ends those beside it"),
+    warned("exit_what", "all", "exitall ends the jobs that run beside").but(&["group"]),
+    warned("exitall_on_error", "1", "a failed request always ends the jobs beside").but(&["0"]),
+    changes("rate", "1m", "bytes per second of a clone, by direction"),
+    changes("rate_iops", "100", "requests per second of a clone, by direction"),
+    changes("rate_process", "poisson;rate_iops=100", "linear or poisson"),
+    warned("rate_min", "1k", "a job that falls behind goes on; see response latency")
+        .or(&["ratemin"]),
+    warned("rate_iops_min", "1", "a job that falls behind goes on; see response latency"),
+    warned("rate_cycle", "100", "a schedule has no window to average over").or(&["ratecycle"]),
+    warned("rate_ignore_thinktime", "1", "a schedule never waits for pauses"),
+    changes("thinktime", "1000", "pause between requests, in microseconds"),
+    changes("thinktime_blocks", "4;thinktime=1000", "requests between pauses"),
+    warned("thinktime_spin", "10", "a pause leaves the processor alone").but(&["0"]),
+    warned("thinktime_blocks_type", "issue", "requests count when they start").but(&["complete"]),
+    refused(
+        "thinktime_iotime",
+        "1",
+        "pauses come after requests, not after time; use thinktime_blocks",
+    )
+    .but(&["0"]),
+    warned("max_latency", "1s", "slow requests are measured and the run goes on").but(&["0"]),
+    refused(
+        "latency_target",
+        "1ms",
+        "depth is not searched for; run a study over iodepth, or iostrata probe",
+    )
+    .but(&["0"]),
+    warned("latency_window", "1s", "it belongs to latency_target"),
+    warned("latency_percentile", "99", "it belongs to latency_target"),
+    warned("latency_run", "1", "it belongs to latency_target").but(&["0"]),
+    refused("steadystate", "iops:1%", "use iostrata io --precision, which stops at an interval")
+        .or(&["ss"]),
+    warned("steadystate_duration", "1s", "it belongs to steadystate").or(&["ss_dur"]).but(&["0"]),
+    warned("steadystate_ramp_time", "1s", "it belongs to steadystate").or(&["ss_ramp"]).but(&["0"]),
+    refused("flow", "1", "jobs are not weighed against each other; use rate_iops").but(&["0"]),
+    warned("flow_id", "1", "it belongs to flow").but(&["0"]),
+    warned("flow_sleep", "1", "it belongs to flow").but(&["0"]),
+    warned("clocksource", "clock_gettime", "the clock is chosen by what can be trusted"),
+    warned("gtod_reduce", "1", "the clock is read twice per request at most, and all is measured")
+        .but(&["0"]),
+    warned("gtod_cpu", "1", "every worker reads its own clock"),
+];

@@ -1,0 +1,216 @@
+//! From the text of a job file to sections of options.
+//!
+//! Invariant: any bytes give sections or an error with a line. Options keep their order and their
+//! origin; what they mean is not looked at, but for their names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::catalogue::{self, Entry};
+use super::error::{FioError, Origin};
+use super::expand::expand;
+use super::world::World;
+
+const INCLUDES_MAX: usize = 16;
+const LINES_MAX: usize = 100_000;
+
+/// One option as it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Assignment {
+    pub entry: &'static Entry,
+    /// The name as it was written, which may be another than the entry's.
+    pub name: String,
+    /// The value, with what it refers to put in; empty when there was none.
+    pub value: String,
+    pub origin: Origin,
+}
+
+impl Assignment {
+    /// The option as it was written.
+    pub(super) fn shown(&self) -> String {
+        match self.value.as_str() {
+            "" => self.name.clone(),
+            value => format!("{}={value}", self.name),
+        }
+    }
+}
+
+/// One `[section]`.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub name: String,
+    pub origin: Origin,
+    pub assignments: Vec<Assignment>,
+}
+
+impl Section {
+    pub(super) fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
+/// The sections of a job file, with included files in place.
+pub(super) fn read(path: &Path, world: &dyn World) -> Result<Vec<Section>, FioError> {
+    let mut reader = Reader { world, sections: Vec::new(), including: Vec::new(), lines: 0 };
+    let whole = Origin { file: Arc::new(path.to_owned()), line: 0 };
+    reader.file(path, &whole, "job file")?;
+    Ok(reader.sections)
+}
+
+struct Reader<'a> {
+    world: &'a dyn World,
+    sections: Vec<Section>,
+    /// Files that are being read, the outermost first.
+    including: Vec<PathBuf>,
+    lines: usize,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, path: &Path, asked_by: &Origin, what: &str) -> Result<(), FioError> {
+        let refuse =
+            |why: String| FioError { origin: asked_by.clone(), what: what.to_owned(), why };
+        if self.including.iter().any(|open| open == path) {
+            return Err(refuse("it includes itself; take the line out".to_owned()));
+        }
+        if self.including.len() >= INCLUDES_MAX {
+            return Err(refuse(format!("more than {INCLUDES_MAX} files include each other")));
+        }
+        let bytes = self
+            .world
+            .read(path)
+            .map_err(|why| refuse(format!("{} cannot be read: {why}", path.display())))?;
+        self.including.push(path.to_owned());
+        let file = Arc::new(path.to_owned());
+        for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            let origin = Origin { file: Arc::clone(&file), line: number as u32 + 1 };
+            self.lines += 1;
+            if self.lines > LINES_MAX {
+                let why = format!("more than {LINES_MAX} lines; this is no job file");
+                return Err(FioError { origin, what: what.to_owned(), why });
+            }
+            let Ok(line) = std::str::from_utf8(line) else {
+                let why = "the line is no UTF-8 text; is this a job file?".to_owned();
+                return Err(FioError { origin, what: what.to_owned(), why });
+            };
+            self.line(line, origin)?;
+        }
+        self.including.pop();
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, origin: Origin) -> Result<(), FioError> {
+        let end = line.find([';', '#']).unwrap_or(line.len());
+        let text = line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control());
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Some(rest) = text.strip_prefix('[') {
+            return self.section(text, rest, origin);
+        }
+        if let Some(name) =
+            text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t']))
+        {
+            let path = beside(&origin.file, Path::new(name.trim()));
+            return self.file(&path, &origin, text);
+        }
+        self.option(text, origin)
+    }
+
+    fn section(&mut self, text: &str, rest: &str, origin: Origin) -> Result<(), FioError> {
+        let name = rest.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+        let Some(name) = name else {
+            let why = "this is no section; write [name]".to_owned();
+            return Err(FioError { origin, what: text.to_owned(), why });
+        };
+        self.sections.push(Section { name: name.to_owned(), origin, assignments: Vec::new() });
+        Ok(())
+    }
+
+    fn option(&mut self, text: &str, origin: Origin) -> Result<(), FioError> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let (name, value) = (name.trim(), value.trim());
+        let refuse = |origin: Origin, why: String| FioError { origin, what: text.to_owned(), why };
+        let Some(entry) = catalogue::find(name) else {
+            return Err(refuse(origin, unknown(name)));
+        };
+        let value = match expand(value, self.world) {
+            Ok(value) => value,
+            Err(why) => return Err(refuse(origin, why.0)),
+        };
+        let Some(section) = self.sections.last_mut() else {
+            let why = "it stands before the first section; put [global] or a job above it";
+            return Err(refuse(origin, why.to_owned()));
+        };
+        section.assignments.push(Assignment { entry, name: name.to_owned(), value, origin });
+        Ok(())
+    }
+}
+
+fn unknown(name: &str) -> String {
+    match catalogue::nearest(name) {
+        Some(near) => format!("there is no such option; did you mean {near}?"),
+        None => "there is no such option; docs/fio.md lists them".to_owned(),
+    }
+}
+
+/// A path as an included file names it: seen from the file that includes it.
+fn beside(file: &Path, named: &Path) -> PathBuf {
+    match file.parent() {
+        Some(directory) if named.is_relative() => directory.join(named),
+        _ => named.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stand_in::Desk;
+    use super::*;
+
+    fn sections(text: &str) -> Result<Vec<Section>, FioError> {
+        read(Path::new("a.fio"), &Desk::default().with_file("a.fio", text))
+    }
+
+    #[test]
+    fn comments_blanks_and_line_ends_do_not_matter() {
+        let text = "; first\r\n# second\n\n [ a ]  \r\n  bs = 4k ; behind\n\ttime_based # too\n";
+        let found = sections(text).unwrap();
+        assert_eq!((found.len(), found[0].name.as_str()), (1, "a"));
+        let shown: Vec<String> = found[0].assignments.iter().map(Assignment::shown).collect();
+        assert_eq!(shown, ["bs=4k", "time_based"]);
+        assert_eq!(found[0].assignments[0].origin.to_string(), "a.fio:5");
+    }
+
+    #[test]
+    fn included_lines_stand_where_they_are_included() {
+        let desk = Desk::default()
+            .with_file("d/a.fio", "[a]\ninclude b.inc\nbs=8k")
+            .with_file("d/b.inc", "rw=write\n[b]\nsize=1m");
+        let found = read(Path::new("d/a.fio"), &desk).unwrap();
+        let names: Vec<&str> = found.iter().map(|section| section.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(found[1].assignments[1].shown(), "bs=8k");
+        assert_eq!(found[0].assignments[0].origin.to_string(), "d/b.inc:1");
+        let circle = Desk::default().with_file("a.fio", "[a]\ninclude a.fio");
+        let error = read(Path::new("a.fio"), &circle).unwrap_err();
+        assert!(error.to_string().starts_with("a.fio:2: include a.fio: it includes itself"));
+    }
+
+    #[test]
+    fn what_is_no_job_file_is_refused_with_its_line() {
+        for (text, expected) in [
+            ("bs=4k", "a.fio:1: bs=4k: it stands before the first section"),
+            (
+                "[a]\niodpeth=4",
+                "a.fio:2: iodpeth=4: there is no such option; did you mean iodepth?",
+            ),
+            ("[a\n", "a.fio:1: [a: this is no section"),
+            ("[]\n", "a.fio:1: []: this is no section"),
+            ("[a]\ninclude none\n", "a.fio:2: include none: none cannot be read"),
+        ] {
+            let error = sections(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let error = read(Path::new("a.fio"), &Desk::default().with_file("a.fio", vec![0x5b, 0xff]));
+        assert!(error.unwrap_err().to_string().contains("a.fio:1"));
+    }
+}

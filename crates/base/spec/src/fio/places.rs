@@ -1,0 +1,202 @@
+//! Where a job's files are, what they are called and how much of them is used.
+//!
+//! Invariant: without a name files are `jobname.clone.file`, each clone with its own; with a name
+//! all clones share it. What is not said is found out from files that exist.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{FioError, Origin, Why};
+use super::lines::Assignment;
+use super::settings::{Settings, job_refusal, refusal};
+use super::value::{self, Base};
+use super::world::World;
+
+const FILES_MAX: u32 = 65_536;
+const NAME_FORMAT: &str = "$jobname.$jobnum.$filenum";
+
+/// Names of a job's files, by clone; one entry when all clones share them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    pub by_clone: Vec<Vec<PathBuf>>,
+    pub shared: bool,
+}
+
+/// The names of the files of `clones` clones of a job.
+pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Result<Names, FioError> {
+    let directories: Vec<PathBuf> = match settings.get("directory") {
+        Some(one) => split_names(&one.value).into_iter().map(PathBuf::from).collect(),
+        None => vec![PathBuf::new()],
+    };
+    if let Some(assignment) = settings.get("filename") {
+        let names = split_names(&assignment.value);
+        if names.is_empty() || names.iter().any(|name| name == "-") {
+            let why = "name files or devices, apart by `:`; standard streams hold no blocks";
+            return Err(refusal(assignment, Why::new(why)));
+        }
+        let paths = names.iter().map(|name| directories[0].join(name)).collect();
+        return Ok(Names { by_clone: vec![paths], shared: true });
+    }
+    let files = settings.value("nrfiles", |text| match value::count(text)? {
+        files if files == 0 || files.saturating_mul(clones) > FILES_MAX => {
+            Err(Why::new(format!("out of range; use 1 to {FILES_MAX} files over all clones")))
+        }
+        files => Ok(files),
+    })?;
+    let files = files.unwrap_or(1);
+    let format = settings.get("filename_format");
+    let pattern = format.map_or(NAME_FORMAT, |one| one.value.as_str());
+    if let Some(assignment) = format
+        && (pattern.is_empty() || pattern.contains("$clientuid"))
+    {
+        let why = "there is no client; use $jobname, $jobnum and $filenum";
+        return Err(refusal(assignment, Why::new(why)));
+    }
+    let by_clone = (0..clones).map(|clone| {
+        let directory = &directories[clone as usize % directories.len()];
+        let name = |file| named(pattern, job, clone, file);
+        (0..files).map(|file| directory.join(name(file))).collect()
+    });
+    Ok(Names { by_clone: by_clone.collect(), shared: false })
+}
+
+fn named(pattern: &str, job: &str, clone: u32, file: u32) -> String {
+    // A name is no path: a job called a/b has its files beside the others.
+    let job = job.replace('/', "_");
+    pattern
+        .replace("$jobname", &job)
+        .replace("$jobnum", &clone.to_string())
+        .replace("$filenum", &file.to_string())
+}
+
+/// Names apart by `:`; `\:` is a colon in a name.
+fn split_names(text: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut escaped = false;
+    for letter in text.chars() {
+        let last = names.last_mut();
+        match (letter, last) {
+            ('\\', _) if !escaped => escaped = true,
+            (':', _) if !escaped => names.push(String::new()),
+            (letter, Some(name)) => {
+                if escaped && letter != ':' {
+                    name.push('\\');
+                }
+                name.push(letter);
+                escaped = false;
+            }
+            (_, None) => {}
+        }
+    }
+    names.retain(|name| !name.trim().is_empty());
+    names.into_iter().map(|name| name.trim().to_owned()).collect()
+}
+
+/// How much of each file is used, and how much is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Amount {
+    /// First byte used of each file.
+    pub offset_bytes: u64,
+    /// Bytes used of each file from there.
+    pub file_bytes: u64,
+    /// Bytes that a clone moves before it ends.
+    pub io_bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Bytes(u64),
+    Percent(f64),
+}
+
+fn asked(text: &str, base: Base) -> Result<Asked, Why> {
+    match text.trim().strip_suffix('%') {
+        None => value::size(text, base).map(Asked::Bytes),
+        Some(percent) => match value::decimal(percent)? {
+            percent if (0.0..=100.0).contains(&percent) => Ok(Asked::Percent(percent)),
+            _ => Err(Why::new("it is a share; use 1% to 100%")),
+        },
+    }
+}
+
+/// What the sizes of a job say about the files of one clone.
+pub(super) fn amount(
+    settings: &Settings,
+    (job, origin): (&str, &Origin),
+    paths: &[PathBuf],
+    block: (u32, f64),
+    world: &dyn World,
+) -> Result<Amount, FioError> {
+    let base = settings.base()?;
+    let files = paths.len() as u64;
+    let read = |text: &str| asked(text, base);
+    let there = || paths.iter().filter_map(|path: &PathBuf| world.bytes_of(path)).min();
+    let offset = settings.value("offset", read)?;
+    let size = settings.value("size", read)?;
+    let each = settings.value("filesize", |text| one_size(text, base))?;
+    let needs_file = |assignment: Option<&Assignment>| {
+        let why = "it is a share of a file that does not exist; use bytes";
+        assignment.map_or_else(|| job_refusal(job, origin, why), |one| refusal(one, Why::new(why)))
+    };
+    let share = |percent: f64, of: u64| {
+        (of as f64 * percent / 100.0) as u64 / u64::from(block.0) * u64::from(block.0)
+    };
+    let offset_bytes = match offset {
+        None => 0,
+        Some(Asked::Bytes(bytes)) => bytes,
+        Some(Asked::Percent(percent)) => {
+            share(percent, there().ok_or_else(|| needs_file(settings.peek("offset")))?)
+        }
+    };
+    let file_bytes = match (each, size) {
+        (Some(each), _) => each,
+        (None, Some(Asked::Bytes(bytes))) => bytes / files,
+        (None, Some(Asked::Percent(percent))) => {
+            let whole = there().ok_or_else(|| needs_file(settings.peek("size")))?;
+            share(percent, whole).min(whole.saturating_sub(offset_bytes))
+        }
+        (None, None) => match there() {
+            Some(whole) => whole.saturating_sub(offset_bytes),
+            None => {
+                let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);
+                let why = format!("{} does not exist yet; say size=", path.display());
+                return Err(job_refusal(job, origin, why));
+            }
+        },
+    };
+    let all = file_bytes.saturating_mul(files);
+    let moved = settings.value("io_size", read)?.map(|moved| match moved {
+        Asked::Bytes(bytes) => bytes,
+        Asked::Percent(percent) => share(percent, all),
+    });
+    let counted = settings.value("number_ios", |text| value::size(text, Base::FIO))?;
+    let counted = counted.filter(|ios| *ios > 0).map(|ios| (ios as f64 * block.1) as u64);
+    let io_bytes = moved.unwrap_or(all);
+    Ok(Amount { offset_bytes, file_bytes, io_bytes: counted.map_or(io_bytes, |n| n.min(io_bytes)) })
+}
+
+fn one_size(text: &str, base: Base) -> Result<u64, Why> {
+    value::size(text, base).map_err(|why| match text.contains(['-', ':']) {
+        true => Why::new("files of one job have one size; give a single one"),
+        false => why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colons_part_names_unless_escaped() {
+        assert_eq!(split_names("a:b"), ["a", "b"]);
+        assert_eq!(split_names(r"/dev/a\:0:/dev/b"), ["/dev/a:0", "/dev/b"]);
+        assert_eq!(split_names(r"C\x"), [r"C\x"]);
+        assert!(split_names("::").is_empty());
+    }
+
+    #[test]
+    fn names_are_made_of_job_clone_and_file() {
+        assert_eq!(named(NAME_FORMAT, "a", 1, 2), "a.1.2");
+        assert_eq!(named("x.$filenum", "a/b", 1, 2), "x.2");
+        assert_eq!(named(NAME_FORMAT, "../b", 0, 0), ".._b.0.0");
+    }
+}

@@ -1,0 +1,90 @@
+//! What job files come to: waves of jobs, each a workload of ours.
+//!
+//! Invariant: plain data; every spec in it has passed its check. It says nothing about how files are
+//! made or what is printed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::FioWarning;
+use crate::IoSpec;
+
+/// What job files ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioPlan {
+    /// Jobs that run together, wave after wave.
+    pub waves: Vec<FioWave>,
+    /// Options that are ignored, and what is not as fio does it.
+    pub warnings: Vec<FioWarning>,
+    /// Options of the global sections of the last file.
+    pub global_options: BTreeMap<String, String>,
+}
+
+/// Jobs that run together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioWave {
+    /// In the order of their sections.
+    pub jobs: Vec<FioJob>,
+}
+
+/// One job section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioJob {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// The group it is reported in; counts over all waves.
+    pub group: u32,
+    /// Whether its clones, and the jobs of its group that ask for it too, are reported as one.
+    pub group_reporting: bool,
+    /// Whether the files that are made for it are removed at the end.
+    pub unlink: bool,
+    /// Percentiles of latency in fio's shape of the output.
+    pub percentiles: Vec<f64>,
+    /// Logs to write.
+    pub logs: FioLogs,
+    /// The options of its own section, as they were written.
+    pub options: BTreeMap<String, String>,
+    /// Its workloads: one for all clones, or one for each.
+    pub streams: Vec<FioStream>,
+}
+
+/// Logs of a job in fio's format.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioLogs {
+    /// Prefix of the log of bandwidth.
+    pub bandwidth: Option<String>,
+    /// Prefix of the log of requests per second.
+    pub iops: Option<String>,
+    /// Prefix of the log of latencies.
+    pub latency: Option<String>,
+    /// Width of a line; absent: as narrow as the series is.
+    pub every: Option<Duration>,
+    /// Whether clones have logs of their own.
+    pub per_job: bool,
+}
+
+/// One workload of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioStream {
+    /// Unique in its wave.
+    pub name: String,
+    /// The first clone in it; there are `spec.jobs`.
+    pub first_clone: u32,
+    /// The workload.
+    pub spec: IoSpec,
+    /// Its files, clone by clone where each has its own.
+    pub paths: Vec<PathBuf>,
+}
+
+impl FioPlan {
+    /// Every stream of every wave.
+    pub fn streams(&self) -> impl Iterator<Item = &FioStream> {
+        self.waves.iter().flat_map(|wave| &wave.jobs).flat_map(|job| &job.streams)
+    }
+}

@@ -1,0 +1,61 @@
+//! What a job asks of reports and logs.
+
+use std::time::Duration;
+
+use super::error::{FioError, Why};
+use super::plan::FioLogs;
+use super::settings::{Settings, refusal};
+use super::value;
+
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+const PERCENTILES_MAX: usize = 20;
+
+/// The percentiles of `percentile_list`, rising; fio's own where it says nothing.
+pub(super) fn percentiles(settings: &Settings) -> Result<Vec<f64>, FioError> {
+    let given = settings.value("percentile_list", |text| {
+        let mut list = Vec::new();
+        for part in text.split(':') {
+            match value::decimal(part)? {
+                percentile if percentile > 0.0 && percentile <= 100.0 => list.push(percentile),
+                _ => return Err(Why::new("a percentile is above 0 and at most 100")),
+            }
+        }
+        list.sort_by(f64::total_cmp);
+        if list.len() > PERCENTILES_MAX {
+            return Err(Why::new(format!("at most {PERCENTILES_MAX} percentiles are reported")));
+        }
+        Ok(list)
+    })?;
+    Ok(given.unwrap_or_else(|| PERCENTILES.to_vec()))
+}
+
+/// The logs that a job writes.
+pub(super) fn logs(settings: &Settings, is_mixed: bool) -> Result<FioLogs, FioError> {
+    let prefix = |name| settings.get(name).map(|one| one.value.clone());
+    let latency = settings.get("write_lat_log");
+    if let Some(assignment) = latency
+        && is_mixed
+    {
+        let why = "the series has one mean latency for reads and writes; use two jobs";
+        return Err(refusal(assignment, Why::new(why)));
+    }
+    let logs = FioLogs {
+        bandwidth: prefix("write_bw_log"),
+        iops: prefix("write_iops_log"),
+        latency: latency.map(|one| one.value.clone()),
+        every: None,
+        per_job: true,
+    };
+    if logs.bandwidth.is_none() && logs.iops.is_none() && logs.latency.is_none() {
+        return Ok(logs);
+    }
+    let milliseconds = |text: &str| value::time(text, Duration::from_millis(1));
+    Ok(FioLogs {
+        every: settings.value("log_avg_msec", milliseconds)?.filter(|every| !every.is_zero()),
+        per_job: settings.value("per_job_logs", value::switch)?.unwrap_or(true),
+        ..logs
+    })
+}

@@ -1,0 +1,227 @@
+//! Which requests a job makes: direction, order, sizes.
+//!
+//! Invariant: what the job never does has no size: a job that only reads has one kind of blocks.
+
+use crate::variation::{BlockShare, BlockSizes, Blocks, FileOrder, Step};
+use crate::{Access, Mix, ZipfTheta};
+
+use super::error::{FioError, Why};
+use super::settings::{Settings, refusal};
+use super::value::{self, Base, by_direction, range};
+
+const SHARES_MAX: usize = 64;
+
+/// The directions and the order of `rw=`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Direction {
+    pub mix: Mix,
+    pub random: bool,
+    pub step: Step,
+}
+
+/// What `rw`, its suffix, `rw_sequencer` and `rwmix...` say.
+pub(super) fn direction(settings: &Settings) -> Result<Direction, FioError> {
+    let base = settings.base()?;
+    let Some(assignment) = settings.get("rw") else {
+        return Ok(Direction { mix: Mix::Read, random: false, step: Step::None });
+    };
+    let refuse = |why: Why| refusal(assignment, why);
+    let (word, suffix) = match assignment.value.split_once(':') {
+        Some((word, suffix)) => (word.trim(), Some(suffix.trim())),
+        None => (assignment.value.as_str(), None),
+    };
+    let (mix, random) = match word {
+        "read" => (Mix::Read, false),
+        "write" => (Mix::Write, false),
+        "randread" => (Mix::Read, true),
+        "randwrite" => (Mix::Write, true),
+        "rw" | "readwrite" => (mixed(settings)?, false),
+        "randrw" => (mixed(settings)?, true),
+        _ if word.contains("trim") => {
+            return Err(refuse(Why::new("nothing is discarded here; use reads or writes")));
+        }
+        _ => {
+            let known = "use read, write, rw, randread, randwrite or randrw";
+            return Err(refuse(Why::new(format!("there is no such direction; {known}"))));
+        }
+    };
+    let step = match suffix {
+        None => Step::None,
+        Some(suffix) => step(settings, suffix, random, base).map_err(refuse)?,
+    };
+    Ok(Direction { mix, random, step })
+}
+
+fn mixed(settings: &Settings) -> Result<Mix, FioError> {
+    let Some(assignment) = settings.later("rwmixread", "rwmixwrite") else {
+        return Ok(Mix::Both { read_pct: 50 });
+    };
+    let share = value::count(&assignment.value).ok().filter(|share| *share <= 100);
+    let Some(share) = share else {
+        return Err(refusal(assignment, Why::new("it is a share in percent; use 0 to 100")));
+    };
+    let share = share as u8;
+    let is_read = assignment.entry.name == "rwmixread";
+    Ok(Mix::Both { read_pct: if is_read { share } else { 100 - share } })
+}
+
+fn step(settings: &Settings, suffix: &str, random: bool, base: Base) -> Result<Step, Why> {
+    if !random {
+        let why = "the gap of a sequential job is a size, such as rw=read:4k";
+        return value::size(suffix, base).map(Step::Skip).map_err(|_| Why::new(why));
+    }
+    let count = value::count(suffix).ok().filter(|count| *count > 0);
+    let count = count.ok_or_else(|| Why::new("the suffix of a random job is a count above 0"))?;
+    let sequencer = settings.get("rw_sequencer").map_or("sequential", |one| one.value.as_str());
+    match sequencer {
+        _ if count == 1 => Ok(Step::None),
+        "sequential" => Ok(Step::Run(count)),
+        "identical" => Ok(Step::Repeat(count)),
+        _ => Err(Why::new("rw_sequencer is sequential or identical")),
+    }
+}
+
+/// Block sizes, and the smallest of them.
+pub(super) fn blocks(settings: &Settings, mix: Mix) -> Result<(Blocks, u32), FioError> {
+    let base = settings.base()?;
+    // As in fio the most detailed one counts, in whichever order they stand.
+    let [read, write] = if let Some(split) =
+        settings.value("bssplit", |text| sizes_of(text, |part| shares(part, base)))?
+    {
+        split
+    } else if let Some(ranges) =
+        settings.value("bsrange", |text| sizes_of(text, |part| between(part, base)))?
+    {
+        ranges
+    } else {
+        let one = |part: &str| match part {
+            "" => Ok(BlockSizes::One(4096)),
+            part => value::block(part, base).map(BlockSizes::One),
+        };
+        let given = settings.value("bs", |text| sizes_of(text, one))?;
+        given.unwrap_or([BlockSizes::One(4096), BlockSizes::One(4096)])
+    };
+    let (read, write) = match mix {
+        Mix::Read => (read.clone(), read),
+        Mix::Write | Mix::FlushOnly(_) => (write.clone(), write),
+        Mix::Both { .. } => (read, write),
+    };
+    let least = read.least().min(write.least());
+    if read == write && matches!(read, BlockSizes::One(_)) {
+        return Ok((Blocks::Fixed, least));
+    }
+    Ok((Blocks::ByKind { read, write }, least))
+}
+
+fn sizes_of(
+    text: &str,
+    one: impl Fn(&str) -> Result<BlockSizes, Why>,
+) -> Result<[BlockSizes; 2], Why> {
+    let [read, write] = by_direction(text);
+    Ok([one(read)?, one(write)?])
+}
+
+fn between(text: &str, base: Base) -> Result<BlockSizes, Why> {
+    let (low, high) = range(text);
+    let (low, high) = (value::block(low, base)?, value::block(high, base)?);
+    let (least, most) = (low.min(high), low.max(high));
+    match least {
+        0 => Err(Why::new("a block has at least 512 bytes")),
+        _ if least == most => Ok(BlockSizes::One(least)),
+        _ => Ok(BlockSizes::Range { least, most }),
+    }
+}
+
+/// `4k/10:64k/:8k`: sizes with their percent; those without share what is left.
+fn shares(text: &str, base: Base) -> Result<BlockSizes, Why> {
+    let mut parts = Vec::new();
+    for part in text.split(':').map(str::trim).filter(|part| !part.is_empty()) {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let percent = match percent.trim() {
+            "" => None,
+            text => Some(value::count(text)?),
+        };
+        parts.push((value::block(size, base)?, percent));
+    }
+    let given: u64 = parts.iter().filter_map(|(_, percent)| *percent).map(u64::from).sum();
+    if parts.is_empty() || parts.len() > SHARES_MAX {
+        return Err(Why::new(format!("write 1 to {SHARES_MAX} sizes, such as 4k/10:64k/90")));
+    }
+    if given > 100 {
+        return Err(Why::new(format!("the shares add up to {given} percent; use 100 at most")));
+    }
+    let blanks = parts.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+    // Whole weights: a hundred times as many parts as sizes without a share.
+    let rest = 100 - given as u32;
+    let weight = |percent: Option<u32>| percent.map_or(rest, |percent| percent * blanks.max(1));
+    let shares: Vec<BlockShare> = parts
+        .into_iter()
+        .map(|(bytes, percent)| BlockShare { bytes, weight: weight(percent) })
+        .filter(|share| share.weight > 0)
+        .collect();
+    match shares.as_slice() {
+        [] => Err(Why::new("no size has a share; use for example 4k/10:64k/90")),
+        [one] => Ok(BlockSizes::One(one.bytes)),
+        _ => Ok(BlockSizes::Shares(shares)),
+    }
+}
+
+/// Where requests go.
+pub(super) fn access(settings: &Settings, random: bool) -> Result<Access, FioError> {
+    if !random {
+        return Ok(Access::Sequential);
+    }
+    let zipf = settings.value("random_distribution", |text| {
+        let (word, theta) = text.split_once(':').unwrap_or((text, ""));
+        match word.trim() {
+            "random" => Ok(None),
+            "zipf" => Ok(Some(match theta.trim() {
+                "" => 1.1,
+                theta => value::decimal(theta)?,
+            })),
+            _ => Err(Why::new("this distribution is not there; use random or zipf:THETA")),
+        }
+    })?;
+    if let Some(Some(theta)) = zipf {
+        return Ok(Access::Zipfian(ZipfTheta(theta)));
+    }
+    let drawn = settings.value("norandommap", value::switch)?.unwrap_or(false);
+    Ok(if drawn { Access::Uniform } else { Access::Coverage })
+}
+
+/// Which of several files is next.
+pub(super) fn file_order(settings: &Settings, files: u32) -> Result<FileOrder, FioError> {
+    if files < 2 {
+        return Ok(FileOrder::Sequential);
+    }
+    let order = settings.value("file_service_type", |text| {
+        let (word, every) = text.split_once(':').unwrap_or((text, "1"));
+        let every = value::count(every)?.max(1);
+        match word.trim() {
+            "roundrobin" => Ok(FileOrder::RoundRobin(every)),
+            "random" => Ok(FileOrder::Random(every)),
+            "sequential" => Ok(FileOrder::Sequential),
+            _ => Err(Why::new("files are not skewed; use roundrobin, random or sequential")),
+        }
+    })?;
+    Ok(order.unwrap_or(FileOrder::RoundRobin(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_without_a_percent_divide_the_rest() {
+        let split = |text| shares(text, Base::FIO);
+        let share = |bytes, weight| BlockShare { bytes, weight };
+        let expected = vec![share(4096, 20), share(65536, 70), share(8192, 40), share(16384, 70)];
+        assert_eq!(split("4k/10:64k/:8k/20:16k"), Ok(BlockSizes::Shares(expected)));
+        let even = vec![share(4096, 100), share(65536, 100)];
+        assert_eq!(split("4k:64k"), Ok(BlockSizes::Shares(even)));
+        assert_eq!(split("4k/100"), Ok(BlockSizes::One(4096)));
+        for text in ["", "4k/60:8k/60", "4k/0:8k/0", "x/10", "4k/x"] {
+            assert!(split(text).is_err(), "{text}");
+        }
+    }
+}

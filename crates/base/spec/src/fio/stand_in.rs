@@ -1,0 +1,54 @@
+//! A world for tests: files in memory, a small machine, no disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::world::{Machine, World};
+
+/// Files and variables that exist only here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Desk {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    variables: BTreeMap<String, String>,
+    sizes: BTreeMap<PathBuf, u64>,
+}
+
+impl Desk {
+    pub(super) fn with_file(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.into(), content.into());
+        self
+    }
+
+    pub(super) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// A data file or device of a size.
+    pub(super) fn with_data(mut self, path: &str, bytes: u64) -> Self {
+        self.sizes.insert(path.into(), bytes);
+        self
+    }
+}
+
+impl World for Desk {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+        self.files.get(path).cloned().ok_or_else(|| "there is no such file".to_owned())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn bytes_of(&self, path: &Path) -> Option<u64> {
+        self.sizes.get(path).copied()
+    }
+
+    fn machine(&self) -> Machine {
+        Machine { page_bytes: 4096, memory_mb: 1000, cpus: 2 }
+    }
+
+    fn fresh_seed(&self) -> u64 {
+        4711
+    }
+}

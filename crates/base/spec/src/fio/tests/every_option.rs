@@ -1,0 +1,91 @@
+//! The catalogue keeps its word: each option is given to a job and has the effect it states.
+
+use super::plan;
+use crate::fio::catalogue::{Effect, Entry, entries};
+
+const JOB: &str = "[a]\nioengine=sync\nsize=64k\n";
+
+/// A job with an option's example and what that needs beside it.
+fn with(entry: &Entry, name: &str, value: Option<&str>) -> String {
+    let beside: Vec<&str> = entry.example_beside().collect();
+    // The first of two jobs, so that there is something to wait for and to group.
+    let job = format!("{JOB}{}\n", beside.join("\n"));
+    let option = value.map_or(String::new(), |value| format!("{name}={value}\n"));
+    format!("{job}{}{option}", job.replace("[a]", "[b]"))
+}
+
+#[test]
+fn options_that_change_something_do() {
+    let changing = entries().filter(|entry| matches!(entry.effect, Effect::Changes(_)));
+    for entry in changing {
+        for name in entry.names() {
+            let without = plan(&with(entry, name, None)).unwrap();
+            let text = with(entry, name, Some(entry.example_value()));
+            let mut changed = plan(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(changed.warnings, [], "{name} changes something and needs no warning");
+            let job = changed.waves.iter_mut().flat_map(|wave| &mut wave.jobs).last().unwrap();
+            assert!(job.options.remove(entry.name).is_some(), "{name} is not among the options");
+            assert_ne!(changed, without, "{name}={} changes nothing", entry.example_value());
+        }
+    }
+}
+
+#[test]
+fn options_that_are_ignored_are_warned_of() {
+    for entry in entries() {
+        let Effect::Warned(why) = entry.effect else { continue };
+        for name in entry.names() {
+            let text = with(entry, name, Some(entry.example_value()));
+            let plan = plan(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let [warning] = plan.warnings.as_slice() else { panic!("{name}: {:?}", plan.warnings) };
+            let line = text.lines().count() as u32;
+            assert_eq!((warning.line, warning.text.as_str()), (line, why), "{name}");
+            assert_eq!(warning.option, format!("{name}={}", entry.example_value()));
+            for value in entry.neutral {
+                let plan = super::plan(&with(entry, name, Some(value))).unwrap();
+                assert_eq!(plan.warnings, [], "{name}={value} asks for what is done anyway");
+            }
+        }
+    }
+}
+
+#[test]
+fn options_that_are_refused_are_refused_with_file_line_and_reason() {
+    for entry in entries() {
+        let Effect::Refused(why) = entry.effect else { continue };
+        for name in entry.names() {
+            let text = with(entry, name, Some(entry.example_value()));
+            let error = plan(&text).unwrap_err().to_string();
+            let line = text.lines().count();
+            let expected = format!("j.fio:{line}: {name}={}: {why}", entry.example_value());
+            assert_eq!(error, expected);
+            for value in entry.neutral {
+                let accepted = plan(&with(entry, name, Some(value)));
+                assert!(accepted.is_ok(), "{name}={value}: {accepted:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_option_that_no_job_uses_is_warned_of() {
+    for (job, option) in [
+        ("", "iodepth=32"),
+        ("rw=read\n", "fsync=8"),
+        ("rw=randread\n", "rwmixread=70"),
+        ("", "time_based"),
+        ("", "norandommap=1"),
+        ("filename=x\n", "nrfiles=4"),
+        ("bssplit=4k:8k\n", "bs=16k"),
+        ("runtime=2\ntime_based\n", "loops=3"),
+        ("", "thinktime_blocks=4"),
+        ("", "log_avg_msec=500"),
+    ] {
+        let plan = plan(&format!("{JOB}{job}{option}\n")).unwrap();
+        let [warning] = plan.warnings.as_slice() else { panic!("{option}: {:?}", plan.warnings) };
+        assert!(warning.text.starts_with("ignored: "), "{warning}");
+        assert_eq!(warning.option, option);
+    }
+    let used_by_one = "[global]\niodepth=8\nsize=1m\n[a]\nioengine=libaio\n[b]\nioengine=sync\n";
+    assert_eq!(plan(used_by_one).unwrap().warnings, []);
+}

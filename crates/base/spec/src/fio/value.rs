@@ -1,0 +1,198 @@
+//! Values as job files write them: sizes, times, counts, switches, ranges, lists.
+//!
+//! Invariant: the same text means what it means to fio 3.33, and a text that is no value says what
+//! would have been one. In fio's way `k` and `ki` are 1024 and `kib` is 1000, unless `kb_base=1000`
+//! turns that round.
+
+use std::time::Duration;
+
+use super::arithmetic::evaluate;
+use super::error::Why;
+
+/// What `k` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Base(u32);
+
+impl Base {
+    /// Of a file that says nothing.
+    pub(super) const FIO: Self = Self(1024);
+
+    /// What `kb_base` says.
+    pub(super) fn of(text: &str) -> Result<Self, Why> {
+        match text {
+            "1024" => Ok(Self(1024)),
+            "1000" => Ok(Self(1000)),
+            _ => Err(Why::new("use 1024 or 1000")),
+        }
+    }
+
+    fn multiple(self, unit: &str) -> Result<f64, Why> {
+        let unit = unit.to_ascii_lowercase();
+        let (letter, rest) = unit.split_at(unit.len().min(1));
+        let power = match letter {
+            "" | "b" if rest.is_empty() => return Ok(1.0),
+            "k" => 1,
+            "m" => 2,
+            "g" => 3,
+            "t" => 4,
+            "p" => 5,
+            "e" => 6,
+            _ => return Err(unknown_unit(&unit)),
+        };
+        let base = match rest {
+            "" | "b" | "i" => self.0,
+            "ib" if self.0 == 1024 => 1000,
+            "ib" => 1024,
+            _ => return Err(unknown_unit(&unit)),
+        };
+        Ok(f64::from(base).powi(power))
+    }
+}
+
+fn unknown_unit(unit: &str) -> Why {
+    Why::new(format!("`{unit}` is no unit of size; use k, m, g or t"))
+}
+
+/// A number and the letters behind it. `0x` begins a hexadecimal one.
+fn split(text: &str) -> Result<(f64, &str), Why> {
+    let no_number = || Why::new(format!("`{text}` is no number"));
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        let value = u64::from_str_radix(&hex[..end], 16).map_err(|_| no_number())?;
+        return Ok((value as f64, &hex[end..]));
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 = text[..end].parse().map_err(|_| no_number())?;
+    Ok((value, text[end..].trim_start()))
+}
+
+/// A number by itself or an expression in parentheses, each part worth what `unit` says.
+fn number(text: &str, unit: &dyn Fn(&str) -> Result<f64, Why>) -> Result<f64, Why> {
+    let text = text.trim();
+    let one = |text: &str| {
+        let (value, letters) = split(text)?;
+        Ok(value * unit(letters)?)
+    };
+    let value = if text.starts_with('(') { evaluate(text, &one)? } else { one(text)? };
+    if (0.0..9e18).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Why::new(format!("`{text}` is out of range")))
+    }
+}
+
+/// Bytes.
+pub(super) fn size(text: &str, base: Base) -> Result<u64, Why> {
+    number(text, &|unit| base.multiple(unit)).map(|bytes| bytes.round() as u64)
+}
+
+/// Bytes of a block.
+pub(super) fn block(text: &str, base: Base) -> Result<u32, Why> {
+    u32::try_from(size(text, base)?).map_err(|_| Why::new("a block is at most 16m"))
+}
+
+/// A plain count.
+pub(super) fn count(text: &str) -> Result<u32, Why> {
+    let value = size(text, Base::FIO)?;
+    u32::try_from(value).map_err(|_| Why::new(format!("`{text}` is too many")))
+}
+
+/// A time; a bare number is in `bare` units.
+pub(super) fn time(text: &str, bare: Duration) -> Result<Duration, Why> {
+    // An expression is computed in microseconds, whatever the option.
+    let one_s = if text.trim().starts_with('(') { 1e-6 } else { bare.as_secs_f64() };
+    let unit = |unit: &str| {
+        let seconds = match unit.to_ascii_lowercase().as_str() {
+            "" => return Ok(1.0),
+            "d" => 86_400.0,
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" | "sec" => 1.0,
+            "ms" | "msec" => 1e-3,
+            "us" | "usec" => 1e-6,
+            other => {
+                let known = "use us, ms, s, m, h or d";
+                return Err(Why::new(format!("`{other}` is no unit of time; {known}")));
+            }
+        };
+        Ok(seconds / one_s)
+    };
+    let seconds = number(text, &unit)? * one_s;
+    Duration::try_from_secs_f64(seconds).map_err(|_| Why::new(format!("`{text}` is too long")))
+}
+
+/// 0 or 1; an option without a value is 1.
+pub(super) fn switch(text: &str) -> Result<bool, Why> {
+    match text.trim() {
+        "" | "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(Why::new("use 0 or 1")),
+    }
+}
+
+/// A number with decimals.
+pub(super) fn decimal(text: &str) -> Result<f64, Why> {
+    let value: Option<f64> = text.trim().parse().ok();
+    value.filter(|value| value.is_finite()).ok_or_else(|| Why::new("it is no number"))
+}
+
+/// The parts of `a`, `a,b` or `a,b,c`: reads, writes, trims. A missing part is the last one given.
+pub(super) fn by_direction(text: &str) -> [&str; 2] {
+    let mut parts = text.split(',').map(str::trim);
+    let read = parts.next().unwrap_or_default();
+    match parts.next() {
+        None => [read, read],
+        Some(write) => [read, write],
+    }
+}
+
+/// `low-high` or `low:high`, in either order; a single value is both.
+pub(super) fn range(text: &str) -> (&str, &str) {
+    text.split_once(['-', ':']).map_or((text, text), |(low, high)| (low.trim(), high.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_what_fio_makes_of_them() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("4k", 4096),
+            ("4K", 4096),
+            ("4kb", 4096),
+            ("4ki", 4096),
+            ("4kib", 4000),
+            ("1mib", 1_000_000),
+            ("0x10000", 65_536),
+            ("2g", 2 << 30),
+            ("(64k * 2)", 131_072),
+            ("100b", 100),
+        ] {
+            assert_eq!(size(text, Base::FIO), Ok(bytes), "{text}");
+        }
+        assert_eq!(size("4k", Base(1000)), Ok(4000));
+        assert_eq!(size("4kib", Base(1000)), Ok(4096));
+    }
+
+    #[test]
+    fn times_have_the_unit_of_their_option() {
+        let (second, micro) = (Duration::from_secs(1), Duration::from_micros(1));
+        assert_eq!(time("2", second), Ok(Duration::from_secs(2)));
+        assert_eq!(time("2", micro), Ok(Duration::from_micros(2)));
+        assert_eq!(time("2m", micro), Ok(Duration::from_secs(120)));
+        assert_eq!(time("500msec", second), Ok(Duration::from_millis(500)));
+        assert_eq!(time("(1000*1000)", second), Ok(second));
+        assert_eq!(time("(2*1ms)", second), Ok(Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn what_is_no_value_is_an_error() {
+        for text in ["", "k", "-4k", "4x", "4 kk", "..", "99999999999t", "1e9", "4k/2", "(4k"] {
+            assert!(size(text, Base::FIO).is_err(), "{text}");
+        }
+        assert!(switch("yes").is_err() && switch("2").is_err() && switch("").is_ok());
+        assert!(time("5 weeks", Duration::ZERO).is_err());
+    }
+}

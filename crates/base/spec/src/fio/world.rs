@@ -1,0 +1,38 @@
+//! What a job file can refer to outside itself.
+//!
+//! Invariant: the parser learns about files, environment and machine from here only, so that it
+//! stays pure and is tested without any of them.
+
+use std::path::Path;
+
+/// Files, environment and machine as a job file sees them.
+pub trait World {
+    /// The content of a job file or of one that it includes.
+    ///
+    /// # Errors
+    /// In words, when it cannot be read.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, String>;
+
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// Bytes of an existing file or device; `None` when there is none.
+    fn bytes_of(&self, path: &Path) -> Option<u64>;
+
+    /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
+    fn machine(&self) -> Machine;
+
+    /// A seed that is not the same each time, for `randrepeat=0`.
+    fn fresh_seed(&self) -> u64;
+}
+
+/// The machine as job files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Bytes of a page of memory.
+    pub page_bytes: u64,
+    /// Megabytes of memory.
+    pub memory_mb: u64,
+    /// Processors.
+    pub cpus: u64,
+}
