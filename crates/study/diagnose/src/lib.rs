@@ -26,6 +26,6 @@ pub use figure::metric_of;
 pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
-pub use study::summarise_study;
+pub use study::{STUDY_FINDINGS, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};

@@ -11,6 +11,7 @@ use iostrata_stats::{
     AXIS_MATERIAL_PCT, AxisPoint, AxisShape, Enough, Measured, Usl, UslPoint, axis, enough, usl,
 };
 
+use super::effect::not_ruled_out;
 use super::points::{Seen, figures};
 
 /// The factor whose curves follow the scalability law.
@@ -144,8 +145,8 @@ fn sentence(
              to {high:.1} %)"
         ),
         AxisShape::NoMeasurableDifference { change_pct_max } => format!(
-            "no measurable difference between {first} and {last} {factor}; up to \
-             {change_pct_max:.1} % is not ruled out"
+            "no measurable difference between {first} and {last} {factor}{}",
+            not_ruled_out(*change_pct_max)
         ),
         AxisShape::NotClear => format!("its course over {first} to {last} {factor} is not clear"),
     };

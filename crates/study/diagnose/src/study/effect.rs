@@ -122,15 +122,24 @@ fn sentence(factor: &str, from: &str, to: &str, effect: &Effect) -> String {
             )
         }
         Conclusion::NoMeasurableDifference => {
-            let most = effect.change_pct_max.map_or_else(String::new, |most| {
-                format!("; one of up to {most:.1} % is not ruled out")
-            });
+            let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
             format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")
         }
         Conclusion::TooFewPairs => {
             format!("{factor} {from} and {to}: too few pairs to say ({pairs})")
         }
     }
+}
+
+/// Above this a difference that is not ruled out says that nothing is known.
+pub(crate) const KNOWN_PCT_MAX: f64 = 25.0;
+
+/// What intervals still allow, in words.
+pub(crate) fn not_ruled_out(most_pct: f64) -> String {
+    if most_pct > KNOWN_PCT_MAX {
+        return "; the replicates differ too much to say more".to_owned();
+    }
+    format!("; one of up to {most_pct:.1} % is not ruled out")
 }
 
 fn interval(effect: &Effect) -> String {

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::ProbeEnd;
 use crate::figure::combined;
+pub use finding::STUDY_FINDINGS;
 use points::Seen;
 
 /// Everything that a study's events say.

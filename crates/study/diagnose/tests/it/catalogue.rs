@@ -1,13 +1,25 @@
 //! The catalogue in the code and the one in the documents are the same.
 
-use iostrata_diagnose::FindingId;
+use iostrata_diagnose::{FindingId, STUDY_FINDINGS};
 
+const STUDY_DOCS: &str = include_str!("../../../../../docs/study-findings.md");
 const DOCS: &str = include_str!("../../../../../docs/findings.md");
+
+fn entries(docs: &'static str) -> Vec<&'static str> {
+    docs.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect()
+}
+
+#[test]
+fn every_statement_of_a_study_has_an_entry() {
+    let (mut documented, mut known) = (entries(STUDY_DOCS), STUDY_FINDINGS.to_vec());
+    documented.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(documented, known);
+}
 
 #[test]
 fn every_finding_has_an_entry_and_every_entry_a_finding() {
-    let mut documented: Vec<&str> =
-        DOCS.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let mut documented = entries(DOCS);
     let mut known: Vec<&str> = FindingId::ALL.iter().map(|id| id.name()).collect();
     documented.sort_unstable();
     known.sort_unstable();

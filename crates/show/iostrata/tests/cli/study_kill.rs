@@ -1,0 +1,183 @@
+//! SIGKILL at random moments of a study: after `restore` the system is as it was before.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::harness::{Bench, stderr, stdout};
+
+/// Volumes, mounts, schedulers, queue lengths, groups, write-back settings: all of it changes all
+/// the time.
+const STUDY: &str = r#"
+name = "churn"
+title = "Changes without end"
+question = "Is everything put back?"
+[base]
+size = "16M"
+direct = true
+bs = "4k"
+dirty_expire_centisecs = 700
+[factors]
+filesystem = ["raw", "ext4", "xfs"]
+rw = ["randread", "randwrite"]
+scheduler = ["none", "mq-deadline"]
+nr_requests = [64, 100]
+memory_limit = ["256M", "300M"]
+[measure]
+replicates = 40
+precision = "1%"
+point_time = "50ms"
+"#;
+
+/// Moments of the kill lie within this time after the start.
+const LATEST_MS: u64 = 2500;
+
+/// Everything that the study may change, as text by name.
+fn system() -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut add = |name: String, value: String| all.insert(name, value);
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    add("mounts".to_owned(), text(Path::new("/proc/self/mounts")));
+    for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let backing = entry.path().join("loop/backing_file");
+        add(format!("{name} backing"), text(&backing));
+        for attribute in [
+            "scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity", "wbt_lat_usec",
+            "add_random", "iostats",
+        ] {
+            let value = text(&entry.path().join("queue").join(attribute));
+            add(format!("{name} {attribute}"), value);
+        }
+    }
+    for name in ["ratio", "background_ratio", "bytes", "background_bytes", "expire_centisecs"] {
+        let path = PathBuf::from(format!("/proc/sys/vm/dirty_{name}"));
+        add(path.display().to_string(), text(&path));
+    }
+    for place in ["/sys/fs/cgroup", "/sys/kernel/tracing/instances"] {
+        for dir in own_directories(Path::new(place), 5) {
+            add(dir.display().to_string(), "exists".to_owned());
+        }
+    }
+    all
+}
+
+/// Directories that this program names after itself.
+fn own_directories(dir: &Path, depth: u32) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let dirs = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
+    let mut found = Vec::new();
+    for path in dirs {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("iostrata-")) {
+            found.push(path.clone());
+        }
+        if depth > 0 && !path.is_symlink() {
+            found.extend(own_directories(&path, depth - 1));
+        }
+    }
+    found
+}
+
+fn has_tools() -> bool {
+    let found = |name: &str| {
+        let dirs = ["/sbin", "/usr/sbin", "/bin", "/usr/bin"];
+        dirs.iter().any(|dir| Path::new(dir).join(name).exists())
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    let ready = is_root
+        && Path::new("/dev/loop-control").exists()
+        && found("mkfs.ext4")
+        && found("mkfs.xfs");
+    if !ready {
+        eprintln!("skipped: needs root, loop devices, e2fsprogs and xfsprogs");
+    }
+    ready
+}
+
+/// A journal with something in it: the killed study had changed the system.
+fn has_changes(state: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(state) else { return false };
+    let texts = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    texts.into_iter().any(|text| text.contains("\"done\""))
+}
+
+#[test]
+fn a_killed_study_leaves_nothing_that_restore_does_not_put_back() {
+    if !has_tools() {
+        return;
+    }
+    let soak = std::env::var_os("IOSTRATA_SOAK").is_some();
+    let kills: u64 = if soak { 100 } else { 6 };
+    let mut with_changes = 0;
+    for kill in 0..kills {
+        // Spread over the whole span, each at an odd moment: 61 and 100 have no common divisor.
+        let at_ms = 40 + (kill * 61 + 13) % kills * (LATEST_MS - 40) / kills;
+        let bench = Bench::new();
+        std::fs::write(bench.path("churn.toml"), STUDY).unwrap();
+        let before = system();
+        let mut child = bench
+            .command(&["study", "run", "churn.toml", "--out", "RUN", "--quiet"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(at_ms));
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "the study ended by itself after {at_ms} ms: {ended:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        with_changes += u64::from(has_changes(&bench.path("state")));
+        let output = bench.line("restore");
+        assert_eq!(output.status.code(), Some(0), "{} {}", stdout(&output), stderr(&output));
+        let after = system();
+        let differs: Vec<_> = before
+            .iter()
+            .filter(|(name, value)| after.get(*name) != Some(value))
+            .chain(after.iter().filter(|(name, _)| !before.contains_key(*name)))
+            .collect();
+        assert!(
+            differs.is_empty(),
+            "kill {kill} after {at_ms} ms: {differs:#?}\n{}",
+            stdout(&output)
+        );
+        let volumes = bench.path("RUN/volumes");
+        let left: Vec<_> = std::fs::read_dir(volumes).into_iter().flatten().flatten().collect();
+        assert!(left.is_empty(), "kill {kill} after {at_ms} ms: {left:?}");
+    }
+    assert!(with_changes * 2 >= kills, "{with_changes} of {kills} kills met changes in place");
+}
+
+#[test]
+fn a_killed_study_goes_on_where_it_was() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let study = STUDY
+        .replace("replicates = 40", "replicates = 2")
+        .replace("precision = \"1%\"", "precision = \"90%\"");
+    std::fs::write(bench.path("churn.toml"), study).unwrap();
+    let mut child = bench
+        .command(&["study", "run", "churn.toml", "--out", "RUN", "--quiet", "--no-trace"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let events = || std::fs::read_to_string(bench.path("RUN/events.jsonl")).unwrap_or_default();
+    let replicates = |text: &str| text.matches("\"event\":\"replicate\"").count();
+    while replicates(&events()) < 20 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let had = replicates(&events());
+    let output = bench.line("study resume RUN --json");
+    let document = crate::harness::document(&output, "study");
+    assert_eq!(document["interrupted"], false);
+    assert_eq!(document["points"].as_array().unwrap().len(), 48);
+    assert!(replicates(&events()) > had, "it went on");
+    assert!(bench.path("RUN/report.html").exists());
+    let again = bench.line("study resume RUN");
+    assert_eq!(again.status.code(), Some(2), "a finished study has nothing to go on with");
+}
