@@ -1,6 +1,7 @@
 //! What a profile costs: random direct writes of 4 KiB with and without the profiler.
 //!
-//! `cargo run --release -p iostrata-profile --example profile_cost -- DIR PAIRS THREADS MS [off-cpu]`
+//! `cargo run --release -p iostrata-profile --example profile_cost -- ARGUMENTS`, which are
+//! `DIR PAIRS THREADS MS [off-cpu]`.
 //!
 //! Windows of MS milliseconds (1000) alternate (without, with, with, without ...). The profiler is
 //! open all the time and records only in its own windows. The ratio of each pair counts, so that a
