@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{StudyPlan, Volume, VolumeKind};
-use crate::{IoSpec, Pacing, Preparation};
+use crate::{IoSpec, Mix, Pacing, Preparation};
 
 /// Time beside each measured window: starting and stopping workers and observers.
 const WINDOW_OVERHEAD_S: f64 = 0.08;
@@ -24,7 +24,9 @@ const VOLUME_S: f64 = 1.0;
 /// Filling goes at least at this speed on anything but one disk.
 const FILL_BYTES_PER_S: f64 = 400.0 * 1024.0 * 1024.0;
 /// A device faster than this writes more than the bound says.
-const WRITES_PER_S_MAX: f64 = 300_000.0;
+const REQUESTS_PER_S_MAX: f64 = 300_000.0;
+/// And one request after the other, faster than this.
+const REQUESTS_PER_S_EACH_MAX: f64 = 100_000.0;
 const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
 
 /// What a plan costs.
@@ -48,7 +50,7 @@ pub struct PlanCost {
     pub volumes: usize,
     /// Bytes written to make the file sets; raw volumes are written whole.
     pub prepared_bytes: u64,
-    /// Bytes that the windows write at most, on a device of up to 2 GiB/s.
+    /// Bytes that the windows write at most, on a device of up to 2 GiB/s and 300,000 requests/s.
     pub written_bytes_max: u64,
 }
 
@@ -125,10 +127,15 @@ fn write_rate(spec: &IoSpec, limit_iops: f64) -> f64 {
     if !spec.mix.writes() {
         return 0.0;
     }
+    let in_flight = f64::from(spec.jobs) * f64::from(spec.depth);
     let asked = match spec.pacing {
-        Pacing::Closed => WRITES_PER_S_MAX,
+        Pacing::Closed => in_flight * REQUESTS_PER_S_EACH_MAX,
         Pacing::Open { rate_iops, .. } => rate_iops * f64::from(spec.jobs),
     };
-    let writes = asked.min(limit_iops).min(WRITES_PER_S_MAX);
+    let share = match spec.mix {
+        Mix::Both { read_pct } => 1.0 - f64::from(read_pct) / 100.0,
+        _ => 1.0,
+    };
+    let writes = (asked.min(REQUESTS_PER_S_MAX) * share).min(limit_iops);
     (writes * f64::from(spec.block_bytes)).min(WRITTEN_BYTES_PER_S_MAX)
 }

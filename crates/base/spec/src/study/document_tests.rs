@@ -59,9 +59,8 @@ fn the_examples_can_be_run() {
 fn the_first_example_has_the_points_it_says() {
     let text = DOCUMENT.split("```toml\n").nth(1).and_then(|it| it.split("```").next()).unwrap();
     let spec = StudySpec::parse(text, "docs/studies.md").unwrap();
-    let points = |extent| {
-        spec.plan(extent, None, &MeasuringOverrides::default()).unwrap().cells.len()
-    };
+    let points =
+        |extent| spec.plan(extent, None, &MeasuringOverrides::default()).unwrap().cells.len();
     let said = format!("{} points, {} in full", points(Extent::Quick), points(Extent::Full));
     assert!(DOCUMENT.contains(&said), "docs/studies.md should say: {said}");
 }

@@ -84,22 +84,25 @@ impl StudySpec {
         let (quick, full) = extents(&source, &top)?;
         let mut spec =
             Self { source: source.clone(), name, title, question, quick, full, then: None };
+        spec.plan(Extent::Quick, None, &MeasuringOverrides::default())?;
+        let full = spec.plan(Extent::Full, None, &MeasuringOverrides::default())?;
         spec.then = match top.get("then") {
-            Some(node) => spec.read_then(node, top.table("then")?)?,
+            Some(node) => Some(spec.read_then(node, top.table("then")?, &full)?),
             None => None,
         };
-        for extent in [Extent::Quick, Extent::Full] {
-            spec.plan(extent, None, &MeasuringOverrides::default())?;
-        }
         Ok(spec)
     }
 
-    fn read_then(&self, node: &Node, entries: &[Entry]) -> Result<Option<Then>, StudyTextError> {
-        let full = self.plan(Extent::Full, None, &MeasuringOverrides::default())?;
+    fn read_then(
+        &self,
+        node: &Node,
+        entries: &[Entry],
+        full: &StudyPlan,
+    ) -> Result<Then, StudyTextError> {
         let vocabulary = Vocabulary::of(&[&self.full.design, &self.quick.design]);
         let reader =
             ThenReader { source: &self.source, vocabulary: &vocabulary, cells: &full.cells };
-        reader.read(node.at, entries).map(Some)
+        reader.read(node.at, entries)
     }
 
     fn extended(&self, extent: Extent) -> &Extended {

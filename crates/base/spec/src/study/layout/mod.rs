@@ -11,7 +11,7 @@ mod naming;
 mod settings;
 mod workload;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use combinations::Combinations;
 use settings::{Settings, defaults};
@@ -131,19 +131,23 @@ impl<'a> Layout<'a> {
     }
 
     fn lay_out(&self, part: &PartDesign, cells: &mut Cells) -> Result<(), StudyTextError> {
-        let mut kept: BTreeSet<(String, String)> = BTreeSet::new();
-        let mut offered: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut kept: HashSet<LevelAt> = HashSet::new();
+        let mut offered: HashSet<(&str, &str)> = HashSet::new();
         let mut own: HashMap<usize, Vec<LevelAt>> = HashMap::new();
         for chosen in Combinations::of(&part.factors) {
             if self.rules.iter().any(|rule| rule.matches(&part.factors, &chosen)) {
                 continue;
             }
             for (factor, level) in part.factors.iter().zip(&chosen) {
-                offered.insert((factor.name.clone(), level.label.clone()));
+                offered.insert((&factor.name, &level.label));
             }
             let (settings, key) = self.settings(part, &chosen);
             let levels = self.levels(part, &chosen, &settings);
-            kept.extend(levels.iter().map(|at| (at.factor.clone(), at.level.clone())));
+            for level in &levels {
+                if !kept.contains(level) {
+                    kept.insert(level.clone());
+                }
+            }
             let number = match cells.known.get(&key) {
                 Some(number) => *number,
                 None => {
@@ -282,16 +286,16 @@ impl<'a> Layout<'a> {
     fn check_kept(
         &self,
         part: &PartDesign,
-        offered: &BTreeSet<(String, String)>,
-        kept: &BTreeSet<(String, String)>,
+        offered: &HashSet<(&str, &str)>,
+        kept: &HashSet<LevelAt>,
     ) -> Result<(), StudyTextError> {
         for factor in &part.factors {
             for level in &factor.levels {
-                let this = (factor.name.clone(), level.label.clone());
+                let this = LevelAt { factor: factor.name.clone(), level: level.label.clone() };
                 if kept.contains(&this) {
                     continue;
                 }
-                let why = if offered.contains(&this) {
+                let why = if offered.contains(&(&*factor.name, &*level.label)) {
                     format!("has no meaning in any point of part {}", part.name)
                 } else {
                     format!("every point of part {} with it is left out", part.name)

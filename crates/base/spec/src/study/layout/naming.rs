@@ -23,6 +23,7 @@ pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) ->
         (Ok(SettingValue::Count(_) | SettingValue::Bytes(_) | SettingValue::Number(_)), short) => {
             format!("{short}{plain}")
         }
+        (Ok(SettingValue::Choice(_)), _) if label == "none" => format!("no_{}", setting.name),
         (_, "") => plain,
         (_, short) => format!("{short}_{plain}"),
     }
@@ -50,6 +51,7 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (SettingId::Filesystem, _) if label == "raw" => "raw device".to_owned(),
         (SettingId::Filesystem | SettingId::Bs | SettingId::Ioengine, _) => label.clone(),
         (SettingId::Workers, _) => format!("{label} worker{plural}"),
+        (SettingId::Scheduler, _) if label != "none" => label.clone(),
         (SettingId::Files, _) => format!("{label} file{plural}"),
         (SettingId::Volumes, _) => format!("{label} volume{plural}"),
         (SettingId::Iodepth, _) => format!("depth {label}"),
@@ -74,7 +76,8 @@ mod tests {
         assert_eq!(of("workers", "128"), "w128");
         assert_eq!(of("files", "1"), "f1");
         assert_eq!(of("direct", "false"), "buffered");
-        assert_eq!(of("scheduler", "mq-deadline"), "sched_mq_deadline");
+        assert_eq!(of("scheduler", "mq-deadline"), "mq_deadline");
+        assert_eq!(of("scheduler", "none"), "no_scheduler");
         assert_eq!(of("rate_pct", "99.5"), "rate99_5");
         assert_eq!(of("mount_options", "noatime,nodiratime"), "mount_noatime_nodiratime");
         assert_eq!(token(None, "O_DIRECT + fsync"), "o_direct_fsync");

@@ -87,8 +87,7 @@ pub static SETTINGS: &[Setting] = &[
         "scheduler",
         Takes::Choice(SCHEDULERS),
         "I/O scheduler of the volume",
-    )
-    .short("sched"),
+    ),
     condition(
         SettingId::NrRequests,
         "nr_requests",
