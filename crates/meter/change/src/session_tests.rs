@@ -44,6 +44,7 @@ fn every_kind() -> Vec<Change> {
     let mut changes = disk().to_vec();
     changes.extend([
         queue(QueueAttribute::NrRequests, "60"),
+        queue(QueueAttribute::Scheduler, "none"),
         queue(QueueAttribute::Scheduler, "mq-deadline"),
         queue(QueueAttribute::NrRequests, "100000"),
         queue(QueueAttribute::ReadAheadKb, "5"),
@@ -132,7 +133,10 @@ fn ends(from: &[u8], to: &[u8]) -> Vec<usize> {
     let new = from.len()..=to.len();
     let is_near_line = |end: &usize| {
         let near = |at: usize| to.get(at) == Some(&b'\n');
-        near(*end) || near(end.wrapping_sub(1)) || near(end.wrapping_sub(2)) || end % 37 == 0
+        near(*end)
+            || near(end.wrapping_sub(1))
+            || near(end.wrapping_sub(2))
+            || end.is_multiple_of(37)
     };
     new.filter(|end| *end == from.len() || *end == to.len() || is_near_line(end)).collect()
 }

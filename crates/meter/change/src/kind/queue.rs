@@ -130,9 +130,11 @@ pub(super) fn undo(
         let thing = format!("{} of {}", attribute.name(), found.disk);
         Undone::left_alone(thing, present.clone(), was)
     };
+    // Setting the value that was there already resets the others too.
+    let may_have_acted = entry.was_undoing || after.is_some() || asked == was;
     let acted = match undone.how {
         How::PutBack => true,
-        how => how == How::AsBefore && entry.was_undoing,
+        how => how == How::AsBefore && may_have_acted,
     };
     let was_reset = |other: QueueAttribute, now: &str| {
         let untouched = after.is_some_and(|after| after.get(&other) == before.get(&other));

@@ -5,8 +5,9 @@
 //! use is busy. It writes down the journal and itself around every alteration, so that every moment
 //! at which a process can be killed is known from one run.
 
+mod machine;
+
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,25 +22,9 @@ use crate::world::{
     FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, SeenKind, World,
 };
 
+pub(crate) use machine::{Machine, Node};
+
 pub(crate) const TRACING: &str = "/sys/kernel/tracing";
-
-/// Something at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
-    Dir,
-    Cell(String),
-    File { inode: u64, bytes: u64 },
-}
-
-/// All of the machine that can be altered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Machine {
-    pub(crate) nodes: BTreeMap<PathBuf, Node>,
-    pub(crate) loops: BTreeMap<String, FileToken>,
-    pub(crate) mounts: Vec<Mounted>,
-    /// Where the process is, by tree.
-    pub(crate) groups: BTreeMap<PathBuf, PathBuf>,
-}
 
 /// The journal's bytes and the machine at one moment.
 pub(crate) type Moment = (Vec<u8>, Machine);
@@ -65,29 +50,7 @@ fn errno(number: i32) -> io::Error {
 
 impl FakeWorld {
     pub(crate) fn new(state: &StateDir, version: GroupVersion) -> Self {
-        let mut nodes = BTreeMap::new();
-        for dir in ["/", "/data", "/cg", "/cg/own", TRACING] {
-            nodes.insert(PathBuf::from(dir), Node::Dir);
-        }
-        let mut cell = |path: String, value: &str| {
-            nodes.insert(PathBuf::from(path), Node::Cell(value.to_owned()));
-        };
-        for name in ["loop0", "loop1"] {
-            for (attribute, value) in QUEUE {
-                cell(format!("/sys/block/{name}/queue/{attribute}"), value);
-            }
-            cell(format!("/sys/block/{name}/dev"), &format!("7:{}", &name[4..]));
-        }
-        for (setting, value) in VM {
-            cell(format!("/proc/sys/vm/{setting}"), value);
-        }
-        cell("/proc/sys/vm/drop_caches".to_owned(), "0");
-        cell("/cg/cgroup.controllers".to_owned(), "cpu io memory");
-        cell("/cg/cgroup.subtree_control".to_owned(), "cpu");
-        let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
-        let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
-        let machine = Machine { nodes, loops, mounts: vec![cgroups(version)], groups };
-        Self::on(machine, state, version)
+        Self::on(Machine::new(version), state, version)
     }
 
     /// A process on a machine as it is.
@@ -134,152 +97,6 @@ impl FakeWorld {
         let done = act(&mut self.machine.borrow_mut());
         self.note();
         done
-    }
-}
-
-const QUEUE: [(&str, &str); 5] = [
-    ("scheduler", "[none] mq-deadline bfq"),
-    ("nr_requests", "128"),
-    ("read_ahead_kb", "128"),
-    ("wbt_lat_usec", "2000"),
-    ("iostats", "1"),
-];
-const VM: [(&str, &str); 6] = [
-    ("dirty_ratio", "20"),
-    ("dirty_background_ratio", "10"),
-    ("dirty_bytes", "0"),
-    ("dirty_background_bytes", "0"),
-    ("dirty_expire_centisecs", "3000"),
-    ("dirty_writeback_centisecs", "500"),
-];
-const GROUP_FILES: [&str; 5] = [
-    "memory.limit_in_bytes",
-    "memory.max",
-    "io.max",
-    "blkio.throttle.write_iops_device",
-    "blkio.throttle.read_bps_device",
-];
-
-fn cgroups(version: GroupVersion) -> Mounted {
-    let (kind, options) = match version {
-        GroupVersion::V1 => ("cgroup", vec!["blkio".to_owned(), "memory".to_owned()]),
-        GroupVersion::V2 => ("cgroup2", Vec::new()),
-    };
-    Mounted {
-        at: "/cg".into(),
-        root: "/".to_owned(),
-        kind: kind.to_owned(),
-        source: "cgroup".to_owned(),
-        options: Vec::new(),
-        super_options: options,
-    }
-}
-
-impl Machine {
-    fn put(&mut self, cell: &Path, value: &str) -> io::Result<()> {
-        match self.nodes.get_mut(cell) {
-            Some(Node::Cell(text)) => {
-                *text = value.to_owned();
-                Ok(())
-            }
-            _ => Err(errno(libc::ENOENT)),
-        }
-    }
-
-    fn write(&mut self, cell: &Path, value: &str) -> io::Result<()> {
-        let name = cell.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let number = value.parse::<u64>().unwrap_or(0);
-        let beside = |other: &str| cell.with_file_name(other);
-        match name.as_str() {
-            "scheduler" => {
-                if !["none", "mq-deadline", "bfq"].contains(&value) {
-                    return Err(errno(libc::EINVAL));
-                }
-                let all = "none mq-deadline bfq".replace(value, &format!("[{value}]"));
-                let requests = if value == "none" { "128" } else { "256" };
-                self.put(&beside("nr_requests"), requests)?;
-                let wbt = if value == "bfq" { "0" } else { "2000" };
-                self.put(&beside("wbt_lat_usec"), wbt)?;
-                self.put(cell, &all)
-            }
-            "drop_caches" => Ok(()),
-            "nr_requests" => self.put(cell, &number.clamp(4, 2048).to_string()),
-            "read_ahead_kb" => self.put(cell, &(number / 4 * 4).to_string()),
-            "iostats" => {
-                self.put(&beside("read_ahead_kb"), "2560")?;
-                self.put(cell, value)
-            }
-            "dirty_ratio" | "dirty_background_ratio" if number > 100 => Err(errno(libc::EINVAL)),
-            "dirty_ratio" | "dirty_background_ratio" => {
-                self.put(&beside(&name.replace("ratio", "bytes")), "0")?;
-                self.put(cell, value)
-            }
-            "dirty_bytes" | "dirty_background_bytes" => {
-                self.put(&beside(&name.replace("bytes", "ratio")), "0")?;
-                self.put(cell, value)
-            }
-            "cgroup.procs" => {
-                let dir = cell.parent().unwrap_or(cell).to_owned();
-                self.groups.insert("/cg".into(), dir);
-                Ok(())
-            }
-            "cgroup.subtree_control" => {
-                let Some(Node::Cell(now)) = self.nodes.get(cell) else {
-                    return Err(errno(libc::ENOENT));
-                };
-                let mut words: Vec<&str> = now.split_whitespace().collect();
-                words.retain(|word| *word != &value[1..]);
-                if value.starts_with('+') {
-                    words.push(&value[1..]);
-                }
-                let words = words.join(" ");
-                self.put(cell, &words)
-            }
-            _ => self.put(cell, value),
-        }
-    }
-
-    fn make_dir(&mut self, dir: &Path) -> io::Result<()> {
-        if self.nodes.contains_key(dir) {
-            return Err(errno(libc::EEXIST));
-        }
-        self.nodes.insert(dir.to_owned(), Node::Dir);
-        let files: &[&str] = match dir.parent() {
-            Some(above) if above.starts_with("/cg") => &GROUP_FILES,
-            Some(above) if above.ends_with("instances") => &["buffer_size_kb", "trace_clock"],
-            _ => &[],
-        };
-        for file in files {
-            self.nodes.insert(dir.join(file), Node::Cell(String::new()));
-        }
-        Ok(())
-    }
-
-    fn remove_dir(&mut self, dir: &Path) -> io::Result<()> {
-        let inside = |path: &&PathBuf| path.starts_with(dir) && path.as_path() != dir;
-        let holds = self
-            .nodes
-            .keys()
-            .filter(inside)
-            .any(|path| matches!(self.nodes[path], Node::Dir | Node::File { .. }));
-        if !self.nodes.contains_key(dir) {
-            return Err(errno(libc::ENOENT));
-        }
-        if holds || self.groups.values().any(|group| group == dir) {
-            return Err(errno(libc::EBUSY));
-        }
-        if self.mounts.iter().any(|mount| mount.at == dir) {
-            return Err(errno(libc::EBUSY));
-        }
-        self.nodes.retain(|path, _| !path.starts_with(dir));
-        Ok(())
-    }
-
-    fn inode(&self, path: &Path) -> Option<u64> {
-        match self.nodes.get(path) {
-            Some(Node::File { inode, .. }) => Some(*inode),
-            _ => None,
-        }
     }
 }
 
