@@ -13,9 +13,8 @@ use serde_json::json;
 
 use super::axis::{WORKERS, place};
 use super::effect::KNOWN_PCT_MAX;
-
-/// Losses smaller than this are not worth a finding, in percent.
-const LOSS_PCT_MIN: f64 = 5.0;
+use super::layer_loss::layer_losses;
+use super::points::Seen;
 
 /// Every statement by name; `docs/study-findings.md` has an entry for each.
 pub const STUDY_FINDINGS: [&str; 5] = [
@@ -29,12 +28,13 @@ pub const STUDY_FINDINGS: [&str; 5] = [
 /// The statements, the largest losses first.
 pub(crate) fn findings_of(
     plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
     points: &[StudyPoint],
     effects: &[StudyEffect],
     axes: &[StudyAxis],
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    findings.extend(effects.iter().filter_map(layer_loss));
+    findings.extend(layer_losses(plan, seen));
     findings.extend(axes.iter().filter_map(collapse));
     findings.sort_by(|a, b| size(b).total_cmp(&size(a)));
     findings.extend(axes.iter().filter_map(files));
@@ -48,39 +48,6 @@ pub(crate) fn findings_of(
 
 fn size(finding: &Finding) -> f64 {
     finding.effect_pct.unwrap_or(0.0).abs()
-}
-
-/// From the raw device to a file system: what the layer takes, over all that both did alike.
-fn layer_loss(effect: &StudyEffect) -> Option<Finding> {
-    if effect.factor != "filesystem" || effect.from != "raw" {
-        return None;
-    }
-    let loss = 100.0 * (1.0 - effect.ratio);
-    let is_loss = effect.conclusion == Conclusion::Lower && loss >= LOSS_PCT_MIN;
-    let ends = effect.ratio_ci95.map(|[low, high]| [100.0 * (1.0 - high), 100.0 * (1.0 - low)]);
-    let interval =
-        ends.map_or_else(String::new, |[low, high]| format!(" (95 % {low:.1} to {high:.1} %)"));
-    is_loss.then(|| Finding {
-        id: "filesystem_loss".to_owned(),
-        kind: FindingKind::Loss,
-        text: format!(
-            "{} takes {loss:.1} %{interval} of what the raw device does, over {} pairs of equal \
-             work; from {:.0} % to {:.0} % of it remain at single points",
-            effect.to,
-            effect.ratio_n,
-            100.0 * effect.ratio_min,
-            100.0 * effect.ratio_max
-        ),
-        layer: Layer::Filesystem,
-        effect_pct: Some(loss),
-        effect_pct_ci95: ends,
-        effect_pct_n: effect.ratio_n,
-        evidence: evidence(&[
-            ("ratio", json!(effect.ratio)),
-            ("ratio_min", json!(effect.ratio_min)),
-            ("ratio_max", json!(effect.ratio_max)),
-        ]),
-    })
 }
 
 /// More workers do less.

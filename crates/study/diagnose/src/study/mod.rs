@@ -7,6 +7,7 @@ mod axis;
 mod effect;
 mod finding;
 mod headline;
+mod layer_loss;
 mod points;
 mod then;
 
@@ -41,7 +42,7 @@ pub fn summarise_study(
         host,
         headline: Vec::new(),
         factors: plan.factors.clone(),
-        findings: finding::findings_of(plan, &points, &effects, &axes),
+        findings: finding::findings_of(plan, &seen, &points, &effects, &axes),
         then_source: plan.then.as_ref().map(|then| then.source.clone()),
         then_machine: plan.then.as_ref().map(|then| then.machine.clone()),
         then: then::rows(plan.then.as_ref(), &points),

@@ -6,4 +6,5 @@ mod defects;
 mod disturbed;
 mod partial;
 mod place;
+mod study;
 mod support;

@@ -1,0 +1,119 @@
+//! What a file system takes of the raw device, point by point.
+//!
+//! Invariant: a pair of points does identical work and differs in the file system alone, replicates
+//! are paired, and a loss counts only where its whole interval lies beyond the threshold.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{Finding, FindingKind};
+use iostrata_spec::Layer;
+use iostrata_spec::study::{Cell, LevelAt, StudyPlan, VolumeKind};
+use iostrata_stats::{Comparison, Measured, paired_measured};
+use serde_json::json;
+
+use super::axis::place;
+use super::points::{Seen, figures};
+
+/// Losses below this are how file systems are, in percent.
+const LOSS_PCT_MIN: f64 = 5.0;
+/// The factor that names the layer.
+const FILESYSTEM: &str = "filesystem";
+
+/// One pair of points with what the file system takes.
+struct Pair<'a> {
+    levels: &'a [LevelAt],
+    points: [&'a str; 2],
+    comparison: Comparison,
+}
+
+impl Pair<'_> {
+    fn loss_pct(&self) -> f64 {
+        100.0 * (1.0 - self.comparison.ratio)
+    }
+
+    fn loss_pct_ci95(&self) -> Option<[f64; 2]> {
+        let ends = self.comparison.ratio_ci95?;
+        Some([100.0 * (1.0 - ends[1]), 100.0 * (1.0 - ends[0])])
+    }
+
+    fn is_loss(&self) -> bool {
+        self.comparison.is_significant()
+            && self.loss_pct_ci95().is_some_and(|[low, _]| low > LOSS_PCT_MIN)
+    }
+}
+
+/// One finding per file system that takes something at some point.
+pub(crate) fn layer_losses(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<Finding> {
+    let mut kinds: Vec<VolumeKind> = Vec::new();
+    for cell in &plan.cells {
+        let kind = cell.volume.kind;
+        if !matches!(kind, VolumeKind::Raw | VolumeKind::Here) && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds.into_iter().filter_map(|kind| layer_loss(plan, kind, seen)).collect()
+}
+
+fn layer_loss(
+    plan: &StudyPlan,
+    kind: VolumeKind,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> Option<Finding> {
+    let raw = plan.cells.iter().filter(|cell| cell.volume.kind == VolumeKind::Raw);
+    let pairs: Vec<Pair<'_>> =
+        raw.filter_map(|raw| pair(raw, counterpart(plan, raw, kind)?, seen)).collect();
+    let mut losing: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.is_loss()).collect();
+    losing.sort_by(|a, b| b.loss_pct().total_cmp(&a.loss_pct()));
+    let worst = losing.first()?;
+    let [low, high] = worst.loss_pct_ci95()?;
+    let others: Vec<LevelAt> =
+        worst.levels.iter().filter(|at| at.factor != FILESYSTEM).cloned().collect();
+    Some(Finding {
+        id: "filesystem_loss".to_owned(),
+        kind: FindingKind::Loss,
+        text: format!(
+            "{} does measurably less than the raw device at {} of {} points of equal work; most at \
+             {}: {:.1} % less (95 % {low:.1} to {high:.1} %)",
+            kind.name(),
+            losing.len(),
+            pairs.len(),
+            place(&others),
+            worst.loss_pct()
+        ),
+        layer: Layer::Filesystem,
+        effect_pct: Some(worst.loss_pct()),
+        effect_pct_ci95: Some([low, high]),
+        effect_pct_n: worst.comparison.n,
+        evidence: losing
+            .iter()
+            .map(|pair| (format!("{}_loss_pct", pair.points[1]), json!(pair.loss_pct())))
+            .collect(),
+    })
+}
+
+/// The cell that does the same on a file system of default making: of several, the first.
+fn counterpart<'a>(plan: &'a StudyPlan, raw: &Cell, kind: VolumeKind) -> Option<&'a Cell> {
+    let same = |cell: &&Cell| {
+        let mut own = cell.workload.clone();
+        // One file is the file system's form of one device.
+        own.files = raw.workload.files;
+        cell.volume.kind == kind
+            && cell.volume.count == raw.volume.count
+            && cell.workload.files == 1
+            && own == raw.workload
+            && cell.conditions == raw.conditions
+    };
+    plan.cells.iter().find(same)
+}
+
+fn pair<'a>(raw: &'a Cell, other: &'a Cell, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Pair<'a>> {
+    let by_number = |cell: &Cell| -> Option<BTreeMap<u32, Measured>> {
+        Some(figures(seen.get(cell.id.as_str())?).into_iter().collect())
+    };
+    let (lower, upper) = (by_number(raw)?, by_number(other)?);
+    let both = lower.iter().filter_map(|(number, low)| Some((low, upper.get(number)?)));
+    let (low, high): (Vec<Measured>, Vec<Measured>) =
+        both.map(|(low, high)| (low.clone(), high.clone())).unzip();
+    let comparison = paired_measured(&low, &high).ok()?;
+    Some(Pair { levels: &other.levels, points: [&raw.id, &other.id], comparison })
+}
