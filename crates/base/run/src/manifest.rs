@@ -2,6 +2,8 @@
 //!
 //! Invariant: holds no secret; the arguments are scrubbed when a manifest is made.
 
+use std::path::PathBuf;
+
 use iostrata_spec::Point;
 use iostrata_spec::study::StudyPlan;
 use jiff::Timestamp;
@@ -33,6 +35,8 @@ pub enum RunKind {
     Probe,
     /// One I/O workload: a [`crate::IoDocument`].
     Io,
+    /// Job files: a [`crate::FioDocument`].
+    Fio,
     /// A factorial study: a [`crate::StudyDocument`].
     Study,
     /// Something of a newer program.
@@ -63,6 +67,9 @@ pub struct Manifest {
     /// The study that is run, laid out.
     #[serde(default)]
     pub study: Option<Box<StudyPlan>>,
+    /// The block device that the study was told to overwrite, if it was.
+    #[serde(default)]
+    pub study_device: Option<PathBuf>,
 }
 
 impl Manifest {
@@ -82,6 +89,7 @@ impl Manifest {
             host: None,
             plan: None,
             study: None,
+            study_device: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How a command ends: its exit code and, when it failed, one message.
 
+use iostrata_change::ChangeError;
 use iostrata_io::{FileSetError, IoError};
 use iostrata_load::LoadError;
 use iostrata_spec::SpecError;
@@ -48,6 +49,7 @@ pub fn ending_of(error: StudyError) -> Ending {
         StudyError::Files(FileSetError::NotOurs { .. } | FileSetError::Held { .. }) => {
             Ending::Usage(error.to_string())
         }
+        StudyError::Change(ChangeError::Refused { .. }) => Ending::Usage(error.to_string()),
         _ => Ending::NotHere(error.to_string()),
     }
 }

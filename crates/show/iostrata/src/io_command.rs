@@ -1,14 +1,9 @@
 //! `iostrata io`: prepares the files, measures one point, prints and keeps it.
 
-use std::path::{Path, PathBuf};
-
-use iostrata_host::{Root, describe_host, describe_path};
-use iostrata_io::{FileSet, FileSetError, FileSetPlan, Place};
+use iostrata_host::Root;
+use iostrata_io::{FileSet, FileSetPlan, Place};
 use iostrata_report::RunView;
-use iostrata_run::host::PathFacts;
-use iostrata_run::{
-    Event, IoDocument, IoOpDocument, OpFigures, ProbeHost, Replicate, RunKind, RunResult,
-};
+use iostrata_run::{Event, IoDocument, RunKind, RunResult};
 use iostrata_spec::{Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
 use iostrata_study::{Measurement, Meter};
 use iostrata_units as units;
@@ -16,6 +11,7 @@ use iostrata_units as units;
 use crate::args::IoArgs;
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
+use crate::io_parts::{files_ending, io_document, note_host, path_facts};
 use crate::kept::histogram_parts;
 use crate::run_dir::RunDir;
 use crate::signals::Interruption;
@@ -41,7 +37,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     }
     let (root, facts) = (Root::system(), path_facts(&args.path));
     let mut run_dir = RunDir::begin(RunKind::Io, "io", args.common.out.as_deref())?;
-    note_beginning(&mut run_dir, facts.as_ref(), &root);
+    note_host(&mut run_dir, facts.as_ref(), &root);
     let mut meter =
         Meter::new(&root, facts.as_ref(), interruption.flag(), std::env::current_exe().ok());
     let point = point(&spec);
@@ -89,13 +85,7 @@ fn prepare(
         let total = units::bytes(progress.total_bytes as f64);
         display.progress(share, &format!("filling {total} with random data"));
     })
-    .map_err(|error| match error {
-        FileSetError::Stopped { .. } => Ending::Interrupted(interruption.exit_code()),
-        FileSetError::NoSpace { .. } | FileSetError::System { .. } => {
-            Ending::NotHere(error.to_string())
-        }
-        error => Ending::Usage(error.to_string()),
-    })?;
+    .map_err(|error| files_ending(&error, interruption))?;
     if spec.direct && !files.takes_direct() {
         return Err(Ending::NotHere(format!(
             "--direct 1: the file system of {} refuses direct I/O; use --direct=0",
@@ -103,29 +93,6 @@ fn prepare(
         )));
     }
     Ok(files)
-}
-
-/// What lies under the path, or under its directory when the path does not exist.
-fn path_facts(path: &Path) -> Option<PathFacts> {
-    let existing: PathBuf = if path.exists() {
-        path.to_owned()
-    } else {
-        match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        }
-    };
-    describe_path(&Root::system(), &existing).ok()
-}
-
-fn note_beginning(run_dir: &mut RunDir, facts: Option<&PathFacts>, root: &Root) {
-    if let (Some(path), Some(writer)) = (facts, &run_dir.writer) {
-        run_dir.manifest.host =
-            Some(ProbeHost { machine: describe_host(root), path: path.clone() });
-        if let Err(error) = writer.write_manifest(&run_dir.manifest) {
-            run_dir.note = Some(error.to_string());
-        }
-    }
 }
 
 /// The one point of this command.
@@ -180,7 +147,8 @@ fn finish(
     if let Some(files) = files {
         replicate.verdicts.merge(&iostrata_study::extent_verdicts(files, &replicate.point));
     }
-    let mut document = document(&replicate);
+    let stream = &replicate.streams[0];
+    let mut document = io_document(stream, replicate.duration_s, &replicate.verdicts);
     document.run = run_dir.shown();
     let Some(writer) = &mut run_dir.writer else { return Ok(document) };
     let parts = histogram_parts(&replicate, &measurement.histograms);
@@ -190,38 +158,6 @@ fn finish(
         .and_then(|()| writer.write_result(&document));
     kept.map_err(|error| Ending::NotHere(error.to_string()))?;
     Ok(document)
-}
-
-/// The contract's document of one replicate.
-fn document(replicate: &Replicate) -> IoDocument {
-    let stream = &replicate.streams[0];
-    let rated = stream.start_lateness_us_p99.is_some();
-    let op = |figures: &Option<OpFigures>| {
-        figures.as_ref().map(|figures| IoOpDocument {
-            ios: figures.ios,
-            iops: figures.iops.value,
-            iops_ci95: figures.iops.ci95,
-            iops_n: figures.iops.n,
-            bytes_per_s: figures.bytes as f64 / replicate.duration_s.max(f64::MIN_POSITIVE),
-            latency_us: figures.latency_us,
-            latency_us_mean_ci95: figures.latency_mean_us.ci95,
-            response_us: figures.response_us.filter(|_| rated),
-        })
-    };
-    IoDocument {
-        read: op(&stream.read),
-        write: op(&stream.write),
-        sync: op(&stream.sync),
-        cpu: stream.cpu,
-        duration_s: replicate.duration_s,
-        series: stream.series.clone(),
-        depth_mean: stream.depth_mean,
-        start_lateness_us_p99: stream.start_lateness_us_p99,
-        errors: stream.errors.clone(),
-        notes: stream.notes.clone(),
-        run: None,
-        verdicts: replicate.verdicts.clone(),
-    }
 }
 
 fn show(

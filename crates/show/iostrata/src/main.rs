@@ -6,7 +6,9 @@
 mod args;
 mod display;
 mod ending;
+mod fio_command;
 mod io_command;
+mod io_parts;
 mod kept;
 mod probe_command;
 mod report_command;
@@ -58,6 +60,7 @@ fn run(cli: &Cli) -> Result<(), Ending> {
     }
     match &cli.command {
         Command::Io(args) => io_command::run(args, &interruption),
+        Command::Fio(args) => fio_command::run(args, &interruption),
         Command::Probe(args) => probe_command::run(args, &interruption),
         Command::Study(args) => study_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),

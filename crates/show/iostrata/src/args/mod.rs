@@ -3,12 +3,14 @@
 //! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in
 //! option names are the same, and a switch may be `--direct` or `--direct=1`.
 
+mod fio;
 mod io;
 mod probe;
 mod restore;
 mod study;
 mod value;
 
+pub use fio::{FioArgs, OutputFormat};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
@@ -40,6 +42,11 @@ pub enum Command {
     Probe(ProbeArgs),
     /// Run one I/O workload, in fio's words
     Io(Box<IoArgs>),
+    /// Run fio job files
+    ///
+    /// Reads them as fio does and runs what they come to. What cannot be run is refused with file,
+    /// line, option and reason; what is ignored is said. docs/fio.md lists every option.
+    Fio(FioArgs),
     /// Vary one thing at a time: factorial studies, shipped or your own
     Study(StudyArgs),
     /// Show or write again the report of a finished or partial run
@@ -61,6 +68,7 @@ impl Command {
         match self {
             Self::Probe(args) => args.common.quiet,
             Self::Io(args) => args.common.quiet,
+            Self::Fio(args) => args.common.quiet,
             Self::Study(args) => args.action.common().quiet,
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,

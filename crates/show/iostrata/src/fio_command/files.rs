@@ -1,0 +1,148 @@
+//! The files of a wave of jobs.
+//!
+//! Invariant: a file that several jobs name is made once, as large as the largest asks and written
+//! if any of them reads it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
+use iostrata_spec::fio::{FioStream, FioWave};
+use iostrata_spec::{IoApi, Preparation};
+use iostrata_units as units;
+
+use crate::display::Display;
+use crate::ending::Ending;
+use crate::io_parts::files_ending;
+use crate::signals::Interruption;
+
+/// What the jobs of a wave together want of one file.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    bytes: u64,
+    fill: Fill,
+    write: bool,
+    direct: bool,
+    keep: bool,
+    seed: u64,
+}
+
+/// Prepared files by path.
+pub struct WaveFiles(BTreeMap<PathBuf, FileSet>);
+
+impl WaveFiles {
+    /// Makes, fills or finds the files of a wave.
+    ///
+    /// # Errors
+    /// As the contract's exit codes say.
+    pub fn prepare(
+        wave: &FioWave,
+        overwrite_contents: bool,
+        display: &Display,
+        interruption: &Interruption,
+    ) -> Result<Self, Ending> {
+        let mut files = BTreeMap::new();
+        for (path, wanted) in wanted(wave) {
+            let set = one(&path, wanted, overwrite_contents, display, interruption)?;
+            files.insert(path, set);
+        }
+        Ok(Self(files))
+    }
+
+    /// The files of one stream; `None` when it touches none.
+    pub fn of(&self, stream: &FioStream) -> Option<FileSet> {
+        let sets = stream.paths.iter().filter_map(|path| self.0.get(path));
+        (stream.spec.api != IoApi::Null).then(|| FileSet::joined(sets))
+    }
+
+    /// Bytes that preparing them wrote.
+    pub fn filled_bytes(&self) -> u64 {
+        self.0.values().map(FileSet::filled_bytes).sum()
+    }
+}
+
+fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
+    let mut all: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
+    for job in &wave.jobs {
+        for stream in job.streams.iter().filter(|stream| stream.spec.api != IoApi::Null) {
+            let spec = &stream.spec;
+            let one = Wanted {
+                bytes: spec.variation.offset_bytes.saturating_add(spec.file_bytes()),
+                fill: fill(spec.preparation),
+                write: iostrata_load::open_mode(spec).write,
+                direct: spec.direct,
+                keep: !job.unlink,
+                seed: spec.seed,
+            };
+            for path in &stream.paths {
+                let entry = all.entry(path.clone()).or_insert(one);
+                *entry = Wanted {
+                    bytes: entry.bytes.max(one.bytes),
+                    fill: fuller(entry.fill, one.fill),
+                    write: entry.write || one.write,
+                    direct: entry.direct || one.direct,
+                    keep: entry.keep && one.keep,
+                    seed: entry.seed,
+                };
+            }
+        }
+    }
+    all
+}
+
+fn fill(preparation: Preparation) -> Fill {
+    iostrata_study::fill_of(preparation)
+}
+
+fn fuller(one: Fill, other: Fill) -> Fill {
+    match (one, other) {
+        (Fill::Written, _) | (_, Fill::Written) => Fill::Written,
+        (Fill::Fallocated, _) | (_, Fill::Fallocated) => Fill::Fallocated,
+        (Fill::Empty, Fill::Empty) => Fill::Empty,
+    }
+}
+
+fn one(
+    path: &Path,
+    wanted: Wanted,
+    overwrite_contents: bool,
+    display: &Display,
+    interruption: &Interruption,
+) -> Result<FileSet, Ending> {
+    let place = Place::find(path).map_err(|error| in_job_words(Ending::Usage(error.to_string())))?;
+    if let Place::Directory(path) = &place {
+        let path = path.display();
+        let text = format!("filename={path}: this is a directory; use directory={path}");
+        return Err(Ending::Usage(text));
+    }
+    let plan = FileSetPlan {
+        fill: wanted.fill,
+        keep: wanted.keep,
+        write: wanted.write,
+        overwrite_contents,
+        seed: wanted.seed,
+        ..FileSetPlan::new(place, wanted.bytes, 1)
+    };
+    let set = FileSet::prepare(&plan, interruption.flag(), &mut |progress| {
+        let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let total = units::bytes(progress.total_bytes as f64);
+        display.progress(share, &format!("filling {} ({total})", path.display()));
+    })
+    .map_err(|error| in_job_words(files_ending(&error, interruption)))?;
+    if wanted.direct && !set.takes_direct() {
+        let path = path.display();
+        let text = format!("direct=1: the file system of {path} refuses it; use direct=0");
+        return Err(Ending::NotHere(text));
+    }
+    Ok(set)
+}
+
+/// The same message in the words of job files.
+fn in_job_words(ending: Ending) -> Ending {
+    let words = |text: String| text.replace("--path", "filename").replace("--size", "size");
+    match ending {
+        Ending::Usage(text) => Ending::Usage(words(text)),
+        Ending::NotHere(text) => Ending::NotHere(words(text)),
+        other => other,
+    }
+}

@@ -1,0 +1,104 @@
+//! A wave of jobs as a point, and what measuring it brought.
+
+use iostrata_load::{Histograms, KindLatency, kind_index};
+use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
+use iostrata_spec::fio::{FioJob, FioStream, FioWave};
+use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
+
+use crate::io_parts::io_document;
+
+/// The point of a wave.
+pub fn point(number: usize, wave: &FioWave) -> Point {
+    let streams: Vec<Stream> = wave
+        .jobs
+        .iter()
+        .flat_map(|job| &job.streams)
+        .map(|stream| Stream { name: stream.name.clone(), spec: stream.spec.clone() })
+        .collect();
+    let reads = streams.first().is_none_or(|stream| stream.spec.mix.reads());
+    let names: Vec<&str> = wave.jobs.iter().map(|job| job.name.as_str()).collect();
+    Point {
+        id: format!("wave_{}", number + 1),
+        title: names.join(", "),
+        layer: Layer::FileApi,
+        streams,
+        metric: Metric {
+            stream: 0,
+            op: if reads { OpKind::Read } else { OpKind::Write },
+            kind: MetricKind::TotalIops,
+            unit: "requests/s".to_owned(),
+            better: Better::Higher,
+        },
+        curve: None,
+        block: "fio".to_owned(),
+        levels: Vec::new(),
+    }
+}
+
+/// What one wave brought.
+pub struct MeasuredWave {
+    /// Which.
+    pub number: usize,
+    /// Its figures.
+    pub replicate: Replicate,
+    /// The histograms behind them, by stream.
+    pub histograms: Vec<Histograms>,
+}
+
+/// One stream of a wave with its figures.
+#[derive(Clone, Copy)]
+pub struct MeasuredStream<'a> {
+    /// The job it belongs to.
+    pub job: &'a FioJob,
+    /// The workload.
+    pub stream: &'a FioStream,
+    /// Its figures.
+    pub figures: &'a StreamFigures,
+    /// Its histograms.
+    pub histograms: &'a Histograms,
+}
+
+impl MeasuredStream<'_> {
+    /// Latencies of one kind of request.
+    pub fn latency(&self, op: OpKind) -> Option<&KindLatency> {
+        let kind = match op {
+            OpKind::Read => iostrata_io::OpKind::Read,
+            OpKind::Write => iostrata_io::OpKind::Write,
+            OpKind::Sync => iostrata_io::OpKind::Sync,
+        };
+        self.histograms.kinds[kind_index(kind)].as_ref()
+    }
+}
+
+impl MeasuredWave {
+    /// Every stream of the wave with its figures.
+    pub fn streams<'a>(&'a self, wave: &'a FioWave) -> Vec<MeasuredStream<'a>> {
+        let planned = wave.jobs.iter().flat_map(|job| job.streams.iter().map(move |one| (job, one)));
+        planned
+            .zip(&self.replicate.streams)
+            .zip(&self.histograms)
+            .map(|(((job, stream), figures), histograms)| MeasuredStream {
+                job,
+                stream,
+                figures,
+                histograms,
+            })
+            .collect()
+    }
+
+    /// Its part of the document.
+    pub fn document(&self, wave: &FioWave) -> FioWaveDocument {
+        let jobs = self.streams(wave).into_iter().map(|one| {
+            let mut verdicts = self.replicate.verdicts.clone();
+            verdicts.merge(&one.figures.verdicts);
+            FioJobDocument {
+                name: one.stream.name.clone(),
+                description: one.job.description.clone(),
+                group: one.job.group,
+                clones: one.stream.spec.jobs,
+                figures: io_document(one.figures, self.replicate.duration_s, &verdicts),
+            }
+        });
+        FioWaveDocument { duration_s: self.replicate.duration_s, jobs: jobs.collect() }
+    }
+}

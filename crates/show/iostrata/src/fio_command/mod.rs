@@ -1,0 +1,209 @@
+//! `iostrata fio`: job files read, shown, run, and their results in our form or in fio's.
+//!
+//! Invariant: a front end and nothing more: it makes points of our specs and measures them as
+//! `iostrata io` measures its one.
+
+mod dry_run;
+mod files;
+mod logs;
+mod measured;
+mod shape;
+mod text;
+mod world;
+
+use std::time::Duration;
+
+use iostrata_host::Root;
+use iostrata_io::FileSet;
+use iostrata_run::{Event, FioDocument, RunKind};
+use iostrata_spec::IoApi;
+use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
+use iostrata_stats::Verdicts;
+use iostrata_study::{Measurement, Meter};
+
+use crate::args::{FioArgs, OutputFormat};
+use crate::display::{Display, print_json, print_text, width};
+use crate::ending::{Ending, ending_of};
+use crate::io_parts::{note_host, path_facts};
+use crate::kept::histogram_parts;
+use crate::run_dir::RunDir;
+use crate::signals::Interruption;
+
+use files::WaveFiles;
+use measured::MeasuredWave;
+use world::ThisWorld;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
+    let display = Display::new(args.common.quiet);
+    let mut plan = parse(&args.files, &args.section, &ThisWorld)
+        .map_err(|error| Ending::Usage(error.to_string()))?;
+    if let Some(bound) = args.common.max_time {
+        bound_waves(&mut plan, bound);
+    }
+    if args.dry_run {
+        return match args.common.json || args.output_format == OutputFormat::Json {
+            true => print_json(&plan),
+            false => print_text(&dry_run::text(&plan, width())),
+        };
+    }
+    for warning in &plan.warnings {
+        display.note(&format!("warning: {warning}"));
+    }
+    let mut runner = Runner::begin(args, &plan, &display, interruption)?;
+    let ended = runner.all();
+    display.finish();
+    runner.conclude(ended)
+}
+
+/// Shares the bound among the waves, so that the command ends within it.
+fn bound_waves(plan: &mut FioPlan, bound: Duration) {
+    let each = bound / plan.waves.len().max(1) as u32;
+    for stream in plan.waves.iter_mut().flat_map(|wave| &mut wave.jobs).flat_map(|job| &mut job.streams)
+    {
+        let before = stream.spec.variation.start_delay + stream.spec.variation.ramp_time;
+        let left = each.saturating_sub(before).max(Duration::from_millis(1));
+        stream.spec.runtime = stream.spec.runtime.map(|runtime| runtime.min(left));
+    }
+}
+
+struct Runner<'a> {
+    args: &'a FioArgs,
+    plan: &'a FioPlan,
+    display: &'a Display,
+    interruption: &'a Interruption,
+    run_dir: RunDir,
+    waves: Vec<MeasuredWave>,
+    bytes_written: u64,
+    elapsed_s: f64,
+}
+
+impl<'a> Runner<'a> {
+    fn begin(
+        args: &'a FioArgs,
+        plan: &'a FioPlan,
+        display: &'a Display,
+        interruption: &'a Interruption,
+    ) -> Result<Self, Ending> {
+        let mut run_dir = RunDir::begin(RunKind::Fio, "fio", args.common.out.as_deref())?;
+        let points = plan.waves.iter().enumerate();
+        run_dir.manifest.plan = Some(points.map(|(at, wave)| measured::point(at, wave)).collect());
+        run_dir.rewrite_manifest()?;
+        let waves = Vec::new();
+        Ok(Self {
+            args,
+            plan,
+            display,
+            interruption,
+            run_dir,
+            waves,
+            bytes_written: 0,
+            elapsed_s: 0.0,
+        })
+    }
+
+    /// Runs wave after wave, until one fails or a signal comes.
+    fn all(&mut self) -> Result<(), Ending> {
+        for (at, wave) in self.plan.waves.iter().enumerate() {
+            self.wave(at, wave)?;
+            if self.interruption.is_set() {
+                return Err(Ending::Interrupted(self.interruption.exit_code()));
+            }
+        }
+        Ok(())
+    }
+
+    fn wave(&mut self, at: usize, wave: &FioWave) -> Result<(), Ending> {
+        let overwrite = self.args.overwrite_contents;
+        let files = WaveFiles::prepare(wave, overwrite, self.display, self.interruption)?;
+        self.bytes_written += files.filled_bytes();
+        let streams: Vec<&FioStream> = wave.jobs.iter().flat_map(|job| &job.streams).collect();
+        let sets: Vec<Option<FileSet>> = streams.iter().map(|stream| files.of(stream)).collect();
+        let on_files = streams.iter().find(|stream| stream.spec.api != IoApi::Null);
+        let facts = on_files.and_then(|stream| path_facts(&stream.spec.path));
+        let root = Root::system();
+        if at == 0 {
+            note_host(&mut self.run_dir, facts.as_ref(), &root);
+        }
+        let program = std::env::current_exe().ok();
+        let mut meter = Meter::new(&root, facts.as_ref(), self.interruption.flag(), program);
+        let point = measured::point(at, wave);
+        let longest_s =
+            streams.iter().map(|one| one.spec.longest().as_secs_f64()).fold(0.0, f64::max);
+        let prepared: Vec<Option<&FileSet>> = sets.iter().map(Option::as_ref).collect();
+        let measurement = meter
+            .measure(&point, 0, &prepared, &mut |elapsed_s| {
+                self.display.progress(elapsed_s / longest_s, &point.title);
+            })
+            .map_err(ending_of)?;
+        self.bytes_written += meter.written_bytes();
+        self.elapsed_s += meter.elapsed_s();
+        self.keep(at, measurement, &sets)
+    }
+
+    fn keep(
+        &mut self,
+        at: usize,
+        measurement: Measurement,
+        sets: &[Option<FileSet>],
+    ) -> Result<(), Ending> {
+        let mut replicate = measurement.replicate;
+        for set in sets.iter().flatten() {
+            replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &replicate.point));
+        }
+        if let Some(writer) = &mut self.run_dir.writer {
+            let parts = histogram_parts(&replicate, &measurement.histograms);
+            writer
+                .append_replicate(&replicate, &parts)
+                .map_err(|error| Ending::NotHere(error.to_string()))?;
+        }
+        let histograms = measurement.histograms;
+        self.waves.push(MeasuredWave { number: at, replicate, histograms });
+        measurement.error.map_or(Ok(()), |error| Err(ending_of(error)))
+    }
+
+    fn document(&self) -> FioDocument {
+        let mut verdicts = Verdicts::none();
+        self.waves.iter().for_each(|wave| verdicts.merge(&wave.replicate.verdicts));
+        let waves = self.waves.iter();
+        FioDocument {
+            waves: waves.map(|wave| wave.document(&self.plan.waves[wave.number])).collect(),
+            warnings: self.plan.warnings.clone(),
+            bytes_written: self.bytes_written,
+            run: self.run_dir.shown(),
+            verdicts,
+        }
+    }
+
+    /// Keeps and prints what was measured, also when not all of it was.
+    fn conclude(mut self, ended: Result<(), Ending>) -> Result<(), Ending> {
+        if self.waves.is_empty() {
+            return ended;
+        }
+        let document = self.document();
+        let (at_s, bytes_written) = (self.elapsed_s, self.bytes_written);
+        let event = match ended {
+            Ok(()) => Event::Finished { at_s, bytes_written },
+            Err(_) => Event::Interrupted { at_s, bytes_written },
+        };
+        if let Some(writer) = &mut self.run_dir.writer {
+            let kept = writer.append(&event).and_then(|()| writer.write_result(&document));
+            kept.map_err(|error| Ending::NotHere(error.to_string()))?;
+        }
+        if let Some(note) = &self.run_dir.note {
+            self.display.note(note);
+        }
+        logs::write(self.plan, &self.waves)?;
+        if self.args.output_format == OutputFormat::Json {
+            print_json(&shape::document(self.plan, &self.waves))?;
+        } else if self.args.common.json {
+            print_json(&document)?;
+        } else {
+            print_text(&text::table(&document))?;
+        }
+        ended
+    }
+}

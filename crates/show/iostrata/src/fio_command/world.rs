@@ -1,0 +1,75 @@
+//! Files, environment and machine for the parser of job files.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use iostrata_spec::fio::{Machine, World};
+
+/// A job file that is larger is none.
+const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
+const PAGE_BYTES: u64 = 4096;
+/// The kind of the entry of a program's start-up vector that says the size of a page.
+const AT_PAGESZ: u64 = 6;
+
+/// This machine.
+pub struct ThisWorld;
+
+impl World for ThisWorld {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        file.take(JOB_FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| error.to_string())?;
+        if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+            return Err("it has more than 4 MiB; is it a job file?".to_owned());
+        }
+        Ok(bytes)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn bytes_of(&self, path: &Path) -> Option<u64> {
+        let meta = std::fs::metadata(path).ok()?;
+        if meta.is_file() {
+            return Some(meta.len());
+        }
+        if meta.file_type().is_block_device() {
+            // The end of a device is its size.
+            return File::open(path).ok()?.seek(SeekFrom::End(0)).ok();
+        }
+        None
+    }
+
+    fn machine(&self) -> Machine {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+        Machine { page_bytes: page_bytes(), memory_mb: memory_mb(), cpus }
+    }
+
+    fn fresh_seed(&self) -> u64 {
+        // The standard library draws this from the kernel.
+        RandomState::new().build_hasher().finish()
+    }
+}
+
+fn page_bytes() -> u64 {
+    let Ok(vector) = std::fs::read("/proc/self/auxv") else { return PAGE_BYTES };
+    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).ok();
+    vector
+        .chunks_exact(16)
+        .find(|entry| word(&entry[..8]) == Some(AT_PAGESZ))
+        .and_then(|entry| word(&entry[8..]))
+        .unwrap_or(PAGE_BYTES)
+}
+
+fn memory_mb() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
+}

@@ -1,0 +1,80 @@
+//! What the commands that measure single workloads have in common.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_host::{Root, describe_host, describe_path};
+use iostrata_io::FileSetError;
+use iostrata_run::host::PathFacts;
+use iostrata_run::{IoDocument, IoOpDocument, OpFigures, ProbeHost, StreamFigures};
+use iostrata_stats::Verdicts;
+
+use crate::ending::Ending;
+use crate::run_dir::RunDir;
+use crate::signals::Interruption;
+
+/// What lies under the path, or under its directory when the path does not exist.
+pub fn path_facts(path: &Path) -> Option<PathFacts> {
+    let existing: PathBuf = if path.exists() {
+        path.to_owned()
+    } else {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        }
+    };
+    describe_path(&Root::system(), &existing).ok()
+}
+
+/// Keeps what is known of the host in the manifest.
+pub fn note_host(run_dir: &mut RunDir, facts: Option<&PathFacts>, root: &Root) {
+    if let (Some(path), Some(writer)) = (facts, &run_dir.writer) {
+        run_dir.manifest.host =
+            Some(ProbeHost { machine: describe_host(root), path: path.clone() });
+        if let Err(error) = writer.write_manifest(&run_dir.manifest) {
+            run_dir.note = Some(error.to_string());
+        }
+    }
+}
+
+/// How a command ends whose files could not be prepared.
+pub fn files_ending(error: &FileSetError, interruption: &Interruption) -> Ending {
+    match error {
+        FileSetError::Stopped { .. } => Ending::Interrupted(interruption.exit_code()),
+        FileSetError::NoSpace { .. } | FileSetError::System { .. } => {
+            Ending::NotHere(error.to_string())
+        }
+        error => Ending::Usage(error.to_string()),
+    }
+}
+
+/// The contract's document of one stream, over its own part of the window.
+pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -> IoDocument {
+    let rated = stream.start_lateness_us_p99.is_some();
+    let duration_s = stream.duration_s.unwrap_or(window_s);
+    let op = |figures: &Option<OpFigures>| {
+        figures.as_ref().map(|figures| IoOpDocument {
+            ios: figures.ios,
+            iops: figures.iops.value,
+            iops_ci95: figures.iops.ci95,
+            iops_n: figures.iops.n,
+            bytes_per_s: figures.bytes as f64 / duration_s.max(f64::MIN_POSITIVE),
+            latency_us: figures.latency_us,
+            latency_us_mean_ci95: figures.latency_mean_us.ci95,
+            response_us: figures.response_us.filter(|_| rated),
+        })
+    };
+    IoDocument {
+        read: op(&stream.read),
+        write: op(&stream.write),
+        sync: op(&stream.sync),
+        cpu: stream.cpu,
+        duration_s,
+        series: stream.series.clone(),
+        depth_mean: stream.depth_mean,
+        start_lateness_us_p99: stream.start_lateness_us_p99,
+        errors: stream.errors.clone(),
+        notes: stream.notes.clone(),
+        run: None,
+        verdicts: verdicts.clone(),
+    }
+}

@@ -1,0 +1,99 @@
+//! `iostrata study`: naming, showing, running and comparing.
+
+use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cost, shipped};
+
+use crate::args::{
+    DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs,
+};
+use crate::display::{print_json, print_text, width};
+use crate::ending::Ending;
+use crate::signals::Interruption;
+use crate::study_run::{self, changes};
+use crate::study_show::{Listed, Shown, list, show};
+use crate::study_text::{load, usage};
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), Ending> {
+    match &args.action {
+        StudyAction::List(args) => list_shipped(args),
+        StudyAction::Show(args) => show_study(args),
+        StudyAction::Run(args) => run_study(args, interruption),
+        StudyAction::Resume(args) => resume(args, interruption),
+        StudyAction::Diff(args) => diff(args),
+    }
+}
+
+fn list_shipped(args: &ListArgs) -> Result<(), Ending> {
+    let listed = |(name, text): &(&str, &str)| {
+        let spec = StudySpec::parse(text, name).map_err(usage)?;
+        let of = |extent| {
+            spec.plan(extent, None, &MeasuringOverrides::default()).map(|plan| cost(&plan))
+        };
+        Ok(Listed {
+            quick: of(Extent::Quick).map_err(usage)?,
+            full: of(Extent::Full).map_err(usage)?,
+            name: spec.name,
+            title: spec.title,
+            question: spec.question,
+        })
+    };
+    let studies = shipped().iter().map(listed).collect::<Result<Vec<_>, Ending>>()?;
+    if args.common.json { print_json(&studies) } else { print_text(&list(&studies)) }
+}
+
+fn show_study(args: &ShowArgs) -> Result<(), Ending> {
+    let (spec, extent) = (load(&args.choice.study)?, args.choice.extent());
+    let overrides = args.choice.overrides(&args.common);
+    let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
+    let changes = changes(&plan, &args.place)?;
+    show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.json)
+}
+
+/// Prints a plan with what it costs and changes; `run --dry-run` ends here too.
+fn show_plan(
+    spec: &StudySpec,
+    plan: &StudyPlan,
+    changes: &[String],
+    wanted: Option<&[String]>,
+    json: bool,
+) -> Result<(), Ending> {
+    let mut parts = spec.parts(plan.extent);
+    parts.retain(|part| wanted.is_none_or(|wanted| wanted.contains(&part.name)));
+    let exclusions = spec.exclusions(plan.extent);
+    let cost = cost(plan);
+    let shown = Shown { plan, cost: &cost, changes, parts: &parts, exclusions: &exclusions };
+    if json { print_json(&shown) } else { print_text(&show(&shown, width())) }
+}
+
+fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), Ending> {
+    let (spec, extent) = (load(&args.choice.study)?, args.choice.extent());
+    let overrides = args.choice.overrides(&args.common);
+    let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
+    let changes = changes(&plan, &args.place)?;
+    if args.dry_run {
+        return show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.json);
+    }
+    let plan = watched(plan, args.no_profile, args.no_trace);
+    study_run::run(plan, &args.place, &args.common, interruption)
+}
+
+/// Leaves out what is not wanted beside the figures.
+fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
+    if no_profile {
+        plan.measuring.profile_hz = 0;
+    }
+    plan.measuring.traced &= !no_trace;
+    plan
+}
+
+fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), Ending> {
+    study_run::resume(&args.run, &args.common, interruption)
+}
+
+fn diff(args: &DiffArgs) -> Result<(), Ending> {
+    let (a, b) = (&args.a, &args.b);
+    Err(Ending::NotHere(format!("study diff {a} {b}: not available in this build")))
+}

@@ -1,0 +1,287 @@
+//! `iostrata study run` and `resume`: announces, makes, measures, puts back, concludes, reports.
+//!
+//! Invariant: whatever ends the run, the session's changes are undone before the command does, and
+//! what could not be undone is named with the way to do it.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_change::{
+    How, Outcome, Session, StateDir, System, Thing, UndoReport, plan as in_words, restore,
+};
+use iostrata_diagnose::{ProbeEnd, summarise_study};
+use iostrata_host::{Root, describe_host, describe_path};
+use iostrata_report::RunView;
+use iostrata_run::{
+    Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter, StudyDocument,
+};
+use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
+use iostrata_study::factorial::{self, Place, StudyOutcome, StudyTask};
+use iostrata_units as units;
+
+use crate::args::{Common, StudyPlace};
+use crate::display::{Display, colour, print_json, print_text, width};
+use crate::ending::{Ending, ending_of};
+use crate::kept::Keeper;
+use crate::run_dir::RunDir;
+use crate::signals::Interruption;
+
+/// Where the volumes of a run are made, below its directory.
+const VOLUMES: &str = "volumes";
+
+/// Every system change of a plan, in words, with the present values.
+///
+/// # Errors
+/// When the plan names a setting that does not exist, or the options contradict each other.
+pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Ending> {
+    let shown = place.dir.clone().unwrap_or_else(|| PathBuf::from("RUN").join(VOLUMES));
+    let place = place_of(place, shown)?;
+    let changes = factorial::changes_of(plan, &place)
+        .map_err(|error| Ending::Usage(error.to_string()))?;
+    Ok(in_words(&changes))
+}
+
+/// Runs a study from its beginning.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(
+    plan: StudyPlan,
+    place: &StudyPlace,
+    common: &Common,
+    interruption: &Interruption,
+) -> Result<(), Ending> {
+    needs_root(&plan)?;
+    let display = Display::new(common.quiet);
+    // What the options say must be right before a run directory is made.
+    place_of(place, PathBuf::new())?;
+    let mut run_dir = RunDir::begin(RunKind::Study, &plan.name, common.out.as_deref())?;
+    let dir = match (&place.dir, &run_dir.writer) {
+        (Some(dir), _) => dir.clone(),
+        (None, Some(writer)) => writer.dir().join(VOLUMES),
+        (None, None) => {
+            let why = run_dir.note.clone().unwrap_or_default();
+            return Err(Ending::NotHere(format!("the study has no place for its volumes: {why}")));
+        }
+    };
+    let host = begin(&mut run_dir, &plan, &dir, place.device.as_ref())?;
+    let place = place_of(place, absolute(&dir)?)?;
+    display.note(&announced(&plan, &place, &host));
+    go_on(&plan, &place, host, &[], run_dir, common, &display, interruption)
+}
+
+/// Goes on with a study that was killed or interrupted.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn resume(run: &Path, common: &Common, interruption: &Interruption) -> Result<(), Ending> {
+    let bad = |why: String| Ending::Usage(format!("study resume {}: {why}", run.display()));
+    let reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
+    let manifest = reader.manifest().clone();
+    let (Some(plan), Some(host)) = (manifest.study.clone(), manifest.host.clone()) else {
+        return Err(bad("this run is no study; name the run directory of one".to_owned()));
+    };
+    if reader.events().iter().any(|event| matches!(event, Event::Finished { .. })) {
+        return Err(bad("the study is finished; see its report".to_owned()));
+    }
+    needs_root(&plan)?;
+    let display = Display::new(common.quiet);
+    let restored = restore(&StateDir::of_user(), &System::new());
+    if restored.journals.iter().any(|journal| !journal.things.is_empty()) {
+        display.note("What the killed run had changed is put back; going on.");
+    }
+    let writer =
+        RunWriter::resume(run, &manifest).map_err(|error| Ending::NotHere(error.to_string()))?;
+    let place = Place {
+        dir: PathBuf::from(&host.path.path),
+        device: manifest.study_device.clone(),
+        overwrite_device: manifest.study_device.is_some(),
+    };
+    std::fs::create_dir_all(&place.dir)
+        .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
+    let run_dir = RunDir { writer: Some(writer), manifest, note: None };
+    let done = reader.events().to_vec();
+    go_on(&plan, &place, host, &done, run_dir, common, &display, interruption)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the two ways in share everything after it")]
+fn go_on(
+    plan: &StudyPlan,
+    place: &Place,
+    host: ProbeHost,
+    done: &[Event],
+    mut run_dir: RunDir,
+    common: &Common,
+    display: &Display,
+    interruption: &Interruption,
+) -> Result<(), Ending> {
+    let mut session = Session::begin(&StateDir::of_user(), System::new())
+        .map_err(|error| Ending::NotHere(error.to_string()))?;
+    let program = std::env::current_exe().ok();
+    let task = StudyTask { plan, place: place.clone(), done, program };
+    let outcome = {
+        let mut keeper = Keeper { display, run_dir: &mut run_dir };
+        factorial::run(&task, &mut session, interruption.flag(), &mut keeper)
+    };
+    display.progress(1.0, "putting everything back");
+    let undone = session.undo_all();
+    display.finish();
+    // Only if it is empty: whatever else lies there is not ours.
+    let _kept_if_not_empty = std::fs::remove_dir(&place.dir);
+    tell_undone(&undone, display);
+    let outcome = match outcome {
+        Err(_) if interruption.is_set() => {
+            return Err(Ending::Interrupted(interruption.exit_code()));
+        }
+        outcome => outcome.map_err(ending_of)?,
+    };
+    let document = conclude(plan, host, &outcome, &run_dir)?;
+    show(common, &document, &run_dir, &outcome)?;
+    if !undone.is_settled() {
+        return Err(Ending::NotHere(
+            "not everything could be put back; run iostrata restore".to_owned(),
+        ));
+    }
+    if outcome.interrupted {
+        return Err(Ending::Interrupted(interruption.exit_code()));
+    }
+    match document.points.is_empty() {
+        true => Err(Ending::NotHere(document.headline.join(" "))),
+        false => Ok(()),
+    }
+}
+
+/// Loop devices, file systems and settings are root's; a plain directory is anybody's.
+fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
+    let changes = plan.cells.iter().any(|cell| {
+        cell.volume.kind != VolumeKind::Here || cell.conditions != Default::default()
+    });
+    if !changes || rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Ending::NotHere(format!(
+        "study {} makes volumes and changes settings, which needs root: run it with sudo, or write \
+         a study with filesystem = \"here\", which measures a directory as it is",
+        plan.name
+    )))
+}
+
+fn place_of(place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
+    if let (Some(named), Some(device)) = (&place.overwrite_contents, &place.device)
+        && named != device
+    {
+        return Err(Ending::Usage(format!(
+            "--overwrite-contents {}: names another device than --device {}; name the same one",
+            named.display(),
+            device.display()
+        )));
+    }
+    Ok(Place {
+        dir,
+        device: place.device.clone(),
+        overwrite_device: place.overwrite_contents.is_some(),
+    })
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf, Ending> {
+    std::fs::canonicalize(dir)
+        .map_err(|error| Ending::Usage(format!("{}: {error}; name a directory", dir.display())))
+}
+
+/// Makes the place of the volumes and writes down what is known before the first point.
+fn begin(
+    run_dir: &mut RunDir,
+    plan: &StudyPlan,
+    dir: &Path,
+    device: Option<&PathBuf>,
+) -> Result<ProbeHost, Ending> {
+    let root = Root::system();
+    std::fs::create_dir_all(dir)
+        .map_err(|error| Ending::NotHere(format!("{}: {error}", dir.display())))?;
+    let dir = absolute(dir)?;
+    let path = describe_path(&root, &dir)
+        .map_err(|error| Ending::NotHere(format!("{}: {error}", dir.display())))?;
+    let host = ProbeHost { machine: describe_host(&root), path };
+    run_dir.manifest.host = Some(host.clone());
+    run_dir.manifest.study = Some(Box::new(plan.clone()));
+    run_dir.manifest.study_device = device.cloned();
+    run_dir.rewrite_manifest()?;
+    Ok(host)
+}
+
+/// What it will make and write and for how long, said before it begins.
+fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> String {
+    let layouts = factorial::lay_out(plan, place);
+    let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    let device = host.path.devices.first().map_or("unknown", |device| device.name.as_str());
+    let cost = cost(plan);
+    let space = units::bytes(factorial::space_bytes(&layouts) as f64);
+    let filled = units::bytes(factorial::filled_bytes(&layouts) as f64);
+    let on = match &place.device {
+        Some(device) => format!("on {}, whose contents are lost", device.display()),
+        None => format!("as loop files in {} ({space} on {device})", place.dir.display()),
+    };
+    format!(
+        "Study {}: {} points on {} {on}; writes {filled} before it measures, takes about {} (at a \
+         fixed 60 s per point: {}). Everything is put back at the end; Ctrl-C is safe.",
+        plan.name,
+        plan.cells.len(),
+        names.join(", "),
+        units::seconds(cost.duration_s),
+        units::seconds(plan.fixed_minute_s()),
+    )
+}
+
+fn tell_undone(report: &UndoReport, display: &Display) {
+    let told = |thing: &&Thing| {
+        !matches!(thing.outcome, Outcome::Undone(How::PutBack | How::AsBefore))
+    };
+    for thing in report.things.iter().filter(told) {
+        display.note(&thing.to_string());
+    }
+    for left in &report.left {
+        display.note(&left.to_string());
+    }
+}
+
+/// Concludes and keeps the document and the report.
+fn conclude(
+    plan: &StudyPlan,
+    host: ProbeHost,
+    outcome: &StudyOutcome,
+    run_dir: &RunDir,
+) -> Result<StudyDocument, Ending> {
+    let end = ProbeEnd {
+        bytes_written: outcome.written_bytes,
+        duration_s: outcome.duration_s,
+        interrupted: outcome.interrupted,
+    };
+    let mut document = summarise_study(host, plan, &outcome.events, end);
+    let Some(writer) = &run_dir.writer else { return Ok(document) };
+    let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
+    document.report =
+        Some(writer.dir().join(iostrata_run::layout::REPORT).display().to_string());
+    writer.write_result(&document).map_err(|error| not_kept(&error))?;
+    let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
+    let html = iostrata_report::render(&reader).html;
+    writer.write_report(&html).map_err(|error| not_kept(&error))?;
+    Ok(document)
+}
+
+fn show(
+    common: &Common,
+    document: &StudyDocument,
+    run_dir: &RunDir,
+    outcome: &StudyOutcome,
+) -> Result<(), Ending> {
+    if common.json {
+        return print_json(document);
+    }
+    let result = RunResult::Study(Box::new(document.clone()));
+    let view = RunView {
+        manifest: &run_dir.manifest,
+        result: Some(&result),
+        events: &outcome.events,
+        notes: &[],
+    };
+    print_text(&iostrata_report::terminal(&view, width(), colour()))
+}
