@@ -27,6 +27,7 @@
         set[key + ".tickfont.color"] = colour("--soft");
         set[key + ".title.font.color"] = colour("--soft");
         set[key + ".title.standoff"] = 8;
+        set[key + ".dividercolor"] = colour("--line");
       }
     });
     return set;

@@ -6,6 +6,7 @@
   var make = iostrataParts.make, table = iostrataParts.table;
   var data = null;
   var LETTERS = ["A", "B"];
+  var MIXED = { t: "several layers", c: "#cfc8b8" };
 
   function name(place) { return place < 0 ? "" : data.names[place]; }
   function plain(text) {
@@ -78,8 +79,8 @@
     return div;
   }
 
-  // Bars of parts, one row per entry: [row label, [[part, value, hover]]].
-  function stacked(kinds, rows, title, suffix, whole) {
+  // Bars of parts, one row per entry: [row label, [[part, value, hover, shown]]].
+  function stacked(kinds, rows, title, suffix) {
     var traces = kinds.map(function (kind, place) {
       var xs = [], texts = [], hovers = [];
       rows.forEach(function (row) {
@@ -96,15 +97,26 @@
       };
     }).filter(function (trace) { return trace.visible; });
     var axis = { ticksuffix: suffix, zeroline: false, automargin: true, nticks: 7, title: { text: title, font: { size: 12 } } };
-    if (whole) { axis.range = [0, whole]; }
+    if (suffix) { axis.range = [0, 100]; }
     var layout = {
-      barmode: "stack", height: 104 + 44 * rows.length, margin: { t: 44, r: 12, b: 42, l: rows.length > 1 || rows[0][0] ? 60 : 4 },
+      barmode: "stack", barnorm: suffix ? "percent" : "", height: 54 + 44 * rows.length, margin: { t: 4, r: 12, b: 42, l: rows.length > 1 || rows[0][0] ? 60 : 4 },
       font: { size: 12 }, xaxis: axis, hovermode: "closest",
       yaxis: { type: "category", autorange: "reversed", fixedrange: true, showgrid: false, automargin: true, visible: rows.length > 1 || rows[0][0] !== "" },
-      showlegend: true, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", traceorder: "normal" },
+      showlegend: false,
       hoverlabel: { align: "left", namelength: -1 }, uniformtext: { mode: "hide", minsize: 10 }
     };
     return { data: traces, layout: layout };
+  }
+
+  // The parts that occur, by name; with their figures where there is one bar only.
+  function legend(box, kinds, rows) {
+    var list = make("ul", "layers");
+    kinds.forEach(function (kind, place) {
+      var parts = rows.map(function (row) { return row[1].find(function (one) { return one[0] === place; }); });
+      if (!parts.some(Boolean)) { return; }
+      list.append(make("li", "", swatch(kind, kind.t + (rows.length === 1 ? " " + parts[0][3] : ""))));
+    });
+    box.append(list);
   }
 
   function put(box, spec, label) {
@@ -121,20 +133,25 @@
         if (data.layers[layer[0]].t === "lock") {
           cpu.lock.forEach(function (taken) { text += "<br>taken in " + data.layers[taken[0]].t + ": " + taken[1]; });
         }
-        return [layer[0], layer[2], text];
+        return [layer[0], layer[2], text, percent(layer[2])];
       })];
     });
     if (rows.length === 0) { return; }
     box.append(make("h3", "", "On-CPU, by layer of the kernel"));
-    put(box, stacked(data.layers, rows, "share of all processor time", " %", 100), "Processor time by layer");
+    legend(box, data.layers, rows);
+    put(box, stacked(data.layers, rows, "share of all processor time", " %"), "Processor time by layer");
   }
 
   function notes(box, points, kind) {
+    var said = {};
     points.forEach(function (one) {
       var found = one.point[kind];
       if (!found) { return; }
       box.append(make("p", "note", (one.letter ? one.letter + ": " : "") + found.how + "."));
-      (found.notes || []).forEach(function (note) { box.append(make("p", "note", note)); });
+      (found.notes || []).forEach(function (note) {
+        if (!said[note]) { box.append(make("p", "note", note)); }
+        said[note] = true;
+      });
     });
   }
 
@@ -180,12 +197,13 @@
     var rows = points.filter(function (one) { return one.point.off; }).map(function (one) {
       return [one.letter, one.point.off.layers.map(function (layer) {
         var text = "<b>" + data.layers[layer[0]].t + "</b> " + percent(layer[3]) + "<br>" + layer[2] + " in " + layer[1] + " waits";
-        return [layer[0], layer[3], text];
+        return [layer[0], layer[3], text, percent(layer[3])];
       })];
     });
     if (rows.length === 0) { return; }
     box.append(make("h3", "", "Off-CPU: what the threads waited for"));
-    put(box, stacked(data.layers, rows, "share of all time waited", " %", 100), "Waits by layer");
+    legend(box, data.layers, rows);
+    put(box, stacked(data.layers, rows, "share of all time waited", " %"), "Waits by layer");
   }
 
   function waits(box, points) {
@@ -223,7 +241,7 @@
       one.point.lat.bars.forEach(function (bar) {
         var label = (one.letter ? one.letter + " " : "") + bar.t;
         rows.push([label, bar.rows.map(function (row) {
-          return [row[0], row[1], "<b>" + data.segments[row[0]].t + "</b> mean " + row[2][0] + "<br>p50 " + row[2][1] + ", p99 " + row[2][2] + "<br>n = " + row[2][4]];
+          return [row[0], row[1], "<b>" + data.segments[row[0]].t + "</b> mean " + row[2][0] + "<br>p50 " + row[2][1] + ", p99 " + row[2][2] + "<br>n = " + row[2][4], row[2][0]];
         })]);
         bar.rows.forEach(function (row) { cells.push([label, swatch(data.segments[row[0]])].concat(row[2])); });
         bar.more.forEach(function (row) { cells.push([label, make("span", "muted", row[0])].concat(row[1])); });
@@ -231,7 +249,9 @@
         if (bar.rest) { cells.push([label, "explained by no part", bar.rest, "", "", "", ""]); }
       });
     });
-    put(box, stacked(data.segments, rows, "mean, us", "", 0), "Latency by layer");
+    var two = points.length > 1;
+    legend(box, data.segments, rows);
+    put(box, stacked(data.segments, rows, two ? "share of the mean" : "mean, us", two ? " %" : ""), "Latency by layer");
     box.append(table([["requests", false], ["part", false], ["mean", true], ["p50", true], ["p99", true], ["longest", true], ["n", true]], cells, "symbols"));
   }
 
@@ -239,7 +259,8 @@
   function frames(flame, idle, total, unit) {
     var out = { ids: ["all"], labels: [""], parents: [""], values: [0], colours: ["rgba(0,0,0,0)"], hovers: [""], depth: 0 };
     var path = [], skip = -1, left = 0;
-    var isIdle = function (at) { return data.layers[flame.l[at]].t === "idle"; };
+    var layer = function (at) { return flame.l[at] < 0 ? MIXED : data.layers[flame.l[at]]; };
+    var isIdle = function (at) { return layer(at).t === "idle"; };
     flame.n.forEach(function (place, at) {
       var depth = flame.d[at];
       if (skip >= 0 && depth > skip) { return; }
@@ -252,8 +273,8 @@
       out.parents.push(depth === 0 ? "all" : path[depth - 1]);
       out.labels.push(plain(name(place)));
       out.values.push(flame.v[at]);
-      out.colours.push(data.layers[flame.l[at]].c);
-      out.hovers.push("<b>" + plain(name(place)) + "</b><br>" + unit(flame.v[at]) + ", " + percent(100 * flame.v[at] / total) + "<br>mostly " + data.layers[flame.l[at]].t);
+      out.colours.push(layer(at).c);
+      out.hovers.push("<b>" + plain(name(place)) + "</b><br>" + unit(flame.v[at]) + ", " + percent(100 * flame.v[at] / total) + "<br>" + layer(at).t);
       out.depth = Math.max(out.depth, depth + 1);
     });
     out.labels[0] = "all: " + unit(out.values[0]) + (left > 0 ? ", idle left out" : "");
@@ -288,7 +309,7 @@
         }],
         layout: {
           height: height, margin: { t: 4, r: 0, b: 26, l: 0 }, font: { size: 11 },
-          uniformtext: { mode: "hide", minsize: 9 }, hoverlabel: { align: "left", namelength: -1 }
+          uniformtext: { mode: "hide", minsize: 11 }, hoverlabel: { align: "left", namelength: -1 }
         }
       });
     };
@@ -352,6 +373,7 @@
       }));
     });
     place.append(box);
+    place.dataset.open = "";
     show(box, chosen);
   }
 

@@ -15,7 +15,8 @@ mod words;
 
 pub use view::RunView;
 
-use iostrata_run::RunReader;
+use iostrata_run::host::ProfileDiff;
+use iostrata_run::{RunReader, StudyPoint};
 
 /// A run in the forms that are files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,4 +49,26 @@ pub fn markdown(view: &RunView<'_>) -> String {
 /// what names and paths bring with them. Control characters in names are replaced.
 pub fn terminal(view: &RunView<'_>, width: usize, colour: bool) -> String {
     text::terminal::verdict(view, width, colour)
+}
+
+/// Two points to be shown beside each other.
+#[derive(Clone, Copy, Debug)]
+pub struct PointDiff<'a> {
+    /// The first, with the name that it goes by.
+    pub a: (&'a str, &'a StudyPoint),
+    /// The second.
+    pub b: (&'a str, &'a StudyPoint),
+    /// The second's profile against the first's; absent where one of them has none.
+    pub profile: Option<&'a ProfileDiff>,
+}
+
+/// Two points beside each other for a terminal, at most `width` columns wide; colour and control
+/// characters as in [`terminal`].
+pub fn point_diff_terminal(diff: &PointDiff<'_>, width: usize, colour: bool) -> String {
+    text::diff::terminal::document(diff, width, colour)
+}
+
+/// Two points beside each other in Markdown.
+pub fn point_diff_markdown(diff: &PointDiff<'_>) -> String {
+    text::diff::markdown::document(diff)
 }

@@ -6,10 +6,21 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::host::{PathSegment, QueueStep};
-use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Risk};
+use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Risk, RunKind};
 use iostrata_stats::{Interval, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde_json::Value;
+
+/// The command that made a run.
+pub(crate) fn command(kind: RunKind) -> &'static str {
+    match kind {
+        RunKind::Probe => "probe",
+        RunKind::Io => "io",
+        RunKind::Study => "study",
+        RunKind::Fio => "fio",
+        RunKind::Unknown => "run",
+    }
+}
 
 /// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.
 pub(crate) fn value(value: f64, unit: &str) -> String {

@@ -48,7 +48,7 @@ pub(crate) fn forest(name: &str, axis_title: &str, rows: &[Branch]) -> Chart {
         data.push(dot(y, row));
     }
     let [low, high] = ends(rows);
-    let ticks: Vec<f64> = TICKS.into_iter().filter(|tick| (low..=high).contains(tick)).collect();
+    let ticks = ticks(low, high);
     let labels = ticks.iter().map(|tick| format!("{tick}x")).collect();
     let rows_axis = Axis::new()
         .visible(false)
@@ -58,6 +58,7 @@ pub(crate) fn forest(name: &str, axis_title: &str, rows: &[Branch]) -> Chart {
         .type_(AxisType::Log)
         .tick_values(ticks)
         .tick_text(labels)
+        .tick_angle(0.0)
         .range(AxisRange::new(low.log10(), high.log10()));
     let layout = layout(height, [4, VALUES, FOOT, 8])
         .x_axis(ratio_axis)
@@ -67,11 +68,20 @@ pub(crate) fn forest(name: &str, axis_title: &str, rows: &[Branch]) -> Chart {
     Chart { name: name.to_owned(), height, data, layout }
 }
 
-/// Where ticks may stand.
-const TICKS: [f64; 23] = [
-    0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0,
-    20.0, 30.0, 50.0, 100.0, 1000.0,
-];
+/// Ticks between two ends, not so many that they touch on a phone.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    const FINE: [f64; 9] = [0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5];
+    const MIDDLE: [f64; 9] = [0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
+    const COARSE: [f64; 7] = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
+    let inside = |all: &[f64]| -> Vec<f64> {
+        all.iter().copied().filter(|tick| (low..=high).contains(tick)).collect()
+    };
+    match high / low {
+        span if span < 2.5 => inside(&FINE),
+        span if span < 60.0 => inside(&MIDDLE),
+        _ => inside(&COARSE),
+    }
+}
 
 /// The axis holds every interval and 1; a range far beyond leaves the chart.
 fn ends(rows: &[Branch]) -> [f64; 2] {

@@ -3,7 +3,7 @@
 use plotly::Traces;
 use plotly::color::NamedColor;
 use plotly::common::{Font, HoverInfo, Marker};
-use plotly::layout::{Axis, AxisRange, BarMode, BarNorm};
+use plotly::layout::{Axis, AxisRange, BarMode, BarNorm, TraceOrder};
 
 use super::frame::{layout, legend_above};
 use super::{Chart, plain};
@@ -65,7 +65,7 @@ pub(crate) fn stacks(name: &str, labels: &[(String, String)], parts: Vec<Stack>)
         .bar_norm(BarNorm::Percent)
         .bar_gap(0.18)
         .show_legend(true)
-        .legend(legend_above())
+        .legend(legend_above().trace_order(TraceOrder::Normal))
         .x_axis(label_axis)
         .y_axis(share_axis);
     Chart { name: name.to_owned(), height: HEIGHT, data, layout }

@@ -1,6 +1,6 @@
 //! The top of the page: what this storage can do, what is lost where, what to change.
 
-use iostrata_run::{ProbeDocument, RunKind, Rung};
+use iostrata_run::{ProbeDocument, Rung};
 use maud::{Markup, html};
 
 use super::{io, parts, study};
@@ -36,7 +36,7 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
             @if let Some(probe) = view.probe() {
                 (verdict(view, probe))
             } @else if let Some(document) = view.study() {
-                (study::header(view, document))
+                (study::header(document))
             } @else if let Some(document) = view.io() {
                 (io::header(document))
             } @else {
@@ -49,12 +49,7 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
 }
 
 fn command(view: &RunView<'_>) -> &'static str {
-    match view.manifest.kind {
-        RunKind::Probe => "probe",
-        RunKind::Io => "io",
-        RunKind::Study => "study",
-        RunKind::Unknown => "run",
-    }
+    words::command(view.manifest.kind)
 }
 
 /// The measured path.

@@ -12,7 +12,7 @@ use iostrata_run::{StudyDocument, StudyPoint};
 use serde::Serialize;
 
 use super::flame::{Flame, Names, layer_place};
-use super::levels::{level, level_words, varying};
+use super::levels::{factor_words, level, level_words, varying};
 use crate::chart::{kernel_colour, segment_colour};
 use crate::words;
 
@@ -160,7 +160,7 @@ impl Closely {
             factors: factors
                 .iter()
                 .map(|factor| Factor {
-                    t: words::title(&factor.factor),
+                    t: factor_words(&factor.factor),
                     l: factor.levels.iter().map(|one| level_words(&factor.factor, one)).collect(),
                 })
                 .collect(),

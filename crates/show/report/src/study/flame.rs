@@ -49,8 +49,8 @@ pub(crate) struct Flame {
     d: Vec<usize>,
     /// Samples or microseconds.
     v: Vec<u64>,
-    /// Place of the layer that most of them count for.
-    l: Vec<usize>,
+    /// Place of the layer that nearly all of them count for; -1 where several share them.
+    l: Vec<isize>,
 }
 
 /// One frame while the tree grows.
@@ -70,9 +70,10 @@ impl Node {
         self.layers.values().sum()
     }
 
-    fn main_layer(&self) -> usize {
-        let most = self.layers.iter().max_by_key(|(layer, value)| (**value, usize::MAX - **layer));
-        most.map_or(0, |(layer, _)| *layer)
+    fn main_layer(&self) -> isize {
+        let most = self.layers.iter().max_by_key(|(_, value)| **value);
+        let main = most.filter(|(_, value)| **value * 10 >= self.value() * 9);
+        main.and_then(|(layer, _)| isize::try_from(*layer).ok()).unwrap_or(-1)
     }
 }
 
@@ -170,7 +171,8 @@ mod tests {
         let names = names.listed();
         let shown: Vec<&str> = flame.n.iter().map(|place| names[*place].as_str()).collect();
         assert_eq!(shown, ["cpu_startup", "idle", "user", "vfs_read", "ext4_read", "vfs_write"]);
-        assert_eq!(flame.l[2], layer_place(KernelLayer::Filesystem));
+        let place = |layer| isize::try_from(layer_place(layer)).unwrap();
+        assert_eq!(flame.l[1..4], [place(KernelLayer::Idle), -1, place(KernelLayer::Filesystem)]);
     }
 
     #[test]

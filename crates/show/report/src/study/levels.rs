@@ -7,6 +7,8 @@ use iostrata_run::{StudyDocument, StudyPoint};
 use iostrata_spec::study::setting::{Choice, Setting, SettingValue};
 use iostrata_spec::study::{FactorLevels, LevelAt};
 
+use crate::words;
+
 /// The level of a point, where it has one.
 pub(crate) fn level<'a>(levels: &'a [LevelAt], factor: &str) -> Option<&'a str> {
     levels.iter().find(|at| at.factor == factor).map(|at| at.level.as_str())
@@ -37,6 +39,46 @@ pub(crate) fn number(factor: &str, level: &str) -> Option<f64> {
         Some(setting) => setting.number(level),
         None => level.parse().ok(),
     }
+}
+
+/// A factor in a reader's words: `File system`, `Block size`.
+pub(crate) fn factor_words(factor: &str) -> String {
+    match factor {
+        "filesystem" | "fs" => "File system".to_owned(),
+        "rw" | "readwrite" => "Requests".to_owned(),
+        "bs" | "block_size" => "Block size".to_owned(),
+        "rwmixread" => "Share of reads".to_owned(),
+        "iodepth" => "Depth".to_owned(),
+        "ioengine" => "File API".to_owned(),
+        "nr_requests" => factor.to_owned(),
+        "rate_pct" => "Rate, % of the limit".to_owned(),
+        other => words::title(other),
+    }
+}
+
+/// The same inside a sentence or on an axis.
+pub(crate) fn axis_words(factor: &str) -> String {
+    let words = factor_words(factor);
+    let mut letters = words.chars();
+    let first = letters.next().map_or(String::new(), |first| first.to_lowercase().collect());
+    first + letters.as_str()
+}
+
+/// Whether a factor is what is asked of the system, and no part of the system.
+pub(crate) fn is_workload(factor: &str) -> bool {
+    const OF_WORKLOAD: [&str; 10] = [
+        "rw",
+        "readwrite",
+        "rwmixread",
+        "bs",
+        "block_size",
+        "size",
+        "filesize",
+        "volume_size",
+        "random_distribution",
+        "preparation",
+    ];
+    OF_WORKLOAD.contains(&factor)
 }
 
 /// A level in a reader's words: `16 workers`, `raw device`, `scheduler none`.

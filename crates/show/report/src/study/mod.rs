@@ -9,5 +9,7 @@ mod levels;
 mod panels;
 
 pub(crate) use embed::Closely;
-pub(crate) use levels::{level_words, listed, place, varying};
+pub(crate) use levels::{
+    axis_words, factor_words, is_workload, level_words, listed, place, varying,
+};
 pub(crate) use panels::{Look, Panel, PanelLine, Panels, all_panels};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use iostrata_run::{StudyDocument, StudyPoint};
 use iostrata_spec::study::FactorLevels;
 
-use super::levels::{describe, number, place, varying};
+use super::levels::{describe, is_workload, number, place, varying};
 
 /// Most lines of a panel.
 const LINES_MAX: usize = 6;
@@ -18,20 +18,6 @@ const LINES_MAX: usize = 6;
 const OPEN_MAX: usize = 6;
 /// Most rows of a panel without an axis.
 const ROWS_MAX: usize = 12;
-/// Factors of the workload, which make panels.
-const OF_WORKLOAD: [&str; 10] = [
-    "rw",
-    "readwrite",
-    "rwmixread",
-    "bs",
-    "block_size",
-    "size",
-    "filesize",
-    "volume_size",
-    "random_distribution",
-    "preparation",
-];
-
 /// How a line looks, the same in every panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
@@ -111,7 +97,7 @@ pub(crate) fn all_panels(study: &StudyDocument) -> Vec<Panels<'_>> {
 /// least three numbers.
 fn axes(study: &StudyDocument) -> Vec<&FactorLevels> {
     let spoken_of = |factor: &&FactorLevels| {
-        let of_load = !OF_WORKLOAD.contains(&factor.factor.as_str());
+        let of_load = !is_workload(&factor.factor);
         let has_curves = study.axes.iter().any(|axis| axis.factor == factor.factor);
         of_load && has_curves && factor.levels.len() > 1
     };
@@ -191,7 +177,7 @@ fn line_factors<'a>(
 ) -> Vec<&'a FactorLevels> {
     let of_system = |factor: &&&FactorLevels| {
         let name = factor.factor.as_str();
-        !OF_WORKLOAD.contains(&name) && !axes.iter().any(|axis| axis.factor == name)
+        !is_workload(name) && !axes.iter().any(|axis| axis.factor == name)
     };
     let mut lines: Vec<&FactorLevels> = Vec::new();
     for factor in free.iter().filter(of_system) {

@@ -5,7 +5,7 @@
 
 use iostrata_run::{IoDocument, IoOpDocument};
 
-use super::markdown_probe;
+use super::{markdown_probe, study};
 use crate::RunView;
 use crate::words;
 
@@ -14,6 +14,8 @@ pub(crate) fn document(view: &RunView<'_>) -> String {
     let mut text = String::new();
     if let Some(probe) = view.probe() {
         text.push_str(&markdown_probe::document(view, probe));
+    } else if let Some(document) = view.study() {
+        text.push_str(&study::markdown::document(view, document));
     } else if let Some(io) = view.io() {
         text.push_str(&one_workload(io));
     } else {

@@ -1,6 +1,6 @@
 //! A probe in Markdown.
 
-use iostrata_run::{Advice, ProbeDocument};
+use iostrata_run::{Advice, Finding, ProbeDocument};
 
 use super::markdown::{code, escaped, figure, table};
 use crate::RunView;
@@ -17,7 +17,7 @@ pub(crate) fn document(view: &RunView<'_>, probe: &ProbeDocument) -> String {
     }
     text.push_str(&rungs(probe));
     text.push_str(&losses(probe));
-    text.push_str(&findings(probe));
+    text.push_str(&findings_list(&probe.findings));
     text.push_str(&changes(probe));
     text.push_str(&redo(probe));
     text.push_str(&verifications(probe));
@@ -68,12 +68,13 @@ fn losses(probe: &ProbeDocument) -> String {
     format!("\n## Losses\n{}", table(&head, &rows))
 }
 
-fn findings(probe: &ProbeDocument) -> String {
+/// Every finding with its evidence, or that nothing stands out.
+pub(crate) fn findings_list(findings: &[Finding]) -> String {
     let mut text = String::from("\n## Findings\n");
-    if probe.findings.is_empty() {
+    if findings.is_empty() {
         text.push_str("\nNothing stands out.\n");
     }
-    for finding in &probe.findings {
+    for finding in findings {
         let effect = finding.effect_pct.map_or(String::new(), |effect| {
             let ci95 = finding.effect_pct_ci95;
             let range = ci95.map_or(String::new(), |ci95| words::interval(ci95, "percent"));
@@ -152,6 +153,18 @@ fn verifications(probe: &ProbeDocument) -> String {
 }
 
 fn rest(view: &RunView<'_>, probe: &ProbeDocument) -> String {
+    let mut text = unavailable_list(view) + &cautions(view);
+    text.push_str(&format!(
+        "\n{} rungs in {}, {} written. Intervals are 95 %.\n",
+        probe.rungs.len(),
+        words::value(probe.duration_s, "s"),
+        words::value(probe.bytes_written as f64, "bytes")
+    ));
+    text
+}
+
+/// What could not be measured here.
+pub(crate) fn unavailable_list(view: &RunView<'_>) -> String {
     let mut text = String::new();
     let unavailable = view.unavailable();
     if !unavailable.is_empty() {
@@ -161,6 +174,12 @@ fn rest(view: &RunView<'_>, probe: &ProbeDocument) -> String {
         let fix = one.fix.as_ref().map_or(String::new(), |fix| format!("; {}", escaped(fix)));
         text.push_str(&format!("- {}: {}{fix}\n", escaped(&one.what), escaped(&one.why)));
     }
+    text
+}
+
+/// Every verdict that occurs, explained.
+pub(crate) fn cautions(view: &RunView<'_>) -> String {
+    let mut text = String::new();
     let verdicts = view.verdicts();
     if !verdicts.is_empty() {
         text.push_str("\n## Cautions in this run\n\n");
@@ -168,11 +187,5 @@ fn rest(view: &RunView<'_>, probe: &ProbeDocument) -> String {
     for verdict in verdicts {
         text.push_str(&format!("- `{}`: {}\n", words::verdict(verdict), verdict.explain()));
     }
-    text.push_str(&format!(
-        "\n{} rungs in {}, {} written. Intervals are 95 %.\n",
-        probe.rungs.len(),
-        words::value(probe.duration_s, "s"),
-        words::value(probe.bytes_written as f64, "bytes")
-    ));
     text
 }

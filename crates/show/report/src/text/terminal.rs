@@ -1,9 +1,7 @@
 //! The short verdict for a terminal.
 
-use iostrata_run::RunKind;
-
 use super::paper::{Paper, clean};
-use super::{io, verdict};
+use super::{io, study, verdict};
 use crate::RunView;
 use crate::words;
 
@@ -13,6 +11,8 @@ pub(crate) fn verdict(view: &RunView<'_>, width: usize, colour: bool) -> String 
     let mut lines = vec![origin(view, &paper), String::new()];
     if let Some(probe) = view.probe() {
         lines.extend(verdict::lines(view, probe, &paper));
+    } else if let Some(document) = view.study() {
+        lines.extend(study::terminal::lines(view, document, &paper));
     } else if let Some(document) = view.io() {
         lines.extend(io::lines(document, &paper));
     } else {
@@ -25,12 +25,7 @@ pub(crate) fn verdict(view: &RunView<'_>, width: usize, colour: bool) -> String 
 
 /// What was run on what.
 fn origin(view: &RunView<'_>, paper: &Paper) -> String {
-    let command = match view.manifest.kind {
-        RunKind::Probe => "iostrata probe",
-        RunKind::Io => "iostrata io",
-        RunKind::Study => "iostrata study",
-        RunKind::Unknown => "iostrata",
-    };
+    let command = format!("iostrata {}", words::command(view.manifest.kind));
     let mut parts = Vec::new();
     parts.extend(view.study().map(|study| study.study.clone()));
     if let Some(host) = view.host() {
@@ -42,7 +37,7 @@ fn origin(view: &RunView<'_>, paper: &Paper) -> String {
         parts.push(view.manifest.arguments.iter().skip(1).cloned().collect::<Vec<_>>().join(" "));
     }
     let place = super::paper::cut(&clean(&parts.join(", ")), paper.width - command.len() - 1);
-    format!("{} {}", paper.bold(command), paper.dim(&place))
+    format!("{} {}", paper.bold(&command), paper.dim(&place))
 }
 
 /// A run that was stopped before its end: what it has.

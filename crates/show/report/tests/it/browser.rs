@@ -11,7 +11,7 @@ use crate::chromium::Browser;
 use crate::sample::{self, Sample};
 
 /// Writes a sample as a run directory with its report.
-fn kept(sample: &Sample, dir: &Path) {
+pub fn kept(sample: &Sample, dir: &Path) {
     let mut run = RunWriter::create(dir, &sample.manifest).unwrap();
     for event in &sample.events {
         run.append(event).unwrap();
@@ -20,6 +20,7 @@ fn kept(sample: &Sample, dir: &Path) {
         Some(RunResult::Probe(document)) => run.write_result(document).unwrap(),
         Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
         Some(RunResult::Study(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Fio(document)) => run.write_result(document).unwrap(),
         None => {}
     }
     let rendered = render(&RunReader::open(dir).unwrap());
@@ -27,7 +28,7 @@ fn kept(sample: &Sample, dir: &Path) {
 }
 
 /// The result as it stands in the file.
-fn result(dir: &Path) -> Value {
+pub fn result(dir: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(dir.join("result.json")).unwrap()).unwrap()
 }
 
@@ -160,6 +161,7 @@ fn pictures() {
             browser.screen(width, 900, phone, dark);
             browser.open(&page);
             browser.settle();
+            browser.unfold_closely();
             photograph(&mut browser, &pictures.join(format!("{name}-{kind}")), width);
         }
         browser.screen(720, 1000, false, true);

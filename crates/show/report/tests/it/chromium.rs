@@ -155,6 +155,25 @@ impl Browser {
         self.events.iter().filter_map(complaint).collect()
     }
 
+    /// Comes near to the parts that are drawn only then, and waits for them.
+    pub fn unfold_closely(&mut self) {
+        let near = "for (const one of document.querySelectorAll('[data-closely]')) \
+                    { one.scrollIntoView(); await new Promise(done => setTimeout(done, 700)); }";
+        self.value(&format!("(async () => {{ {near} scrollTo(0, 0); }})()"));
+        self.settle();
+    }
+
+    /// Waits until a condition of the page holds.
+    pub fn wait_for(&mut self, condition: &str) {
+        for _ in 0..300 {
+            if self.value(condition) == true {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("never came true: {condition}");
+    }
+
     /// Waits until what was set in motion has ended.
     pub fn settle(&mut self) {
         self.value("new Promise(done => setTimeout(done, 500))");

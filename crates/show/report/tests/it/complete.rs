@@ -2,13 +2,24 @@
 
 use iostrata_report::{html, markdown};
 use iostrata_run::{ProbeDocument, RunResult};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::sample::{self, Sample};
 
-/// Every text of a document that may be any text, changed by a function that is told its path.
+/// Every text of the sample's probe, changed.
 pub fn with_texts(sample: &mut Sample, change: impl Fn(&str, &str) -> String) {
-    let document = serde_json::to_value(sample.document()).unwrap();
+    let changed: ProbeDocument = changed(sample.document_ref(), change);
+    sample.result = Some(RunResult::Probe(Box::new(changed)));
+}
+
+/// Every text of a document that may be any text, changed by a function that is told its path.
+pub fn changed<T: Serialize + DeserializeOwned>(
+    document: &T,
+    change: impl Fn(&str, &str) -> String,
+) -> T {
+    let document = serde_json::to_value(document).unwrap();
     let mut paths = Vec::new();
     text_paths(&document, &mut String::new(), &mut paths);
     let mut changed = document;
@@ -17,11 +28,11 @@ pub fn with_texts(sample: &mut Sample, change: impl Fn(&str, &str) -> String) {
         let mut tried = changed.clone();
         *tried.pointer_mut(&path).unwrap() = change(&path, &old).into();
         // Words of a closed set do not parse when changed; they stay.
-        if serde_json::from_value::<ProbeDocument>(tried.clone()).is_ok() {
+        if serde_json::from_value::<T>(tried.clone()).is_ok() {
             changed = tried;
         }
     }
-    sample.result = Some(RunResult::Probe(serde_json::from_value(changed).unwrap()));
+    serde_json::from_value(changed).unwrap()
 }
 
 fn text_paths(value: &Value, path: &mut String, paths: &mut Vec<String>) {

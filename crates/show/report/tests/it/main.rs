@@ -6,4 +6,7 @@ mod chromium;
 mod complete;
 mod hostile;
 mod sample;
+mod study;
+mod study_browser;
+mod study_text;
 mod terminal;

@@ -5,14 +5,18 @@ use maud::{Markup, html};
 
 use crate::chart::{Chart, Charts, GREY, Hover, Mark, PanelTrace, Scale, line_colour, panel};
 use crate::html::parts::{self, cell, number, place, table, text};
-use crate::study::{level_words, listed};
+use crate::study::{axis_words, level_words, listed};
 use crate::words;
+
+/// Curves that are listed openly, all of them.
+const ROWS_OPEN: usize = 12;
 
 /// Every curve; nothing without an axis.
 pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Markup> {
     if study.axes.is_empty() {
         return None;
     }
+    let all: Vec<&StudyAxis> = study.axes.iter().collect();
     let fitted = study.axes.iter().any(|axis| axis.usl.is_some());
     Some(html! {
         @if fitted {
@@ -23,7 +27,16 @@ pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Mark
             }
         }
         (curves(study, charts))
-        (rows(study))
+        @let fallen: Vec<&StudyAxis> =
+            study.axes.iter().filter(|axis| axis.kind == AxisKind::Collapse).collect();
+        @if study.axes.len() <= ROWS_OPEN { (rows(&all)) }
+        @else {
+            @if !fallen.is_empty() {
+                h3 { "Where more does less" }
+                (rows(&fallen))
+            }
+            details data-print { summary { "All " (all.len()) " curves as a table" } (rows(&all)) }
+        }
         @if fitted { details data-print { summary { "Every fit as a table" } (fits(study)) } }
     })
 }
@@ -85,13 +98,13 @@ fn chart(study: &StudyDocument, axis: &StudyAxis) -> Option<Chart> {
         lines.push(line(true, GREY, law));
     }
     let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
-    let x_title = words::title(&axis.factor).to_lowercase();
+    let x_title = axis_words(&axis.factor);
     Some(panel("axis", &x_title, unit, &lines, Scale::Own))
 }
 
 fn title(axis: &StudyAxis) -> String {
     let fixed = listed(&axis.levels);
-    let over = words::title(&axis.factor).to_lowercase();
+    let over = axis_words(&axis.factor);
     if fixed.is_empty() { format!("over {over}") } else { format!("{fixed} over {over}") }
 }
 
@@ -106,7 +119,7 @@ fn kind(kind: AxisKind) -> Markup {
     }
 }
 
-fn rows(study: &StudyDocument) -> Markup {
+fn rows(axes: &[&StudyAxis]) -> Markup {
     let columns = [
         text("Curve"),
         text("Shape"),
@@ -115,7 +128,7 @@ fn rows(study: &StudyDocument) -> Markup {
         number("Enough"),
         text("What it says"),
     ];
-    let row = |axis: &StudyAxis| {
+    let row = |axis: &&StudyAxis| {
         let level = |x: Option<f64>| {
             cell(x.map_or(String::new(), |x| level_words(&axis.factor, &format!("{x}"))))
         };
@@ -128,15 +141,17 @@ fn rows(study: &StudyDocument) -> Markup {
             cell(&axis.text),
         ]
     };
-    table(&columns, study.axes.iter().map(row).collect())
+    table(&columns, axes.iter().map(row).collect())
 }
 
 fn change(axis: &StudyAxis) -> Markup {
     html! {
         @if let Some(change) = axis.change_pct {
-            (words::value(change, "percent"))
-            @if let Some(ci95) = axis.change_pct_ci95 {
-                span.muted { " " (words::range(ci95, "percent")) }
+            span {
+                (words::value(change, "percent"))
+                @if let Some(ci95) = axis.change_pct_ci95 {
+                    span.muted { " " (words::range(ci95, "percent")) }
+                }
             }
         }
     }
@@ -171,9 +186,11 @@ fn fits(study: &StudyDocument) -> Markup {
 
 fn with_interval(value: f64, ci95: Option<iostrata_stats::Interval>) -> Markup {
     html! {
-        span title=(words::exact(value)) { (words::small(value)) }
-        @if let Some([low, high]) = ci95 {
-            span.muted { " [" (words::small(low)) ", " (words::small(high)) "]" }
+        span title=(words::exact(value)) {
+            (words::small(value))
+            @if let Some([low, high]) = ci95 {
+                span.muted { " [" (words::small(low)) ", " (words::small(high)) "]" }
+            }
         }
     }
 }
@@ -181,8 +198,10 @@ fn with_interval(value: f64, ci95: Option<iostrata_stats::Interval>) -> Markup {
 fn peak(axis: &StudyAxis, usl: &UslDocument) -> Markup {
     html! {
         @if let Some(workers) = usl.peak_workers {
-            @if let Some(value) = usl.peak_value { (words::value(value, "")) " at " }
-            (level_words(&axis.factor, &format!("{workers:.0}")))
+            span {
+                @if let Some(value) = usl.peak_value { (words::value(value, "")) " at " }
+                (level_words(&axis.factor, &format!("{workers:.0}")))
+            }
         }
     }
 }

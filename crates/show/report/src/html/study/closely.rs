@@ -19,7 +19,7 @@ pub(crate) fn one(study: &StudyDocument) -> Option<Markup> {
                 "On-CPU profile by layer, top symbols, flame graph, waits and latency by layer of "
                 "the point that is chosen."
             }
-            div #closely-one data-closely="1" { p.muted { "Choosing a point needs JavaScript." } }
+            div #closely-one data-closely="1" { (needs_script()) }
         }
     })
 }
@@ -33,9 +33,13 @@ pub(crate) fn two(study: &StudyDocument) -> Option<Markup> {
                 "Shares of both, side by side. " code { "iostrata study diff" }
                 " gives the differences with their intervals."
             }
-            div #closely-two data-closely="2" { p.muted { "Choosing points needs JavaScript." } }
+            div #closely-two data-closely="2" { (needs_script()) }
         }
     })
+}
+
+fn needs_script() -> Markup {
+    html! { noscript { p.warn { "Choosing a point needs JavaScript." } } }
 }
 
 fn has_evidence(point: &iostrata_run::StudyPoint) -> bool {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::header::is_measured;
 use crate::chart::{Branch, Charts, GREY, forest, line_colour};
 use crate::html::parts::{self, cell, number, table, text};
-use crate::study::level_words;
+use crate::study::{factor_words, level_words};
 use crate::words;
 
 /// Effects and interactions; nothing when none was taken.
@@ -23,9 +23,6 @@ pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Mark
                 "pairs of points. Grey: no measurable difference."
             }
             (branches(study, charts))
-            ul.plainly { @for effect in &study.effects {
-                li.muted[!is_measured(effect.conclusion)] { (effect.text) }
-            } }
             details data-print { summary { "Effects as a table" } (effects(&study.effects)) }
         }
         @if !study.interactions.is_empty() {
@@ -58,7 +55,7 @@ fn branch(study: &StudyDocument, effect: &StudyEffect) -> Branch {
 fn title(effect: &StudyEffect) -> String {
     format!(
         "{}: {} \u{2192} {}",
-        words::title(&effect.factor),
+        factor_words(&effect.factor),
         level_words(&effect.factor, &effect.from),
         level_words(&effect.factor, &effect.to)
     )
@@ -103,7 +100,7 @@ fn effects(all: &[StudyEffect]) -> Markup {
         number("95 % interval"),
         number("Pairs"),
         number("Single pairs"),
-        text("Conclusion"),
+        text("What it says"),
         text("Cautions"),
     ];
     let row = |effect: &StudyEffect| {
@@ -113,7 +110,7 @@ fn effects(all: &[StudyEffect]) -> Markup {
             ratio_interval(effect.ratio_ci95),
             cell(effect.ratio_n.to_string()),
             cell(words::times_range([effect.ratio_min, effect.ratio_max])),
-            tag(effect.conclusion),
+            html! { span.muted[!is_measured(effect.conclusion)] { (effect.text) } },
             parts::verdicts(&effect.verdicts),
         ]
     };
@@ -122,10 +119,6 @@ fn effects(all: &[StudyEffect]) -> Markup {
 
 fn ratio_interval(ci95: Option<iostrata_stats::Interval>) -> Markup {
     cell(ci95.map_or("none".to_owned(), words::times_range))
-}
-
-fn tag(what: Conclusion) -> Markup {
-    html! { span.muted[!is_measured(what)] { (conclusion(what)) } }
 }
 
 fn interactions(all: &[StudyInteraction]) -> Markup {
@@ -146,9 +139,9 @@ fn interactions(all: &[StudyInteraction]) -> Markup {
             html! { b { (words::times(one.ratio)) } },
             ratio_interval(one.ratio_ci95),
             cell(one.ratio_n.to_string()),
-            html! { (one.text) @if !is_measured(one.conclusion) {
+            html! { span { (one.text) @if !is_measured(one.conclusion) {
                 " " span.muted { "(" (conclusion(one.conclusion)) ")" }
-            } },
+            } } },
         ]
     };
     table(&columns, all.iter().map(row).collect())

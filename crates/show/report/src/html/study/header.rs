@@ -5,13 +5,12 @@ use iostrata_spec::study::Extent;
 use iostrata_stats::Conclusion;
 use maud::{Markup, html};
 
-use crate::RunView;
 use crate::html::summary::counted;
-use crate::study::level_words;
+use crate::study::{is_workload, level_words};
 use crate::words;
 
 /// Verdict sentences and a strip of three.
-pub(crate) fn header(view: &RunView<'_>, study: &StudyDocument) -> Markup {
+pub(crate) fn header(study: &StudyDocument) -> Markup {
     let mut sentences = study.headline.iter();
     html! {
         h1 { (sentences.next().unwrap_or(&study.title)) }
@@ -20,14 +19,18 @@ pub(crate) fn header(view: &RunView<'_>, study: &StudyDocument) -> Markup {
             @if !study.headline.is_empty() { b { (study.title) ". " } }
             (study.question)
         }
-        div.strip { (largest(study)) (along(study)) (how_sure(view, study)) }
+        div.strip { (largest(study)) (along(study)) (how_sure(study)) }
     }
 }
 
 fn largest(study: &StudyDocument) -> Markup {
     let size = |effect: &StudyEffect| effect.ratio.ln().abs();
     let measured = study.effects.iter().filter(|effect| is_measured(effect.conclusion));
-    let most = measured.max_by(|a, b| size(a).total_cmp(&size(b)));
+    // What is asked of the system matters of course; what the system does with it is the question.
+    let most = measured.max_by(|a, b| {
+        let system = |effect: &StudyEffect| !is_workload(&effect.factor);
+        system(a).cmp(&system(b)).then(size(a).total_cmp(&size(b)))
+    });
     html! {
         div {
             h2 { "What matters most" }
@@ -93,8 +96,9 @@ fn along(study: &StudyDocument) -> Markup {
     }
 }
 
-fn how_sure(view: &RunView<'_>, study: &StudyDocument) -> Markup {
+fn how_sure(study: &StudyDocument) -> Markup {
     let doubtful = study.points.iter().filter(|point| !point.verdicts.is_sound()).count();
+    let replicates: u32 = study.points.iter().map(|point| point.replicates).sum();
     let precision = words::value(study.precision * 100.0, "percent");
     let extent = match study.extent {
         Extent::Quick => "quick",
@@ -105,18 +109,19 @@ fn how_sure(view: &RunView<'_>, study: &StudyDocument) -> Markup {
             h2 { "How sure" }
             @if study.interrupted {
                 p.big.warn { "Stopped before its end" }
-            } @else if !study.verdicts.is_sound() {
-                p.big.warn { (words::verdicts(&study.verdicts)) }
             } @else {
                 p.big { (words::value(study.precise_pct, "percent")) " within \u{b1} " (precision) }
             }
             p {
                 (counted(study.points.len(), "point")) ", "
-                (counted(view.replicates().count(), "replicate")) ", " (extent) ", "
+                (counted(replicates as usize, "replicate")) ", " (extent) ", "
                 @if doubtful > 0 { (doubtful) " with a caution, " }
                 (words::value(study.duration_s, "s")) " instead of "
                 (words::value(study.fixed_minute_s, "s")) " at a fixed minute each, "
                 (words::value(study.bytes_written as f64, "bytes")) " written. Intervals are 95 %."
+            }
+            @if !study.verdicts.is_sound() {
+                p.warn { "Of the whole run: " (words::verdicts(&study.verdicts)) "." }
             }
         }
     }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::chart::{Chart, Charts, Share, Stack, kernel_colour, plain, segment_colour, stacks};
 use crate::html::parts::{self, place};
-use crate::study::{Panel, Panels, level_words};
+use crate::study::{Panel, Panels, axis_words, level_words};
 use crate::words;
 
 /// A point with the two labels under its bar.
@@ -122,7 +122,7 @@ fn choices(
         let labelled = labelled(set, one);
         let title = match set.axis {
             Some(axis) => {
-                format!("{}, over {}", one.title, words::title(&axis.factor).to_lowercase())
+                format!("{}, over {}", one.title, axis_words(&axis.factor))
             }
             None => one.title.clone(),
         };

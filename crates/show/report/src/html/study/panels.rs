@@ -7,8 +7,7 @@ use crate::chart::{
     Bar, Charts, Hover, Mark, PanelTrace, Scale, bars, dash_style, line_colour, panel, reach_of,
 };
 use crate::html::parts;
-use crate::study::{Look, Panel, PanelLine, Panels};
-use crate::words;
+use crate::study::{Look, Panel, PanelLine, Panels, axis_words};
 
 /// The largest top of a panel over the smallest, up to which they share a scale.
 const SHARED_SCALE: f64 = 3.0;
@@ -16,7 +15,7 @@ const SHARED_SCALE: f64 = 3.0;
 /// The section's name.
 pub(crate) fn name(set: &Panels<'_>) -> String {
     match set.axis {
-        Some(axis) => format!("Over {}", words::title(&axis.factor).to_lowercase()),
+        Some(axis) => format!("Over {}", axis_words(&axis.factor)),
         None => "The matrix".to_owned(),
     }
 }
@@ -109,7 +108,7 @@ impl Drawn<'_> {
             })
         };
         let lines: Vec<PanelTrace> = one.lines.iter().map(line).collect();
-        let x_title = words::title(&axis.factor).to_lowercase();
+        let x_title = axis_words(&axis.factor);
         let scale = self.shared.map_or(Scale::Own, Scale::Shared);
         let chart = panel(&name, &x_title, self.unit, &lines, scale);
         parts::figure(charts, &chart, &first_upper(&one.title), "")
@@ -136,7 +135,7 @@ impl Drawn<'_> {
         };
         let lines: Vec<PanelTrace> = one.lines.iter().map(line).collect();
         let name = format!("latency-{}-{n}", self.set_number);
-        let x_title = words::title(&axis.factor).to_lowercase();
+        let x_title = axis_words(&axis.factor);
         let chart = panel(&name, &x_title, "mean latency, us", &lines, Scale::Logarithmic);
         parts::figure(charts, &chart, &first_upper(&one.title), "")
     }

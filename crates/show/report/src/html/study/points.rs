@@ -9,7 +9,7 @@ use iostrata_spec::study::FactorLevels;
 use maud::{Markup, html};
 
 use crate::html::parts;
-use crate::study::{place, varying};
+use crate::study::{factor_words, place, varying};
 use crate::words;
 
 /// A column: its group, its head, what it means, and its number for a point.
@@ -86,7 +86,7 @@ pub(crate) fn section(study: &StudyDocument) -> Option<Markup> {
             "Every point in the study's order. A click on a head sorts by it. Device columns are "
             "means over the replicates."
         }
-        div.scroll.tall tabindex="0" role="region" aria-label="Every point" {
+        div.scroll.tall.bleed tabindex="0" role="region" aria-label="Every point" {
             table.wide data-sort {
                 thead { (groups(&factors, &columns)) (heads(&factors, &columns)) }
                 tbody { @for point in &all { (row(study, point, &factors, &columns)) } }
@@ -121,7 +121,7 @@ fn heads(factors: &[&FactorLevels], columns: &[&Column]) -> Markup {
     html! {
         tr {
             @if factors.is_empty() { th { "Point" } }
-            @for factor in factors { th { (words::title(&factor.factor)) } }
+            @for factor in factors { th { (factor_words(&factor.factor)) } }
             th.n { "IOPS" } th.n { "95 %" } th.n { "n" }
             @for column in columns { th.n { (column.head) } }
             th { "Cautions" }

@@ -35,6 +35,20 @@ impl Sample {
         }
     }
 
+    pub fn study_ref(&self) -> &StudyDocument {
+        match &self.result {
+            Some(RunResult::Study(document)) => document,
+            _ => panic!("this sample is no study"),
+        }
+    }
+
+    pub fn study(&mut self) -> &mut StudyDocument {
+        match &mut self.result {
+            Some(RunResult::Study(document)) => document,
+            _ => panic!("this sample is no study"),
+        }
+    }
+
     pub fn document(&mut self) -> &mut ProbeDocument {
         match &mut self.result {
             Some(RunResult::Probe(document)) => document,
@@ -96,6 +110,29 @@ pub fn partial() -> Sample {
 /// A study in the shape of the one of 2012, with every part.
 pub fn study() -> Sample {
     of_study(study::document())
+}
+
+/// The same with four points and little of each profile, for tests that change every text.
+pub fn small_study() -> Sample {
+    let mut document = study::document();
+    let kept = ["raw_randwrite_4k_w4_direct_f1", "xfs_randwrite_4k_w"];
+    document.points.retain(|point| {
+        let id = &point.id;
+        kept.iter().any(|start| id.starts_with(start))
+            && (id.contains("_w4_") || id.contains("_w16_") || id.contains("_w64_"))
+            && id.ends_with("_direct_f1")
+    });
+    for profile in document.points.iter_mut().filter_map(|point| point.profile.as_mut()) {
+        profile.stacks.truncate(3);
+        profile.symbols.truncate(2);
+        let off = profile.off_cpu.as_mut().unwrap();
+        off.waits.truncate(2);
+        off.stacks.truncate(1);
+    }
+    document.axes = study::axes(&document);
+    document.effects.truncate(2);
+    document.interactions.truncate(1);
+    of_study(document)
 }
 
 /// A run of a study with this document.

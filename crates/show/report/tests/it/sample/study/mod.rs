@@ -10,7 +10,8 @@ use iostrata_stats::{Interval, Verdict, Verdicts};
 
 use super::events::{Noise, percentiles};
 
-pub use evidence::{block_latency, profile};
+use evidence::{block_latency, profile};
+pub use summary::axes;
 
 /// The workers of the long form.
 pub const WORKERS: [u32; 6] = [1, 4, 16, 64, 128, 256];
