@@ -21,7 +21,9 @@ pub(crate) fn section(findings: &[Finding], interrupted: bool, cleared: &str) ->
             p.lead.good { "Nothing stands out." }
             p.say { (cleared) }
         }
-        @for (n, finding) in findings.iter().enumerate().take(OPEN_MAX) { (one(findings, n, finding)) }
+        @for (n, finding) in findings.iter().enumerate().take(OPEN_MAX) {
+            (one(findings, n, finding))
+        }
         @if findings.len() > OPEN_MAX {
             details data-print {
                 summary { (findings.len() - OPEN_MAX) " more" }
@@ -59,7 +61,7 @@ fn one(all: &[Finding], n: usize, finding: &Finding) -> Markup {
             }
             @if !finding.evidence.is_empty() {
                 dl.facts {
-                    @for (name, what) in finding.evidence.iter().filter(|(name, what)| shown(name, what)) {
+                    @for (name, what) in finding.evidence.iter().filter(|one| shown(one.0, one.1)) {
                         @let (name, text) = words::evidence(name, what);
                         div { dt { (name) } dd { (text) } }
                     }

@@ -107,7 +107,9 @@ pub(crate) fn wide(columns: &[Column<'_>], rows: Vec<Vec<Markup>>) -> Markup {
             table.wide data-sort {
                 thead { tr { @for column in columns { th.n[column.number] { (column.head) } } } }
                 tbody { @for row in rows { tr {
-                    @for (column, cell) in columns.iter().zip(row) { td.n[column.number] { (cell) } }
+                    @for (column, cell) in columns.iter().zip(row) {
+                        td.n[column.number] { (cell) }
+                    }
                 } } }
             }
         }

@@ -83,10 +83,12 @@ struct Waits {
     total_us: u64,
     /// Layer, waits, time in words, percent.
     layers: Vec<(usize, u64, String, f64)>,
-    /// Function, caller or -1, layer, layer that takes the lock or -1, waits, total, mean, longest.
-    waits: Vec<(usize, isize, usize, isize, u64, String, String, String)>,
+    waits: Vec<Wait>,
     flame: Flame,
 }
+
+/// Function, caller or -1, layer, layer that takes the lock or -1, waits, total, mean, longest.
+type Wait = (usize, isize, usize, isize, u64, String, String, String);
 
 #[derive(Serialize)]
 struct Latency {

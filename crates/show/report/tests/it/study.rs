@@ -103,7 +103,8 @@ fn printed_figures_stand_beside_todays_and_blank_stays_blank() {
 fn what_the_kernel_took_otherwise_is_marked() {
     let page = &*PAGE;
     assert!(page.contains("<span class=\"warn\">2048</span>"));
-    assert!(page.contains("<span>mq-deadline</span>"));
+    assert!(page.contains(">mq-deadline</span>"));
+    assert!(!page.contains("\"warn\">mq-deadline"));
     assert!(page.contains("XFS has not taken it since Linux 4.19"));
 }
 

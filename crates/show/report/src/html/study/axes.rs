@@ -113,7 +113,9 @@ fn kind(kind: AxisKind) -> Markup {
         @match kind {
             AxisKind::Collapse => span.tag.warn { (words::axis_kind(kind)) },
             AxisKind::Scaling => span.tag.good { (words::axis_kind(kind)) },
-            AxisKind::NotClear | AxisKind::NoMeasurableDifference => span.muted { (words::axis_kind(kind)) },
+            AxisKind::NotClear | AxisKind::NoMeasurableDifference => {
+                span.muted { (words::axis_kind(kind)) }
+            }
             AxisKind::Flat | AxisKind::Saturating => span.tag { (words::axis_kind(kind)) },
         }
     }

@@ -12,7 +12,9 @@ pub(crate) fn section(view: &RunView<'_>, study: &StudyDocument) -> Markup {
     html! {
         dl.facts {
             @for (name, what) in facts(study) { div { dt { (name) } dd { (what) } } }
-            @for (name, what) in words::measured(&study.method) { div { dt { (name) } dd { (what) } } }
+            @for (name, what) in words::measured(&study.method) {
+                div { dt { (name) } dd { (what) } }
+            }
         }
         p {
             "Points are measured in replicates, in a random order that mixes them, so that what "

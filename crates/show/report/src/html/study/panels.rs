@@ -41,7 +41,9 @@ pub(crate) fn section(
             "On hover: the figure with its interval, n and cautions."
         }
         @if set.axis.is_some() { (legend(&set.looks, set_number)) }
-        div.panels { @for (n, one) in set.shown.iter().enumerate() { (drawn.value(n, one, charts)) } }
+        div.panels {
+            @for (n, one) in set.shown.iter().enumerate() { (drawn.value(n, one, charts)) }
+        }
         @if !set.folded.is_empty() {
             details {
                 summary { (set.folded.len()) " panels of further levels" }

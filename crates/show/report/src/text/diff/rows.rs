@@ -9,6 +9,9 @@ use iostrata_stats::Interval;
 use crate::PointDiff;
 use crate::words;
 
+/// The requests of one kind at a point.
+type OpOf = fn(&StudyPoint) -> Option<&StudyOp>;
+
 /// A figure of both points.
 pub(super) struct Pair {
     /// What it is.
@@ -34,7 +37,7 @@ pub(super) fn figures(diff: &PointDiff<'_>, plus_minus: &str) -> Vec<Pair> {
     add("value", &|p| with(p.value, p.value_ci95, &p.unit));
     add("95 % interval", &|p| Some(words::interval(p.value_ci95?, &p.unit)));
     add("n", &|p| Some(p.value_n.to_string()));
-    let ops: [(&str, fn(&StudyPoint) -> Option<&StudyOp>); 3] = [
+    let ops: [(&str, OpOf); 3] = [
         ("reads", |p| p.read.as_ref()),
         ("writes", |p| p.write.as_ref()),
         ("flushes", |p| p.sync.as_ref()),

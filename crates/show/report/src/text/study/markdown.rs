@@ -68,7 +68,7 @@ fn points(study: &StudyDocument) -> String {
     }
     let factors = varying(study, &all);
     let mut head: Vec<String> =
-        factors.iter().map(|factor| factor_words(&factor.factor).to_lowercase()).collect();
+        factors.iter().map(|factor| escaped(&axis_words(&factor.factor))).collect();
     if head.is_empty() {
         head.push("point".to_owned());
     }

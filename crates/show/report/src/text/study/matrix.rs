@@ -34,11 +34,12 @@ pub(super) fn matrix(study: &StudyDocument, paper: &Paper) -> Vec<String> {
         lines.truncate(ROWS);
         lines.push(paper.dim(&format!("  and {more} more lines in the report")));
     }
-    lines.push(paper.dim(&format!(
-        "  ~ an interval wider than {} {}; * a caution; - not measured",
+    let marks = format!(
+        "~ an interval wider than {} {}; * a caution; - not measured",
         paper.plus_minus(),
         words::value(study.precision * 100.0, "percent")
-    )));
+    );
+    lines.extend(paper.wrapped(&marks, 2).iter().map(|line| paper.dim(line)));
     lines
 }
 
@@ -62,13 +63,16 @@ fn set_lines(study: &StudyDocument, set: &Panels<'_>, paper: &Paper) -> Vec<Stri
 struct Layout {
     label: usize,
     cell: usize,
+    has_shape: bool,
 }
 
 impl Layout {
     fn of(paper: &Paper, levels: usize) -> Self {
-        let room = paper.width.saturating_sub(2 + SHAPE);
-        let cell = (room.saturating_sub(22) / levels.max(1)).clamp(6, CELL);
-        Self { label: room.saturating_sub(cell * levels).clamp(12, 40), cell }
+        let all = paper.width.saturating_sub(4);
+        let has_shape = all >= 20 + SHAPE + 6 * levels;
+        let room = if has_shape { all - SHAPE } else { all };
+        let cell = (room.saturating_sub(20) / levels.max(1)).clamp(5, CELL);
+        Self { label: room.saturating_sub(cell * levels).clamp(12, 40), cell, has_shape }
     }
 }
 
@@ -127,7 +131,8 @@ fn curve_line(
     let same = |axis: &&StudyAxis| {
         set.axis.is_some_and(|one| one.factor == axis.factor) && axis.points == ids
     };
-    let shape = study.axes.iter().find(same).map_or(String::new(), |axis| shape(axis, paper));
+    let axis = study.axes.iter().find(same).filter(|_| layout.has_shape);
+    let shape = axis.map_or(String::new(), |axis| shape(axis, paper));
     format!("    {label}{cells}  {shape}").trim_end().to_owned()
 }
 

@@ -1,5 +1,5 @@
-//! A study for a terminal: headline, then and now, one line per effect, the matrix with the shape of
-//! each curve, what was not possible.
+//! A study for a terminal: headline, then and now, one line per effect, the matrix with the shape
+//! of each curve, what was not possible.
 
 use iostrata_run::{StudyDocument, StudyEffect, ThenRow};
 use iostrata_stats::Conclusion;
@@ -14,6 +14,11 @@ use crate::words;
 const FIGURE: usize = 18;
 const SPREAD: usize = 9;
 const TIMES: usize = 8;
+/// Columns of the interval of a ratio, of what follows from it.
+const RANGE: usize = 17;
+const FOLLOWS: usize = 24;
+/// Fewest columns for a name beside its figures.
+const NAME_MIN: usize = 24;
 /// Rows of what is not available.
 const UNAVAILABLE: usize = 5;
 
@@ -41,73 +46,92 @@ fn then(study: &StudyDocument, paper: &Paper) -> Vec<String> {
     if study.then.is_empty() {
         return Vec::new();
     }
-    let text = paper.width.saturating_sub(2 + 2 * FIGURE + SPREAD + TIMES);
+    let columns = 2 * FIGURE + SPREAD + TIMES;
+    let room = room(paper, columns);
     let head = format!(
-        "  {}{}{}{}{}",
-        pad("", text),
+        "{}{}{}{}",
         right("then", FIGURE),
         right("now", FIGURE),
         pad(" 95 %", SPREAD),
         right("times", TIMES)
     );
-    let mut lines = vec![paper.bold("Then and now"), paper.dim(head.trim_end())];
-    lines.extend(study.then.iter().map(|row| then_line(row, text, paper)));
+    let mut lines = vec![
+        paper.bold("Then and now"),
+        paper.dim(&format!("  {}{head}", pad("", room.unwrap_or(0)))),
+    ];
+    for row in &study.then {
+        lines.extend(named(&row.text, room, &then_figures(row, paper), paper));
+    }
     lines
 }
 
-/// `  ext4, random writes, 4K, 4 writers   12 K to 14 K IOPS   15.3 K IOPS +- 2.1 %   1.18x`
-fn then_line(row: &ThenRow, width: usize, paper: &Paper) -> String {
+/// Columns left for names beside so many columns of figures; none where names need a line of their
+/// own.
+fn room(paper: &Paper, columns: usize) -> Option<usize> {
+    let left = paper.width.saturating_sub(2 + columns + 1);
+    (left >= NAME_MIN).then_some(left)
+}
+
+/// A name with its figures, on one line or on two.
+fn named(name: &str, room: Option<usize>, figures: &str, paper: &Paper) -> Vec<String> {
+    let name = clean(name);
+    let lines = match room {
+        Some(room) => {
+            vec![format!("  {}{figures}", pad(&cut_middle(&name, room.saturating_sub(1)), room))]
+        }
+        None => vec![format!("  {}", cut_middle(&name, paper.width - 2)), format!("  {figures}")],
+    };
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// `12 K to 14 K IOPS   15.3 K IOPS +- 2.1 %   1.18x`
+fn then_figures(row: &ThenRow, paper: &Paper) -> String {
     let printed = row.then.map(|low| words::printed(low, row.then_high, &row.unit));
     let now = row.now.map(|now| words::value(now, &row.unit));
     let half = row.now.and_then(|now| words::half_width(now, row.now_ci95));
     let spread = half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
     let mark = if row.verdicts.is_sound() { "" } else { "*" };
     let times = row.times.filter(|times| times.is_finite()).map(words::times);
+    let figure = |text: Option<String>| right(&clean(&text.unwrap_or_default()), FIGURE);
     format!(
-        "  {}{}{}{}{}{}",
-        pad(&cut_middle(&clean(&row.text), width.saturating_sub(1)), width),
-        right(&clean(&printed.unwrap_or_default()), FIGURE),
-        paper.bold(&right(&clean(&now.unwrap_or_default()), FIGURE)),
+        "{}{}{}{}{}",
+        figure(printed),
+        paper.bold(&figure(now)),
         paper.dim(&pad(&spread, SPREAD)),
         right(&times.unwrap_or_default(), TIMES),
         paper.warn(mark),
     )
-    .trim_end()
-    .to_owned()
 }
 
 fn effects(study: &StudyDocument, paper: &Paper) -> Vec<String> {
     if study.effects.is_empty() {
         return Vec::new();
     }
+    let room = room(paper, TIMES + 1 + RANGE + 1 + FOLLOWS);
     let mut lines = vec![paper.bold("What each factor does, all else equal")];
-    lines.extend(study.effects.iter().map(|effect| effect_line(effect, paper)));
+    for effect in &study.effects {
+        let title = format!(
+            "{}: {} to {}",
+            axis_words(&effect.factor),
+            level_words(&effect.factor, &effect.from),
+            level_words(&effect.factor, &effect.to)
+        );
+        let measured = matches!(effect.conclusion, Conclusion::Higher | Conclusion::Lower);
+        let found = named(&title, room, &effect_figures(effect), paper);
+        lines.extend(found.into_iter().map(|line| if measured { line } else { paper.dim(&line) }));
+    }
     lines
 }
 
-/// `  file system: raw device to ext4                    0.412x [0.389, 0.437]  n = 54`
-fn effect_line(effect: &StudyEffect, paper: &Paper) -> String {
-    let title = format!(
-        "{}: {} to {}",
-        axis_words(&effect.factor),
-        level_words(&effect.factor, &effect.from),
-        level_words(&effect.factor, &effect.to)
-    );
-    let width = paper.width.saturating_sub(2 + TIMES + 1 + 17 + 3 + 24).max(20);
+/// `0.412x [0.389, 0.437]    n = 54`
+fn effect_figures(effect: &StudyEffect) -> String {
     let range = effect.ratio_ci95.map_or("no interval".to_owned(), words::times_range);
     let follows = match effect.conclusion {
         Conclusion::NoMeasurableDifference => "no measurable difference".to_owned(),
         Conclusion::TooFewPairs => "too few pairs".to_owned(),
         Conclusion::Higher | Conclusion::Lower => format!("n = {}", effect.ratio_n),
     };
-    let line = format!(
-        "  {}{} {} {follows}",
-        pad(&cut_middle(&clean(&title), width.saturating_sub(1)), width),
-        right(&words::times(effect.ratio), TIMES),
-        pad(&range, 17),
-    );
-    let measured = matches!(effect.conclusion, Conclusion::Higher | Conclusion::Lower);
-    if measured { line } else { paper.dim(&line) }
+    format!("{} {} {follows}", right(&words::times(effect.ratio), TIMES), pad(&range, RANGE))
 }
 
 fn missing(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
