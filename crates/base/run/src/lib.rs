@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod event;
 mod figures;
+mod fio_document;
 mod histograms;
 pub mod host;
 pub mod layout;
@@ -27,6 +28,7 @@ pub use document::{
 pub use error::{RunReadError, RunWriteError};
 pub use event::{Event, Profiled, Replicate, Traced, Unavailable};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
+pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use reader::{RunReader, RunResult};

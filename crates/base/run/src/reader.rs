@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::histograms::{self, KeptHistogram};
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
-    Event, FormatVersion, IoDocument, Manifest, ProbeDocument, RunKind, RunReadError,
+    Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, RunKind, RunReadError,
     StudyDocument, layout, lines,
 };
 
@@ -22,6 +22,8 @@ pub enum RunResult {
     Probe(Box<ProbeDocument>),
     /// Of `iostrata io`.
     Io(Box<IoDocument>),
+    /// Of `iostrata fio`.
+    Fio(Box<FioDocument>),
     /// Of `iostrata study run`.
     Study(Box<StudyDocument>),
 }
@@ -169,6 +171,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
     Ok(match manifest.kind {
         RunKind::Probe => Some(RunResult::Probe(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Io => Some(RunResult::Io(Box::new(from_json(&path, 0, &text)?))),
+        RunKind::Fio => Some(RunResult::Fio(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Study => Some(RunResult::Study(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Unknown => None,
     })

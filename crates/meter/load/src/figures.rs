@@ -26,8 +26,8 @@ const SERIES_POINTS: f64 = 100.0;
 const SERIES_WIDTH_S_MAX: f64 = 0.1;
 const SERIES_POINTS_MAX: usize = 3_000;
 
-/// An end that lies within this share of a slice of its edge is on it: rounding of ticks.
-const EDGE: f64 = 1e-3;
+/// An end that lies this near the edge of a slice, in seconds, is on it: rounding of ticks.
+const EDGE_S: f64 = 5e-9;
 
 /// The figures of one window.
 #[derive(Clone, Debug)]
@@ -55,15 +55,15 @@ impl WindowFigures {
         let cut = if outcome.exact { 0 } else { warm_up(&outcome.streams[0]) };
         let mut streams = Vec::new();
         let mut histograms = Vec::new();
-        let mut slices = 0;
+        let mut ended_s = 0.0_f64;
         for stream in &outcome.streams {
             let kept = Kept::new(stream, cut, outcome);
-            slices = slices.max(kept.slices.len());
+            ended_s = ended_s.max(kept.ended_s);
             streams.push(kept.figures());
             histograms.push(Histograms { kinds: kept.segment.kinds });
         }
         Self {
-            duration_s: slices as f64 * outcome.slice_s,
+            duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
             streams,
             histograms,
@@ -89,7 +89,9 @@ struct Kept<'a> {
     spec: &'a IoSpec,
     slices: &'a [SliceTally],
     slice_s: f64,
-    /// From the first slice to the end of the stream, which may lie within the last slice.
+    /// The end of the stream, which may lie within the last slice, in seconds of the window.
+    ended_s: f64,
+    /// From the first slice to that end.
     duration_s: f64,
     /// The rule that may have ended the window early, which its intervals allow for.
     rule: Option<StoppingRule>,
@@ -107,18 +109,19 @@ impl<'a> Kept<'a> {
         let window_s = stream.slices.len() as f64 * slice_s;
         // The end of a stream that went on to the end of the window is an edge, but for rounding.
         let ended_s = if stream.ended_s > 0.0 { stream.ended_s.min(window_s) } else { window_s };
-        let end = ((ended_s / slice_s - EDGE).ceil().max(0.0) as usize).min(stream.slices.len());
+        let end =
+            (((ended_s - EDGE_S) / slice_s).ceil().max(0.0) as usize).min(stream.slices.len());
         let slices = &stream.slices[cut.min(end)..end];
         let duration_s = (ended_s - cut as f64 * slice_s).max(0.0);
         let spec = &stream.plan.spec;
         let rule = (!outcome.exact).then(|| StoppingRule::new(spec.precision, 0));
-        Self { stream, spec, slices, slice_s, duration_s, rule, segment }
+        Self { stream, spec, slices, slice_s, ended_s, duration_s, rule, segment }
     }
 
     /// The slices that the stream filled to their end.
     fn full_slices(&self) -> &[SliceTally] {
         let cut_short = self.slices.len() as f64 * self.slice_s - self.duration_s;
-        let full = self.slices.len() - usize::from(cut_short > EDGE * self.slice_s);
+        let full = self.slices.len() - usize::from(cut_short > EDGE_S);
         &self.slices[..full]
     }
 

@@ -10,7 +10,8 @@ use std::time::Instant;
 use iostrata_host::{HostObserver, Observer, ObserverOptions, Root, Scope};
 use iostrata_io::{FileSet, FileSpec};
 use iostrata_load::{
-    Histograms, Outcome, StreamPlan, Surroundings, WindowFigures, WindowObserver, measure,
+    Histograms, Outcome, StreamOutcome, StreamPlan, Surroundings, WindowFigures, WindowObserver,
+    measure,
 };
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, OwnIo, PathFacts};
@@ -141,8 +142,7 @@ impl<'a> Meter<'a> {
             Surroundings { interrupted: self.interrupted, program: self.program.clone() };
         let outcome = measure(&plans, &surroundings, &mut eyes)?;
         let notes = eyes.notes;
-        self.written_bytes +=
-            outcome.streams.iter().map(|stream| stream.written_bytes).sum::<u64>();
+        self.written_bytes += touching(&outcome).map(|stream| stream.written_bytes).sum::<u64>();
         let evidence = touches_files.then(|| self.evidence(&outcome, notes)).flatten();
         let figures = WindowFigures::of(&outcome);
         Ok(Measurement {
@@ -168,14 +168,16 @@ impl<'a> Meter<'a> {
     }
 }
 
+/// Streams that touch files.
+fn touching(outcome: &Outcome) -> impl Iterator<Item = &StreamOutcome> {
+    outcome.streams.iter().filter(|stream| stream.plan.spec.api != IoApi::Null)
+}
+
 /// What the window's own requests were, for telling foreign ones from them.
 fn own_io(outcome: &Outcome) -> OwnIo {
     let mut own = OwnIo { direct: true, ..OwnIo::default() };
-    for stream in &outcome.streams {
+    for stream in touching(outcome) {
         let spec = &stream.plan.spec;
-        if spec.api == IoApi::Null {
-            continue;
-        }
         own.direct &= spec.direct;
         let [reads, writes, syncs] = std::array::from_fn(|kind| {
             stream.slices.iter().map(|slice| slice[kind].count).sum::<u64>()

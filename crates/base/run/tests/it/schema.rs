@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use iostrata_run::{Event, IoDocument, Manifest, ProbeDocument, StudyDocument};
+use iostrata_run::{Event, FioDocument, IoDocument, Manifest, ProbeDocument, StudyDiffDocument, StudyDocument};
+use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
 
 fn check<T: JsonSchema>(name: &str) {
@@ -43,4 +44,15 @@ fn manifest() {
 #[test]
 fn study() {
     check::<StudyDocument>("study");
+}
+
+#[test]
+fn fio() {
+    check::<FioDocument>("fio");
+    check::<FioPlan>("fio_plan");
+}
+
+#[test]
+fn study_diff() {
+    check::<StudyDiffDocument>("study-diff");
 }

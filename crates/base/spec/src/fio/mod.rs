@@ -210,11 +210,14 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Gives a stream a name that no other has and that files can be tagged with.
 fn make_unique(name: &mut String, taken: &BTreeSet<String>) {
-    let first = name.clone();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    let first: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    *name = first.clone();
     let mut number = 2;
     while taken.contains(name) {
-        *name = format!("{first}#{number}");
+        *name = format!("{first}-{number}");
         number += 1;
     }
 }

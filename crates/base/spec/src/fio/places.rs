@@ -163,7 +163,7 @@ pub(super) fn amount(
             }
         },
     };
-    let all = file_bytes.saturating_mul(files);
+    let all = (file_bytes / u64::from(block.0) * u64::from(block.0)).saturating_mul(files);
     let moved = settings.value("io_size", read)?.map(|moved| match moved {
         Asked::Bytes(bytes) => bytes,
         Asked::Percent(percent) => share(percent, all),

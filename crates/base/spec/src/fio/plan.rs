@@ -72,7 +72,7 @@ pub struct FioLogs {
 /// One workload of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioStream {
-    /// Unique in its wave.
+    /// Unique in its wave; of letters, digits, `_`, `-` and `.`.
     pub name: String,
     /// The first clone in it; there are `spec.jobs`.
     pub first_clone: u32,

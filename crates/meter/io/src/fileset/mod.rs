@@ -55,6 +55,23 @@ impl FileSet {
         }
     }
 
+    /// The files of several sets as one that owns none of them: the sets must outlive it.
+    pub fn joined<'a>(sets: impl IntoIterator<Item = &'a FileSet>) -> Self {
+        let mut joined = Self {
+            specs: Vec::new(),
+            writable: true,
+            reused: true,
+            filled_bytes: 0,
+            temporary: Vec::new(),
+        };
+        for set in sets {
+            joined.specs.extend_from_slice(&set.specs);
+            joined.writable &= set.writable;
+            joined.reused &= set.reused;
+        }
+        joined
+    }
+
     /// The files and the bytes of each that may be touched.
     pub fn specs(&self) -> &[FileSpec] {
         &self.specs

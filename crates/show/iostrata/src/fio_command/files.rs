@@ -109,7 +109,8 @@ fn one(
     display: &Display,
     interruption: &Interruption,
 ) -> Result<FileSet, Ending> {
-    let place = Place::find(path).map_err(|error| in_job_words(Ending::Usage(error.to_string())))?;
+    let place =
+        Place::find(path).map_err(|error| in_job_words(Ending::Usage(error.to_string())))?;
     if let Place::Directory(path) = &place {
         let path = path.display();
         let text = format!("filename={path}: this is a directory; use directory={path}");

@@ -59,6 +59,14 @@ pub struct MeasuredStream<'a> {
 }
 
 impl MeasuredStream<'_> {
+    /// The job's name, with the clone's number where clones are apart.
+    fn title(&self) -> String {
+        match self.job.streams.len() {
+            1 => self.job.name.clone(),
+            _ => format!("{}.{}", self.job.name, self.stream.first_clone),
+        }
+    }
+
     /// Latencies of one kind of request.
     pub fn latency(&self, op: OpKind) -> Option<&KindLatency> {
         let kind = match op {
@@ -73,7 +81,8 @@ impl MeasuredStream<'_> {
 impl MeasuredWave {
     /// Every stream of the wave with its figures.
     pub fn streams<'a>(&'a self, wave: &'a FioWave) -> Vec<MeasuredStream<'a>> {
-        let planned = wave.jobs.iter().flat_map(|job| job.streams.iter().map(move |one| (job, one)));
+        let planned =
+            wave.jobs.iter().flat_map(|job| job.streams.iter().map(move |one| (job, one)));
         planned
             .zip(&self.replicate.streams)
             .zip(&self.histograms)
@@ -92,7 +101,7 @@ impl MeasuredWave {
             let mut verdicts = self.replicate.verdicts.clone();
             verdicts.merge(&one.figures.verdicts);
             FioJobDocument {
-                name: one.stream.name.clone(),
+                name: one.title(),
                 description: one.job.description.clone(),
                 group: one.job.group,
                 clones: one.stream.spec.jobs,

@@ -62,7 +62,8 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
 /// Shares the bound among the waves, so that the command ends within it.
 fn bound_waves(plan: &mut FioPlan, bound: Duration) {
     let each = bound / plan.waves.len().max(1) as u32;
-    for stream in plan.waves.iter_mut().flat_map(|wave| &mut wave.jobs).flat_map(|job| &mut job.streams)
+    for stream in
+        plan.waves.iter_mut().flat_map(|wave| &mut wave.jobs).flat_map(|job| &mut job.streams)
     {
         let before = stream.spec.variation.start_delay + stream.spec.variation.ramp_time;
         let left = each.saturating_sub(before).max(Duration::from_millis(1));

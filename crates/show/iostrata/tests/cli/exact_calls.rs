@@ -84,6 +84,16 @@ fn io_runs_jobs_as_processes() {
 }
 
 #[test]
+fn fio_says_what_a_job_file_comes_to() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("FILE"), "[global]\nbs=16k\n[a]\nsize=1m\nrw=randwrite\n").unwrap();
+    let output = bench.line("fio --dry-run FILE");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("16 KiB random"), "{}", stdout(&output));
+    assert_eq!(bench.data_files(), ["FILE"]);
+}
+
+#[test]
 fn probe_climbs_the_ladder_and_reports() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("data")).unwrap();

@@ -3,8 +3,10 @@
 
 mod bad_input;
 mod exact_calls;
+mod fio;
 mod harness;
 mod options;
 mod restore;
 mod signals;
+mod study;
 mod study_kill;

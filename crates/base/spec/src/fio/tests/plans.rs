@@ -82,6 +82,13 @@ fn files_and_stonewalls_make_waves_and_groups() {
 }
 
 #[test]
+fn streams_of_any_job_name_can_be_told_apart() {
+    let found = plan("[a b/\u{e4}]\nsize=1m\n[a b]\nsize=1m\n[a b]\nsize=1m\n").unwrap();
+    assert_eq!(names(&found), [["a_b__", "a_b", "a_b-2"]]);
+    assert_eq!(found.waves[0].jobs[0].name, "a b/\u{e4}");
+}
+
+#[test]
 fn clones_have_files_delays_and_seeds_of_their_own() {
     let text = "[a]\nsize=1m\nnumjobs=3\nnrfiles=2\nstartdelay=1-2\ndirectory=/x:/y\n";
     let found = plan(text).unwrap();

@@ -1,0 +1,277 @@
+//! Job files as their users run them, and beside fio where it is installed.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+const QUICK: &str = "[global]\n\
+    size=4m\n\
+    ioengine=sync\n\
+    [reads]\nrw=randread\nnumjobs=2\nunlink=1\n\
+    [writes]\nrw=write\nbs=4k\nfsync=64\nfilename=w\nstonewall\n\
+    [nothing]\nioengine=null\nrw=randrw\nrwmixread=70\nsize=1g\nruntime=1\ntime_based\n\
+    bs=4k,8k\ngroup_reporting\nnumjobs=2\nstonewall\nthread\n";
+
+fn bench(job_file: &str) -> Bench {
+    let bench = Bench::new();
+    std::fs::write(bench.path("j.fio"), job_file).unwrap();
+    bench
+}
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_touches_nothing() {
+    let bench = bench(QUICK);
+    let plan = document(&bench.line("fio --dry-run j.fio --json"), "fio_plan");
+    assert_eq!(plan["waves"].as_array().unwrap().len(), 3);
+    let text = bench.line("fio --dry-run j.fio");
+    assert!(text.status.success(), "{}", stderr(&text));
+    for word in ["wave 3 of 3", "fsync after every 64 writes", "reads and writes 70:30"] {
+        assert!(stdout(&text).contains(word), "{word} is missing in: {}", stdout(&text));
+    }
+    assert_eq!(bench.data_files(), ["j.fio"]);
+}
+
+#[test]
+fn jobs_run_in_waves_and_keep_their_files_as_fio_does() {
+    let bench = bench(QUICK);
+    let document = document(&bench.line("fio j.fio --json --quiet --out RUN"), "fio");
+    let waves = document["waves"].as_array().unwrap();
+    let names: Vec<Vec<&str>> = waves
+        .iter()
+        .map(|wave| {
+            let jobs = wave["jobs"].as_array().unwrap();
+            jobs.iter().map(|job| job["name"].as_str().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(names, [vec!["reads.0", "reads.1"], vec!["writes"], vec!["nothing"]]);
+    for clone in ["0", "1"] {
+        let reads = &waves[0]["jobs"][clone.parse::<usize>().unwrap()];
+        assert_eq!(number(reads, "/read/ios"), 1024.0, "each clone reads its 4 MiB once");
+        assert!(reads["write"].is_null());
+    }
+    let writes = &waves[1]["jobs"][0];
+    assert_eq!((number(writes, "/write/ios"), number(writes, "/sync/ios")), (1024.0, 16.0));
+    let nothing = &waves[2]["jobs"][0];
+    assert!((number(nothing, "/duration_s") - 1.0).abs() < 0.01);
+    let share = number(nothing, "/read/ios")
+        / (number(nothing, "/read/ios") + number(nothing, "/write/ios"));
+    assert!((0.69..0.71).contains(&share), "{share}");
+    let bytes = number(nothing, "/write/bytes_per_s") / number(nothing, "/write/iops");
+    assert!((bytes / 8192.0 - 1.0).abs() < 1e-3, "{bytes}");
+    assert_eq!(bench.data_files(), ["j.fio", "w"], "unlink=1 removes, fio keeps the others");
+    // Filled: two files that are read. Written: one.
+    assert_eq!(number(&document, "/bytes_written"), f64::from(3 * (4 << 20)));
+    let shown = bench.line("report RUN --format json");
+    assert!(shown.status.success(), "{}", stderr(&shown));
+}
+
+#[test]
+fn delays_ramps_and_logs() {
+    let bench = bench(
+        "[a]\nioengine=null\nsize=1g\nrw=read\nthread\nruntime=1\ntime_based\nstartdelay=300ms\n\
+         ramp_time=200ms\nwrite_bw_log=x\nwrite_iops_log=x\nwrite_lat_log=x\nlog_avg_msec=250\n\
+         [b]\nioengine=null\nsize=1g\nrw=read\nthread\nruntime=1\ntime_based\n",
+    );
+    let document = document(&bench.line("fio j.fio --json --quiet"), "fio");
+    let wave = &document["waves"][0];
+    assert!((number(wave, "/duration_s") - 1.5).abs() < 0.01, "{wave}");
+    for job in wave["jobs"].as_array().unwrap() {
+        assert!((number(job, "/duration_s") - 1.0).abs() < 0.01, "{job}");
+    }
+    for (name, lines) in [("x_bw.1.log", 4), ("x_iops.1.log", 4), ("x_clat.1.log", 4)] {
+        let log = std::fs::read_to_string(bench.path(name)).unwrap();
+        assert_eq!(log.lines().count(), lines, "{name}: {log}");
+        for line in log.lines() {
+            let fields: Vec<u64> = line.split(", ").map(|field| field.parse().unwrap()).collect();
+            assert_eq!((fields.len(), fields[2]), (5, 0), "{line}");
+            assert!(fields[0] % 250 == 0 && fields[1] > 0, "{line}");
+        }
+    }
+}
+
+#[test]
+fn existing_files_are_only_read_without_leave() {
+    let bench = bench("[a]\nrw=write\nfilename=precious\nsize=1m\n");
+    let content = vec![7_u8; 1 << 20];
+    std::fs::write(bench.path("precious"), &content).unwrap();
+    let refused = bench.line("fio j.fio");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--overwrite-contents"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read(bench.path("precious")).unwrap(), content);
+    let allowed = bench.line("fio j.fio --overwrite-contents --json");
+    assert!(allowed.status.success(), "{}", stderr(&allowed));
+    assert_ne!(std::fs::read(bench.path("precious")).unwrap(), content);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_file_line_option_and_reason() {
+    for (text, expected) in [
+        ("[a]\nsize=1m\n\nioengine=rbd\n", "iostrata: j.fio:4: ioengine=rbd: there is no such"),
+        ("[a]\nsize=1m\niodpeth=4\n", "iostrata: j.fio:3: iodpeth=4: there is no such option; did"),
+        ("[a]\nsize=1m\nverify=crc32c\n", "iostrata: j.fio:3: verify=crc32c: contents are not"),
+        ("[a]\nrw=read\n", "iostrata: j.fio:1: [a]: a.0.0 does not exist yet; say size="),
+        ("[a]\nsize=1m\ndirectory=/none\n", "iostrata: /none/a.0.0 cannot be made"),
+        ("", "iostrata: j.fio: job file: there is no job in it"),
+        ("\u{0}\u{1}[", "iostrata: j.fio:1: [: this is no section"),
+    ] {
+        let bench = bench(text);
+        for line in ["fio --dry-run j.fio", "fio j.fio"] {
+            if text.contains("/none") && line.contains("dry") {
+                continue;
+            }
+            let output = bench.line(line);
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{text}: {message}");
+            assert!(message.starts_with(expected), "{text}: {message}");
+            assert!(output.stdout.is_empty());
+        }
+        assert_eq!(bench.data_files(), ["j.fio"]);
+    }
+}
+
+/// Whether fio is there; says so when it is not.
+fn fio_is_installed() -> bool {
+    let found = Command::new("fio").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: fio is not installed");
+    }
+    found
+}
+
+#[test]
+fn fio_reads_the_same_job_files_the_same_way() {
+    if !fio_is_installed() {
+        return;
+    }
+    // What each moves by itself is fixed, so both must report the same counts.
+    for text in [
+        "[a]\nsize=1m\n",
+        "[global]\nsize=1m\nbs=8k\n[a]\nnumjobs=2\n[b]\nbs=16k\n[global]\nsize=2m\n[c]\nstonewall\n",
+        "[a]\nsize=64ki\nloops=3\n",
+        "[a]\nsize=1mib\nbs=4k\n",
+        "[a]\nkb_base=1000\nsize=4mib\nbs=4096\n",
+        "[a]\nsize=0x20000\nrw=randread:8\n",
+        "[a]\nsize=1m\nio_size=3m\nrw=randwrite\n",
+        "[a]\nfilesize=256k\nnrfiles=4\nrw=read\n",
+        "[a]\nsize=1m\nnumber_ios=7\n",
+        "[a]\nsize=$pagesize*16 ; a comment\n",
+        "[a]\nsize=1m\nbs=4k,16k\nrw=write\nname=other\n",
+        "[a]\nsize=1m\n[a]\nsize=2m\nnew_group\ngroup_reporting\n[b]\nsize=1m\ngroup_reporting\n",
+    ] {
+        let text = text
+            .replace("[a]", "[a]\nioengine=null\nthread")
+            .replace("[b]", "[b]\nioengine=null\nthread");
+        let text = text.replace("[c]", "[c]\nioengine=null\nthread");
+        let bench = bench(&text);
+        let ours = bench.line("fio j.fio --output-format json --quiet");
+        assert!(ours.status.success(), "{text}: {}", stderr(&ours));
+        let ours: Value = serde_json::from_str(&stdout(&ours)).unwrap();
+        let theirs = Command::new("fio")
+            .args(["--output-format=json", "j.fio"])
+            .current_dir(bench.path(""))
+            .output()
+            .unwrap();
+        let theirs: Value = serde_json::from_str(&stdout(&theirs)).unwrap();
+        let jobs = |document: &Value| -> Vec<(String, Value, Value, Value, Value, Value)> {
+            document["jobs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|job| {
+                    let total = |kind: &str, field: &str| job[kind][field].clone();
+                    (
+                        job["jobname"].as_str().unwrap().to_owned(),
+                        job["groupid"].clone(),
+                        total("read", "total_ios"),
+                        total("read", "io_bytes"),
+                        total("write", "total_ios"),
+                        total("write", "io_bytes"),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(jobs(&ours), jobs(&theirs), "{text}");
+    }
+}
+
+#[test]
+fn the_shape_is_fios_where_something_is_known() {
+    if !fio_is_installed() {
+        return;
+    }
+    let bench = bench("[a]\nsize=4m\nrw=randrw\nruntime=1\ntime_based\nthread\n");
+    let ours = bench.line("fio j.fio --output-format json --quiet");
+    let ours: Value = serde_json::from_str(&stdout(&ours)).unwrap();
+    let theirs = Command::new("fio")
+        .args(["--output-format=json", "j.fio", "--overwrite=1"])
+        .current_dir(bench.path(""))
+        .output()
+        .unwrap();
+    let text = stdout(&theirs);
+    let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    let mut unknown = Vec::new();
+    same_fields("", &ours, &theirs, &mut unknown);
+    for field in &unknown {
+        assert!(UNKNOWN.iter().any(|known| field.contains(known)), "{field} is not there");
+    }
+    let clat = &ours["jobs"][0]["read"]["clat_ns"];
+    assert!(clat["percentile"]["99.000000"].as_u64() > Some(0));
+    assert!(clat["min"].as_f64() <= clat["mean"].as_f64());
+}
+
+/// Fields of fio's that are not known here: they are left out or null.
+const UNKNOWN: [&str; 23] = [
+    "bw_agg",
+    "slat_ns",
+    "drop_ios",
+    "iodepth_",
+    "latency_ns",
+    "latency_us",
+    "latency_ms",
+    "latency_target",
+    "latency_window",
+    "latency_percentile",
+    "ctx",
+    "majf",
+    "minf",
+    "/trim/",
+    "/sync/",
+    "disk_util",
+    "desc",
+    "aggr_",
+    "steadystate",
+    "job_start",
+    "zbd",
+    "/time",
+    "global options",
+];
+
+/// Collects every field of theirs that ours lacks or has as null.
+fn same_fields(path: &str, ours: &Value, theirs: &Value, unknown: &mut Vec<String>) {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (name, theirs) in theirs {
+                let path = format!("{path}/{name}");
+                match ours.get(name) {
+                    None | Some(Value::Null) => unknown.push(path),
+                    Some(ours) => same_fields(&path, ours, theirs, unknown),
+                }
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) => {
+            if let (Some(ours), Some(theirs)) = (ours.first(), theirs.first()) {
+                same_fields(path, ours, theirs, unknown);
+            }
+        }
+        (ours, theirs) => {
+            let alike = std::mem::discriminant(ours) == std::mem::discriminant(theirs);
+            assert!(alike, "{path}: {ours} instead of {theirs}");
+        }
+    }
+}
