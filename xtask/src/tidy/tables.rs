@@ -158,4 +158,4 @@ pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"]
 pub const ALTERING: &[&str] = &["change"];
 
 /// Crates that only look: they open nothing for writing outside their tests.
-pub const READ_ONLY: &[&str] = &["host", "profile"];
+pub const READ_ONLY: &[&str] = &["host", "profile", "blocktrace"];

@@ -1,7 +1,7 @@
 //! What `iostrata fio --json` prints and keeps as `result.json`.
 //!
-//! Invariant: a job's figures have the names and shapes of `iostrata io`, over the job's own part of
-//! its wave.
+//! Invariant: a job's figures have the names and shapes of `iostrata io`, over the job's own part
+//! of its wave.
 
 use iostrata_spec::fio::FioWarning;
 use iostrata_stats::Verdicts;

@@ -11,7 +11,7 @@ use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{BlockLatency, CpuShares, Iostat, Profile};
+use crate::host::{BlockLatency, CpuShares, Iostat, Profile, ProfileDiff};
 use crate::{Finding, ProbeHost, Unavailable};
 
 /// Latency of requests of one kind at a point, over all its replicates.
@@ -308,4 +308,15 @@ pub struct StudyDocument {
     pub layers: Vec<Layer>,
     /// Path of the report, when one was written.
     pub report: Option<String>,
+}
+
+/// What `iostrata study diff --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyDiffDocument {
+    /// The first point.
+    pub a: StudyPoint,
+    /// The second point.
+    pub b: StudyPoint,
+    /// The second's profile against the first's; null where one of them has none.
+    pub profile: Option<ProfileDiff>,
 }

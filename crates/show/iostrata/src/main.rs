@@ -16,6 +16,7 @@ mod restore_command;
 mod run_dir;
 mod signals;
 mod study_command;
+mod study_diff;
 mod study_run;
 mod study_show;
 mod study_text;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_report::RunView;
 use iostrata_run::{Event, RunKind, RunReader, RunResult, RunWriter};
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};
 use crate::ending::Ending;
+use crate::study_diff::end_of;
 
 /// Runs the command.
 ///
@@ -44,12 +45,16 @@ fn one(dir: &Path, format: Format) -> Result<(), Ending> {
     }
 }
 
-/// The result of a probe that was killed before it could conclude.
+/// The result of a probe or study that was killed before it could conclude.
 fn conclude(run: &RunReader) -> Result<Option<RunResult>, Ending> {
+    let Some(host) = run.manifest().host.clone() else { return Ok(None) };
+    if let (RunKind::Study, Some(plan)) = (run.manifest().kind, &run.manifest().study) {
+        let document = summarise_study(host, plan, run.events(), end_of(run.events()));
+        return Ok(Some(RunResult::Study(Box::new(document))));
+    }
     if run.manifest().kind != RunKind::Probe {
         return Ok(None);
     }
-    let Some(host) = run.manifest().host.clone() else { return Ok(None) };
     let last_s = run.events().iter().rev().find_map(|event| match event {
         Event::Replicate(replicate) => Some(replicate.started_s + replicate.duration_s),
         _ => None,

@@ -3,11 +3,12 @@
 use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cost, shipped};
 
 use crate::args::{
-    DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs,
+    ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs,
 };
 use crate::display::{print_json, print_text, width};
 use crate::ending::Ending;
 use crate::signals::Interruption;
+use crate::study_diff;
 use crate::study_run::{self, changes};
 use crate::study_show::{Listed, Shown, list, show};
 use crate::study_text::{load, usage};
@@ -22,7 +23,7 @@ pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), Ending> 
         StudyAction::Show(args) => show_study(args),
         StudyAction::Run(args) => run_study(args, interruption),
         StudyAction::Resume(args) => resume(args, interruption),
-        StudyAction::Diff(args) => diff(args),
+        StudyAction::Diff(args) => study_diff::run(args),
     }
 }
 
@@ -91,9 +92,4 @@ fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
 
 fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), Ending> {
     study_run::resume(&args.run, &args.common, interruption)
-}
-
-fn diff(args: &DiffArgs) -> Result<(), Ending> {
-    let (a, b) = (&args.a, &args.b);
-    Err(Ending::NotHere(format!("study diff {a} {b}: not available in this build")))
 }

@@ -175,11 +175,26 @@ fn place_of(place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
             device.display()
         )));
     }
+    if let Some(device) = &place.device {
+        is_block_device(device)?;
+    }
     Ok(Place {
         dir,
         device: place.device.clone(),
         overwrite_device: place.overwrite_contents.is_some(),
     })
+}
+
+fn is_block_device(device: &Path) -> Result<(), Ending> {
+    let bad = |why: String| {
+        let fix = "name a block device, for example from lsblk";
+        Ending::Usage(format!("--device {}: {why}; {fix}", device.display()))
+    };
+    let found = std::fs::metadata(device).map_err(|error| bad(error.to_string()))?;
+    match std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()) {
+        true => Ok(()),
+        false => Err(bad("not a block device".to_owned())),
+    }
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf, Ending> {

@@ -1,7 +1,7 @@
 //! From the options of one job section to its workloads.
 //!
-//! Invariant: a job that comes out can be run; whatever cannot be is refused with the line that asks
-//! for it.
+//! Invariant: a job that comes out can be run; whatever cannot be is refused with the line that
+//! asks for it.
 
 use std::path::PathBuf;
 use std::time::Duration;

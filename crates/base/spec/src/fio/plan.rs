@@ -1,7 +1,7 @@
 //! What job files come to: waves of jobs, each a workload of ours.
 //!
-//! Invariant: plain data; every spec in it has passed its check. It says nothing about how files are
-//! made or what is printed.
+//! Invariant: plain data; every spec in it has passed its check. It says nothing about how files
+//! are made or what is printed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -42,11 +42,11 @@ pub struct Measuring {
 }
 
 impl Default for Measuring {
-    /// Three replicates, 5 %, at most 2 s a window, 99 Hz, traced, no budget.
+    /// Three replicates, 30 at most, 5 %, at most 2 s a window, 99 Hz, traced, no budget.
     fn default() -> Self {
         Self {
             replicates: 3,
-            replicates_max: 12,
+            replicates_max: 30,
             precision: 0.05,
             point_time: Duration::from_secs(2),
             budget: None,

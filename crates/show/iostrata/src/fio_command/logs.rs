@@ -1,8 +1,8 @@
 //! Logs of bandwidth, requests per second and latency in fio's format.
 //!
-//! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block size
-//! and, where fio 3 has it, the priority. Lines are averages over the series of the run, so that the
-//! block size is 0, as in fio's averaged logs.
+//! One line: milliseconds from the start of the job, value, direction (0 reads, 1 writes), block
+//! size and, where fio 3 has it, the priority. Lines are averages over the series of the run, so
+//! that the block size is 0, as in fio's averaged logs.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -90,7 +90,7 @@ fn delays_ramps_and_logs() {
         for line in log.lines() {
             let fields: Vec<u64> = line.split(", ").map(|field| field.parse().unwrap()).collect();
             assert_eq!((fields.len(), fields[2]), (5, 0), "{line}");
-            assert!(fields[0] % 250 == 0 && fields[1] > 0, "{line}");
+            assert!(fields[0].is_multiple_of(250) && fields[1] > 0, "{line}");
         }
     }
 }

@@ -15,14 +15,14 @@ use super::axis::{WORKERS, place};
 use super::effect::KNOWN_PCT_MAX;
 use super::layer_loss::layer_losses;
 use super::points::Seen;
+use super::response::{RATE, responses};
 
 /// Every statement by name; `docs/study-findings.md` has an entry for each.
-pub const STUDY_FINDINGS: [&str; 5] = [
+pub const STUDY_FINDINGS: [&str; 6] = [
     "filesystem_loss",
     "collapse_along_axis",
     "enough",
-    "no_measurable_difference",
-    "loop_ceiling",
+    "no_measurable_difference", "loop_ceiling", "response_at_rate",
 ];
 
 /// The statements, the largest losses first.
@@ -37,6 +37,7 @@ pub(crate) fn findings_of(
     findings.extend(layer_losses(plan, seen));
     findings.extend(axes.iter().filter_map(collapse));
     findings.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    findings.extend(responses(axes, points));
     findings.extend(axes.iter().filter_map(files));
     findings.extend(indifferent(plan, effects));
     findings.extend(at_loop_ceiling(points));
@@ -76,7 +77,7 @@ fn collapse(axis: &StudyAxis) -> Option<Finding> {
 
 /// How many of something are enough.
 fn files(axis: &StudyAxis) -> Option<Finding> {
-    if axis.factor == WORKERS {
+    if axis.factor == WORKERS || axis.factor == RATE {
         return None;
     }
     let enough = axis.enough?;

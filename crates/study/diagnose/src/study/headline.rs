@@ -15,6 +15,8 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
     }
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
     sentences.extend(losses.take(3).map(|finding| sentence(&finding.text)));
+    let waits = document.findings.iter().filter(|finding| finding.id == "response_at_rate");
+    sentences.extend(waits.take(2).map(|finding| sentence(&finding.text)));
     sentences.extend(workers(document));
     sentences.extend(then(document));
     sentences.push(precision(document));

@@ -9,6 +9,7 @@ mod finding;
 mod headline;
 mod layer_loss;
 mod points;
+mod response;
 mod then;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Every option of fio that is known, and what it does here.
 //!
-//! Purpose: the one place that says so: the parser, the tests and docs/fio.md read it. Invariant: an
-//! option that is accepted changes the plan or carries a warning; all others are refused with the
-//! way out. A value that asks for what is done anyway is accepted in silence.
+//! Purpose: the one place that says so: the parser, the tests and docs/fio.md read it. Invariant:
+//! an option that is accepted changes the plan or carries a warning; all others are refused with
+//! the way out. A value that asks for what is done anyway is accepted in silence.
 
 mod entry;
 mod files;

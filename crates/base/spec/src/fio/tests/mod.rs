@@ -1,6 +1,7 @@
 //! Job files and the plans that come of them.
 
 mod any_text;
+mod documented;
 mod every_option;
 mod plans;
 

@@ -165,9 +165,11 @@ impl Setting {
         }
     }
 
-    /// Whether its levels are numbers on an axis.
+    /// Whether its levels are numbers on an axis. Block sizes are not: requests of another size are
+    /// other work, so that there is no curve over them.
     pub fn is_axis(&self) -> bool {
-        matches!(self.takes, Takes::Count(..) | Takes::Bytes(_) | Takes::Number(_))
+        self.name != "bs"
+            && matches!(self.takes, Takes::Count(..) | Takes::Bytes(_) | Takes::Number(_))
     }
 }
 

@@ -57,11 +57,13 @@ impl ThenReader<'_> {
             .ok_or_else(|| self.source.error(at, format!("{NAME} value"), "", "is missing", fix))?;
         let metric = fields.parsed("metric", metric)?.unwrap_or_default();
         let take = fields.parsed("take", take)?.unwrap_or_default();
-        let unit = fields.text("unit")?.map_or_else(|| unit_of(metric).to_owned(), |it| it.text);
+        let unit = fields.text("unit")?.map(|it| it.text);
         let over = match fields.get("over") {
             Some(node) => Some(self.place(node.at, "over", fields.table("over")?, take, &text)?),
             None => None,
         };
+        let own = if over.is_some() { "times" } else { unit_of(metric) };
+        let unit = unit.unwrap_or_else(|| own.to_owned());
         Ok(ThenFigure {
             value,
             value_high: fields.parsed("value_high", number)?,

@@ -1,0 +1,50 @@
+//! docs/fio.md says of every option what the catalogue says. `UPDATE_DOCS=1` writes it again.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::fio::catalogue::{Effect, Entry, areas};
+
+const BEGIN: &str = "<!-- options -->\n";
+const END: &str = "<!-- end of options -->\n";
+
+fn row(entry: &Entry) -> String {
+    let names: Vec<String> = entry.names().map(|name| format!("`{name}`")).collect();
+    let (effect, text) = match entry.effect {
+        Effect::Changes(what) => ("changes", what),
+        Effect::Warned(why) => ("ignored", why),
+        Effect::Refused(why) => ("refused", why),
+    };
+    let silent: Vec<String> = entry.neutral.iter().map(|value| format!("`{value}`")).collect();
+    let text = text.replace('|', "\\|");
+    format!("| {} | {effect} | {text} | {} |", names.join(", "), silent.join(" "))
+}
+
+fn tables() -> String {
+    let mut text = String::new();
+    for (title, entries) in areas() {
+        let _never_fails = write!(
+            text,
+            "\n### {title}\n| option | here | what, or why | says nothing of |\n|---|---|---|---|\n"
+        );
+        for entry in entries {
+            let _never_fails = writeln!(text, "{}", row(entry));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_page_lists_every_option_with_its_effect() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/fio.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (listed, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        let page = format!("{before}{BEGIN}{}{END}{after}", tables());
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+    assert!(listed == tables(), "run UPDATE_DOCS=1 cargo test -p iostrata-spec documented");
+}

@@ -1,0 +1,162 @@
+//! Studies as users and other programs call them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+fn may_change() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    let ready = is_root && Path::new("/dev/loop-control").exists();
+    if !ready {
+        eprintln!("skipped: loop devices need root and /dev/loop-control");
+    }
+    ready
+}
+
+#[test]
+fn shipped_studies_are_named_and_shown() {
+    let bench = Bench::new();
+    let listed = stdout(&bench.line("study list"));
+    for name in ["fusion-io", "ext4-vs-xfs", "limits"] {
+        assert!(listed.contains(name), "{name} is not in {listed}");
+        let shown = bench.line(&format!("study show {name}"));
+        assert!(shown.status.success(), "{}", stderr(&shown));
+        for part in ["Cost", "System changes", "Points"] {
+            assert!(stdout(&shown).contains(part), "{part} is not shown for {name}");
+        }
+    }
+    let plan: Value =
+        serde_json::from_str(&stdout(&bench.line("study show fusion-io --json"))).unwrap();
+    assert!(plan["plan"]["cells"].as_array().or(plan["cells"].as_array()).unwrap().len() >= 130);
+}
+
+#[test]
+fn a_dry_run_of_the_exact_call_changes_nothing() {
+    let bench = Bench::new();
+    let output = bench.line("study run fusion-io --quick --out RUN --json --dry-run");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let changes = shown["changes"].as_array().unwrap();
+    assert!(changes.iter().any(|change| change.as_str().unwrap().contains("xfs")), "{changes:?}");
+    assert!(!bench.path("RUN").exists() && !bench.path("state").exists());
+}
+
+/// Every number that is a result has an interval and a count beside it.
+fn assert_points(document: &Value, count: usize) {
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), count, "{:#}", document["unavailable"]);
+    for point in points {
+        let value = point["value"].as_f64().unwrap();
+        assert!(value > 0.0, "{point}");
+        assert!(point["value_ci95"][0].as_f64().unwrap() <= value);
+        assert!(point["value_n"].as_u64().unwrap() > 0);
+        assert!(point["levels"].as_array().unwrap().len() >= 3);
+        assert!(point["device"].is_object() && point["cpu"].is_object(), "evidence: {point}");
+    }
+}
+
+#[test]
+fn a_study_on_loop_devices_measures_reports_and_puts_back() {
+    if !may_change() {
+        return;
+    }
+    let bench = Bench::new();
+    let output = bench.line("study run smoke --full --out RUN --json");
+    let document = document(&output, "study");
+    assert_points(&document, 12);
+    assert_eq!(document["interrupted"], false);
+    assert!(document["effects"].as_array().unwrap().iter().any(|one| one["factor"] == "rw"));
+    assert!(document["changes"].as_array().unwrap().len() >= 5);
+    assert!(document["fixed_minute_s"].as_f64().unwrap() > document["duration_s"].as_f64().unwrap());
+    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 1_000_000);
+    assert!(!bench.path("RUN/volumes").exists(), "the volumes are gone");
+    let left = std::fs::read_dir(bench.path("state")).into_iter().flatten().flatten().count();
+    assert_eq!(left, 0, "no journal is left");
+    assert!(stdout(&bench.line("restore")).starts_with("Nothing is left"));
+    compare_two_points(&bench, &document);
+}
+
+fn compare_two_points(bench: &Bench, document: &Value) {
+    let id = |at: usize| document["points"][at]["id"].as_str().unwrap().to_owned();
+    let (a, b) = (id(0), id(1));
+    let diff = bench.line(&format!("study diff {a} {b} --run RUN"));
+    assert!(diff.status.success(), "{}", stderr(&diff));
+    assert!(stdout(&diff).contains(&a) && stdout(&diff).contains(&b), "{}", stdout(&diff));
+    let output = bench.line(&format!("study diff RUN:{a} RUN:{b} --json"));
+    let shown = crate::harness::document(&output, "study-diff");
+    assert_eq!(shown["a"]["id"], a.as_str());
+    let unknown = bench.line(&format!("study diff {a} nobody --run RUN"));
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains(&a), "it names the points there are");
+    let shown = bench.line("report RUN --format terminal");
+    assert!(stdout(&shown).lines().count() > 10);
+}
+
+#[test]
+fn a_directory_is_studied_without_changing_anything() {
+    let bench = Bench::new();
+    let study = "name = \"here\"\n[base]\nsize = \"16M\"\n[factors]\nfiles = [1, 4]\n\
+                 rw = [\"randread\", \"randwrite\"]\n[measure]\nreplicates = 3\n\
+                 point_time = \"100ms\"\n";
+    std::fs::write(bench.path("here.toml"), study).unwrap();
+    let output = bench.line("study run here.toml --out RUN --json --no-trace");
+    let document = document(&output, "study");
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 4, "{:#}", document["unavailable"]);
+    assert_eq!(document["changes"].as_array().unwrap().len(), 0);
+    assert!(!bench.path("state").exists(), "nothing was journaled");
+}
+
+#[test]
+fn bad_studies_name_file_line_column_and_fix() {
+    let bench = Bench::new();
+    let cases = [
+        ("name = \"x\"\ncolour = 1\n", "bad.toml:2:1", "colour"),
+        ("name = \"x\"\n[factors]\nbs = []\n", "bad.toml:3:", "bs"),
+        ("name = \"x\"\n[factors]\nfilesystem = [\"zfs\"]\n", "bad.toml:3:", "zfs"),
+        ("name = \"x\"\n[factors]\nworkers = [1, \"many\"]\n", "bad.toml:3:", "many"),
+        ("name = \n", "bad.toml:1:", ""),
+    ];
+    for (text, place, thing) in cases {
+        std::fs::write(bench.path("bad.toml"), text).unwrap();
+        for command in ["study show bad.toml", "study run bad.toml"] {
+            let output = bench.line(command);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{text}: {said}");
+            assert!(said.contains(place) && said.contains(thing), "{text}: {said}");
+        }
+    }
+    for line in [
+        "study run nothing-of-that-name",
+        "study run smoke --device /dev/nowhere",
+        "study run smoke --device /dev/null",
+        "study run smoke --device /dev/null --overwrite-contents /dev/zero",
+        "study resume nowhere",
+        "study diff a b",
+    ] {
+        let output = bench.line(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(';'), "{line} names no fix: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_device_that_holds_something_is_refused() {
+    if !may_change() {
+        return;
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let root = mounts.lines().find_map(|line| line.strip_suffix(" 0 0")?.split_once(" / "));
+    let Some((device, _)) = root.filter(|(device, _)| device.starts_with("/dev/")) else {
+        eprintln!("skipped: no block device is mounted at /");
+        return;
+    };
+    let bench = Bench::new();
+    let line = format!("study run smoke --device {device} --overwrite-contents {device} --out RUN");
+    let output = bench.line(&line);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(device) && said.contains("mounted"), "{said}");
+}
