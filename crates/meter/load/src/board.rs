@@ -172,7 +172,8 @@ impl Board {
         self.words()[self.worker_base(worker) + WORKER_ENDED].store(after, Release);
     }
 
-    /// Ticks from the start to the end of a worker's part; 0 while it has not ended, or never began.
+    /// Ticks from the start to the end of a worker's part; 0 while it has not ended, or never
+    /// began.
     pub(crate) fn ended(&self, worker: u32) -> Ticks {
         self.words()[self.worker_base(worker) + WORKER_ENDED].load(Acquire)
     }
