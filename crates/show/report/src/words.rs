@@ -9,6 +9,7 @@ use iostrata_run::host::{PathSegment, QueueStep};
 use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Risk, RunKind};
 use iostrata_stats::{Interval, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The command that made a run.
@@ -34,6 +35,9 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
         "percent" | "%" => percent(value),
         "" => count(value),
         "/s" => rate(value),
+        // As data sheets and old posts count: in powers of 1000.
+        "B/s" => format!("{}B/s", rate(value).trim_end_matches("/s")),
+        "times" => times(value),
         unit => format!("{} {unit}", count(value)),
     }
 }
@@ -214,11 +218,11 @@ pub(crate) fn measured(all: &BTreeMap<String, Value>) -> Vec<(String, String)> {
     let own = all.iter().filter(|(name, _)| !belongs(name, "_ci95") && !belongs(name, "_n"));
     own.map(|(name, what)| {
         let (title, mut text) = evidence(name, what);
-        for (end, head) in [("_ci95", ", 95 % "), ("_n", ", n = ")] {
-            let beside = all.get(&format!("{name}{end}")).filter(|beside| !beside.is_null());
-            let unit_of = if end == "_n" { "n" } else { name };
-            text.extend(beside.map(|beside| format!("{head}{}", evidence(unit_of, beside).1)));
-        }
+        let beside = |end: &str| all.get(&format!("{name}{end}"));
+        let ends = beside("_ci95").and_then(|ends| Interval::deserialize(ends).ok());
+        let half = what.as_f64().and_then(|value| half_width(value, ends));
+        text.extend(half.map(|half| format!(" \u{b1} {half}")));
+        text.extend(beside("_n").and_then(Value::as_u64).map(|n| format!(", n = {n}")));
         (title, text)
     })
     .collect()
@@ -281,6 +285,9 @@ mod tests {
         assert_eq!(times(1.004), "1.004x");
         assert_eq!(times(1234.0), "1.23 Kx");
         assert_eq!(times_range([1.21, 1.27]), "[1.21, 1.27]");
+        assert_eq!(value(5e8, "B/s"), "500 MB/s");
+        assert_eq!(value(12.0, "B/s"), "12 B/s");
+        assert_eq!(value(1.5, "times"), "1.5x");
         assert_eq!(printed(12_000.0, Some(14_000.0), "IOPS"), "12 K to 14 K IOPS");
         assert_eq!(exact(104_321.062_5), "104321.0625");
     }

@@ -18,7 +18,7 @@ const ROW: usize = 44;
 /// Pixels below the rows for the axis.
 const FOOT: usize = 44;
 /// Pixels at the right for the values.
-const VALUES: usize = 150;
+const VALUES: usize = 168;
 
 /// One row.
 pub(crate) struct Branch {
@@ -72,14 +72,16 @@ pub(crate) fn forest(name: &str, axis_title: &str, rows: &[Branch]) -> Chart {
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     const FINE: [f64; 9] = [0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5];
     const MIDDLE: [f64; 9] = [0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
-    const COARSE: [f64; 7] = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
+    const COARSE: [f64; 7] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+    const WIDE: [f64; 7] = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
     let inside = |all: &[f64]| -> Vec<f64> {
         all.iter().copied().filter(|tick| (low..=high).contains(tick)).collect()
     };
     match high / low {
         span if span < 2.5 => inside(&FINE),
-        span if span < 60.0 => inside(&MIDDLE),
-        _ => inside(&COARSE),
+        span if span < 30.0 => inside(&MIDDLE),
+        span if span < 300.0 => inside(&COARSE),
+        _ => inside(&WIDE),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The report of a run directory in a real browser. With `IOSTRATA_PICTURES=DIR` the pages are
-//! photographed there, to be looked at; `IOSTRATA_REPORTS=FILE:FILE` adds reports of real runs.
+//! photographed there, to be looked at; `IOSTRATA_REPORTS=FILE:DIR` adds reports or run
+//! directories of real runs, `IOSTRATA_ONLY=NAME` takes those whose name begins so.
 
 use std::path::{Path, PathBuf};
 
@@ -150,7 +151,16 @@ fn pictures() {
     }
     let more = std::env::var("IOSTRATA_REPORTS").unwrap_or_default();
     let more = more.split(':').filter(|file| !file.is_empty());
-    pages.extend(more.enumerate().map(|(n, file)| (format!("real{n}"), PathBuf::from(file))));
+    for (n, file) in more.enumerate() {
+        let (name, mut file) = (format!("real{n}"), PathBuf::from(file));
+        if file.is_dir() {
+            let rendered = render(&RunReader::open(&file).unwrap());
+            file = pictures.join(format!("{name}.html"));
+            std::fs::write(&file, rendered.html).unwrap();
+            std::fs::write(file.with_extension("md"), rendered.markdown).unwrap();
+        }
+        pages.push((name, file));
+    }
     let only = std::env::var("IOSTRATA_ONLY").unwrap_or_default();
     for (name, page) in pages.into_iter().filter(|(name, _)| name.starts_with(&only)) {
         for (kind, width, phone, dark) in [

@@ -1,6 +1,6 @@
 //! The verdict in a terminal.
 
-use iostrata_report::terminal;
+use iostrata_report::{html, markdown, terminal};
 
 use crate::sample;
 
@@ -24,6 +24,20 @@ fn without_colour_it_is_ascii() {
         let text = terminal(&sample.view(), 100, false);
         assert!(text.is_ascii(), "{text}");
     }
+}
+
+#[test]
+fn every_job_of_a_job_file_is_in_every_form() {
+    let sample = sample::fio();
+    let view = sample.view();
+    let (text, page) = (terminal(&view, 100, false), html(&view));
+    for shown in ["redo (wave 1)", "<b>pages</b>, 4 clones (wave 2)", "jobs.fio:7: openfiles=1"] {
+        assert!(text.contains(shown), "{shown} is missing in:\n{text}");
+    }
+    let written = markdown(&view);
+    assert!(written.contains("## redo (wave 1)") && written.contains("\\<b\\>pages"), "{written}");
+    assert!(page.contains("&lt;b&gt;pages&lt;/b&gt;, 4 clones") && page.contains("2 workloads"));
+    assert!(!page.contains("A partial run"));
 }
 
 #[test]

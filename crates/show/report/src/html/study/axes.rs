@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::chart::{Chart, Charts, GREY, Hover, Mark, PanelTrace, Scale, line_colour, panel};
 use crate::html::parts::{self, cell, number, place, table, text};
-use crate::study::{axis_words, level_words, listed};
+use crate::study::{axis_words, is_workload, level_words, listed};
 use crate::words;
 
 /// Curves that are listed openly, all of them.
@@ -16,7 +16,7 @@ pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Mark
     if study.axes.is_empty() {
         return None;
     }
-    let all: Vec<&StudyAxis> = study.axes.iter().collect();
+    let all = ordered(study);
     let fitted = study.axes.iter().any(|axis| axis.usl.is_some());
     Some(html! {
         @if fitted {
@@ -28,7 +28,7 @@ pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Mark
         }
         (curves(study, charts))
         @let fallen: Vec<&StudyAxis> =
-            study.axes.iter().filter(|axis| axis.kind == AxisKind::Collapse).collect();
+            all.iter().copied().filter(|axis| has_fallen(axis)).collect();
         @if study.axes.len() <= ROWS_OPEN { (rows(&all)) }
         @else {
             @if !fallen.is_empty() {
@@ -41,11 +41,21 @@ pub(crate) fn section(study: &StudyDocument, charts: &mut Charts) -> Option<Mark
     })
 }
 
+/// Axes of load first; what becomes of larger requests is no question of scaling.
+fn ordered(study: &StudyDocument) -> Vec<&StudyAxis> {
+    let mut all: Vec<&StudyAxis> = study.axes.iter().collect();
+    all.sort_by_key(|axis| is_workload(&axis.factor));
+    all
+}
+
+fn has_fallen(axis: &StudyAxis) -> bool {
+    axis.kind == AxisKind::Collapse && !is_workload(&axis.factor)
+}
+
 /// One curve at a time.
 fn curves(study: &StudyDocument, charts: &mut Charts) -> Markup {
-    let drawn: Vec<(String, Chart)> = study
-        .axes
-        .iter()
+    let drawn: Vec<(String, Chart)> = ordered(study)
+        .into_iter()
         .filter_map(|axis| {
             Some((format!("{}: {}", title(axis), words::axis_kind(axis.kind)), chart(study, axis)?))
         })

@@ -74,7 +74,10 @@ fn along(study: &StudyDocument) -> Markup {
         AxisKind::Scaling,
         AxisKind::NotClear,
     ];
-    let count = |kind: AxisKind| study.axes.iter().filter(|axis| axis.kind == kind).count();
+    // What becomes of larger requests is no question of scaling.
+    let all = study.axes.iter().filter(|axis| !is_workload(&axis.factor));
+    let kinds_of: Vec<AxisKind> = all.map(|axis| axis.kind).collect();
+    let count = |kind: AxisKind| kinds_of.iter().filter(|one| **one == kind).count();
     let mut kinds = KINDS.into_iter().map(|kind| (count(kind), kind)).filter(|(n, _)| *n > 0);
     html! {
         div {
@@ -85,7 +88,7 @@ fn along(study: &StudyDocument) -> Markup {
                     p { "No factor has several numbers as levels, all else equal." }
                 }
                 Some((n, kind)) => {
-                    p.big { (n) " of " (counted(study.axes.len(), "curve")) ": " (words::axis_kind(kind)) }
+                    p.big { (n) " of " (counted(kinds_of.len(), "curve")) ": " (words::axis_kind(kind)) }
                     p {
                         @for (n, kind) in kinds { (words::axis_kind(kind)) ": " (n) ". " }
                         a href="#axes" { "All curves" }

@@ -11,15 +11,8 @@ pub(crate) fn section(study: &StudyDocument) -> Option<Markup> {
     if study.then.is_empty() {
         return None;
     }
-    let columns = [
-        text("What"),
-        number("Then"),
-        number("Now"),
-        number("95 % interval"),
-        number("n"),
-        number("Now / then"),
-        text("Cautions"),
-    ];
+    let columns =
+        [text("What"), number("Then"), number("Now"), number("Now / then"), text("Cautions")];
     Some(html! {
         p.say {
             @if let Some(source) = &study.then_source { "Then: " b { (source) } ". " }
@@ -37,14 +30,24 @@ fn row(row: &ThenRow) -> Vec<Markup> {
     vec![
         html! { span title=(row.points.join(", ")) { (row.text) } },
         cell(then.unwrap_or_default()),
-        html! {
-            @if let Some(now) = row.now {
-                b title=(words::exact(now)) { (words::value(now, &row.unit)) }
-            }
-        },
-        html! { @if row.now.is_some() { (parts::interval(row.now_ci95, &row.unit)) } },
-        html! { @if row.now.is_some() { (row.now_n) } },
+        html! { @if let Some(now) = row.now { (today(row, now)) } },
         html! { @if let Some(times) = times { b { (words::times(times)) } } },
         parts::verdicts(&row.verdicts),
     ]
+}
+
+/// Today's figure, and below it how sure it is.
+fn today(row: &ThenRow, now: f64) -> Markup {
+    html! {
+        span {
+            b title=(words::exact(now)) { (words::value(now, &row.unit)) }
+            span.muted.under {
+                @match row.now_ci95 {
+                    Some(ci95) => (words::interval(ci95, &row.unit)),
+                    None => "no interval",
+                }
+                ", n = " (row.now_n)
+            }
+        }
+    }
 }

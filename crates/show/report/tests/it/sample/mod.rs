@@ -8,7 +8,11 @@ mod rungs;
 pub mod study;
 
 use iostrata_report::RunView;
-use iostrata_run::{Event, Manifest, ProbeDocument, RunKind, RunResult, StudyDocument};
+use iostrata_run::{
+    Event, FioDocument, FioJobDocument, FioWaveDocument, Manifest, ProbeDocument, RunKind,
+    RunResult, StudyDocument,
+};
+use iostrata_spec::fio::FioWarning;
 
 /// Everything that a view borrows.
 pub struct Sample {
@@ -95,6 +99,34 @@ pub fn io() -> Sample {
         &["io", "--path", "/data/f", "--rw", "randrw", "--fsync", "1", "--bs", "4k"],
     );
     let result = Some(RunResult::Io(Box::new(io::io())));
+    Sample { manifest, result, events: vec![events::io_event()], notes: vec![] }
+}
+
+/// Job files of two waves, the second with clones and a name that tries to be markup.
+pub fn fio() -> Sample {
+    let job = |name: &str, clones| FioJobDocument {
+        name: name.to_owned(),
+        description: Some("as an engine writes".to_owned()),
+        group: 0,
+        clones,
+        figures: io::io(),
+    };
+    let wave = |jobs| FioWaveDocument { duration_s: 30.0, jobs };
+    let warning = FioWarning {
+        file: "jobs.fio".into(),
+        line: 7,
+        option: "openfiles=1".into(),
+        text: "every file stays open".into(),
+    };
+    let document = FioDocument {
+        waves: vec![wave(vec![job("redo", 1)]), wave(vec![job("<b>pages</b>", 4)])],
+        warnings: vec![warning],
+        bytes_written: 4096,
+        run: None,
+        verdicts: io::io().verdicts,
+    };
+    let manifest = manifest(RunKind::Fio, &["fio", "jobs.fio"]);
+    let result = Some(RunResult::Fio(Box::new(document)));
     Sample { manifest, result, events: vec![events::io_event()], notes: vec![] }
 }
 
