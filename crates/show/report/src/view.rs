@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use iostrata_run::{
-    Curve, Event, IoDocument, Manifest, ProbeDocument, ProbeHost, Replicate, RunReader, RunResult,
-    Rung, StudyDocument, Unavailable,
+    Curve, Event, FioDocument, IoDocument, Manifest, ProbeDocument, ProbeHost, Replicate,
+    RunReader, RunResult, Rung, StudyDocument, Unavailable,
 };
 use iostrata_spec::{Better, Layer, Point};
 use iostrata_stats::Verdict;
@@ -47,6 +47,14 @@ impl<'a> RunView<'a> {
     pub(crate) fn io(&self) -> Option<&'a IoDocument> {
         match self.result {
             Some(RunResult::Io(document)) => Some(document),
+            _ => None,
+        }
+    }
+
+    /// The document of job files.
+    pub(crate) fn fio(&self) -> Option<&'a FioDocument> {
+        match self.result {
+            Some(RunResult::Fio(document)) => Some(document),
             _ => None,
         }
     }

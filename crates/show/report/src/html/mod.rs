@@ -8,6 +8,7 @@ mod advice;
 mod comparison;
 mod curves;
 mod findings;
+mod fio;
 mod host;
 mod io;
 mod ladder;

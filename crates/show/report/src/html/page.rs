@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    advice, comparison, curves, findings, host, io, ladder, losses, method, series, study, summary,
-    tables,
+    advice, comparison, curves, findings, fio, host, io, ladder, losses, method, series, study,
+    summary, tables,
 };
 use crate::RunView;
 use crate::chart::{Charts, plotly_script};
@@ -82,6 +82,9 @@ fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
     }
     if let Some(io) = view.io() {
         add("requests", "Requests", Some(io::section(io)));
+    }
+    if let Some(fio) = view.fio() {
+        add("jobs", "Jobs", Some(fio::section(fio)));
     }
     add("time", "Over time", series::section(view, charts));
     if let Some(probe) = view.probe() {

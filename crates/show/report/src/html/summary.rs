@@ -3,7 +3,7 @@
 use iostrata_run::{ProbeDocument, Rung};
 use maud::{Markup, html};
 
-use super::{io, parts, study};
+use super::{fio, io, parts, study};
 use crate::RunView;
 use crate::view::key_rungs;
 use crate::words;
@@ -39,6 +39,8 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
                 (study::header(document))
             } @else if let Some(document) = view.io() {
                 (io::header(document))
+            } @else if let Some(document) = view.fio() {
+                (fio::header(document))
             } @else {
                 h1 { "A partial run" }
                 p.lead { "It was stopped before its end. What was measured until then is below." }

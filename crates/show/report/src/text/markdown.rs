@@ -5,7 +5,7 @@
 
 use iostrata_run::{IoDocument, IoOpDocument};
 
-use super::{markdown_probe, study};
+use super::{fio, markdown_probe, study};
 use crate::RunView;
 use crate::words;
 
@@ -18,6 +18,8 @@ pub(crate) fn document(view: &RunView<'_>) -> String {
         text.push_str(&study::markdown::document(view, document));
     } else if let Some(io) = view.io() {
         text.push_str(&one_workload(io));
+    } else if let Some(document) = view.fio() {
+        text.push_str(&fio::document(document));
     } else {
         text.push_str("# A partial run\n\nIt was stopped before its end.\n");
         text.push_str(&measured(view));
@@ -94,6 +96,11 @@ pub(crate) fn figure(
 }
 
 fn one_workload(io: &IoDocument) -> String {
+    format!("# iostrata io\n{}", workload(io))
+}
+
+/// Figures of one workload, and what speaks against them.
+pub(crate) fn workload(io: &IoDocument) -> String {
     let ops = [("reads", &io.read), ("writes", &io.write), ("flushes", &io.sync)];
     let row = |name: &str, op: &IoOpDocument| {
         let us = |us: f64| words::value(us, "us");
@@ -113,7 +120,7 @@ fn one_workload(io: &IoDocument) -> String {
     let rows: Vec<_> =
         ops.into_iter().filter_map(|(name, op)| Some(row(name, op.as_ref()?))).collect();
     let head = ["", "per second", "bandwidth", "mean", "p50", "p95", "p99", "p99.9", "max"];
-    let mut text = format!("# iostrata io\n{}", table(&head, &rows));
+    let mut text = table(&head, &rows);
     for verdict in io.verdicts.iter() {
         text.push_str(&format!("\n- `{}`: {}\n", words::verdict(verdict), verdict.explain()));
     }

@@ -1,6 +1,7 @@
 //! The report as text: Markdown to share, and the short verdict for a terminal.
 
 pub(crate) mod diff;
+pub(crate) mod fio;
 pub(crate) mod io;
 pub(crate) mod markdown;
 pub(crate) mod markdown_probe;
