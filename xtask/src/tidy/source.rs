@@ -33,7 +33,9 @@ impl Source {
         let mut source = Self {
             path: path.to_owned(),
             text: text.to_owned(),
-            is_test_file: path.components().any(|part| part.as_os_str() == "tests"),
+            is_test_file: path
+                .components()
+                .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples"),
             test_lines: vec![false; code.lines().count()],
             test_modules: Vec::new(),
             code,

@@ -34,7 +34,7 @@ pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use reader::{RunReader, RunResult};
 pub use scrub::scrubbed;
 pub use study_document::{
-    AxisKind, ChangeRecord, StudyAxis, StudyDiffDocument, StudyDocument, StudyEffect, StudyInteraction, StudyOp,
-    StudyPoint, ThenRow, UslDocument,
+    AxisKind, ChangeRecord, StudyAxis, StudyDiffDocument, StudyDocument, StudyEffect,
+    StudyInteraction, StudyOp, StudyPoint, ThenRow, UslDocument,
 };
 pub use writer::RunWriter;

@@ -2,9 +2,7 @@
 
 use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cost, shipped};
 
-use crate::args::{
-    ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs,
-};
+use crate::args::{ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs};
 use crate::display::{print_json, print_text, width};
 use crate::ending::Ending;
 use crate::signals::Interruption;

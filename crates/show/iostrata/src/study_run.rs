@@ -11,9 +11,7 @@ use iostrata_change::{
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_host::{Root, describe_host, describe_path};
 use iostrata_report::RunView;
-use iostrata_run::{
-    Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter, StudyDocument,
-};
+use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter, StudyDocument};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
 use iostrata_study::factorial::{self, Place, StudyOutcome, StudyTask};
 use iostrata_units as units;
@@ -35,8 +33,8 @@ const VOLUMES: &str = "volumes";
 pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Ending> {
     let shown = place.dir.clone().unwrap_or_else(|| PathBuf::from("RUN").join(VOLUMES));
     let place = place_of(place, shown)?;
-    let changes = factorial::changes_of(plan, &place)
-        .map_err(|error| Ending::Usage(error.to_string()))?;
+    let changes =
+        factorial::changes_of(plan, &place).map_err(|error| Ending::Usage(error.to_string()))?;
     Ok(in_words(&changes))
 }
 
@@ -152,9 +150,10 @@ fn go_on(
 
 /// Loop devices, file systems and settings are root's; a plain directory is anybody's.
 fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
-    let changes = plan.cells.iter().any(|cell| {
-        cell.volume.kind != VolumeKind::Here || cell.conditions != Default::default()
-    });
+    let changes = plan
+        .cells
+        .iter()
+        .any(|cell| cell.volume.kind != VolumeKind::Here || cell.conditions != Default::default());
     if !changes || rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -247,9 +246,8 @@ fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> String {
 }
 
 fn tell_undone(report: &UndoReport, display: &Display) {
-    let told = |thing: &&Thing| {
-        !matches!(thing.outcome, Outcome::Undone(How::PutBack | How::AsBefore))
-    };
+    let told =
+        |thing: &&Thing| !matches!(thing.outcome, Outcome::Undone(How::PutBack | How::AsBefore));
     for thing in report.things.iter().filter(told) {
         display.note(&thing.to_string());
     }
@@ -273,8 +271,7 @@ fn conclude(
     let mut document = summarise_study(host, plan, &outcome.events, end);
     let Some(writer) = &run_dir.writer else { return Ok(document) };
     let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
-    document.report =
-        Some(writer.dir().join(iostrata_run::layout::REPORT).display().to_string());
+    document.report = Some(writer.dir().join(iostrata_run::layout::REPORT).display().to_string());
     writer.write_result(&document).map_err(|error| not_kept(&error))?;
     let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
     let html = iostrata_report::render(&reader).html;

@@ -60,7 +60,12 @@ fn a_newer_format_is_refused_by_name_and_a_newer_addition_is_skipped() {
     let damaged = RunReader::open(root.path()).unwrap_err();
     assert!(matches!(damaged, RunReadError::Damaged { line: 2, .. }), "{damaged}");
 
-    edit(root.path(), layout::MANIFEST, &format!("\"minor\": {}", layout::FORMAT_MINOR), "\"minor\": 7");
+    edit(
+        root.path(),
+        layout::MANIFEST,
+        &format!("\"minor\": {}", layout::FORMAT_MINOR),
+        "\"minor\": 7",
+    );
     let read = RunReader::open(root.path()).unwrap();
     assert_eq!(read.events().len(), 1);
     assert!(read.notes().iter().any(|note| note.contains("newer version")), "{:?}", read.notes());

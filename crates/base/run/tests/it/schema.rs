@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use iostrata_run::{Event, FioDocument, IoDocument, Manifest, ProbeDocument, StudyDiffDocument, StudyDocument};
+use iostrata_run::{
+    Event, FioDocument, IoDocument, Manifest, ProbeDocument, StudyDiffDocument, StudyDocument,
+};
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
 

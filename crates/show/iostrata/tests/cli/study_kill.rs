@@ -44,8 +44,14 @@ fn system() -> BTreeMap<String, String> {
         let backing = entry.path().join("loop/backing_file");
         add(format!("{name} backing"), text(&backing));
         for attribute in [
-            "scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity", "wbt_lat_usec",
-            "add_random", "iostats",
+            "scheduler",
+            "nr_requests",
+            "read_ahead_kb",
+            "nomerges",
+            "rq_affinity",
+            "wbt_lat_usec",
+            "add_random",
+            "iostats",
         ] {
             let value = text(&entry.path().join("queue").join(attribute));
             add(format!("{name} {attribute}"), value);

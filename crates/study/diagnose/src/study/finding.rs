@@ -22,7 +22,9 @@ pub const STUDY_FINDINGS: [&str; 6] = [
     "filesystem_loss",
     "collapse_along_axis",
     "enough",
-    "no_measurable_difference", "loop_ceiling", "response_at_rate",
+    "no_measurable_difference",
+    "loop_ceiling",
+    "response_at_rate",
 ];
 
 /// The statements, the largest losses first.

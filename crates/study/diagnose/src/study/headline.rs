@@ -76,7 +76,13 @@ fn precision(document: &StudyDocument) -> String {
     )
 }
 
+/// Names of file systems keep their small letters.
+const NAMES: [&str; 4] = ["ext4", "xfs", "btrfs", "raw"];
+
 fn sentence(text: &str) -> String {
+    if NAMES.iter().any(|name| text.starts_with(name)) {
+        return format!("{text}.");
+    }
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     format!("{first}{}.", letters.as_str())

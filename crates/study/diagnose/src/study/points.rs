@@ -58,7 +58,7 @@ fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         title: cell.title.clone(),
         levels: cell.levels.clone(),
         value: figure.value,
-        value_ci95: figure.ci95,
+        value_ci95: figure.ci95.map(not_negative),
         value_n: figure.n,
         unit: "IOPS".to_owned(),
         bytes_per_s: bytes(replicates) / measured_s.max(f64::MIN_POSITIVE),
@@ -99,7 +99,7 @@ fn op(replicates: &[&Replicate], kind: OpKind) -> Option<StudyOp> {
         ops.iter().filter_map(|op| Some((op.ios, op.response_us?))).collect();
     Some(StudyOp {
         iops: iops.value,
-        iops_ci95: iops.ci95,
+        iops_ci95: iops.ci95.map(not_negative),
         iops_n: iops.n,
         latency_us: latency(&ops.iter().map(|op| (op.ios, op.latency_us)).collect::<Vec<_>>()),
         latency_us_mean_ci95: combine(&means).and_then(|mean| mean.ci95),
@@ -181,6 +181,11 @@ fn profile(profiles: &[&Profiled]) -> Option<Profile> {
         .or_else(|| traced.last().map(|one| one.profile.clone()))?;
     merged.off_cpu = waits;
     Some(merged)
+}
+
+/// What is counted is never negative, so neither is its interval.
+fn not_negative([low, high]: [f64; 2]) -> [f64; 2] {
+    [low.max(0.0), high]
 }
 
 fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {

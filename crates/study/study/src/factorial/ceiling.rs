@@ -1,7 +1,8 @@
 //! What a loop device and the file below it can do at most, and the verdict that follows.
 //!
-//! Invariant: `loop_limited` says that a figure lies at the loop device's own ceiling while the file
-//! below it, asked directly, can do more: then the loop device was measured, not what lies on it.
+//! Invariant: `loop_limited` says that a figure lies at the loop device's own ceiling while the
+//! file below it, asked directly, can do more: then the loop device was measured, not what lies on
+//! it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,7 +6,9 @@
 //! stored before the next begins, so that a killed study goes on where it was; what is not possible
 //! here is a result with its reason. It draws no conclusion: `diagnose` does.
 
+mod batch;
 mod bench;
+mod calibrate;
 mod ceiling;
 mod conditions;
 mod eyes;

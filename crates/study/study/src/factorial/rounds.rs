@@ -4,19 +4,17 @@
 //! dropped when time or bytes run out, and a point that fails is named and left out.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{ChangeError, Session, World};
-use iostrata_host::{Root, Scope, describe_path};
-use iostrata_io::{FileSet, FileSetPlan, Place as FilePlace};
+use iostrata_host::Root;
 use iostrata_load::clock_facts;
 use iostrata_run::{Event, Unavailable};
-use iostrata_stats::Measured;
 
+use super::batch::batches;
 use super::bench::{Bench, How};
-use super::ceiling::{self, Ceiling};
+use super::calibrate;
 use super::eyes::Eyes;
 use super::layout::{VolumeLayout, lay_out};
 use super::pace::{self, Standing, Task};
@@ -25,8 +23,6 @@ use crate::{Listener, Meter, StudyError};
 
 /// Points that get one more replicate before it is looked again which need it most.
 const SWEEP: usize = 16;
-/// Share of the place's free bytes that volumes may take.
-const SPACE_SHARE: f64 = 0.8;
 
 /// Runs a study, or goes on with one. What was changed on the way stays with the session, which
 /// takes it back.
@@ -79,7 +75,8 @@ impl<W: World> Rounds<'_, W> {
             }
             let cells = self.make(batch)?;
             if batches.len() == 1 {
-                self.find_ceilings()?;
+                let found = calibrate::ceilings(&mut self.bench, self.task)?;
+                self.bench.ceilings = found;
             }
             let share = cells.len() as f64 / cells_left.max(1) as f64;
             cells_left = cells_left.saturating_sub(cells.len());
@@ -130,43 +127,6 @@ impl<W: World> Rounds<'_, W> {
         };
         self.left_out.extend(cells);
         self.bench.store(Event::Unavailable(Unavailable { what: what.to_owned(), why, fix }))
-    }
-
-    /// Asks what the loop device can do, and the file below it.
-    fn find_ceilings(&mut self) -> Result<(), StudyError> {
-        let Some((device, raw_bytes)) = self.bench.raw_place() else { return Ok(()) };
-        if self.task.place.device.is_some() || !self.task.done.is_empty() {
-            return Ok(());
-        }
-        let bytes = ceiling::BYTES.min(raw_bytes);
-        let root = Root::system();
-        let set = |place: FilePlace| {
-            let overwrite_contents = matches!(place, FilePlace::Device(_));
-            let mut plan = FileSetPlan::new(place, bytes, 1 << 20);
-            plan.overwrite_contents = overwrite_contents;
-            FileSet::prepare(&plan, self.bench.interrupted, &mut |_| {})
-        };
-        let on_loop = set(FilePlace::Device(device.clone()))?;
-        let below = set(FilePlace::Directory(self.task.place.dir.clone()))?;
-        let scope =
-            |path: &Path| Ok::<_, StudyError>(Scope::of(&root, &describe_path(&root, path)?));
-        let scopes = (scope(&device)?, scope(&self.task.place.dir)?);
-        for pair in ceiling::pairs(self.task.plan, &device, &self.task.place.dir, bytes) {
-            let mut figures: [Vec<Measured>; 2] = Default::default();
-            for replicate in 0..ceiling::REPLICATES {
-                for (side, point, files, scope) in
-                    [(0, &pair.on_loop, &on_loop, &scopes.0), (1, &pair.below, &below, &scopes.1)]
-                {
-                    let files = files.specs().to_vec();
-                    let figure =
-                        self.bench.measure_beside(point, replicate, files, scope.clone())?;
-                    figures[side].extend(figure);
-                }
-            }
-            let found = Ceiling::of(&pair, &figures[0], &figures[1]);
-            self.bench.ceilings.extend(found);
-        }
-        Ok(())
     }
 
     fn measure(&mut self, cells: &[usize], share: f64) -> Result<(), StudyError> {
@@ -357,40 +317,4 @@ fn standings(task: &StudyTask<'_>) -> Vec<Standing> {
         }
     }
     standings
-}
-
-/// Volumes that fit into the place at the same time are measured interleaved; others one batch
-/// after the other. A named device holds one volume at a time.
-fn batches(
-    layouts: &[VolumeLayout],
-    task: &StudyTask<'_>,
-) -> Result<Vec<Vec<VolumeLayout>>, StudyError> {
-    if task.place.device.is_some() {
-        return Ok(layouts.iter().map(|layout| vec![layout.clone()]).collect());
-    }
-    let free = describe_path(&Root::system(), &task.place.dir)?.free_bytes.unwrap_or(u64::MAX);
-    let room = (free as f64 * SPACE_SHARE) as u64;
-    let mut batches: Vec<Vec<VolumeLayout>> = Vec::new();
-    let mut taken = u64::MAX;
-    for layout in layouts {
-        let bytes = super::space_bytes(std::slice::from_ref(layout));
-        if bytes > room {
-            return Err(StudyError::NoRoom {
-                dir: task.place.dir.display().to_string(),
-                needed_bytes: bytes,
-                room_bytes: room,
-            });
-        }
-        match batches.last_mut() {
-            Some(batch) if taken.saturating_add(bytes) <= room => {
-                batch.push(layout.clone());
-                taken += bytes;
-            }
-            _ => {
-                batches.push(vec![layout.clone()]);
-                taken = bytes;
-            }
-        }
-    }
-    Ok(batches)
 }

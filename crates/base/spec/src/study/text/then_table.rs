@@ -141,7 +141,7 @@ fn metric(text: &str) -> Result<ThenMetric, Refusal> {
 
 fn unit_of(metric: ThenMetric) -> &'static str {
     match metric {
-        ThenMetric::Iops => "requests/s",
+        ThenMetric::Iops => "IOPS",
         ThenMetric::BytesPerS => "B/s",
         ThenMetric::LatencyMeanUs | ThenMetric::LatencyP95Us => "us",
     }

@@ -1,0 +1,97 @@
+//! Asks the loop device, and a file beside its backing file, what each can do at most.
+//!
+//! Invariant: the two take turns at the same work. A study that goes on uses what its first part
+//! measured.
+
+use std::path::Path;
+
+use iostrata_change::World;
+use iostrata_host::{Root, Scope, describe_path};
+use iostrata_io::{FileSet, FileSetPlan, Place as FilePlace};
+use iostrata_run::Event;
+use iostrata_spec::Point;
+use iostrata_stats::Measured;
+
+use super::StudyTask;
+use super::bench::{Bench, figure_of};
+use super::ceiling::{BYTES, Ceiling, Pair, REPLICATES, pairs};
+use crate::StudyError;
+
+/// The ceilings of loop devices where they are lower than what lies below them; none for a named
+/// device, and none for a study without a raw volume.
+pub(super) fn ceilings<W: World>(
+    bench: &mut Bench<'_, W>,
+    task: &StudyTask<'_>,
+) -> Result<Vec<Ceiling>, StudyError> {
+    let Some((device, raw_bytes)) = bench.raw_place() else { return Ok(Vec::new()) };
+    if task.place.device.is_some() {
+        return Ok(Vec::new());
+    }
+    let bytes = BYTES.min(raw_bytes);
+    let pairs = pairs(task.plan, &device, &task.place.dir, bytes);
+    let known: Vec<Ceiling> = pairs.iter().filter_map(|pair| of_done(pair, task.done)).collect();
+    if task.done.iter().any(|event| is_of(event, &pairs)) {
+        return Ok(known);
+    }
+    let on_loop = Side::open(bench, FilePlace::Device(device.clone()), &device, bytes)?;
+    let dir = &task.place.dir;
+    let below = Side::open(bench, FilePlace::Directory(dir.clone()), dir, bytes)?;
+    let mut found = Vec::new();
+    for pair in &pairs {
+        let mut figures: [Vec<Measured>; 2] = Default::default();
+        for replicate in 0..REPLICATES {
+            figures[0].extend(on_loop.measure(bench, &pair.on_loop, replicate)?);
+            figures[1].extend(below.measure(bench, &pair.below, replicate)?);
+        }
+        found.extend(Ceiling::of(pair, &figures[0], &figures[1]));
+    }
+    Ok(found)
+}
+
+/// Files to be asked, with what to observe meanwhile.
+struct Side {
+    files: FileSet,
+    scope: Scope,
+}
+
+impl Side {
+    fn open<W: World>(
+        bench: &Bench<'_, W>,
+        place: FilePlace,
+        path: &Path,
+        bytes: u64,
+    ) -> Result<Self, StudyError> {
+        let overwrite_contents = matches!(place, FilePlace::Device(_));
+        let plan = FileSetPlan { overwrite_contents, ..FileSetPlan::new(place, bytes, 1 << 20) };
+        let files = FileSet::prepare(&plan, bench.interrupted, &mut |_| {})?;
+        let root = Root::system();
+        let scope = Scope::of(&root, &describe_path(&root, path)?);
+        Ok(Self { files, scope })
+    }
+
+    fn measure<W: World>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        point: &Point,
+        replicate: u32,
+    ) -> Result<Option<Measured>, StudyError> {
+        bench.measure_beside(point, replicate, self.files.specs().to_vec(), self.scope.clone())
+    }
+}
+
+fn is_of(event: &Event, pairs: &[Pair]) -> bool {
+    let Event::Replicate(replicate) = event else { return false };
+    pairs.iter().any(|pair| pair.on_loop.id == replicate.point.id)
+}
+
+/// What an earlier part of the run measured.
+fn of_done(pair: &Pair, done: &[Event]) -> Option<Ceiling> {
+    let figures = |id: &str| -> Vec<Measured> {
+        let of = |event: &Event| match event {
+            Event::Replicate(replicate) if replicate.point.id == id => Some(figure_of(replicate)),
+            _ => None,
+        };
+        done.iter().filter_map(of).collect()
+    };
+    Ceiling::of(pair, &figures(&pair.on_loop.id), &figures(&pair.below.id))
+}
