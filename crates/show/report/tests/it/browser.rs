@@ -12,7 +12,7 @@ use crate::chromium::Browser;
 use crate::sample::{self, Sample};
 
 /// Writes a sample as a run directory with its report.
-pub fn kept(sample: &Sample, dir: &Path) {
+fn kept(sample: &Sample, dir: &Path) {
     let mut run = RunWriter::create(dir, &sample.manifest).unwrap();
     for event in &sample.events {
         run.append(event).unwrap();
@@ -29,7 +29,7 @@ pub fn kept(sample: &Sample, dir: &Path) {
 }
 
 /// The result as it stands in the file.
-pub fn result(dir: &Path) -> Value {
+fn result(dir: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(dir.join("result.json")).unwrap()).unwrap()
 }
 

@@ -10,7 +10,7 @@ use crate::complete::changed;
 use crate::sample::{self, Sample};
 
 /// The page of the long form, made once.
-static PAGE: LazyLock<String> = LazyLock::new(|| html(&sample::study().view()));
+pub static PAGE: LazyLock<String> = LazyLock::new(|| html(&sample::study().view()));
 
 /// The page without the chart library.
 fn ours(page: &str) -> String {

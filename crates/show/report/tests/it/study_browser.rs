@@ -1,23 +1,33 @@
 //! A study's page in a real browser: charts are drawn, what is folded is drawn when unfolded, what
 //! is chosen is shown, and nothing is asked of a network.
 
+use std::path::{Path, PathBuf};
+
 use iostrata_report::html;
 use iostrata_run::StudyDocument;
 use iostrata_run::host::KernelLayer;
+use serde_json::Value;
 
-use crate::browser::{kept, result};
 use crate::chromium::Browser;
 use crate::complete::changed;
 use crate::sample;
+use crate::study::PAGE;
+
+/// The page of the long form as a file.
+fn written(dir: &Path) -> PathBuf {
+    let path = dir.join("report.html");
+    std::fs::write(&path, &*PAGE).unwrap();
+    path
+}
 
 #[test]
 fn charts_of_a_study_are_drawn_and_folded_ones_when_unfolded() {
     let Some(mut browser) = Browser::start() else { return };
     let dir = tempfile::tempdir().unwrap();
-    kept(&sample::study(), dir.path());
-    let result = result(dir.path());
+    let page = written(dir.path());
+    let sample = sample::study();
     browser.screen(1400, 900, false, false);
-    browser.open(&dir.path().join("report.html"));
+    browser.open(&page);
     let drawn = "iostrataCharts.filter(n => document.querySelector('#chart-' + n + ' .main-svg'))";
     let open = "iostrataCharts.filter(n => !document.getElementById('chart-' + n)\
                 .closest('details:not([open])'))";
@@ -26,9 +36,9 @@ fn charts_of_a_study_are_drawn_and_folded_ones_when_unfolded() {
     assert!(count[0] == count[1] && count[0] >= 16 && count[2] > count[0] + 15, "{count:?}");
 
     // Whole axes on hover: figure, interval, n.
-    let point = &result["points"][0];
+    let point = &sample.study_ref().points[0];
     let hover = browser.hover("panel-0-0", 0, 0);
-    assert!(hover.contains(&format!("({})", point["value"])), "{hover:?}");
+    assert!(hover.contains(&format!("({})", Value::from(point.value))), "{hover:?}");
     assert!(hover.contains("95 %: ") && hover.contains("n = 96"), "{hover:?}");
     let hover = browser.hover("effects", 1, 0);
     assert!(hover.contains("(0.412)") && hover.contains("[0.389, 0.437]"), "{hover:?}");
@@ -54,9 +64,9 @@ fn a_point_is_shown_when_it_is_chosen() {
     let Some(mut browser) = Browser::start() else { return };
     let dir = tempfile::tempdir().unwrap();
     let sample = sample::study();
-    kept(&sample, dir.path());
+    let page = written(dir.path());
     browser.screen(1400, 900, false, false);
-    browser.open(&dir.path().join("report.html"));
+    browser.open(&page);
     let closed = browser.value("document.querySelectorAll('[data-closely] .chart').length");
     assert_eq!(closed, 0, "nothing is drawn before a reader comes near");
     browser.unfold_closely();
@@ -127,9 +137,9 @@ fn a_point_is_shown_when_it_is_chosen() {
 fn two_points_stand_beside_each_other_and_tables_sort() {
     let Some(mut browser) = Browser::start() else { return };
     let dir = tempfile::tempdir().unwrap();
-    kept(&sample::study(), dir.path());
+    let page = written(dir.path());
     browser.screen(1400, 900, false, false);
-    browser.open(&dir.path().join("report.html"));
+    browser.open(&page);
     browser.unfold_closely();
     let bars = browser.value(
         "document.querySelector('#closely-two .chart[aria-label=\"Processor time by layer\"]')\
@@ -157,9 +167,9 @@ fn two_points_stand_beside_each_other_and_tables_sort() {
 fn a_study_fits_a_phone() {
     let Some(mut browser) = Browser::start() else { return };
     let dir = tempfile::tempdir().unwrap();
-    kept(&sample::study(), dir.path());
+    let page = written(dir.path());
     browser.screen(390, 844, true, false);
-    browser.open(&dir.path().join("report.html"));
+    browser.open(&page);
     browser.unfold_closely();
     browser.value("document.querySelectorAll('details').forEach(one => { one.open = true; })");
     browser.settle();
