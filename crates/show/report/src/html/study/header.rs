@@ -52,8 +52,11 @@ fn largest(study: &StudyDocument) -> Markup {
                     p { "No two points differ in one factor only, or too few were measured." }
                 }
                 None => {
-                    p.big.good { "No measurable difference" }
-                    p { "No factor changes what the others leave as it is." }
+                    p.big { "No measurable difference" }
+                    p {
+                        "No factor makes one, all else equal. How large one could still be is "
+                        "said beside " a href="#effects" { "each effect" } "."
+                    }
                 }
             }
         }
