@@ -8,17 +8,10 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::pacing::{Pacing as Pace, TRACED_S, WINDOW_OVERHEAD_S};
 use super::{StudyPlan, Volume, VolumeKind};
 use crate::{IoSpec, Mix, Pacing, Preparation};
 
-/// Time beside each measured window: starting and stopping workers and observers.
-const WINDOW_OVERHEAD_S: f64 = 0.08;
-/// Length of a traced pass beside its overhead.
-const TRACED_S: f64 = 0.3;
-/// Share of a budget that is kept for points which turn out to need more replicates.
-const EXTRA_SHARE: f64 = 0.35;
-/// A budget makes windows shorter, down to this; after that replicates are dropped.
-const WINDOW_S_MIN: f64 = 0.25;
 /// Making and mounting one volume.
 const VOLUME_S: f64 = 1.0;
 /// Filling goes at least at this speed on anything but one disk.
@@ -63,7 +56,7 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     let points = plan.cells.len();
     let traced_s = if plan.measuring.traced { TRACED_S + WINDOW_OVERHEAD_S } else { 0.0 };
     let once_s = preparation_s + points as f64 * traced_s;
-    let (window_s, replicates) = fitting(plan, once_s);
+    let (window_s, replicates) = fitting(plan, preparation_s);
     let round_s = points as f64 * (window_s + WINDOW_OVERHEAD_S);
     PlanCost {
         points,
@@ -80,17 +73,17 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
 }
 
 /// Length of a window and replicates of every point that the budget leaves room for.
-fn fitting(plan: &StudyPlan, once_s: f64) -> (f64, f64) {
-    let (longest_s, asked) =
-        (plan.measuring.point_time.as_secs_f64(), f64::from(plan.measuring.replicates));
-    let Some(budget) = plan.measuring.budget else { return (longest_s, asked) };
-    let each_s = |share: f64| {
-        (budget.as_secs_f64() * share - once_s).max(0.0) / plan.cells.len().max(1) as f64
+fn fitting(plan: &StudyPlan, preparation_s: f64) -> (f64, f64) {
+    let measuring = &plan.measuring;
+    let pace = Pace {
+        points: plan.cells.len(),
+        replicates: measuring.replicates,
+        traced: measuring.traced,
+        point_time_s: measuring.point_time.as_secs_f64(),
+        left_s: measuring.budget.map(|budget| budget.as_secs_f64() - preparation_s),
     };
-    let window_s = each_s(1.0 - EXTRA_SHARE) / asked - WINDOW_OVERHEAD_S;
-    let window_s = window_s.max(WINDOW_S_MIN).min(longest_s);
-    let replicates = each_s(1.0) / (window_s + WINDOW_OVERHEAD_S);
-    (window_s, replicates.clamp(1.0, asked))
+    let replicates = pace.replicates_fitting().min(f64::from(measuring.replicates));
+    (pace.window_s(), replicates)
 }
 
 fn is_made(volume: &Volume) -> bool {

@@ -13,6 +13,7 @@ mod document_tests;
 mod fuzz;
 mod layout;
 pub(crate) mod nearest;
+pub mod pacing;
 mod plan;
 pub mod setting;
 mod shipped;

@@ -11,13 +11,14 @@ use iostrata_change::{ChangeError, Session, World};
 use iostrata_host::Root;
 use iostrata_load::clock_facts;
 use iostrata_run::{Event, Unavailable};
+use iostrata_spec::study::pacing::Pacing;
 
 use super::batch::batches;
 use super::bench::{Bench, How};
 use super::calibrate;
 use super::eyes::Eyes;
 use super::layout::{VolumeLayout, lay_out};
-use super::pace::{self, Standing, Task};
+use super::pace::{self, Standing};
 use super::{StudyOutcome, StudyTask, order};
 use crate::{Listener, Meter, StudyError};
 
@@ -135,14 +136,14 @@ impl<W: World> Rounds<'_, W> {
             let left_s = budget.as_secs_f64() - self.bench.elapsed_s();
             self.bench.elapsed_s() + left_s.max(0.0) * share
         });
-        let task = Task {
+        let pacing = Pacing {
             points: cells.len(),
             replicates: measuring.replicates,
             traced: measuring.traced,
-            point_time: measuring.point_time,
-            left: end_s.map(|end_s| seconds(end_s - self.bench.elapsed_s())),
+            point_time_s: measuring.point_time.as_secs_f64(),
+            left_s: end_s.map(|end_s| end_s - self.bench.elapsed_s()),
         };
-        let window = pace::window(&task);
+        let window = seconds(pacing.window_s());
         for round in 0..measuring.replicates {
             let wanting: Vec<usize> = cells
                 .iter()
