@@ -275,3 +275,26 @@ fn same_fields(path: &str, ours: &Value, theirs: &Value, unknown: &mut Vec<Strin
         }
     }
 }
+
+#[test]
+fn a_signal_ends_the_wave_and_keeps_what_was_measured() {
+    let bench = bench(
+        "[a]\nioengine=libaio\nrw=randread\nsize=8m\nruntime=60\ntime_based\nunlink=1\n\
+         [b]\nstonewall\nrw=write\nsize=1m\n",
+    );
+    let mut child = bench
+        .command(&["fio", "j.fio", "--json", "--quiet"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    crate::signals::wait_for_window(&bench);
+    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["waves"].as_array().unwrap().len(), 1, "the second wave never began");
+    assert!(number(&document, "/waves/0/jobs/0/read/ios") > 0.0, "what was measured is kept");
+    assert_eq!(bench.data_files(), ["j.fio"]);
+}
