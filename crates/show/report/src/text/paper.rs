@@ -78,16 +78,7 @@ impl Paper {
     /// Text as lines of at most the width, each after `indent` spaces.
     pub(crate) fn wrapped(&self, text: &str, indent: usize) -> Vec<String> {
         let room = self.width.saturating_sub(indent).max(20);
-        let mut lines: Vec<String> = Vec::new();
-        for word in clean(text).split_whitespace() {
-            match lines.last_mut() {
-                Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
+        let lines = wrapped_to(text, room);
         lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
     }
 }
@@ -121,6 +112,21 @@ pub(crate) fn clean(text: &str) -> String {
             }
         })
         .collect()
+}
+
+/// Text as lines of at most `room` columns, but for words that are longer.
+pub(crate) fn wrapped_to(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in clean(text).split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Text cut or filled to a width.

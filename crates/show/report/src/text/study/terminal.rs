@@ -7,7 +7,7 @@ use iostrata_stats::Conclusion;
 use super::matrix::matrix;
 use crate::RunView;
 use crate::study::{axis_words, factor_words, level_words};
-use crate::text::paper::{Paper, clean, cut, cut_middle, pad, right};
+use crate::text::paper::{Paper, clean, cut, pad, right, wrapped_to};
 use crate::words;
 
 /// Columns of a printed figure, of half an interval, of a ratio.
@@ -72,27 +72,31 @@ fn room(paper: &Paper, columns: usize) -> Option<usize> {
     (left >= NAME_MIN).then_some(left)
 }
 
-/// A name with its figures, on one line or on two.
+/// A name with its figures behind it; a name that is longer than its room takes several lines.
 fn named(name: &str, room: Option<usize>, figures: &str, paper: &Paper) -> Vec<String> {
-    let name = clean(name);
-    let lines = match room {
-        Some(room) => {
-            vec![format!("  {}{figures}", pad(&cut_middle(&name, room.saturating_sub(1)), room))]
-        }
-        None => vec![format!("  {}", cut_middle(&name, paper.width - 2)), format!("  {figures}")],
-    };
-    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+    let width = room.unwrap_or(paper.width - 2);
+    let mut lines = wrapped_to(name, width.saturating_sub(1));
+    match (room, lines.pop()) {
+        (Some(room), last) => lines.push(pad(&last.unwrap_or_default(), room) + figures),
+        (None, last) => lines.extend(last.into_iter().chain([figures.to_owned()])),
+    }
+    lines.into_iter().map(|line| format!("  {line}").trim_end().to_owned()).collect()
 }
 
 /// `12 K to 14 K IOPS   15.3 K IOPS +- 2.1 %   1.18x`
 fn then_figures(row: &ThenRow, paper: &Paper) -> String {
     let printed = row.then.map(|low| words::printed(low, row.then_high, &row.unit));
+    // The unit stands beside today's figure.
+    let unit = format!(" {}", row.unit);
+    let bare = printed.as_ref().and_then(|text| text.strip_suffix(&unit).map(str::to_owned));
+    let printed = bare.filter(|_| row.now.is_some()).or(printed);
     let now = row.now.map(|now| words::value(now, &row.unit));
     let half = row.now.and_then(|now| words::half_width(now, row.now_ci95));
     let spread = half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
     let mark = if row.verdicts.is_sound() { "" } else { "*" };
     let times = row.times.filter(|times| times.is_finite()).map(words::times);
-    let figure = |text: Option<String>| right(&clean(&text.unwrap_or_default()), FIGURE);
+    let figure =
+        |text: Option<String>| right(&cut(&clean(&text.unwrap_or_default()), FIGURE - 1), FIGURE);
     format!(
         "{}{}{}{}{}",
         figure(printed),
