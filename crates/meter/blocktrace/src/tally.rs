@@ -40,7 +40,7 @@ pub(crate) fn tally(matched: &Matched, application: Option<ApplicationLatency>) 
     });
     let mut latency = BlockLatency {
         requests: matched.bios.len() as u64,
-        unmatched: matched.unmatched,
+        unmatched: matched.unmatched + out_of_order(matched),
         merged: matched.merged,
         requeued: matched.requeued,
         calls: matched.calls.len() as u64,
@@ -71,17 +71,41 @@ fn histogram(times_ns: impl Iterator<Item = u64>) -> LatencyHistogram {
     histogram
 }
 
+fn out_of_order(matched: &Matched) -> u64 {
+    let moved = |bio: &&BioTimes| bio.kind != RequestKind::Flush && !is_in_order(bio);
+    matched.bios.iter().filter(moved).count() as u64
+}
+
+/// Whether the stations of a bio follow each other. Two requests for the same sector at the same
+/// time cannot be told apart, and one of them may have been given the other's station.
+fn is_in_order(bio: &BioTimes) -> bool {
+    let got = bio.got_ns.unwrap_or(bio.queued_ns);
+    let inserted = bio.inserted_ns.filter(|_| bio.got_ns.is_some()).unwrap_or(got);
+    bio.queued_ns <= got
+        && got <= inserted
+        && inserted <= bio.issued_ns
+        && bio.issued_ns <= bio.completed_ns
+}
+
+/// The same for a call.
+fn is_call_in_order(call: &CallTimes) -> bool {
+    call.began_ns <= call.queued_ns
+        && call.queued_ns <= call.completed_ns
+        && call.completed_ns <= call.ended_ns
+}
+
 fn direction(matched: &Matched, kind: CallKind) -> Direction {
     let asked = match kind {
         CallKind::Read => RequestKind::Read,
         _ => RequestKind::Write,
     };
-    let all: Vec<&BioTimes> = matched.bios.iter().filter(|bio| bio.kind == asked).collect();
+    let all: Vec<&BioTimes> = matched.bios.iter().filter(|bio| bio.kind == asked && is_in_order(bio)).collect();
     let own: Vec<&BioTimes> = all.iter().copied().filter(|bio| bio.call.is_some()).collect();
     let only_own = !own.is_empty() && own.len() as f64 >= all.len() as f64 * OWN_SHARE_MIN;
     let others = if only_own { (all.len() - own.len()) as u64 } else { 0 };
     let bios = if only_own { own } else { all };
-    let calls: Vec<&CallTimes> = matched.calls.iter().filter(|call| call.kind == kind).collect();
+    let own_calls = matched.calls.iter().filter(|call| call.kind == kind);
+    let calls: Vec<&CallTimes> = own_calls.filter(|call| is_call_in_order(call)).collect();
     let mut segments = before_the_queue(&calls);
     let queue = bios.iter().map(|bio| bio.issued_ns - bio.queued_ns);
     segments.push((PathSegment::Queue, histogram(queue)));
@@ -168,4 +192,38 @@ fn notes(matched: &Matched, others: u64) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bio(queued_ns: u64, got_ns: Option<u64>, inserted_ns: Option<u64>) -> BioTimes {
+        BioTimes {
+            kind: RequestKind::Read,
+            queued_ns,
+            got_ns,
+            inserted_ns,
+            issued_ns: 300,
+            completed_ns: 400,
+            call: None,
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_given_anothers_station_is_left_out_and_counted() {
+        let sound = bio(100, Some(150), Some(200));
+        let bios = vec![
+            sound,
+            bio(160, Some(150), Some(200)),
+            bio(100, Some(150), Some(120)),
+            bio(100, Some(150), Some(350)),
+            bio(350, None, None),
+        ];
+        let latency = tally(&Matched { bios, ..Matched::default() }, None);
+        assert_eq!((latency.requests, latency.unmatched), (5, 4));
+        let queue = latency.segment(PathSegment::Queue).and_then(|found| found.reads).unwrap();
+        assert_eq!(queue.count, 1);
+        assert!((queue.latency_us.mean - 0.2).abs() < 0.01);
+    }
 }

@@ -6,6 +6,7 @@
 
 use crate::change::Change;
 use crate::depends;
+use crate::device::DeviceRef;
 use crate::effect::{ChangeId, Effect, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::in_place;
@@ -113,6 +114,15 @@ impl<W: World> Session<W> {
                 Err(error)
             }
         }
+    }
+
+    /// Whether what a device holds may be lost, as for making a file system on it: never while it
+    /// is in use, and only if it is empty, over a file of this session, or named to be overwritten.
+    ///
+    /// # Errors
+    /// [`ChangeError::Refused`] with what was found, and others when it cannot be looked at.
+    pub fn may_overwrite(&self, device: &DeviceRef) -> Result<(), ChangeError> {
+        kind::may_overwrite(&self.world, device, &self.active)
     }
 
     /// Undoes one change.

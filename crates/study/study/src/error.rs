@@ -38,6 +38,14 @@ pub enum StudyError {
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
+    /// A device could not be filled.
+    #[error("{device} could not be filled: {source}; use a smaller size in the study, or another device")]
+    Fill {
+        /// The device.
+        device: String,
+        /// What the kernel answered.
+        source: std::io::Error,
+    },
     /// The volumes do not fit.
     #[error(
         "{dir}: a volume of {} is needed and {} may be used there; free some space, use a smaller \

@@ -17,10 +17,20 @@ mod tracing;
 pub(crate) mod vm;
 
 use crate::change::Change;
+use crate::device::DeviceRef;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::ChangeError;
 use crate::journal::Entry;
 use crate::world::World;
+
+/// Whether what a device holds may be lost.
+pub(crate) fn may_overwrite(
+    world: &dyn World,
+    device: &DeviceRef,
+    active: &[Entry],
+) -> Result<(), ChangeError> {
+    format::prior(world, device, active).map(|_nothing| ())
+}
 
 /// What is there now, or why the change must not be made. `active` are the session's changes that
 /// are in place.

@@ -12,6 +12,7 @@ mod calibrate;
 mod ceiling;
 mod conditions;
 mod eyes;
+mod fill;
 mod layout;
 mod order;
 mod pace;

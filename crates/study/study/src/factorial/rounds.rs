@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_change::{ChangeError, Session, World};
+use iostrata_change::{ChangeError, DeviceRef, Session, World};
 use iostrata_host::Root;
 use iostrata_load::clock_facts;
 use iostrata_run::{Event, Unavailable};
@@ -67,7 +67,14 @@ struct Rounds<'a, W: World> {
 
 impl<W: World> Rounds<'_, W> {
     fn go(&mut self) -> Result<(), StudyError> {
-        let layouts = lay_out(self.task.plan, &self.task.place);
+        let mut place = self.task.place.clone();
+        if let Some(path) = place.device.clone() {
+            let overwrite = place.overwrite_device;
+            self.bench.session.may_overwrite(&DeviceRef::Named { path, overwrite })?;
+            // From here on it holds what the study itself makes on it, one volume after the other.
+            place.overwrite_device = true;
+        }
+        let layouts = lay_out(self.task.plan, &place);
         let batches = batches(&layouts, self.task)?;
         let mut cells_left = self.task.plan.cells.len();
         for batch in &batches {

@@ -14,6 +14,7 @@ use iostrata_spec::IoSpec;
 use iostrata_spec::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};
 
+use super::fill::fill_device;
 use super::layout::{Member, SetShape, VolumeLayout};
 use super::path_scope::PathScope;
 use crate::{StudyError, fill_of};
@@ -123,6 +124,13 @@ impl Stand {
         stop: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<FileSet>, StudyError> {
+        for member in &self.layout.members {
+            if let (DeviceRef::Named { path, .. }, None) = (&member.device, &member.mount) {
+                fill_device(path, shape.size_bytes, workload.seed, stop, progress).map_err(
+                    |source| StudyError::Fill { device: path.display().to_string(), source },
+                )?;
+            }
+        }
         let members = self.places.len() as u64;
         let raw = self.layout.volume.kind == VolumeKind::Raw;
         let files = if raw { 1 } else { shape.files.div_ceil(members as u32) };
