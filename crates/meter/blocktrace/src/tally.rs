@@ -99,7 +99,8 @@ fn direction(matched: &Matched, kind: CallKind) -> Direction {
         CallKind::Read => RequestKind::Read,
         _ => RequestKind::Write,
     };
-    let all: Vec<&BioTimes> = matched.bios.iter().filter(|bio| bio.kind == asked && is_in_order(bio)).collect();
+    let all: Vec<&BioTimes> =
+        matched.bios.iter().filter(|bio| bio.kind == asked && is_in_order(bio)).collect();
     let own: Vec<&BioTimes> = all.iter().copied().filter(|bio| bio.call.is_some()).collect();
     let only_own = !own.is_empty() && own.len() as f64 >= all.len() as f64 * OWN_SHARE_MIN;
     let others = if only_own { (all.len() - own.len()) as u64 } else { 0 };

@@ -39,7 +39,9 @@ pub enum StudyError {
     #[error(transparent)]
     Change(#[from] ChangeError),
     /// A device could not be filled.
-    #[error("{device} could not be filled: {source}; use a smaller size in the study, or another device")]
+    #[error(
+        "{device} could not be filled: {source}; use a smaller size in the study, or another device"
+    )]
     Fill {
         /// The device.
         device: String,

@@ -142,8 +142,7 @@ impl<'a, W: World> Bench<'a, W> {
 
     /// Puts a cell's conditions in place and finds its files.
     fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
-        let at = self.stands.iter().position(|(stand, _)| stand.layout.volume == cell.volume);
-        let at = at.unwrap_or_else(|| panic!("no volume stands for {}", cell.id));
+        let at = self.stand_of(cell);
         let devices = self.stands[at].0.layout.devices();
         let made = self.switchboard.switch(self.session, &cell.conditions, &devices)?;
         for applied in &made {
@@ -213,15 +212,33 @@ impl<'a, W: World> Bench<'a, W> {
                 profile,
             })))?;
         }
-        if how.traced && !self.is_interrupted() {
-            self.trace(cell, &point, &set_up)?;
-        }
         Ok(Some((figure, started.elapsed().as_secs_f64())))
     }
 
+    /// Makes a cell's files, so that no round begins with writing them.
+    pub(super) fn prepare(&mut self, cell: &Cell) -> Result<(), StudyError> {
+        let stand = self.stand_of(cell);
+        let (stands, listener) = (&mut self.stands, &mut *self.listener);
+        let text = format!("writing the files of {}", stands[stand].0.layout.name);
+        let mut progress = |progress: iostrata_io::Progress| {
+            let done = units_of(progress.done_bytes, progress.total_bytes);
+            listener.progress(0.0, &format!("{text}: {done}"));
+        };
+        stands[stand].0.files(&cell.workload, self.interrupted, &mut progress)?;
+        Ok(())
+    }
+
+    fn stand_of(&self, cell: &Cell) -> usize {
+        let at = self.stands.iter().position(|(stand, _)| stand.layout.volume == cell.volume);
+        at.unwrap_or_else(|| panic!("no volume stands for {}", cell.id))
+    }
+
     /// A pass apart from the measured ones, with block events and sleeping threads traced.
-    fn trace(&mut self, cell: &Cell, point: &Point, set_up: &SetUp) -> Result<(), StudyError> {
-        let mut point = point.clone();
+    pub(super) fn trace(&mut self, cell: &Cell, share: f64) -> Result<(), StudyError> {
+        let text = format!("tracing {}", cell.title);
+        self.listener.progress(share, &text);
+        let set_up = self.set_up(cell, &text)?;
+        let mut point = point(cell, &set_up.place, TRACED_PASS, 1.0);
         point.streams[0].spec.runtime = Some(TRACED_PASS);
         if !self.eyes.arm_trace(&set_up.scope) {
             return Ok(());
@@ -302,7 +319,6 @@ pub(super) struct How {
     pub window: Duration,
     pub precision: f64,
     pub write_bytes_max: Option<u64>,
-    pub traced: bool,
     /// Share of the whole that is done, for the display.
     pub share: f64,
     /// What is being done, for the display.

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_blocktrace::{BlockTrace, Setting, TraceScope};
-use iostrata_change::{Change, ChangeError, Effect, Session, World, write_instance};
+use iostrata_change::{Change, ChangeError, ChangeId, Effect, Session, World, write_instance};
 use iostrata_profile::{ProfileError, ProfileOptions, Profiler};
 use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
 use iostrata_run::{Replicate, Unavailable};
@@ -55,29 +55,46 @@ pub(super) struct TracedPass {
 }
 
 impl Eyes {
-    /// Opens what the plan asks for and this machine allows; the rest comes back with its reason.
-    pub(super) fn open<W: World>(
-        session: &mut Session<W>,
-        profile_hz: u32,
-        traced: bool,
-    ) -> (Self, Vec<Unavailable>) {
+    /// Opens the profiler of measured windows, if one is asked for and this machine allows it.
+    pub(super) fn open(profile_hz: u32) -> (Self, Vec<Unavailable>) {
         let mut missing = Vec::new();
         let mut eyes = Self::default();
         if profile_hz > 0 {
             let options = ProfileOptions { hz: profile_hz, system_wide: true, off_cpu: false };
             eyes.profile = ProfileEye::open(&options, "on-CPU profile", &mut missing);
         }
-        if traced {
-            let options = ProfileOptions { off_cpu: true, ..ProfileOptions::default() };
-            eyes.waits = ProfileEye::open(&options, "off-CPU profile", &mut missing);
-            match TraceEye::open(session) {
-                Ok(trace) => eyes.trace = Some(trace),
-                Err((why, fix)) => {
-                    missing.push(Unavailable { what: "latency by layer".to_owned(), why, fix });
-                }
+        (eyes, missing)
+    }
+
+    /// Opens what traced passes need. Tracepoints cost something as long as they are enabled, so
+    /// this comes after the measured windows. What is not possible comes back with its reason.
+    pub(super) fn open_trace<W: World>(&mut self, session: &mut Session<W>) -> Vec<Unavailable> {
+        let mut missing = Vec::new();
+        let options = ProfileOptions { off_cpu: true, ..ProfileOptions::default() };
+        self.waits = ProfileEye::open(&options, "off-CPU profile", &mut missing);
+        match TraceEye::open(session) {
+            Ok(trace) => self.trace = Some(trace),
+            Err((why, fix)) => {
+                missing.push(Unavailable { what: "latency by layer".to_owned(), why, fix });
             }
         }
-        (eyes, missing)
+        missing
+    }
+
+    /// Ends tracing: the trace buffer goes, tracefs as well if it was mounted for it.
+    ///
+    /// # Errors
+    /// When the changes cannot be undone now.
+    pub(super) fn close_trace<W: World>(
+        &mut self,
+        session: &mut Session<W>,
+    ) -> Result<(), ChangeError> {
+        self.waits = None;
+        let changes = self.trace.take().map(|trace| trace.changes).unwrap_or_default();
+        for id in changes.into_iter().rev() {
+            session.undo(id)?;
+        }
+        Ok(())
     }
 
     /// The profiler of measured windows.
@@ -161,6 +178,8 @@ impl Watcher for ProfileEye {
 
 /// A trace instance that follows the traced passes.
 struct TraceEye {
+    /// What was changed for it, to be undone in reverse.
+    changes: Vec<ChangeId>,
     instance: PathBuf,
     open: Option<BlockTrace>,
     scope: TraceScope,
@@ -182,7 +201,8 @@ impl TraceEye {
             return Err(("the trace instance has no directory".to_owned(), None));
         };
         let (instance, scope) = (dir.clone(), TraceScope::default());
-        Ok(Self { instance, open: None, scope, running: false, ready: false })
+        let changes = vec![mounted.id, made.id];
+        Ok(Self { changes, instance, open: None, scope, running: false, ready: false })
     }
 
     /// Points the trace at a volume's devices. A volume without a device of its own is not traced.

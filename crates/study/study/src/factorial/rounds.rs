@@ -38,7 +38,7 @@ pub fn run<W: World>(
 ) -> Result<StudyOutcome, StudyError> {
     let meter = Meter::new(&Root::system(), None, interrupted, task.program.clone());
     let measuring = &task.plan.measuring;
-    let (eyes, missing) = Eyes::open(session, measuring.profile_hz, measuring.traced);
+    let (eyes, missing) = Eyes::open(measuring.profile_hz);
     let mut bench = Bench::new(session, interrupted, listener, meter, eyes);
     bench.before_s = before_s(task.done);
     let standings = standings(task);
@@ -139,6 +139,12 @@ impl<W: World> Rounds<'_, W> {
 
     fn measure(&mut self, cells: &[usize], share: f64) -> Result<(), StudyError> {
         let measuring = &self.task.plan.measuring;
+        for &cell in cells {
+            if self.bench.is_interrupted() {
+                return Ok(());
+            }
+            self.bench.prepare(&self.task.plan.cells[cell])?;
+        }
         let end_s = measuring.budget.map(|budget| {
             let left_s = budget.as_secs_f64() - self.bench.elapsed_s();
             self.bench.elapsed_s() + left_s.max(0.0) * share
@@ -151,6 +157,20 @@ impl<W: World> Rounds<'_, W> {
             left_s: end_s.map(|end_s| end_s - self.bench.elapsed_s()),
         };
         let window = seconds(pacing.window_s());
+        let end_s = end_s.map(|end_s| end_s - pacing.traced_s());
+        self.rounds(cells, window, end_s)?;
+        self.once_more(cells, window, end_s)?;
+        if measuring.traced { self.trace(cells) } else { Ok(()) }
+    }
+
+    /// Every cell once per round, as many rounds as the plan says.
+    fn rounds(
+        &mut self,
+        cells: &[usize],
+        window: Duration,
+        end_s: Option<f64>,
+    ) -> Result<(), StudyError> {
+        let measuring = &self.task.plan.measuring;
         for round in 0..measuring.replicates {
             let wanting: Vec<usize> = cells
                 .iter()
@@ -169,7 +189,36 @@ impl<W: World> Rounds<'_, W> {
                 }
             }
         }
-        self.once_more(cells, window, end_s)
+        Ok(())
+    }
+
+    /// The traced passes: after the measured windows, because enabled tracepoints slow them down.
+    fn trace(&mut self, cells: &[usize]) -> Result<(), StudyError> {
+        let is_traced = |cell: &usize| {
+            let id = &self.task.plan.cells[*cell].id;
+            let of = |event: &Event| matches!(event, Event::Traced(one) if one.point == *id);
+            self.task.done.iter().any(of)
+        };
+        let wanting: Vec<usize> = cells
+            .iter()
+            .copied()
+            .filter(|cell| !self.left_out.contains(cell) && !is_traced(cell))
+            .collect();
+        if wanting.is_empty() || self.bench.is_interrupted() {
+            return Ok(());
+        }
+        let missing = self.bench.eyes.open_trace(self.bench.session);
+        missing.into_iter().try_for_each(|one| self.bench.store(Event::Unavailable(one)))?;
+        let plan = self.task.plan;
+        let order = order::order(&plan.cells, &wanting, plan.measuring.seed, u32::MAX);
+        for (done, &index) in order.iter().enumerate() {
+            if self.bench.is_interrupted() {
+                break;
+            }
+            let share = 0.95 + 0.05 * done as f64 / order.len() as f64;
+            self.bench.trace(&plan.cells[index], share)?;
+        }
+        Ok(self.bench.eyes.close_trace(self.bench.session)?)
     }
 
     /// Spends what is left of the budget on points that are not precise enough.
@@ -233,7 +282,6 @@ impl<W: World> Rounds<'_, W> {
             write_bytes_max: measuring
                 .write_bytes_max
                 .map(|most| most.saturating_sub(self.bench.written_bytes()).max(1 << 20)),
-            traced: measuring.traced && replicate == 0,
             share,
             text: format!("{text}, {left}: {}", cell.title),
         };
