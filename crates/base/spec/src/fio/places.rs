@@ -24,7 +24,14 @@ pub(super) struct Names {
 /// The names of the files of `clones` clones of a job.
 pub(super) fn names(settings: &Settings, job: &str, clones: u32) -> Result<Names, FioError> {
     let directories: Vec<PathBuf> = match settings.get("directory") {
-        Some(one) => split_names(&one.value).into_iter().map(PathBuf::from).collect(),
+        Some(one) => {
+            let names = split_names(&one.value);
+            if names.is_empty() {
+                let why = "name at least one directory, or leave the option out";
+                return Err(refusal(one, Why::new(why)));
+            }
+            names.into_iter().map(PathBuf::from).collect()
+        }
         None => vec![PathBuf::new()],
     };
     if let Some(assignment) = settings.get("filename") {

@@ -125,11 +125,10 @@ fn between(text: &str, base: Base) -> Result<BlockSizes, Why> {
     let (low, high) = range(text);
     let (low, high) = (value::block(low, base)?, value::block(high, base)?);
     let (least, most) = (low.min(high), low.max(high));
-    match least {
-        0 => Err(Why::new("a block has at least 512 bytes")),
-        _ if least == most => Ok(BlockSizes::One(least)),
-        _ => Ok(BlockSizes::Range { least, most }),
-    }
+    Ok(match least == most {
+        true => BlockSizes::One(least),
+        false => BlockSizes::Range { least, most },
+    })
 }
 
 /// `4k/10:64k/:8k`: sizes with their percent; those without share what is left.

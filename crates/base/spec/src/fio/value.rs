@@ -86,9 +86,13 @@ pub(super) fn size(text: &str, base: Base) -> Result<u64, Why> {
     number(text, &|unit| base.multiple(unit)).map(|bytes| bytes.round() as u64)
 }
 
-/// Bytes of a block.
+/// Bytes of a block; never 0.
 pub(super) fn block(text: &str, base: Base) -> Result<u32, Why> {
-    u32::try_from(size(text, base)?).map_err(|_| Why::new("a block is at most 16m"))
+    match u32::try_from(size(text, base)?) {
+        Ok(0) => Err(Why::new("a block has at least 512 bytes")),
+        Ok(bytes) => Ok(bytes),
+        Err(_) => Err(Why::new("a block is at most 16m")),
+    }
 }
 
 /// A plain count.

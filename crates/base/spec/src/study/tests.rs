@@ -324,7 +324,7 @@ fn a_plan_says_what_it_costs() {
     assert!(is.written_bytes_max > 0);
 
     let overrides =
-        MeasuringOverrides { budget: Some(Duration::from_secs(20)), ..Default::default() };
+        MeasuringOverrides { budget: Some(Duration::from_secs(22)), ..Default::default() };
     let short = cost(&spec(SMALL).plan(Extent::Quick, None, &overrides).unwrap());
     assert!(short.window_s <= 0.3 && short.replicates == 3.0, "windows first: {short:?}");
     let overrides =

@@ -34,7 +34,7 @@ fn instance(events: Vec<String>) -> Change {
     Change::TraceInstance {
         name: INSTANCE.to_owned(),
         events,
-        buffer_kib: u64::from(buffer_kib),
+        buffer_kib,
         clock: "mono".to_owned(),
     }
 }

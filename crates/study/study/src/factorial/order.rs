@@ -37,7 +37,7 @@ mod tests {
     use iostrata_spec::study::{Volume, VolumeKind};
 
     fn cell(number: usize) -> Cell {
-        let memory_limit_bytes = (number % 3 == 0).then_some(1 << 30);
+        let memory_limit_bytes = number.is_multiple_of(3).then_some(1 << 30);
         Cell {
             id: format!("cell_{number}"),
             title: String::new(),

@@ -107,3 +107,16 @@ fn the_job_file_that_is_changed_would_be_right_but_for_two_lines() {
     let right = JOB.replace("runE=1", "runtime=1").replace("offset=10%", "offset=1m");
     assert_eq!(plan(&right.replace(":c", "")).map(|plan| plan.waves.len()), Ok(2));
 }
+
+/// Every option with every value alone, as the first line of a job and of the global section.
+#[test]
+fn every_option_with_every_value() {
+    for name in entries().flat_map(|entry| entry.names()) {
+        for value in VALUES {
+            for section in ["a", "global"] {
+                let text = format!("[{section}]\nsize=1m\n{name}={value}\n[b]\nsize=1m\n");
+                holds(text.into_bytes()).unwrap_or_else(|why| panic!("{name}={value}: {why}"));
+            }
+        }
+    }
+}
