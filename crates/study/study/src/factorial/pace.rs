@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use iostrata_spec::study::pacing::TRACED_S;
-use iostrata_stats::Measured;
+use iostrata_stats::{Measured, Need, more_needed};
 
 /// Length of a traced pass.
 pub(super) const TRACED_PASS: Duration = Duration::from_millis((TRACED_S * 1e3) as u64);
+
+/// Rank of points that look hopeless: behind all others, those with the fewest replicates first.
+const HOPELESS: u32 = 1 << 16;
 
 /// What a point has so far.
 #[derive(Clone, Debug)]
@@ -19,19 +22,25 @@ pub(super) struct Standing {
 }
 
 /// The points that shall be measured once more, those first that need the fewest replicates to be
-/// precise: so the largest number of points gets there.
-pub(super) fn once_more(standings: &[Standing], precision: f64, most: u32) -> Vec<usize> {
+/// precise: so the largest number of points gets there. Points that look hopeless come last, and
+/// only where a budget ends it all: three replicates know little of how much they vary.
+pub(super) fn once_more(
+    standings: &[Standing],
+    precision: f64,
+    most: u32,
+    has_budget: bool,
+) -> Vec<usize> {
     let mut wanting: Vec<(u32, usize)> = Vec::new();
     for (index, standing) in standings.iter().enumerate() {
         let have = standing.figures.len() as u32;
         if have == 0 || have >= most {
             continue;
         }
-        match iostrata_stats::more_needed(&standing.figures, precision) {
-            iostrata_stats::Need::Replicates(more) if have + more <= most.saturating_mul(2) => {
-                wanting.push((more, index));
-            }
-            _ => {}
+        match more_needed(&standing.figures, precision) {
+            Need::Enough => {}
+            Need::Replicates(more) => wanting.push((more, index)),
+            Need::Hopeless if has_budget => wanting.push((HOPELESS + have, index)),
+            Need::Hopeless => {}
         }
     }
     wanting.sort_unstable();
@@ -60,10 +69,9 @@ mod tests {
         let wild = standing(&[80.0, 100.0, 120.0]);
         let near = standing(&[97.0, 100.0, 103.0]);
         let all = [calm, wild, near];
-        let order = once_more(&all, 0.05, 24);
-        assert_eq!(order.first(), Some(&2), "{order:?}");
-        assert!(!order.contains(&0), "a precise point needs nothing");
-        assert!(once_more(&all, 0.05, 3).is_empty(), "nothing beyond the most");
+        assert_eq!(once_more(&all, 0.05, 24, true), [2, 1], "a precise point needs nothing");
+        assert_eq!(once_more(&all, 0.05, 24, false), [2], "without a bound there must be an end");
+        assert!(once_more(&all, 0.05, 3, true).is_empty(), "nothing beyond the most");
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl<W: World> Rounds<'_, W> {
             let standings: Vec<Standing> =
                 cells.iter().map(|&cell| self.standings[cell].clone()).collect();
             let (most, target) = (measuring.replicates_max, measuring.precision);
-            let wanting = pace::once_more(&standings, target, most);
+            let wanting = pace::once_more(&standings, target, most, end_s.is_some());
             let chosen: Vec<usize> = wanting.iter().take(SWEEP).map(|&at| cells[at]).collect();
             if chosen.is_empty() {
                 return Ok(());
