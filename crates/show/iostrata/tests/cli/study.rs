@@ -99,7 +99,7 @@ fn compare_two_points(bench: &Bench, document: &Value) {
 #[test]
 fn a_directory_is_studied_without_changing_anything() {
     let bench = Bench::new();
-    let study = "name = \"here\"\n[base]\nsize = \"16M\"\n[factors]\nfiles = [1, 4]\n\
+    let study = "name = \"here\"\ntitle = \"t\"\nquestion = \"q\"\n[base]\nsize = \"16M\"\n[factors]\nfiles = [1, 4]\n\
                  rw = [\"randread\", \"randwrite\"]\n[measure]\nreplicates = 3\n\
                  point_time = \"100ms\"\n";
     std::fs::write(bench.path("here.toml"), study).unwrap();
@@ -115,14 +115,16 @@ fn a_directory_is_studied_without_changing_anything() {
 fn bad_studies_name_file_line_column_and_fix() {
     let bench = Bench::new();
     let cases = [
-        ("name = \"x\"\ncolour = 1\n", "bad.toml:2:1", "colour"),
-        ("name = \"x\"\n[factors]\nbs = []\n", "bad.toml:3:", "bs"),
-        ("name = \"x\"\n[factors]\nfilesystem = [\"zfs\"]\n", "bad.toml:3:", "zfs"),
-        ("name = \"x\"\n[factors]\nworkers = [1, \"many\"]\n", "bad.toml:3:", "many"),
-        ("name = \n", "bad.toml:1:", ""),
+        ("colour = 1\n", "bad.toml:4:1", "colour"),
+        ("[factors]\nbs = []\n", "bad.toml:5:", "bs"),
+        ("[factors]\nfilesystem = [\"zfs\"]\n", "bad.toml:5:", "zfs"),
+        ("[factors]\nworkers = [1, \"many\"]\n", "bad.toml:5:", "many"),
+        ("[factors]\nworkers = [1, 2]\n[[exclude]]\nworkers = [1, 2]\n", "bad.toml:", "workers"),
+        ("question = \n", "bad.toml:4:", ""),
     ];
     for (text, place, thing) in cases {
-        std::fs::write(bench.path("bad.toml"), text).unwrap();
+        let text = format!("name = \"x\"\ntitle = \"t\"\nquestion = \"q\"\n{text}");
+        std::fs::write(bench.path("bad.toml"), &text).unwrap();
         for command in ["study show bad.toml", "study run bad.toml"] {
             let output = bench.line(command);
             let said = stderr(&output);

@@ -180,6 +180,10 @@ impl<'a, W: World> Bench<'a, W> {
         let set_up = self.set_up(cell, &cell.title)?;
         let mut point = point(cell, &set_up.place, how.window, how.precision);
         point.streams[0].spec.write_bytes_max = how.write_bytes_max;
+        // Every replicate draws its own offsets and arrivals: else what one seed happens to bring
+        // would look like a property of the point.
+        let seed = &mut point.streams[0].spec.seed;
+        *seed = seed.wrapping_add(u64::from(replicate));
         self.meter.look_at(set_up.scope.observed.clone());
         let (share, text) = (how.share, how.text.clone());
         let listener = &mut *self.listener;

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use iostrata_change::World;
+use iostrata_change::{Change, Prewrite, World};
 use iostrata_host::{Root, Scope, describe_path};
 use iostrata_io::{FileSet, FileSetPlan, Place as FilePlace};
 use iostrata_run::Event;
@@ -33,11 +33,25 @@ pub(super) fn ceilings<W: World>(
     if task.done.iter().any(|event| is_of(event, &pairs)) {
         return Ok(known);
     }
+    // Through the journal as well, so that a kill leaves no file behind.
+    let beside = task.place.dir.join("beside.img");
+    let file = Change::BackingFile { path: beside.clone(), bytes, prewrite: Prewrite::All };
+    let made = bench.session.apply(file)?;
     let on_loop = Side::open(bench, FilePlace::Device(device.clone()), &device, bytes)?;
-    let dir = &task.place.dir;
-    let below = Side::open(bench, FilePlace::Directory(dir.clone()), dir, bytes)?;
+    let below = Side::open(bench, FilePlace::ExistingFile(beside.clone()), &beside, bytes)?;
+    let found = measure(bench, &pairs, &on_loop, &below);
+    bench.session.undo(made.id)?;
+    found
+}
+
+fn measure<W: World>(
+    bench: &mut Bench<'_, W>,
+    pairs: &[Pair],
+    on_loop: &Side,
+    below: &Side,
+) -> Result<Vec<Ceiling>, StudyError> {
     let mut found = Vec::new();
-    for pair in &pairs {
+    for pair in pairs {
         let mut figures: [Vec<Measured>; 2] = Default::default();
         for replicate in 0..REPLICATES {
             figures[0].extend(on_loop.measure(bench, &pair.on_loop, replicate)?);

@@ -170,7 +170,17 @@ fn a_study_measures_every_point_and_leaves_nothing_behind() {
         *count.entry(&replicate.point.id).or_default() += 1;
         assert!(replicate.streams[0].total.is_some());
         assert!(replicate.evidence.is_some());
+        let seed = replicate.point.streams[0].spec.seed;
+        assert_eq!(seed, 1 + u64::from(replicate.replicate), "replicates draw anew");
     }
+    let traced = |event: &&Event| matches!(event, Event::Traced(_));
+    let measured_last = events.iter().rposition(|event| matches!(event, Event::Replicate(_)));
+    let traced_first = events.iter().position(|event| traced(&event));
+    assert!(
+        traced_first.is_none_or(|first| Some(first) > measured_last),
+        "nothing is measured while tracepoints are enabled"
+    );
+    assert_eq!(events.iter().filter(traced).count(), plan.cells.len(), "{unavailable:?}");
     let wanted: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.id.as_str()).collect();
     assert_eq!(count.keys().copied().collect::<BTreeSet<_>>(), wanted, "{unavailable:?}");
     assert!(count.values().all(|&count| (2..=3).contains(&count)), "{count:?}");
