@@ -2,9 +2,14 @@
 //!
 //! Invariant: every sentence repeats something that stands in the document with its interval.
 
-use iostrata_run::{AxisKind, FindingKind, StudyDocument};
+use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
+use iostrata_stats::Conclusion;
 
 use super::axis::WORKERS;
+use super::effect::KNOWN_PCT_MAX;
+
+/// Factors that change the work itself: that they matter is no news.
+const WORK: [&str; 4] = ["rw", "bs", "rwmixread", "workload"];
 
 /// The sentences, the most important first.
 pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
@@ -14,13 +19,40 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
         return vec![format!("Nothing could be measured: {why}.")];
     }
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
-    sentences.extend(losses.take(3).map(|finding| sentence(&finding.text)));
+    sentences.extend(losses.take(2).map(|finding| sentence(&finding.text)));
+    sentences.extend(effects(document));
     let waits = document.findings.iter().filter(|finding| finding.id == "response_at_rate");
     sentences.extend(waits.take(2).map(|finding| sentence(&finding.text)));
     sentences.extend(workers(document));
     sentences.extend(then(document));
     sentences.push(precision(document));
     sentences
+}
+
+/// The largest effect of a factor that does not change the work itself, and the file systems that
+/// are known to take nothing much.
+fn effects(document: &StudyDocument) -> Vec<String> {
+    let is_certain =
+        |one: &&StudyEffect| matches!(one.conclusion, Conclusion::Higher | Conclusion::Lower);
+    let choices = document.effects.iter().filter(|one| !WORK.contains(&one.factor.as_str()));
+    let size = |one: &StudyEffect| one.ratio.ln().abs();
+    let largest = choices.filter(is_certain).max_by(|a, b| size(a).total_cmp(&size(b)));
+    let from_raw = document.effects.iter().filter(|one| {
+        let is_layer = one.factor == "filesystem" && one.from == "raw";
+        let is_known = one
+            .ratio_ci95
+            .is_some_and(|[low, high]| 100.0 * (high - 1.0).max(1.0 - low) <= KNOWN_PCT_MAX);
+        let takes = |text: &str| text.starts_with(&one.to);
+        let mut losses = document.findings.iter().filter(|one| one.id == "filesystem_loss");
+        is_layer && is_known && !losses.any(|finding| takes(&finding.text))
+    });
+    let mut shown: Vec<&StudyEffect> = largest.into_iter().collect();
+    for effect in from_raw {
+        if !shown.contains(&effect) {
+            shown.push(effect);
+        }
+    }
+    shown.into_iter().map(|effect| sentence(&effect.text)).collect()
 }
 
 /// How many curves along the workers have which shape.

@@ -194,6 +194,11 @@ fn a_clean_storage_is_told_that_it_is_clean() {
     }
     let same = ids(&document, FindingKind::Sizing);
     assert!(same.contains(&"no_measurable_difference") && same.contains(&"enough"), "{same:?}");
+    for kind in ["ext4", "xfs"] {
+        let clean = format!("No measurable difference between filesystem raw and {kind}");
+        let said = document.headline.iter().any(|one| one.starts_with(&clean));
+        assert!(said, "{:?}", document.headline);
+    }
     assert_eq!(document.precise_pct, 100.0);
     assert_eq!((document.replicates_dropped, document.points.len()), (0, 45));
 }
