@@ -11,6 +11,8 @@ use iostrata_stats::{Measured, Need, more_needed};
 /// Length of a traced pass.
 pub(super) const TRACED_PASS: Duration = Duration::from_millis((TRACED_S * 1e3) as u64);
 
+/// From so many replicates on their spread is known well enough to plan with.
+const KNOWN: u32 = 6;
 /// Rank of points that look hopeless: behind all others, those with the fewest replicates first.
 const HOPELESS: u32 = 1 << 16;
 
@@ -21,9 +23,9 @@ pub(super) struct Standing {
     pub figures: Vec<Measured>,
 }
 
-/// The points that shall be measured once more, those first that need the fewest replicates to be
-/// precise: so the largest number of points gets there. Points that look hopeless come last, and
-/// only where a budget ends it all: three replicates know little of how much they vary.
+/// The points that shall be measured once more. First those with too few replicates to know how much
+/// they vary; then those that need the fewest to be precise, so that the largest number of points
+/// gets there. Points that look hopeless come last, and only where a budget ends it all.
 pub(super) fn once_more(
     standings: &[Standing],
     precision: f64,
@@ -38,7 +40,8 @@ pub(super) fn once_more(
         }
         match more_needed(&standing.figures, precision) {
             Need::Enough => {}
-            Need::Replicates(more) => wanting.push((more, index)),
+            _ if has_budget && have < KNOWN => wanting.push((have, index)),
+            Need::Replicates(more) => wanting.push((KNOWN + more, index)),
             Need::Hopeless if has_budget => wanting.push((HOPELESS + have, index)),
             Need::Hopeless => {}
         }
@@ -69,7 +72,10 @@ mod tests {
         let wild = standing(&[80.0, 100.0, 120.0]);
         let near = standing(&[97.0, 100.0, 103.0]);
         let all = [calm, wild, near];
-        assert_eq!(once_more(&all, 0.05, 24, true), [2, 1], "a precise point needs nothing");
+        assert_eq!(once_more(&all, 0.05, 24, true), [1, 2], "a precise point needs nothing");
+        let twice = |values: [f64; 3]| standing(&[values, values].concat());
+        let known = [twice([80.0, 100.0, 120.0]), twice([92.0, 100.0, 108.0])];
+        assert_eq!(once_more(&known, 0.05, 24, true), [1, 0], "the nearer one first");
         assert_eq!(once_more(&all, 0.05, 24, false), [2], "without a bound there must be an end");
         assert!(once_more(&all, 0.05, 3, true).is_empty(), "nothing beyond the most");
     }
