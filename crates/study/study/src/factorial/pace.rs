@@ -24,8 +24,8 @@ pub(super) struct Standing {
 }
 
 /// The points that shall be measured once more. First those with too few replicates to know how
-/// much they vary; then those that need the fewest to be precise, so that the largest number of points
-/// gets there. Points that look hopeless come last, and only where a budget ends it all.
+/// much they vary; then those that need the fewest to be precise, so that the largest number of
+/// points gets there. Points that look hopeless come last, and only where a budget ends it all.
 pub(super) fn once_more(
     standings: &[Standing],
     precision: f64,
