@@ -5,23 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use iostrata_spec::study::IoLimits;
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceRef;
 use crate::settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
-
-/// Limits on the I/O of a group; absent means none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IoLimits {
-    /// Reads per second.
-    pub read_iops: Option<u64>,
-    /// Writes per second.
-    pub write_iops: Option<u64>,
-    /// Bytes read per second.
-    pub read_bytes_per_s: Option<u64>,
-    /// Bytes written per second.
-    pub write_bytes_per_s: Option<u64>,
-}
 
 /// One change of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

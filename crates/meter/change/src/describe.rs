@@ -6,7 +6,9 @@ use std::path::Path;
 
 use iostrata_units as units;
 
-use crate::change::{Change, IoLimits};
+use iostrata_spec::study::IoLimits;
+
+use crate::change::Change;
 use crate::device::{self, DeviceRef};
 use crate::kind;
 use crate::settings::Prewrite;

@@ -31,7 +31,7 @@ mod fake;
 #[cfg(test)]
 mod session_tests;
 
-pub use change::{Change, IoLimits};
+pub use change::Change;
 pub use describe::plan;
 pub use device::{DeviceRef, DeviceState};
 pub use effect::{ChangeId, Effect, GroupVersion, How, Left, Undone};

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use iostrata_spec::study::IoLimits;
+
 use crate::fake::{FakeWorld, Machine, Moment, Node};
 use crate::{
-    Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, IoLimits,
-    JournalState, Outcome, Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir,
-    VmSetting, World, leftovers, restore,
+    Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, JournalState,
+    Outcome, Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, VmSetting, World,
+    leftovers, restore,
 };
 
 const SCHEDULER: &str = "/sys/block/loop0/queue/scheduler";

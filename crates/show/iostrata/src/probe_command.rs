@@ -1,12 +1,11 @@
 //! `iostrata probe`: announces, runs, concludes, reports.
 
-use std::path::Path;
 use std::time::Duration;
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
 use iostrata_report::RunView;
-use iostrata_run::{Event, ProbeDocument, ProbeHost, RunKind, RunReader, RunResult, Unavailable};
+use iostrata_run::{Event, ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
 use iostrata_study::Listener as _;
 use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome};
 use iostrata_units as units;
@@ -168,18 +167,9 @@ fn conclude(
     let mut events = beforehand(args);
     events.extend_from_slice(&outcome.events);
     let mut document = summarise(host, &events, end);
-    let Some(writer) = &run_dir.writer else { return Ok(document) };
-    let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
-    document.report = Some(report_path(writer.dir()));
-    writer.write_result(&document).map_err(|error| not_kept(&error))?;
-    let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
-    let html = iostrata_report::render(&reader).html;
-    writer.write_report(&html).map_err(|error| not_kept(&error))?;
+    document.report = run_dir.report();
+    run_dir.keep(&document)?;
     Ok(document)
-}
-
-fn report_path(dir: &Path) -> String {
-    dir.join(iostrata_run::layout::REPORT).display().to_string()
 }
 
 fn show(

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_run::{Manifest, RunKind, RunWriter};
+use iostrata_run::{Manifest, RunKind, RunReader, RunWriter};
+use serde::Serialize;
 
 use crate::ending::Ending;
 
@@ -51,6 +52,26 @@ impl RunDir {
                 .map_err(|error| Ending::NotHere(error.to_string())),
             None => Ok(()),
         }
+    }
+
+    /// Where the report of this run will be, as printed; absent without a directory.
+    pub fn report(&self) -> Option<String> {
+        let dir = self.writer.as_ref()?.dir();
+        Some(dir.join(iostrata_run::layout::REPORT).display().to_string())
+    }
+
+    /// Keeps the document and writes the report.
+    ///
+    /// # Errors
+    /// When the directory cannot be written or read any more.
+    pub fn keep(&self, document: &impl Serialize) -> Result<(), Ending> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
+        writer.write_result(document).map_err(|error| not_kept(&error))?;
+        let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
+        let html = iostrata_report::render(&reader).html;
+        writer.write_report(&html).map_err(|error| not_kept(&error))?;
+        Ok(())
     }
 
     /// The directory as printed.

@@ -269,13 +269,8 @@ fn conclude(
         interrupted: outcome.interrupted,
     };
     let mut document = summarise_study(host, plan, &outcome.events, end);
-    let Some(writer) = &run_dir.writer else { return Ok(document) };
-    let not_kept = |error: &dyn std::fmt::Display| Ending::NotHere(error.to_string());
-    document.report = Some(writer.dir().join(iostrata_run::layout::REPORT).display().to_string());
-    writer.write_result(&document).map_err(|error| not_kept(&error))?;
-    let reader = RunReader::open(writer.dir()).map_err(|error| not_kept(&error))?;
-    let html = iostrata_report::render(&reader).html;
-    writer.write_report(&html).map_err(|error| not_kept(&error))?;
+    document.report = run_dir.report();
+    run_dir.keep(&document)?;
     Ok(document)
 }
 

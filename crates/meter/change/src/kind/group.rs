@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::{self, OWN};
-use crate::change::{Change, IoLimits};
+use iostrata_spec::study::IoLimits;
+
+use crate::change::Change;
 use crate::device::{self, DeviceRef};
 use crate::effect::{Effect, GroupVersion, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system};

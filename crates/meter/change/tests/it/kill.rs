@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use iostrata_change::{
-    Change, ChangeError, DeviceRef, FilesystemKind, IoLimits, Prewrite, QueueAttribute, Session,
-    StateDir, System, VmSetting, leftovers, restore,
+    Change, ChangeError, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, Session, StateDir,
+    System, VmSetting, leftovers, restore,
 };
+use iostrata_spec::study::IoLimits;
 
 use crate::machine::{MIB, Place, has};
 

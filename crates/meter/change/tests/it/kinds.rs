@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use iostrata_change::{
-    Change, ChangeError, Effect, FilesystemKind, How, IoLimits, Prewrite, QueueAttribute,
-    VmSetting, restore, touched_unwritten_bytes,
+    Change, ChangeError, Effect, FilesystemKind, How, Prewrite, QueueAttribute, VmSetting, restore,
+    touched_unwritten_bytes,
 };
+use iostrata_spec::study::IoLimits;
 
 use crate::machine::{MIB, Place, disk, has, queue};
 

@@ -133,7 +133,8 @@ fn changes(probe: &ProbeDocument, paper: &Paper) -> Vec<String> {
     lines
 }
 
-fn missing(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
+/// What could not be measured, a line each.
+pub(crate) fn missing(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
     let all = view.unavailable();
     let line = |text: String| paper.dim(&cut(&clean(&text), paper.width));
     let mut lines: Vec<String> = all

@@ -81,7 +81,7 @@ fn group_changes(group: &Group) -> Vec<Change> {
     changes.extend(group.devices.iter().map(|device| Change::IoGroup {
         name: name(),
         device: device.clone(),
-        limits: limits(group.io_limits),
+        limits: group.io_limits,
     }));
     if !changes.is_empty() {
         changes.push(Change::EnterGroup { name: name() });
@@ -171,11 +171,6 @@ impl Switchboard {
         self.group = Some((group, ids_of(&made)));
         Ok(made)
     }
-}
-
-fn limits(limits: IoLimits) -> iostrata_change::IoLimits {
-    let IoLimits { read_iops, write_iops, read_bytes_per_s, write_bytes_per_s } = limits;
-    iostrata_change::IoLimits { read_iops, write_iops, read_bytes_per_s, write_bytes_per_s }
 }
 
 fn unknown(what: &str, found: &str) -> ChangeError {

@@ -8,6 +8,7 @@ use super::matrix::matrix;
 use crate::RunView;
 use crate::study::{axis_words, factor_words, level_words};
 use crate::text::paper::{Paper, clean, cut, pad, right, wrapped_to};
+use crate::text::verdict::missing;
 use crate::words;
 
 /// Columns of a printed figure, of half an interval, of a ratio.
@@ -19,8 +20,6 @@ const RANGE: usize = 17;
 const FOLLOWS: usize = 24;
 /// Fewest columns for a name beside its figures.
 const NAME_MIN: usize = 24;
-/// Rows of what is not available.
-const UNAVAILABLE: usize = 5;
 
 /// The lines below the origin.
 pub(crate) fn lines(view: &RunView<'_>, study: &StudyDocument, paper: &Paper) -> Vec<String> {
@@ -136,21 +135,6 @@ fn effect_figures(effect: &StudyEffect) -> String {
         Conclusion::Higher | Conclusion::Lower => format!("n = {}", effect.ratio_n),
     };
     format!("{} {} {follows}", right(&words::times(effect.ratio), TIMES), pad(&range, RANGE))
-}
-
-fn missing(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
-    let all = view.unavailable();
-    let line = |text: String| paper.dim(&cut(&clean(&text), paper.width));
-    let mut lines: Vec<String> = all
-        .iter()
-        .take(UNAVAILABLE)
-        .map(|one| line(format!("Not measured: {}: {}", one.what, one.why)))
-        .collect();
-    if all.len() > UNAVAILABLE {
-        lines
-            .push(line(format!("and {} more that could not be measured", all.len() - UNAVAILABLE)));
-    }
-    lines
 }
 
 fn foot(study: &StudyDocument, paper: &Paper) -> Vec<String> {
