@@ -21,6 +21,8 @@ pub enum Floor {
     Base,
     /// What measures.
     Meter,
+    /// Storage in virtual time and in our own hands.
+    Engine,
     /// What decides what to measure and what follows.
     Study,
     /// What is seen.
@@ -35,6 +37,7 @@ impl Floor {
         match self {
             Self::Base => "base",
             Self::Meter => "meter",
+            Self::Engine => "engine",
             Self::Study => "study",
             Self::Show => "show",
             Self::Xtask => "xtask",
@@ -66,6 +69,13 @@ pub const ROOMS: &[Room] = &[
     },
     Room { name: "blocktrace", floor: Floor::Meter, is_pure: false, may_use: BASE },
     Room { name: "profile", floor: Floor::Meter, is_pure: false, may_use: BASE },
+    Room { name: "sim", floor: Floor::Engine, is_pure: true, may_use: BASE },
+    Room {
+        name: "emudisk",
+        floor: Floor::Engine,
+        is_pure: false,
+        may_use: &["units", "stats", "spec", "run", "host", "change", "sim"],
+    },
     Room {
         name: "study",
         floor: Floor::Study,
@@ -81,6 +91,8 @@ pub const ROOMS: &[Room] = &[
             "change",
             "profile",
             "blocktrace",
+            "sim",
+            "emudisk",
             "diagnose",
         ],
     },
@@ -91,8 +103,8 @@ pub const ROOMS: &[Room] = &[
         floor: Floor::Show,
         is_pure: false,
         may_use: &[
-            "units", "stats", "spec", "run", "io", "load", "host", "change", "study", "diagnose",
-            "report",
+            "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
+            "study", "diagnose", "report",
         ],
     },
     Room { name: "xtask", floor: Floor::Xtask, is_pure: false, may_use: &["stats"] },
@@ -108,6 +120,7 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("clap", &["iostrata"]),
     ("indicatif", &["iostrata"]),
     ("signal-hook", &["iostrata"]),
+    ("fuser", &["emudisk"]),
     ("io-uring", &["io"]),
     ("perf-event-open-sys", &["profile"]),
     ("plotly", &["report"]),

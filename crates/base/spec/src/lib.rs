@@ -5,6 +5,7 @@
 //! It does not know whether the path exists: that is found out where the files are opened.
 
 mod check;
+pub mod disk;
 pub mod fio;
 mod io;
 mod point;
