@@ -18,6 +18,7 @@ mod manifest;
 mod reader;
 mod scrub;
 mod series;
+mod simulate_document;
 mod study_document;
 mod writer;
 
@@ -33,6 +34,10 @@ pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use reader::{RunReader, RunResult};
 pub use scrub::scrubbed;
+pub use simulate_document::{
+    KernelThen, QueueDevice, QueueDocument, QueueEffect, QueuePoint, QueueQuestion, QueueReader,
+    QueueRun, QueueThenRow,
+};
 pub use study_document::{
     AxisKind, ChangeRecord, StudyAxis, StudyDiffDocument, StudyDocument, StudyEffect,
     StudyInteraction, StudyOp, StudyPoint, ThenRow, UslDocument,

@@ -39,6 +39,8 @@ pub enum RunKind {
     Fio,
     /// A factorial study: a [`crate::StudyDocument`].
     Study,
+    /// The block queue of 2009 in virtual time: a [`crate::QueueDocument`].
+    SimulateQueue,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

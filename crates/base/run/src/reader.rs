@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::histograms::{self, KeptHistogram};
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
-    Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, RunKind, RunReadError,
-    StudyDocument, layout, lines,
+    Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, QueueDocument, RunKind,
+    RunReadError, StudyDocument, layout, lines,
 };
 
 /// What the command printed at its end.
@@ -26,6 +26,8 @@ pub enum RunResult {
     Fio(Box<FioDocument>),
     /// Of `iostrata study run`.
     Study(Box<StudyDocument>),
+    /// Of `iostrata simulate queue`.
+    SimulateQueue(Box<QueueDocument>),
 }
 
 /// A run as it was kept.
@@ -173,6 +175,9 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Io => Some(RunResult::Io(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Fio => Some(RunResult::Fio(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Study => Some(RunResult::Study(Box::new(from_json(&path, 0, &text)?))),
+        RunKind::SimulateQueue => {
+            Some(RunResult::SimulateQueue(Box::new(from_json(&path, 0, &text)?)))
+        }
         RunKind::Unknown => None,
     })
 }

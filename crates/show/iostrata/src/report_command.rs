@@ -40,6 +40,7 @@ fn one(dir: &Path, format: Format) -> Result<(), Ending> {
             Some(RunResult::Io(document)) => print_json(document),
             Some(RunResult::Fio(document)) => print_json(document),
             Some(RunResult::Study(document)) => print_json(document),
+            Some(RunResult::SimulateQueue(document)) => print_json(document),
             None => Err(Ending::NotHere(format!("{}: no result was kept", dir.display()))),
         },
     }

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use iostrata_run::{
-    Curve, Event, FioDocument, IoDocument, Manifest, ProbeDocument, ProbeHost, Replicate,
-    RunReader, RunResult, Rung, StudyDocument, Unavailable,
+    Curve, Event, FioDocument, IoDocument, Manifest, ProbeDocument, ProbeHost, QueueDocument,
+    Replicate, RunReader, RunResult, Rung, StudyDocument, Unavailable,
 };
 use iostrata_spec::{Better, Layer, Point};
 use iostrata_stats::Verdict;
@@ -63,6 +63,14 @@ impl<'a> RunView<'a> {
     pub(crate) fn study(&self) -> Option<&'a StudyDocument> {
         match self.result {
             Some(RunResult::Study(document)) => Some(document),
+            _ => None,
+        }
+    }
+
+    /// The document of a simulated queue.
+    pub(crate) fn queue(&self) -> Option<&'a QueueDocument> {
+        match self.result {
+            Some(RunResult::SimulateQueue(document)) => Some(document),
             _ => None,
         }
     }
@@ -125,6 +133,10 @@ impl<'a> RunView<'a> {
         }
         if let Some(io) = self.io() {
             all.extend(io.verdicts.iter());
+        }
+        if let Some(queue) = self.queue() {
+            all.extend(queue.verdicts.iter());
+            all.extend(queue.runs.iter().flat_map(|run| run.verdicts.iter()));
         }
         if let Some(study) = self.study() {
             all.extend(study.verdicts.iter());

@@ -19,6 +19,7 @@ pub(crate) fn command(kind: RunKind) -> &'static str {
         RunKind::Io => "io",
         RunKind::Study => "study",
         RunKind::Fio => "fio",
+        RunKind::SimulateQueue => "simulate queue",
         RunKind::Unknown => "run",
     }
 }

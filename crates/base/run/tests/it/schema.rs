@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use iostrata_run::{
-    Event, FioDocument, IoDocument, Manifest, ProbeDocument, StudyDiffDocument, StudyDocument,
+    Event, FioDocument, IoDocument, Manifest, ProbeDocument, QueueDocument, StudyDiffDocument,
+    StudyDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -46,6 +47,11 @@ fn manifest() {
 #[test]
 fn study() {
     check::<StudyDocument>("study");
+}
+
+#[test]
+fn simulate_queue() {
+    check::<QueueDocument>("simulate-queue");
 }
 
 #[test]
