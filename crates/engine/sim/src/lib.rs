@@ -5,4 +5,7 @@
 //! Invariant: pure and seeded: no clock, no file, no thread; the same calls give the same moments.
 //! It knows no workload of a database by name and prints nothing.
 
+pub mod bench;
 pub mod drive;
+pub mod model;
+pub mod random;

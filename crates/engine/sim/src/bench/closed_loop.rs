@@ -1,0 +1,137 @@
+//! The loop itself.
+//!
+//! Invariant: exactly `depth` requests are in flight at any moment of the loop.
+
+use super::tally::Tally;
+use super::{BenchError, Load, Order, Outcome, Window};
+use crate::drive::{Command, Done, Drive, Request};
+use crate::random::Random;
+
+/// Bits of a request's id that hold its place among those in flight.
+const SLOT_BITS: u32 = 16;
+const DEPTH_MAX: u32 = 1 << SLOT_BITS;
+
+/// Keeps `load` on `drive` for the window; the drive's clock must not be past 0.
+///
+/// # Errors
+/// When the load does not fit the drive, or nothing was done in the counted span.
+///
+/// # Panics
+/// When the drive breaks its promises: a request in flight but nothing to come, time going back.
+pub fn run(
+    drive: &mut dyn Drive,
+    load: &Load,
+    window: Window,
+    seed: u64,
+) -> Result<Outcome, BenchError> {
+    let mut source = Source::new(load, drive.facts().capacity_bytes, seed)?;
+    if window.span_ns == 0 {
+        return Err(BenchError::Nothing { span_ns: 0 });
+    }
+    let mut tally = Tally::new(window, load.block_bytes);
+    let mut in_flight: Vec<(Command, u64)> = Vec::with_capacity(load.depth as usize);
+    for slot in 0..u64::from(load.depth) {
+        let request = source.next(slot);
+        in_flight.push((request.command, 0));
+        drive.submit(0, request);
+    }
+    let end_ns = window.warm_up_ns.saturating_add(window.span_ns);
+    let mut now_ns = 0;
+    let mut done: Vec<Done> = Vec::new();
+    while let Some(next_ns) = drive.next_event_ns() {
+        assert!(next_ns >= now_ns, "the drive's next event lies {} ns back", now_ns - next_ns);
+        if next_ns >= end_ns {
+            return tally.outcome();
+        }
+        now_ns = next_ns;
+        drive.advance(now_ns, &mut done);
+        for Done { id, at_ns } in done.drain(..) {
+            let slot = id % u64::from(DEPTH_MAX);
+            let (command, submitted_ns) = in_flight[slot as usize];
+            tally.count(command, submitted_ns, at_ns);
+            let request = source.next(slot);
+            in_flight[slot as usize] = (request.command, now_ns);
+            drive.submit(now_ns, request);
+        }
+    }
+    unreachable!("{} requests are in flight and the drive says that it is idle", load.depth)
+}
+
+/// Makes the requests.
+struct Source {
+    load: Load,
+    first_byte: u64,
+    blocks: u64,
+    next_block: u64,
+    requests: u64,
+    writes_since_flush: u32,
+    random: Random,
+}
+
+impl Source {
+    fn new(load: &Load, capacity_bytes: u64, seed: u64) -> Result<Self, BenchError> {
+        let number = |what, found: u32, bounds| {
+            Err(BenchError::Number { what, found: u64::from(found), bounds })
+        };
+        if !(1..=DEPTH_MAX).contains(&load.depth) {
+            return number("the depth", load.depth, "1 to 65,536");
+        }
+        if load.read_pct > 100 {
+            return number("the share of reads", load.read_pct.into(), "0 to 100 percent");
+        }
+        if load.block_bytes == 0 {
+            return number("the block", 0, "at least 1 byte");
+        }
+        let region = load.region_bytes.clone().unwrap_or(0..capacity_bytes);
+        let blocks = region.end.saturating_sub(region.start) / u64::from(load.block_bytes);
+        if blocks == 0 || region.end > capacity_bytes {
+            return Err(BenchError::Region {
+                block_bytes: load.block_bytes,
+                start: region.start,
+                end: region.end,
+                capacity_bytes,
+            });
+        }
+        Ok(Self {
+            load: load.clone(),
+            first_byte: region.start,
+            blocks,
+            next_block: 0,
+            requests: 0,
+            writes_since_flush: 0,
+            random: Random::new(seed),
+        })
+    }
+
+    fn next(&mut self, slot: u64) -> Request {
+        let id = (self.requests << SLOT_BITS) | slot;
+        self.requests += 1;
+        if self.load.flush_every.is_some_and(|every| self.writes_since_flush >= every) {
+            self.writes_since_flush = 0;
+            return Request { id, command: Command::Flush, at_bytes: 0, bytes: 0 };
+        }
+        let block = match self.load.order {
+            Order::Random => self.random.below(self.blocks),
+            Order::Sequential => {
+                let block = self.next_block;
+                self.next_block = (block + 1) % self.blocks;
+                block
+            }
+        };
+        Request {
+            id,
+            command: self.command(),
+            at_bytes: self.first_byte + block * u64::from(self.load.block_bytes),
+            bytes: self.load.block_bytes,
+        }
+    }
+
+    fn command(&mut self) -> Command {
+        let read_pct = u64::from(self.load.read_pct);
+        if read_pct == 100 || (read_pct > 0 && self.random.below(100) < read_pct) {
+            return Command::Read;
+        }
+        self.writes_since_flush += 1;
+        if self.load.write_through { Command::WriteThrough } else { Command::Write }
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a disk can't be modelled.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a disk can't be modelled as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ModelError {
+    /// An option that the model does not have.
+    #[error("the disk model {model} has no option `{option}`: {why}; leave it out")]
+    Option {
+        /// The model's name.
+        model: &'static str,
+        /// The option as it was written.
+        option: String,
+        /// Why it has none.
+        why: &'static str,
+    },
+    /// Too few bytes to hold anything.
+    #[error(
+        "a disk of {found_bytes} bytes is too small for the model {model}: it takes at least \
+         {least_bytes} bytes"
+    )]
+    TooSmall {
+        /// The model's name.
+        model: &'static str,
+        /// What was asked for.
+        found_bytes: u64,
+        /// What would have been taken.
+        least_bytes: u64,
+    },
+    /// Too many bytes.
+    #[error(
+        "a disk of {found_bytes} bytes is too large for the model {model}: it takes at most \
+         {most_bytes} bytes"
+    )]
+    TooLarge {
+        /// The model's name.
+        model: &'static str,
+        /// What was asked for.
+        found_bytes: u64,
+        /// What would have been taken.
+        most_bytes: u64,
+    },
+    /// A size that is not whole sectors.
+    #[error("a disk of {found_bytes} bytes does not end at a sector: take a multiple of 4096")]
+    Uneven {
+        /// What was asked for.
+        found_bytes: u64,
+    },
+    /// A measured disk without its measurement.
+    #[error(
+        "the disk probe:{} needs what `iostrata probe --json` printed, and it was not read",
+        .file.display()
+    )]
+    ProbeMissing {
+        /// The file that was named.
+        file: PathBuf,
+    },
+    /// A probe that did not measure what the model needs.
+    #[error("the probe did not measure {what}: {fix}")]
+    ProbeIncomplete {
+        /// What is missing.
+        what: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+}
