@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::IoSpec;
+use crate::disk::DiskSpec;
 
 /// A factor at one of its levels, as the study's text names them.
 #[derive(
@@ -57,6 +58,9 @@ impl VolumeKind {
 pub struct Volume {
     /// Raw, or which file system.
     pub kind: VolumeKind,
+    /// The disk that is emulated under each of them; absent: the storage that is there.
+    #[serde(default)]
+    pub disk: Option<DiskSpec>,
     /// Bytes of each; absent: as many as the file sets need.
     pub bytes: Option<u64>,
     /// How many equal volumes; a workload's files and jobs are spread over them.

@@ -110,6 +110,33 @@ fn a_rate_is_a_percentage_of_the_limit_shared_by_the_workers() {
 }
 
 #[test]
+fn disks_are_parts_of_volumes() {
+    let text = "name='a'\ntitle='a'\n[base]\nfilesystem='raw'\n[factors]\n\
+                disk=['none','hdd-15k','hdd-15k,queue=1']\nscheduler=['none','mq-deadline']";
+    let plan = plan(text, Extent::Quick);
+    let disks: Vec<Option<String>> = plan
+        .cells
+        .iter()
+        .step_by(2)
+        .map(|cell| cell.volume.disk.as_ref().map(ToString::to_string))
+        .collect();
+    assert_eq!(disks, [None, Some("hdd-15k".to_owned()), Some("hdd-15k,queue=1".to_owned())]);
+    assert_eq!(cost(&plan).volumes, 3);
+    assert_eq!(ids(&plan)[..2], ["own_storage_no_scheduler", "own_storage_mq_deadline"]);
+    assert_eq!(ids(&plan)[5], "hdd_15k_q1_mq_deadline");
+    assert_eq!(plan.cells[5].title, "hdd-15k with queue=1, mq-deadline");
+    assert!(!plan.factors[0].is_axis);
+}
+
+/// Run directories that were written before there were emulated disks.
+#[test]
+fn a_volume_without_a_word_of_disks_is_read() {
+    let old = r#"{"kind":"ext4","bytes":null,"count":1,"mkfs_options":[],"mount_options":[]}"#;
+    let volume: Volume = serde_json::from_str(old).unwrap();
+    assert_eq!((volume.kind, volume.disk), (VolumeKind::Ext4, None));
+}
+
+#[test]
 fn the_queue_is_set_scheduler_first() {
     let text = "name='a'\ntitle='a'\n[base]\nnr_requests=64\nscheduler='none'\ndirty_bytes='64M'\n\
                 [factors]\nworkers=[1]";
@@ -198,6 +225,19 @@ const WRONG: &[(&str, (usize, usize), &[&str])] = &[
         "[base]\nfilesystem = 'ext4'\nvolumes = 4\n[factors]\nworkers = [1]",
         (5, 11),
         &["4 volumes and only 1 files"],
+    ),
+    ("[factors]\ndisk = ['hdd-15']", (4, 9), &["no such disk", "did you mean `hdd-15k`?"]),
+    ("[factors]\ndisk = ['nvme', 'nvme,queue=0']", (4, 17), &["1 to 4096"]),
+    ("[factors]\ndisk = ['nvme', 'NVMe']", (4, 17), &["`nvme`", "twice"]),
+    (
+        "[base]\ndisk = 'nvme'\n[factors]\nworkers = [1]",
+        (4, 8),
+        &["disk", "`nvme`", "the directory as it is"],
+    ),
+    (
+        "[factors]\nfs = ['here', 'raw']\ndisk = ['none', 'nvme']",
+        (5, 17),
+        &["no disk can lie under it", "use filesystem raw"],
     ),
     ("[factors]\nrate_pct = [50]", (4, 13), &["there is no IOPS limit"]),
     (

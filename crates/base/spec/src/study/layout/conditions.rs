@@ -4,6 +4,7 @@ use iostrata_units::Size;
 
 use super::conflict::{Conflict, refuse};
 use super::settings::Settings;
+use crate::disk::DiskSpec;
 use crate::study::setting::{Setting, SettingId};
 use crate::study::{Conditions, IoLimits, QueueSetting, Volume, VolumeKind};
 
@@ -67,11 +68,22 @@ pub(in crate::study) fn volume(settings: &Settings<'_>) -> Result<Volume, Confli
     }
     Ok(Volume {
         kind,
+        disk: disk(settings)?,
         bytes,
         count: count as u32,
         mkfs_options: settings.options(SettingId::MkfsOptions),
         mount_options: settings.options(SettingId::MountOptions),
     })
+}
+
+/// The emulated disk.
+fn disk(settings: &Settings<'_>) -> Result<Option<DiskSpec>, Conflict> {
+    let Some(disk) = settings.disk() else { return Ok(None) };
+    if settings.filesystem() == VolumeKind::Here {
+        let why = "nothing is made for the directory as it is, so no disk can lie under it";
+        return refuse(SettingId::Disk, why, "use filesystem raw, ext4, xfs or btrfs");
+    }
+    Ok(Some(disk.clone()))
 }
 
 /// What is switched.

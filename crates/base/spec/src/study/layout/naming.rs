@@ -2,6 +2,7 @@
 //!
 //! Invariant: a name is snake case and stays the same when levels are added elsewhere.
 
+use crate::disk::{DiskModel, DiskSpec};
 use crate::study::LevelAt;
 use crate::study::setting::{Choice, Setting, SettingId, SettingValue};
 
@@ -24,9 +25,35 @@ pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) ->
             format!("{short}{plain}")
         }
         (Ok(SettingValue::Choice(_)), _) if label == "none" => format!("no_{}", setting.name),
+        (Ok(SettingValue::Disk(None)), _) => "own_storage".to_owned(),
+        (Ok(SettingValue::Disk(Some(disk))), _) => disk_token(&disk),
         (_, "") => plain,
         (_, short) => format!("{short}_{plain}"),
     }
+}
+
+/// `hdd_15k_q1_cache_off`.
+fn disk_token(disk: &DiskSpec) -> String {
+    let model = match &disk.model {
+        DiskModel::Probe(file) => {
+            format!("probe_{}", file.file_stem().unwrap_or_default().to_string_lossy())
+        }
+        model => model.name().to_owned(),
+    };
+    let mut name = snake(&model);
+    if let Some(depth) = disk.queue_depth {
+        name.push_str(&format!("_q{depth}"));
+    }
+    if let Some(is_on) = disk.write_cache {
+        name.push_str(if is_on { "_cache_on" } else { "_cache_off" });
+    }
+    if let Some(flush) = disk.flush {
+        name.push_str(&format!("_flush{}us", flush.as_micros()));
+    }
+    if let Some(spindles) = disk.spindles {
+        name.push_str(&format!("_s{spindles}"));
+    }
+    name
 }
 
 fn snake(text: &str) -> String {
@@ -50,6 +77,11 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (_, Ok(SettingValue::Choice(Choice::Rw(rw)))) => rw.words().to_owned(),
         (SettingId::Filesystem, _) if label == "raw" => "raw device".to_owned(),
         (SettingId::Filesystem | SettingId::Bs | SettingId::Ioengine, _) => label.clone(),
+        (SettingId::Disk, Ok(SettingValue::Disk(None))) => "own storage".to_owned(),
+        (SettingId::Disk, _) => match label.split_once(',') {
+            Some((model, options)) => format!("{model} with {}", options.replace(',', " ")),
+            None => label.clone(),
+        },
         (SettingId::Workers, _) => format!("{label} worker{plural}"),
         (SettingId::Scheduler, _) if label != "none" => label.clone(),
         (SettingId::Files, _) => format!("{label} file{plural}"),
@@ -80,6 +112,12 @@ mod tests {
         assert_eq!(of("scheduler", "none"), "no_scheduler");
         assert_eq!(of("rate_pct", "99.5"), "rate99_5");
         assert_eq!(of("mount_options", "noatime,nodiratime"), "mount_noatime_nodiratime");
+        assert_eq!(of("disk", "none"), "own_storage");
+        assert_eq!(of("disk", "hdd-15k"), "hdd_15k");
+        assert_eq!(of("disk", "hdd-7k2,queue=1,cache=off"), "hdd_7k2_q1_cache_off");
+        assert_eq!(of("disk", "raid10-hdd,spindles=34"), "raid10_hdd_s34");
+        assert_eq!(of("disk", "nvme,flush=2000us"), "nvme_flush2000us");
+        assert_eq!(of("disk", "probe:/tmp/My Disk.json"), "probe_my_disk");
         assert_eq!(token(None, "O_DIRECT + fsync"), "o_direct_fsync");
         assert_eq!(token(None, "\u{e9}"), "level");
     }

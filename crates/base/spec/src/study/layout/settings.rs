@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
 use crate::study::setting::{Choice, Rw, SETTINGS, SettingId, SettingValue};
 use crate::study::text::factor::Assigned;
@@ -87,6 +88,14 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// The emulated disk, if there is to be one.
+    pub fn disk(&self) -> Option<&'a DiskSpec> {
+        match self.value(SettingId::Disk) {
+            Some(SettingValue::Disk(disk)) => disk.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Which requests.
     pub fn rw(&self) -> Rw {
         match self.value(SettingId::Rw) {
@@ -114,6 +123,8 @@ impl<'a> Settings<'a> {
             }
             SettingId::Files | SettingId::Preparation => kind != VolumeKind::Raw,
             SettingId::VolumeSize | SettingId::Volumes => kind != VolumeKind::Here,
+            // One that cannot be is refused, not dropped.
+            SettingId::Disk => kind != VolumeKind::Here || self.disk().is_some(),
             SettingId::Rwmixread => rw.is_mixed(),
             SettingId::RandomDistribution => rw.is_random(),
             SettingId::Fsync | SettingId::Fdatasync | SettingId::Sync => writes,

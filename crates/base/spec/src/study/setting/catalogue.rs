@@ -57,6 +57,13 @@ pub static SETTINGS: &[Setting] = &[
     )
     .or(&["fs"])
     .default("here"),
+    volume(
+        SettingId::Disk,
+        "disk",
+        Takes::Disk,
+        "Which disk is emulated under the volume; `none` for the storage that is there",
+    )
+    .default("none"),
     volume(SettingId::MkfsOptions, "mkfs_options", Takes::Options(' '), "Further options of mkfs")
         .short("mkfs"),
     volume(

@@ -40,6 +40,7 @@ impl SettingKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SettingId {
     Filesystem,
+    Disk,
     MkfsOptions,
     MountOptions,
     VolumeSize,
@@ -104,6 +105,8 @@ pub enum Takes {
     Options(char),
     /// `uniform`, `coverage` or `zipf:THETA`.
     Distribution,
+    /// An emulated disk, or `none`.
+    Disk,
 }
 
 /// One setting.

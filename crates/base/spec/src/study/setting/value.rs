@@ -5,8 +5,12 @@
 use iostrata_units::{Size, parse_size};
 
 use super::{Choice, Setting, Takes};
+use crate::disk::{DiskSpec, DiskSpecError};
 use crate::study::nearest::nearest;
 use crate::{Access, ZipfTheta};
+
+/// The word for no emulated disk.
+const NO_DISK: &str = "none";
 
 /// The checked value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub enum SettingValue {
     Options(Vec<String>),
     /// Where random requests go.
     Access(Access),
+    /// An emulated disk; absent for the storage that is there.
+    Disk(Option<DiskSpec>),
 }
 
 /// Why a text is no value of a setting.
@@ -55,6 +61,7 @@ impl Setting {
             Takes::Number(most) => number(text, most),
             Takes::Options(between) => options(text, between),
             Takes::Distribution => distribution(text),
+            Takes::Disk => disk(text),
         }
     }
 
@@ -80,6 +87,8 @@ impl Setting {
                 Access::Coverage => "coverage".to_owned(),
                 Access::Uniform | Access::Sequential => "uniform".to_owned(),
             },
+            (SettingValue::Disk(None), _) => NO_DISK.to_owned(),
+            (SettingValue::Disk(Some(disk)), _) => disk.to_string(),
         }
     }
 
@@ -99,6 +108,9 @@ impl Setting {
             Takes::Options(',') => "`\"defaults\"` or `\"noatime,nodiratime\"`".to_owned(),
             Takes::Options(_) => "`\"defaults\"` or `\"-i size=512\"`".to_owned(),
             Takes::Distribution => "`uniform`, `coverage`, `zipf:0.99`".to_owned(),
+            Takes::Disk => {
+                "`none`, `hdd-15k`, `hdd-15k,queue=1`, `nvme-no-plp,flush=2ms`".to_owned()
+            }
         }
     }
 }
@@ -196,6 +208,22 @@ fn distribution(text: &str) -> Result<SettingValue, ValueError> {
     }
 }
 
+fn disk(text: &str) -> Result<SettingValue, ValueError> {
+    if text.eq_ignore_ascii_case(NO_DISK) {
+        return Ok(SettingValue::Disk(None));
+    }
+    match text.parse::<DiskSpec>() {
+        Ok(disk) => Ok(SettingValue::Disk(Some(disk))),
+        // Its text holds the fix already.
+        Err(error @ DiskSpecError::Model { .. }) => {
+            refuse("there is no such disk", format!("{error}, and none for no emulated disk"))
+        }
+        Err(error) => {
+            refuse(error.to_string(), "see docs/disks.md for the disks and their options")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +244,8 @@ mod tests {
         assert_eq!(label("mkfs_options", "-i size=512"), "-i size=512");
         assert_eq!(label("random_distribution", "zipf"), "zipf:0.99");
         assert_eq!(label("rw", "RandRead"), "randread");
+        assert_eq!(label("disk", "HDD_15K, queue=1"), "hdd-15k,queue=1");
+        assert_eq!(label("disk", "nvme,flush=2ms"), label("disk", "nvme,flush=2000us"));
     }
 
     #[test]
@@ -230,6 +260,9 @@ mod tests {
             ("mount_options", ",", "write \"defaults\""),
             ("random_distribution", "zipf:2", "above 0 and below 1"),
             ("direct", "maybe", "true or false"),
+            ("disk", "hdd-15", "did you mean `hdd-15k`?"),
+            ("disk", "floppy", "and none for no emulated disk"),
+            ("disk", "hdd-15k,spindles=4", "docs/disks.md"),
         ] {
             let error = Setting::named(setting).unwrap().parse(text).unwrap_err();
             assert!(error.fix.contains(fix), "{setting} {text}: {error}");
