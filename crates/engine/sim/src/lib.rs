@@ -6,6 +6,10 @@
 //! It knows no workload of a database by name and prints nothing.
 
 pub mod bench;
+pub mod cache;
 pub mod drive;
+pub mod insert;
+pub mod iostat;
 pub mod model;
+pub mod queue;
 pub mod random;

@@ -1,0 +1,104 @@
+//! What to simulate: a disk, a queue, and the table sizes at which to look.
+
+use iostrata_run::KernelThen;
+use iostrata_spec::disk::{DiskModel, DiskSpec};
+
+use crate::cache::Submission;
+use crate::queue::{REQUESTS_DEFAULT, Scheduler};
+
+/// Bytes of index per row, over all four indexes: the post's 4.5 GB at 77 million rows.
+pub const INDEX_BYTES_PER_ROW: f64 = 4.5e9 / 77e6;
+/// Bytes of one disk of the post's kind. The post does not say; 73 GB is the size in which disks of
+/// 15,000 turns were sold with its server.
+pub const DISK_BYTES: u64 = 73_000_001_536;
+/// Queue sizes to compare: the post's default, what commenters asked for, and the post's large one.
+pub const POST_QUEUE_SIZES: [u32; 5] = [128, 1_024, 2_048, 10_000, 100_000];
+/// Rows at which to look: those of the post's figures (13, 41 and 77 million) and sizes that cover
+/// the growth between them.
+pub const POST_ROWS_AT: [u64; 5] = [5_000_000, 13_000_000, 25_000_000, 41_000_000, 77_000_000];
+
+/// Bytes of the index of a table with so many rows.
+pub fn index_bytes(rows: u64) -> u64 {
+    (rows as f64 * INDEX_BYTES_PER_ROW).round() as u64
+}
+
+/// Rows of a table with an index of so many bytes.
+pub fn rows_of(index_bytes: u64) -> u64 {
+    (index_bytes as f64 / INDEX_BYTES_PER_ROW).round() as u64
+}
+
+/// One queue size on one disk under one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsertPlan {
+    /// The disk; `raid10-hdd,spindles=2` is the post's mirrored pair.
+    pub disk: DiskSpec,
+    /// Its size in bytes, a multiple of 4,096.
+    pub capacity_bytes: u64,
+    /// Requests that the queue is asked to hold.
+    pub nr_requests: u32,
+    /// Whose bounds hold.
+    pub kernel: KernelThen,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// In which order dirty pages are submitted.
+    pub submission: Submission,
+    /// Rows in the table at which to look, rising.
+    pub rows_at: Vec<u64>,
+    /// Independent windows at each of them, three at least for an interval worth the name.
+    pub replicates: u32,
+    /// Whether to look a second time with a reader beside the inserts: 16 KiB at random places of
+    /// another table, one at a time.
+    pub has_reader: bool,
+    /// The seed; the same replicate of the same point has the same seed in every plan.
+    pub seed: u64,
+}
+
+impl InsertPlan {
+    /// The post's load on a disk under a kernel, with the deadline scheduler and the kernel's own
+    /// order of submission.
+    pub fn post(disk: DiskSpec, nr_requests: u32, kernel: KernelThen) -> Self {
+        let pairs = match disk.model {
+            DiskModel::Raid10Hdd => u64::from(disk.spindles.unwrap_or(2) / 2).max(1),
+            _ => 1,
+        };
+        Self {
+            disk,
+            capacity_bytes: pairs * DISK_BYTES / 4096 * 4096,
+            nr_requests,
+            kernel,
+            scheduler: Scheduler::Deadline,
+            submission: Submission::of(kernel),
+            rows_at: POST_ROWS_AT.to_vec(),
+            replicates: 3,
+            has_reader: false,
+            seed: 1,
+        }
+    }
+
+    /// Whether the queue is as large as it is when nobody asks.
+    pub fn is_default_queue(&self) -> bool {
+        self.nr_requests == REQUESTS_DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_and_rows_belong_together() {
+        assert_eq!(index_bytes(77_000_000), 4_500_000_000);
+        assert_eq!(rows_of(4_500_000_000), 77_000_000);
+        assert_eq!((58.0..59.0).contains(&INDEX_BYTES_PER_ROW), true);
+        assert!(POST_ROWS_AT.is_sorted() && POST_QUEUE_SIZES.is_sorted());
+    }
+
+    #[test]
+    fn an_array_is_as_large_as_its_pairs() {
+        let disk = |text: &str| text.parse::<DiskSpec>().unwrap();
+        let bytes = |text| InsertPlan::post(disk(text), 128, KernelThen::Y2009).capacity_bytes;
+        assert_eq!(bytes("raid10-hdd,spindles=34") / bytes("raid10-hdd,spindles=2"), 17);
+        assert_eq!(bytes("hdd-15k"), bytes("ssd-sata"));
+        assert!(bytes("hdd-15k").is_multiple_of(4096));
+    }
+}
