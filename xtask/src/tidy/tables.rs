@@ -141,6 +141,7 @@ pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff
 pub const UNSAFE_FILES: &[&str] = &[
     "crates/meter/change/src/system/child.rs",
     "crates/meter/change/src/system/loop_device.rs",
+    "crates/meter/change/src/system/server.rs",
     "crates/meter/host/src/usage.rs",
     "crates/meter/io/src/api/aio_abi.rs",
     "crates/meter/io/src/api/libaio.rs",

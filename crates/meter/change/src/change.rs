@@ -55,6 +55,21 @@ pub enum Change {
         /// Mount options as of mount(8), one per element.
         options: Vec<String>,
     },
+    /// Starts a program that serves a file system through FUSE, in a session of its own and with
+    /// `/` as its directory, and waits until `at` is mounted and the file `disk` in it answers.
+    /// Undone: the program ended, unmounted, and directories that were made for it removed.
+    FuseServer {
+        /// Where: an empty directory, or one that is made with all above it. It is the program's
+        /// last argument, by which the process is found again.
+        at: PathBuf,
+        /// The program; absolute.
+        program: PathBuf,
+        /// Its arguments before `at`; paths in them are absolute.
+        arguments: Vec<String>,
+        /// Whether it keeps the session's journal locked, so that [`crate::Session::hand_over`] can
+        /// leave it behind.
+        holds_journal: bool,
+    },
     /// Changes options of a mount that the same session made. Undone: the options as before.
     Remount {
         /// Where it is mounted.
@@ -142,6 +157,7 @@ impl Change {
         match &mut self {
             Self::BackingFile { path, .. }
             | Self::Loop { backing: path, .. }
+            | Self::FuseServer { at: path, .. }
             | Self::Remount { at: path, .. } => *path = real(path),
             Self::Mount { device, at, .. } => {
                 *at = real(at);

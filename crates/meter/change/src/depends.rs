@@ -20,7 +20,7 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
             matches!(later, Change::Loop { backing, .. } if backing == path) || uses_device(path)
         }
         Change::Loop { backing, .. } => uses_device(backing),
-        Change::Mount { at, .. } | Change::Remount { at, .. } => {
+        Change::Mount { at, .. } | Change::Remount { at, .. } | Change::FuseServer { at, .. } => {
             places(later).iter().any(|place| place.starts_with(at))
         }
         // Attributes of one queue reset each other.
@@ -66,7 +66,9 @@ fn are_one(one: VmSetting, other: VmSetting) -> bool {
 fn places(change: &Change) -> Vec<&PathBuf> {
     match change {
         Change::BackingFile { path, .. } | Change::Loop { backing: path, .. } => vec![path],
-        Change::Mount { at, .. } | Change::Remount { at, .. } => vec![at],
+        Change::Mount { at, .. } | Change::Remount { at, .. } | Change::FuseServer { at, .. } => {
+            vec![at]
+        }
         _ => Vec::new(),
     }
 }
@@ -100,6 +102,25 @@ mod tests {
         assert!(stands_on(&inner, &mount));
         assert!(!stands_on(&made, &attached), "nothing to put back");
         assert!(!stands_on(&queue(QueueAttribute::Iostats, "/b"), &attached));
+    }
+
+    #[test]
+    fn a_loop_device_stands_on_the_server_of_its_file() {
+        let at = PathBuf::from("/m/served");
+        let server = Change::FuseServer {
+            at: at.clone(),
+            program: "/bin/program".into(),
+            arguments: vec![],
+            holds_journal: false,
+        };
+        let attached = Change::Loop { backing: at.join("disk"), direct: true, block_bytes: None };
+        let other = Change::Loop { backing: "/m/disk".into(), direct: true, block_bytes: None };
+        let device = DeviceRef::Loop { backing: "/a".into() };
+        let kind = FilesystemKind::Ext4;
+        let below = Change::Mount { device, at: "/m".into(), kind, options: vec![] };
+        assert!(stands_on(&attached, &server) && !stands_on(&server, &attached));
+        assert!(!stands_on(&other, &server));
+        assert!(stands_on(&server, &below) && !stands_on(&below, &server));
     }
 
     #[test]

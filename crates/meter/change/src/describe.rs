@@ -64,6 +64,10 @@ impl Change {
             Self::Mount { device, at, kind, options } => {
                 format!("mount {} of {device} at {}{}", kind.name(), at.display(), with(options))
             }
+            Self::FuseServer { at, program, arguments, .. } => {
+                let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+                format!("serve a file system at {} by {name} {}", at.display(), arguments.join(" "))
+            }
             Self::Remount { at, options } => {
                 format!("set options of the mount {}{}", at.display(), with(options))
             }

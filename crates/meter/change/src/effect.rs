@@ -42,6 +42,9 @@ pub(crate) enum Prior {
     NoLoop { backing: FileToken, free_read_ahead: BTreeMap<String, String> },
     /// Nothing mounted there, and these directories missing, the outermost first.
     NoMount { device: DeviceToken, source: PathBuf, missing: Vec<PathBuf> },
+    /// Nothing mounted there, these directories missing, the outermost first; a server of this
+    /// session starts no earlier than this.
+    NoServer { missing: Vec<PathBuf>, since_ticks: u64 },
     /// The options of the mount that have to be set to undo it, and all of them to compare.
     Options { undo: Vec<String>, all: Vec<String> },
     /// The whole queue.
@@ -109,6 +112,13 @@ pub enum Effect {
         at: PathBuf,
         /// The options that hold now, those of the mount and those of the file system.
         options: Vec<String>,
+    },
+    /// A file system is served.
+    Served {
+        /// Where.
+        at: PathBuf,
+        /// By which process.
+        process: Owner,
     },
     /// A queue attribute was set.
     Queue {

@@ -20,14 +20,18 @@ pub struct Owner {
 impl Owner {
     /// This process.
     pub fn this() -> Self {
-        let pid = std::process::id();
-        Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
+        of_process(std::process::id())
     }
 
     /// Whether it still lives; a zombie does not.
     pub fn is_alive(&self) -> bool {
         self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
     }
+}
+
+/// The process that has this number now; one that is gone never lived.
+pub(crate) fn of_process(pid: u32) -> Owner {
+    Owner { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
 }
 
 fn boot_id() -> String {

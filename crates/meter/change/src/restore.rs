@@ -101,21 +101,31 @@ fn one(state: &StateDir, world: &dyn World, path: PathBuf) -> Option<JournalRepo
 /// holds the lock for a moment longer.
 fn take(state: &StateDir, world: &dyn World, path: &Path) -> Result<Option<Journal>, JournalError> {
     let mut taken = Journal::take(state, path)?;
-    let owner_is_gone = || {
-        let owner = fs::read(path).ok().and_then(|bytes| parse(&bytes).owner);
-        owner.is_some_and(|owner| !world.is_alive(&owner))
-    };
     for _ in 0..retry::TRIES {
-        if taken.is_some() || !owner_is_gone() {
+        if taken.is_some() {
             break;
         }
+        let Some(content) = abandoned(world, path) else { break };
+        // A server that was started but never left behind keeps the lock for nobody.
+        let _fails_with_the_journal = kind::serving::end_holders(world, &content.entries);
         world.pause();
         taken = Journal::take(state, path)?;
     }
     Ok(taken)
 }
 
-fn put_back(
+/// What a journal holds whose owner is dead.
+fn abandoned(world: &dyn World, path: &Path) -> Option<Content> {
+    let content = || Some(parse(&fs::read(path).ok()?));
+    let owner = content()?.owner?;
+    if world.is_alive(&owner) {
+        return None;
+    }
+    // It may have handed the journal over just before its end.
+    content().filter(|content| content.owner.as_ref() == Some(&owner))
+}
+
+pub(crate) fn put_back(
     world: &dyn World,
     mut journal: Journal,
     report: &mut JournalReport,
@@ -148,9 +158,12 @@ fn gone_with_the_boot(
 ) -> Result<Vec<Thing>, JournalError> {
     let mut things = Vec::new();
     let went = |entry: &mut Entry| !matches!(entry.change, Change::BackingFile { .. });
-    for entry in entries.extract_if(.., went) {
+    // The innermost directories come last.
+    let mut gone: Vec<Entry> = entries.extract_if(.., went).collect();
+    gone.reverse();
+    for entry in gone {
         // What is mounted there now was mounted by somebody else since.
-        if let Prior::NoMount { missing, .. } = &entry.prior {
+        if let Prior::NoMount { missing, .. } | Prior::NoServer { missing, .. } = &entry.prior {
             let _not_empty_or_gone = kind::mounting::remove_dirs(world, missing);
         }
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;

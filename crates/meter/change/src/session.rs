@@ -12,6 +12,7 @@ use crate::error::{ChangeError, JournalError};
 use crate::in_place;
 use crate::journal::{Entry, Journal, Record};
 use crate::kind;
+use crate::owner::Owner;
 use crate::state::StateDir;
 use crate::system::System;
 use crate::undoing::{self, UndoReport};
@@ -94,7 +95,7 @@ impl<W: World> Session<W> {
         let id = ChangeId(self.last_id);
         let intent = Record::Intent { id, change: change.clone(), before: prior.clone() };
         journal.append(&intent)?;
-        let acted = kind::apply(&self.world, &change, &prior);
+        let acted = kind::apply(&self.world, &change, &prior, journal.lock());
         let noted = acted.and_then(|after| {
             journal.append(&Record::Done { id, after: after.clone() })?;
             Ok(after)
@@ -135,6 +136,7 @@ impl<W: World> Session<W> {
         let (Some(at), Some(journal)) = (at, &mut self.journal) else {
             return Err(ChangeError::NotInPlace { id });
         };
+        kind::serving::end_stuck(&self.world, &self.active)?;
         let (earlier, later) = self.active.split_at_mut(at + 1);
         let entry = &mut earlier[at];
         if let Some(above) =
@@ -162,6 +164,32 @@ impl<W: World> Session<W> {
         // An empty journal that stays is removed by the next restore.
         let _stays_empty = self.close_when_empty();
         report
+    }
+
+    /// Leaves everything in place behind, to the server of this session that holds the journal:
+    /// the journal counts as in use as long as that server lives, and is left over afterwards.
+    ///
+    /// # Errors
+    /// When there is no such server, or the journal cannot be written: everything is undone.
+    pub fn hand_over(mut self) -> Result<Owner, ChangeError> {
+        let holds =
+            |entry: &&Entry| matches!(entry.change, Change::FuseServer { holds_journal: true, .. });
+        let server = self.active.iter().find(holds).and_then(|entry| entry.effect.as_ref());
+        let (Some(Effect::Served { process, .. }), Some(journal)) = (server, &mut self.journal)
+        else {
+            return Err(ChangeError::Unavailable {
+                what: "to leave these changes behind".to_owned(),
+                why: "no server of this session holds its journal".to_owned(),
+                fix: "start one that does first".to_owned(),
+            });
+        };
+        let process = process.clone();
+        journal.append(&Record::HandedOver { to: process.clone() })?;
+        // From here on they are not ours to undo; closing the file leaves the server its lock.
+        in_place::leave(self.active.len() as u32);
+        self.active.clear();
+        self.journal = None;
+        Ok(process)
     }
 
     fn close_when_empty(&mut self) -> Result<(), JournalError> {

@@ -103,6 +103,8 @@ pub(crate) fn all(
     entries: &mut Vec<Entry>,
 ) -> UndoReport {
     let mut report = UndoReport::default();
+    // A server that cannot be ended fails again, and is reported, when its own turn comes.
+    let _tried = kind::serving::end_stuck(world, entries);
     let mut stuck: Vec<Entry> = Vec::new();
     while let Some(mut entry) = entries.pop() {
         let above = stuck.iter().find(|other| depends::stands_on(&other.change, &entry.change));

@@ -5,6 +5,7 @@
 //! is ours and what is left is decided above, and tested with the stand-in.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use thiserror::Error;
 use crate::device::DeviceState;
 use crate::error::ChangeError;
 use crate::owner::Owner;
+use crate::server::{Answer, Ending, ServerCommand};
 use crate::settings::{FilesystemKind, Prewrite};
 
 /// By what a file is known: a file that took its place has another inode.
@@ -96,6 +98,11 @@ pub struct Mounted {
 }
 
 impl Mounted {
+    /// Whether a program serves it.
+    pub fn is_fuse(&self) -> bool {
+        matches!(self.kind.as_str(), "fuse" | "fuseblk") || self.kind.starts_with("fuse.")
+    }
+
     /// All options, each once.
     pub fn all_options(&self) -> Vec<String> {
         let mut all = self.options.clone();
@@ -272,6 +279,47 @@ pub trait World {
     /// # Errors
     /// When it is missing or fails.
     fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError>;
+
+    /// Starts a server that outlives this process and holds nothing of it but `held`.
+    ///
+    /// # Errors
+    /// When it is missing or cannot be started.
+    fn start(
+        &self,
+        server: &ServerCommand,
+        held: Option<BorrowedFd<'_>>,
+    ) -> Result<Owner, RunError>;
+
+    /// What a server said that this process started; `None` while it lives.
+    fn said(&self, process: &Owner) -> Option<String>;
+
+    /// The living processes of exactly this command line.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn servers(&self, server: &ServerCommand) -> io::Result<Vec<Owner>>;
+
+    /// Ends a process, if it still lives.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn end(&self, process: &Owner, how: Ending) -> io::Result<()>;
+
+    /// Asks for a file that a server may show, with bounded patience.
+    fn ask(&self, file: &Path) -> Answer;
+
+    /// By whom or what a device is used that is not a program's plain opening of it; asked with
+    /// bounded patience.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>>;
+
+    /// Other processes that have a device open, as `dd (process 12)`.
+    fn openers(&self, device: &Path) -> Vec<String>;
+
+    /// Whether the program was asked to end, so that waiting has no point.
+    fn is_stopping(&self) -> bool;
 
     /// Writes everything dirty.
     fn sync(&self);

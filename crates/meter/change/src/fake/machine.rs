@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::{TRACING, errno};
 use crate::effect::GroupVersion;
+use crate::owner::Owner;
+use crate::server::{ServerCommand, served_file};
 use crate::world::{FileToken, Mounted};
 
 /// Something at a path.
@@ -22,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) nodes: BTreeMap<PathBuf, Node>,
     pub(crate) loops: BTreeMap<String, FileToken>,
     pub(crate) mounts: Vec<Mounted>,
+    /// Servers that live.
+    pub(crate) servers: Vec<(Owner, ServerCommand)>,
     /// Where the process is, by tree.
     pub(crate) groups: BTreeMap<PathBuf, PathBuf>,
 }
@@ -80,6 +84,7 @@ impl Machine {
             }
             cell(format!("/sys/block/{name}/dev"), &format!("7:{}", &name[4..]));
         }
+        cell("/dev/fuse".to_owned(), "");
         for (setting, value) in VM {
             cell(format!("/proc/sys/vm/{setting}"), value);
         }
@@ -88,7 +93,7 @@ impl Machine {
         cell("/cg/cgroup.subtree_control".to_owned(), "cpu");
         let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
         let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
-        Self { nodes, loops, mounts: vec![cgroups(version)], groups }
+        Self { nodes, loops, mounts: vec![cgroups(version)], servers: Vec::new(), groups }
     }
 
     pub(super) fn put(&mut self, cell: &Path, value: &str) -> io::Result<()> {
@@ -186,6 +191,35 @@ impl Machine {
         }
         self.nodes.retain(|path, _| !path.starts_with(dir));
         Ok(())
+    }
+
+    /// What a server does as it starts: mounts, then shows its file.
+    pub(super) fn serve(&mut self, at: &Path, inode: u64) {
+        let mount = Mounted {
+            at: at.to_owned(),
+            root: "/".to_owned(),
+            kind: "fuse".to_owned(),
+            source: "disk".to_owned(),
+            options: Vec::new(),
+            super_options: Vec::new(),
+        };
+        self.mounts.push(mount);
+        self.nodes.insert(served_file(at), Node::File { inode, bytes: 4096 });
+    }
+
+    /// What is left of a server's file when it ends: the mount stays, dead.
+    pub(super) fn end(&mut self, process: &Owner) {
+        let Some(at) = self.servers.iter().position(|(one, _)| one == process) else { return };
+        let (_, server) = self.servers.remove(at);
+        if let Some(at) = server.arguments.last() {
+            self.nodes.remove(&served_file(Path::new(at)));
+        }
+    }
+
+    /// The server of a place, while it lives.
+    pub(super) fn server_at(&self, at: &Path) -> Option<&Owner> {
+        let serves = |server: &ServerCommand| server.arguments.last().is_some_and(|one| one == at);
+        self.servers.iter().find(|(_, server)| serves(server)).map(|(process, _)| process)
     }
 
     pub(super) fn inode(&self, path: &Path) -> Option<u64> {

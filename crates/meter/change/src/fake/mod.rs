@@ -10,12 +10,14 @@ mod machine;
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use crate::device::DeviceState;
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::owner::Owner;
+use crate::server::{Answer, Ending, ServerCommand};
 use crate::settings::Prewrite;
 use crate::state::StateDir;
 use crate::world::{
@@ -37,11 +39,24 @@ pub(crate) struct FakeWorld {
     pub(crate) owner_lives: bool,
     /// Unmounting fails so often because of others.
     pub(crate) busy: Cell<u32>,
+    /// What servers do.
+    pub(crate) server: ServerWays,
     /// This write is refused once.
     pub(crate) refuses: RefCell<Option<PathBuf>>,
     state: StateDir,
     version: GroupVersion,
     inodes: Cell<u64>,
+}
+
+/// How a server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerWays {
+    /// It mounts, answers, and ends when it is asked to.
+    Well,
+    /// It answers nobody, and ends only when it is killed.
+    Stuck,
+    /// It never mounts, and ends only when it is killed.
+    Mute,
 }
 
 fn errno(number: i32) -> io::Error {
@@ -62,6 +77,7 @@ impl FakeWorld {
             owner,
             owner_lives: true,
             busy: Cell::new(0),
+            server: ServerWays::Well,
             refuses: RefCell::new(None),
             state: state.clone(),
             version,
@@ -90,6 +106,15 @@ impl FakeWorld {
         let bytes = self.state.journals().first().map(|path| fs::read(path).unwrap());
         let moment = (bytes.unwrap_or_default(), self.machine.borrow().clone());
         self.moments.borrow_mut().push(moment);
+    }
+
+    /// Panics where a real process would wait for ever, or be told that a server is gone.
+    fn assert_no_wait(&self, path: &Path) {
+        let machine = self.machine.borrow();
+        for mount in machine.mounts.iter().filter(|mount| mount.is_fuse()) {
+            let lives = machine.server_at(&mount.at).is_some() && self.server == ServerWays::Well;
+            assert!(lives || !path.starts_with(&mount.at), "{} is touched", path.display());
+        }
     }
 
     fn alter<T>(&self, act: impl FnOnce(&mut Machine) -> io::Result<T>) -> io::Result<T> {
@@ -141,6 +166,7 @@ impl World for FakeWorld {
 
     fn look(&self, path: &Path) -> io::Result<Option<Seen>> {
         let machine = self.machine.borrow();
+        self.assert_no_wait(path);
         let tracing = path == Path::new(TRACING).join("events");
         if tracing && machine.mounts.iter().any(|mount| mount.kind == "tracefs") {
             return Ok(Some(seen(SeenKind::Directory, 0, 0)));
@@ -286,6 +312,71 @@ impl World for FakeWorld {
         if program == "mkfs.btrfs" { Err(RunError::Missing) } else { Ok(()) }
     }
 
+    fn start(&self, server: &ServerCommand, _: Option<BorrowedFd<'_>>) -> Result<Owner, RunError> {
+        let at = PathBuf::from(server.arguments.last().unwrap());
+        self.inodes.set(self.inodes.get() + 1);
+        let inode = self.inodes.get();
+        let process = Owner { pid: inode as u32, start_ticks: 9, ..self.owner.clone() };
+        let started = (process.clone(), server.clone());
+        let begin = |machine: &mut Machine| {
+            machine.servers.push(started);
+            Ok(())
+        };
+        self.alter(begin).map_err(RunError::Start)?;
+        if self.server == ServerWays::Mute {
+            return Ok(process);
+        }
+        let show = |machine: &mut Machine| {
+            machine.serve(&at, inode);
+            Ok(())
+        };
+        self.alter(show).map_err(RunError::Start)?;
+        Ok(process)
+    }
+
+    fn said(&self, process: &Owner) -> Option<String> {
+        (!self.is_alive(process)).then(|| "it ended".to_owned())
+    }
+
+    fn servers(&self, server: &ServerCommand) -> io::Result<Vec<Owner>> {
+        let machine = self.machine.borrow();
+        let same = machine.servers.iter().filter(|(_, other)| other == server);
+        Ok(same.map(|(process, _)| process.clone()).collect())
+    }
+
+    fn end(&self, process: &Owner, how: Ending) -> io::Result<()> {
+        if how == Ending::Asked && self.server != ServerWays::Well {
+            return Ok(());
+        }
+        self.alter(|machine| {
+            machine.end(process);
+            Ok(())
+        })
+    }
+
+    fn ask(&self, file: &Path) -> Answer {
+        let machine = self.machine.borrow();
+        let at = file.parent().unwrap();
+        match (machine.server_at(at), machine.inode(file)) {
+            (Some(_), _) if self.server == ServerWays::Stuck => Answer::Stuck,
+            (Some(_), Some(inode)) => Answer::There(seen(SeenKind::File, inode, 4096)),
+            (None, _) if machine.mounts.iter().any(|mount| mount.at == at) => Answer::Dead,
+            _ => Answer::NotThere,
+        }
+    }
+
+    fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>> {
+        self.state(device).map(|state| matches!(state, DeviceState::Mounted(_)).then_some(state))
+    }
+
+    fn openers(&self, _: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
     fn sync(&self) {}
 
     fn owner(&self) -> Owner {
@@ -293,7 +384,9 @@ impl World for FakeWorld {
     }
 
     fn is_alive(&self, owner: &Owner) -> bool {
-        self.owner_lives && *owner == self.owner
+        let machine = self.machine.borrow();
+        let is_server = machine.servers.iter().any(|(process, _)| process == owner);
+        is_server || self.owner_lives && *owner == self.owner
     }
 
     fn now_us(&self) -> u64 {

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::parse;
+use super::{Content, Entry, parse};
+use crate::change::Change;
 use crate::owner::Owner;
 use crate::state::StateDir;
 
@@ -30,10 +31,20 @@ pub fn leftovers(state: &StateDir) -> Vec<Leftover> {
 fn leftover(path: PathBuf) -> Option<Leftover> {
     let file = File::open(&path).ok()?;
     // A shared lock is enough to see that nobody holds the other one; closing gives it back.
-    flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+    let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
     let content = parse(&fs::read(&path).ok()?);
+    if !is_free && !is_held_for_nobody(&content) {
+        return None;
+    }
     let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
     let changes: Vec<String> = lasting.map(|entry| entry.change.describe()).collect();
     let is_left = !changes.is_empty() || content.damaged_lines > 0;
     is_left.then_some(Leftover { path, owner: content.owner, changes })
+}
+
+/// Whether a server holds the journal of a process that died before it left the server behind.
+fn is_held_for_nobody(content: &Content) -> bool {
+    let holds = |entry: &Entry| matches!(entry.change, Change::FuseServer { holds_journal, .. } if holds_journal);
+    let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
+    is_dead && content.entries.iter().any(holds)
 }

@@ -11,6 +11,7 @@ mod record;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,6 +73,11 @@ impl Journal {
             return Ok(None);
         }
         Ok(Some(Self { state: state.clone(), path: path.to_owned(), file }))
+    }
+
+    /// The file that is locked; the lock lasts as long as any process has it open.
+    pub(crate) fn lock(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// What it holds. A torn last line is cut off, so that the next one starts on its own.

@@ -49,6 +49,7 @@ impl Content {
                     entry.effect = Some(after);
                 }
             }
+            Record::HandedOver { to } => self.owner = Some(to),
             Record::Undoing { id } => {
                 if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
                     entry.was_undoing = true;

@@ -21,6 +21,8 @@ pub(crate) enum Record {
     Intent { id: ChangeId, change: Change, before: Prior },
     /// It was made.
     Done { id: ChangeId, after: Effect },
+    /// The journal belongs to this process from now on.
+    HandedOver { to: Owner },
     /// It is about to be undone.
     Undoing { id: ChangeId },
     /// It is undone.

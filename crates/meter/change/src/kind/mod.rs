@@ -13,8 +13,11 @@ mod group;
 pub(crate) mod mounting;
 pub(crate) mod queue;
 mod remount;
+pub(crate) mod serving;
 mod tracing;
 pub(crate) mod vm;
+
+use std::os::fd::BorrowedFd;
 
 use crate::change::Change;
 use crate::device::DeviceRef;
@@ -44,6 +47,7 @@ pub(crate) fn prior(
         Change::Loop { backing, .. } => attach::prior(world, backing),
         Change::MakeFilesystem { device, .. } => format::prior(world, device, active),
         Change::Mount { device, at, .. } => mounting::prior(world, device, at),
+        Change::FuseServer { at, .. } => serving::prior(world, at),
         Change::Remount { at, options } => remount::prior(world, at, options, active),
         Change::Queue { device, attribute, .. } => queue::prior(world, device, *attribute),
         Change::DropCaches => Ok(Prior::Nothing),
@@ -60,11 +64,13 @@ pub(crate) fn prior(
     }
 }
 
-/// Makes the change and reads back what the kernel took.
+/// Makes the change and reads back what the kernel took. `journal` is the locked journal, which a
+/// server may have to hold.
 pub(crate) fn apply(
     world: &dyn World,
     change: &Change,
     prior: &Prior,
+    journal: BorrowedFd<'_>,
 ) -> Result<Effect, ChangeError> {
     match (change, prior) {
         (Change::BackingFile { path, bytes, prewrite }, _) => {
@@ -78,6 +84,9 @@ pub(crate) fn apply(
         }
         (Change::Mount { at, kind, options, .. }, Prior::NoMount { source, missing, .. }) => {
             mounting::apply(world, (source.as_path(), at.as_path()), *kind, options, missing)
+        }
+        (Change::FuseServer { .. }, Prior::NoServer { missing, .. }) => {
+            serving::apply(world, change, missing, journal)
         }
         (Change::Remount { at, options }, _) => remount::apply(world, at, options),
         (Change::Queue { attribute, value, .. }, Prior::Queue { device, .. }) => {
@@ -118,6 +127,9 @@ pub(crate) fn undo(world: &dyn World, entry: &Entry) -> Result<Undone, ChangeErr
         }
         (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
             mounting::undo(world, at, device, source, missing)
+        }
+        (Change::FuseServer { at, .. }, Prior::NoServer { missing, since_ticks }) => {
+            serving::undo(world, entry, at, missing, *since_ticks)
         }
         (Change::Remount { at, .. }, Prior::Options { undo, all }) => {
             remount::undo(world, at, undo, all, entry.effect.is_some())

@@ -25,6 +25,12 @@ pub(super) fn prior(
     if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
         refuse(&found.path.display().to_string(), state, true)?;
     }
+    let missing = place(world, at)?;
+    Ok(Prior::NoMount { device: found.token, source: found.path, missing })
+}
+
+/// The directories that have to be made for a mount, the outermost first.
+pub(super) fn place(world: &dyn World, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
     if topmost(world, at)?.is_some() {
         return Err(taken(at, "is a mount point already"));
     }
@@ -32,7 +38,7 @@ pub(super) fn prior(
     if missing.is_empty() && !world.list(at).map_err(|e| system("list", at, e))?.is_empty() {
         return Err(taken(at, "is not empty"));
     }
-    Ok(Prior::NoMount { device: found.token, source: found.path, missing })
+    Ok(missing)
 }
 
 fn taken(at: &Path, found: &str) -> ChangeError {
@@ -115,7 +121,7 @@ pub(crate) fn remove_dirs(world: &dyn World, made: &[PathBuf]) -> Result<(), Cha
     Ok(())
 }
 
-fn unmount(world: &dyn World, at: &Path) -> Result<Undone, ChangeError> {
+pub(super) fn unmount(world: &dyn World, at: &Path) -> Result<Undone, ChangeError> {
     match retry::while_busy(world, || world.unmount(at, false)) {
         Err(error) if retry::is_busy(&error) => match world.unmount(at, true) {
             Ok(()) => Ok(Undone::when_unused()),

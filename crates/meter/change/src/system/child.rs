@@ -31,10 +31,14 @@ pub(super) fn run(program: &str, arguments: &[String]) -> Result<(), RunError> {
         return Ok(());
     }
     let said = [output.stderr, output.stdout].concat();
-    let said = String::from_utf8_lossy(&said);
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = words.chars().take(SAID_CHARS).collect();
+    let short = short(&String::from_utf8_lossy(&said));
     Err(RunError::Failed(if short.is_empty() { output.status.to_string() } else { short }))
+}
+
+/// As much of what a program said as helps, in one line.
+pub(super) fn short(said: &str) -> String {
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(SAID_CHARS).collect()
 }
 
 fn die_with(parent: u32) -> io::Result<()> {

@@ -54,7 +54,7 @@ pub(super) fn state(device: &Path) -> io::Result<DeviceState> {
 }
 
 /// The rules for files and devices that others own, asked without writing.
-fn in_use(device: &Path) -> io::Result<Option<DeviceState>> {
+pub(super) fn in_use(device: &Path) -> io::Result<Option<DeviceState>> {
     let plan = FileSetPlan {
         total_bytes: None,
         overwrite_contents: true,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::{major, minor};
 
+use super::{mountinfo, server};
 use crate::world::{FileToken, LoopDevice};
 
 const LOOP_CLR_FD: u32 = 0x4C01;
@@ -159,6 +160,13 @@ pub(super) fn over(file: &FileToken) -> io::Result<Vec<LoopDevice>> {
         if Path::new(path) != file.path && Path::new(&backing) != file.path {
             continue;
         }
+        // The device may be over a file whose server is gone or hangs: then asking, and even
+        // closing it again, waits. The path alone says enough, because only the server of this
+        // change has files there.
+        if is_served(&file.path) {
+            found.push(describe(name, file.clone()));
+            continue;
+        }
         let opened = match File::open(PathBuf::from("/dev").join(&name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened?,
@@ -170,6 +178,14 @@ pub(super) fn over(file: &FileToken) -> io::Result<Vec<LoopDevice>> {
     Ok(found)
 }
 
+/// Whether a file lies on what a program serves.
+fn is_served(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let covers = mountinfo::parse(&mounts).into_iter().filter(|mount| path.starts_with(&mount.at));
+    // Of several at one place the last covers the others.
+    covers.max_by_key(|mount| mount.at.components().count()).is_some_and(|mount| mount.is_fuse())
+}
+
 /// Whether an open device is over this file; one that was detached meanwhile is over none.
 fn is_over(device: &File, file: &FileToken) -> io::Result<bool> {
     match status(device) {
@@ -178,6 +194,8 @@ fn is_over(device: &File, file: &FileToken) -> io::Result<bool> {
             Ok(info.inode == file.inode && number == file.device)
         }
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(false),
+        // Of a file the server of which is gone nothing is known but its path.
+        Err(error) if server::is_dead(&error) => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -196,7 +214,12 @@ pub(super) fn detach(device: &LoopDevice) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
-    if !is_over(&opened, &device.backing)? {
+    let is_ours = match is_served(&device.backing.path) {
+        true => attribute(&device.name, "loop/backing_file")
+            .is_some_and(|path| Path::new(&path) == device.backing.path),
+        false => is_over(&opened, &device.backing)?,
+    };
+    if !is_ours {
         return Ok(());
     }
     match call(&opened, LOOP_CLR_FD, NONE) {

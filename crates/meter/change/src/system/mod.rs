@@ -1,7 +1,7 @@
 //! The machine itself.
 //!
-//! Invariant: each call does one thing; what to do is decided above. Programs that it starts die
-//! with this process.
+//! Invariant: each call does one thing; what to do is decided above. Programs that it runs die with
+//! this process; only servers outlive it.
 
 mod child;
 mod contents;
@@ -9,13 +9,15 @@ mod files;
 mod loop_device;
 mod mountinfo;
 mod mounting;
+mod server;
 mod touched;
 
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iostrata_io::Progress;
@@ -23,6 +25,7 @@ use iostrata_io::Progress;
 use crate::device::DeviceState;
 use crate::error::ChangeError;
 use crate::owner::Owner;
+use crate::server::{Answer, Ending, ServerCommand};
 use crate::settings::Prewrite;
 use crate::world::{FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, World};
 
@@ -38,6 +41,7 @@ type Tell = dyn Fn(Progress) + Send + Sync;
 pub struct System {
     stop: Arc<AtomicBool>,
     tell: Option<Arc<Tell>>,
+    started: Arc<server::Started>,
 }
 
 impl std::fmt::Debug for System {
@@ -158,6 +162,44 @@ impl World for System {
 
     fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError> {
         child::run(program, arguments)
+    }
+
+    fn start(
+        &self,
+        server: &ServerCommand,
+        held: Option<BorrowedFd<'_>>,
+    ) -> Result<Owner, RunError> {
+        self.started.start(server, held)
+    }
+
+    fn said(&self, process: &Owner) -> Option<String> {
+        self.started.said(process)
+    }
+
+    fn servers(&self, server: &ServerCommand) -> io::Result<Vec<Owner>> {
+        server::find(server)
+    }
+
+    fn end(&self, process: &Owner, how: Ending) -> io::Result<()> {
+        server::end(process, how)
+    }
+
+    fn ask(&self, file: &Path) -> Answer {
+        server::ask(file)
+    }
+
+    fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>> {
+        let device = device.to_owned();
+        // A device that does not answer is at least not mounted, which is asked first.
+        server::within(move || contents::in_use(&device)).unwrap_or(Ok(None))
+    }
+
+    fn openers(&self, device: &Path) -> Vec<String> {
+        server::openers(device)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
     }
 
     fn sync(&self) {

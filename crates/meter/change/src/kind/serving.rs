@@ -1,0 +1,201 @@
+//! Programs that serve a file system.
+//!
+//! Invariant: only a process with the whole command line of the change, or the one that was noted,
+//! is ended; only a FUSE mount at its place is unmounted; whoever has to touch the place first makes
+//! sure that nothing there can keep him waiting for ever.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use super::mounting;
+use crate::change::Change;
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::{ChangeError, system, system_on};
+use crate::journal::Entry;
+use crate::owner::Owner;
+use crate::retry;
+use crate::server::{Answer, Ending, ServerCommand, served_file};
+use crate::world::{Mounted, RunError, World};
+
+/// Waits of [`World::pause`] for a server to be ready: about ten seconds.
+const START_TRIES: u32 = 200;
+
+const FUSE: &str = "/dev/fuse";
+
+pub(super) fn prior(world: &dyn World, at: &Path) -> Result<Prior, ChangeError> {
+    // A dead mount must not be looked at, so this comes first.
+    let missing = mounting::place(world, at)?;
+    let fuse = Path::new(FUSE);
+    if world.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
+        return Err(ChangeError::Unavailable {
+            what: "a file system served by a program".to_owned(),
+            why: format!("there is no {FUSE}"),
+            fix: "load the fuse module (modprobe fuse); in a container, pass /dev/fuse in"
+                .to_owned(),
+        });
+    }
+    Ok(Prior::NoServer { missing, since_ticks: world.owner().start_ticks })
+}
+
+pub(super) fn apply(
+    world: &dyn World,
+    change: &Change,
+    missing: &[PathBuf],
+    journal: BorrowedFd<'_>,
+) -> Result<Effect, ChangeError> {
+    let (Change::FuseServer { at, holds_journal, .. }, Some(server)) =
+        (change, ServerCommand::of(change))
+    else {
+        return Err(ChangeError::Damaged { what: change.describe() });
+    };
+    for dir in missing {
+        world.make_dir(dir).map_err(|error| system("make the directory", dir, error))?;
+    }
+    let started = world.start(&server, holds_journal.then_some(journal));
+    let process = started.map_err(|error| not_started(&server, error))?;
+    for _ in 0..START_TRIES {
+        if is_served(world, at)? {
+            return Ok(Effect::Served { at: at.clone(), process });
+        }
+        if let Some(said) = world.said(&process) {
+            return Err(not_started(&server, RunError::Failed(said)));
+        }
+        if world.is_stopping() {
+            return Err(ChangeError::Ending);
+        }
+        world.pause();
+    }
+    let late = RunError::Failed("it showed nothing within ten seconds".to_owned());
+    Err(not_started(&server, late))
+}
+
+fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
+    ChangeError::Unavailable {
+        what: format!("the server {}", server.program.display()),
+        why: error.to_string(),
+        fix: "see that it may be run, that mounting is allowed here and that memory is free"
+            .to_owned(),
+    }
+}
+
+/// Whether the place is mounted and the file in it answers.
+fn is_served(world: &dyn World, at: &Path) -> Result<bool, ChangeError> {
+    Ok(served(world, at)?.is_some() && matches!(world.ask(&served_file(at)), Answer::There(_)))
+}
+
+/// What is mounted at the place, when a program serves it.
+fn served(world: &dyn World, at: &Path) -> Result<Option<Mounted>, ChangeError> {
+    Ok(mounting::topmost(world, at)?.filter(Mounted::is_fuse))
+}
+
+pub(super) fn undo(
+    world: &dyn World,
+    entry: &Entry,
+    at: &Path,
+    missing: &[PathBuf],
+    since_ticks: u64,
+) -> Result<Undone, ChangeError> {
+    let processes = processes(world, entry, since_ticks)?;
+    let mut undone = Undone::as_before();
+    match mounting::topmost(world, at)? {
+        Some(mount) if mount.is_fuse() => {
+            // A server that answers is told by unmounting; one that does not must not be waited on.
+            let answers = matches!(world.ask(&served_file(at)), Answer::There(_));
+            undone = Undone::put_back();
+            if answers && !processes.is_empty() {
+                undone = mounting::unmount(world, at)?;
+            }
+        }
+        Some(mount) => {
+            let found = format!("a mount of {}", mount.source);
+            undone = Undone::left_alone(at.display().to_string(), found, "no mount point");
+        }
+        None if !processes.is_empty() => undone = Undone::put_back(),
+        None => {}
+    }
+    for process in &processes {
+        end(world, process)?;
+    }
+    // It may have mounted until its end, and is dead now.
+    while served(world, at)?.is_some() {
+        world.unmount(at, true).map_err(|source| system("unmount", at, source))?;
+    }
+    mounting::remove_dirs(world, missing)?;
+    Ok(undone)
+}
+
+/// The processes that serve for this change, as far as they live.
+fn processes(
+    world: &dyn World,
+    entry: &Entry,
+    since_ticks: u64,
+) -> Result<Vec<Owner>, ChangeError> {
+    let Some(server) = ServerCommand::of(&entry.change) else { return Ok(Vec::new()) };
+    let found = world.servers(&server);
+    let mut found =
+        found.map_err(|source| system("look for processes of", &server.program, source))?;
+    found.retain(|process| process.start_ticks >= since_ticks);
+    if let Some(Effect::Served { process, .. }) = &entry.effect
+        && world.is_alive(process)
+        && !found.contains(process)
+    {
+        found.push(process.clone());
+    }
+    Ok(found)
+}
+
+/// Ends a process: asks, waits, forces, waits.
+pub(crate) fn end(world: &dyn World, process: &Owner) -> Result<(), ChangeError> {
+    let fail = |source| system_on("end", format!("process {}", process.pid), source);
+    for how in [Ending::Asked, Ending::Forced] {
+        world.end(process, how).map_err(fail)?;
+        let is_gone = || {
+            let _reaped = world.said(process);
+            Ok(!world.is_alive(process))
+        };
+        if retry::until(world, is_gone).map_err(fail)? {
+            return Ok(());
+        }
+    }
+    Err(ChangeError::Unavailable {
+        what: format!("the end of process {}", process.pid),
+        why: "it was killed and still lives".to_owned(),
+        fix: "wait until the kernel lets go of it, then run iostrata restore".to_owned(),
+    })
+}
+
+/// Ends servers that do not answer, before what stands on them is undone: whoever touches that
+/// would wait for ever. Nothing happens where all answer.
+pub(crate) fn end_stuck(world: &dyn World, entries: &[Entry]) -> Result<(), ChangeError> {
+    for entry in entries {
+        let (Change::FuseServer { at, .. }, Prior::NoServer { since_ticks, .. }) =
+            (&entry.change, &entry.prior)
+        else {
+            continue;
+        };
+        if served(world, at)?.is_some() && world.ask(&served_file(at)) == Answer::Stuck {
+            for process in processes(world, entry, *since_ticks)? {
+                let fail = |source| system_on("end", format!("process {}", process.pid), source);
+                world.end(&process, Ending::Forced).map_err(fail)?;
+                end(world, &process)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends the servers of a dead process that hold its journal.
+pub(crate) fn end_holders(world: &dyn World, entries: &[Entry]) -> Result<(), ChangeError> {
+    for entry in entries {
+        if let (
+            Change::FuseServer { holds_journal: true, .. },
+            Prior::NoServer { since_ticks, .. },
+        ) = (&entry.change, &entry.prior)
+        {
+            for process in processes(world, entry, *since_ticks)? {
+                end(world, &process)?;
+            }
+        }
+    }
+    Ok(())
+}

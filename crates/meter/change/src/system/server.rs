@@ -1,0 +1,262 @@
+//! Servers: started so that they outlive this process, found again, asked with patience, ended.
+//!
+//! Invariant: a server holds nothing of its starter's but the journal, where that was asked for; a
+//! process is signalled through a descriptor of it, after its start was looked at, so its number
+//! cannot have changed hands; whoever asks a server that may hang does so on a thread of its own.
+
+#![allow(unsafe_code)]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::child::short;
+use super::files;
+use crate::owner::{self, Owner};
+use crate::server::{Answer, Ending, ServerCommand};
+use crate::world::RunError;
+
+/// How long an answer may take; a server that answers at all does so at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between the two halves of starting a program its command line is empty for a moment.
+const HALF_STARTED_WAIT: Duration = Duration::from_millis(10);
+const HALF_STARTED_TRIES: u32 = 100;
+
+/// Servers that this process started, with what they say.
+#[derive(Default)]
+pub(super) struct Started(Mutex<Vec<(Owner, Child, File)>>);
+
+impl Started {
+    pub(super) fn start(
+        &self,
+        server: &ServerCommand,
+        held: Option<BorrowedFd<'_>>,
+    ) -> Result<Owner, RunError> {
+        // In memory: it is gone with its last user, and nobody has to read it.
+        let said = memfd_create("said", MemfdFlags::CLOEXEC).map(File::from);
+        let said = said.map_err(|errno| RunError::Start(errno.into()))?;
+        let copy = || said.try_clone().map(Stdio::from).map_err(RunError::Start);
+        let mut command = Command::new(&server.program);
+        command.args(&server.arguments).current_dir("/").stdin(Stdio::null());
+        command.stdout(copy()?).stderr(copy()?);
+        let held = held.map(|held| held.as_raw_fd());
+        // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
+        unsafe { command.pre_exec(move || alone(held)) };
+        let child = match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RunError::Missing),
+            spawned => spawned.map_err(RunError::Start)?,
+        };
+        // Until it is reaped here its number is its own.
+        let process = owner::of_process(child.id());
+        self.lock().push((process.clone(), child, said));
+        Ok(process)
+    }
+
+    /// Reaps a server that ended; what it said, or how it ended when it said nothing.
+    pub(super) fn said(&self, process: &Owner) -> Option<String> {
+        let mut started = self.lock();
+        let (_, child, said) = started.iter_mut().find(|(one, ..)| one == process)?;
+        let status = child.try_wait().ok()??;
+        let mut bytes = vec![0; said.metadata().ok()?.len() as usize];
+        said.read_exact_at(&mut bytes, 0).ok()?;
+        let said = short(&String::from_utf8_lossy(&bytes));
+        Some(if said.is_empty() { status.to_string() } else { said })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Owner, Child, File)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a process between fork and exec one that nothing ties to its starter.
+fn alone(held: Option<RawFd>) -> io::Result<()> {
+    // SAFETY: setsid touches no memory.
+    if unsafe { libc::setsid() } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // What the caller itself inherited, as a lock of its shell, must not live on in the server.
+    // SAFETY: close_range with these arguments touches no memory; an old kernel refuses it.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+    if let Some(held) = held {
+        // SAFETY: fcntl with this command touches no memory.
+        if unsafe { libc::fcntl(held, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The living processes of this command line.
+pub(super) fn find(server: &ServerCommand) -> io::Result<Vec<Owner>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // Before and after: the number may change hands in between.
+        let process = owner::of_process(pid);
+        if server.is(&command_line(pid, &server.program)) && process.is_alive() {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+fn command_line(pid: u32, program: &Path) -> Vec<u8> {
+    let read = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_program = || {
+        let exe = fs::read_link(format!("/proc/{pid}/exe"));
+        exe.is_ok_and(|exe| exe == program)
+    };
+    let mut line = read();
+    for _ in 0..HALF_STARTED_TRIES {
+        if !line.is_empty() || !is_program() {
+            break;
+        }
+        std::thread::sleep(HALF_STARTED_WAIT);
+        line = read();
+    }
+    line
+}
+
+pub(super) fn end(process: &Owner, how: Ending) -> io::Result<()> {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        opened => opened?,
+    };
+    if !process.is_alive() {
+        return Ok(());
+    }
+    let signal = match how {
+        Ending::Asked => Signal::TERM,
+        Ending::Forced => Signal::KILL,
+    };
+    match pidfd_send_signal(&descriptor, signal) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        sent => Ok(sent?),
+    }
+}
+
+/// Asks for a file that a server may show.
+pub(super) fn ask(file: &Path) -> Answer {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    // A name that was never asked for is in no cache: the server has to answer.
+    let number = ASKED.fetch_add(1, Ordering::Relaxed);
+    let never = file.with_file_name(format!(".never-{}-{number}", std::process::id()));
+    let file = file.to_owned();
+    let asked = within(move || files::look(&never).and_then(|_| files::look(&file)));
+    match asked {
+        None => Answer::Stuck,
+        Some(Ok(Some(seen))) => Answer::There(seen),
+        Some(Err(error)) if is_dead(&error) => Answer::Dead,
+        Some(_) => Answer::NotThere,
+    }
+}
+
+/// Whether an error says that the server of a file is gone.
+pub(super) fn is_dead(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
+}
+
+/// What a call comes to, unless it takes too long; its thread then waits on, until the server that
+/// it waits for is ended.
+pub(super) fn within<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (tell, told) = mpsc::channel();
+    let asking = std::thread::Builder::new().name("asking".to_owned()).spawn(move || {
+        let _nobody_waits_any_more = tell.send(act());
+    });
+    asking.ok()?;
+    told.recv_timeout(PATIENCE).ok()
+}
+
+/// Processes that have a device open, as `dd (process 12)`, this one left out.
+pub(super) fn openers(device: &Path) -> Vec<String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = pids.filter(|pid| *pid != std::process::id());
+    others.filter(|pid| has_open(*pid, device)).map(named).collect()
+}
+
+fn has_open(pid: u32, device: &Path) -> bool {
+    let descriptors = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd")));
+    let mut links = descriptors.into_iter().flatten().flatten();
+    links.any(|link| fs::read_link(link.path()).is_ok_and(|target| target == device))
+}
+
+fn named(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} (process {pid})", name.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, place: &str) -> ServerCommand {
+        let arguments = ["-c", script, "sh", place].map(Into::into).to_vec();
+        ServerCommand { program: "/bin/sh".into(), arguments }
+    }
+
+    fn wait_said(started: &Started, process: &Owner) -> String {
+        let tries = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            started.said(process)
+        });
+        tries.unwrap()
+    }
+
+    #[test]
+    fn a_server_is_found_and_ended_and_what_it_said_is_kept() {
+        let place = format!("/nowhere/{}", std::process::id());
+        let command = sh("echo bad news >&2; echo and more; sleep 1000 & wait", &place);
+        let started = Started::default();
+        let process = started.start(&command, None).unwrap();
+        assert_eq!(find(&command).unwrap(), std::slice::from_ref(&process));
+        assert!(find(&sh("other", &place)).unwrap().is_empty());
+        assert_eq!(started.said(&process), None, "it lives");
+        let earlier = Owner { start_ticks: process.start_ticks - 1, ..process.clone() };
+        end(&earlier, Ending::Forced).unwrap();
+        assert!(process.is_alive(), "another process of its number was meant");
+        end(&process, Ending::Forced).unwrap();
+        let said = wait_said(&started, &process);
+        assert!(said == "bad news and more" || said.contains("signal"), "{said}");
+        assert!(find(&command).unwrap().is_empty());
+        end(&process, Ending::Asked).unwrap();
+    }
+
+    #[test]
+    fn a_server_holds_only_what_it_is_given() {
+        let held = File::open("/").unwrap();
+        let kept = File::open("/tmp").unwrap();
+        // Inherited by this process without the mark, as from a shell.
+        rustix::io::fcntl_setfd(&kept, rustix::io::FdFlags::empty()).unwrap();
+        let started = Started::default();
+        for (given, count) in [(None, 0), (Some(&held), 1)] {
+            let command =
+                sh("cd /proc/$$/fd && readlink [3-9] [0-9][0-9] | grep -c '^/\\|tmp$'", "x");
+            let given = given.map(std::os::fd::AsFd::as_fd);
+            let process = started.start(&command, given).unwrap();
+            let said = wait_said(&started, &process);
+            // The shell's own opened directory is closed by then.
+            assert_eq!(said, count.to_string());
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_missing() {
+        let command = ServerCommand { program: "/no/such".into(), arguments: vec![] };
+        assert!(matches!(Started::default().start(&command, None), Err(RunError::Missing)));
+    }
+}
