@@ -8,6 +8,7 @@
 mod block_latency;
 mod counters;
 mod device;
+mod emulated;
 mod evidence;
 mod facts;
 mod iostat;
@@ -25,6 +26,7 @@ pub use block_latency::{
 };
 pub use counters::{DeviceCounters, DeviceDelta, Iostat};
 pub use device::{DeviceFacts, PcieLink};
+pub use emulated::{EmulatedDisk, QueueTaken};
 pub use evidence::{
     CpuShares, DeviceSeries, Evidence, ForeignIo, NamedIostat, OwnIo, PressureShare,
     PressureShares, ProcessIo, QuietCheck, Switches, ThrottleEvidence,

@@ -15,6 +15,7 @@ pub mod host;
 pub mod layout;
 mod lines;
 mod manifest;
+mod queue_change;
 mod reader;
 mod scrub;
 mod series;
@@ -32,11 +33,12 @@ pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
+pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
 pub use reader::{RunReader, RunResult};
 pub use scrub::scrubbed;
 pub use simulate_document::{
-    KernelThen, QueueDevice, QueueDocument, QueueEffect, QueuePoint, QueueQuestion, QueueReader,
-    QueueRun, QueueThenRow,
+    KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
+    QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
 pub use study_document::{
     AxisKind, ChangeRecord, StudyAxis, StudyDiffDocument, StudyDocument, StudyEffect,

@@ -50,10 +50,21 @@ pub struct QueueReader {
     pub latency_us_p99_ci95: Option<Interval>,
     /// Replicates behind the interval.
     pub latency_us_p99_n: u64,
-    /// The 99th percentile of each replicate.
-    pub replicates_p99_us: Vec<f64>,
     /// Reads in all.
     pub reads: u64,
+}
+
+/// One replicate at one index size: what its own seed came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueReplicate {
+    /// Rows inserted per hour.
+    pub rows_per_hour: f64,
+    /// Virtual hours from the empty table to this size.
+    pub reached_h: f64,
+    /// The device's columns.
+    pub iostat: Iostat,
+    /// 99th percentile of the reader, microseconds.
+    pub reader_us_p99: Option<f64>,
 }
 
 /// The load at one index size.
@@ -69,14 +80,18 @@ pub struct QueuePoint {
     pub rows_per_hour_ci95: Option<Interval>,
     /// Replicates behind it.
     pub rows_per_hour_n: u64,
-    /// Rows per hour of each replicate; the same place has the same seed in every run.
-    pub replicates: Vec<f64>,
-    /// Virtual hours from the empty table to this size, by the rates at the sizes before.
-    pub reached_h: Option<f64>,
+    /// Virtual hours from the empty table to this size, by the rates at the sizes up to it.
+    pub reached_h: f64,
+    /// 95 % interval, between replicates.
+    pub reached_h_ci95: Option<Interval>,
+    /// Replicates behind it.
+    pub reached_h_n: u64,
     /// The device's columns, mean over the replicates.
     pub iostat: Iostat,
     /// A reader beside the inserts; null when none was asked for.
     pub reader: Option<QueueReader>,
+    /// Each replicate; the same place has the same seed in every run.
+    pub replicates: Vec<QueueReplicate>,
     /// What speaks against the figures.
     pub verdicts: Verdicts,
 }
@@ -127,7 +142,7 @@ pub struct QueueDevice {
 
 /// One run over another, all else equal, at one index size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QueueEffect {
+pub struct QueueComparison {
     /// What is compared: `nr_requests`, `reader`, `command_queue`, `spindles`, `kernel`.
     pub what: QueueQuestion,
     /// The device of the second run.
@@ -198,7 +213,7 @@ pub struct QueueDocument {
     /// Every queue size on every device under every kernel.
     pub runs: Vec<QueueRun>,
     /// One run over another.
-    pub effects: Vec<QueueEffect>,
+    pub effects: Vec<QueueComparison>,
     /// The post, in words.
     pub then_source: String,
     /// The post's machine.

@@ -11,8 +11,10 @@ use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{BlockLatency, CpuShares, Iostat, Profile, ProfileDiff};
-use crate::{Finding, ProbeHost, Unavailable};
+use crate::host::{
+    BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, ProfileDiff, QueueTaken,
+};
+use crate::{Finding, ProbeHost, QueueChange, Unavailable};
 
 /// Latency of requests of one kind at a point, over all its replicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +72,12 @@ pub struct StudyPoint {
     pub cpu: Option<CpuShares>,
     /// The device's columns, mean over the replicates, weighted by time.
     pub device: Option<Iostat>,
+    /// What the device's queue was set to, and what the kernel took.
+    #[serde(default)]
+    pub queue: Vec<QueueTaken>,
+    /// What reached the emulated disks, over all replicates.
+    #[serde(default)]
+    pub emulated: Option<EmulatedDisk>,
     /// Share of the window in which all tasks waited for I/O, percent.
     pub io_pressure_full_pct: Option<f64>,
     /// How far the tightest I/O limit was used, percent.
@@ -274,6 +282,9 @@ pub struct StudyDocument {
     pub interactions: Vec<StudyInteraction>,
     /// Curves along the axes.
     pub axes: Vec<StudyAxis>,
+    /// What a longer request queue does, disk by disk, where the study varies its length.
+    #[serde(default)]
+    pub queue_changes: Vec<QueueChange>,
     /// What was found.
     pub findings: Vec<Finding>,
     /// The original, in words; null for a study that replicates nothing.

@@ -4,7 +4,7 @@ use iostrata_stats::Verdicts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceDelta, IoLimit, Iostat};
+use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, QueueTaken};
 
 /// What was observed beside a measured point. What could not be observed is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,12 @@ pub struct Evidence {
     pub throttle: Option<ThrottleEvidence>,
     /// What the device did beyond what this process asked for.
     pub foreign: Option<ForeignIo>,
+    /// What the device's queue was set to for this window.
+    #[serde(default)]
+    pub queue: Vec<QueueTaken>,
+    /// What reached the emulated disks below.
+    #[serde(default)]
+    pub emulated: Option<EmulatedDisk>,
     /// Reasons to distrust what was measured in this window.
     pub verdicts: Verdicts,
     /// What could not be observed and why; one sentence each.

@@ -171,6 +171,8 @@ fn point(at: &At, noise: &mut Noise) -> StudyPoint {
         switches_per_io: Some(1.02),
         cpu: Some(evidence::cpu(at)),
         device: Some(evidence::iostat(at, value)),
+        queue: Vec::new(),
+        emulated: None,
         io_pressure_full_pct: Some(41.5),
         io_limit_used_pct: None,
         profile: Some(profile(at, noise)),

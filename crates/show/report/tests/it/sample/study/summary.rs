@@ -278,6 +278,7 @@ pub fn around_points(points: Vec<StudyPoint>) -> StudyDocument {
         effects: effects(),
         interactions: interactions(),
         axes: vec![],
+        queue_changes: vec![],
         findings: findings(),
         then_source: Some("Dimitri, MySQL Performance: Linux I/O and Fusion-IO, 23 October 2012".into()),
         then_machine: Some("24 cores Xeon E7530 at 1.87 GHz, 64 GB, Fusion-io card, Oracle Linux 6.2".into()),
