@@ -19,6 +19,7 @@ mod kind;
 mod owner;
 mod restore;
 mod retry;
+mod served;
 mod server;
 mod session;
 mod settings;
@@ -29,6 +30,8 @@ mod world;
 
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod served_tests;
 #[cfg(test)]
 mod session_tests;
 
@@ -42,6 +45,7 @@ pub use instance::write_instance;
 pub use journal::leftover::{Leftover, leftovers};
 pub use owner::Owner;
 pub use restore::{JournalReport, JournalState, RestoreReport, restore};
+pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Answer, Ending, ServerCommand};
 pub use session::{Applied, Session};
 pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};

@@ -73,15 +73,7 @@ pub fn restore(state: &StateDir, world: &dyn World) -> RestoreReport {
 
 /// `None` when the journal went away meanwhile.
 fn one(state: &StateDir, world: &dyn World, path: PathBuf) -> Option<JournalReport> {
-    let mut report = JournalReport {
-        journal: path.clone(),
-        owner: None,
-        state: JournalState::InUse,
-        things: Vec::new(),
-        left: Vec::new(),
-        damaged_lines: 0,
-        error: None,
-    };
+    let mut report = unreported(path.clone());
     let worked = match take(state, world, &path) {
         Ok(Some(journal)) => put_back(world, journal, &mut report),
         Ok(None) => {
@@ -95,6 +87,19 @@ fn one(state: &StateDir, world: &dyn World, path: PathBuf) -> Option<JournalRepo
         report.error = Some(error.to_string());
     }
     Some(report)
+}
+
+/// A report of a journal to which nothing was done yet.
+pub(crate) fn unreported(journal: PathBuf) -> JournalReport {
+    JournalReport {
+        journal,
+        owner: None,
+        state: JournalState::InUse,
+        things: Vec::new(),
+        left: Vec::new(),
+        damaged_lines: 0,
+        error: None,
+    }
 }
 
 /// Takes a journal, with patience for a dead owner: a child that it was starting when it was killed

@@ -33,7 +33,7 @@ fn disk() -> [Change; 2] {
 }
 
 /// A disk that a program serves, and the loop device over it.
-fn served(holds_journal: bool) -> [Change; 2] {
+pub(crate) fn served(holds_journal: bool) -> [Change; 2] {
     let at = PathBuf::from("/data/served/here");
     let (program, arguments) = ("/bin/program".into(), vec!["serve".to_owned()]);
     let server = Change::FuseServer { at: at.clone(), program, arguments, holds_journal };
@@ -78,7 +78,7 @@ fn every_kind() -> Vec<Change> {
 }
 
 /// A directory for journals, a machine, and its first state.
-fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
+pub(crate) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
     // In memory where that is possible: thousands of journals are flushed.
     let memory = Path::new("/dev/shm");
     let dir = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
@@ -88,7 +88,7 @@ fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
 }
 
 /// Panics with what differs, and nothing else.
-fn assert_same(now: &Machine, first: &Machine, when: &str) {
+pub(crate) fn assert_same(now: &Machine, first: &Machine, when: &str) {
     let differs = |one: &Machine, other: &Machine| {
         let nodes = one.nodes.iter().filter(|(path, node)| other.nodes.get(*path) != Some(node));
         nodes.map(|(path, node)| format!("{} {node:?}", path.display())).collect::<Vec<_>>()

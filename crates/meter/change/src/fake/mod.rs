@@ -6,11 +6,12 @@
 //! at which a process can be killed is known from one run.
 
 mod machine;
+mod server;
 
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::device::DeviceState;
@@ -25,6 +26,7 @@ use crate::world::{
 };
 
 pub(crate) use machine::{Machine, Node};
+pub(crate) use server::ServerWays;
 
 pub(crate) const TRACING: &str = "/sys/kernel/tracing";
 
@@ -40,23 +42,14 @@ pub(crate) struct FakeWorld {
     /// Unmounting fails so often because of others.
     pub(crate) busy: Cell<u32>,
     /// What servers do.
-    pub(crate) server: ServerWays,
+    pub(crate) server: Cell<ServerWays>,
+    /// What a server holds until its end.
+    pub(crate) held: RefCell<Option<OwnedFd>>,
     /// This write is refused once.
     pub(crate) refuses: RefCell<Option<PathBuf>>,
     state: StateDir,
     version: GroupVersion,
     inodes: Cell<u64>,
-}
-
-/// How a server behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerWays {
-    /// It mounts, answers, and ends when it is asked to.
-    Well,
-    /// It answers nobody, and ends only when it is killed.
-    Stuck,
-    /// It never mounts, and ends only when it is killed.
-    Mute,
 }
 
 fn errno(number: i32) -> io::Error {
@@ -77,7 +70,8 @@ impl FakeWorld {
             owner,
             owner_lives: true,
             busy: Cell::new(0),
-            server: ServerWays::Well,
+            server: Cell::new(ServerWays::Well),
+            held: RefCell::new(None),
             refuses: RefCell::new(None),
             state: state.clone(),
             version,
@@ -106,15 +100,6 @@ impl FakeWorld {
         let bytes = self.state.journals().first().map(|path| fs::read(path).unwrap());
         let moment = (bytes.unwrap_or_default(), self.machine.borrow().clone());
         self.moments.borrow_mut().push(moment);
-    }
-
-    /// Panics where a real process would wait for ever, or be told that a server is gone.
-    fn assert_no_wait(&self, path: &Path) {
-        let machine = self.machine.borrow();
-        for mount in machine.mounts.iter().filter(|mount| mount.is_fuse()) {
-            let lives = machine.server_at(&mount.at).is_some() && self.server == ServerWays::Well;
-            assert!(lives || !path.starts_with(&mount.at), "{} is touched", path.display());
-        }
     }
 
     fn alter<T>(&self, act: impl FnOnce(&mut Machine) -> io::Result<T>) -> io::Result<T> {
@@ -248,6 +233,7 @@ impl World for FakeWorld {
 
     fn detach(&self, device: &LoopDevice) -> io::Result<()> {
         let node = device.path();
+        self.assert_no_wait(&device.backing.path);
         self.alter(|machine| {
             if machine.mounts.iter().any(|mount| Path::new(&mount.source) == node) {
                 return Err(errno(libc::EBUSY));
@@ -312,26 +298,13 @@ impl World for FakeWorld {
         if program == "mkfs.btrfs" { Err(RunError::Missing) } else { Ok(()) }
     }
 
-    fn start(&self, server: &ServerCommand, _: Option<BorrowedFd<'_>>) -> Result<Owner, RunError> {
-        let at = PathBuf::from(server.arguments.last().unwrap());
-        self.inodes.set(self.inodes.get() + 1);
-        let inode = self.inodes.get();
-        let process = Owner { pid: inode as u32, start_ticks: 9, ..self.owner.clone() };
-        let started = (process.clone(), server.clone());
-        let begin = |machine: &mut Machine| {
-            machine.servers.push(started);
-            Ok(())
-        };
-        self.alter(begin).map_err(RunError::Start)?;
-        if self.server == ServerWays::Mute {
-            return Ok(process);
-        }
-        let show = |machine: &mut Machine| {
-            machine.serve(&at, inode);
-            Ok(())
-        };
-        self.alter(show).map_err(RunError::Start)?;
-        Ok(process)
+    fn start(
+        &self,
+        server: &ServerCommand,
+        held: Option<BorrowedFd<'_>>,
+    ) -> Result<Owner, RunError> {
+        *self.held.borrow_mut() = held.map(|held| held.try_clone_to_owned().unwrap());
+        self.begin_server(server).map_err(RunError::Start)
     }
 
     fn said(&self, process: &Owner) -> Option<String> {
@@ -345,24 +318,11 @@ impl World for FakeWorld {
     }
 
     fn end(&self, process: &Owner, how: Ending) -> io::Result<()> {
-        if how == Ending::Asked && self.server != ServerWays::Well {
-            return Ok(());
-        }
-        self.alter(|machine| {
-            machine.end(process);
-            Ok(())
-        })
+        self.end_server(process, how)
     }
 
     fn ask(&self, file: &Path) -> Answer {
-        let machine = self.machine.borrow();
-        let at = file.parent().unwrap();
-        match (machine.server_at(at), machine.inode(file)) {
-            (Some(_), _) if self.server == ServerWays::Stuck => Answer::Stuck,
-            (Some(_), Some(inode)) => Answer::There(seen(SeenKind::File, inode, 4096)),
-            (None, _) if machine.mounts.iter().any(|mount| mount.at == at) => Answer::Dead,
-            _ => Answer::NotThere,
-        }
+        self.ask_server(file)
     }
 
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>> {

@@ -1,0 +1,75 @@
+//! Servers of the stand-in, and how they behave.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{FakeWorld, Machine, seen};
+use crate::owner::Owner;
+use crate::server::{Answer, Ending, ServerCommand};
+use crate::world::SeenKind;
+
+/// How a server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerWays {
+    /// It mounts, answers, and ends when it is asked to.
+    Well,
+    /// It answers nobody, and ends only when it is killed.
+    Stuck,
+    /// It never mounts, and ends only when it is killed.
+    Mute,
+}
+
+impl FakeWorld {
+    /// There, then mounted.
+    pub(super) fn begin_server(&self, server: &ServerCommand) -> io::Result<Owner> {
+        let at = PathBuf::from(server.arguments.last().unwrap());
+        self.inodes.set(self.inodes.get() + 1);
+        let inode = self.inodes.get();
+        let process = Owner { pid: inode as u32, start_ticks: 9, ..self.owner.clone() };
+        let started = (process.clone(), server.clone());
+        self.alter(|machine| {
+            machine.servers.push(started);
+            Ok(())
+        })?;
+        if self.server.get() != ServerWays::Mute {
+            self.alter(|machine| {
+                machine.serve(&at, inode);
+                Ok(())
+            })?;
+        }
+        Ok(process)
+    }
+
+    pub(super) fn end_server(&self, process: &Owner, how: Ending) -> io::Result<()> {
+        if how == Ending::Asked && self.server.get() != ServerWays::Well {
+            return Ok(());
+        }
+        self.alter(|machine: &mut Machine| {
+            machine.end(process);
+            Ok(())
+        })?;
+        self.held.take();
+        Ok(())
+    }
+
+    pub(super) fn ask_server(&self, file: &Path) -> Answer {
+        let machine = self.machine.borrow();
+        let at = file.parent().unwrap();
+        match (machine.server_at(at), machine.inode(file)) {
+            (Some(_), _) if self.server.get() == ServerWays::Stuck => Answer::Stuck,
+            (Some(_), Some(inode)) => Answer::There(seen(SeenKind::File, inode, 4096)),
+            (None, _) if machine.mounts.iter().any(|mount| mount.at == at) => Answer::Dead,
+            _ => Answer::NotThere,
+        }
+    }
+
+    /// Panics where a real process would wait for ever.
+    pub(super) fn assert_no_wait(&self, path: &Path) {
+        let machine = self.machine.borrow();
+        for mount in machine.mounts.iter().filter(|mount| mount.is_fuse()) {
+            let is_stuck = self.server.get() == ServerWays::Stuck;
+            let hangs = is_stuck && machine.server_at(&mount.at).is_some();
+            assert!(!hangs || !path.starts_with(&mount.at), "{} is touched", path.display());
+        }
+    }
+}

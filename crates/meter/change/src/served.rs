@@ -1,0 +1,206 @@
+//! Disks that a program serves: which there are, and stopping one that was left behind.
+//!
+//! Invariant: looking touches neither a device nor a file that a server may have to answer for; what
+//! is mounted or open is not stopped, and nothing of it is touched; a disk of a run belongs to that
+//! run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::change::Change;
+use crate::device::DeviceState;
+use crate::effect::{Effect, Prior};
+use crate::error::{ChangeError, JournalError, system};
+use crate::journal::{Content, Entry, Journal, parse};
+use crate::kind::{self, serving};
+use crate::owner::Owner;
+use crate::restore::{self, JournalReport, JournalState};
+use crate::retry;
+use crate::server::{Answer, served_file};
+use crate::state::StateDir;
+use crate::world::World;
+
+/// Waits of [`World::pause`] for whoever has a device open: about half a second.
+const OPENER_TRIES: u32 = 10;
+
+/// A loop device over a file that a program serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedDisk {
+    /// Its node, as `/dev/loop3`.
+    pub device: PathBuf,
+    /// Where the file is served.
+    pub at: PathBuf,
+    /// By which program.
+    pub program: PathBuf,
+    /// With which arguments, without the place.
+    pub arguments: Vec<String>,
+    /// By which process.
+    pub process: Owner,
+    /// Whose it is: the server's own, or that of the run that started it.
+    pub owner: Owner,
+    /// Whether the server lives; of a dead one only the device is left.
+    pub is_served: bool,
+    journal: PathBuf,
+}
+
+impl ServedDisk {
+    /// Whether it was left behind by whoever started it, and may be stopped on its own.
+    pub fn is_left_behind(&self) -> bool {
+        self.owner == self.process
+    }
+}
+
+/// Why a disk was not stopped.
+#[derive(Debug, Error)]
+pub enum StopError {
+    /// Somebody uses it.
+    #[error("{} is in use: {by}; {fix}", .device.display())]
+    InUse {
+        /// Its node.
+        device: PathBuf,
+        /// For what, or by whom.
+        by: String,
+        /// What would help.
+        fix: &'static str,
+    },
+    /// It belongs to a run.
+    #[error(
+        "{} belongs to a run that is going on (process {}); it goes when that ends",
+        .device.display(), .owner.pid
+    )]
+    OfARun {
+        /// Its node.
+        device: PathBuf,
+        /// The run.
+        owner: Owner,
+    },
+    /// The server cannot be ended, or the device not be looked at.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The journal cannot be worked with.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Every disk that is served, or the server of which was killed, in the order of the devices.
+pub fn served_disks(state: &StateDir, world: &dyn World) -> Vec<ServedDisk> {
+    let mut found: Vec<ServedDisk> =
+        state.journals().into_iter().flat_map(|path| in_journal(world, path)).collect();
+    found.sort_by_key(|disk| (disk.device.as_os_str().len(), disk.device.clone()));
+    found
+}
+
+fn in_journal(world: &dyn World, journal: PathBuf) -> Vec<ServedDisk> {
+    let Ok(bytes) = fs::read(&journal) else { return Vec::new() };
+    let Content { owner: Some(owner), entries, .. } = parse(&bytes) else { return Vec::new() };
+    let disk = |server: &Entry| disk(world, &journal, &owner, server, &entries);
+    entries.iter().filter_map(disk).collect()
+}
+
+fn disk(
+    world: &dyn World,
+    journal: &Path,
+    owner: &Owner,
+    server: &Entry,
+    entries: &[Entry],
+) -> Option<ServedDisk> {
+    let Change::FuseServer { at, program, arguments, .. } = &server.change else { return None };
+    let Some(Effect::Served { process, .. }) = &server.effect else { return None };
+    let file = served_file(at);
+    let token = entries.iter().find_map(|entry| match (&entry.change, &entry.prior) {
+        (Change::Loop { backing, .. }, Prior::NoLoop { backing: token, .. })
+            if *backing == file =>
+        {
+            Some(token)
+        }
+        _ => None,
+    })?;
+    // By what it is over: its number may have changed hands.
+    let attached = world.loops_over(token).ok()?.into_iter().next()?;
+    Some(ServedDisk {
+        device: attached.path(),
+        at: at.clone(),
+        program: program.clone(),
+        arguments: arguments.clone(),
+        process: process.clone(),
+        owner: owner.clone(),
+        is_served: world.is_alive(process),
+        journal: journal.to_owned(),
+    })
+}
+
+/// Stops a disk that was left behind: detaches it, ends its server, removes what was made for it.
+///
+/// # Errors
+/// As [`StopError`] says; of a disk that is in use nothing is touched.
+pub fn stop_served(
+    state: &StateDir,
+    world: &dyn World,
+    disk: &ServedDisk,
+) -> Result<JournalReport, StopError> {
+    if !disk.is_left_behind() && world.is_alive(&disk.owner) {
+        let (device, owner) = (disk.device.clone(), disk.owner.clone());
+        return Err(StopError::OfARun { device, owner });
+    }
+    refuse_used(world, &disk.device)?;
+    if matches!(world.ask(&served_file(&disk.at)), Answer::There(_)) {
+        // While its server still answers, so that the kernel has no errors to report.
+        detach(world, disk)?;
+    }
+    if world.is_alive(&disk.process) {
+        serving::end(world, &disk.process)?;
+    }
+    let mut report = restore::unreported(disk.journal.clone());
+    for _ in 0..retry::TRIES {
+        if let Some(journal) = Journal::take(state, &disk.journal)? {
+            restore::put_back(world, journal, &mut report)?;
+            return Ok(report);
+        }
+        if !disk.journal.exists() {
+            // Somebody else was faster.
+            report.state = JournalState::Settled;
+            return Ok(report);
+        }
+        world.pause();
+    }
+    Ok(report)
+}
+
+/// Undoes the loop device ahead of the rest, which finds it done.
+fn detach(world: &dyn World, disk: &ServedDisk) -> Result<(), ChangeError> {
+    let bytes = fs::read(&disk.journal).unwrap_or_default();
+    let file = served_file(&disk.at);
+    let is_over =
+        |entry: &&Entry| matches!(&entry.change, Change::Loop { backing, .. } if *backing == file);
+    match parse(&bytes).entries.iter().find(is_over) {
+        Some(entry) => kind::undo(world, entry).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// What is mounted, held or open stays.
+fn refuse_used(world: &dyn World, device: &Path) -> Result<(), StopError> {
+    let in_use = |by: String, fix| StopError::InUse { device: device.to_owned(), by, fix };
+    match world.in_use(device).map_err(|source| system("look at", device, source))? {
+        Some(DeviceState::Mounted(by)) => {
+            return Err(in_use(by, "unmount it first (umount), then stop it"));
+        }
+        Some(state) => {
+            return Err(in_use(state.to_string(), "take that off it first, then stop it"));
+        }
+        None => {}
+    }
+    // Some programs look at every device for a moment.
+    let mut openers = world.openers(device);
+    for _ in 0..OPENER_TRIES {
+        if openers.is_empty() {
+            return Ok(());
+        }
+        world.pause();
+        openers = world.openers(device);
+    }
+    let by = format!("{} has it open", openers.join(", "));
+    Err(in_use(by, "end that first, then stop it"))
+}

@@ -1,0 +1,197 @@
+//! Served disks on the stand-in: left behind, stopped, killed at every moment, hanging.
+
+use std::fs::{self, File};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::fake::{FakeWorld, Machine, ServerWays};
+use crate::server::Ending;
+use crate::session_tests::{assert_same, begin, served};
+use crate::{
+    Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner,
+    RestoreReport, Session, StateDir, StopError, World, leftovers, restore, served_disks,
+    stop_served,
+};
+
+const VERSION: GroupVersion = GroupVersion::V2;
+
+fn start(state: &StateDir, machine: &Machine, holds_journal: bool) -> Session<FakeWorld> {
+    let world = FakeWorld::on(machine.clone(), state, VERSION);
+    let mut session = Session::begin(state, world).unwrap();
+    for change in served(holds_journal) {
+        session.apply(change).unwrap();
+    }
+    session
+}
+
+/// The machine and the lock as they are once the starter of a disk that it left behind is gone.
+fn left_behind(state: &StateDir, machine: &Machine) -> (FakeWorld, Owner) {
+    let session = start(state, machine, true);
+    let now = session.world().machine.borrow().clone();
+    let held = session.world().held.take();
+    let process = session.hand_over().unwrap();
+    let world = FakeWorld::on(now, state, VERSION).without_owner();
+    *world.held.borrow_mut() = held;
+    (world, process)
+}
+
+#[test]
+fn a_disk_that_is_left_behind_is_in_use_until_its_server_is_killed() {
+    let (_dir, state, first) = begin(VERSION);
+    let (world, process) = left_behind(&state, &first);
+    let before = world.machine.borrow().clone();
+    let report = restore(&state, &world);
+    assert_eq!(report.journals[0].state, JournalState::InUse, "{report:#?}");
+    assert_eq!(report.journals[0].owner.as_ref(), Some(&process));
+    assert_same(&world.machine.borrow(), &before, "looking");
+    let disks = served_disks(&state, &world);
+    assert_eq!(disks.len(), 1);
+    assert!(disks[0].is_served && disks[0].is_left_behind());
+    assert_eq!(disks[0].device.to_str(), Some("/dev/loop0"));
+    world.end(&process, Ending::Forced).unwrap();
+    assert_eq!(leftovers(&state).len(), 1);
+    assert!(!served_disks(&state, &world)[0].is_served);
+    let report = restore(&state, &world);
+    assert!(report.is_settled(), "{report:#?}");
+    assert_same(&world.machine.borrow(), &first, "its server was killed");
+    assert!(state.journals().is_empty() && served_disks(&state, &world).is_empty());
+}
+
+/// Restores a moment as another process, with the lock where a living server holds it.
+fn after_a_kill(journal: &[u8], machine: &Machine) -> (Machine, RestoreReport) {
+    let (_dir, state, _) = begin(VERSION);
+    fs::create_dir(state.path()).unwrap();
+    let path = state.path().join("changes-77-7-0.jsonl");
+    fs::write(&path, journal).unwrap();
+    let world = FakeWorld::on(machine.clone(), &state, VERSION).without_owner();
+    if !machine.servers.is_empty() {
+        let file = File::open(&path).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        *world.held.borrow_mut() = Some(file.into());
+    }
+    let report = restore(&state, &world);
+    (world.machine.into_inner(), report)
+}
+
+#[test]
+fn killed_at_any_moment_of_its_start_nothing_of_a_disk_is_left() {
+    let (_dir, state, first) = begin(VERSION);
+    let session = start(&state, &first, true);
+    let mut moments = session.world().moments.take();
+    let last = session.world().machine.borrow().clone();
+    let before_handing_over = fs::read(&state.journals()[0]).unwrap();
+    moments.push((before_handing_over.clone(), last.clone()));
+    session.hand_over().unwrap();
+    let after = fs::read(&state.journals()[0]).unwrap();
+    for end in before_handing_over.len()..after.len() {
+        moments.push((after[..end].to_vec(), last.clone()));
+    }
+    assert!(moments.len() > 80, "{}", moments.len());
+    for (journal, machine) in &moments {
+        let (now, report) = after_a_kill(journal, machine);
+        let tail = String::from_utf8_lossy(journal);
+        assert!(report.is_settled(), "{tail}\n{report:#?}");
+        assert_same(&now, &first, &format!("{tail}\n{report:#?}"));
+    }
+    let (now, report) = after_a_kill(&after, &last);
+    assert_eq!(report.journals[0].state, JournalState::InUse);
+    assert_same(&now, &last, "it was handed over");
+}
+
+#[test]
+fn a_server_that_hangs_is_ended_before_anything_touches_it() {
+    for undo_one in [false, true] {
+        let (_dir, state, first) = begin(VERSION);
+        let mut session = start(&state, &first, false);
+        session.world().server.set(ServerWays::Stuck);
+        if undo_one {
+            let attached = session.in_place().last().unwrap().0;
+            session.undo(attached).unwrap();
+        }
+        let report = session.undo_all();
+        assert!(report.is_settled(), "{report:#?}");
+        assert_same(&session.world().machine.borrow(), &first, "it hung");
+    }
+    let (_dir, state, first) = begin(VERSION);
+    let (world, _) = left_behind(&state, &first);
+    world.server.set(ServerWays::Stuck);
+    let disks = served_disks(&state, &world);
+    let report = stop_served(&state, &world, &disks[0]).unwrap();
+    assert_eq!(report.state, JournalState::Settled, "{report:#?}");
+    assert_same(&world.machine.borrow(), &first, "it hung and was stopped");
+}
+
+#[test]
+fn a_server_that_shows_nothing_is_an_error_and_goes() {
+    let (_dir, state, first) = begin(VERSION);
+    let world = FakeWorld::on(first.clone(), &state, VERSION);
+    world.server.set(ServerWays::Mute);
+    let mut session = Session::begin(&state, world).unwrap();
+    let [server, _] = served(false);
+    let refused = session.apply(server).unwrap_err();
+    assert!(
+        matches!(&refused, ChangeError::Unavailable { why, .. } if why.contains("ten seconds"))
+    );
+    assert_same(&session.world().machine.borrow(), &first, "it showed nothing");
+    assert!(matches!(session.hand_over(), Err(ChangeError::Unavailable { .. })));
+    assert!(state.journals().is_empty());
+}
+
+#[test]
+fn places_that_are_taken_are_refused() {
+    let (_dir, state, first) = begin(VERSION);
+    let mut session = start(&state, &first, false);
+    let [server, _] = served(false);
+    let refused = session.apply(server.clone()).unwrap_err().to_string();
+    assert!(refused.contains("mount point already"), "{refused}");
+    let Change::FuseServer { program, arguments, .. } = server else { panic!() };
+    let at = "/data".into();
+    let other = Change::FuseServer { at, program, arguments, holds_journal: false };
+    let refused = session.apply(other).unwrap_err().to_string();
+    assert!(refused.contains("is not empty"), "{refused}");
+}
+
+#[test]
+fn only_what_nobody_uses_and_no_run_owns_is_stopped() {
+    let (_dir, state, first) = begin(VERSION);
+    let mut session = start(&state, &first, false);
+    let disks = served_disks(&state, session.world());
+    assert!(!disks[0].is_left_behind());
+    let refused = stop_served(&state, session.world(), &disks[0]).unwrap_err();
+    assert!(matches!(&refused, StopError::OfARun { owner, .. } if owner.pid == 77), "{refused}");
+    assert!(session.undo_all().is_settled());
+    drop(session);
+
+    let (world, _) = left_behind(&state, &first);
+    let kind = FilesystemKind::Ext4;
+    let request = crate::MountRequest::new("/dev/loop0".as_ref(), "/data".as_ref(), kind, &[]);
+    world.mount(&request).unwrap();
+    let before = world.machine.borrow().clone();
+    let disks = served_disks(&state, &world);
+    let refused = stop_served(&state, &world, &disks[0]).unwrap_err().to_string();
+    assert!(refused.contains("mounted at /data"), "{refused}");
+    assert_same(&world.machine.borrow(), &before, "it was refused");
+    world.unmount("/data".as_ref(), false).unwrap();
+    let report = stop_served(&state, &world, &disks[0]).unwrap();
+    assert_eq!(report.state, JournalState::Settled, "{report:#?}");
+    assert_same(&world.machine.borrow(), &first, "it was stopped");
+    assert!(state.journals().is_empty());
+}
+
+#[test]
+fn another_process_with_less_of_the_command_line_is_left() {
+    let (_dir, state, first) = begin(VERSION);
+    let mut session = start(&state, &first, false);
+    let other = {
+        let mut machine = session.world().machine.borrow_mut();
+        let (owner, mut command) = machine.servers[0].clone();
+        command.arguments[0] = "look".into();
+        let other = Owner { pid: 9999, ..owner };
+        machine.servers.push((other.clone(), command));
+        other
+    };
+    assert!(session.undo_all().is_settled());
+    assert!(session.world().is_alive(&other));
+    let device = DeviceRef::Loop { backing: "/data/served/here/disk".into() };
+    assert!(session.may_overwrite(&device).is_err(), "the device is gone");
+}
