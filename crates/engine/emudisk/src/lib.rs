@@ -4,3 +4,28 @@
 //! above it, so that the real block layer, file system and programs run on a disk that is not
 //! there. Invariant: what was flushed survives a power cut on request; the server holds nothing
 //! that its end does not give back. It decides nothing about time: the model does.
+
+mod arguments;
+mod changes;
+mod client;
+mod error;
+mod fault;
+mod files;
+mod options;
+mod server;
+mod stats;
+
+mod clock;
+mod medium;
+mod pace;
+mod store;
+mod volatile;
+
+pub use arguments::{ArgumentsError, COMMAND, ServeArguments};
+pub use changes::{changes, device};
+pub use client::Client;
+pub use error::{ClientError, ServeError};
+pub use fault::{Fault, FaultError, SLOW_MS_MAX, Tear};
+pub use options::{SIZE_BYTES_MIN, SIZE_BYTES_STEP, ServeOptions, Store};
+pub use server::serve;
+pub use stats::{DiskStats, Power};

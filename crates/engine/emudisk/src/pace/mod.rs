@@ -1,0 +1,167 @@
+//! When each request is answered: the model in real time.
+//!
+//! Invariant: every request that was taken is handed out exactly once, not before the model's
+//! moment; after the power failed, at once and as failed. What an answer is and how it is sent is
+//! not known here, and nothing is sent under the lock.
+
+mod delay;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use iostrata_sim::drive::{Command, Done, Drive, Request};
+
+use delay::Delayed;
+pub(crate) use tally::Tally;
+pub(crate) use timer::run as run_timer;
+
+/// An answer whose moment has come.
+#[derive(Debug)]
+pub(crate) struct Due<A> {
+    /// What was given with the request.
+    pub answer: A,
+    /// The moment that the model gave, in ns of the clock.
+    pub at_ns: u64,
+}
+
+/// Requests in flight, and the model that says when they are done.
+pub(crate) struct Pace<A> {
+    inner: Mutex<Inner<A>>,
+    /// Wakes the timer when something is due earlier than it knows.
+    wake: Condvar,
+}
+
+struct Inner<A> {
+    /// `None` while there is no power.
+    drive: Option<Box<dyn Drive>>,
+    /// The latest moment that the drive was told, in ns.
+    clock_ns: u64,
+    in_flight: HashMap<u64, A>,
+    next_id: u64,
+    /// Requests that the model has done and that are slowed on purpose.
+    delayed: Delayed<A>,
+    slow_ns: u64,
+    /// Until when the timer sleeps; 0 while it is awake.
+    timer_until_ns: u64,
+    is_ending: bool,
+    tally: Tally,
+    done: Vec<Done>,
+}
+
+impl<A> Inner<A> {
+    /// Lets everything up to now happen; appends what is due.
+    fn advance(&mut self, now_ns: u64, due: &mut Vec<Due<A>>) {
+        let Some(drive) = &mut self.drive else { return };
+        self.clock_ns = self.clock_ns.max(now_ns);
+        drive.advance(self.clock_ns, &mut self.done);
+        for Done { id, at_ns } in self.done.drain(..) {
+            let Some(answer) = self.in_flight.remove(&id) else { continue };
+            match self.slow_ns {
+                0 => due.push(Due { answer, at_ns }),
+                slow_ns => self.delayed.push(Due { answer, at_ns: at_ns + slow_ns }),
+            }
+        }
+        self.delayed.take(now_ns, due);
+        self.tally.left(now_ns, due.len());
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_event_ns());
+        model_ns.into_iter().chain(self.delayed.next_ns()).min()
+    }
+
+    /// Whether the timer has to be told of an earlier moment.
+    fn must_wake(&self) -> bool {
+        self.next_event_ns().is_some_and(|next_ns| next_ns < self.timer_until_ns)
+    }
+}
+
+impl<A> Pace<A> {
+    pub(crate) fn new(drive: Box<dyn Drive>, now_ns: u64) -> Self {
+        let inner = Inner {
+            drive: Some(drive),
+            clock_ns: now_ns,
+            in_flight: HashMap::new(),
+            next_id: 0,
+            delayed: Delayed::new(),
+            slow_ns: 0,
+            timer_until_ns: 0,
+            is_ending: false,
+            tally: Tally::default(),
+            done: Vec::new(),
+        };
+        Self { inner: Mutex::new(inner), wake: Condvar::new() }
+    }
+
+    /// A thread that panicked under the lock ends the server; until then the others go on.
+    fn lock(&self) -> MutexGuard<'_, Inner<A>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a request that came at `came_ns`, and appends what is due by now.
+    ///
+    /// # Errors
+    /// There is no power: the answer is given back.
+    pub(crate) fn submit(
+        &self,
+        came_ns: u64,
+        command: Command,
+        at_bytes: u64,
+        bytes: u32,
+        answer: A,
+        due: &mut Vec<Due<A>>,
+    ) -> Result<(), A> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let Some(drive) = &mut inner.drive else { return Err(answer) };
+        let id = inner.next_id;
+        inner.next_id += 1;
+        inner.clock_ns = inner.clock_ns.max(came_ns);
+        drive.submit(inner.clock_ns, Request { id, command, at_bytes, bytes });
+        inner.in_flight.insert(id, answer);
+        inner.tally.came(crate::clock::now_ns(), command, at_bytes, bytes);
+        let now_ns = crate::clock::now_ns();
+        if inner.next_event_ns().is_some_and(|next_ns| next_ns <= now_ns) {
+            inner.advance(now_ns, due);
+        }
+        if inner.must_wake() {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The power fails: everything in flight is given back.
+    pub(crate) fn power_off(&self, now_ns: u64) -> Vec<A> {
+        let mut inner = self.lock();
+        inner.drive = None;
+        let mut answers: Vec<A> = inner.in_flight.drain().map(|(_, answer)| answer).collect();
+        answers.extend(inner.delayed.drain());
+        inner.tally.left(now_ns, answers.len());
+        answers
+    }
+
+    /// The power is back: the drive starts anew.
+    pub(crate) fn power_on(&self, drive: Box<dyn Drive>) {
+        self.lock().drive = Some(drive);
+    }
+
+    /// From now on every request takes so much longer.
+    pub(crate) fn set_slow(&self, slow_ns: u64) {
+        self.lock().slow_ns = slow_ns;
+    }
+
+    /// What came so far.
+    pub(crate) fn tally(&self) -> Tally {
+        self.lock().tally.clone()
+    }
+
+    /// The timer ends soon.
+    pub(crate) fn end(&self) {
+        self.lock().is_ending = true;
+        self.wake.notify_one();
+    }
+}

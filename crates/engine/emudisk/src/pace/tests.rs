@@ -1,0 +1,94 @@
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use iostrata_sim::drive::DriveFacts;
+
+use super::*;
+use crate::clock::now_ns;
+
+/// Each request takes as many us as it has bytes.
+struct Slowly(Vec<Done>);
+
+impl Drive for Slowly {
+    fn facts(&self) -> DriveFacts {
+        let capacity_bytes = 1 << 20;
+        DriveFacts { capacity_bytes, queue_depth: 9, volatile_bytes: 0, is_rotational: false }
+    }
+
+    fn submit(&mut self, now_ns: u64, request: Request) {
+        self.0.push(Done { id: request.id, at_ns: now_ns + u64::from(request.bytes) * 1000 });
+        self.0.sort_by_key(|done| done.at_ns);
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        self.0.first().map(|done| done.at_ns)
+    }
+
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        let due = self.0.partition_point(|done| done.at_ns <= now_ns);
+        done.extend(self.0.drain(..due));
+    }
+}
+
+type Sent = (&'static str, u64, u64);
+
+fn start() -> (Arc<Pace<&'static str>>, Receiver<Sent>) {
+    let pace = Arc::new(Pace::new(Box::new(Slowly(Vec::new())), now_ns()));
+    let (sender, receiver) = channel();
+    let timer = pace.clone();
+    std::thread::spawn(move || {
+        run_timer(&timer, |due| sender.send((due.answer, due.at_ns, now_ns())).unwrap());
+    });
+    (pace, receiver)
+}
+
+fn submit(pace: &Pace<&'static str>, bytes: u32, name: &'static str) {
+    let mut due = Vec::new();
+    pace.submit(now_ns(), Command::Read, 0, bytes, name, &mut due).unwrap();
+    assert!(due.is_empty());
+}
+
+#[test]
+fn answers_come_in_the_models_order_and_not_early() {
+    let (pace, sent) = start();
+    submit(&pace, 60_000, "last");
+    submit(&pace, 20_000, "first");
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    submit(&pace, 30_000, "second");
+    for expected in ["first", "second", "last"] {
+        let (name, due_ns, now_ns) = sent.recv().unwrap();
+        assert_eq!(name, expected);
+        assert!(now_ns >= due_ns, "{name} came {} ns early", due_ns - now_ns);
+    }
+    pace.end();
+    assert!(sent.recv().is_err());
+}
+
+#[test]
+fn slowed_requests_come_later() {
+    let (pace, sent) = start();
+    pace.set_slow(50_000_000);
+    let before_ns = now_ns();
+    submit(&pace, 1000, "slow");
+    assert!(sent.recv().unwrap().1 >= before_ns + 51_000_000);
+    pace.set_slow(0);
+    submit(&pace, 1000, "quick");
+    assert_eq!(sent.recv().unwrap().0, "quick");
+    pace.end();
+}
+
+#[test]
+fn a_power_cut_gives_everything_back() {
+    let (pace, sent) = start();
+    submit(&pace, 900_000_000, "one");
+    submit(&pace, 1000, "quick");
+    assert_eq!(sent.recv().unwrap().0, "quick");
+    assert_eq!(pace.power_off(now_ns()), ["one"]);
+    let refused = pace.submit(now_ns(), Command::Read, 0, 1, "off", &mut Vec::new());
+    assert_eq!(refused, Err("off"));
+    pace.power_on(Box::new(Slowly(Vec::new())));
+    submit(&pace, 1000, "again");
+    assert_eq!(sent.recv().unwrap().0, "again");
+    assert_eq!(pace.tally().depth_max, 2);
+    pace.end();
+}
