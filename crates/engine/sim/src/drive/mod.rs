@@ -4,6 +4,7 @@
 //! done exactly once; a flush is done only after every write that was done before the flush came is
 //! beyond a power cut. Contents are not here, only time.
 
+pub mod hdd;
 pub mod table;
 
 /// What a request asks for.

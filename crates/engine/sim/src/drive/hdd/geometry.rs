@@ -1,0 +1,157 @@
+//! Where a byte lies: on which track and at which angle.
+//!
+//! Invariant: the medium is one spiral of turns; the bytes of a turn fall linearly from the first to
+//! the last. A position is a number of turns from the first byte: its whole part is the track, its
+//! fraction the angle. Reading on is turning on; switches of heads and tracks are inside the rates.
+//! Any capacity is spread over the whole stroke: a small disk has fewer tracks, farther apart.
+
+use super::parameters::HddParameters;
+use super::seek::SeekCurve;
+
+/// A wait of nearly a whole turn, by less than this part, is rounding: the head is there.
+const HERE: f64 = 2e-5;
+
+/// Tracks, angles and the times between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    outer_bytes_per_turn: f64,
+    inner_bytes_per_turn: f64,
+    turns: f64,
+    turn_ns: f64,
+    margin_ns: f64,
+    phase: f64,
+    read: SeekCurve,
+    write: SeekCurve,
+}
+
+impl Geometry {
+    /// Of a disk with so many bytes; at time 0 the angle `phase` (0 to 1) is under the head.
+    pub(crate) fn new(parameters: &HddParameters, capacity_bytes: u64, phase: f64) -> Self {
+        let turn_ns = parameters.turn_ns();
+        let per_turn = |bytes_per_s: u64| bytes_per_s as f64 * turn_ns / 1e9;
+        let outer_bytes_per_turn = per_turn(parameters.outer_bytes_per_s);
+        let inner_bytes_per_turn = per_turn(parameters.inner_bytes_per_s);
+        let mean = f64::midpoint(outer_bytes_per_turn, inner_bytes_per_turn);
+        Self {
+            outer_bytes_per_turn,
+            inner_bytes_per_turn,
+            turns: (capacity_bytes as f64 / mean).max(1.0),
+            turn_ns,
+            margin_ns: f64::from(parameters.choice_margin_turn_pct) / 100.0 * turn_ns,
+            phase,
+            read: SeekCurve::fit(parameters.seek_read),
+            write: SeekCurve::fit(parameters.seek_write),
+        }
+    }
+
+    /// The position of a byte, in turns.
+    pub(crate) fn position(&self, at_bytes: u64) -> f64 {
+        let fall = self.outer_bytes_per_turn - self.inner_bytes_per_turn;
+        let part = at_bytes as f64 / self.turns;
+        let outer = self.outer_bytes_per_turn;
+        // The root of `outer r - fall r^2 / 2 = part` in the form that survives `fall = 0`.
+        let root = (outer * outer - 2.0 * fall * part).max(0.0).sqrt();
+        self.turns * 2.0 * part / (outer + root)
+    }
+
+    /// The byte at a position, rounded down.
+    pub(crate) fn byte(&self, position: f64) -> u64 {
+        let fall = self.outer_bytes_per_turn - self.inner_bytes_per_turn;
+        let part = position / self.turns;
+        (self.turns * (self.outer_bytes_per_turn * part - fall * part * part / 2.0)) as u64
+    }
+
+    /// The time for turning from one position on to a later one, in ns.
+    pub(crate) fn transfer_ns(&self, from: f64, to: f64) -> u64 {
+        ((to - from).max(0.0) * self.turn_ns).round() as u64
+    }
+
+    /// How far the medium turns in a time, in turns.
+    pub(crate) fn turned(&self, ns: u64) -> f64 {
+        ns as f64 / self.turn_ns
+    }
+
+    fn seek_ns(&self, from: f64, to: f64, is_write: bool) -> f64 {
+        let tracks = (to.floor() - from.floor()).abs();
+        if tracks < 0.5 {
+            return 0.0;
+        }
+        let curve = if is_write { &self.write } else { &self.read };
+        curve.ns(((tracks - 1.0) / self.turns).min(1.0))
+    }
+
+    /// How long after `at_ns` the position comes under the head, in ns.
+    fn wait_ns(&self, at_ns: f64, to: f64) -> f64 {
+        let ahead = to - (at_ns / self.turn_ns + self.phase);
+        let wait = ahead - ahead.floor();
+        if wait > 1.0 - HERE { 0.0 } else { wait * self.turn_ns }
+    }
+
+    /// Seek and rotation from `from` to `to`, for an arm that leaves at `now_ns`, in ns.
+    pub(crate) fn access_ns(&self, now_ns: u64, from: f64, to: f64, is_write: bool) -> f64 {
+        let seek_ns = self.seek_ns(from, to, is_write);
+        seek_ns + self.wait_ns(now_ns as f64 + seek_ns, to)
+    }
+
+    /// The same as firmware that chooses counts on it: a head that moves is on its track only some
+    /// margin after the mean seek time, and what passes in the margin is a turn away.
+    #[inline]
+    pub(crate) fn expected_ns(&self, now_ns: u64, from: f64, to: f64, is_write: bool) -> f64 {
+        let seek_ns = self.seek_ns(from, to, is_write);
+        let sure_ns = if seek_ns > 0.0 { seek_ns + self.margin_ns } else { 0.0 };
+        sure_ns + self.wait_ns(now_ns as f64 + sure_ns, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parameters::{HDD_7K2, HDD_15K};
+    use super::*;
+
+    #[test]
+    fn positions_and_bytes_are_inverse() {
+        for capacity in [2 << 30, HDD_15K.capacity_bytes, HDD_7K2.capacity_bytes] {
+            let geometry = Geometry::new(&HDD_7K2, capacity, 0.0);
+            for part in 0..=1_000 {
+                let byte = capacity / 1_000 * part;
+                let back = geometry.byte(geometry.position(byte));
+                assert!(back.abs_diff(byte) <= 64, "{byte} {back}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rate_falls_from_the_outer_to_the_inner() {
+        let capacity = HDD_15K.capacity_bytes;
+        let geometry = Geometry::new(&HDD_15K, capacity, 0.0);
+        let rate = |from: u64| {
+            let to = from + (1 << 20);
+            let ns = geometry.transfer_ns(geometry.position(from), geometry.position(to));
+            (1 << 20) as f64 * 1e9 / ns as f64
+        };
+        assert!((rate(0) / 89e6 - 1.0).abs() < 0.001);
+        assert!((rate(capacity - (1 << 20)) / 57e6 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_small_disk_covers_the_whole_stroke() {
+        for capacity in [1 << 30, HDD_15K.capacity_bytes] {
+            let geometry = Geometry::new(&HDD_15K, capacity, 0.3);
+            let last = geometry.position(capacity - 4_096);
+            let access_ns = geometry.access_ns(0, 0.0, last, false);
+            let turn_ns = HDD_15K.turn_ns();
+            assert!((4.89e6..4.91e6 + turn_ns).contains(&access_ns), "{access_ns}");
+        }
+    }
+
+    #[test]
+    fn on_the_track_only_the_angle_counts() {
+        let geometry = Geometry::new(&HDD_15K, 1 << 36, 0.0);
+        let wait_ns = geometry.access_ns(0, 7.0, 7.25, false);
+        assert!((wait_ns - 1e6).abs() < 10.0, "{wait_ns}");
+        // Just missed: a whole turn.
+        let wait_ns = geometry.access_ns(1_001_000, 7.0, 7.25, false);
+        assert!((wait_ns - 3.999e6).abs() < 100.0, "{wait_ns}");
+        assert!(geometry.access_ns(1_000_001, 7.0, 7.25, false) < 1.0);
+    }
+}
