@@ -8,18 +8,24 @@
 mod arguments;
 mod changes;
 mod client;
+mod clock;
+mod disk;
 mod error;
+mod errors;
 mod fault;
 mod files;
+mod filesystem;
+mod holder;
+mod house;
+mod lateness;
+mod medium;
 mod options;
+mod pace;
 mod server;
 mod stats;
-
-mod clock;
-mod medium;
-mod pace;
 mod store;
 mod volatile;
+mod wake;
 
 pub use arguments::{ArgumentsError, COMMAND, ServeArguments};
 pub use changes::{changes, device};
@@ -27,5 +33,5 @@ pub use client::Client;
 pub use error::{ClientError, ServeError};
 pub use fault::{Fault, FaultError, SLOW_MS_MAX, Tear};
 pub use options::{SIZE_BYTES_MIN, SIZE_BYTES_STEP, ServeOptions, Store};
-pub use server::serve;
+pub use server::{serve, serve_drive};
 pub use stats::{DiskStats, Power};

@@ -19,7 +19,6 @@ use crate::volatile::Volatile;
 pub(crate) struct Medium {
     contents: Contents,
     volatile: Volatile,
-    size_bytes: u64,
     is_on: bool,
     cuts: u64,
     random: Random,
@@ -65,15 +64,10 @@ impl Medium {
         Ok(Self {
             contents: Contents::new(&options.store, size_bytes, limit_bytes)?,
             volatile: Volatile::new(volatile_bytes),
-            size_bytes,
             is_on: true,
             cuts: 0,
             random: Random::new(options.seed),
         })
-    }
-
-    pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes
     }
 
     pub(crate) fn store_bytes(&self) -> u64 {

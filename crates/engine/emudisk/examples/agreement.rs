@@ -1,0 +1,176 @@
+//! Serves disks in real time and sets what fio measures on their block device against what the
+//! same model does in virtual time; measures first what the way to the server costs.
+//!
+//! Usage, as root, with fio: `agreement [DISK...]`, as `agreement hdd-15k cloud-burst`.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use iostrata_emudisk::{Client, DiskStats, ServeOptions, Store, serve, serve_drive};
+use iostrata_sim::bench::{Load, Window, run};
+use iostrata_sim::drive::{Done, Drive, DriveFacts, Request};
+
+const SIZE_BYTES: u64 = 1 << 30;
+const SEED: u64 = 1;
+/// The name of a drive that takes no time.
+const ZERO: &str = "zero";
+const DEPTHS: [u32; 3] = [1, 8, 32];
+
+/// Takes no time.
+struct Zero(Vec<Done>);
+
+impl Drive for Zero {
+    fn facts(&self) -> DriveFacts {
+        DriveFacts {
+            capacity_bytes: SIZE_BYTES,
+            queue_depth: 1024,
+            volatile_bytes: 0,
+            is_rotational: false,
+        }
+    }
+
+    fn submit(&mut self, now_ns: u64, request: Request) {
+        self.0.push(Done { id: request.id, at_ns: now_ns });
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        self.0.first().map(|done| done.at_ns)
+    }
+
+    fn advance(&mut self, _now_ns: u64, done: &mut Vec<Done>) {
+        done.append(&mut self.0);
+    }
+}
+
+fn options(disk: &str) -> ServeOptions {
+    ServeOptions {
+        disk: if disk == ZERO { "nvme" } else { disk }.parse().unwrap(),
+        size_bytes: SIZE_BYTES,
+        store: Store::Memory,
+        store_limit_bytes: None,
+        seed: SEED,
+        measured: None,
+    }
+}
+
+fn serve_here(at: &Path, disk: &str) {
+    let stop = AtomicBool::new(false);
+    let ended = if disk == ZERO {
+        serve_drive(at, options(disk), Box::new(|| Ok(Box::new(Zero(Vec::new())))), &stop)
+    } else {
+        serve(at, options(disk), &stop)
+    };
+    ended.unwrap();
+}
+
+/// A disk that is served, with a loop device over it.
+struct Served {
+    dir: tempfile::TempDir,
+    server: Child,
+    device: String,
+}
+
+impl Served {
+    fn start(disk: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let program = std::env::current_exe().unwrap();
+        let server = Command::new(program).arg("serve").arg(dir.path()).arg(disk).spawn().unwrap();
+        let file = dir.path().join("disk");
+        let until = Instant::now() + Duration::from_secs(5);
+        while !file.exists() {
+            assert!(Instant::now() < until, "nothing is served");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let made = Command::new("losetup")
+            .args(["--find", "--show", "--direct-io=on"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        Self { dir, server, device }
+    }
+
+    fn stats(&self) -> DiskStats {
+        Client::at(self.dir.path()).stats().unwrap()
+    }
+
+    /// IOPS and the mean latency in us.
+    fn measure(&self, rw: &str, depth: u32, seconds: f64) -> (f64, f64) {
+        let fio = Command::new("fio")
+            .args(["--name=a", "--direct=1", "--bs=4k", "--ioengine=io_uring", "--norandommap"])
+            .args(["--time_based", "--output-format=json", "--random_generator=tausworthe64"])
+            .args([format!("--filename={}", self.device), format!("--rw={rw}")])
+            .args([format!("--iodepth={depth}"), format!("--runtime={seconds}s")])
+            .arg(format!("--ramp_time={}s", if seconds > 3.0 { 2 } else { 1 }))
+            .output()
+            .unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&fio.stdout).unwrap();
+        let side = &report["jobs"][0][rw.trim_start_matches("rand")];
+        (side["iops"].as_f64().unwrap(), side["lat_ns"]["mean"].as_f64().unwrap() / 1e3)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
+        let _ = Command::new("umount").arg(self.dir.path()).status();
+        let _ = self.server.wait();
+    }
+}
+
+fn ceiling(seconds: f64) {
+    println!("the way to the server and back, with a drive that takes no time");
+    println!("{:>10} {:>6} {:>10} {:>9}", "", "depth", "IOPS", "us");
+    let served = Served::start(ZERO);
+    for rw in ["randread", "randwrite"] {
+        for depth in DEPTHS {
+            let (iops, us) = served.measure(rw, depth, seconds);
+            println!("{rw:>10} {depth:>6} {iops:>10.0} {us:>9.1}");
+        }
+    }
+    println!("{:?}", served.stats());
+}
+
+fn agreement(disk: &str, seconds: f64) {
+    println!("{disk}");
+    println!("{:>10} {:>6} {:>10} {:>24} {:>7}", "", "depth", "measured", "model", "ratio");
+    for rw in ["randread", "randwrite"] {
+        for depth in DEPTHS {
+            // Each on a disk that is new, as the drive of the virtual time is.
+            let served = Served::start(disk);
+            let (iops, _) = served.measure(rw, depth, seconds);
+            let is_read = rw == "randread";
+            let load = if is_read { Load::random_read(depth) } else { Load::random_write(depth) };
+            let one = options(disk);
+            let drive = iostrata_sim::model::drive(&one.disk, SIZE_BYTES, None, SEED);
+            let window = Window::seconds(if seconds > 3.0 { 2.0 } else { 1.0 }, seconds);
+            let model = run(&mut *drive.unwrap(), &load, window, SEED).unwrap().iops;
+            let stats = served.stats();
+            println!(
+                "{rw:>10} {depth:>6} {iops:>10.0} {:>24} {:>7.3}  depth {:.1}, late {:.1} us, {}",
+                format!("{model:?}"),
+                iops / model.value,
+                stats.depth_mean,
+                stats.late_us_mean,
+                stats.late,
+            );
+        }
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, at, disk] = &words[..]
+        && word == "serve"
+    {
+        return serve_here(Path::new(at), disk);
+    }
+    let seconds = std::env::var("SECONDS_EACH").map_or(5.0, |text| text.parse().unwrap());
+    ceiling(seconds);
+    for disk in &words {
+        agreement(disk, seconds);
+    }
+}

@@ -1,0 +1,79 @@
+//! What happens beside requests: orders of `control`, the power coming back, the end.
+//!
+//! Invariant: the power comes back by itself only when nobody holds the block device, so that a
+//! file system of before a cut cannot write after it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use crate::disk::{Disk, Failure, Reply};
+use crate::error::ServeError;
+use crate::fault::Fault;
+use crate::files::DISK;
+use crate::filesystem::{Order, ToKernel};
+use crate::holder::is_held;
+use crate::wake::Wake;
+
+/// How often it looks whether it should end.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often it looks whether the device is let go, while there is no power.
+const LOOK_POWER: Duration = Duration::from_millis(1);
+
+/// Keeps house.
+pub(crate) struct House<'a> {
+    pub(crate) at: PathBuf,
+    pub(crate) disk: Arc<Disk<ToKernel>>,
+    pub(crate) orders: Receiver<Order>,
+    pub(crate) wake: Arc<Wake>,
+    pub(crate) has_died: Arc<AtomicBool>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl House<'_> {
+    fn file(&self) -> PathBuf {
+        Path::new(&self.at).join(DISK)
+    }
+
+    /// Returns when it was unmounted (`is_over` says so) or asked to stop.
+    pub(crate) fn keep(&self, is_over: impl Fn() -> bool) -> Result<(), ServeError> {
+        while !is_over() && !self.stop.load(Ordering::Acquire) {
+            if self.has_died.load(Ordering::Acquire) {
+                return Err(ServeError::Died { at: self.at.clone() });
+            }
+            while let Ok(order) = self.orders.try_recv() {
+                self.carry_out(order)?;
+            }
+            let is_on = self.disk.is_on();
+            if !is_on && !is_held(&self.file()) {
+                self.disk.power_on()?;
+            }
+            self.wake.wait(if is_on { LOOK } else { LOOK_POWER });
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, order: Order) -> Result<(), ServeError> {
+        match order.fault {
+            Fault::Eio(range) => self.disk.errors.set_range(range),
+            Fault::EioRate(per_million) => self.disk.errors.set_rate(per_million),
+            Fault::Slow(ms) => self.disk.pace().set_slow(u64::from(ms) * 1_000_000),
+            Fault::StoreLimit(bytes) => self.disk.set_store_limit(bytes),
+            Fault::PowerOn => self.disk.power_on()?,
+            Fault::PowerCut { tear, seed } => {
+                if let Err(source) = self.disk.power_off(tear, seed) {
+                    order.reply.failed(Failure::Io);
+                    let what = "taking back what a power cut loses";
+                    return Err(ServeError::System { what, source });
+                }
+                if !is_held(&self.file()) {
+                    self.disk.power_on()?;
+                }
+            }
+        }
+        order.reply.done(&[]);
+        Ok(())
+    }
+}
