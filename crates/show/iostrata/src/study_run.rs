@@ -32,7 +32,7 @@ const VOLUMES: &str = "volumes";
 /// When the plan names a setting that does not exist, or the options contradict each other.
 pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Ending> {
     let shown = place.dir.clone().unwrap_or_else(|| PathBuf::from("RUN").join(VOLUMES));
-    let place = place_of(place, shown)?;
+    let place = place_of(plan, place, shown)?;
     let changes =
         factorial::changes_of(plan, &place).map_err(|error| Ending::Usage(error.to_string()))?;
     Ok(in_words(&changes))
@@ -51,7 +51,7 @@ pub fn run(
     needs_root(&plan)?;
     let display = Display::new(common.quiet);
     // What the options say must be right before a run directory is made.
-    place_of(place, PathBuf::new())?;
+    place_of(&plan, place, PathBuf::new())?;
     let mut run_dir = RunDir::begin(RunKind::Study, &plan.name, common.out.as_deref())?;
     let dir = match (&place.dir, &run_dir.writer) {
         (Some(dir), _) => dir.clone(),
@@ -62,8 +62,8 @@ pub fn run(
         }
     };
     let host = begin(&mut run_dir, &plan, &dir, place.device.as_ref())?;
-    let place = place_of(place, absolute(&dir)?)?;
-    display.note(&announced(&plan, &place, &host));
+    let place = place_of(&plan, place, absolute(&dir)?)?;
+    display.note(&announced(&plan, &place, &host)?);
     go_on(&plan, &place, host, &[], run_dir, common, &display, interruption)
 }
 
@@ -93,6 +93,8 @@ pub fn resume(run: &Path, common: &Common, interruption: &Interruption) -> Resul
         dir: PathBuf::from(&host.path.path),
         device: manifest.study_device.clone(),
         overwrite_device: manifest.study_device.is_some(),
+        program: program()?,
+        memory_bytes: memory_for_disks(),
     };
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
@@ -114,8 +116,7 @@ fn go_on(
 ) -> Result<(), Ending> {
     let mut session = Session::begin(&StateDir::of_user(), System::new())
         .map_err(|error| Ending::NotHere(error.to_string()))?;
-    let program = std::env::current_exe().ok();
-    let task = StudyTask { plan, place: place.clone(), done, program };
+    let task = StudyTask { plan, place: place.clone(), done };
     let outcome = {
         let mut keeper = Keeper { display, run_dir: &mut run_dir };
         factorial::run(&task, &mut session, interruption.flag(), &mut keeper)
@@ -164,7 +165,7 @@ fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
     )))
 }
 
-fn place_of(place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
+fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
     if let (Some(named), Some(device)) = (&place.overwrite_contents, &place.device)
         && named != device
     {
@@ -176,12 +177,39 @@ fn place_of(place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
     }
     if let Some(device) = &place.device {
         is_block_device(device)?;
+        has_no_disks(plan, device)?;
     }
     Ok(Place {
         dir,
         device: place.device.clone(),
         overwrite_device: place.overwrite_contents.is_some(),
+        program: program()?,
+        memory_bytes: memory_for_disks(),
     })
+}
+
+/// A named device takes the place of every disk, so none can be emulated beside it.
+fn has_no_disks(plan: &StudyPlan, device: &Path) -> Result<(), Ending> {
+    match plan.cells.iter().find_map(|cell| cell.volume.disk.as_ref()) {
+        None => Ok(()),
+        Some(disk) => Err(Ending::Usage(format!(
+            "--device {}: study {} emulates disks ({disk}), which need no device; leave --device \
+             away, or set disk = \"none\" in the study",
+            device.display(),
+            plan.name
+        ))),
+    }
+}
+
+/// This program: it runs worker processes and serves emulated disks.
+fn program() -> Result<PathBuf, Ending> {
+    std::env::current_exe()
+        .map_err(|error| Ending::NotHere(format!("this program does not find itself: {error}")))
+}
+
+/// Emulated disks may fill a quarter of the memory that is available.
+fn memory_for_disks() -> u64 {
+    describe_host(&Root::system()).memory_available_bytes.unwrap_or(0) / 4
 }
 
 fn is_block_device(device: &Path) -> Result<(), Ending> {
@@ -223,18 +251,20 @@ fn begin(
 }
 
 /// What it will make and write and for how long, said before it begins.
-fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> String {
-    let layouts = factorial::lay_out(plan, place);
+fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> Result<String, Ending> {
+    let layouts = factorial::lay_out(plan, place).map_err(ending_of)?;
     let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
     let device = host.path.devices.first().map_or("unknown", |device| device.name.as_str());
     let cost = cost(plan);
-    let space = units::bytes(factorial::space_bytes(&layouts) as f64);
+    let space = factorial::space_bytes(&layouts);
     let filled = units::bytes(factorial::filled_bytes(&layouts) as f64);
+    let in_dir = place.dir.display();
     let on = match &place.device {
         Some(device) => format!("on {}, whose contents are lost", device.display()),
-        None => format!("as loop files in {} ({space} on {device})", place.dir.display()),
+        None if space == 0 => format!("as disks in memory, mounted in {in_dir}"),
+        None => format!("as loop files in {in_dir} ({} on {device})", units::bytes(space as f64)),
     };
-    format!(
+    Ok(format!(
         "Study {}: {} points on {} {on}; writes {filled} before it measures, takes about {} (at a \
          fixed 60 s per point: {}). Everything is put back at the end; Ctrl-C is safe.",
         plan.name,
@@ -242,7 +272,7 @@ fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> String {
         names.join(", "),
         units::seconds(cost.duration_s),
         units::seconds(plan.fixed_minute_s()),
-    )
+    ))
 }
 
 fn tell_undone(report: &UndoReport, display: &Display) {

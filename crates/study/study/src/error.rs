@@ -38,6 +38,12 @@ pub enum StudyError {
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
+    /// An emulated disk cannot be served.
+    #[error("an emulated disk cannot be served: {why}")]
+    Disk {
+        /// What is wrong, with the fix.
+        why: String,
+    },
     /// A device could not be filled.
     #[error(
         "{device} could not be filled: {source}; use a smaller size in the study, or another device"

@@ -38,6 +38,14 @@ fn every_key_of_measure_is_documented() {
     }
 }
 
+#[test]
+fn every_metric_of_printed_figures_is_documented_and_has_a_unit() {
+    for (name, metric, unit) in ThenMetric::NAMED {
+        assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/studies.md lacks `{name}`");
+        assert_eq!((metric.unit(), unit.is_empty()), (unit, false));
+    }
+}
+
 /// Every block of TOML that names a study is one.
 #[test]
 fn the_examples_can_be_run() {

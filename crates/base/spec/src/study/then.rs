@@ -33,6 +33,40 @@ pub enum ThenMetric {
     LatencyMeanUs,
     /// 95th percentile of the latency in microseconds.
     LatencyP95Us,
+    /// Requests that the device completed per second: iostat's r/s and w/s.
+    DeviceIops,
+    /// Requests per second that were merged into others: rrqm/s and wrqm/s.
+    DeviceMergedPerS,
+    /// MiB per second that the device moved: rMB/s and wMB/s.
+    DeviceMibPerS,
+    /// Mean size of a request in sectors of 512 bytes: avgrq-sz.
+    DeviceRequestSectors,
+    /// Mean number of requests in flight: avgqu-sz, today aqu-sz.
+    DeviceQueueSize,
+    /// Mean time of a request in milliseconds: await.
+    DeviceAwaitMs,
+}
+
+impl ThenMetric {
+    /// Every metric with its name in a study's text and the unit of its figures.
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 10] = [
+        ("iops", ThenMetric::Iops, "IOPS"),
+        ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
+        ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
+        ("latency_p95_us", ThenMetric::LatencyP95Us, "us"),
+        ("device_iops", ThenMetric::DeviceIops, "IOPS"),
+        ("device_merged_per_s", ThenMetric::DeviceMergedPerS, "/s"),
+        ("device_mib_per_s", ThenMetric::DeviceMibPerS, "MiB/s"),
+        ("device_request_sectors", ThenMetric::DeviceRequestSectors, "sectors"),
+        ("device_queue_size", ThenMetric::DeviceQueueSize, "requests"),
+        ("device_await_ms", ThenMetric::DeviceAwaitMs, "ms"),
+    ];
+
+    /// The unit of its figures.
+    pub fn unit(self) -> &'static str {
+        let found = Self::NAMED.iter().find(|(_, metric, _)| *metric == self);
+        found.map_or("", |(_, _, unit)| unit)
+    }
 }
 
 /// One printed figure, and which points of today stand beside it.

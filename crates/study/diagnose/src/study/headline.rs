@@ -20,6 +20,11 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
     }
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
     sentences.extend(losses.take(2).map(|finding| sentence(&finding.text)));
+    // The question of a study that varies the queue, before what its other factors do.
+    let queue = document.findings.iter().filter(|one| one.id.starts_with("longer_queue"));
+    sentences.extend(queue.map(|finding| sentence(&finding.text)));
+    let refused = document.findings.iter().filter(|one| one.id == "queue_length_refused");
+    sentences.extend(refused.map(|finding| sentence(&finding.text)));
     sentences.extend(effects(document));
     let waits = document.findings.iter().filter(|finding| finding.id == "response_at_rate");
     sentences.extend(waits.take(2).map(|finding| sentence(&finding.text)));

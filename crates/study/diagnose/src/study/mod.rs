@@ -9,6 +9,8 @@ mod finding;
 mod headline;
 mod layer_loss;
 mod points;
+mod queue;
+mod queue_finding;
 mod response;
 mod then;
 
@@ -35,6 +37,13 @@ pub fn summarise_study(
     let points = points::points(plan, &seen);
     let (effects, interactions) = effect::effects_of(plan, &seen);
     let axes = axis::axes_of(plan, &seen, &points);
+    let queue_changes = queue::queue_changes(plan, &seen, &points);
+    let unavailable = unavailable(events);
+    let mut findings = finding::findings_of(plan, &seen, &points, &effects, &axes);
+    findings.extend(queue_finding::findings_of(plan, &queue_changes, &points, &unavailable));
+    for finding in &findings {
+        assert!(STUDY_FINDINGS.contains(&finding.id.as_str()), "{} has no entry", finding.id);
+    }
     let mut document = StudyDocument {
         study: plan.name.clone(),
         title: plan.title.clone(),
@@ -43,12 +52,12 @@ pub fn summarise_study(
         host,
         headline: Vec::new(),
         factors: plan.factors.clone(),
-        findings: finding::findings_of(plan, &seen, &points, &effects, &axes),
+        findings,
         then_source: plan.then.as_ref().map(|then| then.source.clone()),
         then_machine: plan.then.as_ref().map(|then| then.machine.clone()),
         then: then::rows(plan.then.as_ref(), &points),
         changes: changes(events),
-        unavailable: unavailable(events),
+        unavailable,
         precise_pct: precise_pct(plan, &points),
         precision: plan.measuring.precision,
         replicates_dropped: dropped(plan, &seen),
@@ -64,6 +73,7 @@ pub fn summarise_study(
         effects,
         interactions,
         axes,
+        queue_changes,
     };
     document.headline = headline::headline(&document);
     document

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_run::host::{CpuShares, DeviceDelta, Iostat, Profile};
+use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, QueueTaken};
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
 use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, StudyPlan};
@@ -72,12 +72,31 @@ fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         switches_per_io: mean(replicates.iter().filter_map(|one| switches_per_io(one))),
         cpu: cpu(replicates),
         device: delta.as_ref().map(Iostat::of),
+        queue: queue(replicates),
+        emulated: emulated(replicates),
         io_pressure_full_pct: mean(replicates.iter().filter_map(|one| io_pressure(one))),
         io_limit_used_pct: mean(replicates.iter().filter_map(|one| limit_used(one))),
         profile: profile(&seen.profiles),
         latency_by_layer: seen.traced.map(|traced| traced.latency.clone()),
         verdicts: figure.verdicts,
     })
+}
+
+/// What the queue was set to, each once; replicates do not differ unless the kernel did.
+fn queue(replicates: &[&Replicate]) -> Vec<QueueTaken> {
+    let mut all: Vec<QueueTaken> = Vec::new();
+    let evidence = replicates.iter().filter_map(|one| one.evidence.as_ref());
+    for taken in evidence.flat_map(|evidence| &evidence.queue) {
+        if !all.contains(taken) {
+            all.push(taken.clone());
+        }
+    }
+    all
+}
+
+fn emulated(replicates: &[&Replicate]) -> Option<EmulatedDisk> {
+    let each = replicates.iter().filter_map(|one| one.evidence.as_ref()?.emulated.clone());
+    each.reduce(|sum, one| sum.plus(&one))
 }
 
 /// The replicates of a point by their number, as figures.

@@ -2,9 +2,12 @@
 //!
 //! Invariant: a figure without a matching point stays blank; nothing printed is altered.
 
-use iostrata_run::{StudyPoint, ThenRow};
+use iostrata_run::host::Iostat;
+use iostrata_run::{DeviceMetric, StudyPoint, ThenRow};
 use iostrata_spec::study::{LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_stats::{Interval, Verdicts};
+
+use super::queue::device_figure;
 
 /// A figure of today's.
 #[derive(Clone, Debug)]
@@ -81,6 +84,31 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         }
         ThenMetric::LatencyMeanUs => latency(|one| one.mean).map(|mean| now(mean, None)),
         ThenMetric::LatencyP95Us => latency(|one| one.p95).map(|p95| now(p95, None)),
+        ThenMetric::DeviceIops
+        | ThenMetric::DeviceMergedPerS
+        | ThenMetric::DeviceMibPerS
+        | ThenMetric::DeviceRequestSectors
+        | ThenMetric::DeviceQueueSize
+        | ThenMetric::DeviceAwaitMs => {
+            device(metric, point.device.as_ref()?).map(|value| now(value, None))
+        }
+    }
+}
+
+/// A column of iostat over reads and writes together, as it was printed before 2010.
+fn device(metric: ThenMetric, iostat: &Iostat) -> Option<f64> {
+    match metric {
+        ThenMetric::DeviceIops => device_figure(DeviceMetric::RequestsPerS, iostat),
+        ThenMetric::DeviceMergedPerS => device_figure(DeviceMetric::MergedPerS, iostat),
+        ThenMetric::DeviceMibPerS => {
+            Some((iostat.read_kib_per_s + iostat.write_kib_per_s) / 1024.0)
+        }
+        ThenMetric::DeviceRequestSectors => {
+            Some(2.0 * device_figure(DeviceMetric::RequestKib, iostat)?)
+        }
+        ThenMetric::DeviceQueueSize => device_figure(DeviceMetric::QueueSize, iostat),
+        ThenMetric::DeviceAwaitMs => device_figure(DeviceMetric::AwaitMs, iostat),
+        _ => None,
     }
 }
 

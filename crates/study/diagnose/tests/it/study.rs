@@ -38,6 +38,7 @@ fn cell(kind: VolumeKind, workers: u32, files: u32) -> Cell {
         levels,
         volume: Volume {
             kind,
+            disk: None,
             bytes: None,
             count: 1,
             mkfs_options: Vec::new(),

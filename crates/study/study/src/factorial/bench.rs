@@ -12,6 +12,7 @@ use iostrata_change::{Applied, Change, ChangeId, Session, World};
 use iostrata_host::{Root, Scope};
 use iostrata_io::FileSpec;
 use iostrata_load::Histograms;
+use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
 use iostrata_spec::Point;
 use iostrata_spec::study::{Cell, VolumeKind};
@@ -132,10 +133,12 @@ impl<'a, W: World> Bench<'a, W> {
         self.store(Event::Changed(ChangeRecord { text, asked, took }))
     }
 
-    /// The first raw volume and its bytes, for asking what the loop device can do.
+    /// The first raw volume over a file and its bytes, for asking what the loop device can do.
     pub(super) fn raw_place(&self) -> Option<(PathBuf, u64)> {
-        let raw =
-            |(stand, _): &&(Stand, Vec<ChangeId>)| stand.layout.volume.kind == VolumeKind::Raw;
+        let raw = |(stand, _): &&(Stand, Vec<ChangeId>)| {
+            let volume = &stand.layout.volume;
+            volume.kind == VolumeKind::Raw && volume.disk.is_none()
+        };
         let found = self.stands.iter().find(raw);
         found.map(|(stand, _)| (stand.places[0].clone(), stand.layout.member_bytes))
     }
@@ -161,6 +164,8 @@ impl<'a, W: World> Bench<'a, W> {
             listener.progress(0.0, &format!("{text}: writing its files, {done}"));
         })?;
         Ok(SetUp {
+            stand: at,
+            queue: self.switchboard.taken(&devices),
             place: stand.places[0].clone(),
             scope: stand.scope.clone(),
             verdicts: stand.verdicts.clone(),
@@ -188,9 +193,10 @@ impl<'a, W: World> Bench<'a, W> {
         let (share, text) = (how.share, how.text.clone());
         let listener = &mut *self.listener;
         let mut progress = |_elapsed_s: f64| listener.progress(share, &text);
-        let mut watchers: Vec<&mut dyn Watcher> = Vec::new();
         let profiler = self.eyes.profiler();
         let is_profiled = profiler.is_some();
+        let disks = &mut self.stands[set_up.stand].0.disks;
+        let mut watchers: Vec<&mut dyn Watcher> = vec![disks];
         watchers.extend(profiler);
         let files = vec![set_up.files.clone()];
         let measured =
@@ -204,6 +210,10 @@ impl<'a, W: World> Bench<'a, W> {
         write_back(cell, &set_up.place);
         if let Some(error) = error {
             return Err(error);
+        }
+        if let Some(evidence) = &mut replicate.evidence {
+            evidence.queue = set_up.queue.clone();
+            evidence.emulated = self.stands[set_up.stand].0.disks.take();
         }
         replicate.verdicts.merge(&self.judged(cell, &set_up, &replicate));
         let figure = figure_of(&replicate);
@@ -308,8 +318,8 @@ impl<'a, W: World> Bench<'a, W> {
     fn judged(&self, cell: &Cell, set_up: &SetUp, replicate: &Replicate) -> Verdicts {
         let mut verdicts = set_up.verdicts.clone();
         let iops = figure_of(replicate).value;
-        if cell.volume.kind != VolumeKind::Here
-            && self.ceilings.iter().any(|ceiling| ceiling.bounds(&cell.workload, iops))
+        let is_over_file = cell.volume.kind != VolumeKind::Here && cell.volume.disk.is_none();
+        if is_over_file && self.ceilings.iter().any(|ceiling| ceiling.bounds(&cell.workload, iops))
         {
             verdicts.add(Verdict::LoopLimited);
         }
@@ -331,6 +341,9 @@ pub(super) struct How {
 
 /// A cell that is ready to be measured.
 struct SetUp {
+    /// Which of the volumes.
+    stand: usize,
+    queue: Vec<QueueTaken>,
     place: PathBuf,
     scope: PathScope,
     verdicts: Verdicts,

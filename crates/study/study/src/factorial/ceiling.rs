@@ -40,7 +40,10 @@ pub(super) struct Pair {
 /// The pairs that a plan needs on `bytes` of each: one per block size, reading and writing, at its
 /// largest concurrency.
 pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path, bytes: u64) -> Vec<Pair> {
-    let loads = plan.cells.iter().filter(|cell| cell.volume.kind != VolumeKind::Here);
+    let loads = plan
+        .cells
+        .iter()
+        .filter(|cell| cell.volume.kind != VolumeKind::Here && cell.volume.disk.is_none());
     let workloads: Vec<&IoSpec> = loads.map(|cell| &cell.workload).collect();
     let blocks: BTreeSet<u32> = workloads.iter().map(|spec| spec.block_bytes).collect();
     let jobs = workloads.iter().map(|spec| spec.jobs * spec.depth).max().unwrap_or(1).clamp(1, 64);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use iostrata_change::{
     Applied, Change, ChangeError, ChangeId, DeviceRef, QueueAttribute, Session, VmSetting, World,
 };
+use iostrata_run::host::QueueTaken;
 use iostrata_spec::study::{Conditions, IoLimits, QueueSetting};
 
 /// The control group of the workload, within the session.
@@ -16,9 +17,17 @@ const GROUP: &str = "study";
 /// The conditions that are set now.
 #[derive(Debug, Default)]
 pub(super) struct Switchboard {
-    queues: BTreeMap<String, (Vec<QueueSetting>, Vec<ChangeId>)>,
+    queues: BTreeMap<String, QueueNow>,
     group: Option<(Group, Vec<ChangeId>)>,
     dirty: (Vec<(String, String)>, Vec<ChangeId>),
+}
+
+/// The queue of one device.
+#[derive(Debug, Default)]
+struct QueueNow {
+    wanted: Vec<QueueSetting>,
+    changes: Vec<ChangeId>,
+    taken: Vec<QueueTaken>,
 }
 
 /// The control group of the workload.
@@ -115,8 +124,20 @@ impl Switchboard {
         ids.extend(self.group.take().into_iter().flat_map(|(_, ids)| ids.into_iter().rev()));
         ids.extend(std::mem::take(&mut self.dirty).1.into_iter().rev());
         let queues = std::mem::take(&mut self.queues).into_values();
-        ids.extend(queues.flat_map(|(_, ids)| ids.into_iter().rev()));
+        ids.extend(queues.flat_map(|queue| queue.changes.into_iter().rev()));
         ids
+    }
+
+    /// What the queues of these devices were set to, and what the kernel took, each once.
+    pub(super) fn taken(&self, devices: &[DeviceRef]) -> Vec<QueueTaken> {
+        let queues = devices.iter().filter_map(|device| self.queues.get(&device.to_string()));
+        let mut all: Vec<QueueTaken> = Vec::new();
+        for taken in queues.flat_map(|queue| &queue.taken) {
+            if !all.contains(taken) {
+                all.push(taken.clone());
+            }
+        }
+        all
     }
 
     fn set_queue<W: World>(
@@ -126,14 +147,16 @@ impl Switchboard {
         wanted: &[QueueSetting],
     ) -> Result<Vec<Applied>, ChangeError> {
         let key = device.to_string();
-        let (now, ids) = self.queues.remove(&key).unwrap_or_default();
-        if now == wanted {
-            self.queues.insert(key, (now, ids));
+        let now = self.queues.remove(&key).unwrap_or_default();
+        if now.wanted == wanted {
+            self.queues.insert(key, now);
             return Ok(Vec::new());
         }
-        take_back(session, ids)?;
+        take_back(session, now.changes)?;
         let made = apply_all(session, queue_changes(wanted, device)?)?;
-        self.queues.insert(key, (wanted.to_vec(), ids_of(&made)));
+        let taken = made.iter().filter_map(taken).collect();
+        let now = QueueNow { wanted: wanted.to_vec(), changes: ids_of(&made), taken };
+        self.queues.insert(key, now);
         Ok(made)
     }
 
@@ -179,6 +202,13 @@ fn unknown(what: &str, found: &str) -> ChangeError {
         why: "there is none of that name".to_owned(),
         fix: "use one of the settings that docs/studies.md lists".to_owned(),
     }
+}
+
+fn taken(applied: &Applied) -> Option<QueueTaken> {
+    let Change::Queue { attribute, .. } = &applied.change else { return None };
+    let (asked, took) = applied.effect.asked_and_took()?;
+    let (attribute, asked) = (attribute.name().to_owned(), asked.to_owned());
+    Some(QueueTaken { attribute, asked, took: took.to_owned() })
 }
 
 fn ids_of(made: &[Applied]) -> Vec<ChangeId> {

@@ -11,6 +11,7 @@ mod bench;
 mod calibrate;
 mod ceiling;
 mod conditions;
+mod emulated;
 mod eyes;
 mod fill;
 mod layout;

@@ -45,6 +45,7 @@ mod tests {
             levels: Vec::new(),
             volume: Volume {
                 kind: VolumeKind::Raw,
+                disk: None,
                 bytes: None,
                 count: 1,
                 mkfs_options: Vec::new(),

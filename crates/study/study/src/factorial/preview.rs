@@ -2,20 +2,21 @@
 //!
 //! Invariant: what is shown is what the runner applies, from the same functions; each change once.
 
-use iostrata_change::{Change, ChangeError};
+use iostrata_change::Change;
 use iostrata_spec::study::StudyPlan;
 
 use super::conditions;
 use super::layout::{VolumeLayout, lay_out};
 use super::{Place, eyes};
+use crate::StudyError;
 
 /// The changes in the order in which they are made first: the volumes, then what is switched from
 /// point to point, then what watching needs.
 ///
 /// # Errors
-/// When the plan names a setting that does not exist.
-pub fn changes_of(plan: &StudyPlan, place: &Place) -> Result<Vec<Change>, ChangeError> {
-    let layouts = lay_out(plan, place);
+/// When the plan names a setting that does not exist, or a disk cannot be served there.
+pub fn changes_of(plan: &StudyPlan, place: &Place) -> Result<Vec<Change>, StudyError> {
+    let layouts = lay_out(plan, place)?;
     let mut changes: Vec<Change> = Vec::new();
     let mut add = |change: Change| {
         if !changes.contains(&change) {

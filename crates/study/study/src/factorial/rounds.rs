@@ -36,7 +36,8 @@ pub fn run<W: World>(
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<StudyOutcome, StudyError> {
-    let meter = Meter::new(&Root::system(), None, interrupted, task.program.clone());
+    let program = Some(task.place.program.clone());
+    let meter = Meter::new(&Root::system(), None, interrupted, program);
     let measuring = &task.plan.measuring;
     let (eyes, missing) = Eyes::open(measuring.profile_hz);
     let mut bench = Bench::new(session, interrupted, listener, meter, eyes);
@@ -74,7 +75,7 @@ impl<W: World> Rounds<'_, W> {
             // From here on it holds what the study itself makes on it, one volume after the other.
             place.overwrite_device = true;
         }
-        let layouts = lay_out(self.task.plan, &place);
+        let layouts = lay_out(self.task.plan, &place)?;
         let batches = batches(&layouts, self.task)?;
         let mut cells_left = self.task.plan.cells.len();
         for batch in &batches {

@@ -14,6 +14,7 @@ use iostrata_spec::IoSpec;
 use iostrata_spec::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};
 
+use super::emulated::DiskEye;
 use super::fill::fill_device;
 use super::layout::{Member, SetShape, VolumeLayout};
 use super::path_scope::PathScope;
@@ -30,6 +31,8 @@ pub(super) struct Stand {
     pub scope: PathScope,
     /// What speaks against everything measured on it.
     pub verdicts: Verdicts,
+    /// What reaches the emulated disks below it.
+    pub disks: DiskEye,
     sets: BTreeMap<SetShape, Vec<FileSet>>,
     filled_bytes: u64,
 }
@@ -66,11 +69,14 @@ pub(super) fn make<W: World>(
     }
     let places = places(layout, &nodes, here);
     let scope = PathScope::of(root, &places)?;
+    let served: Vec<PathBuf> =
+        layout.members.iter().filter_map(|member| member.served_at.clone()).collect();
     Ok(Stand {
         layout: layout.clone(),
         places,
         scope,
         verdicts: Verdicts::none(),
+        disks: DiskEye::of(&served),
         sets: BTreeMap::new(),
         filled_bytes: 0,
     })
@@ -161,6 +167,10 @@ impl Stand {
     fn check_backing(&mut self) {
         let members = self.layout.members.len().max(1) as u64;
         for member in &self.layout.members {
+            // A disk that is emulated takes its time over blocks that were never written, too.
+            if member.served_at.is_some() {
+                continue;
+            }
             let DeviceRef::Loop { backing } = &member.device else { continue };
             let all = (0, self.layout.member_bytes);
             let Ok(unwritten) = touched_unwritten_bytes(backing, &[all]) else { continue };

@@ -1,7 +1,5 @@
 //! What a study is asked to do, and what it brought back.
 
-use std::path::PathBuf;
-
 use iostrata_run::Event;
 use iostrata_spec::study::StudyPlan;
 
@@ -16,8 +14,6 @@ pub struct StudyTask<'a> {
     pub place: Place,
     /// What an earlier part of the same run stored.
     pub done: &'a [Event],
-    /// This program, for worker processes.
-    pub program: Option<PathBuf>,
 }
 
 /// What a study brought back.

@@ -58,6 +58,7 @@ fn cell(kind: VolumeKind, jobs: u32, mix: Mix, scheduler: &str) -> Cell {
         ],
         volume: Volume {
             kind,
+            disk: None,
             bytes: None,
             count: 1,
             mkfs_options: Vec::new(),
@@ -116,8 +117,14 @@ fn run(plan: &StudyPlan, dir: &Path, done: &[Event], stop_after: usize) -> Vec<E
     let mut session = Session::begin(&state, System::new()).unwrap();
     let stop = AtomicBool::new(false);
     let mut keeper = Keeper { stored: 0, stop_after, stop: &stop };
-    let place = Place { dir: dir.to_owned(), device: None, overwrite_device: false };
-    let task = StudyTask { plan, place, done, program: None };
+    let place = Place {
+        dir: dir.to_owned(),
+        device: None,
+        overwrite_device: false,
+        program: std::env::current_exe().unwrap(),
+        memory_bytes: 1 << 30,
+    };
+    let task = StudyTask { plan, place, done };
     let outcome = factorial::run(&task, &mut session, &stop, &mut keeper).unwrap();
     assert_eq!(outcome.interrupted, keeper.stored >= stop_after);
     let report = session.undo_all();

@@ -62,7 +62,7 @@ impl ThenReader<'_> {
             Some(node) => Some(self.place(node.at, "over", fields.table("over")?, take, &text)?),
             None => None,
         };
-        let own = if over.is_some() { "times" } else { unit_of(metric) };
+        let own = if over.is_some() { "times" } else { metric.unit() };
         let unit = unit.unwrap_or_else(|| own.to_owned());
         Ok(ThenFigure {
             value,
@@ -127,24 +127,11 @@ fn number(text: &str) -> Result<f64, Refusal> {
 }
 
 fn metric(text: &str) -> Result<ThenMetric, Refusal> {
-    match text {
-        "iops" => Ok(ThenMetric::Iops),
-        "bytes_per_s" => Ok(ThenMetric::BytesPerS),
-        "latency_mean_us" => Ok(ThenMetric::LatencyMeanUs),
-        "latency_p95_us" => Ok(ThenMetric::LatencyP95Us),
-        _ => {
-            let fix = "use iops, bytes_per_s, latency_mean_us or latency_p95_us";
-            Err(("there is no such metric".to_owned(), fix.to_owned()))
-        }
-    }
-}
-
-fn unit_of(metric: ThenMetric) -> &'static str {
-    match metric {
-        ThenMetric::Iops => "IOPS",
-        ThenMetric::BytesPerS => "B/s",
-        ThenMetric::LatencyMeanUs | ThenMetric::LatencyP95Us => "us",
-    }
+    let found = ThenMetric::NAMED.iter().find(|(name, _, _)| *name == text);
+    found.map(|(_, metric, _)| *metric).ok_or_else(|| {
+        let names: Vec<&str> = ThenMetric::NAMED.iter().map(|(name, _, _)| *name).collect();
+        ("there is no such metric".to_owned(), format!("use one of {}", names.join(", ")))
+    })
 }
 
 fn take(text: &str) -> Result<Take, Refusal> {

@@ -1,0 +1,195 @@
+//! What a longer request queue does: throughput and the device's own figures.
+//!
+//! Invariant: two points are compared that differ in the length of the queue alone, the shortest
+//! and the longest that the kernel took, so that nothing is chosen after seeing the figures;
+//! replicates are paired, and all comparisons of a study are one family.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::host::Iostat;
+use iostrata_run::{DeviceChange, DeviceMetric, QueueChange, Replicate, StudyPoint};
+use iostrata_spec::study::{FactorLevels, LevelAt, StudyPlan};
+use iostrata_stats::{Conclusion, ERROR_RATE, Effect, Observation, effects, holm, paired};
+
+use super::axis::place;
+use super::effect::not_ruled_out;
+use super::points::{Seen, figures};
+
+/// The factor and queue attribute that is looked at.
+pub(crate) const NR_REQUESTS: &str = "nr_requests";
+
+const METRICS: [DeviceMetric; 5] = [
+    DeviceMetric::RequestsPerS,
+    DeviceMetric::RequestKib,
+    DeviceMetric::MergedPerS,
+    DeviceMetric::QueueSize,
+    DeviceMetric::AwaitMs,
+];
+
+/// A figure of the device over reads and writes together.
+pub(crate) fn device_figure(metric: DeviceMetric, iostat: &Iostat) -> Option<f64> {
+    let requests_per_s = iostat.reads_per_s + iostat.writes_per_s;
+    let per_request = |sum: f64| (requests_per_s > 0.0).then(|| sum / requests_per_s);
+    match metric {
+        DeviceMetric::RequestsPerS => Some(requests_per_s),
+        DeviceMetric::RequestKib => per_request(iostat.read_kib_per_s + iostat.write_kib_per_s),
+        DeviceMetric::MergedPerS => Some(iostat.reads_merged_per_s + iostat.writes_merged_per_s),
+        DeviceMetric::QueueSize => Some(iostat.queue_size),
+        DeviceMetric::AwaitMs => {
+            let all = |await_ms: Option<f64>, per_s: f64| await_ms.unwrap_or(0.0) * per_s;
+            let reads = all(iostat.read_await_ms, iostat.reads_per_s);
+            per_request(reads + all(iostat.write_await_ms, iostat.writes_per_s))
+        }
+    }
+}
+
+/// One comparison for every group of points that differ in the length of the queue alone.
+pub(crate) fn queue_changes(
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    points: &[StudyPoint],
+) -> Vec<QueueChange> {
+    let is_varied = |factor: &&FactorLevels| factor.factor == NR_REQUESTS;
+    if plan.factors.iter().find(is_varied).is_none_or(|factor| factor.levels.len() < 2) {
+        return Vec::new();
+    }
+    let mut groups: Vec<(Vec<LevelAt>, Vec<(u64, &StudyPoint)>)> = Vec::new();
+    for point in points {
+        let Some(took) = took(point) else { continue };
+        let others: Vec<LevelAt> =
+            point.levels.iter().filter(|at| at.factor != NR_REQUESTS).cloned().collect();
+        match groups.iter_mut().find(|(levels, _)| *levels == others) {
+            Some((_, members)) => members.push((took, point)),
+            None => groups.push((others, vec![(took, point)])),
+        }
+    }
+    let ends = groups.into_iter().filter_map(|(levels, members)| {
+        // Of points for which the kernel took the same, the first.
+        let shortest = *members.iter().min_by_key(|(took, _)| *took)?;
+        let longest = *members.iter().rev().max_by_key(|(took, _)| *took)?;
+        (shortest.0 < longest.0).then_some(Ends { levels, shortest, longest })
+    });
+    let compared: Vec<(Ends<'_>, Effect)> =
+        ends.filter_map(|ends| effect(&ends, seen).map(|effect| (ends, effect))).collect();
+    let adjusted = adjusted(&compared);
+    let change =
+        |((ends, effect), p): (&(Ends<'_>, Effect), Option<f64>)| change(ends, effect, p, seen);
+    compared.iter().zip(adjusted).map(change).collect()
+}
+
+/// Two points that differ in the length of the queue alone, with the lengths that were taken.
+struct Ends<'a> {
+    levels: Vec<LevelAt>,
+    shortest: (u64, &'a StudyPoint),
+    longest: (u64, &'a StudyPoint),
+}
+
+/// The length that the kernel took at a point; the shortest, should its devices differ.
+fn took(point: &StudyPoint) -> Option<u64> {
+    let lengths = point.queue.iter().filter(|taken| taken.attribute == NR_REQUESTS);
+    lengths.filter_map(|taken| taken.took.parse().ok()).min()
+}
+
+/// Throughput with the longest queue over that with the shortest, not adjusted for others.
+fn effect(ends: &Ends<'_>, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Effect> {
+    let observations =
+        [ends.shortest.1, ends.longest.1].into_iter().enumerate().flat_map(|(level, point)| {
+            let figures = seen.get(point.id.as_str()).map(figures).unwrap_or_default();
+            figures.into_iter().filter(|(_, value)| value.value > 0.0).map(
+                move |(replicate, value)| Observation { levels: vec![level], replicate, value },
+            )
+        });
+    let found = effects(&observations.collect::<Vec<_>>()).ok()?;
+    found.main.into_iter().next().map(|main| main.effect)
+}
+
+/// Every p value with all of them taken into account.
+fn adjusted(compared: &[(Ends<'_>, Effect)]) -> Vec<Option<f64>> {
+    let raw: Vec<f64> = compared.iter().filter_map(|(_, effect)| effect.p_adjusted).collect();
+    let mut adjusted = holm(&raw).into_iter();
+    compared.iter().map(|(_, effect)| effect.p_adjusted.and_then(|_| adjusted.next())).collect()
+}
+
+fn change(
+    ends: &Ends<'_>,
+    effect: &Effect,
+    p: Option<f64>,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> QueueChange {
+    let conclusion = match p {
+        None => Conclusion::TooFewPairs,
+        Some(p) if p > ERROR_RATE => Conclusion::NoMeasurableDifference,
+        Some(_) if effect.ratio > 1.0 => Conclusion::Higher,
+        Some(_) => Conclusion::Lower,
+    };
+    let device: Vec<DeviceChange> =
+        METRICS.into_iter().filter_map(|metric| device_change(metric, ends, seen)).collect();
+    QueueChange {
+        text: sentence(ends, effect, conclusion),
+        levels: ends.levels.clone(),
+        points: [ends.shortest.1.id.clone(), ends.longest.1.id.clone()],
+        took: [ends.shortest.0, ends.longest.0],
+        ratio: effect.ratio,
+        ratio_ci95: effect.ratio_ci95,
+        ratio_n: effect.n,
+        conclusion,
+        device,
+        verdicts: effect.verdicts.clone(),
+    }
+}
+
+fn sentence(ends: &Ends<'_>, effect: &Effect, conclusion: Conclusion) -> String {
+    let (place, short, long) = (place(&ends.levels), ends.shortest.0, ends.longest.0);
+    let interval = effect
+        .ratio_ci95
+        .map_or_else(String::new, |[low, high]| format!(" (95 % {low:.2} to {high:.2})"));
+    match conclusion {
+        Conclusion::Higher | Conclusion::Lower => format!(
+            "{place}: {:.2} times the requests per second with {long} requests in the queue as \
+             with {short}{interval}",
+            effect.ratio
+        ),
+        Conclusion::NoMeasurableDifference => {
+            let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
+            format!("{place}: no measurable difference between {short} and {long} requests{most}")
+        }
+        Conclusion::TooFewPairs => {
+            format!("{place}: too few pairs to compare {short} and {long} requests")
+        }
+    }
+}
+
+/// A figure of the device at both points; pairs of replicates decide what follows.
+fn device_change(
+    metric: DeviceMetric,
+    ends: &Ends<'_>,
+    seen: &BTreeMap<&str, Seen<'_>>,
+) -> Option<DeviceChange> {
+    let of = |point: &StudyPoint| by_replicate(metric, seen.get(point.id.as_str())?);
+    let (from, to) = (of(ends.shortest.1)?, of(ends.longest.1)?);
+    let both = from.iter().filter_map(|(number, from)| Some((*from, *to.get(number)?)));
+    let (first, second): (Vec<f64>, Vec<f64>) = both.unzip();
+    let comparison = paired(&first, &second).ok();
+    Some(DeviceChange {
+        metric,
+        from: mean(from.values())?,
+        to: mean(to.values())?,
+        ratio: comparison.as_ref().map(|one| one.ratio),
+        ratio_ci95: comparison.as_ref().and_then(|one| one.ratio_ci95),
+        conclusion: comparison.map_or(Conclusion::TooFewPairs, |one| one.conclusion),
+    })
+}
+
+fn by_replicate(metric: DeviceMetric, seen: &Seen<'_>) -> Option<BTreeMap<u32, f64>> {
+    let figure = |one: &&Replicate| {
+        let delta = one.evidence.as_ref()?.device_delta?;
+        Some((one.replicate, device_figure(metric, &Iostat::of(&delta))?))
+    };
+    let all: BTreeMap<u32, f64> = seen.replicates.iter().filter_map(figure).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+fn mean<'a>(values: impl ExactSizeIterator<Item = &'a f64>) -> Option<f64> {
+    let n = values.len();
+    (n > 0).then(|| values.sum::<f64>() / n as f64)
+}

@@ -1,0 +1,281 @@
+//! What a study says about the length of request queues, and about emulated disks.
+//!
+//! Invariant: an effect is stated for the disk that it was measured on, and only where the whole
+//! interval lies beyond what is material; that there is none, only where a large one is ruled out
+//! and the emulation kept its pace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iostrata_run::{
+    DeviceChange, DeviceMetric, Finding, FindingKind, QueueChange, StudyPoint, Unavailable,
+};
+use iostrata_spec::Layer;
+use iostrata_spec::study::{Cell, LevelAt, StudyPlan};
+use iostrata_stats::{AXIS_MATERIAL_PCT, Conclusion, PAIRS_MIN};
+use serde_json::json;
+
+use super::axis::place;
+use super::effect::KNOWN_PCT_MAX;
+use super::queue::NR_REQUESTS;
+
+const DISK: &str = "disk";
+/// Where more replies than this share of a point's are late, the emulation is what was measured.
+const LATE_PCT_MAX: f64 = 10.0;
+
+/// The statements, effects first.
+pub(crate) fn findings_of(
+    plan: &StudyPlan,
+    changes: &[QueueChange],
+    points: &[StudyPoint],
+    unavailable: &[Unavailable],
+) -> Vec<Finding> {
+    let late: BTreeSet<&str> = points
+        .iter()
+        .filter(|point| late_pct(point) > LATE_PCT_MAX)
+        .map(|point| point.id.as_str())
+        .collect();
+    let mut disks: Vec<Option<&str>> = Vec::new();
+    for change in changes {
+        if !disks.contains(&disk(change)) {
+            disks.push(disk(change));
+        }
+    }
+    let mut findings = Vec::new();
+    for name in disks {
+        let on_it: Vec<&QueueChange> = changes.iter().filter(|one| disk(one) == name).collect();
+        let (helps, hurts) = (moved(&on_it, true), moved(&on_it, false));
+        findings.extend(effect(&helps, &on_it, name, "longer_queue_helps"));
+        findings.extend(effect(&hurts, &on_it, name, "longer_queue_hurts"));
+        if helps.is_empty() && hurts.is_empty() {
+            findings.extend(indifferent(&on_it, name, &late));
+        }
+    }
+    findings.extend(refused(plan, points, unavailable));
+    findings.extend(emulation_late(points, &late));
+    findings
+}
+
+fn disk(change: &QueueChange) -> Option<&str> {
+    change.levels.iter().find(|at| at.factor == DISK).map(|at| at.level.as_str())
+}
+
+fn on(name: Option<&str>) -> String {
+    match name {
+        None | Some("none") => "the storage here".to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
+
+fn material(change: &QueueChange, up: bool) -> bool {
+    let share = AXIS_MATERIAL_PCT / 100.0;
+    match (change.conclusion, change.ratio_ci95) {
+        (Conclusion::Higher, Some([low, _])) => up && low > 1.0 + share,
+        (Conclusion::Lower, Some([_, high])) => !up && high < 1.0 - share,
+        _ => false,
+    }
+}
+
+/// Those that a longer queue moves this way, the largest first.
+fn moved<'a>(changes: &[&'a QueueChange], up: bool) -> Vec<&'a QueueChange> {
+    let mut moved: Vec<&QueueChange> =
+        changes.iter().copied().filter(|change| material(change, up)).collect();
+    moved.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    moved
+}
+
+fn effect(
+    moved: &[&QueueChange],
+    all: &[&QueueChange],
+    name: Option<&str>,
+    id: &str,
+) -> Option<Finding> {
+    let most = moved.first()?;
+    let [low, high] = most.ratio_ci95?;
+    let others: Vec<LevelAt> = most.levels.iter().filter(|at| at.factor != DISK).cloned().collect();
+    let what = if most.ratio > 1.0 { "helps" } else { "takes throughput" };
+    let [short, long] = most.took;
+    Some(Finding {
+        id: id.to_owned(),
+        kind: FindingKind::Sizing,
+        text: format!(
+            "a longer request queue {what} on {} at {} of {} workloads; most at {}: {:.2} times \
+             the requests per second with {long} as with {short} (95 % {low:.2} to {high:.2}){}",
+            on(name),
+            moved.len(),
+            all.len(),
+            place(&others),
+            most.ratio,
+            device_words(&most.device)
+        ),
+        layer: Layer::Block,
+        effect_pct: Some(100.0 * (most.ratio - 1.0)),
+        effect_pct_ci95: Some([100.0 * (low - 1.0), 100.0 * (high - 1.0)]),
+        effect_pct_n: most.ratio_n,
+        evidence: evidence(moved),
+    })
+}
+
+/// What became of the device's figures; a size that did not measurably change is said to stay.
+fn device_words(device: &[DeviceChange]) -> String {
+    let of = |metric: DeviceMetric| device.iter().find(|one| one.metric == metric);
+    let mut words = Vec::new();
+    if let Some(size) = of(DeviceMetric::RequestKib) {
+        words.push(match size.conclusion {
+            Conclusion::Higher | Conclusion::Lower => {
+                let more = if size.to > size.from { "grow" } else { "shrink" };
+                format!("its requests {more} from {:.1} to {:.1} KiB", size.from, size.to)
+            }
+            _ => format!("its requests stay at {:.1} KiB", size.to),
+        });
+    }
+    if let Some(queue) = of(DeviceMetric::QueueSize) {
+        words.push(format!("{:.0} instead of {:.0} are in flight", queue.to, queue.from));
+    }
+    if let Some(time) = of(DeviceMetric::AwaitMs) {
+        let ms = |ms: f64| iostrata_units::microseconds(1000.0 * ms);
+        words.push(format!("each takes {} instead of {}", ms(time.to), ms(time.from)));
+    }
+    if words.is_empty() { String::new() } else { format!("; {}", words.join(", ")) }
+}
+
+/// That the length makes no difference on a disk.
+fn indifferent(
+    changes: &[&QueueChange],
+    name: Option<&str>,
+    late: &BTreeSet<&str>,
+) -> Option<Finding> {
+    let is_late = |change: &&&QueueChange| change.points.iter().any(|id| late.contains(&**id));
+    if changes.is_empty() || changes.iter().any(|change| change.ratio_n < PAIRS_MIN as u64) {
+        return None;
+    }
+    if changes.iter().any(|change| change.conclusion == Conclusion::TooFewPairs)
+        || changes.iter().filter(is_late).count() > 0
+    {
+        return None;
+    }
+    let widest = |change: &&QueueChange| {
+        change.ratio_ci95.map_or(f64::INFINITY, |[low, high]| (high - 1.0).max(1.0 - low))
+    };
+    let allowed = 100.0 * changes.iter().map(widest).fold(0.0, f64::max);
+    if allowed > KNOWN_PCT_MAX {
+        return None;
+    }
+    let short = changes.iter().map(|change| change.took[0]).min()?;
+    let long = changes.iter().map(|change| change.took[1]).max()?;
+    Some(Finding {
+        id: "longer_queue_no_difference".to_owned(),
+        kind: FindingKind::Sizing,
+        text: format!(
+            "the length of the request queue makes no difference that matters on {}, from {short} \
+             to {long} requests at {} workloads; one of up to {allowed:.1} % is not ruled out",
+            on(name),
+            changes.len()
+        ),
+        layer: Layer::Block,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: changes.iter().map(|change| change.ratio_n).sum(),
+        evidence: evidence(changes),
+    })
+}
+
+fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {
+    let mut all = BTreeMap::new();
+    for change in changes {
+        let [short, long] = &change.points;
+        all.insert(format!("{long}_over_{short}"), json!(change.ratio));
+        for one in &change.device {
+            let name = json!(one.metric).as_str().unwrap_or_default().to_owned();
+            all.insert(format!("{long}_{name}"), json!([one.from, one.to]));
+        }
+    }
+    all
+}
+
+/// Lengths that the kernel did not take, or took otherwise.
+fn refused(
+    plan: &StudyPlan,
+    points: &[StudyPoint],
+    unavailable: &[Unavailable],
+) -> Option<Finding> {
+    let mut said: BTreeSet<(u64, String)> = BTreeSet::new();
+    for taken in points.iter().flat_map(|point| point.queue.iter().map(move |one| (point, one))) {
+        let (point, taken) = taken;
+        if taken.attribute == NR_REQUESTS && taken.asked != taken.took {
+            let scheduler = point.queue.iter().find(|one| one.attribute == "scheduler");
+            let with = scheduler.map_or_else(String::new, |one| format!(" with {}", one.took));
+            let asked = taken.asked.parse().unwrap_or(0);
+            said.insert((asked, format!("of {asked}{with} the kernel took {}", taken.took)));
+        }
+    }
+    for cell in plan.cells.iter().filter(|cell| was_refused(cell, unavailable)) {
+        let set = |name: &str| {
+            cell.conditions.queue.iter().find(|one| one.attribute == name).map(|one| &*one.value)
+        };
+        let with = set("scheduler").map_or_else(String::new, |name| format!(" with {name}"));
+        let asked = set(NR_REQUESTS).unwrap_or_default();
+        let number = asked.parse().unwrap_or(0);
+        said.insert((number, format!("the kernel refused {asked}{with}")));
+    }
+    let longest = points
+        .iter()
+        .flat_map(|point| &point.queue)
+        .filter(|one| one.attribute == NR_REQUESTS)
+        .filter_map(|one| one.took.parse::<u64>().ok())
+        .max();
+    let words: Vec<String> = said.iter().map(|(_, words)| words.clone()).collect();
+    (!words.is_empty()).then(|| Finding {
+        id: "queue_length_refused".to_owned(),
+        kind: FindingKind::Caution,
+        text: format!(
+            "not every length of the request queue is available here: {}{}",
+            words.join("; "),
+            longest.map_or_else(String::new, |most| format!("; the longest measured is {most}"))
+        ),
+        layer: Layer::Block,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: said.len() as u64,
+        evidence: said
+            .iter()
+            .map(|(asked, words)| (format!("asked_{asked}"), json!(words)))
+            .collect(),
+    })
+}
+
+/// Whether a cell was left out because of the length of its queue.
+fn was_refused(cell: &Cell, unavailable: &[Unavailable]) -> bool {
+    let asks = cell.conditions.queue.iter().any(|one| one.attribute == NR_REQUESTS);
+    asks && unavailable.iter().any(|one| one.what == cell.title && one.why.contains(NR_REQUESTS))
+}
+
+fn late_pct(point: &StudyPoint) -> f64 {
+    point.emulated.as_ref().and_then(|disk| disk.late_pct()).unwrap_or(0.0)
+}
+
+/// Points at which this machine could not keep the pace of the disk.
+fn emulation_late(points: &[StudyPoint], late: &BTreeSet<&str>) -> Option<Finding> {
+    let worst = points.iter().max_by(|a, b| late_pct(a).total_cmp(&late_pct(b)))?;
+    (!late.is_empty()).then(|| Finding {
+        id: "emulation_late".to_owned(),
+        kind: FindingKind::Caution,
+        text: format!(
+            "at {} of {} points this machine did not keep the pace of the emulated disk: more than \
+             {LATE_PCT_MAX:.0} % of its replies were over 100 us late, {:.0} % at {}; there the \
+             emulation was measured, not the disk",
+            late.len(),
+            points.iter().filter(|point| point.emulated.is_some()).count(),
+            late_pct(worst),
+            worst.title
+        ),
+        layer: Layer::Device,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: late.len() as u64,
+        evidence: late
+            .iter()
+            .filter_map(|id| points.iter().find(|point| point.id == **id))
+            .map(|point| (format!("{}_late_pct", point.id), json!(late_pct(point))))
+            .collect(),
+    })
+}
