@@ -4,7 +4,10 @@
 //! done exactly once; a flush is done only after every write that was done before the flush came is
 //! beyond a power cut. Contents are not here, only time.
 
+pub mod cloud;
+pub mod flash;
 pub mod hdd;
+mod nvme;
 pub mod table;
 
 /// What a request asks for.

@@ -12,8 +12,8 @@ pub enum ModelError {
     Option {
         /// The model's name.
         model: &'static str,
-        /// The option as it was written.
-        option: String,
+        /// The option.
+        option: &'static str,
         /// Why it has none.
         why: &'static str,
     },

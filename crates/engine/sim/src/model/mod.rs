@@ -5,17 +5,26 @@
 
 mod constant;
 mod error;
+mod options;
+#[cfg(test)]
+mod tests;
 
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 pub use error::ModelError;
 
+use crate::drive::cloud::{Cloud, CloudParameters};
+use crate::drive::flash::{Flash, FlashParameters};
+use crate::drive::hdd::{HDD_7K2, HDD_10K, HDD_15K, Hdd, HddParameters};
 pub use crate::drive::table::MeasuredDisk;
+use crate::drive::table::Table;
 use crate::drive::{Drive, DriveFacts};
 use constant::Constant;
 
 /// Smallest disk of any model.
 const CAPACITY_BYTES_MIN: u64 = 1 << 20;
+/// Largest disk of any model: that of the largest volume of a cloud.
+const CAPACITY_BYTES_MAX: u64 = 16 << 40;
 /// Largest sector of any model.
 const SECTOR_BYTES: u64 = 4096;
 
@@ -31,34 +40,53 @@ pub fn drive(
     measured: Option<&MeasuredDisk>,
     seed: u64,
 ) -> Result<Box<dyn Drive>, ModelError> {
-    let model = spec.model.name();
+    check_capacity(spec, capacity_bytes)?;
+    let hdd = |sheet: HddParameters| -> Result<Box<dyn Drive>, ModelError> {
+        Ok(Box::new(Hdd::new(options::hdd(spec, sheet)?, capacity_bytes, seed)))
+    };
+    let flash = |sheet: FlashParameters| -> Result<Box<dyn Drive>, ModelError> {
+        Ok(Box::new(Flash::new(options::flash(spec, sheet)?, capacity_bytes, seed)))
+    };
+    match &spec.model {
+        DiskModel::Hdd7k2 => hdd(HDD_7K2),
+        DiskModel::Hdd10k => hdd(HDD_10K),
+        DiskModel::Hdd15k => hdd(HDD_15K),
+        DiskModel::Raid10Hdd => {
+            let facts = DriveFacts {
+                capacity_bytes,
+                queue_depth: spec.queue_depth.unwrap_or(128),
+                volatile_bytes: 0,
+                is_rotational: true,
+            };
+            Ok(Box::new(Constant::new(facts, 5_500_000)))
+        }
+        DiskModel::SsdSata => flash(FlashParameters::x25_e()),
+        DiskModel::Nvme => flash(FlashParameters::p4500()),
+        DiskModel::NvmeNoPlp => flash(FlashParameters::evo_970_plus()),
+        DiskModel::CloudBurst => {
+            let parameters = options::cloud(spec, CloudParameters::gp2())?;
+            Ok(Box::new(Cloud::new(parameters, capacity_bytes, seed)))
+        }
+        DiskModel::Probe(file) => {
+            let Some(measured) = measured else {
+                return Err(ModelError::ProbeMissing { file: file.clone() });
+            };
+            let table = Table::new(measured.clone(), capacity_bytes, seed);
+            Ok(Box::new(options::table(spec, table)?))
+        }
+    }
+}
+
+fn check_capacity(spec: &DiskSpec, capacity_bytes: u64) -> Result<(), ModelError> {
+    let (model, found_bytes) = (spec.model.name(), capacity_bytes);
     if capacity_bytes < CAPACITY_BYTES_MIN {
-        return Err(ModelError::TooSmall {
-            model,
-            found_bytes: capacity_bytes,
-            least_bytes: CAPACITY_BYTES_MIN,
-        });
+        return Err(ModelError::TooSmall { model, found_bytes, least_bytes: CAPACITY_BYTES_MIN });
+    }
+    if capacity_bytes > CAPACITY_BYTES_MAX {
+        return Err(ModelError::TooLarge { model, found_bytes, most_bytes: CAPACITY_BYTES_MAX });
     }
     if !capacity_bytes.is_multiple_of(SECTOR_BYTES) {
-        return Err(ModelError::Uneven { found_bytes: capacity_bytes });
+        return Err(ModelError::Uneven { found_bytes });
     }
-    if let (DiskModel::Probe(file), None) = (&spec.model, measured) {
-        return Err(ModelError::ProbeMissing { file: file.clone() });
-    }
-    let _not_yet = seed;
-    let (queue_depth, service_ns) = match spec.model {
-        DiskModel::Hdd7k2 => (32, 12_000_000),
-        DiskModel::Hdd10k => (32, 7_000_000),
-        DiskModel::Hdd15k => (32, 5_500_000),
-        DiskModel::Raid10Hdd => (128, 5_500_000),
-        DiskModel::SsdSata => (32, 85_000),
-        DiskModel::Nvme | DiskModel::NvmeNoPlp => (1023, 80_000),
-        DiskModel::CloudBurst => (128, 700_000),
-        DiskModel::Probe(_) => (64, 100_000),
-    };
-    let is_rotational = service_ns > 1_000_000;
-    let queue_depth = spec.queue_depth.unwrap_or(queue_depth);
-    let volatile_bytes = 0;
-    let facts = DriveFacts { capacity_bytes, queue_depth, volatile_bytes, is_rotational };
-    Ok(Box::new(Constant::new(facts, service_ns)))
+    Ok(())
 }
