@@ -11,8 +11,8 @@ use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ThenRow;
 use crate::host::Iostat;
+use crate::{ThenRow, Unavailable};
 
 /// Which kernel writes the pages back.
 #[derive(
@@ -44,12 +44,19 @@ impl fmt::Display for KernelThen {
 /// What a reader beside the inserts waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueReader {
-    /// Latency of its reads in microseconds, over all replicates.
+    /// Latency of its reads in microseconds: means of the replicates' figures, the largest of the
+    /// largest.
     pub latency_us: LatencyUs,
     /// 95 % interval of the 99th percentile, between replicates.
     pub latency_us_p99_ci95: Option<Interval>,
     /// Replicates behind the interval.
     pub latency_us_p99_n: u64,
+    /// Rows inserted per hour while it reads.
+    pub rows_per_hour: f64,
+    /// 95 % interval.
+    pub rows_per_hour_ci95: Option<Interval>,
+    /// Replicates behind it.
+    pub rows_per_hour_n: u64,
     /// Reads in all.
     pub reads: u64,
 }
@@ -228,6 +235,8 @@ pub struct QueueDocument {
     pub method: BTreeMap<String, serde_json::Value>,
     /// What the model leaves out, in sentences.
     pub limits: Vec<String>,
+    /// Runs that were not simulated, and why.
+    pub unavailable: Vec<Unavailable>,
     /// Seconds that the simulation took.
     pub duration_s: f64,
     /// Whether it was stopped before its end.

@@ -15,6 +15,7 @@ mod report_command;
 mod restore_command;
 mod run_dir;
 mod signals;
+mod simulate_command;
 mod study_command;
 mod study_diff;
 mod study_run;
@@ -64,6 +65,7 @@ fn run(cli: &Cli) -> Result<(), Ending> {
         Command::Fio(args) => fio_command::run(args, &interruption),
         Command::Probe(args) => probe_command::run(args, &interruption),
         Command::Study(args) => study_command::run(args, &interruption),
+        Command::Simulate(args) => simulate_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Worker => Ok(()),

@@ -8,6 +8,7 @@
 
 mod chart;
 mod html;
+mod simulate;
 mod study;
 mod text;
 mod view;

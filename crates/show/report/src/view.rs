@@ -116,7 +116,8 @@ impl<'a> RunView<'a> {
         let mut all: Vec<&Unavailable> = Vec::new();
         let of_probe = self.probe().into_iter().flat_map(|probe| &probe.unavailable);
         let of_study = self.study().into_iter().flat_map(|study| &study.unavailable);
-        for one in of_probe.chain(of_study).chain(from_events) {
+        let of_queue = self.queue().into_iter().flat_map(|queue| &queue.unavailable);
+        for one in of_probe.chain(of_study).chain(of_queue).chain(from_events) {
             if !all.contains(&one) {
                 all.push(one);
             }

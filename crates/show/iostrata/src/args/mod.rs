@@ -7,6 +7,7 @@ mod fio;
 mod io;
 mod probe;
 mod restore;
+mod simulate;
 mod study;
 mod value;
 
@@ -14,6 +15,7 @@ pub use fio::{FioArgs, OutputFormat};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
+pub use simulate::{QueueArgs, SimulateAction, SimulateArgs, SimulateCommon};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
@@ -49,6 +51,8 @@ pub enum Command {
     Fio(FioArgs),
     /// Vary one thing at a time: factorial studies, shipped or your own
     Study(StudyArgs),
+    /// Ask in virtual time what a setting does on disks that are not there
+    Simulate(SimulateArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed
@@ -70,6 +74,7 @@ impl Command {
             Self::Io(args) => args.common.quiet,
             Self::Fio(args) => args.common.quiet,
             Self::Study(args) => args.action.common().quiet,
+            Self::Simulate(args) => args.action.common().quiet,
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,
             Self::Worker => true,

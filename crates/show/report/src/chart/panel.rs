@@ -45,7 +45,8 @@ pub(crate) fn dash_style(dash: usize) -> &'static str {
     ["solid", "dotted", "dashed", "double"][dash % 4]
 }
 
-fn dash_of(dash: usize) -> DashType {
+/// The n-th dash of a line.
+pub(super) fn dash_of(dash: usize) -> DashType {
     match dash % 4 {
         0 => DashType::Solid,
         1 => DashType::Dot,

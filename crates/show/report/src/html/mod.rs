@@ -17,6 +17,7 @@ mod method;
 mod page;
 mod parts;
 mod series;
+mod simulate;
 mod study;
 mod summary;
 mod tables;

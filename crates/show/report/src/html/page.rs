@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    advice, comparison, curves, findings, fio, host, io, ladder, losses, method, series, study,
-    summary, tables,
+    advice, comparison, curves, findings, fio, host, io, ladder, losses, method, series, simulate,
+    study, summary, tables,
 };
 use crate::RunView;
 use crate::chart::{Charts, plotly_script};
@@ -39,7 +39,9 @@ pub(crate) fn page(view: &RunView<'_>) -> String {
                 meta name="referrer" content="no-referrer";
                 title { (summary::page_title(view)) }
                 style { (PreEscaped(STYLE)) }
-                @if view.study().is_some() { style { (PreEscaped(STUDY_STYLE)) } }
+                @if view.study().is_some() || view.queue().is_some() {
+                    style { (PreEscaped(STUDY_STYLE)) }
+                }
             }
             body {
                 main {
@@ -69,6 +71,9 @@ pub(crate) fn page(view: &RunView<'_>) -> String {
 fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
     if let Some(study) = view.study() {
         return study::sections(view, study, charts);
+    }
+    if let Some(queue) = view.queue() {
+        return simulate::sections(view, queue, charts);
     }
     let mut all = Vec::new();
     let mut add = |id: &'static str, name: &'static str, body: Option<Markup>| {

@@ -3,7 +3,7 @@
 use iostrata_run::{ProbeDocument, Rung};
 use maud::{Markup, html};
 
-use super::{fio, io, parts, study};
+use super::{fio, io, parts, simulate, study};
 use crate::RunView;
 use crate::view::key_rungs;
 use crate::words;
@@ -39,6 +39,8 @@ pub(crate) fn header(view: &RunView<'_>) -> Markup {
                 (study::header(document))
             } @else if let Some(document) = view.io() {
                 (io::header(document))
+            } @else if let Some(document) = view.queue() {
+                (simulate::header(document))
             } @else if let Some(document) = view.fio() {
                 (fio::header(document))
             } @else {

@@ -5,7 +5,7 @@
 
 use iostrata_run::{IoDocument, IoOpDocument};
 
-use super::{fio, markdown_probe, study};
+use super::{fio, markdown_probe, simulate, study};
 use crate::RunView;
 use crate::words;
 
@@ -18,6 +18,8 @@ pub(crate) fn document(view: &RunView<'_>) -> String {
         text.push_str(&study::markdown::document(view, document));
     } else if let Some(io) = view.io() {
         text.push_str(&one_workload(io));
+    } else if let Some(document) = view.queue() {
+        text.push_str(&simulate::markdown::document(document));
     } else if let Some(document) = view.fio() {
         text.push_str(&fio::document(document));
     } else {

@@ -6,6 +6,7 @@ pub(crate) mod io;
 pub(crate) mod markdown;
 pub(crate) mod markdown_probe;
 mod paper;
+pub(crate) mod simulate;
 pub(crate) mod study;
 pub(crate) mod terminal;
 mod verdict;

@@ -1,7 +1,7 @@
 //! The short verdict for a terminal.
 
 use super::paper::{Paper, clean};
-use super::{fio, io, study, verdict};
+use super::{fio, io, simulate, study, verdict};
 use crate::RunView;
 use crate::words;
 
@@ -15,6 +15,8 @@ pub(crate) fn verdict(view: &RunView<'_>, width: usize, colour: bool) -> String 
         lines.extend(study::terminal::lines(view, document, &paper));
     } else if let Some(document) = view.io() {
         lines.extend(io::lines(document, &paper));
+    } else if let Some(document) = view.queue() {
+        lines.extend(simulate::terminal::lines(view, document, &paper));
     } else if let Some(document) = view.fio() {
         lines.extend(fio::lines(document, &paper));
     } else {

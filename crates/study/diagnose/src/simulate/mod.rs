@@ -12,7 +12,7 @@ mod wording;
 
 use std::collections::BTreeMap;
 
-use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun};
+use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun, Unavailable};
 use iostrata_stats::Verdicts;
 
 pub use then::QUEUE_POST_ROWS;
@@ -24,7 +24,9 @@ pub struct QueueFacts {
     pub devices: Vec<QueueDevice>,
     /// Every queue size on every device under every kernel.
     pub runs: Vec<QueueRun>,
-    /// Virtual seconds measured at each index size.
+    /// Runs that were not simulated, and why.
+    pub unavailable: Vec<Unavailable>,
+    /// Virtual seconds asked for.
     pub span_s: f64,
     /// The seed.
     pub seed: u64,
@@ -57,6 +59,7 @@ pub fn summarise_queue(facts: QueueFacts) -> QueueDocument {
         then,
         devices: facts.devices,
         runs: facts.runs,
+        unavailable: facts.unavailable,
         span_s: facts.span_s,
         seed: facts.seed,
         method: facts.method,

@@ -1,0 +1,20 @@
+//! `iostrata simulate`: what happens in virtual time.
+
+mod queue;
+mod queue_method;
+mod queue_runs;
+mod queue_words;
+
+use crate::args::{SimulateAction, SimulateArgs};
+use crate::ending::Ending;
+use crate::signals::Interruption;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), Ending> {
+    match &args.action {
+        SimulateAction::Queue(args) => queue::run(args, interruption),
+    }
+}

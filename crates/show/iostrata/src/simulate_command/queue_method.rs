@@ -1,0 +1,32 @@
+//! How a queue was simulated, and what the model leaves out.
+
+use std::collections::BTreeMap;
+
+use iostrata_sim::insert::InsertOutcome;
+use serde_json::{Value, json};
+
+/// Figures of the method by name, the unit in the name.
+pub fn figures(outcomes: &[Vec<InsertOutcome>], replicates: u32) -> BTreeMap<String, Value> {
+    let all = || outcomes.iter().flatten().flat_map(|outcome| &outcome.points);
+    let measured_s: f64 = all().map(|point| point.measured_s).sum();
+    let windows = all().count();
+    BTreeMap::from([
+        ("replicates".to_owned(), json!(replicates)),
+        ("windows".to_owned(), json!(windows)),
+        ("virtual_time_s".to_owned(), json!(measured_s)),
+    ])
+}
+
+/// What the model leaves out, in sentences.
+pub fn limits() -> Vec<String> {
+    [
+        "Devices are models with parameters from data sheets, not the post's own; iostrata disk and \
+         docs/disks.md have them.",
+        "At each index size the load is simulated once it is steady; the way from an empty table to \
+         there is put together from those rates.",
+        "Processor time, locks of the server and the table's own reads of data beyond the caches \
+         are not in the model.",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
