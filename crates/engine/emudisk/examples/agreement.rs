@@ -4,6 +4,7 @@
 //! Usage, as root, with fio: `agreement [DISK...]`, as `agreement hdd-15k cloud-burst`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
@@ -15,14 +16,15 @@ use iostrata_sim::drive::{Done, Drive, DriveFacts, Request};
 
 const SIZE_BYTES: u64 = 1 << 30;
 const SEED: u64 = 1;
-/// The name of a drive that takes no time.
-const ZERO: &str = "zero";
 const DEPTHS: [u32; 3] = [1, 8, 32];
 
-/// Takes no time.
-struct Zero(Vec<Done>);
+/// Takes the same time for everything, whatever else is in flight.
+struct Fixed {
+    service_ns: u64,
+    done: VecDeque<Done>,
+}
 
-impl Drive for Zero {
+impl Drive for Fixed {
     fn facts(&self) -> DriveFacts {
         DriveFacts {
             capacity_bytes: SIZE_BYTES,
@@ -33,21 +35,27 @@ impl Drive for Zero {
     }
 
     fn submit(&mut self, now_ns: u64, request: Request) {
-        self.0.push(Done { id: request.id, at_ns: now_ns });
+        self.done.push_back(Done { id: request.id, at_ns: now_ns + self.service_ns });
     }
 
     fn next_event_ns(&self) -> Option<u64> {
-        self.0.first().map(|done| done.at_ns)
+        self.done.front().map(|done| done.at_ns)
     }
 
-    fn advance(&mut self, _now_ns: u64, done: &mut Vec<Done>) {
-        done.append(&mut self.0);
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        let due = self.done.partition_point(|done| done.at_ns <= now_ns);
+        done.extend(self.done.drain(..due));
     }
+}
+
+/// How long a drive of a name like `fixed-100` takes, in us.
+fn fixed_us(disk: &str) -> Option<u64> {
+    disk.strip_prefix("fixed-")?.parse().ok()
 }
 
 fn options(disk: &str) -> ServeOptions {
     ServeOptions {
-        disk: if disk == ZERO { "nvme" } else { disk }.parse().unwrap(),
+        disk: if fixed_us(disk).is_some() { "nvme" } else { disk }.parse().unwrap(),
         size_bytes: SIZE_BYTES,
         store: Store::Memory,
         store_limit_bytes: None,
@@ -58,8 +66,9 @@ fn options(disk: &str) -> ServeOptions {
 
 fn serve_here(at: &Path, disk: &str) {
     let stop = AtomicBool::new(false);
-    let ended = if disk == ZERO {
-        serve_drive(at, options(disk), Box::new(|| Ok(Box::new(Zero(Vec::new())))), &stop)
+    let ended = if let Some(us) = fixed_us(disk) {
+        let fixed = move || Fixed { service_ns: us * 1000, done: VecDeque::new() };
+        serve_drive(at, options(disk), Box::new(move || Ok(Box::new(fixed()))), &stop)
     } else {
         serve(at, options(disk), &stop)
     };
@@ -121,17 +130,27 @@ impl Drop for Served {
     }
 }
 
-fn ceiling(seconds: f64) {
-    println!("the way to the server and back, with a drive that takes no time");
-    println!("{:>10} {:>6} {:>10} {:>9}", "", "depth", "IOPS", "us");
-    let served = Served::start(ZERO);
-    for rw in ["randread", "randwrite"] {
-        for depth in DEPTHS {
-            let (iops, us) = served.measure(rw, depth, seconds);
-            println!("{rw:>10} {depth:>6} {iops:>10.0} {us:>9.1}");
+/// What the way costs: with a drive that takes no time, and with others as the difference.
+fn overhead(seconds: f64) {
+    println!("drives that take the same time for everything");
+    println!("{:>9} {:>10} {:>6} {:>10} {:>9} {:>9}", "us", "", "depth", "IOPS", "us", "more, us");
+    for us in [0, 100, 1000] {
+        let served = Served::start(&format!("fixed-{us}"));
+        for rw in ["randread", "randwrite"] {
+            for depth in DEPTHS {
+                let (iops, mean_us) = served.measure(rw, depth, seconds);
+                let more = mean_us - us as f64;
+                println!("{us:>9} {rw:>10} {depth:>6} {iops:>10.0} {mean_us:>9.1} {more:>9.1}");
+            }
         }
+        let stats = served.stats();
+        println!(
+            "late by {:.1} us, {} of {}",
+            stats.late_us_mean,
+            stats.late,
+            stats.reads + stats.writes
+        );
     }
-    println!("{:?}", served.stats());
 }
 
 fn agreement(disk: &str, seconds: f64) {
@@ -169,7 +188,7 @@ fn main() {
         return serve_here(Path::new(at), disk);
     }
     let seconds = std::env::var("SECONDS_EACH").map_or(5.0, |text| text.parse().unwrap());
-    ceiling(seconds);
+    overhead(seconds);
     for disk in &words {
         agreement(disk, seconds);
     }

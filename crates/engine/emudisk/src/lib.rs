@@ -21,6 +21,7 @@ mod lateness;
 mod medium;
 mod options;
 mod pace;
+mod priority;
 mod server;
 mod stats;
 mod store;

@@ -63,6 +63,8 @@ pub fn serve_drive(
     // Its memory must not be freed through the disk that it serves. Not fatal without the right to
     // it: the kernel's own protection against a full memory remains.
     let _ = rustix::process::configure_io_flusher_behavior(true);
+    // Not fatal either: replies are later while others keep the processors busy, which is counted.
+    let _ = crate::priority::raise();
     let has_died = Arc::new(AtomicBool::new(false));
     let (disk, timer) = start(&options, make_drive, &has_died)?;
     let (sender, orders) = channel();
