@@ -5,6 +5,7 @@
 //! readable. Safe to share: nothing in it is secret. It computes nothing and prints nothing.
 
 mod columns;
+mod disk_document;
 mod document;
 mod error;
 mod event;
@@ -23,6 +24,9 @@ mod simulate_document;
 mod study_document;
 mod writer;
 
+pub use disk_document::{
+    DiskFaultDocument, DiskListDocument, DiskRefusal, DiskRow, DiskStartDocument, DiskStopDocument,
+};
 pub use document::{
     Advice, Curve, CurvePoint, Finding, FindingKind, IoDocument, IoOpDocument, Loss, ProbeDocument,
     ProbeHost, RedoRow, Risk, Rung, Verification,

@@ -98,6 +98,10 @@ pub enum Effect {
         direct: bool,
         /// Its logical block, in bytes.
         block_bytes: u32,
+        /// Its counters at this moment (`/sys/block/loop3/stat`): what it did over earlier files is
+        /// still in them.
+        #[serde(default)]
+        stat: String,
     },
     /// A file system was made.
     Formatted {

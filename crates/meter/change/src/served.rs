@@ -42,6 +42,8 @@ pub struct ServedDisk {
     pub owner: Owner,
     /// Whether the server lives; of a dead one only the device is left.
     pub is_served: bool,
+    /// The device's counters when it was attached, as `/sys/block/loop3/stat` had them.
+    pub stat: String,
     journal: PathBuf,
 }
 
@@ -109,14 +111,13 @@ fn disk(
     let Change::FuseServer { at, program, arguments, .. } = &server.change else { return None };
     let Some(Effect::Served { process, .. }) = &server.effect else { return None };
     let file = served_file(at);
-    let token = entries.iter().find_map(|entry| match (&entry.change, &entry.prior) {
-        (Change::Loop { backing, .. }, Prior::NoLoop { backing: token, .. })
-            if *backing == file =>
-        {
-            Some(token)
-        }
-        _ => None,
-    })?;
+    let is_over = |entry: &&Entry| is_over(&entry.change, &file);
+    let above = entries.iter().find(is_over)?;
+    let Prior::NoLoop { backing: token, .. } = &above.prior else { return None };
+    let stat = match &above.effect {
+        Some(Effect::Loop { stat, .. }) => stat.clone(),
+        _ => String::new(),
+    };
     // By what it is over: its number may have changed hands.
     let attached = world.loops_over(token).ok()?.into_iter().next()?;
     Some(ServedDisk {
@@ -127,6 +128,7 @@ fn disk(
         process: process.clone(),
         owner: owner.clone(),
         is_served: world.is_alive(process),
+        stat,
         journal: journal.to_owned(),
     })
 }
@@ -168,12 +170,15 @@ pub fn stop_served(
     Ok(report)
 }
 
+fn is_over(change: &Change, file: &Path) -> bool {
+    matches!(change, Change::Loop { backing, .. } if backing == file)
+}
+
 /// Undoes the loop device ahead of the rest, which finds it done.
 fn detach(world: &dyn World, disk: &ServedDisk) -> Result<(), ChangeError> {
     let bytes = fs::read(&disk.journal).unwrap_or_default();
     let file = served_file(&disk.at);
-    let is_over =
-        |entry: &&Entry| matches!(&entry.change, Change::Loop { backing, .. } if *backing == file);
+    let is_over = |entry: &&Entry| is_over(&entry.change, &file);
     match parse(&bytes).entries.iter().find(is_over) {
         Some(entry) => kind::undo(world, entry).map(drop),
         None => Ok(()),

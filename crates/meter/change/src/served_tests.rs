@@ -195,3 +195,17 @@ fn another_process_with_less_of_the_command_line_is_left() {
     let device = DeviceRef::Loop { backing: "/data/served/here/disk".into() };
     assert!(session.may_overwrite(&device).is_err(), "the device is gone");
 }
+
+#[test]
+fn a_place_in_the_state_directory_may_be_the_first_thing_there() {
+    let (_dir, state, first) = begin(VERSION);
+    let world = FakeWorld::on(first.clone(), &state, VERSION);
+    let mut session = Session::begin(&state, world).unwrap();
+    // The journal makes the directory after it was looked for.
+    session.world().appears.replace(Some("/data/served".into()));
+    for change in served(false) {
+        session.apply(change).unwrap();
+    }
+    assert!(session.undo_all().is_settled());
+    assert_same(&session.world().machine.borrow(), &first, "somebody made a directory above");
+}

@@ -4,6 +4,7 @@
 //! prints. Everything measured comes from the crates below.
 
 mod args;
+mod disk_command;
 mod display;
 mod ending;
 mod fio_command;
@@ -66,6 +67,7 @@ fn run(cli: &Cli) -> Result<(), Ending> {
         Command::Probe(args) => probe_command::run(args, &interruption),
         Command::Study(args) => study_command::run(args, &interruption),
         Command::Simulate(args) => simulate_command::run(args, &interruption),
+        Command::Disk(args) => disk_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Worker => Ok(()),

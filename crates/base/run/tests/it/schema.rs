@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use iostrata_run::{
+    DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
     Event, FioDocument, IoDocument, Manifest, ProbeDocument, QueueDocument, StudyDiffDocument,
     StudyDocument,
 };
@@ -63,4 +64,12 @@ fn fio() {
 #[test]
 fn study_diff() {
     check::<StudyDiffDocument>("study-diff");
+}
+
+#[test]
+fn disk() {
+    check::<DiskStartDocument>("disk-start");
+    check::<DiskListDocument>("disk-list");
+    check::<DiskFaultDocument>("disk-fault");
+    check::<DiskStopDocument>("disk-stop");
 }

@@ -41,6 +41,8 @@ pub(crate) struct FakeWorld {
     pub(crate) owner_lives: bool,
     /// Unmounting fails so often because of others.
     pub(crate) busy: Cell<u32>,
+    /// This directory appears just before the next one is made.
+    pub(crate) appears: RefCell<Option<PathBuf>>,
     /// What servers do.
     pub(crate) server: Cell<ServerWays>,
     /// What a server holds until its end.
@@ -70,6 +72,7 @@ impl FakeWorld {
             owner,
             owner_lives: true,
             busy: Cell::new(0),
+            appears: RefCell::new(None),
             server: Cell::new(ServerWays::Well),
             held: RefCell::new(None),
             refuses: RefCell::new(None),
@@ -181,6 +184,9 @@ impl World for FakeWorld {
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        if let Some(other) = self.appears.take() {
+            self.machine.borrow_mut().nodes.insert(other, Node::Dir);
+        }
         self.alter(|machine| machine.make_dir(dir))
     }
 

@@ -46,6 +46,7 @@ pub(super) fn apply(
         device: device.path(),
         direct: device.direct,
         block_bytes: device.block_bytes,
+        stat: world.read(&attribute(&device.name, "stat")).unwrap_or_default(),
     })
 }
 
@@ -105,5 +106,9 @@ fn free_read_ahead(world: &dyn World) -> BTreeMap<String, String> {
 }
 
 fn read_ahead(name: &str) -> PathBuf {
-    Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+    attribute(name, "queue/read_ahead_kb")
+}
+
+fn attribute(name: &str, attribute: &str) -> PathBuf {
+    Path::new("/sys/block").join(name).join(attribute)
 }

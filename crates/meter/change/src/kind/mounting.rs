@@ -67,9 +67,7 @@ pub(super) fn apply(
     options: &[String],
     missing: &[PathBuf],
 ) -> Result<Effect, ChangeError> {
-    for dir in missing {
-        world.make_dir(dir).map_err(|error| system("make the directory", dir, error))?;
-    }
+    make_dirs(world, missing)?;
     let request = MountRequest::new(source, at, kind, options);
     world.mount(&request).map_err(|refusal| {
         let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
@@ -106,6 +104,18 @@ pub(super) fn undo(
     };
     remove_dirs(world, missing)?;
     Ok(undone)
+}
+
+/// Makes them; the journal of this very session may have made one above the place meanwhile.
+pub(super) fn make_dirs(world: &dyn World, missing: &[PathBuf]) -> Result<(), ChangeError> {
+    for (number, dir) in missing.iter().enumerate() {
+        let is_above = number + 1 < missing.len();
+        match world.make_dir(dir) {
+            Err(error) if is_above && error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|error| system("make the directory", dir, error))?,
+        }
+    }
+    Ok(())
 }
 
 /// Removes directories that were made for a mount, as far as they are empty.

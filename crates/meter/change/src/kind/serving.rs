@@ -48,9 +48,7 @@ pub(super) fn apply(
     else {
         return Err(ChangeError::Damaged { what: change.describe() });
     };
-    for dir in missing {
-        world.make_dir(dir).map_err(|error| system("make the directory", dir, error))?;
-    }
+    mounting::make_dirs(world, missing)?;
     let started = world.start(&server, holds_journal.then_some(journal));
     let process = started.map_err(|error| not_started(&server, error))?;
     for _ in 0..START_TRIES {

@@ -3,6 +3,7 @@
 //! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in
 //! option names are the same, and a switch may be `--direct` or `--direct=1`.
 
+mod disk;
 mod fio;
 mod io;
 mod probe;
@@ -11,6 +12,7 @@ mod simulate;
 mod study;
 mod value;
 
+pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use fio::{FioArgs, OutputFormat};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
@@ -53,6 +55,8 @@ pub enum Command {
     Study(StudyArgs),
     /// Ask in virtual time what a setting does on disks that are not there
     Simulate(SimulateArgs),
+    /// Make block devices that behave like disks that are not there
+    Disk(DiskArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed
@@ -75,6 +79,7 @@ impl Command {
             Self::Fio(args) => args.common.quiet,
             Self::Study(args) => args.action.common().quiet,
             Self::Simulate(args) => args.action.common().quiet,
+            Self::Disk(args) => args.action.is_quiet(),
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,
             Self::Worker => true,

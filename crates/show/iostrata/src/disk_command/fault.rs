@@ -1,0 +1,90 @@
+//! `iostrata disk fault`.
+
+use iostrata_emudisk::{Client, ClientError, DiskStats, Fault, Power};
+use iostrata_run::DiskFaultDocument;
+use iostrata_units as units;
+
+use super::{Found, of_device, stats, within};
+use crate::args::FaultArgs;
+use crate::display::{print_json, print_text};
+use crate::ending::Ending;
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &FaultArgs) -> Result<(), Ending> {
+    let found = of_device(&args.device)?;
+    let device = found.disk.device.display().to_string();
+    let stats = stats(&found.disk).ok_or_else(|| {
+        Ending::NotHere(format!(
+            "the server of {device} (process {}) does not answer; iostrata disk stop {device} takes \
+             the disk away",
+            found.disk.process.pid
+        ))
+    })?;
+    let faults = faults(args, &stats)?;
+    for fault in &faults {
+        check(fault, &device, &stats)?;
+        set(&found, fault)?;
+    }
+    let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+    if args.common.json {
+        return print_json(&DiskFaultDocument { device, faults });
+    }
+    print_text(&format!("{device}: {}\n", faults.join(", ")))
+}
+
+/// What to tell the server, in order.
+fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
+    let one = [&args.eio, &args.eio_rate, &args.slow].into_iter().flatten().next();
+    if let Some(fault) = one {
+        return Ok(vec![fault.clone()]);
+    }
+    if let Some(bytes) = args.store_limit {
+        return Ok(vec![Fault::StoreLimit(bytes)]);
+    }
+    if args.power_cut == Some(true) {
+        return Ok(vec![Fault::PowerCut { tear: args.tear, seed: None }]);
+    }
+    if args.power_on == Some(true) {
+        return Ok(vec![Fault::PowerOn]);
+    }
+    if args.none == Some(true) {
+        let mut all = vec![Fault::Eio(None), Fault::EioRate(0), Fault::Slow(0)];
+        all.extend((stats.power == Power::Off).then_some(Fault::PowerOn));
+        return Ok(all);
+    }
+    Err(Ending::Usage(
+        "say what shall go wrong: --eio RANGE, --eio-rate PER_MILLION, --slow MS, --power-cut, \
+         --power-on, --store-limit SIZE or --none"
+            .to_owned(),
+    ))
+}
+
+/// What the server would take but cannot happen.
+fn check(fault: &Fault, device: &str, stats: &DiskStats) -> Result<(), Ending> {
+    match fault {
+        Fault::Eio(Some(range)) if range.start >= stats.size_bytes => Err(Ending::Usage(format!(
+            "--eio {}-{} lies beyond the end of {device}, which has {} ({} bytes)",
+            range.start,
+            range.end,
+            units::bytes(stats.size_bytes as f64),
+            stats.size_bytes
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn set(found: &Found, fault: &Fault) -> Result<(), Ending> {
+    let client = Client::at(&found.disk.at);
+    let (wanted, device) = (fault.clone(), found.disk.device.display());
+    match within(move || client.control(&wanted)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error @ ClientError::Refused { .. })) => Err(Ending::Usage(error.to_string())),
+        Some(Err(error)) => Err(Ending::NotHere(error.to_string())),
+        None => Err(Ending::NotHere(format!(
+            "{device} did not take `{fault}` in time; iostrata disk list says how it is"
+        ))),
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether the contents of a disk have room where they are to live.
+//!
+//! Invariant: it only looks; the contents take room as they are written, so this can only say what
+//! is certain not to fit.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_emudisk::Store;
+use iostrata_units as units;
+
+use crate::args::StartArgs;
+use crate::ending::Ending;
+
+/// Where the contents are to live: the word `memory`, or a directory.
+///
+/// # Errors
+/// When there is no such directory, or not the room for what may be written.
+pub fn store(args: &StartArgs) -> Result<Store, Ending> {
+    let most = args.store_limit.map_or(args.size, |limit| limit.min(args.size));
+    if args.store == Path::new("memory") {
+        if let Some(available) = available_memory() {
+            fits(most, available, "of memory are available now", "--store DIR on a disk")?;
+        }
+        return Ok(Store::Memory);
+    }
+    let dir = directory(&args.store)?;
+    let stat = rustix::fs::statvfs(&dir)
+        .map_err(|error| Ending::Usage(format!("--store {}: {error}", dir.display())))?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    fits(most, free, &format!("are free in {}", dir.display()), "--store another directory")?;
+    Ok(Store::File { dir })
+}
+
+fn fits(most: u64, there: u64, place: &str, other: &str) -> Result<(), Ending> {
+    if most <= there {
+        return Ok(());
+    }
+    let (most, there) = (units::bytes(most as f64), units::bytes(there as f64));
+    Err(Ending::Usage(format!(
+        "the disk may come to hold {most}, and {there} {place}; take a smaller --size, {other}, or \
+         --store-limit SIZE for a disk that is never filled"
+    )))
+}
+
+fn directory(dir: &Path) -> Result<PathBuf, Ending> {
+    let bad = |why: &str| {
+        Ending::Usage(format!("--store {}: {why}; name memory or a directory", dir.display()))
+    };
+    let real = std::fs::canonicalize(dir).map_err(|error| bad(&error.to_string()))?;
+    if !real.is_dir() {
+        return Err(bad("it is not a directory"));
+    }
+    Ok(real)
+}
+
+/// What may be taken without swapping (MemAvailable of proc_meminfo(5)), in bytes.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
