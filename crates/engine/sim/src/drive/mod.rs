@@ -8,6 +8,8 @@ pub mod cloud;
 pub mod flash;
 pub mod hdd;
 mod nvme;
+#[cfg(test)]
+mod promises;
 pub mod table;
 
 /// What a request asks for.

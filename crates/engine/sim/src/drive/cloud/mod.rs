@@ -2,12 +2,16 @@
 //!
 //! Purpose: the cliff: fast while there are credits, its baseline when they are spent.
 //! Method: two gates that every request passes in order of arrival, one for I/Os and one for bytes,
-//! then the way to the store and back, which keeps nobody waiting. The rate of the first gate is the
-//! burst rate while credits last and the baseline otherwise.
+//! then the way to the store and back, which keeps nobody waiting. The first gate opens at most as
+//! often as the burst rate allows and takes a credit for every I/O; credits come at the baseline
+//! rate, so without a store of them the baseline is what is left.
 //! Invariants: credits are never negative and never above the bucket; a done write is on several
 //! machines, so a flush has nothing to do and a power cut takes nothing.
 //! Neighbours on the same hardware, limits of the instance and the lazy loading of snapshots are not
 //! modelled.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -183,24 +187,27 @@ impl Cloud {
         ios
     }
 
-    /// When so many I/Os have passed their gate.
-    ///
-    /// An I/O passes at the moment at which its turn comes; the next one's turn comes after the time
-    /// that this one's rate asks for. Credits grow with the baseline and each I/O takes one.
+    /// When so many I/Os have passed their gate: not faster than the burst rate, and each pays a
+    /// credit, which comes back at the baseline rate.
     fn pass_ios(&mut self, ios: u32) -> u64 {
-        let turn_ns = self.ios_free_ns.max(self.now_ns);
-        let earned = (turn_ns - self.counted_ns) as f64 * 1e-9 * self.baseline_iops;
-        self.credits = (self.credits + earned).min(self.parameters.credits_max);
-        self.counted_ns = turn_ns;
         let ios = f64::from(ios);
-        let rate = if self.credits >= ios {
-            self.parameters.burst_iops.max(self.baseline_iops)
-        } else {
-            self.baseline_iops
-        };
+        let mut turn_ns = self.ios_free_ns.max(self.now_ns);
+        self.earn_until(turn_ns);
+        if self.credits < ios {
+            let wait_s = (ios - self.credits) / self.baseline_iops;
+            turn_ns += (wait_s * 1e9).ceil() as u64;
+            self.earn_until(turn_ns);
+        }
         self.credits = (self.credits - ios).max(0.0);
+        let rate = self.parameters.burst_iops.max(self.baseline_iops);
         self.ios_free_ns = turn_ns + (ios * 1e9 / rate) as u64;
         turn_ns
+    }
+
+    fn earn_until(&mut self, at_ns: u64) {
+        let earned = (at_ns - self.counted_ns) as f64 * 1e-9 * self.baseline_iops;
+        self.credits = (self.credits + earned).min(self.parameters.credits_max);
+        self.counted_ns = at_ns;
     }
 
     /// When so many bytes have passed theirs: the last of them.
