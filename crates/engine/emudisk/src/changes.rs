@@ -5,7 +5,7 @@ use std::path::Path;
 use iostrata_change::{Change, DeviceRef};
 
 use crate::arguments::{ArgumentsError, ServeArguments, text};
-use crate::files::DISK;
+use crate::options::disk_file;
 
 /// Sectors of a served disk as the block layer sees them.
 const BLOCK_BYTES: u32 = 512;
@@ -21,7 +21,7 @@ pub fn changes(
     holds_journal: bool,
 ) -> Result<[Change; 2], ArgumentsError> {
     let at = text(&arguments.at)?;
-    let backing = Path::new(&at).join(DISK);
+    let backing = disk_file(Path::new(&at));
     let server = Change::FuseServer {
         at: at.into(),
         program: text(program)?.into(),
@@ -33,5 +33,5 @@ pub fn changes(
 
 /// The block device of the disk that is served at `at`, once both changes are in place.
 pub fn device(at: &Path) -> DeviceRef {
-    DeviceRef::Loop { backing: at.join(DISK) }
+    DeviceRef::Loop { backing: disk_file(at) }
 }

@@ -26,7 +26,7 @@ pub enum ServeError {
     #[error("{0}")]
     Model(#[from] ModelError),
     /// No directory to mount at.
-    #[error("`{}` is not an empty place to mount at: {found}; make the directory first", .at.display())]
+    #[error("`{}` is no directory to serve a disk at: {found}; make it first", .at.display())]
     Directory {
         /// The directory.
         at: PathBuf,

@@ -3,7 +3,7 @@
 //! Invariant: the power comes back by itself only when nobody holds the block device, so that a
 //! file system of before a cut cannot write after it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use crate::disk::{Disk, Failure, Reply};
 use crate::error::ServeError;
 use crate::fault::Fault;
-use crate::files::DISK;
 use crate::filesystem::{Order, ToKernel};
 use crate::holder::is_held;
+use crate::options::disk_file;
 use crate::wake::Wake;
 
 /// How often it looks whether it should end.
@@ -33,10 +33,6 @@ pub(crate) struct House<'a> {
 }
 
 impl House<'_> {
-    fn file(&self) -> PathBuf {
-        Path::new(&self.at).join(DISK)
-    }
-
     /// Returns when it was unmounted (`is_over` says so) or asked to stop.
     pub(crate) fn keep(&self, is_over: impl Fn() -> bool) -> Result<(), ServeError> {
         while !is_over() && !self.stop.load(Ordering::Acquire) {
@@ -47,7 +43,7 @@ impl House<'_> {
                 self.carry_out(order)?;
             }
             let is_on = self.disk.is_on();
-            if !is_on && !is_held(&self.file()) {
+            if !is_on && !is_held(&disk_file(&self.at)) {
                 self.disk.power_on()?;
             }
             self.wake.wait(if is_on { LOOK } else { LOOK_POWER });
@@ -68,7 +64,7 @@ impl House<'_> {
                     let what = "taking back what a power cut loses";
                     return Err(ServeError::System { what, source });
                 }
-                if !is_held(&self.file()) {
+                if !is_held(&disk_file(&self.at)) {
                     self.disk.power_on()?;
                 }
             }

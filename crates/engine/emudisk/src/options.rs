@@ -3,12 +3,13 @@
 //! Invariant: options that pass [`ServeOptions::check`] describe a disk that can be served as far as
 //! numbers tell; what the machine has to say comes when it is served.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostrata_sim::model::MeasuredDisk;
 use iostrata_spec::disk::DiskSpec;
 
 use crate::error::ServeError;
+use crate::files::DISK;
 
 /// Smallest disk.
 pub const SIZE_BYTES_MIN: u64 = 1 << 20;
@@ -59,4 +60,9 @@ impl ServeOptions {
         }
         Ok(())
     }
+}
+
+/// The file with the contents of the disk that is served at `at`.
+pub fn disk_file(at: &Path) -> PathBuf {
+    at.join(DISK)
 }
