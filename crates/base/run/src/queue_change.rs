@@ -26,17 +26,17 @@ pub enum DeviceMetric {
     AwaitMs,
 }
 
-/// What a longer request queue does on one disk, from the shortest that the kernel took to the
-/// longest, all other levels equal.
+/// What a longer request queue does on one disk, from the kernel's default of 128 requests (or the
+/// shortest measured, without that) to the longest that the kernel took, all other levels equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueChange {
     /// The fixed levels.
     pub levels: Vec<LevelAt>,
-    /// The point with the shortest queue, and the one with the longest.
+    /// The point with the shorter queue, and the one with the longer.
     pub points: [String; 2],
     /// Queue lengths that the kernel took at these.
     pub took: [u64; 2],
-    /// Throughput with the longest queue over that with the shortest.
+    /// Throughput with the longer queue over that with the shorter.
     pub ratio: f64,
     /// 95 % interval.
     pub ratio_ci95: Option<Interval>,

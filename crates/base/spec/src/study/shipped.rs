@@ -11,6 +11,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("fusion-io", text!("fusion-io")),
     ("ext4-vs-xfs", text!("ext4-vs-xfs")),
     ("limits", text!("limits")),
+    ("queue-size", text!("queue-size")),
 ];
 
 /// A study of a few seconds that shows whether everything works; not listed.

@@ -98,6 +98,7 @@ fn counterpart<'a>(plan: &'a StudyPlan, raw: &Cell, kind: VolumeKind) -> Option<
         // One file is the file system's form of one device.
         own.files = raw.workload.files;
         cell.volume.kind == kind
+            && cell.volume.disk == raw.volume.disk
             && cell.volume.count == raw.volume.count
             && cell.workload.files == 1
             && own == raw.workload

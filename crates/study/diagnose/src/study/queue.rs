@@ -1,8 +1,9 @@
 //! What a longer request queue does: throughput and the device's own figures.
 //!
-//! Invariant: two points are compared that differ in the length of the queue alone, the shortest
-//! and the longest that the kernel took, so that nothing is chosen after seeing the figures;
-//! replicates are paired, and all comparisons of a study are one family.
+//! Invariant: two points are compared that differ in the length of the queue alone: the longest
+//! that the kernel took with the kernel's own default, or with the shortest where that was not
+//! measured, so that nothing is chosen after seeing the figures; replicates are paired, and all
+//! comparisons of a study are one family.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,10 @@ use super::points::{Seen, figures};
 
 /// The factor and queue attribute that is looked at.
 pub(crate) const NR_REQUESTS: &str = "nr_requests";
+
+/// The length that block devices have unless somebody sets another (`BLKDEV_DEFAULT_RQ` of Linux).
+/// A shorter queue also holds fewer requests than many devices take at a time.
+const DEFAULT_LENGTH: u64 = 128;
 
 const METRICS: [DeviceMetric; 5] = [
     DeviceMetric::RequestsPerS,
@@ -65,7 +70,8 @@ pub(crate) fn queue_changes(
     }
     let ends = groups.into_iter().filter_map(|(levels, members)| {
         // Of points for which the kernel took the same, the first.
-        let shortest = *members.iter().min_by_key(|(took, _)| *took)?;
+        let default = members.iter().find(|(took, _)| *took == DEFAULT_LENGTH);
+        let shortest = *default.or(members.iter().min_by_key(|(took, _)| *took))?;
         let longest = *members.iter().rev().max_by_key(|(took, _)| *took)?;
         (shortest.0 < longest.0).then_some(Ends { levels, shortest, longest })
     });
