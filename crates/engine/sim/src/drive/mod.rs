@@ -10,6 +10,7 @@ pub mod hdd;
 mod nvme;
 #[cfg(test)]
 mod promises;
+pub mod raid;
 pub mod table;
 
 /// What a request asks for.

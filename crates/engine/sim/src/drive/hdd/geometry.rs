@@ -62,8 +62,8 @@ impl Geometry {
     }
 
     /// The time for turning from one position on to a later one, in ns.
-    pub(crate) fn transfer_ns(&self, from: f64, to: f64) -> u64 {
-        ((to - from).max(0.0) * self.turn_ns).round() as u64
+    pub(crate) fn transfer_ns(&self, from: f64, to: f64) -> f64 {
+        (to - from).max(0.0) * self.turn_ns
     }
 
     /// How far the medium turns in a time, in turns.
@@ -80,14 +80,17 @@ impl Geometry {
         curve.ns(((tracks - 1.0) / self.turns).min(1.0))
     }
 
-    /// How long after `at_ns` the position comes under the head, in ns.
+    /// How long after `at_ns` the position comes under the head, in ns. A little less than 0 for one
+    /// that is there up to rounding, so that a stream stays in step with the medium.
     fn wait_ns(&self, at_ns: f64, to: f64) -> f64 {
         let ahead = to - (at_ns / self.turn_ns + self.phase);
         let wait = ahead - ahead.floor();
-        if wait > 1.0 - HERE { 0.0 } else { wait * self.turn_ns }
+        let wait = if wait > 1.0 - HERE { wait - 1.0 } else { wait };
+        wait * self.turn_ns
     }
 
-    /// Seek and rotation from `from` to `to`, for an arm that leaves at `now_ns`, in ns.
+    /// Seek and rotation from `from` to `to`, for an arm that leaves at `now_ns`, in ns; as
+    /// [`Geometry::wait_ns`], a little less than 0 for what is there.
     pub(crate) fn access_ns(&self, now_ns: u64, from: f64, to: f64, is_write: bool) -> f64 {
         let seek_ns = self.seek_ns(from, to, is_write);
         seek_ns + self.wait_ns(now_ns as f64 + seek_ns, to)
@@ -127,7 +130,7 @@ mod tests {
         let rate = |from: u64| {
             let to = from + (1 << 20);
             let ns = geometry.transfer_ns(geometry.position(from), geometry.position(to));
-            (1 << 20) as f64 * 1e9 / ns as f64
+            (1 << 20) as f64 * 1e9 / ns
         };
         assert!((rate(0) / 89e6 - 1.0).abs() < 0.001);
         assert!((rate(capacity - (1 << 20)) / 57e6 - 1.0).abs() < 0.001);

@@ -118,6 +118,18 @@ impl Hdd {
         (self.geometry.position(at_bytes) - self.head).abs() as u64
     }
 
+    /// Its clock.
+    #[cfg(test)]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Whether a range would survive a power cut now.
+    #[cfg(test)]
+    pub(crate) fn is_on_medium(&self, start: u64, end: u64) -> bool {
+        self.write_cache.is_clean(start, end)
+    }
+
     fn transfer_ns(&self, bytes: u32) -> u64 {
         u64::from(bytes) * 1_000_000_000 / self.parameters.interface_bytes_per_s
     }
@@ -329,7 +341,7 @@ impl Hdd {
         let (from, to) = (self.geometry.position(first), self.geometry.position(end));
         let access_ns = self.geometry.access_ns(arm.now_ns, arm.position, from, is_write);
         let transfer_ns = self.geometry.transfer_ns(from, to);
-        let ends_ns = arm.now_ns + access_ns.round() as u64 + transfer_ns;
+        let ends_ns = arm.now_ns + (access_ns + transfer_ns).round() as u64;
         self.job = Some(Job { ends_ns, end, work });
     }
 }

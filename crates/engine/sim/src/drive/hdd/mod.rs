@@ -15,7 +15,7 @@ mod read_ahead;
 mod read_cache;
 mod seek;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod write_cache;
 
 pub use machine::Hdd;

@@ -1,8 +1,9 @@
 //! What the buffer holds of what the head has read.
 //!
-//! Invariant: segments hold bytes that the head has passed and that no later write touched. A
-//! segment is a ring: when it grows beyond its size it forgets its first bytes. The one that was
-//! used longest ago makes place.
+//! Invariant: segments hold bytes that the head has passed and that no later write touched. Together
+//! they hold no more than the buffer; their number is bounded. A segment is a ring: one that grows
+//! beyond a quarter of the buffer forgets its first bytes. The one that was used longest ago makes
+//! place.
 
 /// A range of bytes in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -17,20 +18,22 @@ struct Segment {
 pub(crate) struct ReadCache {
     segments: Vec<Segment>,
     segments_max: usize,
-    segment_bytes: u64,
+    bytes_max: u64,
     uses: u64,
 }
 
 impl ReadCache {
-    pub(crate) fn new(bytes: u64, segments: u32) -> Self {
-        let segments_max = segments.max(1) as usize;
-        let segment_bytes = bytes / segments_max as u64;
-        Self { segments: Vec::new(), segments_max, segment_bytes, uses: 0 }
+    pub(crate) fn new(bytes_max: u64, segments: u32) -> Self {
+        Self { segments: Vec::new(), segments_max: segments.max(1) as usize, bytes_max, uses: 0 }
     }
 
-    /// How far the drive reads ahead: half a segment, so that what was just read stays.
+    fn segment_bytes_max(&self) -> u64 {
+        self.bytes_max / 4
+    }
+
+    /// How far the drive reads ahead: half of the longest segment, so that what was just read stays.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        self.segment_bytes / 2
+        self.segment_bytes_max() / 2
     }
 
     /// The end of the segment that holds the byte `start`, or ends there.
@@ -42,21 +45,25 @@ impl ReadCache {
     /// Notes that the head has passed a range.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         self.uses += 1;
-        let used = self.uses;
-        let joined = self.segments.iter_mut().find(|it| it.start <= start && start <= it.end);
-        if let Some(segment) = joined {
-            segment.end = segment.end.max(end);
-            segment.start = segment.start.max(segment.end.saturating_sub(self.segment_bytes));
-            segment.used = used;
-            return;
+        let joined = self.segments.iter().position(|it| it.start <= start && start <= it.end);
+        let mut segment = Segment { start, end, used: self.uses };
+        if let Some(index) = joined {
+            let old = self.segments.swap_remove(index);
+            segment.start = old.start;
+            segment.end = end.max(old.end);
         }
-        let start = start.max(end.saturating_sub(self.segment_bytes));
-        let segment = Segment { start, end, used };
-        if self.segments.len() < self.segments_max {
-            self.segments.push(segment);
-        } else if let Some(oldest) = self.segments.iter_mut().min_by_key(|it| it.used) {
-            *oldest = segment;
+        let first = segment.end.saturating_sub(self.segment_bytes_max());
+        segment.start = segment.start.max(first);
+        self.segments.push(segment);
+        while self.segments.len() > self.segments_max || self.bytes() > self.bytes_max {
+            let oldest = self.segments.iter().enumerate().min_by_key(|(_, it)| it.used);
+            let Some((index, _)) = oldest else { return };
+            self.segments.swap_remove(index);
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.segments.iter().map(|it| it.end - it.start).sum()
     }
 
     /// Notes that a range was asked for again.
@@ -80,13 +87,23 @@ mod tests {
 
     #[test]
     fn a_stream_stays_in_one_ring() {
-        let mut cache = ReadCache::new(1_000, 10);
+        let mut cache = ReadCache::new(400, 10);
         for start in (0..500).step_by(10) {
             cache.add(start, start + 10);
         }
         assert_eq!(cache.segments.len(), 1);
         assert_eq!(cache.end_of(450), Some(500));
         assert_eq!(cache.end_of(399), None);
+    }
+
+    #[test]
+    fn segments_share_the_buffer() {
+        let mut cache = ReadCache::new(400, 10);
+        for start in (0..10).map(|index| index * 1_000) {
+            cache.add(start, start + 90);
+        }
+        assert_eq!((cache.segments.len(), cache.bytes()), (4, 360));
+        assert_eq!((cache.end_of(5_000), cache.end_of(6_000)), (None, Some(6_090)));
     }
 
     #[test]

@@ -58,11 +58,6 @@ impl WriteCache {
         self.ranges_max as u64
     }
 
-    /// Whether nothing is dirty, in flight included.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.ranges.is_empty() && self.in_flight.is_none()
-    }
-
     /// Whether so much is dirty that writing it should not wait for idle time.
     pub(crate) fn is_pressing(&self) -> bool {
         self.ranges.len() * 2 > self.ranges_max || self.dirty_bytes * 2 > self.bytes_max
@@ -129,6 +124,13 @@ impl WriteCache {
                 .range(..=start)
                 .next_back()
                 .is_some_and(|(_, range)| range.end >= end && range.end > start)
+    }
+
+    /// Whether no byte of a range is dirty, in flight included.
+    #[cfg(test)]
+    pub(crate) fn is_clean(&self, start: u64, end: u64) -> bool {
+        let flying = self.in_flight.is_some_and(|it| it.start < end && start < it.end);
+        !flying && !self.ranges.iter().any(|(first, range)| *first < end && start < range.end)
     }
 
     /// Begins writing the range at `start`, at most `bytes_max` of it.
