@@ -3,7 +3,9 @@
 //! Purpose: the one place where names of models meet parameters.
 //! Invariant: every model that a [`DiskSpec`] can name gives a drive, or an error with its fix.
 
-mod constant;
+mod catalogue;
+#[cfg(test)]
+mod documented;
 mod error;
 mod options;
 #[cfg(test)]
@@ -11,15 +13,16 @@ mod tests;
 
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
+pub use catalogue::{Model, Origin, Parameter, Source, catalogue};
 pub use error::ModelError;
 
+use crate::drive::Drive;
 use crate::drive::cloud::{Cloud, CloudParameters};
 use crate::drive::flash::{Flash, FlashParameters};
 use crate::drive::hdd::{HDD_7K2, HDD_10K, HDD_15K, Hdd, HddParameters};
+use crate::drive::raid::{BATTERY_512M, ProtectedRaid, RAID10_15K, Raid};
 pub use crate::drive::table::MeasuredDisk;
 use crate::drive::table::Table;
-use crate::drive::{Drive, DriveFacts};
-use constant::Constant;
 
 /// Smallest disk of any model.
 const CAPACITY_BYTES_MIN: u64 = 1 << 20;
@@ -51,15 +54,12 @@ pub fn drive(
         DiskModel::Hdd7k2 => hdd(HDD_7K2),
         DiskModel::Hdd10k => hdd(HDD_10K),
         DiskModel::Hdd15k => hdd(HDD_15K),
-        DiskModel::Raid10Hdd => {
-            let facts = DriveFacts {
-                capacity_bytes,
-                queue_depth: spec.queue_depth.unwrap_or(128),
-                volatile_bytes: 0,
-                is_rotational: true,
-            };
-            Ok(Box::new(Constant::new(facts, 5_500_000)))
-        }
+        DiskModel::Raid10Hdd => Ok(match options::raid(spec, RAID10_15K, BATTERY_512M) {
+            (array, Some(cache)) => {
+                Box::new(ProtectedRaid::new(array, cache, capacity_bytes, seed))
+            }
+            (array, None) => Box::new(Raid::new(array, capacity_bytes, seed)),
+        }),
         DiskModel::SsdSata => flash(FlashParameters::x25_e()),
         DiskModel::Nvme => flash(FlashParameters::p4500()),
         DiskModel::NvmeNoPlp => flash(FlashParameters::evo_970_plus()),

@@ -10,6 +10,7 @@ use super::ModelError;
 use crate::drive::cloud::CloudParameters;
 use crate::drive::flash::{FlashParameters, WriteCache};
 use crate::drive::hdd::HddParameters;
+use crate::drive::raid::{ProtectedCacheParameters, RaidParameters};
 use crate::drive::table::Table;
 
 pub(super) fn hdd(spec: &DiskSpec, sheet: HddParameters) -> Result<HddParameters, ModelError> {
@@ -20,6 +21,23 @@ pub(super) fn hdd(spec: &DiskSpec, sheet: HddParameters) -> Result<HddParameters
         flush_us_min: spec.flush.map_or(sheet.flush_us_min, whole_us),
         ..sheet
     })
+}
+
+/// An array and the protected cache in front of it; none with `cache=off`.
+pub(super) fn raid(
+    spec: &DiskSpec,
+    sheet: RaidParameters,
+    cache: ProtectedCacheParameters,
+) -> (RaidParameters, Option<ProtectedCacheParameters>) {
+    let flush_us_min = spec.flush.map_or(cache.flush_us_min, whole_us);
+    let array = RaidParameters {
+        spindles: spec.spindles.unwrap_or(sheet.spindles),
+        queue_depth: spec.queue_depth.unwrap_or(sheet.queue_depth),
+        disk: HddParameters { flush_us_min, ..sheet.disk },
+        ..sheet
+    };
+    let cache = ProtectedCacheParameters { flush_us_min, ..cache };
+    (array, spec.write_cache.unwrap_or(true).then_some(cache))
 }
 
 pub(super) fn flash(
@@ -89,6 +107,6 @@ fn whole_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(super) fn whole_us(time: Duration) -> u32 {
+fn whole_us(time: Duration) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
