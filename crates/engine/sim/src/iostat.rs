@@ -40,6 +40,35 @@ pub struct Counters {
     pub depth_ns: u128,
 }
 
+impl DirectionCounters {
+    fn with(&self, other: &Self, each: &impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            ios: each(self.ios, other.ios),
+            merges: each(self.merges, other.merges),
+            bytes: each(self.bytes, other.bytes),
+            wait_ns: each(self.wait_ns, other.wait_ns),
+        }
+    }
+}
+
+impl Counters {
+    /// Each counter made with the same of `other`.
+    pub(crate) fn with(
+        &self,
+        other: &Self,
+        each: &impl Fn(u64, u64) -> u64,
+        wide: impl Fn(u128, u128) -> u128,
+    ) -> Self {
+        Self {
+            at_ns: each(self.at_ns, other.at_ns),
+            read: self.read.with(&other.read, each),
+            write: self.write.with(&other.write, each),
+            busy_ns: each(self.busy_ns, other.busy_ns),
+            depth_ns: wide(self.depth_ns, other.depth_ns),
+        }
+    }
+}
+
 /// The columns of `iostat -x` of 2009.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Columns {

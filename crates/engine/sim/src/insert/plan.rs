@@ -17,6 +17,9 @@ pub const POST_QUEUE_SIZES: [u32; 5] = [128, 1_024, 2_048, 10_000, 100_000];
 /// the growth between them.
 pub const POST_ROWS_AT: [u64; 5] = [5_000_000, 13_000_000, 25_000_000, 41_000_000, 77_000_000];
 
+/// Rows of the smallest table to look at.
+pub const ROWS_MIN: u64 = 1_000;
+
 /// Bytes of the index of a table with so many rows.
 pub fn index_bytes(rows: u64) -> u64 {
     (rows as f64 * INDEX_BYTES_PER_ROW).round() as u64
@@ -89,7 +92,7 @@ mod tests {
     fn index_and_rows_belong_together() {
         assert_eq!(index_bytes(77_000_000), 4_500_000_000);
         assert_eq!(rows_of(4_500_000_000), 77_000_000);
-        assert_eq!((58.0..59.0).contains(&INDEX_BYTES_PER_ROW), true);
+        assert!((58.0..59.0).contains(&INDEX_BYTES_PER_ROW));
         assert!(POST_ROWS_AT.is_sorted() && POST_QUEUE_SIZES.is_sorted());
     }
 

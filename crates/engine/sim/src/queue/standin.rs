@@ -42,7 +42,8 @@ impl Drive for Arm {
     fn submit(&mut self, now_ns: u64, request: Request) {
         assert!((self.done.len() as u32) < self.facts.queue_depth, "the drive was sent too much");
         let moved = self.head_bytes.abs_diff(request.at_bytes);
-        let takes_ns = self.request_ns + (u128::from(moved) * u128::from(self.gib_ns) >> 30) as u64;
+        let takes_ns =
+            self.request_ns + ((u128::from(moved) * u128::from(self.gib_ns)) >> 30) as u64;
         self.free_ns = self.free_ns.max(now_ns) + takes_ns;
         self.head_bytes = request.at_bytes + u64::from(request.bytes);
         self.done.push_back(Done { id: request.id, at_ns: self.free_ns });

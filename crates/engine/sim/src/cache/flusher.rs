@@ -1,0 +1,150 @@
+//! The thread that writes back by age and by amount.
+//!
+//! Rules, from mm/page-writeback.c and fs/fs-writeback.c: every five seconds, when the oldest dirty
+//! file is 30 s old, one pass over all its dirty pages by offset, from where the last pass ended and
+//! around; as long as more than the background limit are dirty, pass after pass. In 2009 it holds
+//! back while the queue is congested; today it sleeps in the queue like everybody. When a pass finds
+//! nothing that is not on its way already, it rests for a tenth of a second.
+//! Invariant: it never submits a page that is on its way; it skips it.
+
+use super::pages::Pages;
+use super::plan::{CachePlan, EXPIRE_NS, FLUSHER, PERIODIC_NS, WRITEBACK_PAGES_MAX};
+use crate::queue::{BlockQueue, Direction};
+
+/// How long it rests when there was nothing to submit (`HZ/10`), in ns.
+const REST_NS: u64 = 100_000_000;
+
+/// Where a pass is.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    /// Page where it started.
+    from: u32,
+    /// Whether it went around.
+    is_around: bool,
+    /// Whether it ends when few enough are dirty.
+    is_background: bool,
+    /// Pages submitted since it last looked.
+    submitted: u32,
+}
+
+/// The state of the thread.
+#[derive(Clone, Debug)]
+pub(super) struct Flusher {
+    background_pages: u32,
+    position: u32,
+    pass: Option<Pass>,
+    next_look_ns: u64,
+    /// Since when something is dirty that no pass took.
+    dirty_since_ns: Option<u64>,
+    rests_until_ns: u64,
+    is_asleep: bool,
+}
+
+impl Flusher {
+    pub(super) fn new(plan: &CachePlan) -> Self {
+        Self {
+            background_pages: plan.background_pages,
+            position: 0,
+            pass: None,
+            next_look_ns: PERIODIC_NS,
+            dirty_since_ns: None,
+            rests_until_ns: 0,
+            is_asleep: false,
+        }
+    }
+
+    pub(super) fn dirtied(&mut self, now_ns: u64) {
+        self.dirty_since_ns.get_or_insert(now_ns);
+    }
+
+    pub(super) fn woken(&mut self) {
+        self.is_asleep = false;
+    }
+
+    /// Makes everything older.
+    pub(super) fn age(&mut self, by_ns: u64) {
+        let since_ns = self.dirty_since_ns.iter_mut();
+        since_ns.for_each(|since_ns| *since_ns = since_ns.saturating_sub(by_ns));
+    }
+
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        // While a pass runs, completions drive it.
+        self.pass.is_none().then_some(self.next_look_ns.max(self.rests_until_ns))
+    }
+
+    /// Goes on as far as it can; appends the pages that it submitted.
+    pub(super) fn run(
+        &mut self,
+        now_ns: u64,
+        pages: &mut Pages,
+        queue: &mut BlockQueue,
+        submitted: &mut Vec<u32>,
+    ) {
+        self.start(now_ns, pages);
+        while let Some(mut pass) = self.pass {
+            if self.is_asleep || queue.is_congested(Direction::Write) {
+                return;
+            }
+            let Some(page) = self.next_page(&mut pass, pages) else {
+                if pass.submitted == 0 {
+                    self.rests_until_ns = now_ns + REST_NS;
+                }
+                self.end(now_ns, pages);
+                self.start(now_ns, pages);
+                continue;
+            };
+            if !pages.submit(now_ns, page, queue, FLUSHER) {
+                self.is_asleep = true;
+                return;
+            }
+            submitted.push(page);
+            self.position = page + 1;
+            pass.submitted += 1;
+            self.pass = Some(pass);
+            if pass.submitted.is_multiple_of(WRITEBACK_PAGES_MAX)
+                && pass.is_background
+                && pages.unwritten() <= self.background_pages
+            {
+                self.end(now_ns, pages);
+            }
+        }
+    }
+
+    fn start(&mut self, now_ns: u64, pages: &Pages) {
+        if self.pass.is_some() || now_ns < self.rests_until_ns {
+            return;
+        }
+        if pages.unwritten() > self.background_pages {
+            self.pass = Some(self.pass_from_here(true));
+        }
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = (now_ns / PERIODIC_NS + 1) * PERIODIC_NS;
+        let is_due = |since_ns: u64| since_ns + EXPIRE_NS <= now_ns;
+        if self.pass.is_none() && self.dirty_since_ns.is_some_and(is_due) {
+            self.pass = Some(self.pass_from_here(false));
+        }
+    }
+
+    fn pass_from_here(&self, is_background: bool) -> Pass {
+        Pass { from: self.position, is_around: false, is_background, submitted: 0 }
+    }
+
+    fn next_page(&mut self, pass: &mut Pass, pages: &Pages) -> Option<u32> {
+        if !pass.is_around {
+            if let Some(page) = pages.next_to_submit(self.position) {
+                return Some(page);
+            }
+            pass.is_around = true;
+            self.position = 0;
+            self.pass = Some(*pass);
+        }
+        pages.next_to_submit(self.position).filter(|&page| page < pass.from)
+    }
+
+    fn end(&mut self, now_ns: u64, pages: &Pages) {
+        self.pass = None;
+        self.dirty_since_ns = (pages.counts().dirty > 0).then_some(now_ns);
+    }
+}

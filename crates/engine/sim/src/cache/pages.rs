@@ -1,0 +1,113 @@
+//! Which pages are dirty, and which are on their way to the drive.
+//!
+//! Invariant: a page on its way may have been dirtied again, but is not submitted a second time
+//! before it has arrived. Every page made dirty was submitted or is dirty; every page submitted has
+//! arrived or is on its way.
+
+use super::bits::Bits;
+use super::plan::{CachePlan, PAGE_BYTES};
+use crate::queue::{Bio, BlockQueue, Direction, Offered, Submitter};
+
+/// Pages so far, and now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Clean pages that became dirty, so far.
+    pub dirtied: u64,
+    /// Dirty pages that were submitted, so far.
+    pub submitted: u64,
+    /// Pages that arrived, so far.
+    pub written: u64,
+    /// Dirty pages now.
+    pub dirty: u32,
+    /// Pages on their way to the drive now.
+    pub under_write: u32,
+}
+
+/// The state of all pages.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    base_bytes: u64,
+    dirty: Bits,
+    under_write: Bits,
+    counts: PageCounts,
+}
+
+impl Pages {
+    pub(super) fn new(plan: &CachePlan) -> Self {
+        let bits = Bits::new(plan.pages);
+        let counts = PageCounts::default();
+        Self { base_bytes: plan.base_bytes, dirty: bits.clone(), under_write: bits, counts }
+    }
+
+    pub(super) fn counts(&self) -> PageCounts {
+        self.counts
+    }
+
+    /// Dirty pages and those on their way.
+    pub(super) fn unwritten(&self) -> u32 {
+        self.counts.dirty + self.counts.under_write
+    }
+
+    pub(super) fn is_dirty(&self, page: u32) -> bool {
+        self.dirty.has(page)
+    }
+
+    pub(super) fn is_under_write(&self, page: u32) -> bool {
+        self.under_write.has(page)
+    }
+
+    pub(super) fn make_dirty(&mut self, page: u32) {
+        if self.dirty.add(page) {
+            self.counts.dirtied += 1;
+            self.counts.dirty += 1;
+        }
+    }
+
+    /// The first page from `from` on that can be submitted.
+    pub(super) fn next_to_submit(&self, from: u32) -> Option<u32> {
+        self.dirty.next_without(&self.under_write, from)
+    }
+
+    /// Offers a dirty page that is not on its way to the queue; false when the submitter sleeps.
+    pub(super) fn submit(
+        &mut self,
+        now_ns: u64,
+        page: u32,
+        queue: &mut BlockQueue,
+        who: Submitter,
+    ) -> bool {
+        let at_bytes = self.at_bytes(page);
+        let bio = Bio { direction: Direction::Write, at_bytes, bytes: PAGE_BYTES as u32 };
+        if queue.offer(now_ns, bio, who) == Offered::Sleeps {
+            return false;
+        }
+        assert!(self.dirty.take(page), "a clean page was submitted");
+        assert!(self.under_write.add(page), "a page was submitted twice");
+        self.counts.dirty -= 1;
+        self.counts.under_write += 1;
+        self.counts.submitted += 1;
+        true
+    }
+
+    pub(super) fn arrived(&mut self, page: u32) {
+        assert!(self.under_write.take(page), "a page arrived that was not on its way");
+        self.counts.under_write -= 1;
+        self.counts.written += 1;
+    }
+
+    /// Lets a dirty page that is not on its way be written without the queue.
+    pub(super) fn write_unseen(&mut self, page: u32) {
+        assert!(self.dirty.take(page) && !self.under_write.has(page), "it is not waiting");
+        self.counts.dirty -= 1;
+        self.counts.submitted += 1;
+        self.counts.written += 1;
+    }
+
+    pub(super) fn at_bytes(&self, page: u32) -> u64 {
+        self.base_bytes + u64::from(page) * PAGE_BYTES
+    }
+
+    pub(super) fn page_at(&self, at_bytes: u64) -> u32 {
+        ((at_bytes - self.base_bytes) / PAGE_BYTES) as u32
+    }
+}
