@@ -42,7 +42,8 @@ pub struct Load {
     pub region_bytes: Option<Range<u64>>,
     /// After so many writes one of the requests in flight is a flush; `None` for never.
     pub flush_every: Option<u32>,
-    /// Whether writes are forced beyond a power cut ([`Command::WriteThrough`](crate::drive::Command)).
+    /// Whether writes are forced beyond a power cut
+    /// ([`Command::WriteThrough`](crate::drive::Command)).
     pub write_through: bool,
 }
 

@@ -83,7 +83,11 @@ fn check(spec: &DiskSpec, arrivals: &[(Request, u64, bool)]) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_model_keeps_its_promises(arrivals in prop::collection::vec(arrival(), 1..120)) {

@@ -7,8 +7,8 @@
 //! rate, so without a store of them the baseline is what is left.
 //! Invariants: credits are never negative and never above the bucket; a done write is on several
 //! machines, so a flush has nothing to do and a power cut takes nothing.
-//! Neighbours on the same hardware, limits of the instance and the lazy loading of snapshots are not
-//! modelled.
+//! Neighbours on the same hardware, limits of the instance and the lazy loading of snapshots are
+//! not modelled.
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
-//! Flash behind a controller: a command takes its turn at the controller, its data crosses the link,
-//! and its pages are read from or programmed to dies.
+//! Flash behind a controller: a command takes its turn at the controller, its data crosses the
+//! link, and its pages are read from or programmed to dies.
 //!
-//! Purpose: rates and latencies of a data sheet at any depth, a write cache that fills, and dies that
-//! clean blocks when erased pages run out, so that steady random writes are slower than fresh ones
-//! and reads beside them wait for an erase now and then.
-//! It keeps no map of pages: a page's die follows from its address, writes go to any die, what is
-//! still valid in a block is a share. It does not read ahead, and a read of a page that still lies in
-//! the write cache is a read of a die.
+//! Purpose: rates and latencies of a data sheet at any depth, a write cache that fills, and dies
+//! that clean blocks when erased pages run out, so that steady random writes are slower than fresh
+//! ones and reads beside them wait for an erase now and then. It keeps no map of pages: a page's
+//! die follows from its address, writes go to any die, what is still valid in a block is a share.
+//! It does not read ahead, and a read of a page that still lies in the write cache is a read of a
+//! die.
 
 mod agenda;
 mod cache;
@@ -349,8 +349,8 @@ fn transfer_ns(bytes: u32, bytes_per_s: u64) -> u64 {
     (u64::from(bytes) * 1_000_000_000).div_ceil(bytes_per_s)
 }
 
-/// Neighbouring pages lie on neighbouring dies; every row of dies starts at another, so that strides
-/// do not meet the same die always.
+/// Neighbouring pages lie on neighbouring dies; every row of dies starts at another, so that
+/// strides do not meet the same die always.
 fn die_of(page: u64, dies: u64) -> usize {
     let row = page / dies;
     let turn = row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;

@@ -1,8 +1,8 @@
 //! What a probe says of a device, as far as a model needs it.
 //!
-//! The rungs are those of `iostrata probe`: random reads of 4 and 16 KiB at rising depth, overwrites
-//! of 16 KiB by 1 thread, 8 threads and 32 in flight, commits of 4 KiB by 1, 4 and 16 threads, and
-//! an empty flush.
+//! The rungs are those of `iostrata probe`: random reads of 4 and 16 KiB at rising depth,
+//! overwrites of 16 KiB by 1 thread, 8 threads and 32 in flight, commits of 4 KiB by 1, 4 and 16
+//! threads, and an empty flush.
 
 use iostrata_run::ProbeDocument;
 
@@ -137,8 +137,8 @@ impl MeasuredDisk {
     }
 }
 
-/// The spread whose log-normal has the measured ratio of the 99th percentile to the mean, for single
-/// reads: `ln r = 2.326 s - s^2 / 2`.
+/// The spread whose log-normal has the measured ratio of the 99th percentile to the mean, for
+/// single reads: `ln r = 2.326 s - s^2 / 2`.
 fn sigma(probe: &ProbeDocument) -> f64 {
     let point = probe
         .curves

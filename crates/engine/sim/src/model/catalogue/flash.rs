@@ -119,48 +119,7 @@ fn x25_e() -> Model {
         power_cut: "Done writes since the last flush, up to the write cache; nothing with \
                     `cache=off`",
         parameters: rows(&FlashParameters::x25_e(), &from),
-        sources: &[
-            Source {
-                title: "Intel X25-E SATA Solid State Drive Product Manual, order number 319984: \
-                        random reads 35,000 and random writes 3,300 per second of 4 KiB at a \
-                        queue of 32, sequential 250 and 170 MB/s, latency 75 and 85 us (as known; \
-                        the manual itself was not found again)",
-                url: None,
-            },
-            Source {
-                title: "The Tech Report, Intel's X25-E Extreme solid-state drive (2008): 250 and \
-                        170 MB/s",
-                url: Some(
-                    "http://techreport.com/review/15931/intel-x25-e-extreme-solid-state-drive",
-                ),
-            },
-            Source {
-                title: "Tom's Hardware, 16 Intel X25-Es Do 2.2 GB/s (2009): ten channels",
-                url: Some("https://www.tomshardware.com/reviews/x25-e-ssd-performance,2365-2.html"),
-            },
-            Source {
-                title: "Percona, SSD, XFS, LVM, fsync, write cache, barrier and lost transactions \
-                        (2009): 50 commits per second with barriers, 5,300 without, and those lost \
-                        at a power cut",
-                url: Some(
-                    "https://www.percona.com/blog/2009/03/02/\
-                     ssd-xfs-lvm-fsync-write-cache-barrier-and-lost-transactions/",
-                ),
-            },
-            Source {
-                title: "Guy Harrison, Disabling the Intel X-25 E write cache (2010): a volatile \
-                        cache that can be switched off",
-                url: Some(
-                    "http://guyharrison.net/blog/2010/5/11/\
-                     disabling-the-intel-x-25-e-write-cache.html",
-                ),
-            },
-            Source {
-                title: "Big DBA Head (2009): 64 MB of volatile cache, throughput cut in half \
-                        without it",
-                url: Some("http://www.bigdbahead.com/?p=518"),
-            },
-        ],
+        sources: X25_E_SOURCES,
     }
 }
 
@@ -248,6 +207,47 @@ fn evo_970_plus() -> Model {
         ],
     }
 }
+
+const X25_E_SOURCES: &[Source] = &[
+    Source {
+        title: "Intel X25-E SATA Solid State Drive Product Manual, order number 319984: \
+                        random reads 35,000 and random writes 3,300 per second of 4 KiB at a \
+                        queue of 32, sequential 250 and 170 MB/s, latency 75 and 85 us (as known; \
+                        the manual itself was not found again)",
+        url: None,
+    },
+    Source {
+        title: "The Tech Report, Intel's X25-E Extreme solid-state drive (2008): 250 and \
+                        170 MB/s",
+        url: Some("http://techreport.com/review/15931/intel-x25-e-extreme-solid-state-drive"),
+    },
+    Source {
+        title: "Tom's Hardware, 16 Intel X25-Es Do 2.2 GB/s (2009): ten channels",
+        url: Some("https://www.tomshardware.com/reviews/x25-e-ssd-performance,2365-2.html"),
+    },
+    Source {
+        title: "Percona, SSD, XFS, LVM, fsync, write cache, barrier and lost transactions \
+                        (2009): 50 commits per second with barriers, 5,300 without, and those lost \
+                        at a power cut",
+        url: Some(
+            "https://www.percona.com/blog/2009/03/02/\
+                     ssd-xfs-lvm-fsync-write-cache-barrier-and-lost-transactions/",
+        ),
+    },
+    Source {
+        title: "Guy Harrison, Disabling the Intel X-25 E write cache (2010): a volatile \
+                        cache that can be switched off",
+        url: Some(
+            "http://guyharrison.net/blog/2010/5/11/\
+                     disabling-the-intel-x-25-e-write-cache.html",
+        ),
+    },
+    Source {
+        title: "Big DBA Head (2009): 64 MB of volatile cache, throughput cut in half \
+                        without it",
+        url: Some("http://www.bigdbahead.com/?p=518"),
+    },
+];
 
 const FSYNC_LATENCY: Source = Source {
     title: "Small Datum, SSDs, power loss protection and fsync latency (2026), read as a summary: \

@@ -59,8 +59,8 @@ pub struct Model {
     pub sources: &'static [Source],
 }
 
-/// Every model, in the order of [`DiskModel::NAMED`](iostrata_spec::disk::DiskModel::NAMED), and the
-/// measured one last.
+/// Every model, in the order of [`DiskModel::NAMED`](iostrata_spec::disk::DiskModel::NAMED), and
+/// the measured one last.
 pub fn catalogue() -> Vec<Model> {
     let mut models = hdd::models();
     models.push(raid::model());
