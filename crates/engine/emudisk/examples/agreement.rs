@@ -1,7 +1,8 @@
 //! Serves disks in real time and sets what fio measures on their block device against what the
-//! same model does in virtual time; measures first what the way to the server costs.
+//! same model does in virtual time; without a disk it measures what the way to the server costs.
 //!
-//! Usage, as root, with fio: `agreement [DISK...]`, as `agreement hdd-15k cloud-burst`.
+//! Usage, as root, with fio: `agreement [DISK...]`, as `agreement hdd-15k cloud-burst`. Seconds per
+//! figure in SECONDS_EACH, 5 when absent. Other work on the machine shows in every figure.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -155,7 +156,10 @@ fn overhead(seconds: f64) {
 
 fn agreement(disk: &str, seconds: f64) {
     println!("{disk}");
-    println!("{:>10} {:>6} {:>10} {:>24} {:>7}", "", "depth", "measured", "model", "ratio");
+    println!(
+        "{:>10} {:>6} {:>10} {:>10} {:>24} {:>7} {:>7} {:>7}",
+        "", "depth", "measured", "model", "of the model, 95 %", "ratio", "arrived", "late us"
+    );
     for rw in ["randread", "randwrite"] {
         for depth in DEPTHS {
             // Each on a disk that is new, as the drive of the virtual time is.
@@ -168,13 +172,14 @@ fn agreement(disk: &str, seconds: f64) {
             let window = Window::seconds(if seconds > 3.0 { 2.0 } else { 1.0 }, seconds);
             let model = run(&mut *drive.unwrap(), &load, window, SEED).unwrap().iops;
             let stats = served.stats();
+            let interval =
+                model.ci95.map_or(String::new(), |ci95| format!("{:.0}..{:.0}", ci95[0], ci95[1]));
             println!(
-                "{rw:>10} {depth:>6} {iops:>10.0} {:>24} {:>7.3}  depth {:.1}, late {:.1} us, {}",
-                format!("{model:?}"),
+                "{rw:>10} {depth:>6} {iops:>10.0} {:>10.0} {interval:>24} {:>7.3} {:>7.1} {:>7.1}",
+                model.value,
                 iops / model.value,
                 stats.depth_mean,
                 stats.late_us_mean,
-                stats.late,
             );
         }
     }
@@ -188,7 +193,9 @@ fn main() {
         return serve_here(Path::new(at), disk);
     }
     let seconds = std::env::var("SECONDS_EACH").map_or(5.0, |text| text.parse().unwrap());
-    overhead(seconds);
+    if words.is_empty() {
+        overhead(seconds);
+    }
     for disk in &words {
         agreement(disk, seconds);
     }
