@@ -1,10 +1,12 @@
-//! `cargo xtask bench`: iostrata beside fio, as pairs on the same machine in the same minutes.
+//! `cargo xtask bench`: iostrata beside fio, and emulated disks beside their models, as pairs on the
+//! same machine in the same minutes.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
 //! pairs; a difference is stated only with its 95 % interval.
 //! It judges no machine: it prints and returns success when every run could be made.
 
+mod disk;
 mod fio;
 mod fio_json;
 mod iostrata;
@@ -23,10 +25,11 @@ use crate::args::Args;
 /// When it is unknown, or fio or iostrata fails.
 pub fn run(mut args: Args) -> Result<bool> {
     match args.word().as_deref() {
+        Some("disk") => disk::run(args)?,
         Some("null") => null::run(args)?,
         Some("parity") => parity::run(args)?,
-        Some(other) => bail!("no benchmark is named {other}; there are null and parity"),
-        None => bail!("name a benchmark: null or parity"),
+        Some(other) => bail!("no benchmark is named {other}; there are disk, null and parity"),
+        None => bail!("name a benchmark: disk, null or parity"),
     }
     Ok(true)
 }

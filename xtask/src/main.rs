@@ -27,9 +27,11 @@ cargo xtask <chore>
   soak [--install]    the whole suite with the long forms of its tests
   tidy                the rules of the house that the compiler does not know
   bench null          cost of one operation: iostrata against fio, null engine
+  bench disk          IOPS and overhead: emulated disks against their models in virtual time
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
 
-Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE.
+Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
+of disk --runtime SECONDS, --disks "DISK DISK".
 ";
 
 fn main() -> ExitCode {
