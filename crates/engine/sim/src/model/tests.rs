@@ -66,6 +66,20 @@ fn a_flush_takes_at_least_what_is_asked() {
 }
 
 #[test]
+fn a_queue_of_one_makes_all_depths_alike() {
+    for name in ["hdd-15k", "ssd-sata", "nvme", "nvme-no-plp", "cloud-burst"] {
+        let rate = |depth| {
+            let mut drive = of(&format!("{name},queue=1"), 8 * GIB).unwrap();
+            let load = Load::random_read(depth);
+            run(drive.as_mut(), &load, Window::seconds(0.1, 10.0), 1).unwrap().iops.value
+        };
+        let (single, deep) = (rate(1), rate(32));
+        let ratio: f64 = deep / single;
+        assert!((ratio - 1.0).abs() < 0.1, "{name}: {deep} at depth 32, {single} at 1");
+    }
+}
+
+#[test]
 fn options_that_a_model_does_not_have_are_refused() {
     assert!(error("nvme,cache=off").contains("nvme has no option `cache`: its write cache"));
     assert!(error("nvme,cache=on").contains("leave it out"));

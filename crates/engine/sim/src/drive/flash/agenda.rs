@@ -60,3 +60,21 @@ impl<E> Agenda<E> {
         self.entries.pop().map(|Reverse(entry)| (entry.at_ns, entry.event))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_at_their_moment_and_in_their_order() {
+        let mut agenda = Agenda::new();
+        for (at_ns, event) in [(20, 'c'), (10, 'a'), (10, 'b')] {
+            agenda.note(at_ns, event);
+        }
+        assert_eq!((agenda.due(9), agenda.next_ns()), (None, Some(10)));
+        assert_eq!(agenda.due(10), Some((10, 'a')));
+        assert_eq!(agenda.due(19), Some((10, 'b')));
+        assert_eq!((agenda.due(19), agenda.due(20)), (None, Some((20, 'c'))));
+        assert_eq!(agenda.next_ns(), None);
+    }
+}

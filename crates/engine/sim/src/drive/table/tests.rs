@@ -159,6 +159,23 @@ fn an_empty_flush_costs_what_was_measured_and_at_least_what_is_asked() {
 }
 
 #[test]
+fn work_that_was_done_stays_done_when_another_comes() {
+    let mut probe = sample();
+    // Without a spread the first is done after 1 / 9,800 s when it stays alone.
+    probe.curves.clear();
+    let mut table = table(&probe);
+    let read = |id| Request { id, command: Command::Read, at_bytes: 0, bytes: 4096 };
+    table.submit(0, read(1));
+    let alone_ns = table.next_event_ns().unwrap();
+    assert_eq!(alone_ns, 102_041);
+    table.submit(alone_ns / 2, read(2));
+    // Half is done; the other half goes at the speed of two: 1 / 18,900 s for a whole.
+    let both_ns = table.next_event_ns().unwrap();
+    let want_ns = alone_ns as f64 / 2.0 + 1e9 / 18_900.0 / 2.0;
+    assert!((both_ns as f64 - want_ns).abs() < 2.0, "{both_ns} for {want_ns}");
+}
+
+#[test]
 fn a_shorter_queue_is_a_lower_rate() {
     let probe = sample();
     let found = bench(table(&probe).with_queue_depth(1), &Load::random_read(32)).iops.value;
