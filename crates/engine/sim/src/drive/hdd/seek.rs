@@ -86,11 +86,11 @@ mod tests {
     fn the_mean_over_pairs_is_that_of_the_data_sheet() {
         for times in curves() {
             let curve = SeekCurve::fit(times);
-            let tracks = 1_000;
+            let tracks: i32 = 1_000;
             let mut sum_ns = 0.0;
             for from in 0..tracks {
                 for to in 0..tracks {
-                    let apart = f64::from((from - to as i32).abs()) / f64::from(tracks);
+                    let apart = f64::from((from - to).abs()) / f64::from(tracks);
                     sum_ns += curve.ns(apart);
                 }
             }

@@ -18,11 +18,13 @@ fn random_writes_into_a_small_index() {
     assert!((0.8..=1.2).contains(&(found / 575.6)), "{found:.0} writes a second");
 }
 
-/// The same source: with nearly all of the index sorted in the queue, 2,042.6 writes of 17.2 KiB.
+/// The same source, after 41 of 77 million rows, so with about 2.4 GB of index: 2,042.6 writes of
+/// 17.6 KiB a second, 84,402 of them in the queue, sorted and merged.
 #[test]
 fn sorted_and_merged_writes_into_a_small_index() {
     let mut array = plain(RAID1_15K);
-    let (count, step, bytes) = (100_000_u64, 45_056, 17_920);
+    let (count, bytes) = (84_402_u64, 18_022);
+    let step = 2_400_000_000 / count;
     let (mut now_ns, mut next, mut done) = (0, 0, Vec::new());
     while (done.len() as u64) < count {
         while next < count && next - (done.len() as u64) < 128 {
@@ -34,7 +36,8 @@ fn sorted_and_merged_writes_into_a_small_index() {
         array.advance(now_ns, &mut done);
     }
     let found = count as f64 * 1e9 / now_ns as f64;
-    assert!((1_000.0..4_000.0).contains(&found), "{found:.0} writes a second");
+    eprintln!("sorted and merged: {found:.0} writes a second");
+    assert!((0.8..=1.2).contains(&(found / 2_042.6)), "{found:.0} writes a second");
 }
 
 #[test]
