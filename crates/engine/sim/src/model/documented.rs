@@ -55,7 +55,8 @@ fn time(us: f64) -> String {
 
 fn figures() -> String {
     let mut text = String::from(
-        "| model | reads at depth 1 | 8 | 32 | writes at depth 1 | 8 | 32 | read, mean | read, p99 | \
+        "| model | reads at depth 1 | 8 | 32 | writes at depth 1 | 8 | 32 | read, mean | \
+         read, p99 | \
          flush after a write |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for model in DiskModel::NAMED {
