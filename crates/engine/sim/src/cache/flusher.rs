@@ -1,10 +1,10 @@
 //! The thread that writes back by age and by amount.
 //!
-//! Rules, from mm/page-writeback.c and fs/fs-writeback.c: every five seconds, when the oldest dirty
-//! file is 30 s old, one pass over all its dirty pages by offset, from where the last pass ended and
-//! around; as long as more than the background limit are dirty, pass after pass. In 2009 it holds
-//! back while the queue is congested; today it sleeps in the queue like everybody. When a pass finds
-//! nothing that is not on its way already, it rests for a tenth of a second.
+//! Rules, from mm/page-writeback.c and fs/fs-writeback.c: every five seconds, when the oldest
+//! dirty file is 30 s old, one pass over all its dirty pages by offset, from where the last pass
+//! ended and around; as long as more than the background limit are dirty, pass after pass. In 2009
+//! it holds back while the queue is congested; today it sleeps in the queue like everybody. When a
+//! pass finds nothing that is not on its way already, it rests for a tenth of a second.
 //! Invariant: it never submits a page that is on its way; it skips it.
 
 use super::pages::Pages;

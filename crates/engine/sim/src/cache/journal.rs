@@ -116,13 +116,17 @@ impl Journal {
             && let Some(&page) = self.committing.order.get(self.looked_at)
         {
             let is_member = self.committing.members.has(page);
-            if is_member && pages.is_dirty(page) {
-                if pages.is_under_write(page) {
-                    break;
+            match (pages.is_dirty(page), pages.is_under_write(page)) {
+                (true, true) if is_member => break,
+                (true, false) if is_member => {
+                    pages.write_unseen(page);
+                    self.committing.members.take(page);
+                    skipped += 1;
                 }
-                pages.write_unseen(page);
-                self.committing.members.take(page);
-                skipped += 1;
+                (false, false) => {
+                    self.committing.members.take(page);
+                }
+                _ => {}
             }
             self.looked_at += 1;
         }

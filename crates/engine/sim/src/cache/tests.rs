@@ -151,7 +151,8 @@ proptest! {
         writes in 1u32..1500,
     ) {
         let kernel = if is_2009 { Y2009 } else { Today };
-        let limits = CachePlan { dirty_pages_max, background_pages: dirty_pages_max / 2, ..plan(kernel) };
+        let background_pages = dirty_pages_max / 2;
+        let limits = CachePlan { dirty_pages_max, background_pages, ..plan(kernel) };
         let run = || {
             let (mut cache, mut queue, sent) = cache(kernel, nr_requests, limits);
             let (mut random, mut now_ns) = (Random::new(seed), 0);
@@ -163,8 +164,8 @@ proptest! {
                     cache.run(now_ns, &mut queue);
                     while !cache.is_over(waits) {
                         // Woken or not, it asks again after the next event.
-                        let next_ns = queue.next_event_ns().into_iter().chain(cache.next_event_ns());
-                        now_ns = next_ns.min().unwrap().max(now_ns);
+                        let events = [queue.next_event_ns(), cache.next_event_ns()];
+                        now_ns = events.into_iter().flatten().min().unwrap().max(now_ns);
                         pass(&mut cache, &mut queue, now_ns);
                         if waits == Waits::Wake {
                             break;

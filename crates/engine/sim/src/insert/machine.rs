@@ -36,6 +36,7 @@ pub(super) struct Snapshot {
     pub(super) counters: Counters,
     pub(super) rows: u64,
     pub(super) pages_written: u64,
+    pub(super) pages_dirtied: u64,
     pub(super) reads: usize,
 }
 
@@ -63,6 +64,7 @@ impl Snapshot {
             counters: self.counters.with(&other.counters, &each, wide),
             rows: each(self.rows, other.rows),
             pages_written: each(self.pages_written, other.pages_written),
+            pages_dirtied: each(self.pages_dirtied, other.pages_dirtied),
             // Latencies are kept one by one; those of what is skipped are not made up.
             reads: self.reads,
         }
@@ -136,6 +138,7 @@ impl Machine {
             counters: self.queue.counters(self.now_ns),
             rows: self.rows,
             pages_written: self.cache.counts().written,
+            pages_dirtied: self.cache.counts().dirtied,
             reads: self.latencies_ns.len(),
         };
         seen.and(&self.skipped)
@@ -165,8 +168,8 @@ impl Machine {
             self.insert_unseen();
         }
         let mut all = sample.times(times);
-        // These two were counted where they happened.
-        (all.rows, all.pages_written) = (0, 0);
+        // These were counted where they happened.
+        (all.rows, all.pages_written, all.pages_dirtied) = (0, 0, 0);
         self.skipped = self.skipped.and(&all);
     }
 

@@ -68,13 +68,14 @@ pub struct InsertPoint {
     pub rows: u64,
     /// Bytes of its index.
     pub index_bytes: u64,
-    /// Rows inserted per hour at this size.
+    /// Rows inserted per hour at this size, in the long run: pages written per hour over pages
+    /// dirtied per row. `not_steady` when the two differed twofold within a window.
     pub rows_per_hour: Measured,
     /// The same of each replicate.
     pub replicates: Vec<f64>,
     /// The device's columns, mean over the replicates.
     pub iostat: Columns,
-    /// Pages written per row inserted.
+    /// Clean pages that a row dirties; as many are written per row in the long run.
     pub pages_per_row: f64,
     /// Virtual hours from the empty table to this size.
     pub reached_h: f64,

@@ -1,6 +1,6 @@
 //! From a plan to its outcome: every size, every replicate.
 
-use iostrata_stats::{LatencyUs, Measured, Verdicts, combine};
+use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 
 use super::layout::Layout;
 use super::machine::{Machine, ROW_CPU_NS};
@@ -80,15 +80,17 @@ fn point(plan: &InsertPlan, make: MakeDrive<'_>, rows: u64) -> Result<InsertPoin
         false => None,
     };
     let replicates: Vec<f64> = windows.iter().map(Window::rows_per_hour).collect();
-    let written = |one: &Window| (one.until.pages_written - one.since.pages_written) as f64;
-    let inserted = |one: &Window| (one.until.rows - one.since.rows) as f64;
-    let pages: f64 = windows.iter().map(written).sum();
+    let mut rows_per_hour = over_replicates(&replicates);
+    if !windows.iter().all(Window::is_steady) {
+        rows_per_hour.verdicts.add(Verdict::NotSteady);
+    }
+    let pages: f64 = windows.iter().map(Window::pages_per_row).sum();
     Ok(InsertPoint {
         rows,
         index_bytes: index_bytes(rows),
-        rows_per_hour: over_replicates(&replicates),
+        rows_per_hour,
         iostat: Columns::mean(&windows.iter().map(columns).collect::<Vec<_>>()),
-        pages_per_row: pages / windows.iter().map(inserted).sum::<f64>().max(1.0),
+        pages_per_row: pages / windows.len() as f64,
         reached_h: 0.0,
         measured_s: windows.iter().map(Window::span_s).sum(),
         replicates,

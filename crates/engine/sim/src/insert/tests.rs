@@ -6,9 +6,9 @@ use super::simulate::run_on;
 use super::*;
 use crate::queue::standin::Arm;
 
-/// 0.1 ms and 6 ms per GiB of way, or 1.4 ms wherever.
+/// 0.1 ms and 300 ms per GiB of way, or 1.4 ms wherever.
 fn drive(has_arm: bool) -> Box<Arm> {
-    if has_arm { Arm::new(8, 100_000, 6_000_000).0 } else { Arm::new(8, 1_400_000, 0).0 }
+    if has_arm { Arm::new(8, 100_000, 300_000_000).0 } else { Arm::new(8, 1_400_000, 0).0 }
 }
 
 fn plan(kernel: KernelThen, nr_requests: u32) -> InsertPlan {

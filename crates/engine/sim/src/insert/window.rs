@@ -2,11 +2,12 @@
 //!
 //! Method: the table starts with everything clean and grows by nothing but the rows of the window.
 //! A span lasts until what waits to be written has been replaced once and a pass by age has
-//! happened, and ends where a commit starts that the journal rested before, or the third in a row that
-//! follows another at once: a load that commits stop has its course from one to the next. The first span is warm-up, the second is measured. While a commit has
-//! a long backlog in no order, each stretch of it is like the next: after a sample the rest is
-//! skipped, and counted as if every page took what those of the sample took. Spans are bounded in
-//! pages simulated and in virtual time.
+//! happened, and ends where a commit starts that the journal rested before, or the third in a row
+//! that follows another at once: a load that commits stop has its course from one to the next. The
+//! first span is warm-up, the second is measured; rows follow from pages written and pages dirtied.
+//! While a commit has a long backlog in no order, each stretch of it is like the next: after a
+//! sample the rest is skipped, and counted as if every page took what those of the sample took.
+//! Spans are bounded in pages simulated and in virtual time.
 
 use super::machine::{Machine, Snapshot};
 
@@ -15,7 +16,9 @@ const SPAN_NS_MIN: u64 = 35_000_000_000;
 /// Longest span, in ns.
 const SPAN_NS_MAX: u64 = 3_600_000_000_000;
 /// Pages simulated after which a span ends, whatever waits.
-const PAGES_MAX: u64 = 400_000;
+const PAGES_MAX: u64 = 250_000;
+/// Fewest rows of a window that say how many pages a row dirties.
+const ROWS_MIN: u64 = 1_000;
 /// Pages of a sample.
 const SAMPLE_PAGES: u64 = 1_500;
 /// Commits that follow each other at once after which a span may end.
@@ -33,8 +36,30 @@ impl Window {
         (self.until.counters.at_ns - self.since.counters.at_ns) as f64 / 1e9
     }
 
+    /// Pages that a row dirties which were clean; of the whole run when too few rows came in.
+    pub(super) fn pages_per_row(&self) -> f64 {
+        let rows = self.until.rows - self.since.rows;
+        let (rows, pages) = match rows < ROWS_MIN {
+            true => (self.until.rows, self.until.pages_dirtied),
+            false => (rows, self.until.pages_dirtied - self.since.pages_dirtied),
+        };
+        pages as f64 / rows.max(1) as f64
+    }
+
+    fn pages_written(&self) -> f64 {
+        (self.until.pages_written - self.since.pages_written) as f64
+    }
+
+    /// Rows per hour in the long run: as many pages are dirtied as are written. Rows come in
+    /// bursts, and a window with a burst more or less says little when they are simply counted.
     pub(super) fn rows_per_hour(&self) -> f64 {
-        (self.until.rows - self.since.rows) as f64 / self.span_s() * 3600.0
+        self.pages_written() / self.pages_per_row() / self.span_s() * 3600.0
+    }
+
+    /// Whether as many pages were dirtied in the window as were written, within a factor of 2.
+    pub(super) fn is_steady(&self) -> bool {
+        let dirtied = (self.until.pages_dirtied - self.since.pages_dirtied) as f64;
+        (0.5..2.0).contains(&(dirtied / self.pages_written().max(1.0)))
     }
 }
 
@@ -48,26 +73,46 @@ pub(super) fn window(machine: &mut Machine, nr_requests: u32) -> Window {
 }
 
 fn span(machine: &mut Machine, nr_requests: u32) {
-    let start = machine.snapshot();
-    let (commits, seen) = (machine.commits(), machine.pages_seen());
+    let (start, seen) = (machine.snapshot(), machine.pages_seen());
+    let mut rounds = Rounds::new(machine);
     let mut backlog = Backlog::default();
     loop {
         machine.step(machine.now_ns() + SPAN_NS_MIN);
         backlog.look(machine, nr_requests);
+        let is_round = rounds.is_end(machine);
         let now = machine.snapshot();
         let past_ns = now.counters.at_ns - start.counters.at_ns;
-        let is_long = past_ns >= SPAN_NS_MIN
-            && now.pages_written - start.pages_written >= machine.unwritten();
-        let is_round = match (commits, machine.commits()) {
-            (Some((rested, all)), Some((rested_now, all_now))) => {
-                rested_now > rested || all_now >= all + COMMITS_MAX
-            }
-            _ => true,
-        };
+        let is_replaced = now.pages_written - start.pages_written >= machine.unwritten() / 2;
         let is_over = past_ns >= SPAN_NS_MAX || machine.pages_seen() - seen >= PAGES_MAX;
-        if (is_long && is_round) || is_over {
+        if (past_ns >= SPAN_NS_MIN && is_replaced && is_round) || is_over {
             return;
         }
+    }
+}
+
+/// Where the course of a load that commits stop starts over.
+struct Rounds {
+    commits: Option<(u64, u64)>,
+    in_a_row: u64,
+}
+
+impl Rounds {
+    fn new(machine: &Machine) -> Self {
+        Self { commits: machine.commits(), in_a_row: 0 }
+    }
+
+    /// Whether this very moment is one; always without a journal.
+    fn is_end(&mut self, machine: &Machine) -> bool {
+        let (Some((rested, all)), Some(now)) = (self.commits, machine.commits()) else {
+            return true;
+        };
+        self.commits = Some(now);
+        if now.0 > rested {
+            self.in_a_row = 0;
+            return true;
+        }
+        self.in_a_row += now.1 - all;
+        now.1 > all && self.in_a_row >= COMMITS_MAX
     }
 }
 
