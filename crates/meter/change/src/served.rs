@@ -65,7 +65,7 @@ pub enum StopError {
         /// For what, or by whom.
         by: String,
         /// What would help.
-        fix: &'static str,
+        fix: String,
     },
     /// It belongs to a run.
     #[error(
@@ -146,10 +146,16 @@ pub fn stop_served(
         let (device, owner) = (disk.device.clone(), disk.owner.clone());
         return Err(StopError::OfARun { device, owner });
     }
-    refuse_used(world, &disk.device)?;
-    if matches!(world.ask(&served_file(&disk.at)), Answer::There(_)) {
+    let answer = world.ask(&served_file(&disk.at));
+    refuse_mounted(world, disk, answer)?;
+    if matches!(answer, Answer::There(_)) {
+        refuse_open(world, &disk.device)?;
         // While its server still answers, so that the kernel has no errors to report.
         detach(world, disk)?;
+    }
+    if answer == Answer::Stuck {
+        // Whoever has it open waits for this.
+        serving::force(world, &disk.process)?;
     }
     if world.is_alive(&disk.process) {
         serving::end(world, &disk.process)?;
@@ -185,19 +191,29 @@ fn detach(world: &dyn World, disk: &ServedDisk) -> Result<(), ChangeError> {
     }
 }
 
-/// What is mounted, held or open stays.
-fn refuse_used(world: &dyn World, device: &Path) -> Result<(), StopError> {
-    let in_use = |by: String, fix| StopError::InUse { device: device.to_owned(), by, fix };
-    match world.in_use(device).map_err(|source| system("look at", device, source))? {
-        Some(DeviceState::Mounted(by)) => {
-            return Err(in_use(by, "unmount it first (umount), then stop it"));
-        }
-        Some(state) => {
-            return Err(in_use(state.to_string(), "take that off it first, then stop it"));
-        }
-        None => {}
-    }
-    // Some programs look at every device for a moment.
+/// What is mounted or held stays, also when its server is gone: only its user can let go of it.
+fn refuse_mounted(world: &dyn World, disk: &ServedDisk, answer: Answer) -> Result<(), StopError> {
+    let used = world.in_use(&disk.device);
+    let used = used.map_err(|source| system("look at", &disk.device, source))?;
+    let (by, first) = match used {
+        Some(DeviceState::Mounted(by)) => (by, "unmount it first (umount)"),
+        Some(state) => (state.to_string(), "take that off it first"),
+        None => return Ok(()),
+    };
+    let fix = match answer {
+        Answer::There(_) => format!("{first}, then stop it"),
+        Answer::Stuck => format!(
+            "its server does not answer, so end that (kill -9 {}), {first}, then run iostrata \
+             restore",
+            disk.process.pid
+        ),
+        _ => format!("its server is gone, so {first}, then run iostrata restore"),
+    };
+    Err(StopError::InUse { device: disk.device.clone(), by, fix })
+}
+
+/// What others have open stays as well; some programs look at every device for a moment.
+fn refuse_open(world: &dyn World, device: &Path) -> Result<(), StopError> {
     let mut openers = world.openers(device);
     for _ in 0..OPENER_TRIES {
         if openers.is_empty() {
@@ -207,5 +223,6 @@ fn refuse_used(world: &dyn World, device: &Path) -> Result<(), StopError> {
         openers = world.openers(device);
     }
     let by = format!("{} has it open", openers.join(", "));
-    Err(in_use(by, "end that first, then stop it"))
+    let fix = "end that first, then stop it".to_owned();
+    Err(StopError::InUse { device: device.to_owned(), by, fix })
 }

@@ -162,6 +162,13 @@ pub(crate) fn end(world: &dyn World, process: &Owner) -> Result<(), ChangeError>
     })
 }
 
+/// Ends a process that does not answer.
+pub(crate) fn force(world: &dyn World, process: &Owner) -> Result<(), ChangeError> {
+    let fail = |source| system_on("end", format!("process {}", process.pid), source);
+    world.end(process, Ending::Forced).map_err(fail)?;
+    end(world, process)
+}
+
 /// Ends servers that do not answer, before what stands on them is undone: whoever touches that
 /// would wait for ever. Nothing happens where all answer.
 pub(crate) fn end_stuck(world: &dyn World, entries: &[Entry]) -> Result<(), ChangeError> {
@@ -173,9 +180,7 @@ pub(crate) fn end_stuck(world: &dyn World, entries: &[Entry]) -> Result<(), Chan
         };
         if served(world, at)?.is_some() && world.ask(&served_file(at)) == Answer::Stuck {
             for process in processes(world, entry, *since_ticks)? {
-                let fail = |source| system_on("end", format!("process {}", process.pid), source);
-                world.end(&process, Ending::Forced).map_err(fail)?;
-                end(world, &process)?;
+                force(world, &process)?;
             }
         }
     }
