@@ -16,6 +16,10 @@ use crate::{IoSpec, Mix, Pacing, Preparation};
 const VOLUME_S: f64 = 1.0;
 /// Filling goes at least at this speed on anything but one disk.
 const FILL_BYTES_PER_S: f64 = 400.0 * 1024.0 * 1024.0;
+/// And at this on an emulated one; the model of a disk that turns sets the pace.
+const FILL_EMULATED_BYTES_PER_S: f64 = 80.0 * 1024.0 * 1024.0;
+/// Making and mounting one emulated volume.
+const EMULATED_VOLUME_S: f64 = 2.0;
 /// A device faster than this writes more than the bound says.
 const REQUESTS_PER_S_MAX: f64 = 300_000.0;
 /// And one request after the other, faster than this.
@@ -41,7 +45,7 @@ pub struct PlanCost {
     pub fixed_minute_s: f64,
     /// Different volumes.
     pub volumes: usize,
-    /// Bytes written to make the file sets; raw volumes are written whole.
+    /// Bytes written to make the file sets; raw volumes are written whole, emulated ones not.
     pub prepared_bytes: u64,
     /// Bytes that the windows write at most, on a device of up to 2 GiB/s and 300,000 requests/s.
     pub written_bytes_max: u64,
@@ -51,8 +55,7 @@ pub struct PlanCost {
 pub fn cost(plan: &StudyPlan) -> PlanCost {
     let volumes: BTreeSet<&Volume> = plan.cells.iter().map(|cell| &cell.volume).collect();
     let prepared_bytes = volumes.iter().map(|volume| prepared(plan, volume)).sum();
-    let members: u32 = volumes.iter().filter(|volume| is_made(volume)).map(|v| v.count).sum();
-    let preparation_s = f64::from(members) * VOLUME_S + prepared_bytes as f64 / FILL_BYTES_PER_S;
+    let preparation_s = volumes.iter().map(|volume| preparation_s(plan, volume)).sum();
     let points = plan.cells.len();
     let traced_s = if plan.measuring.traced { TRACED_S + WINDOW_OVERHEAD_S } else { 0.0 };
     let once_s = preparation_s + points as f64 * traced_s;
@@ -86,14 +89,22 @@ fn fitting(plan: &StudyPlan, preparation_s: f64) -> (f64, f64) {
     (pace.window_s(), replicates)
 }
 
-fn is_made(volume: &Volume) -> bool {
-    volume.kind != VolumeKind::Here
+fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
+    let (each_s, bytes_per_s) = match volume.disk {
+        Some(_) => (EMULATED_VOLUME_S, FILL_EMULATED_BYTES_PER_S),
+        None if volume.kind == VolumeKind::Here => (0.0, FILL_BYTES_PER_S),
+        None => (VOLUME_S, FILL_BYTES_PER_S),
+    };
+    f64::from(volume.count) * each_s + prepared(plan, volume) as f64 / bytes_per_s
 }
 
 /// File sets of one shape are shared by the cells of a volume.
 fn prepared(plan: &StudyPlan, volume: &Volume) -> u64 {
     let specs = plan.cells.iter().filter(|cell| cell.volume == *volume).map(|cell| &cell.workload);
     if volume.kind == VolumeKind::Raw {
+        if volume.disk.is_some() {
+            return 0;
+        }
         let largest = specs.map(|spec| spec.size_bytes).max().unwrap_or(0);
         let whole = volume.bytes.unwrap_or(0).saturating_mul(u64::from(volume.count));
         return largest.max(whole);

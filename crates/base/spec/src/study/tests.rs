@@ -121,7 +121,8 @@ fn disks_are_parts_of_volumes() {
         .map(|cell| cell.volume.disk.as_ref().map(ToString::to_string))
         .collect();
     assert_eq!(disks, [None, Some("hdd-15k".to_owned()), Some("hdd-15k,queue=1".to_owned())]);
-    assert_eq!(cost(&plan).volumes, 3);
+    let is = cost(&plan);
+    assert_eq!((is.volumes, is.prepared_bytes), (3, 1 << 30), "only the loop file is written");
     assert_eq!(ids(&plan)[..2], ["own_storage_no_scheduler", "own_storage_mq_deadline"]);
     assert_eq!(ids(&plan)[5], "hdd_15k_q1_mq_deadline");
     assert_eq!(plan.cells[5].title, "hdd-15k with queue=1, mq-deadline");

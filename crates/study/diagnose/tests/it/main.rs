@@ -7,4 +7,5 @@ mod disturbed;
 mod partial;
 mod place;
 mod study;
+mod study_queue;
 mod support;

@@ -263,3 +263,82 @@ fn file_system(
         },
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_spec::study::{Extent, MeasuringOverrides, StudySpec};
+
+    const GIB: u64 = 1 << 30;
+
+    fn place(memory_bytes: u64) -> Place {
+        Place {
+            dir: "/study".into(),
+            device: None,
+            overwrite_device: false,
+            program: "/bin/iostrata".into(),
+            memory_bytes,
+        }
+    }
+
+    fn layouts(factors: &str, memory_bytes: u64) -> Vec<VolumeLayout> {
+        let text = format!("name='a'\ntitle='a'\n[base]\nsize='1G'\n[factors]\n{factors}");
+        let spec = StudySpec::parse(&text, "a.toml").unwrap();
+        let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
+        lay_out(&plan, &place(memory_bytes)).unwrap()
+    }
+
+    #[test]
+    fn a_disk_is_a_server_with_a_loop_device_and_the_file_system_on_top() {
+        let all = layouts("filesystem=['raw','xfs']\ndisk=['none','hdd-15k,queue=1']", 64 * GIB);
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["raw", "raw-hdd-15k", "xfs", "xfs-hdd-15k"]);
+        let [Change::FuseServer { at, program, arguments, holds_journal }, rest @ ..] =
+            all[3].members[0].changes.as_slice()
+        else {
+            panic!("{:?}", all[3].members[0].changes)
+        };
+        assert_eq!((at, program), (&"/study/xfs-hdd-15k.disk".into(), &"/bin/iostrata".into()));
+        assert!(!holds_journal, "a killed study leaves nothing that holds its journal");
+        assert!(arguments.contains(&"hdd-15k,queue=1".to_owned()), "{arguments:?}");
+        let backing = PathBuf::from("/study/xfs-hdd-15k.disk/disk");
+        assert!(
+            matches!(&rest[0], Change::Loop { backing: over, direct: true, .. } if *over == backing)
+        );
+        assert!(matches!(rest[1..], [Change::MakeFilesystem { .. }, Change::Mount { .. }]));
+        assert_eq!(all[3].devices(), [DeviceRef::Loop { backing }]);
+        assert!(matches!(all[2].members[0].changes[0], Change::BackingFile { .. }));
+    }
+
+    #[test]
+    fn disks_in_memory_take_no_space_and_what_is_beyond_it_does() {
+        let all = layouts("filesystem=['raw']\ndisk=['hdd-15k','nvme']\nrw=['randread']", GIB);
+        let stores: Vec<bool> = all
+            .iter()
+            .map(|one| match &one.members[0].changes[0] {
+                Change::FuseServer { arguments, .. } => {
+                    arguments.windows(2).any(|two| two == ["--store-dir", "/study"])
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(stores, [false, true], "memory is given out once");
+        assert_eq!((space_bytes(&all[..1]), space_bytes(&all)), (0, GIB));
+        assert_eq!(filled_bytes(&all), 0, "a raw emulated disk need not be written first");
+        assert_eq!(all[0].member_bytes, GIB);
+    }
+
+    #[test]
+    fn equal_volumes_on_one_kind_of_disk_have_places_of_their_own() {
+        let text =
+            "filesystem=['ext4']\nvolumes=[1,2]\ndisk=['hdd-15k','hdd-15k,queue=1']\nfiles=[2]";
+        let all = layouts(text, 64 * GIB);
+        let places: Vec<&PathBuf> = all
+            .iter()
+            .flat_map(|one| &one.members)
+            .filter_map(|one| one.served_at.as_ref())
+            .collect();
+        let different: BTreeSet<&&PathBuf> = places.iter().collect();
+        assert_eq!((places.len(), different.len()), (6, 6), "{places:?}");
+    }
+}
