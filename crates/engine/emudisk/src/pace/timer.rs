@@ -12,6 +12,8 @@ use crate::clock::now_ns;
 
 /// Longest active wait: more would cost others more than it gives.
 const LEAD_NS_MAX: u64 = 50_000;
+/// How long a model that says that it is behind is left alone.
+const STALL_NS: u64 = 100_000;
 /// The lead follows what the kernel does by this part of each difference.
 const LEAD_SHARE: u64 = 8;
 
@@ -47,16 +49,16 @@ fn wait<A>(pace: &Pace<A>, lead: &mut Lead, due: &mut Vec<Due<A>>) -> bool {
             return false;
         }
         let now = now_ns();
-        let next_ns = inner.next_event_ns();
-        if next_ns.is_some_and(|next_ns| next_ns <= now) {
+        if inner.next_event_ns().is_some_and(|next_ns| next_ns <= now) {
             inner.advance(now, due);
             if !due.is_empty() {
                 inner.timer_until_ns = 0;
                 return true;
             }
-            continue;
         }
-        let Some(next_ns) = next_ns else {
+        // A model that does not move on must not keep a processor from everybody else.
+        let not_past = |next_ns: u64| if next_ns <= now { now + STALL_NS } else { next_ns };
+        let Some(next_ns) = inner.next_event_ns().map(not_past) else {
             inner.timer_until_ns = u64::MAX;
             inner = pace.wake.wait(inner).unwrap_or_else(PoisonError::into_inner);
             continue;
