@@ -19,7 +19,7 @@ fn may_change() -> bool {
 fn shipped_studies_are_named_and_shown() {
     let bench = Bench::new();
     let listed = stdout(&bench.line("study list"));
-    for name in ["fusion-io", "ext4-vs-xfs", "limits"] {
+    for name in ["fusion-io", "ext4-vs-xfs", "limits", "queue-size"] {
         assert!(listed.contains(name), "{name} is not in {listed}");
         let shown = bench.line(&format!("study show {name}"));
         assert!(shown.status.success(), "{}", stderr(&shown));
@@ -94,6 +94,58 @@ fn compare_two_points(bench: &Bench, document: &Value) {
     assert!(stderr(&unknown).contains(&a), "it names the points there are");
     let shown = bench.line("report RUN --format terminal");
     assert!(stdout(&shown).lines().count() > 10);
+}
+
+#[test]
+fn a_study_of_emulated_disks_says_what_it_starts() {
+    let bench = Bench::new();
+    let output = bench.line("study run queue-size --quick --out RUN --json --dry-run");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let changes: Vec<&str> =
+        shown["changes"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    for thing in ["disk serve --disk hdd-15k", "disk serve --disk ssd-sata", "vm.dirty_bytes"] {
+        assert!(changes.iter().any(|change| change.contains(thing)), "{thing}: {changes:?}");
+    }
+    assert!(!bench.path("RUN").exists() && !bench.path("state").exists());
+    if !may_change() || !Path::new("/dev/loop0").exists() {
+        return;
+    }
+    let refused = bench.line("study run queue-size --device /dev/loop0 --out RUN");
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("--device") && said.contains("leave --device"), "{said}");
+}
+
+const DISKS: &str = "name = \"disks\"\ntitle = \"t\"\nquestion = \"q\"\n[base]\nsize = \"16M\"\n\
+    rw = \"randwrite\"\ndirect = true\nscheduler = \"mq-deadline\"\nmemory_limit = \"64M\"\n\
+    [factors]\ndisk = [\"nvme\", \"ssd-sata,queue=1\"]\nfilesystem = [\"raw\", \"ext4\"]\n\
+    nr_requests = [32, 64]\n[measure]\nreplicates = 3\nbudget = \"5s\"\npoint_time = \"100ms\"\n";
+
+#[test]
+fn emulated_disks_are_measured_and_go_again() {
+    if !may_change() || !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: needs /dev/fuse");
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::write(bench.path("disks.toml"), DISKS).unwrap();
+    let output = bench.line("study run disks.toml --out RUN --json --no-trace");
+    let document = document(&output, "study");
+    assert_points(&document, 8);
+    for point in document["points"].as_array().unwrap() {
+        let reached = &point["emulated"];
+        assert!(reached["writes"].as_u64().unwrap() > 0, "{point}");
+        let disk = point["levels"][0]["level"].as_str().unwrap();
+        assert_eq!(reached["model"], disk, "each volume has its own disk");
+        let taken = point["queue"].as_array().unwrap();
+        assert!(taken.iter().any(|one| one["attribute"] == "nr_requests"), "{taken:?}");
+    }
+    assert!(!document["queue_changes"].as_array().unwrap().is_empty());
+    assert!(!bench.path("RUN/volumes").exists(), "the volumes are gone");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(bench.path("").to_str().unwrap()), "{mounts}");
+    assert!(stdout(&bench.line("restore")).starts_with("Nothing is left"));
 }
 
 #[test]
