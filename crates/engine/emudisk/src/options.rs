@@ -1,7 +1,7 @@
 //! What is served: which disk, how large, and where its contents live.
 //!
-//! Invariant: options that pass [`ServeOptions::check`] describe a disk that can be served as far as
-//! numbers tell; what the machine has to say comes when it is served.
+//! Invariant: options that pass [`ServeOptions::check`] describe a disk that can be served as far
+//! as numbers tell; what the machine has to say comes when it is served.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub struct ServeOptions {
     pub size_bytes: u64,
     /// Where its contents live.
     pub store: Store,
-    /// Most bytes that the contents may take; a write beyond it fails with ENOSPC. Absent: the size.
+    /// Most bytes that the contents may take; a write beyond fails with ENOSPC. Absent: the size.
     pub store_limit_bytes: Option<u64>,
     /// Seed of everything random: rotation, injected errors, what a power cut leaves.
     pub seed: u64,

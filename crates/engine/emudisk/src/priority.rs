@@ -1,7 +1,7 @@
 //! Lets the server's threads run before everybody else's.
 //!
-//! Invariant: best effort. A real disk does not slow down when the processors are busy; a served one
-//! must not either, as far as the kernel lets it.
+//! Invariant: best effort. A real disk does not slow down when the processors are busy; a
+//! served one must not either, as far as the kernel lets it.
 
 #![allow(unsafe_code)]
 

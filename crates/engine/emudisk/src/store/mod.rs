@@ -137,7 +137,8 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let at = 0..SIZE - 20_000;
         prop_oneof![
-            3 => (at.clone(), 1..20_000_usize, 0..4_u8).prop_map(|(at, n, b)| Step::Write(at, n, b)),
+            3 => (at.clone(), 1..20_000_usize, 0..4_u8)
+                .prop_map(|(at, n, b)| Step::Write(at, n, b)),
             1 => (at, 1..20_000_u64).prop_map(|(at, n)| Step::Zero(at, n)),
         ]
     }
