@@ -21,7 +21,8 @@ use crate::pace::{Due, Pace};
 use crate::stats::{DiskStats, Power};
 
 /// What a request takes to come through block layer, loop device and FUSE and to go back when
-/// nothing else is to be done: the median at depth 1 on the reference machine, printed by the example
+/// nothing else is to be done: the median at depth 1 on the reference machine, printed by the
+/// example
 /// `agreement` as what a drive of a fixed time takes more when this is 0. Given to the model as a
 /// request that came so much earlier, so that who asks sees the model's time. A request that
 /// came while the model was busy with others gets less of it back.

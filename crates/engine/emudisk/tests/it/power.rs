@@ -182,7 +182,7 @@ fn only_what_was_flushed_is_certain() {
     let torn = kept(&disk, false, "power-cut tear 512 seed 1");
     assert!((150..350).contains(&torn), "{torn} of 512 sectors at half");
     let torn = kept(&disk, false, "power-cut tear 4096 seed 1");
-    assert!((100..400).contains(&torn) && torn % 8 == 0, "{torn} sectors of whole pages");
+    assert!((100..400).contains(&torn) && torn.is_multiple_of(8), "{torn} sectors of whole pages");
     assert_eq!((disk.stats().power, disk.stats().cuts), (Power::On, 4));
     // A disk whose cache is off loses nothing that was done.
     let careful = Served::start("hdd-15k,cache=off", 16 * MIB);
