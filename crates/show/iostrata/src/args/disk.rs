@@ -29,7 +29,8 @@ pub enum DiskAction {
     List(DiskListArgs),
     /// Let something go wrong with a disk, or end that
     ///
-    /// A power cut loses writes that were not flushed, and every request fails until --power-on.
+    /// A power cut loses writes that were not flushed, and every request fails until --power-on, or
+    /// until nothing is mounted on the disk: then the power comes back by itself.
     Fault(FaultArgs),
     /// Take disks away, with all that they hold
     ///
@@ -119,7 +120,7 @@ pub struct FaultArgs {
           value_parser = value::switch, group = "fault")]
     pub power_cut: Option<bool>,
     /// Keep or lose each piece of this size of what was not flushed, by chance
-    #[arg(long, value_name = "512|4096", value_parser = tear, requires = "power_cut")]
+    #[arg(long, value_name = "512|4096", value_parser = tear)]
     pub tear: Option<Tear>,
     /// Give the power back
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",

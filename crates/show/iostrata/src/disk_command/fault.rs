@@ -14,6 +14,10 @@ use crate::ending::Ending;
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &FaultArgs) -> Result<(), Ending> {
+    if args.tear.is_some() && args.power_cut != Some(true) {
+        let why = "--tear says what a power cut leaves; give it with --power-cut".to_owned();
+        return Err(Ending::Usage(why));
+    }
     let found = of_device(&args.device)?;
     let device = found.disk.device.display().to_string();
     let stats = stats(&found.disk).ok_or_else(|| {

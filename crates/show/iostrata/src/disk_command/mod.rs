@@ -5,7 +5,7 @@
 
 mod fault;
 mod list;
-mod measured;
+pub mod measured;
 mod room;
 mod serve;
 mod start;

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod disk;
+mod disk_kill;
 mod exact_calls;
 mod fio;
 mod harness;
