@@ -58,7 +58,7 @@ pub(crate) fn queue_changes(
     if plan.factors.iter().find(is_varied).is_none_or(|factor| factor.levels.len() < 2) {
         return Vec::new();
     }
-    let mut groups: Vec<(Vec<LevelAt>, Vec<(u64, &StudyPoint)>)> = Vec::new();
+    let mut groups: Vec<(Vec<LevelAt>, Vec<Taken<'_>>)> = Vec::new();
     for point in points {
         let Some(took) = took(point) else { continue };
         let others: Vec<LevelAt> =
@@ -83,11 +83,14 @@ pub(crate) fn queue_changes(
     compared.iter().zip(adjusted).map(change).collect()
 }
 
+/// A point with the length of its queue that the kernel took.
+type Taken<'a> = (u64, &'a StudyPoint);
+
 /// Two points that differ in the length of the queue alone, with the lengths that were taken.
 struct Ends<'a> {
     levels: Vec<LevelAt>,
-    shortest: (u64, &'a StudyPoint),
-    longest: (u64, &'a StudyPoint),
+    shortest: Taken<'a>,
+    longest: Taken<'a>,
 }
 
 /// The length that the kernel took at a point; the shortest, should its devices differ.

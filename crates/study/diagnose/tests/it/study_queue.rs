@@ -63,6 +63,10 @@ fn asked(cell: &Cell) -> u64 {
 }
 
 fn evidence(cell: &Cell, took: u64, does: Does) -> Evidence {
+    evidence_of(cell, asked(cell), took, does)
+}
+
+fn evidence_of(cell: &Cell, asked: u64, took: u64, does: Does) -> Evidence {
     let writes = (does.iops * 10.0) as u64;
     let counters = DeviceCounters {
         writes,
@@ -81,7 +85,7 @@ fn evidence(cell: &Cell, took: u64, does: Does) -> Evidence {
         device_delta: Some(DeviceDelta { seconds: 10.0, counters }),
         queue: vec![
             taken("scheduler", "mq-deadline".to_owned(), "mq-deadline".to_owned()),
-            taken("nr_requests", asked(cell).to_string(), took.to_string()),
+            taken("nr_requests", asked.to_string(), took.to_string()),
         ],
         emulated: Some(EmulatedDisk {
             model: cell.level("disk").unwrap().to_owned(),
@@ -99,7 +103,14 @@ fn evidence(cell: &Cell, took: u64, does: Does) -> Evidence {
 }
 
 fn replicate(cell: &Cell, number: u32, took: u64, does: Does) -> Event {
-    let iops = does.iops;
+    let mut event = replicate_of(cell, number, does.iops);
+    if let Event::Replicate(one) = &mut event {
+        one.evidence = Some(evidence(cell, took, does));
+    }
+    event
+}
+
+fn replicate_of(cell: &Cell, number: u32, iops: f64) -> Event {
     let total = Measured::new(iops, [iops * 0.995, iops * 1.005], 40, Verdicts::none());
     let stream = StreamFigures {
         name: "load".to_owned(),
@@ -138,7 +149,7 @@ fn replicate(cell: &Cell, number: u32, took: u64, does: Does) -> Event {
         started_s: 0.0,
         duration_s: 10.0,
         streams: vec![stream],
-        evidence: Some(evidence(cell, took, does)),
+        evidence: None,
         verdicts: Verdicts::none(),
     }))
 }
@@ -290,4 +301,27 @@ fn a_study_without_queues_or_with_two_replicates_says_nothing_of_them() {
     plan.factors.retain(|factor| factor.factor != "nr_requests");
     let none = summarise_study(host(), &plan, &events, ProbeEnd::default());
     assert!(none.queue_changes.is_empty() && !is_said(&none));
+}
+
+#[test]
+fn a_file_system_is_set_against_the_raw_device_of_its_own_disk() {
+    let text = STUDY.split("[factors]").next().unwrap().replace("filesystem = 'ext4'\n", "")
+        + "nr_requests = 128\n[factors]\ndisk = ['hdd-15k', 'ssd-sata']\nfilesystem = ['raw', 'ext4']";
+    let spec = StudySpec::parse(&text, "disks.toml").unwrap();
+    let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
+    let mut events = Vec::new();
+    for number in 0..4 {
+        for cell in &plan.cells {
+            let iops = if cell.level("disk") == Some("hdd-15k") { 500.0 } else { 30_000.0 };
+            let iops = iops * (1.0 + 0.001 * f64::from(number));
+            let does = Does { iops, sectors: 8.0, late: 0.0 };
+            let mut event = replicate_of(cell, number, iops);
+            if let Event::Replicate(one) = &mut event {
+                one.evidence = Some(evidence_of(cell, 128, 128, does));
+            }
+            events.push(event);
+        }
+    }
+    let document = summarise_study(host(), &plan, &events, ProbeEnd::default());
+    assert!(found(&document, "filesystem_loss").is_empty(), "{:#?}", document.findings);
 }

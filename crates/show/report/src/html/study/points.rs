@@ -38,25 +38,31 @@ fn cpu(point: &StudyPoint, of: fn(&CpuShares) -> f64) -> Option<f64> {
 }
 
 const DEVICE: &str = "Device, as iostat -x";
+const DISK: &str = "Emulated disk";
 const CPU: &str = "Processors, %";
 const REQUEST: &str = "Per request";
 
 /// The columns behind the figure.
-const COLUMNS: [Column; 25] = [
+const COLUMNS: [Column; 30] = [
     column("Point", "bytes/s", "bytes/s", |p| Some(p.bytes_per_s)),
     column("Point", "in flight", "", |p| Some(p.depth_mean)),
     column("Mean latency", "reads", "us", |p| Some(p.read.as_ref()?.latency_us.mean)),
     column("Mean latency", "writes", "us", |p| Some(p.write.as_ref()?.latency_us.mean)),
     column("Mean latency", "flushes", "us", |p| Some(p.sync.as_ref()?.latency_us.mean)),
     column(DEVICE, "r/s", "", |p| device(p, |d| Some(d.reads_per_s))),
+    column(DEVICE, "rrqm/s", "", |p| device(p, |d| Some(d.reads_merged_per_s))),
     column(DEVICE, "r_await ms", "", |p| device(p, |d| d.read_await_ms)),
     column(DEVICE, "rareq-sz KiB", "", |p| device(p, |d| d.read_size_kib)),
     column(DEVICE, "w/s", "", |p| device(p, |d| Some(d.writes_per_s))),
+    column(DEVICE, "wrqm/s", "", |p| device(p, |d| Some(d.writes_merged_per_s))),
     column(DEVICE, "w_await ms", "", |p| device(p, |d| d.write_await_ms)),
     column(DEVICE, "wareq-sz KiB", "", |p| device(p, |d| d.write_size_kib)),
     column(DEVICE, "f/s", "", |p| device(p, |d| d.flushes_per_s)),
     column(DEVICE, "aqu-sz", "", |p| device(p, |d| Some(d.queue_size))),
     column(DEVICE, "%util", "", |p| device(p, |d| Some(d.util_pct))),
+    column(DISK, "in order, %", "", |p| p.emulated.as_ref()?.in_order_pct()),
+    column(DISK, "most at once", "", |p| p.emulated.as_ref().map(|d| f64::from(d.depth_max))),
+    column(DISK, "late replies, %", "", |p| p.emulated.as_ref()?.late_pct()),
     column(CPU, "usr", "", |p| cpu(p, |c| c.user_pct)),
     column(CPU, "sys", "", |p| cpu(p, |c| c.system_pct)),
     column(CPU, "irq", "", |p| cpu(p, |c| c.irq_pct)),
