@@ -67,7 +67,7 @@ pub struct QueueReplicate {
     /// Rows inserted per hour.
     pub rows_per_hour: f64,
     /// Virtual hours from the empty table to this size.
-    pub reached_h: f64,
+    pub reached_h: Option<f64>,
     /// The device's columns.
     pub iostat: Iostat,
     /// 99th percentile of the reader, microseconds.
@@ -87,8 +87,9 @@ pub struct QueuePoint {
     pub rows_per_hour_ci95: Option<Interval>,
     /// Replicates behind it.
     pub rows_per_hour_n: u64,
-    /// Virtual hours from the empty table to this size, by the rates at the sizes up to it.
-    pub reached_h: f64,
+    /// Virtual hours from the empty table to this size, by the rates at the sizes up to it; null
+    /// where only one size was simulated.
+    pub reached_h: Option<f64>,
     /// 95 % interval, between replicates.
     pub reached_h_ci95: Option<Interval>,
     /// Replicates behind it.
@@ -126,6 +127,8 @@ pub struct QueueRun {
     pub iostat: Iostat,
     /// A reader beside the inserts at that size.
     pub reader: Option<QueueReader>,
+    /// Virtual seconds measured, over all windows.
+    pub measured_s: f64,
     /// The same at every index size, by rising size.
     pub points: Vec<QueuePoint>,
     /// What speaks against the figures.
@@ -227,7 +230,7 @@ pub struct QueueDocument {
     pub then_machine: String,
     /// Then and now.
     pub then: Vec<QueueThenRow>,
-    /// Virtual seconds measured at each index size.
+    /// Virtual seconds that all runs together were asked to last at least.
     pub span_s: f64,
     /// The seed.
     pub seed: u64,

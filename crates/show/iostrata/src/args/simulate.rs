@@ -72,7 +72,7 @@ pub struct QueueArgs {
     /// Whose block queue and write-back: 2009, today, both
     #[arg(long, value_name = "WHICH", default_value = "both", value_parser = kernels)]
     pub kernel: List<KernelThen>,
-    /// Virtual time to simulate at least for each queue size on each device, over all index sizes
+    /// Virtual time to simulate at least, over all runs; three replicates of each are the fewest
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::duration)]
     pub span: Duration,
     /// Whether to look a second time with a reader beside the inserts

@@ -4,8 +4,8 @@
 //! processors; only `duration_s` does. A case that a kernel makes of several queue sizes (today's
 //! bound) is simulated once.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
@@ -18,9 +18,10 @@ use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
 use iostrata_spec::disk::DiskSpec;
 
-use super::queue_runs::{Simulated, run as run_of};
+use super::queue_runs::{Simulated, measured_s, run as run_of};
 use super::{queue_method, queue_words};
 use crate::args::{QueueArgs, SimulateCommon};
+use crate::disk_command::measured;
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::Ending;
 use crate::run_dir::RunDir;
@@ -35,9 +36,10 @@ const DEVICES: [&str; 4] = [
 ];
 /// Rows at which runs are compared: where the post says how large the index was.
 const COMPARED_ROWS: u64 = 77_000_000;
-/// Fewest replicates: three pairs are the fewest that a conclusion may rest on, and five halve the
-/// interval.
-const REPLICATES_MIN: u32 = 5;
+/// Fewest replicates: three pairs are the fewest that a conclusion may rest on.
+const REPLICATES_MIN: u32 = 3;
+/// Most replicates, however long the span that is asked for.
+const REPLICATES_MAX: u32 = 100;
 
 /// Runs the command.
 ///
@@ -88,7 +90,17 @@ struct Case {
     device: usize,
     kernel: KernelThen,
     taken: u32,
+    /// The load by itself.
     plan: InsertPlan,
+    /// The same where runs are compared, with a reader beside it.
+    with_reader: Option<InsertPlan>,
+}
+
+/// One replicate of one case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Job {
+    replicate: u32,
+    case: usize,
 }
 
 /// Everything to simulate.
@@ -97,11 +109,14 @@ struct Bench {
     kernels: Vec<KernelThen>,
     nr_requests: Vec<u32>,
     cases: Vec<Case>,
-    replicates: u32,
+    span_s: f64,
 }
 
 /// Outcomes by case, each with its replicates in order as far as they came.
-type Outcomes = Vec<Vec<InsertOutcome>>;
+struct Outcomes {
+    by_case: Vec<Vec<InsertOutcome>>,
+    is_complete: bool,
+}
 
 impl Bench {
     fn new(args: &QueueArgs) -> Result<Self, Ending> {
@@ -122,7 +137,7 @@ impl Bench {
             kernels: args.kernel.0.clone(),
             nr_requests,
             cases: Vec::new(),
-            replicates: REPLICATES_MIN,
+            span_s: args.span.as_secs_f64(),
         };
         bench.cases = bench.cases(args);
         Ok(bench)
@@ -131,17 +146,29 @@ impl Bench {
     fn cases(&self, args: &QueueArgs) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
         for (device, kernel, nr_requests) in self.every() {
-            let mut plan = InsertPlan::post(self.devices[device].spec.clone(), nr_requests, kernel);
-            plan.has_reader = args.reader;
+            let mut plan = self.plan(device, kernel, nr_requests);
+            plan.seed = args.common.seed;
             plan.replicates = 1;
+            let mut with_reader = plan.clone();
+            with_reader.rows_at = vec![COMPARED_ROWS];
+            with_reader.has_reader = true;
+            // The way to that size is followed on the first device, which the others stand beside.
+            if device > 0 {
+                plan.rows_at = vec![COMPARED_ROWS];
+            }
             let taken = self.taken(device, &plan);
             let same =
                 |case: &Case| (case.device, case.kernel, case.taken) == (device, kernel, taken);
             if !cases.iter().any(same) {
-                cases.push(Case { device, kernel, taken, plan });
+                let with_reader = args.reader.then_some(with_reader);
+                cases.push(Case { device, kernel, taken, plan, with_reader });
             }
         }
         cases
+    }
+
+    fn plan(&self, device: usize, kernel: KernelThen, nr_requests: u32) -> InsertPlan {
+        InsertPlan::post(self.devices[device].spec.clone(), nr_requests, kernel)
     }
 
     /// Every run: device, kernel, queue size asked for.
@@ -158,80 +185,113 @@ impl Bench {
         requests_taken(plan.kernel, plan.scheduler, tags, plan.nr_requests)
     }
 
-    /// Simulates every case on all processors, until `is_over`: replicate by replicate, so that what
-    /// is cut off is replicates and not cases.
+    /// Simulates every case until `is_over`: replicate by replicate, so that what is cut off is
+    /// replicates and not cases.
     fn simulate(
         &self,
         is_over: &(dyn Fn() -> bool + Sync),
         display: &Display,
     ) -> Result<Outcomes, Ending> {
-        let jobs = self.cases.len() * self.replicates as usize;
+        let jobs = |replicates: std::ops::Range<u32>| -> Vec<Job> {
+            let all = |replicate| (0..self.cases.len()).map(move |case| Job { replicate, case });
+            replicates.flat_map(all).collect()
+        };
+        let first = jobs(0..REPLICATES_MIN);
+        let mut found = self.work(&first, is_over, display)?;
+        let more = jobs(REPLICATES_MIN..self.replicates(&found));
+        let asked = first.len() + more.len();
+        found.extend(self.work(&more, is_over, display)?);
+        let is_complete = found.len() == asked;
+        found.sort_by_key(|(job, _)| *job);
+        let mut by_case: Vec<Vec<InsertOutcome>> = self.cases.iter().map(|_| Vec::new()).collect();
+        for (job, outcome) in found {
+            // Up to the first that is missing: the same place has the same seed everywhere.
+            if by_case[job.case].len() == job.replicate as usize {
+                by_case[job.case].push(outcome);
+            }
+        }
+        Ok(Outcomes { by_case, is_complete })
+    }
+
+    /// Replicates with which everything together lasts as long as the span, from the first ones.
+    fn replicates(&self, found: &[(Job, InsertOutcome)]) -> u32 {
+        let outcomes: Vec<&InsertOutcome> = found.iter().map(|(_, outcome)| outcome).collect();
+        let each_s = measured_s(&outcomes) / f64::from(REPLICATES_MIN);
+        let wanted = if each_s > 0.0 { (self.span_s / each_s).ceil() } else { 0.0 };
+        (wanted as u32).clamp(REPLICATES_MIN, REPLICATES_MAX)
+    }
+
+    /// Does jobs on all processors until `is_over`.
+    fn work(
+        &self,
+        jobs: &[Job],
+        is_over: &(dyn Fn() -> bool + Sync),
+        display: &Display,
+    ) -> Result<Vec<(Job, InsertOutcome)>, Ending> {
         let next = AtomicUsize::new(0);
-        let found: Mutex<Vec<(usize, Result<InsertOutcome, InsertError>)>> = Mutex::default();
+        let found = Mutex::new(Vec::new());
         let work = || {
             while !is_over() {
-                let job = next.fetch_add(1, Ordering::Relaxed);
-                if job >= jobs {
-                    return;
-                }
-                let outcome = self.one(job);
-                let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                found.push((job, outcome));
-                let case = &self.cases[job % self.cases.len()];
+                let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                let outcome = self.one(*job);
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push((*job, outcome));
+                let case = &self.cases[job.case];
                 let text = format!("{}, nr_requests {}", case.plan.disk, case.taken);
-                display.progress(found.len() as f64 / jobs as f64, &text);
+                display.progress(found.len() as f64 / jobs.len() as f64, &text);
             }
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.max(1));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
-            (0..threads).for_each(|_| {
+            (0..threads.min(jobs.len())).for_each(|_| {
                 scope.spawn(work);
             });
         });
-        let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.ordered(found)
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let checked = |(job, outcome): (Job, Result<InsertOutcome, InsertError>)| match outcome {
+            Ok(outcome) => Ok((job, outcome)),
+            Err(error) => Err(Ending::Usage(error.to_string())),
+        };
+        found.into_iter().map(checked).collect()
     }
 
-    fn one(&self, job: usize) -> Result<InsertOutcome, InsertError> {
-        let case = &self.cases[job % self.cases.len()];
-        let replicate = (job / self.cases.len()) as u64;
-        let mut plan = case.plan.clone();
-        // Spread far, so that neighbouring seeds of a user share no replicate.
-        plan.seed = plan.seed.wrapping_add(replicate.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        insert::run(&plan, self.devices[case.device].measured.as_ref())
-    }
-
-    /// By case, in order of replicates, up to the first that is missing.
-    fn ordered(
-        &self,
-        mut found: Vec<(usize, Result<InsertOutcome, InsertError>)>,
-    ) -> Result<Outcomes, Ending> {
-        found.sort_by_key(|(job, _)| *job);
-        let mut outcomes: Outcomes = self.cases.iter().map(|_| Vec::new()).collect();
-        for (job, outcome) in found {
-            let (case, replicate) = (job % self.cases.len(), job / self.cases.len());
-            let outcome = outcome.map_err(|error| Ending::Usage(error.to_string()))?;
-            if outcomes[case].len() == replicate {
-                outcomes[case].push(outcome);
-            }
+    fn one(&self, job: Job) -> Result<InsertOutcome, InsertError> {
+        let case = &self.cases[job.case];
+        let measured = self.devices[case.device].measured.as_ref();
+        let run = |plan: &InsertPlan| {
+            let mut plan = plan.clone();
+            // Spread far, so that neighbouring seeds of a user share no replicate.
+            let spread = u64::from(job.replicate).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            plan.seed = plan.seed.wrapping_add(spread);
+            insert::run(&plan, measured)
+        };
+        let Some(with_reader) = &case.with_reader else { return run(&case.plan) };
+        let mut beside = run(with_reader)?;
+        if case.plan.rows_at == with_reader.rows_at {
+            return Ok(beside);
         }
-        Ok(outcomes)
+        let mut outcome = run(&case.plan)?;
+        let compared = outcome.points.iter_mut().find(|point| point.rows == COMPARED_ROWS);
+        if let (Some(point), Some(beside)) = (compared, beside.points.first_mut()) {
+            point.reader = beside.reader.take();
+        }
+        Ok(outcome)
     }
 
     fn facts(&self, args: &QueueArgs, outcomes: &Outcomes) -> QueueFacts {
         let mut runs: Vec<QueueRun> = Vec::new();
         let mut unavailable = Vec::new();
         for (device, kernel, nr_requests) in self.every() {
-            let plan = InsertPlan::post(self.devices[device].spec.clone(), nr_requests, kernel);
+            let plan = self.plan(device, kernel, nr_requests);
             let taken = self.taken(device, &plan);
             let is_of =
                 |case: &Case| (case.device, case.kernel, case.taken) == (device, kernel, taken);
-            let of_case = self.cases.iter().position(is_of).map(|place| &outcomes[place]);
+            let place = self.cases.iter().position(is_of);
             let simulated = Simulated {
                 device: &self.devices[device].spec,
                 kernel,
                 nr_requests,
-                outcomes: of_case.into_iter().flatten().collect(),
+                outcomes: place.into_iter().flat_map(|at| &outcomes.by_case[at]).collect(),
             };
             match run_of(&simulated, COMPARED_ROWS) {
                 Some(run) => runs.push(run),
@@ -242,25 +302,23 @@ impl Bench {
                 }),
             }
         }
-        let all = self.cases.len() * self.replicates as usize;
-        let done: usize = outcomes.iter().map(Vec::len).sum();
         QueueFacts {
             devices: self.devices.iter().map(|device| device.described.clone()).collect(),
             runs,
             unavailable,
-            span_s: args.span.as_secs_f64(),
+            span_s: self.span_s,
             seed: args.common.seed,
-            method: queue_method::figures(outcomes, self.replicates),
+            method: queue_method::figures(&outcomes.by_case),
             limits: queue_method::limits(),
             duration_s: 0.0,
-            interrupted: done < all,
+            interrupted: !outcomes.is_complete,
         }
     }
 }
 
 /// A device that can be built, or what is wrong with it.
 fn device(spec: DiskSpec, seed: u64) -> Result<Device, Ending> {
-    let measured = None;
+    let measured = measured::of(&spec)?;
     let capacity_bytes = InsertPlan::post(spec.clone(), 128, KernelThen::Today).capacity_bytes;
     let drive = model::drive(&spec, capacity_bytes, measured.as_ref(), seed)
         .map_err(|error| Ending::Usage(format!("--device {spec}: {error}")))?;

@@ -17,13 +17,18 @@ pub struct Simulated<'a> {
     pub outcomes: Vec<&'a InsertOutcome>,
 }
 
+/// Virtual time of all windows without the reader.
+pub fn measured_s(outcomes: &[&InsertOutcome]) -> f64 {
+    outcomes.iter().flat_map(|outcome| &outcome.points).map(|point| point.measured_s).sum()
+}
+
 /// The run; nothing when no replicate of it was simulated.
 pub fn run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
     let first = simulated.outcomes.first()?;
     let point = |place: usize| {
         let replicates: Option<Vec<&InsertPoint>> =
             simulated.outcomes.iter().map(|outcome| outcome.points.get(place)).collect();
-        point(&replicates?)
+        point(&replicates?, first.points.len() > 1)
     };
     let points: Vec<QueuePoint> = (0..first.points.len()).filter_map(point).collect();
     let compared = points.iter().find(|point| point.rows == compared_rows).or(points.last())?;
@@ -40,15 +45,18 @@ pub fn run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
         rows_per_hour_n: compared.rows_per_hour_n,
         iostat: compared.iostat,
         reader: compared.reader.clone(),
+        measured_s: measured_s(&simulated.outcomes),
         points,
         verdicts,
     })
 }
 
-fn point(replicates: &[&InsertPoint]) -> Option<QueuePoint> {
+/// Replicates at one size. Without growth there was no smaller size before it, and the time to it
+/// is not known.
+fn point(replicates: &[&InsertPoint], has_growth: bool) -> Option<QueuePoint> {
     let first = replicates.first()?;
     let rows_per_hour = mean(replicates.iter().map(|one| one.rows_per_hour.value))?;
-    let reached_h = mean(replicates.iter().map(|one| one.reached_h))?;
+    let reached_h = mean(replicates.iter().map(|one| one.reached_h)).filter(|_| has_growth);
     let columns: Vec<Columns> = replicates.iter().map(|one| one.iostat).collect();
     let readers: Option<Vec<&InsertReader>> =
         replicates.iter().map(|one| one.reader.as_ref()).collect();
@@ -58,20 +66,20 @@ fn point(replicates: &[&InsertPoint]) -> Option<QueuePoint> {
         rows_per_hour: rows_per_hour.value,
         rows_per_hour_ci95: rows_per_hour.ci95,
         rows_per_hour_n: rows_per_hour.n,
-        reached_h: reached_h.value,
-        reached_h_ci95: reached_h.ci95,
-        reached_h_n: reached_h.n,
+        reached_h: reached_h.as_ref().map(|hours| hours.value),
+        reached_h_ci95: reached_h.as_ref().and_then(|hours| hours.ci95),
+        reached_h_n: reached_h.as_ref().map_or(0, |hours| hours.n),
         iostat: Columns::mean(&columns).of_today(),
         reader: readers.and_then(|readers| reader(&readers)),
-        replicates: replicates.iter().map(|one| replicate(one)).collect(),
+        replicates: replicates.iter().map(|one| replicate(one, has_growth)).collect(),
         verdicts: rows_per_hour.verdicts,
     })
 }
 
-fn replicate(point: &InsertPoint) -> QueueReplicate {
+fn replicate(point: &InsertPoint, has_growth: bool) -> QueueReplicate {
     QueueReplicate {
         rows_per_hour: point.rows_per_hour.value,
-        reached_h: point.reached_h,
+        reached_h: has_growth.then_some(point.reached_h),
         iostat: point.iostat.of_today(),
         reader_us_p99: point.reader.as_ref().map(|reader| reader.latency_us.p99),
     }

@@ -10,5 +10,6 @@ mod harness;
 mod options;
 mod restore;
 mod signals;
+mod simulate;
 mod study;
 mod study_kill;

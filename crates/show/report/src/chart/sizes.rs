@@ -45,7 +45,7 @@ pub(crate) fn sizes(
         .type_(AxisType::Log)
         .tick_values(ticks.iter().map(|tick| tick.at).collect())
         .tick_text(ticks.iter().map(|tick| plain(&tick.label)).collect());
-    let y = axis(vertical.title).type_(AxisType::Log).dtick(1.0).range(range.to_vec());
+    let y = axis(vertical.title).type_(AxisType::Log).range(range.to_vec());
     let layout = layout(HEIGHT, [8, 14, 46, 56]).x_axis(x).y_axis(y);
     Chart { name: name.to_owned(), height: HEIGHT, data, layout }
 }

@@ -29,7 +29,9 @@ pub(crate) fn verdict(view: &RunView<'_>, width: usize, colour: bool) -> String 
 
 /// What was run on what.
 fn origin(view: &RunView<'_>, paper: &Paper) -> String {
-    let command = format!("iostrata {}", words::command(view.manifest.kind));
+    let name = words::command(view.manifest.kind);
+    let words: Vec<&str> = name.split(' ').collect();
+    let command = format!("iostrata {name}");
     let mut parts = Vec::new();
     parts.extend(view.study().map(|study| study.study.clone()));
     if let Some(host) = view.host() {
@@ -38,7 +40,9 @@ fn origin(view: &RunView<'_>, paper: &Paper) -> String {
         parts.extend(host.path.devices.first().map(|device| device.name.clone()));
         parts.extend(host.machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
     } else {
-        parts.push(view.manifest.arguments.iter().skip(1).cloned().collect::<Vec<_>>().join(" "));
+        parts.push(
+            view.manifest.arguments.iter().skip(words.len()).cloned().collect::<Vec<_>>().join(" "),
+        );
     }
     let place = super::paper::cut(&clean(&parts.join(", ")), paper.width - command.len() - 1);
     format!("{} {}", paper.bold(&command), paper.dim(&place))

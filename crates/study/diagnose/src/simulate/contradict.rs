@@ -63,7 +63,9 @@ fn between(cast: &Cast<'_>) -> Option<String> {
     let runs = cast.of_device(cast.disk?, KernelThen::Y2009);
     let found = runs.windows(2).find_map(|pair| {
         let [less, more] = pair else { return None };
-        let comparison = paired(&rates(less), &rates(more)).ok()?;
+        let (first, second) = (rates(less), rates(more));
+        let pairs = first.len().min(second.len());
+        let comparison = paired(first.get(..pairs)?, second.get(..pairs)?).ok()?;
         let falls = comparison.ratio_ci95.is_some_and(|[_, high]| high < 0.95);
         falls.then(|| (less, more, times(comparison.ratio, comparison.ratio_ci95)))
     });

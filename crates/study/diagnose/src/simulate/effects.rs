@@ -57,7 +57,10 @@ fn effect(
     to: &QueueRun,
 ) -> Option<QueueComparison> {
     let figures = |run| figures(what, compared(run)?);
-    let comparison = paired(&figures(from)?, &figures(to)?).ok()?;
+    let (first, second) = (figures(from)?, figures(to)?);
+    // One run may have more replicates; those that it has alone have no pair.
+    let pairs = first.len().min(second.len());
+    let comparison = paired(first.get(..pairs)?, second.get(..pairs)?).ok()?;
     let device = cast.devices.iter().find(|device| device.device == to.device)?;
     let mut found = QueueComparison {
         what,
@@ -115,6 +118,9 @@ fn text(effect: &QueueComparison, device: &QueueDevice) -> String {
         Size::More => format!("gives {ratio} {what}"),
         Size::Less => format!("lowers {what} to {ratio}"),
         Size::Nothing => format!("changes {what} by less than 5 % ({ratio})"),
+        Size::Unknown => {
+            format!("gives {ratio} {what}, from too few replicates to tell how surely")
+        }
         Size::Unclear => format!("has no measurable effect on {what} ({ratio})"),
     };
     let place = match effect.what {

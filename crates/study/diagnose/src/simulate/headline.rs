@@ -70,10 +70,10 @@ impl Told<'_> {
         .collect();
         let effect = disk.or(flash)?;
         Some(sentence(&format!(
-            "{} instead of {} {}, with {} at {}",
-            effect.to,
+            "raising nr_requests from {} to {} {}, with {} at {}",
             effect.from.trim_start_matches("nr_requests "),
-            parts.join(", "),
+            effect.to.trim_start_matches("nr_requests "),
+            parts.join(" and "),
             kernel(at),
             at_index(effect.index_bytes)
         )))
@@ -120,9 +120,12 @@ impl Told<'_> {
             Size::Less => "lets a reader beside the inserts wait less",
             Size::Nothing => "changes nothing for a reader beside the inserts",
             Size::Unclear => "makes no measurable difference to a reader beside the inserts",
+            Size::Unknown => {
+                "changes, from too few replicates, what a reader waits beside the inserts"
+            }
         };
         Some(sentence(&format!(
-            "it {change}: 99th percentile {} instead of {} ({})",
+            "the larger queue {change}: 99th percentile {} instead of {} ({})",
             p99(large)?,
             p99(small)?,
             effect_times(effect)
@@ -173,6 +176,7 @@ fn did(effect: &QueueComparison) -> String {
         Size::More => format!("brings {ratio} the rows per hour"),
         Size::Less => format!("lowers rows per hour to {ratio}"),
         Size::Nothing => format!("changes rows per hour by less than 5 % ({ratio})"),
-        Size::Unclear => format!("makes no measurable difference ({ratio})"),
+        Size::Unclear => format!("makes no measurable difference to rows per hour ({ratio})"),
+        Size::Unknown => format!("brings {ratio} the rows per hour (too few replicates)"),
     }
 }

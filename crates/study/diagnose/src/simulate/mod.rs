@@ -26,7 +26,7 @@ pub struct QueueFacts {
     pub runs: Vec<QueueRun>,
     /// Runs that were not simulated, and why.
     pub unavailable: Vec<Unavailable>,
-    /// Virtual seconds asked for.
+    /// Virtual seconds that all runs together were asked to last at least.
     pub span_s: f64,
     /// The seed.
     pub seed: u64,

@@ -25,7 +25,7 @@ type Column = (&'static str, &'static str, fn(&QueueReplicate) -> Option<f64>);
 
 /// The columns that the post prints at each moment, with their units.
 const COLUMNS: [Column; 11] = [
-    ("time to so many rows", "h", |one| Some(one.reached_h)),
+    ("time to so many rows", "h", |one| one.reached_h),
     ("rrqm/s, reads merged", "/s", |one| Some(one.iostat.reads_merged_per_s)),
     ("wrqm/s, writes merged", "/s", |one| Some(one.iostat.writes_merged_per_s)),
     ("r/s, reads", "/s", |one| Some(one.iostat.reads_per_s)),

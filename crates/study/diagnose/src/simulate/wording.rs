@@ -18,6 +18,8 @@ pub(super) enum Size {
     Nothing,
     /// The interval holds no change, and more too.
     Unclear,
+    /// Too few replicates for an interval.
+    Unknown,
 }
 
 /// What an effect comes to. A change that is certain but under 5 % is nothing to a reader.
@@ -25,7 +27,7 @@ pub(super) fn size(effect: &QueueComparison) -> Size {
     let small =
         |[low, high]: Interval| low > 1.0 - NOTHING_PCT / 100.0 && high < 1.0 + NOTHING_PCT / 100.0;
     match effect.conclusion {
-        Conclusion::TooFewPairs => Size::Unclear,
+        Conclusion::TooFewPairs => Size::Unknown,
         _ if effect.ratio_ci95.is_some_and(small) => Size::Nothing,
         Conclusion::Higher => Size::More,
         Conclusion::Lower => Size::Less,

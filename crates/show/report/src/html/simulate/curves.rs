@@ -43,7 +43,7 @@ const RATE: Shown = Shown {
 const WRITES: Shown = Shown {
     name: "writes",
     title: "Writes per second at the device",
-    unit: "/s",
+    unit: "writes/s",
     of: |run| plain(Some(run.iostat.writes_per_s)),
 };
 const SIZE: Shown = Shown {
@@ -55,11 +55,11 @@ const SIZE: Shown = Shown {
 const READER: Shown = Shown {
     name: "reader",
     title: "99th percentile of its reads",
-    unit: "us",
+    unit: "ms",
     of: |run| {
         let reader = run.reader.as_ref()?;
-        let (value, ci95, n) =
-            (reader.latency_us.p99, reader.latency_us_p99_ci95, reader.latency_us_p99_n);
+        let ci95 = reader.latency_us_p99_ci95.map(|ends| ends.map(|us| us / 1e3));
+        let (value, n) = (reader.latency_us.p99 / 1e3, reader.latency_us_p99_n);
         (value > 0.0).then_some(Figure { value, ci95, n })
     },
 };

@@ -16,14 +16,25 @@ pub(crate) fn header(queue: &QueueDocument) -> Markup {
         p.note.question { b { (queue.title) } " In virtual time, as in: " (queue.then_source) "." }
         @if queue.interrupted { p.warn { "Stopped before its end; replicates are missing." } }
         div.strip {
-            (effect("A larger queue", "rows per hour", first(QueueQuestion::NrRequests)))
-            (effect("What a reader pays", "99th percentile", first(QueueQuestion::Reader)))
+            (effect(queue, "A larger queue", "rows per hour", first(QueueQuestion::NrRequests)))
+            (effect(queue, "What a reader pays", "99th percentile", first(QueueQuestion::Reader)))
             (how(queue))
         }
     }
 }
 
-fn effect(title: &str, what: &str, effect: Option<&QueueComparison>) -> Markup {
+/// A device in words.
+fn title_of<'a>(queue: &'a QueueDocument, text: &'a str) -> &'a str {
+    let device = queue.devices.iter().find(|device| device.device == text);
+    device.map_or(text, |device| &device.title)
+}
+
+fn effect(
+    queue: &QueueDocument,
+    title: &str,
+    what: &str,
+    effect: Option<&QueueComparison>,
+) -> Markup {
     html! {
         div {
             h2 { (title) }
@@ -31,7 +42,8 @@ fn effect(title: &str, what: &str, effect: Option<&QueueComparison>) -> Markup {
                 Some(effect) => {
                     p.big { (words::times(effect.ratio)) " " (what) }
                     p {
-                        (effect.from) " \u{2192} " (effect.to) ", " (effect.device) ", "
+                        (effect.from) " \u{2192} " (effect.to.trim_start_matches("nr_requests ")) ", "
+                        (title_of(queue, &effect.device)) ", "
                         (kernel_words(effect.kernel))
                         @if let Some(ci95) = effect.ratio_ci95 {
                             ", 95 % " (words::times_range(ci95))

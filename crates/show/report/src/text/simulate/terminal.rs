@@ -12,7 +12,7 @@ use crate::text::verdict::missing;
 use crate::words;
 
 /// Columns of one figure in a table of queue sizes.
-const FIGURE: usize = 10;
+const FIGURE: usize = 11;
 /// Columns of one figure of the post and of the model.
 const PRINTED: usize = 8;
 /// Columns between two moments.
@@ -29,10 +29,10 @@ pub(crate) fn lines(view: &RunView<'_>, queue: &QueueDocument, paper: &Paper) ->
     }
     let rate = |run: &QueueRun| Some(words::value(run.rows_per_hour, ""));
     let p99 = |run: &QueueRun| Some(words::value(run.reader.as_ref()?.latency_us.p99, "us"));
-    let size = |run: &QueueRun| Some(words::value(run.iostat.write_size_kib?, "KiB"));
+    let size = |run: &QueueRun| Some(words::value(run.iostat.write_size_kib?, ""));
     let mut parts = vec![
         matrix(queue, "Rows per hour by nr_requests", rate, paper),
-        matrix(queue, "Size of a write", size, paper),
+        matrix(queue, "Size of a write, KiB", size, paper),
     ];
     if has_reader(queue) {
         parts.push(matrix(queue, "99th percentile of a reader beside the inserts", p99, paper));

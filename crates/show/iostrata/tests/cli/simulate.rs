@@ -1,0 +1,132 @@
+//! Simulations as users call them: the shape of what they print, which way effects go, bad input.
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+/// The post's pair of disks and flash, the smallest and the largest queue, as then.
+const SHORT: &str = "simulate queue --kernel 2009 --nr-requests 128,100000 \
+                     --device raid10-hdd,spindles=2,ssd-sata --span 1s --json --quiet --out RUN";
+
+fn run<'a>(document: &'a Value, device: &str, nr_requests: u64) -> &'a Value {
+    let runs = document["runs"].as_array().unwrap();
+    let is = |run: &&Value| run["device"] == device && run["nr_requests"] == nr_requests;
+    runs.iter().find(is).unwrap_or_else(|| panic!("no run of {device} with {nr_requests}"))
+}
+
+/// Rows per hour of the larger queue over the smaller one.
+fn gain(document: &Value, device: &str) -> f64 {
+    let rate = |nr_requests| run(document, device, nr_requests)["rows_per_hour"].as_f64().unwrap();
+    rate(100_000) / rate(128)
+}
+
+#[test]
+fn a_larger_queue_helps_the_disk_and_not_flash() {
+    let bench = Bench::new();
+    let output = bench.line(SHORT);
+    let document = document(&output, "simulate-queue");
+    let (disk, flash) = (gain(&document, "raid10-hdd,spindles=2"), gain(&document, "ssd-sata"));
+    assert!(disk > 1.2, "{disk}");
+    assert!((0.95..1.05).contains(&flash), "{flash}");
+    let run = run(&document, "raid10-hdd,spindles=2", 128);
+    assert_eq!((&run["kernel"], &run["nr_requests_taken"]), (&"2009".into(), &128.into()));
+    assert!(run["rows_per_hour_n"].as_u64().unwrap() >= 3);
+    let [low, high] = [0, 1].map(|end| run["rows_per_hour_ci95"][end].as_f64().unwrap());
+    let rate = run["rows_per_hour"].as_f64().unwrap();
+    assert!(low <= rate && rate <= high, "{low} {rate} {high}");
+    assert!(run["reader"]["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+    assert!(run["iostat"]["writes_per_s"].as_f64().unwrap() > 0.0);
+    let sizes: Vec<u64> = run["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| point["index_bytes"].as_u64().unwrap())
+        .collect();
+    assert!(sizes.len() > 2 && sizes.is_sorted());
+    assert!(document["headline"].as_array().unwrap().len() > 1);
+    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 1_000_000);
+    assert_eq!(stderr(&output), "", "--quiet");
+    for (format, words) in
+        [("terminal", "Rows per hour"), ("markdown", "## Every run"), ("json", "nr_requests_taken")]
+    {
+        let shown = bench.line(&format!("report RUN --format {format}"));
+        assert!(shown.status.success() && stdout(&shown).contains(words), "{format}");
+    }
+}
+
+#[test]
+fn printed_figures_of_the_post_stand_beside_the_model() {
+    let bench = Bench::new();
+    let document = document(&bench.line(SHORT), "simulate-queue");
+    let then = document["then"].as_array().unwrap();
+    let row = |rows: u64, name: &str| {
+        let is =
+            |row: &&Value| row["rows"] == rows && row["text"].as_str().unwrap().starts_with(name);
+        then.iter().find(is).unwrap()
+    };
+    for (rows, name, printed) in [
+        (13_000_000, "w/s", 575.60),
+        (41_000_000, "w/s", 2_042.60),
+        (77_000_000, "avgrq-sz", 15.04),
+        (77_000_000, "time to", 12.0),
+    ] {
+        let row = row(rows, name);
+        assert_eq!(row["then"], printed, "{row}");
+        let (now, times) = (row["now"].as_f64().unwrap(), row["times"].as_f64().unwrap());
+        assert!((now / printed / times - 1.0).abs() < 1e-9, "{row}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let bench = Bench::new();
+    let line = "simulate queue --kernel today --nr-requests 128 --device ssd-sata --reader=0 \
+                --span 1s --json --quiet --seed";
+    let of = |seed: u32| {
+        let output = bench.line(&format!("{line} {seed} --out RUN{seed}"));
+        document(&output, "simulate-queue")["runs"].clone()
+    };
+    let first = of(7);
+    assert_eq!(first, of(7));
+    assert_ne!(first, of(8));
+    assert!(first[0]["reader"].is_null(), "--reader=0");
+}
+
+#[test]
+fn todays_kernel_takes_what_it_allows() {
+    let bench = Bench::new();
+    let output = bench.line(
+        "simulate queue --kernel today --nr-requests 2,100000 --device ssd-sata --reader=0 \
+         --span 1s --json --quiet",
+    );
+    let document = document(&output, "simulate-queue");
+    assert_eq!(run(&document, "ssd-sata", 100_000)["nr_requests_taken"], 2_048);
+    assert_eq!(run(&document, "ssd-sata", 2)["nr_requests_taken"], 4);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_its_fix() {
+    let bench = Bench::new();
+    let cases = [
+        ("simulate queue --nr-requests 0", ["`0`", "take 1 to"]),
+        ("simulate queue --nr-requests 128,many", ["`many`", "as in 128,100000"]),
+        ("simulate queue --device hdd-15", ["hdd-15", "did you mean `hdd-15k`"]),
+        ("simulate queue --device hdd-15k,spindles=4", ["spindles=4", "raid10-hdd takes"]),
+        ("simulate queue --device probe:none.json", ["none.json", "iostrata probe"]),
+        ("simulate queue --kernel 1999", ["1999", "2009, today or both"]),
+        ("simulate queue --span tomorrow", ["tomorrow", "--span"]),
+        ("simulate queue --seed -1", ["-1", "seed"]),
+        ("simulate flushes", ["flushes", "queue"]),
+        ("simulate", ["queue", "Usage"]),
+    ];
+    for (line, words) in cases {
+        let output = bench.line(line);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{line}: `{word}` is missing in: {message}");
+        }
+        assert!(!message.contains("panicked") && output.stdout.is_empty(), "{line}");
+    }
+    assert!(!bench.path("iostrata-runs").exists(), "nothing was run");
+}
