@@ -101,12 +101,14 @@ fn alone(held: Option<RawFd>) -> io::Result<()> {
 /// The living processes of this command line.
 pub(super) fn find(server: &ServerCommand) -> io::Result<Vec<Owner>> {
     let mut found = Vec::new();
+    // As the kernel names it: without links.
+    let program = fs::canonicalize(&server.program).unwrap_or_else(|_| server.program.clone());
     for entry in fs::read_dir("/proc")?.flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         // Before and after: the number may change hands in between.
         let process = owner::of_process(pid);
-        if server.is(&command_line(pid, &server.program)) && process.is_alive() {
+        if server.is(&command_line(pid, &program)) && process.is_alive() {
             found.push(process);
         }
     }
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn a_server_is_found_and_ended_and_what_it_said_is_kept() {
         let place = format!("/nowhere/{}", std::process::id());
-        let command = sh("echo bad news >&2; echo and more; sleep 1000 & wait", &place);
+        let command = sh("echo bad news >&2; echo and more; kill -STOP $$", &place);
         let started = Started::default();
         let process = started.start(&command, None).unwrap();
         assert_eq!(find(&command).unwrap(), std::slice::from_ref(&process));
