@@ -3,6 +3,7 @@
 //! Invariant: every sentence repeats something that stands in the document with its interval.
 
 use iostrata_run::{AxisKind, FindingKind, StudyDocument, StudyEffect};
+use iostrata_spec::disk::DiskModel;
 use iostrata_stats::Conclusion;
 
 use super::axis::WORKERS;
@@ -113,11 +114,12 @@ fn precision(document: &StudyDocument) -> String {
     )
 }
 
-/// Names of file systems keep their small letters.
+/// Names of file systems keep their small letters, and so do those of disks.
 const NAMES: [&str; 4] = ["ext4", "xfs", "btrfs", "raw"];
 
 fn sentence(text: &str) -> String {
-    if NAMES.iter().any(|name| text.starts_with(name)) {
+    let mut names = NAMES.into_iter().chain(DiskModel::NAMED.iter().map(DiskModel::name));
+    if names.any(|name| text.starts_with(name)) {
         return format!("{text}.");
     }
     let mut letters = text.chars();

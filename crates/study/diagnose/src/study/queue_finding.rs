@@ -138,45 +138,41 @@ fn device_words(device: &[DeviceChange]) -> String {
     if words.is_empty() { String::new() } else { format!("; {}", words.join(", ")) }
 }
 
-/// That the length makes no difference on a disk.
-fn indifferent(
-    changes: &[&QueueChange],
-    name: Option<&str>,
-    late: &BTreeSet<&str>,
-) -> Option<Finding> {
-    let is_late = |change: &&&QueueChange| change.points.iter().any(|id| late.contains(&**id));
-    if changes.is_empty() || changes.iter().any(|change| change.ratio_n < PAIRS_MIN as u64) {
-        return None;
-    }
-    if changes.iter().any(|change| change.conclusion == Conclusion::TooFewPairs)
-        || changes.iter().filter(is_late).count() > 0
-    {
-        return None;
-    }
-    let widest = |change: &&QueueChange| {
-        change.ratio_ci95.map_or(f64::INFINITY, |[low, high]| (high - 1.0).max(1.0 - low))
+/// That the length makes no difference on a disk, at those workloads where that is known.
+fn indifferent(all: &[&QueueChange], name: Option<&str>, late: &BTreeSet<&str>) -> Option<Finding> {
+    let is_known = |change: &&&QueueChange| {
+        change.conclusion != Conclusion::TooFewPairs
+            && change.ratio_n >= PAIRS_MIN as u64
+            && allowed_pct(change) <= KNOWN_PCT_MAX
+            && !change.points.iter().any(|id| late.contains(&**id))
     };
-    let allowed = 100.0 * changes.iter().map(widest).fold(0.0, f64::max);
-    if allowed > KNOWN_PCT_MAX {
-        return None;
-    }
-    let short = changes.iter().map(|change| change.took[0]).min()?;
-    let long = changes.iter().map(|change| change.took[1]).max()?;
+    let known: Vec<&QueueChange> = all.iter().filter(is_known).copied().collect();
+    let allowed = known.iter().map(|change| allowed_pct(change)).fold(0.0, f64::max);
+    let short = known.iter().map(|change| change.took[0]).min()?;
+    let long = known.iter().map(|change| change.took[1]).max()?;
+    let rest = if known.len() == all.len() { "" } else { "; of the others too little is known" };
     Some(Finding {
         id: "longer_queue_no_difference".to_owned(),
         kind: FindingKind::Sizing,
         text: format!(
             "the length of the request queue makes no difference that matters on {}, from {short} \
-             to {long} requests at {} workloads; one of up to {allowed:.1} % is not ruled out",
+             to {long} requests at {} of {} workloads; one of up to {allowed:.1} % is not ruled \
+             out{rest}",
             on(name),
-            changes.len()
+            known.len(),
+            all.len()
         ),
         layer: Layer::Block,
         effect_pct: None,
         effect_pct_ci95: None,
-        effect_pct_n: changes.iter().map(|change| change.ratio_n).sum(),
-        evidence: evidence(changes),
+        effect_pct_n: known.iter().map(|change| change.ratio_n).sum(),
+        evidence: evidence(&known),
     })
+}
+
+/// The largest difference that the interval of a comparison allows, in percent.
+fn allowed_pct(change: &QueueChange) -> f64 {
+    change.ratio_ci95.map_or(f64::INFINITY, |[low, high]| 100.0 * (high - 1.0).max(1.0 - low))
 }
 
 fn evidence(changes: &[&QueueChange]) -> BTreeMap<String, serde_json::Value> {

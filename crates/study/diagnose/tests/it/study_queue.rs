@@ -214,7 +214,7 @@ fn what_a_longer_queue_does_is_said_of_the_disk_that_it_does_it_on() {
     let [none] = found(&document, "longer_queue_no_difference")[..] else {
         panic!("{:#?}", document.findings)
     };
-    assert!(none.text.contains("on ssd-sata, from 128 to 1024 requests at 2 workloads"));
+    assert!(none.text.contains("on ssd-sata, from 128 to 1024 requests at 2 of 2 workloads"));
     assert!(found(&document, "longer_queue_hurts").is_empty());
     assert!(document.headline[0].contains("longer request queue helps on hdd-15k"));
     let change = document.queue_changes.iter().find(|one| one.points[0].contains("w64")).unwrap();
@@ -269,6 +269,21 @@ fn an_emulation_that_was_late_proves_nothing() {
     assert!(caution.text.contains("at 8 of 16 points"), "{}", caution.text);
     let [none] = found(&document, "longer_queue_no_difference")[..] else { panic!() };
     assert!(none.text.contains("on hdd-15k"), "{}", none.text);
+}
+
+#[test]
+fn no_difference_is_claimed_only_for_workloads_that_were_measured_well() {
+    let late: Storage = |_, workers, _| {
+        let late = if workers > 1 { 0.5 } else { 0.0 };
+        Does { iops: 500.0, sectors: 8.0, late }
+    };
+    let document = document(late, clamps);
+    let said = found(&document, "longer_queue_no_difference");
+    assert_eq!(said.len(), 2);
+    for finding in said {
+        assert!(finding.text.contains("at 1 of 2 workloads"), "{}", finding.text);
+        assert!(finding.text.ends_with("of the others too little is known"), "{}", finding.text);
+    }
 }
 
 #[test]
