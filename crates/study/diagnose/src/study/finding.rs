@@ -32,6 +32,10 @@ pub const STUDY_FINDINGS: [&str; 11] = [
     "emulation_late",
 ];
 
+/// Factors that say how much data there is. More of it is other work, not more of the same: their
+/// curves are shown, and nothing is called too much or enough.
+const AMOUNTS: [&str; 2] = ["size", "volume_size"];
+
 /// The statements, the largest losses first.
 pub(crate) fn findings_of(
     plan: &StudyPlan,
@@ -57,7 +61,7 @@ fn size(finding: &Finding) -> f64 {
 
 /// More workers do less.
 fn collapse(axis: &StudyAxis) -> Option<Finding> {
-    if axis.kind != AxisKind::Collapse {
+    if axis.kind != AxisKind::Collapse || AMOUNTS.contains(&axis.factor.as_str()) {
         return None;
     }
     let loss = -axis.change_pct?;
@@ -81,7 +85,7 @@ fn collapse(axis: &StudyAxis) -> Option<Finding> {
 
 /// How many of something are enough.
 fn files(axis: &StudyAxis) -> Option<Finding> {
-    if axis.factor == WORKERS || axis.factor == RATE {
+    if [WORKERS, RATE].iter().chain(&AMOUNTS).any(|factor| *factor == axis.factor) {
         return None;
     }
     let enough = axis.enough?;
@@ -164,4 +168,33 @@ fn at_loop_ceiling(points: &[StudyPoint]) -> Option<Finding> {
 
 fn evidence(entries: &[(&str, serde_json::Value)]) -> BTreeMap<String, serde_json::Value> {
     entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn falling(factor: &str) -> StudyAxis {
+        StudyAxis {
+            text: format!("falls along {factor}"),
+            factor: factor.to_owned(),
+            levels: Vec::new(),
+            points: vec!["a".to_owned(), "b".to_owned()],
+            x: vec![1.0, 2.0],
+            kind: AxisKind::Collapse,
+            at: Some(1.0),
+            change_pct: Some(-50.0),
+            change_pct_ci95: Some([-60.0, -40.0]),
+            enough: Some(1.0),
+            usl: None,
+        }
+    }
+
+    #[test]
+    fn more_data_is_no_collapse() {
+        assert!(collapse(&falling("iodepth")).is_some() && files(&falling("iodepth")).is_some());
+        for amount in AMOUNTS {
+            assert!(collapse(&falling(amount)).is_none() && files(&falling(amount)).is_none());
+        }
+    }
 }
