@@ -102,6 +102,9 @@ pub enum Effect {
         /// still in them.
         #[serde(default)]
         stat: String,
+        /// The kernel's number of this attachment (`diskseq`), which no other ever has.
+        #[serde(default)]
+        sequence: Option<String>,
     },
     /// A file system was made.
     Formatted {

@@ -14,7 +14,7 @@ use crate::device::DeviceState;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
 use crate::journal::{Content, Entry, Journal, parse};
-use crate::kind::{self, serving};
+use crate::kind::{self, attach, serving};
 use crate::owner::Owner;
 use crate::restore::{self, JournalReport, JournalState};
 use crate::retry;
@@ -119,7 +119,7 @@ fn disk(
         _ => String::new(),
     };
     // By what it is over: its number may have changed hands.
-    let attached = world.loops_over(token).ok()?.into_iter().next()?;
+    let attached = attach::find(world, token, above.effect.as_ref()).ok()?.into_iter().next()?;
     Some(ServedDisk {
         device: attached.path(),
         at: at.clone(),

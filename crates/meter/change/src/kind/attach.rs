@@ -4,6 +4,7 @@
 //! over it before. Whether direct I/O was taken is the kernel's word, not the request's.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::device::file_token;
@@ -47,6 +48,7 @@ pub(super) fn apply(
         direct: device.direct,
         block_bytes: device.block_bytes,
         stat: world.read(&attribute(&device.name, "stat")).unwrap_or_default(),
+        sequence: world.read(&attribute(&device.name, "diskseq")).ok(),
     })
 }
 
@@ -54,8 +56,11 @@ pub(super) fn undo(
     world: &dyn World,
     backing: &FileToken,
     free_read_ahead: &BTreeMap<String, String>,
+    effect: Option<&Effect>,
 ) -> Result<Undone, ChangeError> {
-    let found = over(world, backing)?;
+    let find = || find(world, backing, effect);
+    let found =
+        find().map_err(|source| system("look for loop devices over", &backing.path, source))?;
     if found.is_empty() {
         return Ok(Undone::as_before());
     }
@@ -68,9 +73,31 @@ pub(super) fn undo(
             .map_err(|source| system("detach", &device.path(), source))?;
     }
     // With users left the kernel detaches when the last one ends.
-    let gone = retry::until(world, || Ok(world.loops_over(backing)?.is_empty()))
+    let gone = retry::until(world, || Ok(find()?.is_empty()))
         .map_err(|source| system("look at", &backing.path, source))?;
     Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
+}
+
+/// The devices over a file, also where the file is out of sight: a file system that was unmounted
+/// while a device was over it shows the path no more.
+pub(crate) fn find(
+    world: &dyn World,
+    backing: &FileToken,
+    effect: Option<&Effect>,
+) -> io::Result<Vec<LoopDevice>> {
+    let found = world.loops_over(backing)?;
+    let Some(Effect::Loop { device, direct, block_bytes, sequence: Some(sequence), .. }) = effect
+    else {
+        return Ok(found);
+    };
+    let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_same = world.read(&attribute(&name, "diskseq")).is_ok_and(|now| now == *sequence);
+    let is_attached = world.read(&attribute(&name, "loop/backing_file")).is_ok();
+    if !found.is_empty() || !is_same || !is_attached {
+        return Ok(found);
+    }
+    let (backing, direct, block_bytes) = (backing.clone(), *direct, *block_bytes);
+    Ok(vec![LoopDevice { name, backing, direct, block_bytes }])
 }
 
 fn over(world: &dyn World, token: &FileToken) -> Result<Vec<LoopDevice>, ChangeError> {

@@ -3,7 +3,7 @@
 //! Invariant: `prior` alters nothing and refuses what must not happen; `undo` works from the
 //! journal's entry alone, may be repeated, and touches only what it can tell to be ours.
 
-mod attach;
+pub(crate) mod attach;
 mod backing;
 mod cgroup;
 mod enter;
@@ -123,7 +123,7 @@ pub(crate) fn undo(world: &dyn World, entry: &Entry) -> Result<Undone, ChangeErr
             backing::undo(world, path, *bytes, *at_us, entry.effect.as_ref())
         }
         (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
-            attach::undo(world, backing, free_read_ahead)
+            attach::undo(world, backing, free_read_ahead, entry.effect.as_ref())
         }
         (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
             mounting::undo(world, at, device, source, missing)

@@ -196,7 +196,8 @@ pub(crate) fn end_holders(world: &dyn World, entries: &[Entry]) -> Result<(), Ch
         ) = (&entry.change, &entry.prior)
         {
             for process in processes(world, entry, *since_ticks)? {
-                end(world, &process)?;
+                // Asked, it would unmount itself and leave a loop device over a file out of sight.
+                force(world, &process)?;
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -20,11 +21,11 @@ pub fn can_emulate(test: &str) -> bool {
 }
 
 /// A bench whose disks go with it, also when a test fails.
-pub struct Disks(pub Bench);
+pub struct Disks(pub Bench, Vec<PathBuf>);
 
 impl Disks {
     pub fn new() -> Self {
-        Self(Bench::new())
+        Self(Bench::new(), out_of_sight())
     }
 
     /// Starts one; its device and its server.
@@ -40,8 +41,20 @@ impl Disks {
         listed["disks"].as_array().unwrap().clone()
     }
 
-    /// What is left of this bench's disks anywhere on the machine.
+    /// What is left of this bench's disks anywhere on the machine, after others had a moment.
     pub fn left(&self) -> Vec<String> {
+        let mut left = self.left_now();
+        for _ in 0..40 {
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            left = self.left_now();
+        }
+        left
+    }
+
+    pub fn left_now(&self) -> Vec<String> {
         let state = std::fs::canonicalize(self.0.path("state"));
         let Ok(state) = state.map(|path| path.display().to_string()) else { return Vec::new() };
         let read = |path: PathBuf| std::fs::read(path).unwrap_or_default();
@@ -55,12 +68,21 @@ impl Disks {
             let over = text(read(entry.path().join("loop/backing_file")));
             left.extend(over.contains(&state).then_some(over));
         }
+        let unseen = out_of_sight().into_iter().filter(|path| !self.1.contains(path));
+        left.extend(unseen.map(|path| format!("{} is over an unmounted file", path.display())));
         for entry in names("/proc") {
             let line = text(read(entry.path().join("cmdline")));
             left.extend(line.contains(&state).then_some(line));
         }
         left
     }
+}
+
+/// Loop devices over a served file the file system of which is unmounted.
+fn out_of_sight() -> Vec<PathBuf> {
+    let blocks = std::fs::read_dir("/sys/block").unwrap().flatten().map(|entry| entry.path());
+    let backing = |path: &PathBuf| std::fs::read_to_string(path.join("loop/backing_file"));
+    blocks.filter(|path| backing(path).is_ok_and(|backing| backing.trim() == "/disk")).collect()
 }
 
 impl Drop for Disks {

@@ -1,5 +1,6 @@
 //! Servers and starters of emulated disks that are killed or hang: nothing waits, nothing is left.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ fn a_starter_that_is_killed_leaves_nothing_that_restore_does_not_take_away() {
         std::thread::sleep(Duration::from_micros(at_us));
         child.kill().unwrap();
         child.wait().unwrap();
-        let was_there = !disks.left().is_empty();
+        let was_there = !disks.left_now().is_empty();
         restore(&disks, &format!("after {at_us} us"));
         if disks.list().is_empty() {
             halfway += u64::from(was_there);
@@ -123,15 +124,7 @@ fn a_server_that_is_killed_under_a_file_system_can_be_unmounted() {
             restore(&disks, "before umount");
             assert!(unmount().success());
         }
-        let mut left = disks.left();
-        for _ in 0..100 {
-            if left.is_empty() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-            left = disks.left();
-        }
-        assert_eq!(left, Vec::<String>::new(), "kill {kill}");
+        assert_eq!(disks.left(), Vec::<String>::new(), "kill {kill}");
     }
 }
 
@@ -152,13 +145,7 @@ fn a_server_that_hangs_is_stopped_and_its_users_go_on() {
     let mut stop = disks.0.command(&["disk", "stop", &device]).spawn().unwrap();
     assert!(ends(&mut stop, "disk stop").success());
     ends(&mut user, "dd on a disk that hung");
-    for _ in 0..100 {
-        if disks.left().is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{:?}", disks.left());
+    assert_eq!(disks.left(), Vec::<String>::new());
 }
 
 #[test]
@@ -172,6 +159,27 @@ fn a_server_that_was_killed_can_be_stopped_too() {
     let stopped = disks.0.run(&["disk", "stop", &device]);
     assert!(stopped.status.success(), "{}", stderr(&stopped));
     assert_eq!(disks.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_by_hand_is_restored() {
+    if !can_emulate("a_server_that_is_asked_to_end_by_hand") {
+        return;
+    }
+    for way in ["restore", "disk stop --all"] {
+        let disks = Disks::new();
+        let (_, pid) = disks.start("--model nvme --size 64M");
+        signal(pid, "TERM");
+        for _ in 0..200 {
+            if !Path::new(&format!("/proc/{pid}")).exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // It unmounted itself under its loop device.
+        assert!(disks.0.line(way).status.success());
+        assert_eq!(disks.left(), Vec::<String>::new(), "{way}");
+    }
 }
 
 #[test]
