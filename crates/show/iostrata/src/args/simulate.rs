@@ -65,7 +65,7 @@ pub struct QueueArgs {
     #[arg(long, value_name = "LIST", value_parser = queue_sizes)]
     pub nr_requests: Option<List<u32>>,
     /// Devices to compare, separated by commas; an option of a device (`queue=1`) follows it. May
-    /// be given several times [default: raid10-hdd,spindles=2, the same with queue=1,
+    /// be given several times [default: hdd-15k, the same with queue=1,
     /// raid10-hdd,spindles=34, ssd-sata]
     #[arg(long, value_name = "LIST", value_parser = disks)]
     pub device: Vec<List<DiskSpec>>,

@@ -27,13 +27,9 @@ use crate::ending::Ending;
 use crate::run_dir::RunDir;
 use crate::signals::Interruption;
 
-/// The post's pair of disks, the same one command at a time, an array of a commenter, and flash.
-const DEVICES: [&str; 4] = [
-    "raid10-hdd,spindles=2",
-    "raid10-hdd,spindles=2,queue=1",
-    "raid10-hdd,spindles=34",
-    "ssd-sata",
-];
+/// The post's disk (both of its mirror do every write), the same one command at a time, the array of
+/// a commenter behind a protected cache, and flash.
+const DEVICES: [&str; 4] = ["hdd-15k", "hdd-15k,queue=1", "raid10-hdd,spindles=34", "ssd-sata"];
 /// Rows at which runs are compared: where the post says how large the index was.
 const COMPARED_ROWS: u64 = 77_000_000;
 /// Fewest replicates: three pairs are the fewest that a conclusion may rest on.

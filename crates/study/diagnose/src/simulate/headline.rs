@@ -148,14 +148,18 @@ impl Told<'_> {
         };
         let gain = self.effect(QueueQuestion::NrRequests, Some(disk), KernelThen::Today);
         let gain = gain.map(|effect| format!("which {}", did(effect)));
-        let mut sorted = self.effects.iter().filter(|effect| effect.what == QueueQuestion::Kernel);
-        // The last one is against the largest queue of 2009.
-        let sorted = sorted.next_back().map(|effect| {
+        let sorted: Vec<String> = self
+            .effects
+            .iter()
+            .filter(|effect| effect.what == QueueQuestion::Kernel)
+            .map(|effect| format!("{} those of {}", effect_times(effect), effect.from))
+            .collect();
+        let smallest = runs.first().map_or(0, |run| run.nr_requests);
+        let sorted = (!sorted.is_empty()).then(|| {
             format!(
-                "because it writes a file back in its order, its {} {} compared with {}",
-                effect.to.trim_start_matches("today's kernel, "),
-                did(effect),
-                effect.from
+                "with {} its rows per hour are {}: it writes each file back in its order",
+                grouped(smallest),
+                sorted.join(" and ")
             )
         });
         let parts = [Some(format!("today's kernel {taken}")), gain].into_iter().flatten();
