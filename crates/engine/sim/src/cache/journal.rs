@@ -37,10 +37,8 @@ pub(super) struct Journal {
     /// Members of the commit that are on their way.
     awaited: u32,
     is_asleep: bool,
-    /// Commits so far that did not follow another at once.
-    rested_starts: u64,
+    /// Commits so far.
     starts: u64,
-    has_rested: bool,
 }
 
 impl Journal {
@@ -53,9 +51,7 @@ impl Journal {
             looked_at: 0,
             awaited: 0,
             is_asleep: false,
-            rested_starts: 0,
             starts: 0,
-            has_rested: true,
         }
     }
 
@@ -94,10 +90,9 @@ impl Journal {
         self.is_asleep = false;
     }
 
-    /// Commits so far that did not follow another at once, where the course of a load that is
-    /// stopped by its commits starts over; and commits in all.
-    pub(super) fn starts(&self) -> (u64, u64) {
-        (self.rested_starts, self.starts)
+    /// Commits so far.
+    pub(super) fn starts(&self) -> u64 {
+        self.starts
     }
 
     /// Pages of the commit that were not looked at, when it waits for room in the queue.
@@ -149,7 +144,6 @@ impl Journal {
     pub(super) fn run(&mut self, now_ns: u64, pages: &mut Pages, queue: &mut BlockQueue) {
         if !self.is_committing {
             if self.next_event_ns().is_none_or(|due_ns| due_ns > now_ns) {
-                self.has_rested = true;
                 return;
             }
             self.start(pages);
@@ -164,8 +158,6 @@ impl Journal {
         std::mem::swap(&mut self.running, &mut self.committing);
         self.running_since_ns = None;
         self.starts += 1;
-        self.rested_starts += u64::from(self.has_rested);
-        self.has_rested = false;
         (self.is_committing, self.looked_at) = (true, 0);
         let order = self.committing.order.iter();
         self.awaited = order.filter(|&&page| pages.is_under_write(page)).count() as u32;
@@ -179,7 +171,7 @@ impl Journal {
                     if pages.is_under_write(page) {
                         return;
                     }
-                    if !pages.submit(now_ns, page, queue, JOURNAL) {
+                    if pages.submit(now_ns, page, 1, queue, JOURNAL) == 0 {
                         self.is_asleep = true;
                         return;
                     }

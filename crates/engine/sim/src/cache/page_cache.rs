@@ -96,7 +96,7 @@ impl PageCache {
                 if self.pages.is_under_write(page) {
                     return Access::Waits(Waits::Arrival(page));
                 }
-                if !self.pages.submit(now_ns, page, queue, WRITER) {
+                if self.pages.submit(now_ns, page, 1, queue, WRITER) == 0 {
                     return Access::Waits(Waits::Wake);
                 }
                 journal.submitted(page);
@@ -107,6 +107,18 @@ impl PageCache {
         self.pages.make_dirty(page);
         self.flusher.dirtied(now_ns);
         Access::Done
+    }
+
+    /// Makes pages dirty before the load begins, as members of the running transaction in this
+    /// order; the thread that writes back goes on at `position`.
+    pub fn prefill(&mut self, pages: &[u32], position: u32) {
+        for &page in pages {
+            if let Some(journal) = &mut self.journal {
+                journal.join(0, page, &self.pages);
+            }
+            self.pages.make_dirty(page);
+        }
+        self.flusher.begin_at(position);
     }
 
     /// A page that was missing has been read.
@@ -166,9 +178,8 @@ impl PageCache {
         self.journal.as_ref().map_or(0, |journal| journal.backlog() as u64)
     }
 
-    /// Commits so far that did not follow another at once, and commits in all; absent without a
-    /// journal.
-    pub fn commits(&self) -> Option<(u64, u64)> {
+    /// Commits so far; absent without a journal.
+    pub fn commits(&self) -> Option<u64> {
         self.journal.as_ref().map(Journal::starts)
     }
 

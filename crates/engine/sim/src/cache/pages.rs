@@ -27,6 +27,8 @@ pub struct PageCounts {
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     base_bytes: u64,
+    /// One past the last page.
+    bound: u32,
     dirty: Bits,
     under_write: Bits,
     counts: PageCounts,
@@ -36,7 +38,13 @@ impl Pages {
     pub(super) fn new(plan: &CachePlan) -> Self {
         let bits = Bits::new(plan.pages);
         let counts = PageCounts::default();
-        Self { base_bytes: plan.base_bytes, dirty: bits.clone(), under_write: bits, counts }
+        Self {
+            base_bytes: plan.base_bytes,
+            bound: plan.pages,
+            dirty: bits.clone(),
+            under_write: bits,
+            counts,
+        }
     }
 
     pub(super) fn counts(&self) -> PageCounts {
@@ -68,25 +76,37 @@ impl Pages {
         self.dirty.next_without(&self.under_write, from)
     }
 
-    /// Offers a dirty page that is not on its way to the queue; false when the submitter sleeps.
+    /// Offers a dirty page that is not on its way to the queue, and in the same bio up to `most`
+    /// pages with those that follow it without a gap; how many, or 0 when the submitter sleeps.
     pub(super) fn submit(
         &mut self,
         now_ns: u64,
         page: u32,
+        most: u32,
         queue: &mut BlockQueue,
         who: Submitter,
-    ) -> bool {
-        let at_bytes = self.at_bytes(page);
-        let bio = Bio { direction: Direction::Write, at_bytes, bytes: PAGE_BYTES as u32 };
+    ) -> u32 {
+        let count = (0..most.min(self.bound - page))
+            .take_while(|more| self.can_submit(page + more))
+            .count() as u32;
+        assert!(count > 0, "page {page} can't be submitted");
+        let bytes = count * PAGE_BYTES as u32;
+        let bio = Bio { direction: Direction::Write, at_bytes: self.at_bytes(page), bytes };
         if queue.offer(now_ns, bio, who) == Offered::Sleeps {
-            return false;
+            return 0;
         }
-        assert!(self.dirty.take(page), "a clean page was submitted");
-        assert!(self.under_write.add(page), "a page was submitted twice");
-        self.counts.dirty -= 1;
-        self.counts.under_write += 1;
-        self.counts.submitted += 1;
-        true
+        for one in page..page + count {
+            self.dirty.take(one);
+            self.under_write.add(one);
+        }
+        self.counts.dirty -= count;
+        self.counts.under_write += count;
+        self.counts.submitted += u64::from(count);
+        count
+    }
+
+    fn can_submit(&self, page: u32) -> bool {
+        self.dirty.has(page) && !self.under_write.has(page)
     }
 
     pub(super) fn arrived(&mut self, page: u32) {

@@ -27,4 +27,12 @@ impl Submission {
             KernelThen::Today => Self::InodeOrdered,
         }
     }
+
+    /// Most pages in a bio of whoever writes back: 512 KiB today.
+    pub(super) fn bio_pages_max(self) -> u32 {
+        match self {
+            Self::Unsorted => 1,
+            Self::InodeOrdered => 128,
+        }
+    }
 }

@@ -39,6 +39,11 @@ impl Layout {
         Self { index_pages: index_bytes(rows).div_ceil(PAGE_BYTES).max(1) as u32, rows }
     }
 
+    /// Pages of the index as it is, which lie from page 1 on.
+    pub(super) fn index_pages(&self) -> u32 {
+        self.index_pages
+    }
+
     /// Pages of all files.
     pub(super) fn pages(&self) -> u32 {
         1 + self.index_pages + 2 * ADDED_PAGES

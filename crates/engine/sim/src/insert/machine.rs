@@ -4,6 +4,7 @@
 //! asked at a later moment. The row that is inserted goes on only when every page is changed.
 
 use super::layout::{Layout, READER_BYTES, READER_TABLE_BYTES, TOUCHES};
+use super::prefill::Prefill;
 use crate::cache::{Access, PAGE_BYTES, PageCache, WRITER, Waits};
 use crate::iostat::Counters;
 use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
@@ -123,6 +124,12 @@ impl Machine {
         machine
     }
 
+    /// Begins in the middle of a load.
+    pub(super) fn prefill(&mut self, prefill: Prefill) {
+        let (pages, position) = prefill.pages(self.layout.index_pages(), &mut self.random);
+        self.cache.prefill(&pages, position);
+    }
+
     pub(super) fn now_ns(&self) -> u64 {
         self.now_ns
     }
@@ -144,8 +151,8 @@ impl Machine {
         seen.and(&self.skipped)
     }
 
-    /// Commits that did not follow another at once, and commits in all.
-    pub(super) fn commits(&self) -> Option<(u64, u64)> {
+    /// Commits so far; absent without a journal.
+    pub(super) fn commits(&self) -> Option<u64> {
         self.cache.commits()
     }
 
@@ -186,6 +193,11 @@ impl Machine {
     /// Pages that went through the queue and the drive.
     pub(super) fn pages_seen(&self) -> u64 {
         self.cache.counts().written - self.pages_skipped
+    }
+
+    /// Reads of the reader so far.
+    pub(super) fn reads(&self) -> usize {
+        self.latencies_ns.len()
     }
 
     /// How long the reads took that were done since a snapshot, in ns.

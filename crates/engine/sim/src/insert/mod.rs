@@ -4,6 +4,8 @@ mod layout;
 mod machine;
 mod outcome;
 mod plan;
+mod prefill;
+mod sampled;
 mod simulate;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,7 @@ pub use layout::{DATA_BYTES_PER_ROW, READER_BYTES, READER_TABLE_BYTES};
 pub use machine::ROW_CPU_NS;
 pub use outcome::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 pub use plan::{
-    DISK_BYTES, INDEX_BYTES_PER_ROW, InsertPlan, POST_QUEUE_SIZES, POST_ROWS_AT, ROWS_MIN,
-    index_bytes, rows_of,
+    DISK_BYTES, INDEX_BYTES_PER_ROW, InsertDevice, InsertPlan, POST_QUEUE_SIZES, POST_ROWS_AT,
+    ROWS_MIN, index_bytes, rows_of,
 };
 pub use simulate::{MEMORY_BYTES, run};

@@ -4,6 +4,7 @@ use iostrata_run::KernelThen;
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 use crate::cache::Submission;
+use crate::drive::raid::RAID1_15K;
 use crate::queue::{REQUESTS_DEFAULT, Scheduler};
 
 /// Bytes of index per row, over all four indexes: the post's 4.5 GB at 77 million rows.
@@ -30,11 +31,40 @@ pub fn rows_of(index_bytes: u64) -> u64 {
     (index_bytes as f64 / INDEX_BYTES_PER_ROW).round() as u64
 }
 
+/// What a disk of a plan is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertDevice {
+    /// The post's: two disks of 15,000 turns in RAID 1, their own write caches on, nothing protected
+    /// by a battery.
+    PostPair {
+        /// Commands that it takes at a time; 1 is a pair without command queueing.
+        queue_depth: u32,
+    },
+    /// What the disk's text says.
+    Spec,
+}
+
+impl InsertDevice {
+    /// Two disks of an array of which nothing is said about a cache are the post's; anything else
+    /// is what its text says.
+    pub fn of(disk: &DiskSpec) -> Self {
+        let is_pair = disk.model == DiskModel::Raid10Hdd && disk.spindles == Some(2);
+        match is_pair && disk.write_cache.is_none() {
+            true => {
+                Self::PostPair { queue_depth: disk.queue_depth.unwrap_or(RAID1_15K.queue_depth) }
+            }
+            false => Self::Spec,
+        }
+    }
+}
+
 /// One queue size on one disk under one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertPlan {
-    /// The disk; `raid10-hdd,spindles=2` is the post's mirrored pair.
+    /// The disk by its text.
     pub disk: DiskSpec,
+    /// What it is made of.
+    pub device: InsertDevice,
     /// Its size in bytes, a multiple of 4,096.
     pub capacity_bytes: u64,
     /// Requests that the queue is asked to hold.
@@ -52,6 +82,9 @@ pub struct InsertPlan {
     /// Whether to look a second time with a reader beside the inserts: 16 KiB at random places of
     /// another table, one at a time.
     pub has_reader: bool,
+    /// Whether every request is worked through by queue and drive, where otherwise stretches that are
+    /// alike are sampled: far slower, to check the samples by.
+    pub is_exact: bool,
     /// The seed; the same replicate of the same point has the same seed in every plan.
     pub seed: u64,
 }
@@ -65,6 +98,7 @@ impl InsertPlan {
             _ => 1,
         };
         Self {
+            device: InsertDevice::of(&disk),
             disk,
             capacity_bytes: pairs * DISK_BYTES / 4096 * 4096,
             nr_requests,
@@ -74,6 +108,7 @@ impl InsertPlan {
             rows_at: POST_ROWS_AT.to_vec(),
             replicates: 3,
             has_reader: false,
+            is_exact: false,
             seed: 1,
         }
     }
@@ -94,6 +129,17 @@ mod tests {
         assert_eq!(rows_of(4_500_000_000), 77_000_000);
         assert!((58.0..59.0).contains(&INDEX_BYTES_PER_ROW));
         assert!(POST_ROWS_AT.is_sorted() && POST_QUEUE_SIZES.is_sorted());
+    }
+
+    #[test]
+    fn two_mirrored_disks_are_the_posts_unless_a_cache_is_said() {
+        let of = |text: &str| InsertDevice::of(&text.parse().unwrap());
+        let pair = |queue_depth| InsertDevice::PostPair { queue_depth };
+        assert_eq!(of("raid10-hdd,spindles=2"), pair(256));
+        assert_eq!(of("raid10-hdd,spindles=2,queue=1"), pair(1));
+        for other in ["raid10-hdd,spindles=2,cache=off", "raid10-hdd,spindles=34", "hdd-15k"] {
+            assert_eq!(of(other), InsertDevice::Spec, "{other}");
+        }
     }
 
     #[test]

@@ -5,13 +5,16 @@ use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 use super::layout::Layout;
 use super::machine::{Machine, ROW_CPU_NS};
 use super::outcome::{InsertError, InsertOutcome, InsertPoint, InsertReader};
-use super::plan::{InsertPlan, index_bytes};
-use super::window::{Window, window};
-use crate::cache::{CachePlan, PageCache};
+use super::plan::{InsertDevice, InsertPlan, index_bytes};
+use super::prefill::Prefill;
+use super::sampled::{NR_REQUESTS_MIN, Sampled};
+use super::window::{Method, Window, window};
+use crate::cache::{CachePlan, PageCache, Submission};
 use crate::drive::Drive;
+use crate::drive::raid::{RAID1_15K, Raid, RaidParameters};
 use crate::iostat::Columns;
 use crate::model::{self, MeasuredDisk, ModelError};
-use crate::queue::{BlockQueue, QueuePlan};
+use crate::queue::{BlockQueue, QueuePlan, requests_taken};
 
 /// The post's file system cache, in bytes.
 pub const MEMORY_BYTES: u64 = 5 << 30;
@@ -26,7 +29,13 @@ pub fn run(
     plan: &InsertPlan,
     measured: Option<&MeasuredDisk>,
 ) -> Result<InsertOutcome, InsertError> {
-    run_on(plan, &|seed| model::drive(&plan.disk, plan.capacity_bytes, measured, seed))
+    run_on(plan, &|seed| match plan.device {
+        InsertDevice::Spec => model::drive(&plan.disk, plan.capacity_bytes, measured, seed),
+        InsertDevice::PostPair { queue_depth } => {
+            let pair = RaidParameters { queue_depth, ..RAID1_15K };
+            Ok(Box::new(Raid::new(pair, plan.capacity_bytes, seed)))
+        }
+    })
 }
 
 /// Makes a drive for a replicate, from its seed.
@@ -108,15 +117,32 @@ fn windows(
         .map(|replicate| {
             // The same place has the same seed in every plan, so that plans are compared in pairs.
             let seed = plan.seed ^ (replicate << 40) ^ rows;
-            let queue = BlockQueue::new(queue_plan(plan), make(seed)?);
+            let mut drive = make(seed)?;
+            let is_sampled = is_sampled(plan, drive.facts().queue_depth) && !has_reader;
+            if is_sampled {
+                drive = Box::new(Sampled::new(drive));
+            }
+            let queue = BlockQueue::new(queue_plan(plan), drive);
             let nr_requests = queue.nr_requests();
             let layout = Layout::new(rows);
             let mut cache_plan = CachePlan::of(plan.kernel, MEMORY_BYTES, layout.pages(), 0);
             cache_plan.submission = plan.submission;
+            let prefill = Prefill::of(&cache_plan, &layout, nr_requests);
             let cache = PageCache::new(cache_plan);
-            Ok(window(&mut Machine::new(queue, cache, layout, has_reader, seed), nr_requests))
+            let mut machine = Machine::new(queue, cache, layout, has_reader, seed);
+            machine.prefill(prefill);
+            let is_exact = plan.is_exact;
+            let method = Method { nr_requests, is_sampled, has_reader, is_exact, prefill };
+            Ok(window(&mut machine, method))
         })
         .collect()
+}
+
+/// Whether the drive is worked through in samples: under queues so large that thousands of requests
+/// in a row are alike, where a journal's commits must be followed from one to the next.
+fn is_sampled(plan: &InsertPlan, tags: u32) -> bool {
+    let taken = requests_taken(plan.kernel, plan.scheduler, tags, plan.nr_requests);
+    !plan.is_exact && taken >= NR_REQUESTS_MIN && plan.submission == Submission::Unsorted
 }
 
 fn columns(window: &Window) -> Columns {

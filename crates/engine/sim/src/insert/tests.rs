@@ -82,6 +82,29 @@ fn what_was_skipped_counts_like_what_was_seen() {
     assert!((pages_per_s / by_rows - 1.0).abs() < 0.02, "{pages_per_s} {by_rows}");
 }
 
+/// Rates with and without shortcuts, on a drive of the catalogue.
+fn short_and_exact(disk: &str, nr_requests: u32, rows: u64) -> [iostrata_stats::Measured; 2] {
+    [false, true].map(|is_exact| {
+        let mut plan = InsertPlan::post(disk.parse().unwrap(), nr_requests, Y2009);
+        (plan.rows_at, plan.replicates, plan.is_exact) = (vec![rows], 4, is_exact);
+        run(&plan, None).unwrap().points[0].rows_per_hour.clone()
+    })
+}
+
+#[test]
+fn what_is_skipped_and_sampled_changes_no_rate() {
+    // Skipped backlogs; samples of the drive; both.
+    for (nr_requests, rows) in [(128, 5_000_000), (100_000, 13_000_000), (10_000, 13_000_000)] {
+        let [short, exact] = short_and_exact("hdd-15k", nr_requests, rows);
+        let half =
+            |one: &iostrata_stats::Measured| one.ci95.map_or(0.0, |[low, high]| high - low) / 2.0;
+        let apart = (short.value - exact.value).abs();
+        let near = apart < half(&short).hypot(half(&exact)) || apart < 0.05 * exact.value;
+        assert!(near, "{nr_requests}: {short:?} {exact:?}");
+        assert!(apart < 0.35 * exact.value, "{nr_requests}: {short:?} {exact:?}");
+    }
+}
+
 #[test]
 fn hours_add_up_over_the_growth() {
     let plan = InsertPlan { rows_at: vec![2_000_000, 13_000_000], ..plan(Y2009, 128) };

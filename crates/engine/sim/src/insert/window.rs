@@ -1,28 +1,44 @@
 //! One replicate of one point: warm up, then measure.
 //!
-//! Method: the table starts with everything clean and grows by nothing but the rows of the window.
-//! A span lasts until what waits to be written has been replaced once and a pass by age has
-//! happened, and ends where a commit starts that the journal rested before, or the third in a row
-//! that follows another at once: a load that commits stop has its course from one to the next. The
-//! first span is warm-up, the second is measured; rows follow from pages written and pages dirtied.
+//! Method: a load that fills memory begins with memory filled; a load that a journal's commits stop
+//! begins with everything clean and is followed from one commit that the journal rested before to
+//! another. Warm-up goes to the first commit, under a large queue that is not filled at once one
+//! round more; without a journal it goes over some pages of the sweep. Then it is measured: whole
+//! rounds of commits, or so many pages of the sweep. Rows follow from pages written and pages
+//! dirtied.
 //! While a commit has a long backlog in no order, each stretch of it is like the next: after a
 //! sample the rest is skipped, and counted as if every page took what those of the sample took.
 //! Spans are bounded in pages simulated and in virtual time.
 
 use super::machine::{Machine, Snapshot};
+use super::prefill::Prefill;
+use super::sampled::NR_REQUESTS_MIN;
+use crate::cache::{EXPIRE_NS, PERIODIC_NS};
 
-/// Shortest span, in ns: the age at which pages are written, and the look after it.
-const SPAN_NS_MIN: u64 = 35_000_000_000;
+/// Shortest span, in ns: some times the age at which pages are written, and the look after it.
+const SPAN_NS_MIN: u64 = 105_000_000_000;
 /// Longest span, in ns.
 const SPAN_NS_MAX: u64 = 3_600_000_000_000;
-/// Pages simulated after which a span ends, whatever waits.
-const PAGES_MAX: u64 = 250_000;
+/// Pages worked through after which a span ends, whatever waits.
+const PAGES_MAX: u64 = 100_000;
+/// The same on a drive that is worked through in samples.
+const PAGES_SAMPLED_MAX: u64 = 600_000;
+/// Pages of the warm-up there.
+const PAGES_SAMPLED_WARM_UP: u64 = 200_000;
+/// Pages of the warm-up and of the span of a sweep.
+const SWEEP_PAGES: [u64; 2] = [6_000, 30_000];
+/// Reads after which a span beside a reader ends.
+const READS: usize = 200;
+/// Pages after which it ends, however few were read.
+const READER_PAGES: u64 = 150_000;
 /// Fewest rows of a window that say how many pages a row dirties.
 const ROWS_MIN: u64 = 1_000;
 /// Pages of a sample.
 const SAMPLE_PAGES: u64 = 1_500;
-/// Commits that follow each other at once after which a span may end.
-const COMMITS_MAX: u64 = 3;
+/// Commits after which a span ends.
+const COMMITS_MAX: u64 = 12;
+/// How far what is unwritten may be from where a span began, as a part of that, to be the same.
+const LEVEL_PART: f64 = 0.15;
 
 /// What a replicate counted.
 pub(super) struct Window {
@@ -63,56 +79,133 @@ impl Window {
     }
 }
 
-/// Runs one replicate on a queue that holds so many requests.
-pub(super) fn window(machine: &mut Machine, nr_requests: u32) -> Window {
-    span(machine, nr_requests);
+/// How a replicate is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Method {
+    /// Requests that the queue holds.
+    pub(super) nr_requests: u32,
+    /// Whether the drive is worked through in samples.
+    pub(super) is_sampled: bool,
+    pub(super) has_reader: bool,
+    /// Whether nothing is skipped.
+    pub(super) is_exact: bool,
+    pub(super) prefill: Prefill,
+}
+
+impl Method {
+    fn pages_max(&self) -> u64 {
+        match (self.is_exact, self.is_sampled) {
+            (true, _) => u64::MAX,
+            (false, true) => PAGES_SAMPLED_MAX,
+            (false, false) => PAGES_MAX,
+        }
+    }
+}
+
+/// Runs one replicate.
+pub(super) fn window(machine: &mut Machine, method: Method) -> Window {
+    warm_up(machine, method);
     let since = machine.snapshot();
-    span(machine, nr_requests);
+    match method.prefill {
+        _ if method.has_reader => reads(machine),
+        Prefill::Sweep(_) => pages(machine, SWEEP_PAGES[1]),
+        _ => span(machine, method),
+    }
     let until = machine.snapshot();
     Window { since, until, latencies_ns: machine.latencies_ns(&since).to_vec() }
 }
 
-fn span(machine: &mut Machine, nr_requests: u32) {
+fn warm_up(machine: &mut Machine, method: Method) {
+    match method.prefill {
+        Prefill::Sweep(_) => pages(machine, SWEEP_PAGES[0]),
+        _ => {
+            next_commit(machine);
+            if method.nr_requests >= NR_REQUESTS_MIN
+                && method.prefill == Prefill::Nothing
+                && !method.has_reader
+            {
+                pages(machine, PAGES_SAMPLED_WARM_UP);
+                next_commit(machine);
+            }
+        }
+    }
+}
+
+/// Lets so many pages be written.
+fn pages(machine: &mut Machine, count: u64) {
+    let (from, start_ns) = (machine.pages_seen(), machine.now_ns());
+    while machine.pages_seen() - from < count && machine.now_ns() - start_ns < SPAN_NS_MAX {
+        machine.step(machine.now_ns() + SPAN_NS_MIN);
+    }
+}
+
+/// Goes on to the beginning of a commit; without a journal for as long as a page may stay dirty.
+fn next_commit(machine: &mut Machine) {
+    let (commits, start_ns) = (machine.commits(), machine.now_ns());
+    let most_ns = if commits.is_some() { SPAN_NS_MAX } else { EXPIRE_NS + PERIODIC_NS };
+    while machine.commits() == commits && machine.now_ns() - start_ns < most_ns {
+        machine.step(start_ns + most_ns);
+    }
+}
+
+/// Lets a reader read for some time.
+fn reads(machine: &mut Machine) {
+    let (seen, reads, start_ns) = (machine.pages_seen(), machine.reads(), machine.now_ns());
+    while machine.reads() - reads < READS
+        && machine.pages_seen() - seen < READER_PAGES
+        && machine.now_ns() - start_ns < SPAN_NS_MAX
+    {
+        machine.step(start_ns + SPAN_NS_MAX);
+    }
+}
+
+fn span(machine: &mut Machine, method: Method) {
     let (start, seen) = (machine.snapshot(), machine.pages_seen());
     let mut rounds = Rounds::new(machine);
     let mut backlog = Backlog::default();
     loop {
         machine.step(machine.now_ns() + SPAN_NS_MIN);
-        backlog.look(machine, nr_requests);
+        if !method.is_exact {
+            backlog.look(machine, method.nr_requests);
+        }
         let is_round = rounds.is_end(machine);
+        let is_over = machine.pages_seen() - seen >= method.pages_max();
+        if !is_round && !is_over {
+            continue;
+        }
         let now = machine.snapshot();
         let past_ns = now.counters.at_ns - start.counters.at_ns;
         let is_replaced = now.pages_written - start.pages_written >= machine.unwritten() / 2;
-        let is_over = past_ns >= SPAN_NS_MAX || machine.pages_seen() - seen >= PAGES_MAX;
-        if (past_ns >= SPAN_NS_MIN && is_replaced && is_round) || is_over {
+        if (past_ns >= SPAN_NS_MIN && is_replaced) || is_over || past_ns >= SPAN_NS_MAX {
             return;
         }
     }
 }
 
-/// Where the course of a load that commits stop starts over.
+/// Where the course of a load that commits stop starts over: at a commit that begins with as much
+/// to write as the first one did.
 struct Rounds {
-    commits: Option<(u64, u64)>,
-    in_a_row: u64,
+    commits: Option<u64>,
+    unwritten: u64,
+    seen: u64,
 }
 
 impl Rounds {
     fn new(machine: &Machine) -> Self {
-        Self { commits: machine.commits(), in_a_row: 0 }
+        Self { commits: machine.commits(), unwritten: machine.unwritten(), seen: 0 }
     }
 
-    /// Whether this very moment is one; always without a journal.
+    /// Whether this very moment is one; always without a journal. A course that does not come back
+    /// is cut off after some commits.
     fn is_end(&mut self, machine: &Machine) -> bool {
-        let (Some((rested, all)), Some(now)) = (self.commits, machine.commits()) else {
-            return true;
-        };
-        self.commits = Some(now);
-        if now.0 > rested {
-            self.in_a_row = 0;
-            return true;
+        let now = machine.commits();
+        if now == self.commits {
+            return now.is_none();
         }
-        self.in_a_row += now.1 - all;
-        now.1 > all && self.in_a_row >= COMMITS_MAX
+        self.commits = now;
+        self.seen += 1;
+        let apart = machine.unwritten().abs_diff(self.unwritten) as f64;
+        apart <= LEVEL_PART * self.unwritten as f64 || self.seen >= COMMITS_MAX
     }
 }
 
@@ -145,7 +238,7 @@ impl Backlog {
             self.sample = Some(machine.snapshot());
             return;
         };
-        if seen >= seen_from + 2 * turn + SAMPLE_PAGES.max(turn / 4) {
+        if seen >= seen_from + 2 * turn + SAMPLE_PAGES.max(turn / 2) {
             let pages = machine.backlog().saturating_sub(turn);
             let now = machine.snapshot();
             machine.skip(pages, &sample, &now);

@@ -72,7 +72,7 @@ impl Geometry {
     }
 
     fn seek_ns(&self, from: f64, to: f64, is_write: bool) -> f64 {
-        let tracks = (to.floor() - from.floor()).abs();
+        let tracks = (whole(to) - whole(from)).abs();
         if tracks < 0.5 {
             return 0.0;
         }
@@ -84,7 +84,7 @@ impl Geometry {
     /// that is there up to rounding, so that a stream stays in step with the medium.
     fn wait_ns(&self, at_ns: f64, to: f64) -> f64 {
         let ahead = to - (at_ns / self.turn_ns + self.phase);
-        let wait = ahead - ahead.floor();
+        let wait = ahead - whole(ahead);
         let wait = if wait > 1.0 - HERE { wait - 1.0 } else { wait };
         wait * self.turn_ns
     }
@@ -104,6 +104,14 @@ impl Geometry {
         let sure_ns = if seek_ns > 0.0 { seek_ns + self.margin_ns } else { 0.0 };
         sure_ns + self.wait_ns(now_ns as f64 + sure_ns, to)
     }
+}
+
+/// The same as `floor` for what fits into 64 bits, without the call that the oldest processors of
+/// the target need: the choice of a command comes here for every other one.
+#[inline]
+fn whole(turns: f64) -> f64 {
+    let cut = turns as i64 as f64;
+    if cut > turns { cut - 1.0 } else { cut }
 }
 
 #[cfg(test)]
