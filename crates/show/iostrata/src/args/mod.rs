@@ -78,7 +78,7 @@ impl Command {
             Self::Io(args) => args.common.quiet,
             Self::Fio(args) => args.common.quiet,
             Self::Study(args) => args.action.common().quiet,
-            Self::Simulate(args) => args.action.common().quiet,
+            Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,

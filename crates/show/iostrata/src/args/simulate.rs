@@ -1,5 +1,6 @@
 //! `iostrata simulate`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,13 +26,17 @@ pub enum SimulateAction {
     /// kernel writes back through its block queue. Each queue size meets each device under each
     /// kernel at the same index sizes. Touches no device.
     Queue(QueueArgs),
+    /// Anything else, so that the error can say what there is.
+    #[command(external_subcommand)]
+    Unknown(Vec<OsString>),
 }
 
 impl SimulateAction {
-    /// The options that every one has.
-    pub fn common(&self) -> &SimulateCommon {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Queue(args) => &args.common,
+            Self::Queue(args) => args.common.quiet,
+            Self::Unknown(_) => true,
         }
     }
 }

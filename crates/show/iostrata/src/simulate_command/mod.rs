@@ -16,5 +16,11 @@ use crate::signals::Interruption;
 pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), Ending> {
     match &args.action {
         SimulateAction::Queue(args) => queue::run(args, interruption),
+        SimulateAction::Unknown(words) => {
+            let found = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+            Err(Ending::Usage(format!(
+                "simulate {found}: there is no such simulation; there is `queue`"
+            )))
+        }
     }
 }

@@ -27,8 +27,8 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
     let document = document(&output, "simulate-queue");
     let (disk, flash) = (gain(&document, "hdd-15k"), gain(&document, "ssd-sata"));
     assert!(disk > 4.0, "{disk}");
-    // Merging of neighbours is left to gain on flash; sorting is not.
-    assert!((0.95..2.0).contains(&flash) && disk > 4.0 * flash, "{disk} {flash}");
+    // Sorting gains nothing on flash; merging of neighbours and chance move it a little.
+    assert!((0.75..1.25).contains(&flash) && disk > 4.0 * flash, "{disk} {flash}");
     let run = run(&document, "hdd-15k", 128);
     assert_eq!((&run["kernel"], &run["nr_requests_taken"]), (&"2009".into(), &128.into()));
     assert!(run["rows_per_hour_n"].as_u64().unwrap() >= 3);
@@ -116,7 +116,7 @@ fn what_cannot_be_simulated_is_refused_with_its_fix() {
         ("simulate queue --device probe:none.json", ["none.json", "iostrata probe"]),
         ("simulate queue --kernel 1999", ["1999", "2009, today or both"]),
         ("simulate queue --span tomorrow", ["tomorrow", "--span"]),
-        ("simulate queue --seed -1", ["-1", "seed"]),
+        ("simulate queue --seed minus", ["minus", "--seed"]),
         ("simulate flushes", ["flushes", "queue"]),
         ("simulate", ["queue", "Usage"]),
     ];

@@ -41,7 +41,7 @@ fn said(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<String> {
         })
     };
     let disk = of(cast.disk).filter(|effect| size(effect) != Size::More);
-    let flash = of(cast.flash).filter(|effect| size(effect) != Size::Nothing);
+    let flash = of(cast.flash).filter(|effect| matches!(size(effect), Size::More | Size::Less));
     let disk = disk.map(|effect| {
         format!(
             "The post finds a larger queue very helpful on its disk; in the model it gives {} the \
