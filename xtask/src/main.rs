@@ -31,7 +31,7 @@ cargo xtask <chore>
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
 
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
-of disk --runtime SECONDS, --disks "DISK DISK".
+of disk --runtime SECONDS, --disks LIST (in quotes, by blanks).
 ";
 
 fn main() -> ExitCode {
