@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: iostrata beside fio, and emulated disks beside their models, as pairs on the
-//! same machine in the same minutes.
+//! `cargo xtask bench`: iostrata beside fio, and emulated disks beside their models, as pairs on
+//! the same machine in the same minutes.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within

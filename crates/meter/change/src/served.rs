@@ -1,8 +1,8 @@
 //! Disks that a program serves: which there are, and stopping one that was left behind.
 //!
-//! Invariant: looking touches neither a device nor a file that a server may have to answer for; what
-//! is mounted or open is not stopped, and nothing of it is touched; a disk of a run belongs to that
-//! run.
+//! Invariant: looking touches neither a device nor a file that a server may have to answer for;
+//! what is mounted or open is not stopped, and nothing of it is touched; a disk of a run belongs to
+//! that run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@
 //! dirty file is 30 s old, one pass over all its dirty pages by offset, from where the last pass
 //! ended and around; as long as more than the background limit are dirty, pass after pass. In 2009
 //! it holds back while the queue is congested; today it sleeps in the queue like everybody. When a
-//! pass finds nothing that is not on its way already, it rests for a tenth of a second. Today a file
-//! system writes neighbours that are dirty as one bio (`ext4_writepages`, `iomap_writepages`); that
-//! of 2009 submitted page by page.
+//! pass finds nothing that is not on its way already, it rests for a tenth of a second. Today a
+//! file system writes neighbours that are dirty as one bio (`ext4_writepages`, `iomap_writepages`);
+//! that of 2009 submitted page by page.
 //! Invariant: it never submits a page that is on its way; it skips it.
 
 use super::pages::Pages;

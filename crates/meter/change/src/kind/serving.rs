@@ -1,8 +1,8 @@
 //! Programs that serve a file system.
 //!
 //! Invariant: only a process with the whole command line of the change, or the one that was noted,
-//! is ended; only a FUSE mount at its place is unmounted; whoever has to touch the place first makes
-//! sure that nothing there can keep him waiting for ever.
+//! is ended; only a FUSE mount at its place is unmounted; whoever has to touch the place first
+//! makes sure that nothing there can keep him waiting for ever.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};

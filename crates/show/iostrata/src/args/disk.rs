@@ -22,8 +22,8 @@ pub enum DiskAction {
     /// Make a block device that behaves like a disk of this model
     ///
     /// Serves a file at the model's pace through FUSE and attaches a loop device to it: partition
-    /// it, make a file system on it, run a database on it. What it holds is gone when it is stopped.
-    /// Needs root and /dev/fuse. docs/disks.md says what each model does.
+    /// it, make a file system on it, run a database on it. What it holds is gone when it is
+    /// stopped. Needs root and /dev/fuse. docs/disks.md says what each model does.
     Start(StartArgs),
     /// Name the disks that are there, and what arrived at them so far
     List(DiskListArgs),

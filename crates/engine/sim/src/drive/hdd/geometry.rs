@@ -1,9 +1,10 @@
 //! Where a byte lies: on which track and at which angle.
 //!
-//! Invariant: the medium is one spiral of turns; the bytes of a turn fall linearly from the first to
-//! the last. A position is a number of turns from the first byte: its whole part is the track, its
-//! fraction the angle. Reading on is turning on; switches of heads and tracks are inside the rates.
-//! Any capacity is spread over the whole stroke: a small disk has fewer tracks, farther apart.
+//! Invariant: the medium is one spiral of turns; the bytes of a turn fall linearly from the first
+//! to the last. A position is a number of turns from the first byte: its whole part is the track,
+//! its fraction the angle. Reading on is turning on; switches of heads and tracks are inside the
+//! rates. Any capacity is spread over the whole stroke: a small disk has fewer tracks, farther
+//! apart.
 
 use super::parameters::HddParameters;
 use super::seek::SeekCurve;
@@ -80,8 +81,8 @@ impl Geometry {
         curve.ns(((tracks - 1.0) / self.turns).min(1.0))
     }
 
-    /// How long after `at_ns` the position comes under the head, in ns. A little less than 0 for one
-    /// that is there up to rounding, so that a stream stays in step with the medium.
+    /// How long after `at_ns` the position comes under the head, in ns. A little less than 0 for
+    /// one that is there up to rounding, so that a stream stays in step with the medium.
     fn wait_ns(&self, at_ns: f64, to: f64) -> f64 {
         let ahead = to - (at_ns / self.turn_ns + self.phase);
         let wait = ahead - whole(ahead);

@@ -1,8 +1,8 @@
 //! The disk itself: commands come in, the controller looks at them, the arm serves them.
 //!
-//! Invariant: events happen in the order of their moments; a command holds a place in the queue from
-//! when it is let in until it is done. The controller looks at one command at a time, in order,
-//! while the arm works. What the arm serves next is chosen when it is free.
+//! Invariant: events happen in the order of their moments; a command holds a place in the queue
+//! from when it is let in until it is done. The controller looks at one command at a time, in
+//! order, while the arm works. What the arm serves next is chosen when it is free.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

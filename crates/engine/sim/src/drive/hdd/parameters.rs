@@ -1,8 +1,8 @@
 //! What a rotating disk is, in the figures of its data sheet, and three disks that were sold.
 //!
 //! Invariant: a figure without a word of its own stands in the manual that the constant names. What
-//! no manual says (entries of the write cache, segments of the read cache, tags of SAS) is said to be
-//! an assumption where it is declared.
+//! no manual says (entries of the write cache, segments of the read cache, tags of SAS) is said to
+//! be an assumption where it is declared.
 
 /// Seek times of a data sheet, settling included and controller overhead not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ const SEGMENTS: u32 = 32;
 
 /// Margin of the choice of the disks below. No manual says it. Without one, 32 commands at a time
 /// would give 2.7 times the reads of one at a time; published are "nearly 100 %" more for SATA with
-/// deep queues, and for Savvio "exceeding 400 IOPS, more than doubling" (IOPS, Wikipedia). With this
-/// one the model gives 2.0 times at 32 commands and 2.5 times at 128.
+/// deep queues, and for Savvio "exceeding 400 IOPS, more than doubling" (IOPS, Wikipedia). With
+/// this one the model gives 2.0 times at 32 commands and 2.5 times at 128.
 const CHOICE_MARGIN_TURN_PCT: u32 = 15;
 
 /// Ranges in the write cache of the disks below. No manual says it: an assumption, calibrated with

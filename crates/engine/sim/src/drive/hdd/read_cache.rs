@@ -1,9 +1,9 @@
 //! What the buffer holds of what the head has read.
 //!
-//! Invariant: segments hold bytes that the head has passed and that no later write touched. Together
-//! they hold no more than the buffer; their number is bounded. A segment is a ring: one that grows
-//! beyond a quarter of the buffer forgets its first bytes. The one that was used longest ago makes
-//! place.
+//! Invariant: segments hold bytes that the head has passed and that no later write touched.
+//! Together they hold no more than the buffer; their number is bounded. A segment is a ring: one
+//! that grows beyond a quarter of the buffer forgets its first bytes. The one that was used longest
+//! ago makes place.
 
 /// A range of bytes in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,8 @@ impl ReadCache {
         self.bytes_max / 4
     }
 
-    /// How far the drive reads ahead: half of the longest segment, so that what was just read stays.
+    /// How far the drive reads ahead: half of the longest segment, so that what was just read
+    /// stays.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.segment_bytes_max() / 2
     }

@@ -1,8 +1,8 @@
 //! How long the arm takes from track to track: square root of the distance, then linear.
 //!
 //! Invariant: one track apart takes the data sheet's track-to-track time, the whole stroke its
-//! full-stroke time, and the mean over pairs of tracks drawn evenly its average. The form is that of
-//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, 1994); the two
+//! full-stroke time, and the mean over pairs of tracks drawn evenly its average. The form is that
+//! of Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, 1994); the two
 //! pieces meet with the same slope, so that three figures fix the curve.
 
 use super::parameters::SeekTimes;

@@ -51,7 +51,8 @@ impl PairDirty {
         self.flying.len()
     }
 
-    /// Takes the next range to write, at most `bytes_max` of it: the first at or above the last one.
+    /// Takes the next range to write, at most `bytes_max` of it: the first at or above the last
+    /// one.
     pub(crate) fn begin(&mut self, bytes_max: u64) -> Option<(u64, u64)> {
         let above = self.ranges.range(self.cursor..);
         let all = above.chain(self.ranges.range(..self.cursor));

@@ -1,5 +1,5 @@
-//! A simulated queue for a terminal: headline, rows per hour by device and queue size, what a reader
-//! waits for, the post beside the model.
+//! A simulated queue for a terminal: headline, rows per hour by device and queue size, what a
+//! reader waits for, the post beside the model.
 
 use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun};
 

@@ -34,7 +34,8 @@ proptest! {
         steps in steps(80, 200_000),
         seed in any::<u64>(),
     ) {
-        let run = || run_steps(&mut Raid::new(parameters, CAPACITY_BYTES, seed), &steps, |_, _, _| {});
+        let drive = || Raid::new(parameters, CAPACITY_BYTES, seed);
+        let run = || run_steps(&mut drive(), &steps, |_, _, _| {});
         prop_assert_eq!(run(), run());
     }
 

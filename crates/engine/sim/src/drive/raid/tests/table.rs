@@ -1,4 +1,5 @@
-//! Figures for the documentation: `IOSTRATA_SOAK=1 cargo test -p iostrata-sim table -- --nocapture`.
+//! Figures for the documentation: `IOSTRATA_SOAK=1 cargo test -p iostrata-sim table --
+//! --nocapture`.
 
 use super::*;
 
