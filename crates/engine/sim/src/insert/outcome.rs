@@ -69,7 +69,8 @@ pub struct InsertPoint {
     /// Bytes of its index.
     pub index_bytes: u64,
     /// Rows inserted per hour at this size, in the long run: pages written per hour over pages
-    /// dirtied per row. `not_steady` when the two differed twofold within a window.
+    /// dirtied per row. `not_steady` when the two differed twofold within a window, `cpu_limited`
+    /// when the drive had time left.
     pub rows_per_hour: Measured,
     /// The same of each replicate.
     pub replicates: Vec<f64>,

@@ -34,8 +34,8 @@ pub fn rows_of(index_bytes: u64) -> u64 {
 /// What a disk of a plan is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertDevice {
-    /// The post's: two disks of 15,000 turns in RAID 1, their own write caches on, nothing protected
-    /// by a battery.
+    /// The post's: two disks of 15,000 turns in RAID 1, their own write caches on, nothing
+    /// protected by a battery.
     PostPair {
         /// Commands that it takes at a time; 1 is a pair without command queueing.
         queue_depth: u32,
@@ -82,8 +82,8 @@ pub struct InsertPlan {
     /// Whether to look a second time with a reader beside the inserts: 16 KiB at random places of
     /// another table, one at a time.
     pub has_reader: bool,
-    /// Whether every request is worked through by queue and drive, where otherwise stretches that are
-    /// alike are sampled: far slower, to check the samples by.
+    /// Whether every request is worked through by queue and drive, where otherwise stretches that
+    /// are alike are sampled: far slower, to check the samples by.
     pub is_exact: bool,
     /// The seed; the same replicate of the same point has the same seed in every plan.
     pub seed: u64,

@@ -29,9 +29,11 @@ impl Prefill {
         let most = (index * INDEX_PART_MAX).min(f64::from(plan.dirty_pages_max - 8));
         match plan.submission {
             Submission::Unsorted => {
-                // A commit that finds room for all its requests stops nobody, and rows come in until
-                // the limit; any other stops them within moments.
-                let requests = most * (1.0 - most / index);
+                // A commit that finds room for all its requests stops nobody, and rows come in
+                // until the limit; any other stops them within moments. Pages come in any order, so
+                // that half of the index makes more requests than all of it.
+                let at_most = most.min(index / 2.0);
+                let requests = at_most * (1.0 - at_most / index);
                 match requests < f64::from(nr_requests) {
                     true => Self::Transaction(most as u32),
                     false => Self::Nothing,

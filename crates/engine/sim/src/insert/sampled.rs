@@ -3,9 +3,9 @@
 //! Purpose: a load that changes slowly on a drive that costs much to model. A stretch of requests
 //! goes to the drive itself; the next ones, many more, take the mean time that those took.
 //! Invariant: every request is done exactly once; while the drive is left out its clock stands
-//! still, so that what it holds (a write cache, worn flash) is there when it goes on. One of both is
-//! at work at a time: what comes in between waits. Below `NR_REQUESTS_MIN` requests nothing is left
-//! out.
+//! still, so that what it holds (a write cache, worn flash) is there when it goes on. One of both
+//! is at work at a time: what comes in between waits. Below `NR_REQUESTS_MIN` requests nothing is
+//! left out.
 
 use std::collections::VecDeque;
 

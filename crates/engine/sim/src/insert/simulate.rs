@@ -90,7 +90,9 @@ fn point(plan: &InsertPlan, make: MakeDrive<'_>, rows: u64) -> Result<InsertPoin
     };
     let replicates: Vec<f64> = windows.iter().map(Window::rows_per_hour).collect();
     let mut rows_per_hour = over_replicates(&replicates);
-    if !windows.iter().all(Window::is_steady) {
+    if windows.iter().any(Window::is_cpu_limited) {
+        rows_per_hour.verdicts.add(Verdict::CpuLimited);
+    } else if !windows.iter().all(Window::is_steady) {
         rows_per_hour.verdicts.add(Verdict::NotSteady);
     }
     let pages: f64 = windows.iter().map(Window::pages_per_row).sum();

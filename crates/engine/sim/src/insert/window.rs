@@ -10,7 +10,7 @@
 //! sample the rest is skipped, and counted as if every page took what those of the sample took.
 //! Spans are bounded in pages simulated and in virtual time.
 
-use super::machine::{Machine, Snapshot};
+use super::machine::{Machine, ROW_CPU_NS, Snapshot};
 use super::prefill::Prefill;
 use super::sampled::NR_REQUESTS_MIN;
 use crate::cache::{EXPIRE_NS, PERIODIC_NS};
@@ -22,9 +22,9 @@ const SPAN_NS_MAX: u64 = 3_600_000_000_000;
 /// Pages worked through after which a span ends, whatever waits.
 const PAGES_MAX: u64 = 100_000;
 /// The same on a drive that is worked through in samples.
-const PAGES_SAMPLED_MAX: u64 = 600_000;
+const PAGES_SAMPLED_MAX: u64 = 800_000;
 /// Pages of the warm-up there.
-const PAGES_SAMPLED_WARM_UP: u64 = 200_000;
+const PAGES_SAMPLED_WARM_UP: u64 = 300_000;
 /// Pages of the warm-up and of the span of a sweep.
 const SWEEP_PAGES: [u64; 2] = [6_000, 30_000];
 /// Reads after which a span beside a reader ends.
@@ -33,6 +33,8 @@ const READS: usize = 200;
 const READER_PAGES: u64 = 150_000;
 /// Fewest rows of a window that say how many pages a row dirties.
 const ROWS_MIN: u64 = 1_000;
+/// Rows that the processor inserts in an hour when it waits for nothing.
+const ROWS_PER_HOUR_MAX: f64 = 3.6e12 / ROW_CPU_NS as f64;
 /// Pages of a sample.
 const SAMPLE_PAGES: u64 = 1_500;
 /// Commits after which a span ends.
@@ -68,8 +70,18 @@ impl Window {
 
     /// Rows per hour in the long run: as many pages are dirtied as are written. Rows come in
     /// bursts, and a window with a burst more or less says little when they are simply counted.
+    /// No more than the processor makes, which a window that begins with much to write would pass.
     pub(super) fn rows_per_hour(&self) -> f64 {
+        self.drive_rows_per_hour().min(ROWS_PER_HOUR_MAX)
+    }
+
+    fn drive_rows_per_hour(&self) -> f64 {
         self.pages_written() / self.pages_per_row() / self.span_s() * 3600.0
+    }
+
+    /// Whether the drive could write more than the processor dirties.
+    pub(super) fn is_cpu_limited(&self) -> bool {
+        self.drive_rows_per_hour() >= ROWS_PER_HOUR_MAX
     }
 
     /// Whether as many pages were dirtied in the window as were written, within a factor of 2.

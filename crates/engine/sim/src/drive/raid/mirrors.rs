@@ -1,8 +1,8 @@
 //! The pairs of disks: tasks in, tasks ended.
 //!
-//! Invariant: a task ends when all its commands to disks are done; a write goes to both disks of its
-//! pair, a read to the one with less to do, or to the nearer head when both have as much. Ends come
-//! in the order of their moments.
+//! Invariant: a task ends when all its commands to disks are done; a write goes to both disks of
+//! its pair, a read to the one with less to do, or to the nearer head when both have as much. Ends
+//! come in the order of their moments.
 
 use std::collections::HashMap;
 
@@ -15,6 +15,8 @@ use crate::drive::{Command, Done, Drive, Request};
 #[derive(Debug)]
 pub(crate) struct Mirrors {
     pairs: Vec<[Hdd; 2]>,
+    /// The next moment of each disk, kept as asking dozens of disks costs more than their work.
+    next_ns: Vec<[Option<u64>; 2]>,
     task_of: HashMap<u64, u64>,
     left: HashMap<u64, u32>,
     next_command: u64,
@@ -29,6 +31,7 @@ impl Mirrors {
         };
         let pairs = u64::from(parameters.spindles / 2);
         Self {
+            next_ns: vec![[None; 2]; pairs as usize],
             pairs: (0..pairs).map(|pair| [disk(2 * pair), disk(2 * pair + 1)]).collect(),
             task_of: HashMap::new(),
             left: HashMap::new(),
@@ -48,7 +51,9 @@ impl Mirrors {
         self.task_of.insert(id, task);
         *self.left.entry(task).or_insert(0) += 1;
         let (pair, side) = place;
-        self.pairs[pair][side].submit(now_ns, Request { id, ..request });
+        let disk = &mut self.pairs[pair][side];
+        disk.submit(now_ns, Request { id, ..request });
+        self.next_ns[pair][side] = disk.next_event_ns();
     }
 
     /// Reads a part from the better disk of its pair.
@@ -78,15 +83,17 @@ impl Mirrors {
 
     /// The next moment at which a disk does something by itself.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.pairs.iter().flatten().filter_map(Drive::next_event_ns).min()
+        self.next_ns.iter().flatten().flatten().copied().min()
     }
 
     /// Lets the disks go on to `now_ns`, which is not after their next moment; names the tasks that
     /// end.
     pub(crate) fn advance(&mut self, now_ns: u64, ended: &mut Vec<u64>) {
-        for disk in self.pairs.iter_mut().flatten() {
-            if disk.next_event_ns().is_some_and(|next_ns| next_ns <= now_ns) {
+        let disks = self.pairs.iter_mut().flatten().zip(self.next_ns.iter_mut().flatten());
+        for (disk, disk_next_ns) in disks {
+            if disk_next_ns.is_some_and(|next_ns| next_ns <= now_ns) {
                 disk.advance(now_ns, &mut self.done);
+                *disk_next_ns = disk.next_event_ns();
             }
         }
         for Done { id, .. } in self.done.drain(..) {
