@@ -22,15 +22,15 @@ const SPAN_NS_MAX: u64 = 3_600_000_000_000;
 /// Pages worked through after which a span ends, whatever waits.
 const PAGES_MAX: u64 = 100_000;
 /// The same on a drive that is worked through in samples.
-const PAGES_SAMPLED_MAX: u64 = 800_000;
+const PAGES_SAMPLED_MAX: u64 = 500_000;
 /// Pages of the warm-up there.
-const PAGES_SAMPLED_WARM_UP: u64 = 300_000;
+const PAGES_SAMPLED_WARM_UP: u64 = 150_000;
 /// Pages of the warm-up and of the span of a sweep.
 const SWEEP_PAGES: [u64; 2] = [6_000, 30_000];
 /// Reads after which a span beside a reader ends.
-const READS: usize = 200;
+const READS: usize = 150;
 /// Pages after which it ends, however few were read.
-const READER_PAGES: u64 = 150_000;
+const READER_PAGES: u64 = 100_000;
 /// Fewest rows of a window that say how many pages a row dirties.
 const ROWS_MIN: u64 = 1_000;
 /// Rows that the processor inserts in an hour when it waits for nothing.

@@ -8,6 +8,7 @@
 //! cache are not queued here (the file systems of 2009 sent none), nor are priorities and cgroups.
 
 mod block;
+mod by_address;
 mod elevator;
 mod kernel;
 mod limit;

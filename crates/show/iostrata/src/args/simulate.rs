@@ -71,7 +71,7 @@ pub struct QueueArgs {
     pub nr_requests: Option<List<u32>>,
     /// Devices to compare, separated by commas; an option of a device (`queue=1`) follows it. May
     /// be given several times [default: hdd-15k, the same with queue=1,
-    /// raid10-hdd,spindles=34, ssd-sata]
+    /// raid10-hdd,spindles=34,cache=off, ssd-sata]
     #[arg(long, value_name = "LIST", value_parser = disks)]
     pub device: Vec<List<DiskSpec>>,
     /// Whose block queue and write-back: 2009, today, both

@@ -6,7 +6,7 @@ use iostrata_run::{KernelThen, QueuePoint, QueueReader, QueueReplicate, QueueRun
 use iostrata_sim::insert::{InsertOutcome, InsertPoint, InsertReader};
 use iostrata_sim::iostat::Columns;
 use iostrata_spec::disk::DiskSpec;
-use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts, combine};
+use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
 
 /// One queue size on one device under one kernel, with every replicate that was simulated.
 pub struct Simulated<'a> {
@@ -55,7 +55,12 @@ pub fn run(simulated: &Simulated<'_>, compared_rows: u64) -> Option<QueueRun> {
 /// is not known.
 fn point(replicates: &[&InsertPoint], has_growth: bool) -> Option<QueuePoint> {
     let first = replicates.first()?;
-    let rows_per_hour = mean(replicates.iter().map(|one| one.rows_per_hour.value))?;
+    let mut rows_per_hour = mean(replicates.iter().map(|one| one.rows_per_hour.value))?;
+    replicates.iter().for_each(|one| rows_per_hour.verdicts.merge(&one.rows_per_hour.verdicts));
+    if rows_per_hour.ci95.is_some_and(|[low, high]| high - low > 2.0 * rows_per_hour.value) {
+        // Half the interval is more than the figure: the replicates ended in different courses.
+        rows_per_hour.verdicts.add(Verdict::NotSteady);
+    }
     let reached_h = mean(replicates.iter().map(|one| one.reached_h)).filter(|_| has_growth);
     let columns: Vec<Columns> = replicates.iter().map(|one| one.iostat).collect();
     let readers: Option<Vec<&InsertReader>> =
