@@ -19,6 +19,12 @@ pub fn figures(outcomes: &[Vec<InsertOutcome>]) -> BTreeMap<String, Value> {
 /// What the model leaves out, in sentences.
 pub fn limits() -> Vec<String> {
     [
+        "On flash under the kernel of 2009 a small queue lets the load run in either of two courses, \
+         with the writer stopped by each journal commit or not; figures there are not steady.",
+        "Today's bounds are examples that were measured: a scheduler takes at most 2,048 requests on \
+         a virtio disk, without one the device's own number of commands is the bound.",
+        "The kernel's choice of pages to forget is taken as the least recently used; the few reads \
+         that the post shows at 77 million rows do not follow from that.",
         "Devices are models with parameters from data sheets, not the post's own; docs/disks.md has \
          them.",
         "The post's mirrored pair is modelled as one of its disks with that disk's own write cache, \

@@ -4,7 +4,7 @@
 //! what chance does to both sides alike cancels.
 
 use iostrata_run::{KernelThen, QueueComparison, QueueDevice, QueuePoint, QueueQuestion, QueueRun};
-use iostrata_stats::paired;
+use iostrata_stats::{Conclusion, Verdict, paired};
 
 use super::Cast;
 use super::wording::{Size, at_index, effect_times, grouped, kernel, sentence, size};
@@ -75,6 +75,13 @@ fn effect(
         conclusion: comparison.conclusion,
         text: String::new(),
     };
+    let is_steady = [from, to].iter().all(|run| {
+        compared(run).is_some_and(|point| !point.verdicts.has(Verdict::NotSteady))
+    });
+    if what != QueueQuestion::Reader && !is_steady {
+        // What one of both got into by chance would be taken for what the other makes of it.
+        (found.ratio_ci95, found.conclusion) = (None, Conclusion::NoMeasurableDifference);
+    }
     found.text = text(&found, device);
     Some(found)
 }

@@ -6,7 +6,7 @@ use iostrata_run::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
     QueueReader, QueueReplicate, QueueRun,
 };
-use iostrata_stats::{Conclusion, LatencyUs, Verdicts};
+use iostrata_stats::{Conclusion, LatencyUs, Verdict, Verdicts};
 
 use super::{QUEUE_POST_ROWS, QueueFacts, summarise_queue};
 
@@ -184,6 +184,19 @@ fn other_figures_make_another_verdict() {
     {
         assert!(against.contains(words), "`{words}` is missing in: {against}");
     }
+}
+
+#[test]
+fn what_is_not_steady_concludes_nothing() {
+    let mut facts = facts();
+    for run in facts.runs.iter_mut().filter(|run| run.device == "pair" && run.nr_requests == 128) {
+        run.points[0].verdicts.add(Verdict::NotSteady);
+    }
+    let document = summarise_queue(facts);
+    let of = |what| document.effects.iter().find(|one| one.what == what && one.device == "pair");
+    let rows = of(QueueQuestion::NrRequests).unwrap();
+    assert_eq!((rows.conclusion, rows.ratio_ci95), (Conclusion::NoMeasurableDifference, None));
+    assert_eq!(of(QueueQuestion::Reader).unwrap().conclusion, Conclusion::Higher);
 }
 
 #[test]
