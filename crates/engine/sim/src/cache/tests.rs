@@ -81,6 +81,20 @@ fn today_the_flusher_writes_by_offset_after_thirty_seconds() {
 }
 
 #[test]
+fn today_neighbours_are_one_bio_of_up_to_512_kib() {
+    for (kernel, until_ns, has_merges) in [(Today, 36 * S, false), (Y2009, 7 * S, true)] {
+        let (mut cache, mut queue, sent) = cache(kernel, 1_024, plan(kernel));
+        let pages: Vec<u32> = (5..6).chain(10..14).chain(1_000..1_200).collect();
+        dirty(&mut cache, &mut queue, S, &pages);
+        pass(&mut cache, &mut queue, until_ns);
+        let requests: Vec<_> = sent.lock().unwrap().iter().map(|one| one.bytes / 4096).collect();
+        assert_eq!(requests, [1, 4, 128, 72], "{kernel}");
+        // Then neighbours came to the queue page by page.
+        assert_eq!(queue.counters(queue.now_ns()).write.merges > 0, has_merges, "{kernel}");
+    }
+}
+
+#[test]
 fn more_than_the_background_limit_is_written_at_once() {
     let plan = CachePlan { background_pages: 50, ..plan(Today) };
     let (mut cache, mut queue, _) = cache(Today, 128, plan);
