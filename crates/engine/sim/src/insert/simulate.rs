@@ -50,8 +50,8 @@ pub(super) fn run_on(plan: &InsertPlan, make: MakeDrive<'_>) -> Result<InsertOut
     for &rows in &plan.rows_at {
         let mut point = point(plan, make, rows)?;
         point.reached_h = reached_h(&points, &point);
-        // On flash a commit may end before the rows of its time fill another, or not: the load stays
-        // in the course that it got into, and what one start gives says little.
+        // On flash a commit may end before the rows of its time fill another, or not: the load
+        // stays in the course that it got into, and what one start gives says little.
         if !facts.is_rotational
             && plan.submission == Submission::Unsorted
             && nr_requests_taken < NR_REQUESTS_MIN
