@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use iostrata_run::{
-    DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
-    Event, FioDocument, IoDocument, Manifest, ProbeDocument, QueueDocument, StudyDiffDocument,
-    StudyDocument,
+    DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument, Event, FioDocument,
+    IoDocument, Manifest, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};

@@ -22,6 +22,7 @@ fn kept(sample: &Sample, dir: &Path) {
         Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
         Some(RunResult::Study(document)) => run.write_result(document).unwrap(),
         Some(RunResult::Fio(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::SimulateQueue(document)) => run.write_result(document).unwrap(),
         None => {}
     }
     let rendered = render(&RunReader::open(dir).unwrap());
