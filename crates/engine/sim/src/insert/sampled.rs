@@ -41,6 +41,8 @@ pub(super) struct Sampled {
     /// Requests done of this stretch, or let in without the drive.
     count: u32,
     sample_from_ns: u64,
+    /// When the drive was done with the last request.
+    done_ns: u64,
     each_ns: u64,
     free_ns: u64,
     unseen: VecDeque<Done>,
@@ -59,6 +61,7 @@ impl Sampled {
             in_drive: 0,
             count: 0,
             sample_from_ns: 0,
+            done_ns: 0,
             each_ns: 0,
             free_ns: 0,
             unseen: VecDeque::new(),
@@ -79,7 +82,7 @@ impl Sampled {
     fn let_in(&mut self, now_ns: u64, request: Request) {
         match self.mode {
             Mode::Seen => {
-                if self.in_drive == 0 {
+                if self.in_drive == 0 && now_ns > self.done_ns {
                     // It was idle: what was counted says nothing about a drive at work.
                     self.count = 0;
                 }
@@ -100,6 +103,7 @@ impl Sampled {
 
     fn count_done(&mut self, now_ns: u64) {
         self.in_drive -= 1;
+        self.done_ns = now_ns;
         self.count += 1;
         if self.mode != Mode::Seen {
             return;
@@ -163,5 +167,37 @@ impl Drive for Sampled {
             done.extend(self.unseen.drain(..due));
         }
         self.change_over(now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Command;
+    use crate::queue::standin::Arm;
+
+    #[test]
+    fn every_request_is_done_once_and_few_are_worked_through() {
+        for queue_depth in [1, 32] {
+            let (arm, sent) = Arm::new(queue_depth, 1_000_000, 0);
+            let mut drive = Sampled::new(arm);
+            let (count, mut next, mut now_ns, mut done) = (40_000, 0, 0, Vec::new());
+            while done.len() < count {
+                while next < count && next - done.len() < queue_depth as usize {
+                    let at_bytes = next as u64 * 4096;
+                    let id = next as u64;
+                    let command = Command::Write;
+                    drive.submit(now_ns, Request { id, command, at_bytes, bytes: 4096 });
+                    next += 1;
+                }
+                now_ns = drive.next_event_ns().unwrap().max(now_ns);
+                drive.advance(now_ns, &mut done);
+            }
+            let mut ids: Vec<u64> = done.iter().map(|one| one.id).collect();
+            ids.sort_unstable();
+            assert!(ids.iter().enumerate().all(|(place, &id)| place as u64 == id));
+            assert_eq!(now_ns, count as u64 * 1_000_000, "a steady drive keeps its pace");
+            assert!(sent.lock().unwrap().len() < count / 5, "depth {queue_depth}");
+        }
     }
 }

@@ -20,7 +20,7 @@ const SPAN_NS_MIN: u64 = 105_000_000_000;
 /// Longest span, in ns.
 const SPAN_NS_MAX: u64 = 3_600_000_000_000;
 /// Pages worked through after which a span ends, whatever waits.
-const PAGES_MAX: u64 = 100_000;
+const PAGES_MAX: u64 = 60_000;
 /// The same on a drive that is worked through in samples.
 const PAGES_SAMPLED_MAX: u64 = 500_000;
 /// Pages of the warm-up there.

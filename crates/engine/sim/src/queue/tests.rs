@@ -138,6 +138,13 @@ fn in_2009_the_one_who_fills_the_queue_finishes_a_batch() {
 }
 
 #[test]
+fn in_2009_nobody_passes_one_and_a_half_times_the_limit() {
+    let (mut queue, _) = queue(Y2009, Scheduler::Deadline, 20);
+    let taken = (0..100).take_while(|&page| write(&mut queue, 0, 2 * page) != Offered::Sleeps);
+    assert_eq!(taken.count(), 30);
+}
+
+#[test]
 fn congestion_starts_at_seven_eighths_and_ends_at_thirteen_sixteenths() {
     let (mut queue, _) = queue(Y2009, Scheduler::Deadline, 128);
     let on = (1..).find(|&page| {
