@@ -4,19 +4,22 @@ use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr, stdout};
 
-/// The post's disk and flash, the smallest and the largest queue, as then.
-const SHORT: &str = "simulate queue --kernel 2009 --nr-requests 128,100000 \
+/// The post's disk and flash, the smallest and the largest queue, as then and as now.
+const SHORT: &str = "simulate queue --kernel both --nr-requests 128,100000 \
                      --device hdd-15k,ssd-sata --span 1s --json --quiet --out RUN";
 
-fn run<'a>(document: &'a Value, device: &str, nr_requests: u64) -> &'a Value {
+fn run<'a>(document: &'a Value, kernel: &str, device: &str, nr_requests: u64) -> &'a Value {
     let runs = document["runs"].as_array().unwrap();
-    let is = |run: &&Value| run["device"] == device && run["nr_requests"] == nr_requests;
+    let is = |run: &&Value| {
+        run["kernel"] == kernel && run["device"] == device && run["nr_requests"] == nr_requests
+    };
     runs.iter().find(is).unwrap_or_else(|| panic!("no run of {device} with {nr_requests}"))
 }
 
 /// Rows per hour of the larger queue over the smaller one.
-fn gain(document: &Value, device: &str) -> f64 {
-    let rate = |nr_requests| run(document, device, nr_requests)["rows_per_hour"].as_f64().unwrap();
+fn gain(document: &Value, kernel: &str, device: &str) -> f64 {
+    let rate =
+        |nr_requests| run(document, kernel, device, nr_requests)["rows_per_hour"].as_f64().unwrap();
     rate(100_000) / rate(128)
 }
 
@@ -25,11 +28,15 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
     let bench = Bench::new();
     let output = bench.line(SHORT);
     let document = document(&output, "simulate-queue");
-    let (disk, flash) = (gain(&document, "hdd-15k"), gain(&document, "ssd-sata"));
-    assert!(disk > 4.0, "{disk}");
-    // Sorting gains nothing on flash; merging of neighbours and chance move it a little.
-    assert!((0.75..1.25).contains(&flash) && disk > 4.0 * flash, "{disk} {flash}");
-    let run = run(&document, "hdd-15k", 128);
+    let [disk, flash] = ["hdd-15k", "ssd-sata"].map(|device| gain(&document, "2009", device));
+    // Under the kernel of 2009 flash has two courses with a short queue, so its own gain is not
+    // known well; that it is far less than the disk's is.
+    assert!(disk > 4.0 && disk > 3.0 * flash, "{disk} {flash}");
+    for device in ["hdd-15k", "ssd-sata"] {
+        let gain = gain(&document, "today", device);
+        assert!((0.8..1.25).contains(&gain), "today {device} {gain}");
+    }
+    let run = run(&document, "2009", "hdd-15k", 128);
     assert_eq!((&run["kernel"], &run["nr_requests_taken"]), (&"2009".into(), &128.into()));
     assert!(run["rows_per_hour_n"].as_u64().unwrap() >= 3);
     let [low, high] = [0, 1].map(|end| run["rows_per_hour_ci95"][end].as_f64().unwrap());
@@ -101,8 +108,8 @@ fn todays_kernel_takes_what_it_allows() {
          --span 1s --json --quiet",
     );
     let document = document(&output, "simulate-queue");
-    assert_eq!(run(&document, "ssd-sata", 100_000)["nr_requests_taken"], 2_048);
-    assert_eq!(run(&document, "ssd-sata", 2)["nr_requests_taken"], 4);
+    assert_eq!(run(&document, "today", "ssd-sata", 100_000)["nr_requests_taken"], 2_048);
+    assert_eq!(run(&document, "today", "ssd-sata", 2)["nr_requests_taken"], 4);
 }
 
 #[test]
