@@ -40,7 +40,7 @@ fn said(cast: &Cast<'_>, effects: &[QueueComparison]) -> Vec<String> {
                 && effect.kernel == KernelThen::Y2009
         })
     };
-    let disk = of(cast.disk).filter(|effect| size(effect) != Size::More);
+    let disk = of(cast.disk).filter(|effect| !matches!(size(effect), Size::More | Size::Unsteady));
     let flash = of(cast.flash).filter(|effect| matches!(size(effect), Size::More | Size::Less));
     let disk = disk.map(|effect| {
         format!(

@@ -75,9 +75,9 @@ fn effect(
         conclusion: comparison.conclusion,
         text: String::new(),
     };
-    let is_steady = [from, to].iter().all(|run| {
-        compared(run).is_some_and(|point| !point.verdicts.has(Verdict::NotSteady))
-    });
+    let is_steady = [from, to]
+        .iter()
+        .all(|run| compared(run).is_some_and(|point| !point.verdicts.has(Verdict::NotSteady)));
     if what != QueueQuestion::Reader && !is_steady {
         // What one of both got into by chance would be taken for what the other makes of it.
         (found.ratio_ci95, found.conclusion) = (None, Conclusion::NoMeasurableDifference);
@@ -129,6 +129,7 @@ fn text(effect: &QueueComparison, device: &QueueDevice) -> String {
             format!("gives {ratio} {what}, from too few replicates to tell how surely")
         }
         Size::Unclear => format!("has no measurable effect on {what} ({ratio})"),
+        Size::Unsteady => format!("gives about {ratio} {what}, not steady enough to conclude from"),
     };
     let place = match effect.what {
         QueueQuestion::NrRequests | QueueQuestion::Reader => {

@@ -120,6 +120,7 @@ impl Told<'_> {
             Size::Less => "lets a reader beside the inserts wait less",
             Size::Nothing => "changes nothing for a reader beside the inserts",
             Size::Unclear => "makes no measurable difference to a reader beside the inserts",
+            Size::Unsteady => "leaves open what a reader waits beside the inserts",
             Size::Unknown => {
                 "changes, from too few replicates, what a reader waits beside the inserts"
             }
@@ -170,7 +171,7 @@ impl Told<'_> {
 
 fn join(parts: impl Iterator<Item = Option<String>>) -> Option<String> {
     let parts: Vec<String> = parts.flatten().collect();
-    (!parts.is_empty()).then(|| sentence(&parts.join("; ")))
+    (!parts.is_empty()).then(|| sentence(parts.join("; ").trim_end_matches(',')))
 }
 
 /// What became of rows per hour: `inserts 4.12x [4.01, 4.23] the rows per hour`.
@@ -181,6 +182,9 @@ fn did(effect: &QueueComparison) -> String {
         Size::Less => format!("lowers rows per hour to {ratio}"),
         Size::Nothing => format!("changes rows per hour by less than 5 % ({ratio})"),
         Size::Unclear => format!("makes no measurable difference to rows per hour ({ratio})"),
+        Size::Unsteady => {
+            format!("brings about {ratio} the rows per hour, not steady enough to conclude from,")
+        }
         Size::Unknown => format!("brings {ratio} the rows per hour (too few replicates)"),
     }
 }

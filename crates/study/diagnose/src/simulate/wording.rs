@@ -18,6 +18,8 @@ pub(super) enum Size {
     Nothing,
     /// The interval holds no change, and more too.
     Unclear,
+    /// One side was not steady: nothing is concluded.
+    Unsteady,
     /// Too few replicates for an interval.
     Unknown,
 }
@@ -31,6 +33,7 @@ pub(super) fn size(effect: &QueueComparison) -> Size {
         _ if effect.ratio_ci95.is_some_and(small) => Size::Nothing,
         Conclusion::Higher => Size::More,
         Conclusion::Lower => Size::Less,
+        Conclusion::NoMeasurableDifference if effect.ratio_ci95.is_none() => Size::Unsteady,
         Conclusion::NoMeasurableDifference => Size::Unclear,
     }
 }
