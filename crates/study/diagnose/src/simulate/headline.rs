@@ -171,7 +171,7 @@ impl Told<'_> {
 
 fn join(parts: impl Iterator<Item = Option<String>>) -> Option<String> {
     let parts: Vec<String> = parts.flatten().collect();
-    (!parts.is_empty()).then(|| sentence(parts.join("; ").trim_end_matches(',')))
+    (!parts.is_empty()).then(|| sentence(&parts.join("; ")))
 }
 
 /// What became of rows per hour: `inserts 4.12x [4.01, 4.23] the rows per hour`.
@@ -183,7 +183,7 @@ fn did(effect: &QueueComparison) -> String {
         Size::Nothing => format!("changes rows per hour by less than 5 % ({ratio})"),
         Size::Unclear => format!("makes no measurable difference to rows per hour ({ratio})"),
         Size::Unsteady => {
-            format!("brings about {ratio} the rows per hour, not steady enough to conclude from,")
+            format!("brings about {ratio} the rows per hour (not steady enough to conclude from)")
         }
         Size::Unknown => format!("brings {ratio} the rows per hour (too few replicates)"),
     }
