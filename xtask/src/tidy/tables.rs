@@ -76,6 +76,18 @@ pub const ROOMS: &[Room] = &[
         is_pure: false,
         may_use: &["units", "stats", "spec", "run", "host", "change", "sim"],
     },
+    Room { name: "page", floor: Floor::Engine, is_pure: true, may_use: &[] },
+    Room { name: "flush", floor: Floor::Engine, is_pure: true, may_use: &["page"] },
+    Room { name: "knobs", floor: Floor::Engine, is_pure: true, may_use: &["units"] },
+    Room { name: "redo", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
+    Room { name: "store", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
+    Room { name: "pool", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
+    Room {
+        name: "engine",
+        floor: Floor::Engine,
+        is_pure: false,
+        may_use: &["io", "page", "flush", "knobs", "redo", "store", "pool"],
+    },
     Room {
         name: "study",
         floor: Floor::Study,

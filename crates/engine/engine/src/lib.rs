@@ -1,0 +1,1 @@
+//! An embedded storage engine: ordered tables, atomic durable batches, InnoDB's knobs.

@@ -1,0 +1,1 @@
+//! Decides what the embedded engine flushes, and when.

@@ -1,0 +1,1 @@
+//! Settings and counters of the embedded engine under InnoDB's names.

@@ -1,0 +1,1 @@
+//! Slotted pages and redo records of the embedded engine.

@@ -1,0 +1,1 @@
+//! The buffer pool of the embedded engine.

@@ -1,0 +1,1 @@
+//! Data files and doublewrite of the embedded engine.
