@@ -17,7 +17,7 @@ use crate::{MemoryFiles, OpenError};
 
 /// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
 /// more than was asked for.
-const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+pub(crate) const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
 /// Durability that the open flags give to every write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

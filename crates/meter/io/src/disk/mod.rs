@@ -19,7 +19,7 @@ pub use error::DiskError;
 use in_turn::InTurn;
 pub use memory::MemDisk;
 pub use name::FileName;
-pub use real::RealDisk;
+pub use real::{BatchGranted, BatchKind, RealDisk, RealOptions, WriteThrough};
 pub use trace::{Tear, TraceDisk};
 
 use crate::SyncKind;

@@ -2,32 +2,30 @@
 //!
 //! Invariant: direct I/O where the file system takes it, and `facts` says whether it did; nothing
 //! is synced that was not asked for. Clones are the same disk.
-//! A batch runs its requests one after another: it saves no time over single calls yet.
+//! It does not decide who may use the directory.
+
+mod file;
+mod options;
+
+pub use options::{BatchGranted, BatchKind, MOST_DEPTH, RealOptions, WriteThrough};
 
 use std::collections::HashMap;
-use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, fstat, fsync, ftruncate, open, openat, renameat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, fsync, ftruncate, open, openat, renameat, unlinkat,
 };
-use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
+use rustix::io::Errno;
 
 use crate::SyncKind;
 use crate::api::sync::flush;
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, InTurn,
 };
-use crate::open::alignment;
-use crate::queue;
-
-struct OpenFile {
-    descriptor: OwnedFd,
-    name: FileName,
-    facts: Facts,
-}
+use crate::open::DSYNC;
+use file::{OpenFile, failed};
 
 #[derive(Default)]
 struct Files {
@@ -38,7 +36,7 @@ struct Files {
 struct Inner {
     directory: OwnedFd,
     name: String,
-    direct: bool,
+    options: RealOptions,
     files: RwLock<Files>,
 }
 
@@ -53,17 +51,33 @@ impl std::fmt::Debug for RealDisk {
 }
 
 impl RealDisk {
-    /// Takes an existing directory as a disk; `direct` asks for direct I/O, file by file.
+    /// Takes an existing directory as a disk; `direct` asks for direct I/O, file by file. Batches
+    /// run in turn.
     ///
     /// # Errors
     /// When the directory cannot be opened.
     pub fn new(directory: &Path, direct: bool) -> Result<Self, DiskError> {
+        let batch = BatchKind::Sync;
+        Self::with(directory, RealOptions { direct, batch, ..RealOptions::default() })
+    }
+
+    /// Takes an existing directory as a disk.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened. What the kernel does not grant is no error:
+    /// [`facts`](Disk::facts) and [`batch_granted`](Self::batch_granted) say so.
+    pub fn with(directory: &Path, options: RealOptions) -> Result<Self, DiskError> {
         let name = directory.display().to_string();
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let opened = open(directory, flags, Mode::empty());
         let directory = opened.map_err(|errno| failed("open", &name, errno))?;
         let files = RwLock::new(Files::default());
-        Ok(Self(Arc::new(Inner { directory, name, direct, files })))
+        Ok(Self(Arc::new(Inner { directory, name, options, files })))
+    }
+
+    /// What batches are made of.
+    pub fn batch_granted(&self) -> BatchGranted {
+        BatchGranted { kind: BatchKind::Sync, depth: 1, refused: Vec::new() }
     }
 
     fn file(&self, file: FileId) -> Arc<OpenFile> {
@@ -74,8 +88,15 @@ impl RealDisk {
         }
     }
 
+    fn always_through(&self) -> bool {
+        self.0.options.write_through == WriteThrough::OpenFlag
+    }
+
     fn open_at(&self, name: &FileName, mode: FileMode) -> Result<(OwnedFd, bool), Errno> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if self.always_through() {
+            flags |= DSYNC;
+        }
         let flags = match mode {
             FileMode::Existing => flags,
             FileMode::Create => flags | OFlags::CREATE,
@@ -83,7 +104,7 @@ impl RealDisk {
         };
         let rights = Mode::RUSR | Mode::WUSR;
         let open = |flags| openat(&self.0.directory, name.as_str(), flags, rights);
-        if !self.0.direct {
+        if !self.0.options.direct {
             return Ok((open(flags)?, false));
         }
         match open(flags | OFlags::DIRECT) {
@@ -94,73 +115,11 @@ impl RealDisk {
     }
 }
 
-fn failed(doing: &'static str, name: &str, errno: Errno) -> DiskError {
-    let name = name.to_owned();
-    match errno {
-        Errno::NOENT => DiskError::NotFound { name },
-        Errno::EXIST => DiskError::Exists { name },
-        errno => DiskError::System { doing, name, errno: errno.raw_os_error() },
-    }
-}
-
-impl OpenFile {
-    fn check_alignment(&self, at: u64, bytes: u64) -> Result<(), DiskError> {
-        let block_bytes = self.facts.block_bytes;
-        let block = u64::from(block_bytes);
-        if at.is_multiple_of(block) && bytes.is_multiple_of(block) {
-            return Ok(());
-        }
-        Err(DiskError::Unaligned { name: self.name.to_string(), at, bytes, block_bytes })
-    }
-
-    fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> DiskError {
-        move |errno| failed(doing, self.name.as_str(), errno)
-    }
-
-    fn len(&self) -> Result<u64, DiskError> {
-        let stat = fstat(&self.descriptor).map_err(self.failed("ask for the length of"))?;
-        Ok(stat.st_size as u64)
-    }
-
-    fn past_end(&self, at: u64, bytes: u64) -> Result<(), DiskError> {
-        let (name, file_bytes) = (self.name.to_string(), self.len()?);
-        Err(DiskError::PastEnd { name, at, bytes, file_bytes })
-    }
-}
-
-fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
-    let physical = queue::attribute(file, "physical_block_size");
-    Facts {
-        block_bytes: if direct { alignment(file).offset_bytes } else { 1 },
-        physical_block_bytes: physical.and_then(|text| text.parse().ok()).unwrap_or(4096),
-        direct,
-        // The kernel promises it only to writes that ask for it, which these do not.
-        atomic_write_bytes: 0,
-    }
-}
-
-/// Moves all of `bytes` bytes by calls that may move fewer. False when nothing moves any more.
-fn whole(bytes: usize, mut some: impl FnMut(usize) -> Result<usize, Errno>) -> Result<bool, Errno> {
-    let mut moved = 0;
-    while moved < bytes {
-        match some(moved) {
-            Ok(0) => return Ok(false),
-            Ok(more) => moved += more,
-            Err(Errno::INTR) => {}
-            // The rest after the end of the file is not aligned.
-            Err(Errno::INVAL) if moved > 0 => return Ok(false),
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(true)
-}
-
 impl Disk for RealDisk {
     fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
         let opened = self.open_at(name, mode);
         let (descriptor, direct) = opened.map_err(|errno| failed("open", name.as_str(), errno))?;
-        let facts = facts(descriptor.as_fd(), direct);
-        let file = OpenFile { descriptor, name: name.clone(), facts };
+        let file = OpenFile::new(descriptor, name.clone(), direct, self.always_through());
         let mut files = self.0.files.write().unwrap_or_else(PoisonError::into_inner);
         let id = FileId(files.next);
         files.next += 1;
@@ -182,33 +141,14 @@ impl Disk for RealDisk {
 
     fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
         let file = self.file(file);
-        let bytes = into.len();
-        file.check_alignment(at, bytes as u64)?;
-        let all =
-            whole(bytes, |moved| pread(&file.descriptor, &mut into[moved..], at + moved as u64));
-        match all.map_err(file.failed("read"))? {
-            true => Ok(()),
-            false => file.past_end(at, bytes as u64),
-        }
+        file.check_alignment(at, into.len() as u64)?;
+        file.read(at, into, 0)
     }
 
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
         let file = self.file(file);
         file.check_alignment(at, from.len() as u64)?;
-        let all = whole(from.len(), |moved| {
-            let (rest, at) = (&from[moved..], at + moved as u64);
-            match d {
-                Durability::Volatile => pwrite(&file.descriptor, rest, at),
-                Durability::WriteThrough => {
-                    let flags = ReadWriteFlags::DSYNC;
-                    pwritev2(&file.descriptor, &[IoSlice::new(rest)], at, flags)
-                }
-            }
-        });
-        match all.map_err(file.failed("write"))? {
-            true => Ok(()),
-            false => Err(file.failed("write")(Errno::NOSPC)),
-        }
+        file.write(at, from, d, 0)
     }
 
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
@@ -254,5 +194,34 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self) -> Result<(), DiskError> {
         fsync(&self.0.directory).map_err(|errno| failed("sync", &self.0.name, errno))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::fcntl_getfl;
+
+    use super::*;
+
+    #[test]
+    fn the_options_reach_the_descriptor() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let name = FileName::new("a").unwrap();
+        let opened = |options| {
+            let disk = RealDisk::with(directory.path(), options).unwrap();
+            let file = disk.open(&name, FileMode::Create).unwrap();
+            let flags = fcntl_getfl(&disk.file(file).descriptor).unwrap();
+            let through = disk.file(file).write_flags(0, 4096, Durability::WriteThrough);
+            (flags, through, disk.facts(file))
+        };
+        let plain = RealOptions { direct: false, ..RealOptions::default() };
+        let (flags, through, facts) = opened(plain);
+        assert!(!flags.intersects(OFlags::SYNC | OFlags::DIRECT));
+        assert_eq!((through, facts.direct), (libc::RWF_DSYNC, false));
+        let (flags, through, _) =
+            opened(RealOptions { write_through: WriteThrough::OpenFlag, ..plain });
+        assert_eq!((flags & OFlags::SYNC, through), (DSYNC, 0), "O_DSYNC and nothing twice");
+        let (flags, _, facts) = opened(RealOptions::default());
+        assert_eq!(flags.contains(OFlags::DIRECT), facts.direct);
     }
 }

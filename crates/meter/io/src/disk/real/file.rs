@@ -1,0 +1,162 @@
+//! One open file of a real disk.
+//!
+//! Invariant: a read or write goes on until all of it is done; a call that a signal cut short is
+//! repeated. It knows nothing of directories.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::fstat;
+use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
+
+use crate::disk::{DiskError, Durability, Facts, FileName};
+use crate::open::alignment;
+use crate::queue;
+
+/// An open file.
+pub(super) struct OpenFile {
+    pub(super) descriptor: OwnedFd,
+    pub(super) name: FileName,
+    pub(super) facts: Facts,
+    /// The file was opened with O_DSYNC.
+    pub(super) always_through: bool,
+}
+
+/// What failed, with the errors that have a name of their own.
+pub(super) fn failed(doing: &'static str, name: &str, errno: Errno) -> DiskError {
+    let name = name.to_owned();
+    match errno {
+        Errno::NOENT => DiskError::NotFound { name },
+        Errno::EXIST => DiskError::Exists { name },
+        errno => DiskError::System { doing, name, errno: errno.raw_os_error() },
+    }
+}
+
+impl OpenFile {
+    pub(super) fn new(
+        descriptor: OwnedFd,
+        name: FileName,
+        direct: bool,
+        always_through: bool,
+    ) -> Self {
+        let facts = facts(descriptor.as_fd(), direct);
+        Self { descriptor, name, facts, always_through }
+    }
+
+    /// Whether the file takes requests at this place.
+    pub(super) fn check_alignment(&self, at: u64, bytes: u64) -> Result<(), DiskError> {
+        let block_bytes = self.facts.block_bytes;
+        let block = u64::from(block_bytes);
+        if at.is_multiple_of(block) && bytes.is_multiple_of(block) {
+            return Ok(());
+        }
+        Err(DiskError::Unaligned { name: self.name.to_string(), at, bytes, block_bytes })
+    }
+
+    pub(super) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> DiskError {
+        move |errno| failed(doing, self.name.as_str(), errno)
+    }
+
+    pub(super) fn len(&self) -> Result<u64, DiskError> {
+        let stat = fstat(&self.descriptor).map_err(self.failed("ask for the length of"))?;
+        Ok(stat.st_size as u64)
+    }
+
+    fn past_end(&self, at: u64, bytes: u64) -> Result<(), DiskError> {
+        let (name, file_bytes) = (self.name.to_string(), self.len()?);
+        Err(DiskError::PastEnd { name, at, bytes, file_bytes })
+    }
+
+    /// Reads all of `into` from `at` on, of which the first `moved` bytes are there already.
+    pub(super) fn read(&self, at: u64, into: &mut [u8], moved: usize) -> Result<(), DiskError> {
+        let bytes = into.len();
+        let some = |moved| pread(&self.descriptor, &mut into[moved..], at + moved as u64);
+        match whole(moved, bytes, some).map_err(self.failed("read"))? {
+            true => Ok(()),
+            false => self.past_end(at, bytes as u64),
+        }
+    }
+
+    /// Writes all of `from` at `at`, of which the first `moved` bytes are written already.
+    pub(super) fn write(
+        &self,
+        at: u64,
+        from: &[u8],
+        d: Durability,
+        moved: usize,
+    ) -> Result<(), DiskError> {
+        let some = |moved| {
+            let (rest, at) = (&from[moved..], at + moved as u64);
+            match self.write_flags(at, rest.len(), d) {
+                0 => pwrite(&self.descriptor, rest, at),
+                flags => {
+                    let flags = ReadWriteFlags::from_bits_retain(flags as u32);
+                    pwritev2(&self.descriptor, &[IoSlice::new(rest)], at, flags)
+                }
+            }
+        };
+        match whole(moved, from.len(), some).map_err(self.failed("write"))? {
+            true => Ok(()),
+            false => Err(self.failed("write")(Errno::NOSPC)),
+        }
+    }
+
+    /// The RWF_ flags of a write.
+    pub(super) fn write_flags(&self, _at: u64, _bytes: usize, d: Durability) -> i32 {
+        match d {
+            Durability::WriteThrough if !self.always_through => libc::RWF_DSYNC,
+            _ => 0,
+        }
+    }
+}
+
+fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
+    let physical = queue::attribute(file, "physical_block_size");
+    Facts {
+        block_bytes: if direct { alignment(file).offset_bytes } else { 1 },
+        physical_block_bytes: physical.and_then(|text| text.parse().ok()).unwrap_or(4096),
+        direct,
+        // The kernel promises it only to writes that ask for it, which these do not.
+        atomic_write_bytes: 0,
+    }
+}
+
+/// Moves `bytes` bytes from `moved` on by calls that may move fewer. False when nothing moves any
+/// more.
+fn whole(
+    mut moved: usize,
+    bytes: usize,
+    mut some: impl FnMut(usize) -> Result<usize, Errno>,
+) -> Result<bool, Errno> {
+    while moved < bytes {
+        match some(moved) {
+            Ok(0) => return Ok(false),
+            Ok(more) => moved += more,
+            Err(Errno::INTR) => {}
+            // The rest after the end of the file is not aligned.
+            Err(Errno::INVAL) if moved > 0 => return Ok(false),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_interrupted_calls_go_on() {
+        let mut answers = [Ok(3), Err(Errno::INTR), Ok(2), Ok(4)].into_iter();
+        let mut asked = Vec::new();
+        let all = whole(1, 10, |moved| {
+            asked.push(moved);
+            answers.next().unwrap()
+        });
+        assert_eq!((all, asked), (Ok(true), vec![1, 4, 4, 6]));
+        assert_eq!(whole(0, 10, |_| Ok(0)), Ok(false));
+        assert_eq!(whole(512, 1024, |_| Err(Errno::INVAL)), Ok(false));
+        assert_eq!(whole(0, 1024, |_| Err(Errno::INVAL)), Err(Errno::INVAL));
+        assert_eq!(whole(0, 10, |_| Err(Errno::IO)), Err(Errno::IO));
+    }
+}
