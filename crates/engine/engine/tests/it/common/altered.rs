@@ -1,0 +1,163 @@
+//! A disk with one thing taken away or one promise added.
+//!
+//! Taking a call away below the `Disk` trait is the same as leaving it out above: the store and the
+//! proof share every line above the trait.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::{
+    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
+};
+
+/// What is taken away. Files are named by the beginning of their names.
+#[derive(Clone, Debug, Default)]
+pub struct Alteration {
+    /// Syncs of these files do nothing, and writes to them are not written through.
+    pub unsynced: Option<&'static str>,
+    /// Writes to these files do nothing.
+    pub unwritten: Option<&'static str>,
+    /// `sync_dir` does nothing.
+    pub no_sync_dir: bool,
+    /// What the device says it cannot tear, in bytes.
+    pub atomic_write_bytes: u32,
+}
+
+/// The altered disk.
+pub struct Altered {
+    inner: Arc<dyn Disk>,
+    alteration: Alteration,
+    names: Names,
+}
+
+impl Altered {
+    pub fn new(inner: Arc<dyn Disk>, alteration: Alteration) -> Arc<Self> {
+        Arc::new(Self { inner, alteration, names: Names::default() })
+    }
+}
+
+/// The names of the open files.
+#[derive(Clone, Default)]
+struct Names(Arc<RwLock<HashMap<FileId, String>>>);
+
+impl Names {
+    fn begins(&self, file: FileId, beginning: Option<&'static str>) -> bool {
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match (names.get(&file), beginning) {
+            (Some(name), Some(beginning)) => name.starts_with(beginning),
+            _ => false,
+        }
+    }
+
+    fn durability(&self, file: FileId, asked: Durability, altered: &Alteration) -> Durability {
+        if self.begins(file, altered.unsynced) { Durability::Volatile } else { asked }
+    }
+}
+
+impl Disk for Altered {
+    fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
+        let file = self.inner.open(name, mode)?;
+        let mut names = self.names.0.write().unwrap_or_else(PoisonError::into_inner);
+        names.insert(file, name.to_string());
+        Ok(file)
+    }
+
+    fn close(&self, file: FileId) {
+        self.inner.close(file);
+    }
+
+    fn facts(&self, file: FileId) -> Facts {
+        let atomic_write_bytes = self.alteration.atomic_write_bytes;
+        Facts { atomic_write_bytes, ..self.inner.facts(file) }
+    }
+
+    fn len(&self, file: FileId) -> Result<u64, DiskError> {
+        self.inner.len(file)
+    }
+
+    fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
+        self.inner.read(file, at, into)
+    }
+
+    fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
+        if self.names.begins(file, self.alteration.unwritten) {
+            return Ok(());
+        }
+        let d = self.names.durability(file, d, &self.alteration);
+        self.inner.write(file, at, from, d)
+    }
+
+    fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
+        if self.names.begins(file, self.alteration.unsynced) {
+            return Ok(());
+        }
+        self.inner.sync(file, kind)
+    }
+
+    fn batch(&self) -> Box<dyn Batch> {
+        Box::new(AlteredBatch {
+            inner: self.inner.batch(),
+            alteration: self.alteration.clone(),
+            names: self.names.clone(),
+            skipped: Vec::new(),
+        })
+    }
+
+    fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
+        self.inner.set_len(file, len)
+    }
+
+    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, name: &FileName) -> Result<(), DiskError> {
+        self.inner.remove(name)
+    }
+
+    fn list(&self) -> Result<Vec<FileName>, DiskError> {
+        self.inner.list()
+    }
+
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        if self.alteration.no_sync_dir { Ok(()) } else { self.inner.sync_dir() }
+    }
+}
+
+struct AlteredBatch {
+    inner: Box<dyn Batch>,
+    alteration: Alteration,
+    names: Names,
+    /// Writes that are not done; they come back as done.
+    skipped: Vec<Finished>,
+}
+
+impl Batch for AlteredBatch {
+    fn read(&mut self, file: FileId, at: u64, into: Aligned, tag: u64) {
+        self.inner.read(file, at, into, tag);
+    }
+
+    fn write(&mut self, file: FileId, at: u64, from: Aligned, d: Durability, tag: u64) {
+        if self.names.begins(file, self.alteration.unwritten) {
+            self.skipped.push(Finished { tag, buffer: from, result: Ok(()) });
+            return;
+        }
+        let d = self.names.durability(file, d, &self.alteration);
+        self.inner.write(file, at, from, d, tag);
+    }
+
+    fn submit(&mut self) {
+        self.inner.submit();
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight() + self.skipped.len()
+    }
+
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+        let skipped = self.skipped.len();
+        self.skipped.drain(..).for_each(&mut *done);
+        self.inner.complete(min.saturating_sub(skipped), done);
+    }
+}

@@ -1,0 +1,17 @@
+//! What every proof shares: chance, plans of work, the model that judges, altered disks, and what a
+//! store under test can do.
+
+pub mod altered;
+pub mod chance;
+pub mod halves;
+pub mod model;
+pub mod plan;
+pub mod quiet;
+pub mod record;
+pub mod store;
+pub mod sweep;
+
+/// Whether the long forms were asked for.
+pub fn is_soak() -> bool {
+    std::env::var_os("IOSTRATA_SOAK").is_some()
+}

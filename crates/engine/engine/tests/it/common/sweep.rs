@@ -1,0 +1,244 @@
+//! The sweep: every image that a crash of a recorded run may leave is opened and judged.
+//!
+//! An image is right when the store opens on it, finds nothing wrong with itself, holds the state
+//! after some number of changes that is not below what was acknowledged, and holds the same after
+//! it is opened once more. Of every few images the recovery itself, and what is committed after it,
+//! is recorded and crashed in turn.
+
+use std::sync::Arc;
+
+use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
+
+use crate::common::chance::Chance;
+use crate::common::model::History;
+use crate::common::plan::{Shape, more};
+use crate::common::quiet::{Watch, quietly};
+use crate::common::record::{Recording, Run};
+use crate::common::store::Store;
+
+const TEARS: [Tear; 3] = [Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
+
+/// One crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub point: usize,
+    pub seed: u64,
+    pub tear: Tear,
+}
+
+/// A crash after which something was wrong.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// What `IOSTRATA_SWEEP` replays: the recording's seed and the crash.
+    pub replay: String,
+    pub what: String,
+}
+
+/// How to sweep.
+pub struct Sweep<'a, S: Store> {
+    pub how: &'a S::How,
+    pub shape: &'a Shape,
+    pub tears: &'a [Tear],
+    /// Of so many images the recovery is crashed, too.
+    pub nested_every: u64,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Images judged, those within recovery included.
+    pub images: usize,
+    pub violation: Option<Violation>,
+}
+
+/// `count` crashes of a recording, in the order of their points.
+fn sample(points: usize, count: usize, tears: &[Tear], chance: &mut Chance) -> Vec<Crash> {
+    let mut crashes: Vec<Crash> = (0..count)
+        .map(|number| {
+            // Every point in turn when there are enough, by chance otherwise.
+            let point = if count >= points { number % points } else { chance.below(points) };
+            let seed = match chance.below(4) {
+                0 => 0,
+                1 => 1,
+                _ => chance.next() >> 16,
+            };
+            Crash { point, seed, tear: *chance.pick(tears) }
+        })
+        .collect();
+    crashes.sort_by_key(|crash| crash.point);
+    crashes
+}
+
+impl<'a, S: Store> Sweep<'a, S> {
+    pub fn new(how: &'a S::How, shape: &'a Shape) -> Self {
+        Self { how, shape, tears: &TEARS, nested_every: 6 }
+    }
+
+    /// Judges about `images` images; ends at the first that is wrong.
+    pub fn run(&self, recording: &Recording, images: usize) -> Outcome {
+        let watch = Watch::new();
+        let mut outcome = Outcome::default();
+        let mut chance = Chance::new(recording.seed ^ 0xcafe);
+        let nested = 1.0 + 2.0 / self.nested_every as f64;
+        let count = (images as f64 / nested) as usize;
+        for crash in sample(recording.disk.points(), count, self.tears, &mut chance) {
+            let replay = text(recording.seed, crash);
+            watch.on(replay.clone());
+            let is_nested = chance.next() % self.nested_every == 0;
+            match quietly(|| self.one(recording, crash, is_nested)) {
+                Ok(judged) => outcome.images += judged,
+                Err(what) => {
+                    outcome.images += 1;
+                    outcome.violation = Some(Violation { replay, what });
+                    break;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Judges one crash; the number of images that were judged for it.
+    pub fn one(&self, recording: &Recording, crash: Crash, nested: bool) -> Result<usize, String> {
+        let history = &recording.history;
+        let needed = history.needed(&recording.disk.acknowledged(crash.point));
+        let image = || recording.disk.image(crash.point, crash.seed, crash.tear);
+        let count = self.judge(image(), history, needed, crash.seed & 2 == 0)?;
+        if !nested {
+            return Ok(1);
+        }
+        let judged = self.within_recovery(image(), history, count, crash);
+        judged.map_err(|what| format!("in a crash of the recovery: {what}")).map(|count| count + 1)
+    }
+
+    /// Opens, checks and compares; then once more, after a close or without.
+    fn judge(
+        &self,
+        image: MemDisk,
+        history: &History,
+        needed: usize,
+        is_closed: bool,
+    ) -> Result<usize, String> {
+        let (store, count) = self.opened(&image, history, needed, "open")?;
+        if is_closed {
+            store.close().map_err(|error| format!("close: {error}"))?;
+        } else {
+            drop(store);
+        }
+        let (store, again) = self.opened(&image, history, needed, "second open")?;
+        drop(store);
+        if history.digest(again) != history.digest(count) {
+            return Err(format!("opened twice: {count} changes, then {again}"));
+        }
+        Ok(count)
+    }
+
+    fn opened(
+        &self,
+        image: &MemDisk,
+        history: &History,
+        needed: usize,
+        doing: &str,
+    ) -> Result<(S, usize), String> {
+        let failed = |error: String| format!("{doing}: {error}");
+        let store = S::open(Arc::new(image.clone()), self.how).map_err(failed)?;
+        store.check().map_err(|error| format!("{doing}, check: {error}"))?;
+        let found = store.digest().map_err(|error| format!("{doing}, scan: {error}"))?;
+        let contents = || store.contents().unwrap_or_default();
+        let count = history.judge(needed, found, contents).map_err(failed)?;
+        Ok((store, count))
+    }
+
+    /// Records the recovery of an image and a few commits after it, and crashes that.
+    fn within_recovery(
+        &self,
+        image: MemDisk,
+        history: &History,
+        count: usize,
+        crash: Crash,
+    ) -> Result<usize, String> {
+        let mut chance = Chance::new(crash.seed ^ (crash.point as u64).rotate_left(32));
+        let base = history.state(count);
+        let disk = TraceDisk::new(image);
+        let store = S::open(Arc::new(disk.clone()), self.how)?;
+        let recovered = disk.points();
+        let mut run = Run::new(&store, &disk, base.clone());
+        run.all(&more(chance.next(), self.shape, base.len(), 2))?;
+        let again = run.history;
+        drop(store);
+        let all = disk.points();
+        let mut points = [chance.below(recovered), chance.within(recovered - 1, all - 1)];
+        points.sort_unstable();
+        for point in points {
+            let seed = *chance.pick(&[0, 1, crash.seed.wrapping_add(7), crash.seed ^ 0x55aa]);
+            let tear = *chance.pick(self.tears);
+            let needed = again.needed(&disk.acknowledged(point));
+            let image = disk.image(point, seed, tear);
+            self.judge(image, &again, needed, seed & 2 == 0).map_err(|what| {
+                let crash = Crash { point, seed, tear };
+                format!("{crash:?}: {what}")
+            })?;
+        }
+        Ok(2)
+    }
+}
+
+/// A crash as `IOSTRATA_SWEEP` takes it.
+pub fn text(recording: u64, crash: Crash) -> String {
+    let tear = match crash.tear {
+        Tear::Whole => "whole".to_owned(),
+        Tear::Sectors(bytes) => bytes.to_string(),
+    };
+    format!("{recording}:{}:{}:{tear}", crash.point, crash.seed)
+}
+
+/// The recording's seed and the crash that `IOSTRATA_SWEEP` asks for.
+pub fn parse(text: &str) -> Option<(u64, Crash)> {
+    let mut parts = text.split(':');
+    let recording = parts.next()?.parse().ok()?;
+    let point = parts.next()?.parse().ok()?;
+    let seed = parts.next()?.parse().ok()?;
+    let tear = match parts.next()? {
+        "whole" => Tear::Whole,
+        bytes => Tear::Sectors(bytes.parse().ok()?),
+    };
+    Some((recording, Crash { point, seed, tear }))
+}
+
+/// Sweeps recordings of these seeds, `images` in all; panics with what replays the first violation.
+pub fn prove<S: Store>(
+    test: &str,
+    sweep: &Sweep<'_, S>,
+    seeds: &[u64],
+    images: usize,
+    record: impl Fn(u64) -> Result<Recording, String>,
+) {
+    let recorded = |seed| match quietly(|| record(seed)) {
+        Ok(recording) => recording,
+        Err(error) => panic!("{test}: recording {seed} failed: {error}"),
+    };
+    if let Some(asked) = std::env::var_os("IOSTRATA_SWEEP") {
+        let asked = asked.to_string_lossy();
+        let Some((seed, crash)) = parse(&asked) else {
+            panic!("IOSTRATA_SWEEP is {asked:?}: use recording:point:seed:tear");
+        };
+        let found = sweep.one(&recorded(seed), crash, true);
+        eprintln!("{test}: {asked}: {found:?}");
+        assert!(found.is_ok(), "{found:?}");
+        return;
+    }
+    let mut total = 0;
+    let mut points = 0;
+    for seed in seeds {
+        let recording = recorded(*seed);
+        points += recording.disk.points();
+        let outcome = sweep.run(&recording, images / seeds.len());
+        total += outcome.images;
+        if let Some(Violation { replay, what }) = outcome.violation {
+            panic!(
+                "{what}\nreplay: IOSTRATA_SWEEP={replay} cargo test -p iostrata-engine --test it \
+                 {test} -- --exact"
+            );
+        }
+    }
+    eprintln!("{test}: {total} images of {points} points of {} runs", seeds.len());
+}

@@ -1,0 +1,4 @@
+//! The proof of the engine: crashes, faults, removed safeguards, models and threads.
+
+mod common;
+mod toy;
