@@ -1,1 +1,49 @@
 //! Slotted pages and redo records of the embedded engine.
+//!
+//! Purpose: the bytes of a page, the bytes of a redo record, and the one function that changes a
+//! page: [`Record::apply`]. Invariant: everything here is pure. The same record on the same page
+//! gives the same bytes, and no bytes, however damaged, make a function panic or read outside the
+//! page. It knows no file, no cache, no latch and no tree: who calls decides which page is meant
+//! and stamps the LSN.
+
+mod apply;
+mod cells;
+mod decode;
+mod edit;
+mod encode;
+mod fault;
+mod fields;
+mod fuzz;
+mod heads;
+mod heap;
+mod ids;
+mod image;
+mod kind;
+pub mod layout;
+mod record;
+mod room;
+mod row;
+mod search;
+mod size;
+mod space;
+mod splice;
+mod split;
+mod structure;
+mod varint;
+mod verify;
+mod view;
+
+pub use cells::{Cell, Cells, CellsIter, cells_of};
+pub use decode::Records;
+pub use edit::PageEdit;
+pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
+#[doc(hidden)]
+pub use fuzz::{fuzz_page, fuzz_records};
+pub use ids::{Lsn, NO_PAGE, PageNo, TableId};
+pub use kind::PageKind;
+pub use record::Record;
+pub use room::{cell_bytes, row_bytes};
+pub use search::shortest_separator;
+pub use size::{PageSize, PageSizeError, RowTooLarge};
+pub use split::Split;
+pub use view::PageView;

@@ -1,0 +1,163 @@
+//! Redo records: every change a page can have.
+//!
+//! Purpose: what is written to the log and applied to pages. Invariant: a record speaks about one
+//! page and says everything that [`Record::apply`] needs besides that page. It knows neither LSNs
+//! nor frames.
+
+use crate::cells::Cells;
+use crate::ids::{PageNo, TableId};
+use crate::kind::PageKind;
+
+/// One change of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// The page begins anew, empty; nothing of before is left. Its LSN becomes 0 until the caller
+    /// stamps it.
+    Init {
+        /// Its kind.
+        kind: PageKind,
+        /// Its height above the leaves: 0 but for inner pages.
+        level: u8,
+        /// Its table.
+        table: TableId,
+        /// Its left neighbour.
+        left: PageNo,
+        /// Its right neighbour.
+        right: PageNo,
+    },
+    /// The page begins anew with this content. Made by [`Record::image_of`] and
+    /// [`Record::image_of_part`].
+    Image {
+        /// Its kind.
+        kind: PageKind,
+        /// Its height above the leaves: 0 but for inner pages.
+        level: u8,
+        /// Its table.
+        table: TableId,
+        /// Its left neighbour.
+        left: PageNo,
+        /// Its right neighbour.
+        right: PageNo,
+        /// Slotted pages: their cells, as in [`Cells`]. Others: what is behind the header, without
+        /// the zeros at its end.
+        body: &'a [u8],
+    },
+    /// A row more. The slots from here on move up by one.
+    Insert {
+        /// Its slot: the count or less, where [`find`](crate::PageView::find) says.
+        slot: usize,
+        /// Flags of the cell; [`FLAG_VERSIONED`](crate::layout::FLAG_VERSIONED) is reserved.
+        flags: u8,
+        /// Its key; empty in slot 0 of an inner page and nowhere else there.
+        key: &'a [u8],
+        /// Its value; a page number (u64, little endian) in an inner page.
+        value: &'a [u8],
+    },
+    /// A row less. The slots behind it move down by one. In an inner page the new slot 0, if
+    /// slot 0 went, loses its key: it stands for everything smaller, too.
+    Delete {
+        /// Its slot.
+        slot: usize,
+    },
+    /// Another value, of any length; key and flags stay.
+    Replace {
+        /// The row's slot.
+        slot: usize,
+        /// The new value.
+        value: &'a [u8],
+    },
+    /// Other bytes within a value; its length stays.
+    Patch {
+        /// The row's slot.
+        slot: usize,
+        /// Where in the value they begin.
+        at: usize,
+        /// The new bytes.
+        bytes: &'a [u8],
+    },
+    /// The rows from a slot on go. Nothing happens when it is the count.
+    Truncate {
+        /// The first slot that goes.
+        from: usize,
+    },
+    /// Many rows more, side by side. The slots from here on move up.
+    Splice {
+        /// The slot of the first.
+        at: usize,
+        /// The rows, ascending.
+        cells: Cells<'a>,
+    },
+    /// Another left neighbour.
+    SetLeft(PageNo),
+    /// Another right neighbour.
+    SetRight(PageNo),
+    /// Bits of a Space page. All of them had the other value before: anything else is a page
+    /// given out or back twice.
+    SetBits {
+        /// The first bit.
+        from: u32,
+        /// How many.
+        count: u32,
+        /// What they become.
+        set: bool,
+    },
+    /// Bytes of the Super page's body.
+    SetSuper {
+        /// Where in [`body`](crate::PageView::body) they begin.
+        at: usize,
+        /// The new bytes.
+        bytes: &'a [u8],
+    },
+}
+
+impl Record<'_> {
+    /// Whether the record needs nothing of what the page held before: it may be applied to a page
+    /// that was never written or is torn.
+    #[inline]
+    #[must_use]
+    pub const fn starts_page(&self) -> bool {
+        matches!(self, Self::Init { .. } | Self::Image { .. })
+    }
+}
+
+/// First byte of an encoded record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    Init = 1,
+    Image = 2,
+    Insert = 3,
+    Delete = 4,
+    Replace = 5,
+    Patch = 6,
+    Truncate = 7,
+    Splice = 8,
+    SetLeft = 9,
+    SetRight = 10,
+    SetBits = 11,
+    ClearBits = 12,
+    SetSuper = 13,
+}
+
+impl Tag {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Init,
+        Self::Image,
+        Self::Insert,
+        Self::Delete,
+        Self::Replace,
+        Self::Patch,
+        Self::Truncate,
+        Self::Splice,
+        Self::SetLeft,
+        Self::SetRight,
+        Self::SetBits,
+        Self::ClearBits,
+        Self::SetSuper,
+    ];
+
+    #[inline]
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte).checked_sub(1)?).copied()
+    }
+}
