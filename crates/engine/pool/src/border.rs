@@ -1,0 +1,63 @@
+//! What the pool needs from outside: settings, pages, and somebody who frees frames.
+
+use iostrata_io::disk::Aligned;
+use iostrata_page::{PageNo, PageSize};
+
+use crate::error::SourceError;
+
+/// How a pool is laid out. All but `old_pct` are fixed while it lives.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolSettings {
+    /// Bytes of a page.
+    pub page_size: PageSize,
+    /// Pages that fit; at least 1.
+    pub frames: usize,
+    /// Share of the pool for pages not yet proven to be used again, in percent (5 to 95).
+    pub old_pct: u32,
+    /// Bytes of redo that one bucket of dirty pages covers; at least 1. A few hundred buckets over
+    /// the redo's capacity are enough.
+    pub bucket_bytes: u64,
+    /// So often in a row free frames are asked for in vain before a typed error; at least 1.
+    pub tries_max: u32,
+}
+
+impl PoolSettings {
+    /// So many frames, everything else as usual.
+    pub fn new(page_size: PageSize, frames: usize) -> Self {
+        Self { page_size, frames, old_pct: 37, bucket_bytes: 1 << 20, tries_max: 200 }
+    }
+}
+
+/// One page of a batch that is read ahead.
+pub struct Wanted {
+    /// Which page.
+    pub page: PageNo,
+    /// Where it goes; a page long.
+    pub bytes: Aligned,
+    /// Whether it is there.
+    pub result: Result<(), SourceError>,
+}
+
+/// Where absent pages come from.
+pub trait PageSource: Send + Sync {
+    /// Reads one page, verified. `into` is a page long and keeps its length.
+    ///
+    /// # Errors
+    /// Whatever the source names; the page stays absent and everyone waiting for it is told.
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), SourceError>;
+
+    /// Reads several pages, each with a result of its own. One by one unless the source can batch.
+    fn read_many(&self, wanted: &mut [Wanted]) {
+        for one in wanted {
+            one.result = self.read(one.page, &mut one.bytes);
+        }
+    }
+}
+
+/// Who frees frames.
+pub trait Supply: Send + Sync {
+    /// There is no free frame. Called without latches, perhaps by many threads at once: either
+    /// wakes the cleaner and waits a moment, or runs a step of it inline, which may call anything
+    /// of the pool that pins no absent page.
+    fn free_wanted(&self);
+}

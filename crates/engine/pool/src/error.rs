@@ -1,0 +1,89 @@
+//! What can go wrong when a page is wanted.
+//!
+//! Invariant: every error is cheap to clone, because all who waited for one load get the same one.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use iostrata_page::PageNo;
+
+/// Why a source could not give a page.
+#[derive(Clone)]
+pub struct SourceError(Arc<dyn Error + Send + Sync>);
+
+impl SourceError {
+    /// Wraps the source's own error.
+    pub fn new(cause: impl Error + Send + Sync + 'static) -> Self {
+        Self(Arc::new(cause))
+    }
+
+    /// The source's own error, to be asked for its type.
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl fmt::Debug for SourceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for SourceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// The source gave another length than a page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the source left {found} bytes in a buffer of {expected}; it must keep the length")]
+pub struct WrongLength {
+    /// Bytes of a page.
+    pub expected: usize,
+    /// Bytes found.
+    pub found: usize,
+}
+
+/// Why a page could not be pinned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PoolError {
+    /// The source failed. Everyone who waited for this load gets the same.
+    #[error("page {} cannot be read: {cause}", page.0)]
+    Read {
+        /// The page.
+        page: PageNo,
+        /// What the source said.
+        cause: SourceError,
+    },
+    /// No frame became free however often it was asked for.
+    #[error(
+        "no free frame for page {}: {pinned} of {frames} frames are pinned, {dirty} are dirty; \
+         let fewer threads work at once or give the pool more frames", page.0
+    )]
+    PoolExhausted {
+        /// The page that was wanted.
+        page: PageNo,
+        /// Frames of the pool.
+        frames: usize,
+        /// Frames with at least one pin.
+        pinned: usize,
+        /// Frames dirty or being written.
+        dirty: usize,
+    },
+    /// A page number that no file can hold: a broken link rather than a page.
+    #[error("page {} is beyond the last possible page {}; the link to it is broken", page.0, last.0)]
+    NoSuchPage {
+        /// The page that was wanted.
+        page: PageNo,
+        /// The last page number that the pool takes.
+        last: PageNo,
+    },
+}

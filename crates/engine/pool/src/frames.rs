@@ -1,0 +1,185 @@
+//! The frames: one allocation for all pages, and the only way to their bytes.
+//!
+//! Invariant: the bytes of a frame are reached only through a `SharedLatch` or an `ExclusiveLatch` of
+//! that frame, so they are never written while anybody else looks. The allocation is neither moved
+//! nor freed while a frame can be borrowed. What it does not do: it knows no residence; which page a
+//! frame holds is for others to keep.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use iostrata_io::disk::Aligned;
+use iostrata_page::PageSize;
+
+use crate::latch::Latch;
+
+/// No LSN.
+pub const NEVER: u64 = u64::MAX;
+
+/// One frame. Everything a hit touches lies in one cache line.
+#[repr(align(64))]
+pub struct Frame {
+    latch: Latch,
+    bytes: NonNull<[u8]>,
+    /// The page in it, while it is resident or leaving.
+    pub page: AtomicU64,
+    /// Since when it is dirty, or `NEVER`. Changes only under the lock of the dirty set.
+    pub dirty_at: AtomicU64,
+    /// Whether it is dirty or being written, in bits of `dirty`. Changes only under that lock.
+    pub held: AtomicU32,
+    /// Another number whenever the page's place in its tree or the frame's page changes.
+    pub structure: AtomicU32,
+    /// When, in pages that came into the pool, its use began.
+    pub since: AtomicU32,
+    /// Its number.
+    pub index: u32,
+}
+
+// SAFETY: the pointer leads to memory that `Frames` owns and keeps as long as any `&Frame` can
+// live; whoever follows it holds the latch, so that threads never write beside readers.
+unsafe impl Send for Frame {}
+// SAFETY: as above.
+unsafe impl Sync for Frame {}
+
+/// All frames and their memory.
+pub struct Frames {
+    frames: Box<[Frame]>,
+    /// Owned, never looked at again: the frames point into it.
+    _memory: Aligned,
+}
+
+impl Frames {
+    /// So many zeroed frames.
+    ///
+    /// # Panics
+    /// When there is none, or more than fit memory.
+    pub fn new(page_size: PageSize, count: usize) -> Self {
+        let page_bytes = page_size.bytes();
+        let bytes = count.checked_mul(page_bytes);
+        assert!(count > 0 && count < u32::MAX as usize / 2, "{count} frames cannot be numbered");
+        let Some(bytes) = bytes else { panic!("{count} frames are more than memory can have") };
+        let mut memory = Aligned::zeroed(bytes);
+        let start = memory.as_mut_ptr();
+        let frame = |index: usize| {
+            // SAFETY: `index` is below `count`, so that the offset lies in the allocation.
+            let first = unsafe { start.add(index * page_bytes) };
+            let bytes = std::ptr::slice_from_raw_parts_mut(first, page_bytes);
+            // SAFETY: derived from a reference, so it is not null.
+            let bytes = unsafe { NonNull::new_unchecked(bytes) };
+            Frame {
+                latch: Latch::default(),
+                bytes,
+                page: AtomicU64::new(0),
+                dirty_at: AtomicU64::new(NEVER),
+                held: AtomicU32::new(0),
+                structure: AtomicU32::new(0),
+                since: AtomicU32::new(0),
+                index: index as u32,
+            }
+        };
+        Self { frames: (0..count).map(frame).collect(), _memory: memory }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    #[inline]
+    pub fn get(&self, index: u32) -> &Frame {
+        &self.frames[index as usize]
+    }
+}
+
+/// A shared hold of a frame's latch.
+pub struct SharedLatch<'p>(&'p Frame);
+
+impl<'p> SharedLatch<'p> {
+    /// Waits for it.
+    #[inline]
+    pub fn new(frame: &'p Frame) -> Self {
+        frame.latch.shared();
+        Self(frame)
+    }
+
+    /// None when that would need waiting.
+    #[inline]
+    pub fn try_new(frame: &'p Frame) -> Option<Self> {
+        frame.latch.try_shared().then_some(Self(frame))
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory lives as long as the borrowed frame; all of it is initialised; `self`
+        // holds the latch shared, so nobody writes as long as the slice lives.
+        unsafe { self.0.bytes.as_ref() }
+    }
+}
+
+impl Drop for SharedLatch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.latch.unlatch_shared();
+    }
+}
+
+/// The exclusive hold of a frame's latch.
+pub struct ExclusiveLatch<'p>(&'p Frame);
+
+impl<'p> ExclusiveLatch<'p> {
+    /// Waits for it.
+    #[inline]
+    pub fn new(frame: &'p Frame) -> Self {
+        frame.latch.exclusive();
+        Self(frame)
+    }
+
+    /// None when that would need waiting.
+    #[inline]
+    pub fn try_new(frame: &'p Frame) -> Option<Self> {
+        frame.latch.try_exclusive().then_some(Self(frame))
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: as for a shared hold; the only one who could write is borrowed.
+        unsafe { self.0.bytes.as_ref() }
+    }
+
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the memory lives as long as the borrowed frame; all of it is initialised; `self`
+        // is alone with it and borrowed alone, and frames do not overlap.
+        unsafe { &mut *self.0.bytes.as_ptr() }
+    }
+}
+
+impl Drop for ExclusiveLatch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.latch.unlatch_exclusive();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_apart_and_latched() {
+        let frames = Frames::new(PageSize::new(4096).unwrap(), 3);
+        assert_eq!(size_of::<Frame>(), 64);
+        let mut middle = ExclusiveLatch::new(frames.get(1));
+        middle.bytes_mut().fill(7);
+        assert!(SharedLatch::try_new(frames.get(1)).is_none());
+        drop(middle);
+        let (one, two) = (SharedLatch::new(frames.get(1)), SharedLatch::new(frames.get(1)));
+        assert!(ExclusiveLatch::try_new(frames.get(1)).is_none());
+        assert!(one.bytes().iter().chain(two.bytes()).all(|byte| *byte == 7));
+        for other in [0, 2] {
+            assert!(SharedLatch::new(frames.get(other)).bytes().iter().all(|byte| *byte == 0));
+        }
+    }
+}
