@@ -91,6 +91,17 @@ impl IoEvent {
     pub(crate) fn done(&self) -> Done {
         token::done(self.token, self.result as i32)
     }
+
+    #[inline]
+    pub(crate) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Bytes moved, or a negative errno.
+    #[inline]
+    pub(crate) fn result(&self) -> i32 {
+        self.result as i32
+    }
 }
 
 #[repr(C)]

@@ -1,4 +1,4 @@
-//! The kernel's older asynchronous I/O (io_submit), by raw system calls.
+//! The kernel's older asynchronous I/O (io_submit).
 //!
 //! Invariant: everything queued goes down in one io_submit; completions are read from the mapped
 //! ring without a system call when there are enough. A request that the kernel rejects completes
@@ -11,7 +11,8 @@ use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::{io, ptr};
 
-use crate::api::aio_abi::{AioRing, IoEvent, Iocb};
+use crate::api::aio_abi::{IoEvent, Iocb};
+use crate::api::aio_context::AioContext;
 use crate::api::flushes::Flushes;
 use crate::api::{batch, token};
 use crate::{
@@ -24,8 +25,8 @@ const NAME: &str = "libaio";
 /// Keeps `depth` requests in flight through one kernel context.
 #[derive(Debug)]
 pub struct LibaioApi {
-    context: usize,
-    ring: Option<AioRing>,
+    /// Dropped first, which waits for what is in flight: the buffers may go only then.
+    context: AioContext,
     files: OpenFiles,
     buffers: Buffers,
     /// The first `queued` are filled and not yet taken by the kernel.
@@ -53,9 +54,8 @@ impl FileApi for LibaioApi {
     ) -> Result<(Self, Caps), IoError> {
         let depth = config.depth.max(1);
         let context = set_up(depth)?;
-        let ring = AioRing::at(context);
         let mut caps = Caps::default();
-        if ring.is_none() {
+        if !context.has_ring() {
             let why = "the completion ring has an unknown layout; io_getevents is used".to_owned();
             caps.refused.push(Refused { what: "reading completions without a system call", why });
         }
@@ -63,7 +63,6 @@ impl FileApi for LibaioApi {
         let addresses = requests.iter_mut().map(ptr::from_mut).collect();
         let api = Self {
             context,
-            ring,
             files: files.clone(),
             buffers: buffers.share(),
             requests,
@@ -145,19 +144,19 @@ impl LibaioApi {
     fn submit_all(&mut self) -> Result<(), IoError> {
         let mut taken = 0;
         while taken < self.queued {
-            let left = self.queued - taken;
             // SAFETY: the addresses point at `depth` requests that live as long as `self`; the
             // first `queued` are filled, and their buffers live until the context is destroyed.
-            let returned = unsafe {
-                let first = self.addresses.as_mut_ptr().add(taken);
-                libc::syscall(libc::SYS_io_submit, self.context, left, first)
+            let submitted = unsafe { self.context.submit(&mut self.addresses[taken..self.queued]) };
+            let errno = match submitted {
+                Ok(count) if count > 0 => {
+                    taken += count;
+                    self.in_flight += count;
+                    continue;
+                }
+                Ok(_) => libc::EIO,
+                Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
             };
-            if returned > 0 {
-                taken += returned as usize;
-                self.in_flight += returned as usize;
-                continue;
-            }
-            match io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+            match errno {
                 libc::EINTR => {}
                 // The kernel frees its requests as completions are read; there are some to come.
                 libc::EAGAIN if self.in_flight > 0 => self.set_completions_aside()?,
@@ -193,8 +192,7 @@ impl LibaioApi {
 
     #[inline]
     fn reap_ring(&mut self, on: &mut impl FnMut(Done)) -> u32 {
-        let Some(ring) = &self.ring else { return 0 };
-        let reaped = ring.drain(|event| on(event.done()));
+        let reaped = self.context.drain(|event| on(event.done()));
         self.in_flight -= reaped as usize;
         reaped
     }
@@ -210,50 +208,19 @@ impl LibaioApi {
             tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
             tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
         });
-        let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the context is ours, `events` has room for `depth` events, and `time` is null or
-        // lives through the call.
-        let returned = unsafe {
-            libc::syscall(
-                libc::SYS_io_getevents,
-                self.context,
-                libc::c_long::from(min),
-                self.events.len() as libc::c_long,
-                self.events.as_mut_ptr(),
-                time,
-            )
+        let reaped = match self.context.wait(min, time.as_ref(), &mut self.events) {
+            Ok(reaped) => reaped,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
+            Err(source) => return Err(IoError::System { api: NAME, call: "io_getevents", source }),
         };
-        if returned < 0 {
-            let source = io::Error::last_os_error();
-            if source.kind() == io::ErrorKind::Interrupted {
-                return Ok(0);
-            }
-            return Err(IoError::System { api: NAME, call: "io_getevents", source });
-        }
-        let reaped = returned as usize;
         self.in_flight -= reaped;
         self.events[..reaped].iter().for_each(|event| on(event.done()));
         Ok(reaped as u32)
     }
 }
 
-impl Drop for LibaioApi {
-    fn drop(&mut self) {
-        // SAFETY: the context is ours and not used again. The call returns only when nothing is in
-        // flight any more, so that the buffers may go.
-        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
-    }
-}
-
-fn set_up(depth: u32) -> Result<usize, IoError> {
-    let mut context: usize = 0;
-    // SAFETY: the kernel writes one word to `context`.
-    let returned = unsafe { libc::syscall(libc::SYS_io_setup, depth, &mut context) };
-    if returned == 0 {
-        return Ok(context);
-    }
-    let source = io::Error::last_os_error();
-    Err(match source.raw_os_error() {
+fn set_up(depth: u32) -> Result<AioContext, IoError> {
+    AioContext::new(depth).map_err(|source| match source.raw_os_error() {
         Some(libc::EAGAIN | libc::EINVAL) => IoError::Unavailable {
             api: NAME,
             why: format!("io_setup for {depth} requests: {source}"),

@@ -4,7 +4,8 @@
 //! completes exactly once. Queue, submit and reap allocate nothing and read no clock.
 //! It does not know why a request is made or what it costs.
 
-mod aio_abi;
+pub(crate) mod aio_abi;
+pub(crate) mod aio_context;
 mod flushes;
 pub mod libaio;
 pub mod memory;
@@ -61,7 +62,7 @@ impl Default for ApiConfig {
 /// `reap`: a sixteenth of the depth. Larger batches cost less CPU, but the device idles while they
 /// are made and then hands all of them back at once; measured at depth 32 on a virtio disk, one
 /// batch per round loses a tenth of the requests per second, a sixteenth loses nothing.
-fn batch(depth: u32) -> u32 {
+pub(crate) fn batch(depth: u32) -> u32 {
     (depth / 16).max(1)
 }
 

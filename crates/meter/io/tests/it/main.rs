@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod batches;
 mod crash;
 mod devices;
 mod disks;

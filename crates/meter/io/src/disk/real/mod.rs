@@ -4,6 +4,7 @@
 //! is synced that was not asked for. Clones are the same disk.
 //! It does not decide who may use the directory.
 
+mod batch;
 mod file;
 mod options;
 
@@ -12,7 +13,7 @@ pub use options::{BatchGranted, BatchKind, MOST_DEPTH, RealOptions, WriteThrough
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, fsync, ftruncate, open, openat, renameat, unlinkat,
@@ -25,7 +26,11 @@ use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, InTurn,
 };
 use crate::open::DSYNC;
+use batch::{Carrier, Queued};
 use file::{OpenFile, failed};
+
+/// Carriers that are kept for the next batch; more are given back to the kernel.
+const SPARE_CARRIERS: usize = 16;
 
 #[derive(Default)]
 struct Files {
@@ -38,6 +43,13 @@ struct Inner {
     name: String,
     options: RealOptions,
     files: RwLock<Files>,
+    carriers: Mutex<Carriers>,
+}
+
+/// Making a ring or a context costs more than a batch of a few requests.
+struct Carriers {
+    spare: Vec<Box<dyn Carrier>>,
+    granted: BatchGranted,
 }
 
 /// A disk over a directory. Clones are the same disk.
@@ -72,12 +84,26 @@ impl RealDisk {
         let opened = open(directory, flags, Mode::empty());
         let directory = opened.map_err(|errno| failed("open", &name, errno))?;
         let files = RwLock::new(Files::default());
-        Ok(Self(Arc::new(Inner { directory, name, options, files })))
+        let (first, granted) = batch::grant(options.batch, depth(options));
+        let carriers = Mutex::new(Carriers { spare: first.into_iter().collect(), granted });
+        Ok(Self(Arc::new(Inner { directory, name, options, files, carriers })))
     }
 
-    /// What batches are made of.
+    /// What the newest batch was made of; before the first, what it will be made of.
     pub fn batch_granted(&self) -> BatchGranted {
-        BatchGranted { kind: BatchKind::Sync, depth: 1, refused: Vec::new() }
+        self.carriers().granted.clone()
+    }
+
+    fn carriers(&self) -> MutexGuard<'_, Carriers> {
+        self.0.carriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a carrier that holds nothing for the next batch.
+    fn give_back(&self, carrier: Box<dyn Carrier>) {
+        let mut carriers = self.carriers();
+        if carrier.is_fit() && carriers.spare.len() < SPARE_CARRIERS {
+            carriers.spare.push(carrier);
+        }
     }
 
     fn file(&self, file: FileId) -> Arc<OpenFile> {
@@ -113,6 +139,10 @@ impl RealDisk {
             opened => Ok((opened?, true)),
         }
     }
+}
+
+fn depth(options: RealOptions) -> u32 {
+    options.depth.clamp(1, MOST_DEPTH)
 }
 
 impl Disk for RealDisk {
@@ -157,7 +187,17 @@ impl Disk for RealDisk {
     }
 
     fn batch(&self) -> Box<dyn Batch> {
-        Box::new(InTurn::new(self.clone()))
+        let depth = depth(self.0.options);
+        let spare = self.carriers().spare.pop();
+        let carrier = spare.or_else(|| {
+            let (carrier, granted) = batch::grant(self.0.options.batch, depth);
+            self.carriers().granted = granted;
+            carrier
+        });
+        match carrier {
+            Some(carrier) => Box::new(Queued::new(self.clone(), carrier, depth)),
+            None => Box::new(InTurn::new(self.clone())),
+        }
     }
 
     fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
