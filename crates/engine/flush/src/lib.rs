@@ -1,1 +1,27 @@
 //! Decides what the embedded engine flushes, and when.
+//!
+//! Purpose: a policy sees one sample of the engine and answers with one action; it also says what
+//! a committing thread does at a given checkpoint age. Invariant: pure; the same samples give the
+//! same actions. It writes no page, waits for nothing and reads no clock: the engine's cleaner
+//! does.
+//!
+//! How a cleaner uses it: take a sample, call `next`, do the action, publish `admit`, take a
+//! checkpoint after every batch of pages (also one that found nothing), and begin again. A thread
+//! that is told anything but `Go` wakes the cleaner.
+
+mod action;
+mod admit;
+mod average;
+mod demand;
+mod drain_rate;
+mod redo_rate;
+mod sample;
+mod steady;
+
+pub use action::{Action, Cause, Finished, FlushPolicy};
+pub use admit::{ADMIT_WORDS, Admit, AdmitRule};
+pub use demand::FrameDemand;
+pub use drain_rate::DrainRate;
+pub use redo_rate::RedoRate;
+pub use sample::{AgeLimits, FlushSample, FlushSettings};
+pub use steady::Steady;

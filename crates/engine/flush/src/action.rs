@@ -1,0 +1,73 @@
+//! What a policy may ask the cleaner to do.
+
+use iostrata_page::Lsn;
+
+use crate::{AdmitRule, FlushSample};
+
+/// Decides what is flushed and when. One policy belongs to one cleaner.
+pub trait FlushPolicy: Send {
+    /// The next action. `last` is what came of the action before; the default at first.
+    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action;
+
+    /// What committing threads do from now on: published after every `next` by atomics, so that
+    /// they never take a lock of the policy.
+    fn admit(&self) -> AdmitRule;
+}
+
+/// One thing for the cleaner to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Write the dirty pages with the oldest changes, oldest first, then take a checkpoint.
+    Flush {
+        /// At most this many pages.
+        pages: u32,
+        /// Only pages whose oldest change is before this LSN.
+        until: Lsn,
+        /// Whether redo is about to run out, so that `io_capacity_max` is not kept to.
+        furious: bool,
+        /// Which counter the pages belong to.
+        cause: Cause,
+    },
+    /// Free this many frames at the cold end: drop clean pages, write dirty ones and drop them;
+    /// then take a checkpoint.
+    Lru {
+        /// Frames to free.
+        pages: u32,
+    },
+    /// Purge this many pages of undo.
+    Purge {
+        /// Pages.
+        pages: u32,
+    },
+    /// Make the redo durable up to its end.
+    SyncRedo,
+    /// Take a checkpoint: nothing needs to be written for it.
+    Checkpoint,
+    /// Nothing until then, or until someone wakes the cleaner.
+    Sleep {
+        /// On the sample's clock, in microseconds.
+        until_us: u64,
+    },
+}
+
+/// Why pages are flushed; InnoDB counts them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// To hold the checkpoint age.
+    Adaptive,
+    /// For the share of dirty pages, or because nothing else happens.
+    Background,
+    /// Because redo is about to run out.
+    Sync,
+}
+
+/// What came of an action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Dirty pages that were written.
+    pub flushed: u32,
+    /// Frames that became free.
+    pub freed: u32,
+    /// How long the action took, with its syncs and its checkpoint; 0 for `Sleep`.
+    pub took_us: u64,
+}

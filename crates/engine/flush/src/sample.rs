@@ -1,0 +1,114 @@
+//! What a policy sees of the engine.
+
+use iostrata_page::Lsn;
+
+/// The engine at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlushSample<'a> {
+    /// Now, in microseconds of a clock that never goes back.
+    pub now_us: u64,
+    /// End of the redo.
+    pub lsn: Lsn,
+    /// End of the redo that is durable.
+    pub durable: Lsn,
+    /// The last checkpoint.
+    pub checkpoint: Lsn,
+    /// The oldest change of a dirty page; nothing when no page is dirty.
+    pub oldest: Option<Lsn>,
+    /// Limits of the checkpoint age.
+    pub limits: AgeLimits,
+    /// Dirty pages.
+    pub dirty_pages: u64,
+    /// Frames that hold no page.
+    pub free_frames: u64,
+    /// Frames of the pool.
+    pub frames: u64,
+    /// Dirty pages by their oldest change: the first LSN of a bucket and the pages in it,
+    /// ascending. A bucket reaches to the next one, the last to `lsn`.
+    pub age_histogram: &'a [(Lsn, u32)],
+    /// Pages written to free their frames, since the engine opened.
+    pub lru_flushed: u64,
+    /// Pages written to let the checkpoint go on, since the engine opened.
+    pub list_flushed: u64,
+    /// Settings that may change at any time.
+    pub settings: FlushSettings,
+}
+
+impl FlushSample<'_> {
+    /// Redo since the oldest change of a dirty page, in bytes: what flushing acts on.
+    #[must_use]
+    pub fn modified_age(&self) -> u64 {
+        self.oldest.map_or(0, |oldest| self.lsn.0.saturating_sub(oldest.0))
+    }
+
+    /// Redo since the last checkpoint, in bytes: what committing threads are held by.
+    #[must_use]
+    pub fn checkpoint_age(&self) -> u64 {
+        self.lsn.0.saturating_sub(self.checkpoint.0)
+    }
+
+    /// Where a checkpoint could be now.
+    #[must_use]
+    pub fn could_checkpoint(&self) -> Lsn {
+        self.oldest.unwrap_or(self.lsn).min(self.lsn)
+    }
+}
+
+/// Limits of the checkpoint age in bytes, all functions of the redo capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgeLimits {
+    /// Bytes that the redo holds.
+    pub capacity: u64,
+    /// From here committing threads are slowed down.
+    pub async_age: u64,
+    /// From here flushing does not keep to `io_capacity_max`.
+    pub sync_age: u64,
+    /// From here committing threads wait for a checkpoint.
+    pub max_age: u64,
+}
+
+/// The settings that a policy follows, under InnoDB's names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlushSettings {
+    /// Pages per second for background flushing.
+    pub io_capacity: u32,
+    /// Pages per second that flushing keeps to unless redo is about to run out.
+    pub io_capacity_max: u32,
+    /// Share of dirty frames in percent that is flushed with `io_capacity`.
+    pub max_dirty_pages_pct: f64,
+    /// Share of dirty frames in percent from which flushing for it begins; 0: shortly below.
+    pub max_dirty_pages_pct_lwm: f64,
+    /// Whether pages are flushed for redo below the async limit.
+    pub adaptive_flushing: bool,
+    /// Share of the redo capacity in percent below which nothing is flushed for it.
+    pub adaptive_flushing_lwm: f64,
+    /// Loops that averages reach back.
+    pub flushing_avg_loops: u32,
+    /// Share of `io_capacity` in percent that is flushed while nothing changes.
+    pub idle_flush_pct: f64,
+    /// Whether flushing may go beyond `io_capacity_max` when redo is about to run out.
+    pub flush_sync: bool,
+    /// Free frames to keep ready, at most an eighth of the pool.
+    pub lru_scan_depth: u32,
+    /// Time after which redo is made durable when commits do not ask for it, in microseconds.
+    pub flush_log_at_timeout_us: u64,
+}
+
+impl Default for FlushSettings {
+    /// The defaults of the engine.
+    fn default() -> FlushSettings {
+        FlushSettings {
+            io_capacity: 10_000,
+            io_capacity_max: 20_000,
+            max_dirty_pages_pct: 90.0,
+            max_dirty_pages_pct_lwm: 0.0,
+            adaptive_flushing: true,
+            adaptive_flushing_lwm: 10.0,
+            flushing_avg_loops: 30,
+            idle_flush_pct: 100.0,
+            flush_sync: true,
+            lru_scan_depth: 1024,
+            flush_log_at_timeout_us: 1_000_000,
+        }
+    }
+}

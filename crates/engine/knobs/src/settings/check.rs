@@ -1,0 +1,146 @@
+//! Setting, asking, and whether the settings go together.
+
+use iostrata_units::Size;
+
+use super::kind::{Setting, When};
+use super::near::nearest;
+use super::{CATALOGUE, SettingError, Settings, find};
+
+/// Fewest frames that the pool works with: a change of the deepest tree pins this many at worst.
+pub const FRAMES_MIN: u64 = 64;
+
+/// Fewest pages that the redo must be able to hold whole, and the log buffer.
+///
+/// A change that splits pages up to the root logs images of two pages on each of some five levels.
+const REDO_PAGES_MIN: u64 = 16;
+const LOG_BUFFER_PAGES_MIN: u64 = 4;
+
+/// The share of memory that the pool takes by default.
+const POOL_MEMORY_SHARE: u64 = 4;
+
+impl Settings {
+    /// The defaults on a machine with this much memory: the pool is a quarter of it, in whole MiB.
+    #[must_use]
+    pub fn default_for(memory_bytes: u64) -> Settings {
+        let share = memory_bytes / POOL_MEMORY_SHARE / (1 << 20) * (1 << 20);
+        Settings { buffer_pool_size: share.clamp(8 << 20, 1 << 44), ..Settings::default() }
+    }
+
+    /// Sets one setting from text. What does not go together is found by `check`, so that the order
+    /// does not matter.
+    ///
+    /// As in InnoDB, an `io_capacity` above `io_capacity_max` raises that to twice it.
+    ///
+    /// # Errors
+    /// An unknown name, or a value that the setting does not take; nothing is changed then.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let setting = known(name)?;
+        let found = value.trim();
+        if !self.put(setting, found) {
+            let found = found.to_owned();
+            return Err(SettingError::Value { name: setting.name, found, kind: setting.kind });
+        }
+        if setting.name == "io_capacity" && self.io_capacity_max < self.io_capacity {
+            self.io_capacity_max = self.io_capacity.saturating_mul(2);
+        }
+        Ok(())
+    }
+
+    /// As `set`, for an engine that runs: what cannot change then is refused, and so is what does
+    /// not go together with the rest; nothing is changed then.
+    ///
+    /// # Errors
+    /// As `set` and `check`, and settings that cannot change while the engine runs.
+    pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let setting = known(name)?;
+        if setting.when != When::Live {
+            let found = value.trim().to_owned();
+            let name = setting.name;
+            return Err(SettingError::NotLive { name, found, when: setting.when });
+        }
+        let mut next = self.clone();
+        next.set(name, value)?;
+        next.check()?;
+        *self = next;
+        Ok(())
+    }
+
+    /// The value of a setting as text that parses back to it.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn get(&self, name: &str) -> Result<String, SettingError> {
+        known(name).map(|setting| self.print(setting))
+    }
+
+    /// Frames that the pool has.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.buffer_pool_size / u64::from(self.page_size.max(1))
+    }
+
+    /// Whether every value is in its range and all go together.
+    ///
+    /// # Errors
+    /// The first setting that is not, with what would do.
+    pub fn check(&self) -> Result<(), SettingError> {
+        for setting in CATALOGUE {
+            let found = self.print(setting);
+            if !self.clone().put(setting, &found) {
+                return Err(SettingError::Value { name: setting.name, found, kind: setting.kind });
+            }
+        }
+        self.check_sizes()?;
+        if self.io_capacity_max < self.io_capacity {
+            let fix = format!("io_capacity_max must be at least {}", self.io_capacity);
+            return Err(self.conflict("io_capacity_max", "io_capacity", fix));
+        }
+        if self.max_dirty_pages_pct_lwm > self.max_dirty_pages_pct {
+            let fix = format!("the former must be at most {}", self.max_dirty_pages_pct);
+            return Err(self.conflict("max_dirty_pages_pct_lwm", "max_dirty_pages_pct", fix));
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self) -> Result<(), SettingError> {
+        let page = u64::from(self.page_size);
+        let needs = [
+            ("buffer_pool_size", self.buffer_pool_size, FRAMES_MIN),
+            ("redo_log_capacity", self.redo_log_capacity, REDO_PAGES_MIN),
+            ("log_buffer_size", self.log_buffer_size, LOG_BUFFER_PAGES_MIN),
+        ];
+        for (name, bytes, pages) in needs {
+            if bytes < pages * page {
+                let least = Size(pages * page);
+                let fix = format!("{name} must be at least {pages} pages, that is {least}");
+                return Err(self.conflict(name, "page_size", fix));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether data that was created with the settings `kept` can be opened with these.
+    ///
+    /// # Errors
+    /// The first setting that only creation decides and that differs.
+    pub fn check_reopen(&self, kept: &Settings) -> Result<(), SettingError> {
+        for setting in CATALOGUE.iter().filter(|setting| setting.when == When::Creation) {
+            let (found, kept) = (self.print(setting), kept.print(setting));
+            if found != kept {
+                return Err(SettingError::Fixed { name: setting.name, found, kept });
+            }
+        }
+        Ok(())
+    }
+
+    fn conflict(&self, name: &'static str, other: &'static str, fix: String) -> SettingError {
+        let text = |name| self.get(name).unwrap_or_default();
+        SettingError::Conflict { name, found: text(name), other, other_found: text(other), fix }
+    }
+}
+
+/// The setting of this name, or an error that suggests one.
+fn known(name: &str) -> Result<&'static Setting, SettingError> {
+    find(name)
+        .ok_or_else(|| SettingError::Unknown { name: name.trim().to_owned(), near: nearest(name) })
+}
