@@ -1,0 +1,64 @@
+//! What a store has done, by InnoDB's names.
+//!
+//! Invariant: counters only rise. Each is right by itself; a snapshot while others write may be
+//! between two steps of one of them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// What a store has done since it was opened.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct StoreCounters {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Tally {
+            $(pub(crate) $name: AtomicU64,)+
+        }
+
+        impl Tally {
+            pub(crate) fn snapshot(&self) -> StoreCounters {
+                StoreCounters { $($name: self.$name.load(Relaxed),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Batches written to the doublewrite files.
+    dblwr_writes,
+    /// Pages of which a copy was written to the doublewrite files.
+    dblwr_pages_written,
+    /// Pages written without a copy because the device does not tear a write of that size.
+    dblwr_pages_atomic,
+    /// Bytes written to the doublewrite files.
+    dblwr_written,
+    /// Syncs of doublewrite files.
+    dblwr_fsyncs,
+    /// Read calls on data files.
+    data_reads,
+    /// Bytes read from data files.
+    data_read,
+    /// Write calls on data files, growth included.
+    data_writes,
+    /// Bytes written to data files, growth included.
+    data_written,
+    /// Syncs of data files.
+    data_fsyncs,
+    /// Syncs of data files saved because one of another thread covered them.
+    data_fsyncs_shared,
+    /// Pages read and found good.
+    pages_read,
+    /// Pages written in place.
+    pages_written,
+    /// Pages added by growth.
+    pages_extended,
+    /// Pages restored from a copy.
+    pages_restored,
+}
+
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Relaxed);
+}

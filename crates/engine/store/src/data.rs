@@ -1,0 +1,167 @@
+//! The data files: open, as long as they are, written in place and synced.
+//!
+//! Invariant: `pages` never counts a page whose zeros are not durable. A failed write or sync
+//! poisons the store. Sync rules of the flush method are kept here and nowhere else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileId, FileMode};
+use iostrata_page::{PageNo, PageSize};
+
+use crate::PageCopy;
+use crate::batches::Batches;
+use crate::counters::{Tally, add};
+use crate::error::StoreError;
+use crate::gate::{SyncGate, Synced};
+use crate::layout::{data_name, place};
+use crate::method::{FilePlan, sync_kind};
+use crate::poison::Poison;
+use crate::settings::StoreSettings;
+
+pub(crate) struct DataFile {
+    pub(crate) id: FileId,
+    pub(crate) name: String,
+    /// Whole pages that are durable, of this file alone.
+    pub(crate) pages: AtomicU64,
+    /// The device does not tear a write of a page.
+    pub(crate) atomic: bool,
+    gate: SyncGate,
+}
+
+pub(crate) struct DataFiles {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) files: Vec<DataFile>,
+    pub(crate) page_size: PageSize,
+    pub(crate) plan: FilePlan,
+    use_fdatasync: AtomicBool,
+    pub(crate) batches: Batches,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) poison: Arc<Poison>,
+}
+
+impl DataFiles {
+    /// Opens all files; those that `create` makes are empty.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        settings: &StoreSettings,
+        mode: FileMode,
+    ) -> Result<Self, StoreError> {
+        let page_size = settings.page_size;
+        let page_bytes = page_size.bytes() as u64;
+        let mut files = Vec::new();
+        for file in 0..settings.data_files {
+            let name = data_name(file)?;
+            let id = disk.open(&name, mode)?;
+            let atomic = u64::from(disk.facts(id).atomic_write_bytes) >= page_bytes;
+            let pages = AtomicU64::new(disk.len(id)? / page_bytes);
+            let gate = SyncGate::default();
+            files.push(DataFile { id, name: name.to_string(), pages, atomic, gate });
+        }
+        Ok(Self {
+            disk: Arc::clone(disk),
+            files,
+            page_size,
+            plan: settings.flush_method.plan(settings.trust_device_cache).data,
+            use_fdatasync: AtomicBool::new(settings.use_fdatasync),
+            batches: Batches::new(Arc::clone(disk)),
+            tally: Arc::new(Tally::default()),
+            poison: Arc::new(Poison::default()),
+        })
+    }
+
+    pub(crate) fn sync_kind(&self) -> SyncKind {
+        sync_kind(self.use_fdatasync.load(Relaxed))
+    }
+
+    pub(crate) fn set_use_fdatasync(&self, on: bool) {
+        self.use_fdatasync.store(on, Relaxed);
+    }
+
+    /// Pages from 0 on without a gap.
+    pub(crate) fn pages(&self) -> u64 {
+        let files = self.files.len() as u64;
+        let ends = self.files.iter().zip(0..);
+        ends.map(|(file, at)| file.pages.load(Acquire) * files + at).min().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, page: PageNo) -> (usize, u64) {
+        let (file, at) = place(page, self.files.len() as u32);
+        (file, at * self.page_size.bytes() as u64)
+    }
+
+    /// The device does not tear a write of this page.
+    pub(crate) fn is_atomic(&self, page: PageNo) -> bool {
+        self.files[self.place(page).0].atomic
+    }
+
+    pub(crate) fn sync(&self, file: usize) -> Result<(), StoreError> {
+        let file = &self.files[file];
+        let synced = file.gate.sync(&self.poison, || {
+            add(&self.tally.data_fsyncs, 1);
+            Ok(self.disk.sync(file.id, self.sync_kind())?)
+        })?;
+        if synced == Synced::Elsewhere {
+            add(&self.tally.data_fsyncs_shared, 1);
+        }
+        Ok(())
+    }
+
+    /// Writes pages, sorted by place, into their places. All buffers come back into `pages`, also
+    /// after a failure. Nothing is synced. Returns which files were touched, a bit each.
+    pub(crate) fn write_in_place(&self, pages: &mut Vec<PageCopy>) -> Result<u64, StoreError> {
+        let mut batch = self.batches.take();
+        let mut touched = 0_u64;
+        let (count, bytes) = (pages.len() as u64, self.page_size.bytes() as u64);
+        for PageCopy { page, bytes } in pages.drain(..) {
+            let (file, at) = self.place(page);
+            touched |= 1 << file;
+            batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);
+        }
+        let result = collect(batch.as_mut(), pages);
+        self.batches.give_back(batch);
+        add(&self.tally.data_writes, count);
+        add(&self.tally.data_written, count * bytes);
+        match result {
+            Ok(()) => Ok(touched),
+            Err(error) => Err(self.poison.set(error.into())),
+        }
+    }
+
+    /// Syncs the files of these bits.
+    pub(crate) fn sync_touched(&self, touched: u64) -> Result<(), StoreError> {
+        (0..self.files.len())
+            .filter(|file| touched >> file & 1 == 1)
+            .try_for_each(|file| self.sync(file))
+    }
+
+    /// A buffer of zeros for growth.
+    pub(crate) fn zeros(&self, pages: u64) -> Aligned {
+        Aligned::zeroed(pages as usize * self.page_size.bytes())
+    }
+}
+
+/// Waits for all writes of a batch. The first failure is kept.
+fn collect(batch: &mut dyn Batch, pages: &mut Vec<PageCopy>) -> Result<(), DiskError> {
+    let mut first = Ok(());
+    batch.submit();
+    while batch.in_flight() > 0 {
+        batch.complete(1, &mut |done| {
+            pages.push(PageCopy { page: PageNo(done.tag), bytes: done.buffer });
+            if first.is_ok() {
+                first = done.result;
+            }
+        });
+    }
+    first
+}
+
+impl Drop for DataFiles {
+    fn drop(&mut self) {
+        for file in &self.files {
+            self.disk.close(file.id);
+        }
+    }
+}

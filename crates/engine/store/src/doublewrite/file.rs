@@ -1,0 +1,222 @@
+//! One doublewrite file and the buffer that its batches are put together in.
+//!
+//! Invariant: a batch is one contiguous write from the header on; when `write` returns it is as
+//! durable as the flush method makes it.
+
+use std::sync::Arc;
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
+use iostrata_page::{PageNo, PageView};
+
+use crate::PageCopy;
+use crate::counters::{Tally, add};
+use crate::doublewrite::batch::{self, Entry, Found, Kind, Numbers, get_u32, put_u32};
+use crate::error::StoreError;
+use crate::grow::is_no_space;
+use crate::layout::{
+    BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
+    header_bytes, identity,
+};
+use crate::method::{FilePlan, SyncRule};
+use crate::settings::StoreSettings;
+
+pub(crate) struct DoublewriteFile {
+    disk: Arc<dyn Disk>,
+    id: FileId,
+    name: String,
+    plan: FilePlan,
+    page_bytes: usize,
+    pages: u32,
+    /// Header and copies; made by the first batch.
+    buffer: Option<Aligned>,
+    tally: Arc<Tally>,
+}
+
+impl DoublewriteFile {
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        settings: &StoreSettings,
+        at: usize,
+        mode: FileMode,
+        tally: &Arc<Tally>,
+    ) -> Result<Self, StoreError> {
+        let name = doublewrite_name(at)?;
+        Ok(Self {
+            id: disk.open(&name, mode)?,
+            disk: Arc::clone(disk),
+            name: name.to_string(),
+            plan: settings.flush_method.plan(settings.trust_device_cache).doublewrite,
+            page_bytes: settings.page_size.bytes(),
+            pages: settings.doublewrite_pages,
+            buffer: None,
+            tally: Arc::clone(tally),
+        })
+    }
+
+    /// Most pages of a batch.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages as usize
+    }
+
+    fn file_bytes(&self) -> u64 {
+        doublewrite_file_bytes(self.pages, self.page_bytes)
+    }
+
+    /// Writes the identity unless it is there, and makes the file long enough. Idempotent.
+    pub(crate) fn make(&self, data_files: u32, kind: SyncKind) -> Result<(), StoreError> {
+        let had = self.disk.len(self.id)?;
+        let identified = self.check(data_files)?;
+        if identified && had >= self.file_bytes() {
+            return Ok(());
+        }
+        self.lengthen(identified, had, data_files).map_err(|error| self.no_space(had, error))?;
+        Ok(self.disk.sync(self.id, kind)?)
+    }
+
+    fn lengthen(&self, identified: bool, had: u64, data_files: u32) -> Result<(), DiskError> {
+        if !identified {
+            let block = self.identity(data_files);
+            self.disk.write(self.id, 0, &block, self.plan.durability())?;
+        }
+        let had = (had / BATCH_AT * BATCH_AT).max(BATCH_AT);
+        let missing = self.file_bytes().saturating_sub(had);
+        if missing == 0 {
+            return Ok(());
+        }
+        self.disk.write(self.id, had, &Aligned::zeroed(missing as usize), self.plan.durability())
+    }
+
+    fn no_space(&self, had: u64, error: DiskError) -> StoreError {
+        if !is_no_space(&error) {
+            return error.into();
+        }
+        let pages = |bytes| bytes / self.page_bytes as u64;
+        let wanted_pages = pages(self.file_bytes());
+        StoreError::NoSpace { file: self.name.clone(), file_pages: pages(had), wanted_pages }
+    }
+
+    fn identity(&self, data_files: u32) -> Aligned {
+        let mut block = Aligned::zeroed(BLOCK_BYTES);
+        block[..8].copy_from_slice(&IDENTITY_MAGIC);
+        put_u32(&mut block, identity::VERSION, VERSION);
+        put_u32(&mut block, identity::PAGE_BYTES, self.page_bytes as u32);
+        put_u32(&mut block, identity::DATA_FILES, data_files);
+        let crc = crc32c::crc32c(&block[..identity::CRC]);
+        put_u32(&mut block, identity::CRC, crc);
+        block
+    }
+
+    /// Whether the identity is there; an error when it is another one.
+    pub(crate) fn check(&self, data_files: u32) -> Result<bool, StoreError> {
+        let mut block = Aligned::zeroed(BLOCK_BYTES);
+        match self.disk.read(self.id, 0, &mut block) {
+            Err(DiskError::PastEnd { .. }) => return Ok(false),
+            read => read?,
+        }
+        if block.iter().all(|byte| *byte == 0) {
+            return Ok(false);
+        }
+        let number = |at| get_u32(&block, at).unwrap_or(0);
+        let good = number(identity::CRC) == crc32c::crc32c(&block[..identity::CRC]);
+        let not = |found| Err(StoreError::NotAStore { file: self.name.clone(), found });
+        match (block.starts_with(&IDENTITY_MAGIC), good, number(identity::VERSION)) {
+            (false, ..) => return not("other first bytes"),
+            // One sector, so a crash leaves it whole or not there: this is damage.
+            (_, false, _) => return not("a wrong checksum"),
+            (_, _, VERSION) => {}
+            _ => return not("another version"),
+        }
+        let mismatch = |name, found, wanted| {
+            Err(StoreError::Mismatch { file: self.name.clone(), name, found, wanted })
+        };
+        let (page_bytes, files) = (number(identity::PAGE_BYTES), number(identity::DATA_FILES));
+        match (page_bytes as usize == self.page_bytes, files == data_files) {
+            (false, _) => mismatch("page_size", page_bytes, self.page_bytes as u32),
+            (_, false) => mismatch("data_files", files, data_files),
+            _ => Ok(true),
+        }
+    }
+
+    /// Writes and, unless the device is trusted, makes durable what guards these pages.
+    pub(crate) fn write<'p>(
+        &mut self,
+        numbers: Numbers,
+        kind: Kind,
+        pages: impl Iterator<Item = &'p PageCopy> + Clone,
+        sync: SyncKind,
+    ) -> Result<(), StoreError> {
+        let header = header_bytes(self.pages);
+        let copies = if kind == Kind::Copies { pages.clone().count() } else { 0 };
+        let mut buffer = self.take_buffer(header + copies * self.page_bytes);
+        let (head, body) = buffer.split_at_mut(header);
+        batch::write(head, numbers, kind, pages.clone().map(entry_of));
+        for (slot, copy) in body.chunks_exact_mut(self.page_bytes).zip(pages) {
+            slot.copy_from_slice(&copy.bytes);
+        }
+        let written = self.disk.write(self.id, BATCH_AT, &buffer, self.plan.durability());
+        add(&self.tally.dblwr_written, buffer.len() as u64);
+        self.buffer = Some(buffer);
+        written?;
+        match self.plan.sync {
+            SyncRule::GrowthOnly => Ok(()),
+            SyncRule::EachBatch | SyncRule::EachDoublewriteBatch => self.sync(sync),
+        }
+    }
+
+    fn take_buffer(&mut self, bytes: usize) -> Aligned {
+        let most = header_bytes(self.pages) + self.pages as usize * self.page_bytes;
+        let mut buffer = self.buffer.take().unwrap_or_else(|| Aligned::zeroed(most));
+        buffer.set_len(bytes);
+        buffer
+    }
+
+    /// Makes it durable that no copy may be restored any more, whatever the flush method.
+    pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), StoreError> {
+        let mut header = Aligned::zeroed(header_bytes(self.pages));
+        batch::write(&mut header, numbers, Kind::Empty, std::iter::empty());
+        self.disk.write(self.id, BATCH_AT, &header, self.plan.durability())?;
+        self.sync(sync)
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<(), StoreError> {
+        add(&self.tally.dblwr_fsyncs, 1);
+        Ok(self.disk.sync(self.id, kind)?)
+    }
+
+    /// The batch in the file, if one is there in whole.
+    pub(crate) fn find(&self) -> Result<Option<Found>, StoreError> {
+        let Some(first) = self.read_at(BATCH_AT, BLOCK_BYTES)? else { return Ok(None) };
+        let Some(bytes) = batch::length(&first) else { return Ok(None) };
+        Ok(self.read_at(BATCH_AT, bytes)?.and_then(|header| batch::read(&header)))
+    }
+
+    /// The copy in a slot, if it is the one that the entry tells of.
+    pub(crate) fn copy(&self, found: &Found, slot: usize) -> Result<Option<Aligned>, StoreError> {
+        let at = BATCH_AT + (found.header_bytes + slot * self.page_bytes) as u64;
+        let Some(copy) = self.read_at(at, self.page_bytes)? else { return Ok(None) };
+        let wanted = found.entries[slot];
+        let view = PageView::new(&copy);
+        let good = view.crc() == wanted.crc && view.verify(PageNo(wanted.page)).is_ok();
+        Ok(good.then_some(copy))
+    }
+
+    fn read_at(&self, at: u64, bytes: usize) -> Result<Option<Aligned>, StoreError> {
+        let mut block = Aligned::zeroed(bytes);
+        match self.disk.read(self.id, at, &mut block) {
+            Err(DiskError::PastEnd { .. }) => Ok(None),
+            read => Ok(read.map(|()| Some(block))?),
+        }
+    }
+}
+
+fn entry_of(copy: &PageCopy) -> Entry {
+    let view = PageView::new(&copy.bytes);
+    Entry { page: copy.page.0, lsn: view.lsn().0, crc: view.crc() }
+}
+
+impl Drop for DoublewriteFile {
+    fn drop(&mut self) {
+        self.disk.close(self.id);
+    }
+}

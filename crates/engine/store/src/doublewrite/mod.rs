@@ -1,0 +1,60 @@
+//! The two doublewrite files.
+//!
+//! Invariant: a file is locked from before a batch's copies are written until that batch is durable
+//! in place, so a copy is not overwritten while it may be needed. Nobody waits for one file while
+//! holding the other, except in the order 0, 1.
+//! Batches are numbered over both files. Each header tells below which number all batches were
+//! durable in place: repair does not believe older copies, which may be of older contents.
+
+mod batch;
+mod file;
+mod order;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(crate) use batch::{Found, Kind, Numbers};
+pub(crate) use file::DoublewriteFile;
+pub(crate) use order::Order;
+
+use crate::layout::DOUBLEWRITE_FILES;
+
+/// Both files and the order of their batches.
+pub(crate) struct DoublewriteFiles {
+    files: [Mutex<DoublewriteFile>; DOUBLEWRITE_FILES],
+    pub(crate) order: Order,
+    turn: AtomicUsize,
+    batch_pages: usize,
+}
+
+impl DoublewriteFiles {
+    pub(crate) fn new(files: [DoublewriteFile; DOUBLEWRITE_FILES]) -> Self {
+        let batch_pages = files[0].pages();
+        let (order, turn) = (Order::default(), AtomicUsize::new(0));
+        Self { files: files.map(Mutex::new), order, turn, batch_pages }
+    }
+
+    /// Most pages of a batch.
+    pub(crate) fn batch_pages(&self) -> usize {
+        self.batch_pages
+    }
+
+    /// A file that nobody uses; waits for one when both are in use.
+    pub(crate) fn any(&self) -> MutexGuard<'_, DoublewriteFile> {
+        let turn = self.turn.fetch_add(1, Relaxed);
+        let at = |step: usize| &self.files[(turn + step) % DOUBLEWRITE_FILES];
+        for step in 0..DOUBLEWRITE_FILES {
+            match at(step).try_lock() {
+                Ok(file) => return file,
+                Err(std::sync::TryLockError::Poisoned(file)) => return file.into_inner(),
+                Err(std::sync::TryLockError::WouldBlock) => {}
+            }
+        }
+        at(0).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Both files, once every batch is finished.
+    pub(crate) fn all(&self) -> [MutexGuard<'_, DoublewriteFile>; DOUBLEWRITE_FILES] {
+        [0, 1].map(|file: usize| self.files[file].lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

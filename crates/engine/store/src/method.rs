@@ -1,0 +1,140 @@
+//! What each flush method asks of the system, as one pure table.
+//!
+//! Invariant: a row names the system calls that InnoDB makes under the method of that name. Where
+//! InnoDB takes for granted that a device keeps what it has taken, the row has two forms: the safe
+//! one, which is the default, and the trusting one, which is InnoDB's own and loses data on a device
+//! whose cache does not survive a loss of power.
+//! It opens and syncs nothing itself.
+//!
+//! | method | data and doublewrite | redo | the trusting form |
+//! |---|---|---|---|
+//! | `fsync` | page cache, synced | page cache, synced | the same |
+//! | `O_DSYNC` | page cache, synced | written through | the same |
+//! | `O_DIRECT` | direct, synced | page cache, synced | does not sync the doublewrite file |
+//! | `O_DIRECT_NO_FSYNC` | direct, written through, no sync | page cache, synced | writes through nothing |
+//! | `ALL_O_DIRECT` | direct, synced | direct, synced | syncs data after doublewrite batches only, redo never |
+//!
+//! Under every method a file is synced after it has grown.
+
+use std::fmt;
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::Durability;
+
+/// How pages and redo reach the device: InnoDB's `innodb_flush_method`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FlushMethod {
+    /// Through the page cache, with a sync.
+    Fsync,
+    /// As `fsync`, but each redo write is durable by itself.
+    ODsync,
+    /// Pages around the page cache, with a sync.
+    #[default]
+    ODirect,
+    /// Pages around the page cache, without a sync.
+    ODirectNoFsync,
+    /// Pages and redo around the page cache.
+    AllODirect,
+}
+
+/// When a file is synced, besides after it has grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncRule {
+    /// After each batch of writes: for redo, each commit group.
+    EachBatch,
+    /// After each batch that went through the doublewrite files.
+    EachDoublewriteBatch,
+    /// Only after it has grown.
+    GrowthOnly,
+}
+
+/// How one kind of file is opened, written and synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FilePlan {
+    /// Around the page cache (O_DIRECT).
+    pub direct: bool,
+    /// Each write is durable when it returns (O_DSYNC).
+    pub write_through: bool,
+    /// When it is synced.
+    pub sync: SyncRule,
+}
+
+impl FilePlan {
+    /// What its writes promise.
+    pub const fn durability(self) -> Durability {
+        if self.write_through { Durability::WriteThrough } else { Durability::Volatile }
+    }
+}
+
+/// What a flush method means for every kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FlushPlan {
+    /// The data files. The doublewrite files are on the same disk: `direct` is the same for both.
+    pub data: FilePlan,
+    /// The doublewrite files.
+    pub doublewrite: FilePlan,
+    /// The redo files.
+    pub redo: FilePlan,
+}
+
+impl FlushMethod {
+    /// All methods.
+    pub const ALL: [Self; 5] =
+        [Self::Fsync, Self::ODsync, Self::ODirect, Self::ODirectNoFsync, Self::AllODirect];
+
+    /// Its name in settings, which is InnoDB's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::ODsync => "O_DSYNC",
+            Self::ODirect => "O_DIRECT",
+            Self::ODirectNoFsync => "O_DIRECT_NO_FSYNC",
+            Self::AllODirect => "ALL_O_DIRECT",
+        }
+    }
+
+    /// The method of a name, in any case.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name))
+    }
+
+    /// What it asks for; `trust_device_cache` takes InnoDB's own form where that trusts the device.
+    pub const fn plan(self, trust_device_cache: bool) -> FlushPlan {
+        use SyncRule::{EachBatch, EachDoublewriteBatch, GrowthOnly};
+        let (cached, direct) = (file(false, false, EachBatch), file(true, false, EachBatch));
+        match (self, trust_device_cache) {
+            (Self::Fsync, _) => plan(cached, cached, cached),
+            (Self::ODsync, _) => plan(cached, cached, file(false, true, GrowthOnly)),
+            (Self::ODirect, false) => plan(direct, direct, cached),
+            (Self::ODirect, true) => plan(direct, file(true, false, GrowthOnly), cached),
+            (Self::ODirectNoFsync, trusting) => {
+                let unsynced = file(true, !trusting, GrowthOnly);
+                plan(unsynced, unsynced, cached)
+            }
+            (Self::AllODirect, false) => plan(direct, direct, direct),
+            (Self::AllODirect, true) => {
+                let data = file(true, false, EachDoublewriteBatch);
+                plan(data, direct, file(true, false, GrowthOnly))
+            }
+        }
+    }
+}
+
+const fn file(direct: bool, write_through: bool, sync: SyncRule) -> FilePlan {
+    FilePlan { direct, write_through, sync }
+}
+
+const fn plan(data: FilePlan, doublewrite: FilePlan, redo: FilePlan) -> FlushPlan {
+    FlushPlan { data, doublewrite, redo }
+}
+
+/// The call that a sync makes.
+pub const fn sync_kind(use_fdatasync: bool) -> SyncKind {
+    if use_fdatasync { SyncKind::Fdatasync } else { SyncKind::Fsync }
+}
+
+impl fmt::Display for FlushMethod {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}

@@ -1,0 +1,163 @@
+//! Repair after a crash.
+//!
+//! Invariant: only a batch that may not have been durable in place when the crash came is believed,
+//! and only a copy that is good in every byte replaces a page that is not. All is durable before
+//! the copies are forgotten, so a crash in repair leaves the same work to the next.
+//! What a killed process, or one whose sync failed, left in a cache looks whole and is not durable:
+//! pages that equal their copies are written again, and every data file is synced.
+//! With order kept, a page of a batch with a bad copy is never torn: its place was not begun. What
+//! breaks that (a device that lied) is reported as torn and not restorable.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use iostrata_io::disk::{Aligned, DiskError};
+use iostrata_page::PageNo;
+
+use crate::counters::add;
+use crate::doublewrite::{DoublewriteFile, Found, Kind};
+use crate::error::{ReadError, StoreError};
+use crate::layout::DOUBLEWRITE_FILES;
+use crate::read::check;
+use crate::store::{PageCopy, Store};
+
+/// What repair found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Pages that were looked at in place.
+    pub examined: u64,
+    /// Pages that were torn and now hold their copy, durably.
+    pub restored: Vec<PageNo>,
+    /// Pages that are torn and have no good copy: always so with doublewrite set to detect only.
+    pub torn_unrestorable: Vec<PageNo>,
+}
+
+type Locked<'s> = [MutexGuard<'s, DoublewriteFile>; DOUBLEWRITE_FILES];
+
+impl Store {
+    /// Puts doublewrite copies over torn pages, makes the data files durable as they are, and
+    /// forgets the copies. Every opening needs it before anything is written; later calls do
+    /// nothing.
+    ///
+    /// # Errors
+    /// What the disk says; a failed write or sync poisons the store. [`StoreError::NoSpace`] when a
+    /// page lies beyond the end of its file and that cannot grow, or the doublewrite files cannot.
+    pub fn repair(&self) -> Result<Repair, StoreError> {
+        self.data.poison.check()?;
+        let _growing = self.lock_growth();
+        let mut files = self.doublewrite.all();
+        let mut repair = Repair::default();
+        if self.repaired.load(Acquire) {
+            return Ok(repair);
+        }
+        let found = [files[0].find()?, files[1].find()?];
+        for found in found.iter().flatten() {
+            self.doublewrite.order.continue_after(found.sequence);
+        }
+        let mut copies = self.examine(&files, &found, &mut repair)?;
+        self.put_back(&mut copies)?;
+        add(&self.data.tally.pages_restored, repair.restored.len() as u64);
+        for file in &files {
+            file.make(self.data_files, self.data.sync_kind())?;
+        }
+        if found.iter().flatten().any(|found| found.kind != Kind::Empty) {
+            self.forget_copies(&mut files)?;
+        }
+        self.repaired.store(true, Release);
+        Ok(repair)
+    }
+
+    /// Reads the place of every page of every batch that counts. Returns the pages to be written.
+    fn examine(
+        &self,
+        files: &Locked<'_>,
+        found: &[Option<Found>; DOUBLEWRITE_FILES],
+        repair: &mut Repair,
+    ) -> Result<Vec<PageCopy>, StoreError> {
+        let settled = found.iter().flatten().map(|found| found.settled).max().unwrap_or(0);
+        let both = files.iter().zip(found);
+        let both = both.filter_map(|(file, found)| found.as_ref().map(|found| (file, found)));
+        let mut batches: Vec<_> = both.filter(|(_, found)| found.sequence >= settled).collect();
+        batches.sort_by_key(|(_, found)| Reverse(found.sequence));
+        let (mut seen, mut copies) = (BTreeSet::new(), Vec::new());
+        let mut bytes = self.data.zeros(1);
+        for (file, found) in batches {
+            for (slot, entry) in found.entries.iter().enumerate() {
+                let page = PageNo(entry.page);
+                // When a newer batch has the page too, that copy is the one that may be in place.
+                if !seen.insert(page) {
+                    continue;
+                }
+                repair.examined += 1;
+                let copy = match found.kind {
+                    Kind::Copies => file.copy(found, slot)?,
+                    Kind::Empty | Kind::EntriesOnly => None,
+                };
+                let place = self.look(page, &mut bytes)?;
+                copies.extend(judge(page, place, &bytes, copy, repair));
+            }
+        }
+        Ok(copies)
+    }
+
+    fn look(&self, page: PageNo, bytes: &mut Aligned) -> Result<Place, StoreError> {
+        let (file, at) = self.data.place(page);
+        match self.data.disk.read(self.data.files[file].id, at, bytes) {
+            Err(DiskError::PastEnd { .. }) => return Ok(Place::Torn),
+            read => read?,
+        }
+        Ok(match check(page, bytes, true) {
+            Ok(()) => Place::Whole,
+            Err(ReadError::Zero { .. }) => Place::Zero,
+            Err(_) => Place::Torn,
+        })
+    }
+
+    /// Writes pages into their places and syncs every data file, whatever the flush method.
+    fn put_back(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        if let Some(end) = pages.iter().map(|copy| copy.page.0 + 1).max()
+            && end > self.pages()
+        {
+            self.grow(end)?;
+        }
+        pages.sort_unstable_by_key(|copy| self.data.place(copy.page));
+        self.data.write_in_place(pages)?;
+        (0..self.data.files.len()).try_for_each(|file| self.data.sync(file))
+    }
+}
+
+/// What is found in the place of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Whole,
+    /// Never written, or grown by a repair that did not get further.
+    Zero,
+    /// Not a page, or beyond the end of the file.
+    Torn,
+}
+
+/// What is to be written, if anything.
+fn judge(
+    page: PageNo,
+    place: Place,
+    bytes: &[u8],
+    copy: Option<Aligned>,
+    repair: &mut Repair,
+) -> Option<PageCopy> {
+    match (place, copy) {
+        (Place::Torn | Place::Zero, Some(bytes)) => {
+            repair.restored.push(page);
+            Some(PageCopy { page, bytes })
+        }
+        (Place::Torn, None) => {
+            repair.torn_unrestorable.push(page);
+            None
+        }
+        (Place::Whole, Some(copy)) => {
+            (copy[..] == *bytes).then_some(PageCopy { page, bytes: copy })
+        }
+        (Place::Whole | Place::Zero, None) => None,
+    }
+}

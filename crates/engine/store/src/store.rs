@@ -1,0 +1,190 @@
+//! The store: made, opened, and set while it runs.
+//!
+//! Invariant: nothing is written between opening and repair; locks are taken in the order growth,
+//! doublewrite 0, doublewrite 1, gate of a data file.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use iostrata_io::disk::{Aligned, Disk, FileMode};
+use iostrata_page::{PageNo, PageSize};
+
+use crate::counters::StoreCounters;
+use crate::data::DataFiles;
+use crate::doublewrite::{DoublewriteFile, DoublewriteFiles};
+use crate::error::StoreError;
+use crate::layout::DOUBLEWRITE_FILES;
+use crate::method::{FlushPlan, sync_kind};
+use crate::settings::{Doublewrite, StoreSettings};
+
+/// A page on its way to or from the store.
+#[derive(Debug)]
+pub struct PageCopy {
+    /// Its number.
+    pub page: PageNo,
+    /// Its bytes: exactly a page.
+    pub bytes: Aligned,
+}
+
+/// Pages on a disk. Shared by reference among threads.
+pub struct Store {
+    pub(crate) data: DataFiles,
+    pub(crate) doublewrite: DoublewriteFiles,
+    pub(crate) data_files: u32,
+    pub(crate) extend_pages: u32,
+    plan: FlushPlan,
+    mode: AtomicU8,
+    pub(crate) checksum: AtomicBool,
+    pub(crate) repaired: AtomicBool,
+    /// Held while files grow.
+    pub(crate) growth: Mutex<()>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Store({} files, {} pages)", self.data_files, self.pages())
+    }
+}
+
+impl Store {
+    /// Makes what is missing of a store and makes it durable. What is there stays, so that it can
+    /// be called again after a crash in the middle.
+    ///
+    /// # Errors
+    /// Settings out of range, a store of another form, no room, or what the disk says.
+    pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), StoreError> {
+        let store = Self::on(&disk, settings, FileMode::Create)?;
+        let kind = sync_kind(settings.use_fdatasync);
+        for file in store.doublewrite.all() {
+            file.make(settings.data_files, kind)?;
+        }
+        store.repaired.store(true, Release);
+        store.ensure(u64::from(settings.data_files) * u64::from(settings.extend_pages))?;
+        // What an earlier try wrote and did not sync is synced now.
+        for file in 0..settings.data_files as usize {
+            store.data.sync(file)?;
+        }
+        Ok(disk.sync_dir()?)
+    }
+
+    /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
+    ///
+    /// # Errors
+    /// Settings out of range or other than those the store was created with, a missing file, or
+    /// what the disk says.
+    pub fn open(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<Self, StoreError> {
+        let store = Self::on(&disk, settings, FileMode::Existing)?;
+        for (at, file) in store.doublewrite.all().iter().enumerate() {
+            if !file.check(settings.data_files)? {
+                let file = format!("doublewrite-{at}");
+                return Err(StoreError::NotAStore { file, found: "nothing" });
+            }
+        }
+        Ok(store)
+    }
+
+    fn on(
+        disk: &Arc<dyn Disk>,
+        settings: &StoreSettings,
+        mode: FileMode,
+    ) -> Result<Self, StoreError> {
+        settings.check()?;
+        let data = DataFiles::open(disk, settings, mode)?;
+        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &data.tally);
+        let files = [file(0)?, file(1)?];
+        Ok(Self {
+            doublewrite: DoublewriteFiles::new(files),
+            data,
+            data_files: settings.data_files,
+            extend_pages: settings.extend_pages,
+            plan: settings.flush_method.plan(settings.trust_device_cache),
+            mode: AtomicU8::new(settings.doublewrite as u8),
+            checksum: AtomicBool::new(settings.checksum),
+            repaired: AtomicBool::new(false),
+            growth: Mutex::new(()),
+        })
+    }
+
+    /// Bytes of a page.
+    #[inline]
+    pub fn page_size(&self) -> PageSize {
+        self.data.page_size
+    }
+
+    /// Pages that can be read and written: 0 to below this.
+    #[inline]
+    pub fn pages(&self) -> u64 {
+        self.data.pages()
+    }
+
+    /// What the flush method asks for.
+    pub fn plan(&self) -> FlushPlan {
+        self.plan
+    }
+
+    /// How torn pages are guarded against now.
+    pub fn doublewrite(&self) -> Doublewrite {
+        match self.mode.load(Acquire) {
+            mode if mode == Doublewrite::On as u8 => Doublewrite::On,
+            mode if mode == Doublewrite::Off as u8 => Doublewrite::Off,
+            _ => Doublewrite::DetectOnly,
+        }
+    }
+
+    /// Changes how torn pages are guarded against, once the running batches are finished. Copies
+    /// that are kept are forgotten durably: with the guard off, newer contents pass them by.
+    ///
+    /// # Errors
+    /// When the store is not repaired or poisoned, or the disk fails; nothing has changed then.
+    pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let mut files = self.doublewrite.all();
+        self.forget_copies(&mut files)?;
+        self.mode.store(to as u8, Release);
+        Ok(())
+    }
+
+    /// Whether reads check the checksum from now on.
+    pub fn set_checksum(&self, on: bool) {
+        self.checksum.store(on, Release);
+    }
+
+    /// Whether syncs are fdatasync from now on.
+    pub fn set_use_fdatasync(&self, on: bool) {
+        self.data.set_use_fdatasync(on);
+    }
+
+    /// What the store has done.
+    pub fn counters(&self) -> StoreCounters {
+        self.data.tally.snapshot()
+    }
+
+    /// The first failure after which nothing is written any more.
+    pub fn poisoned(&self) -> Option<StoreError> {
+        self.data.poison.cause()
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        self.data.poison.check()?;
+        if self.repaired.load(Acquire) { Ok(()) } else { Err(StoreError::NotRepaired) }
+    }
+
+    pub(crate) fn lock_growth(&self) -> MutexGuard<'_, ()> {
+        self.growth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it durable that no copy is restored any more.
+    pub(crate) fn forget_copies(
+        &self,
+        files: &mut [MutexGuard<'_, DoublewriteFile>; DOUBLEWRITE_FILES],
+    ) -> Result<(), StoreError> {
+        for file in files {
+            let numbers = self.doublewrite.order.begin();
+            let cleared = file.clear(numbers, self.data.sync_kind());
+            cleared.map_err(|error| self.data.poison.set(error))?;
+            self.doublewrite.order.settle(numbers.0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Pages into their places.
+//!
+//! Invariant: copy durable, then in place, then in place durable, then the copy may be overwritten.
+
+use iostrata_page::PageEdit;
+
+use crate::counters::add;
+use crate::doublewrite::{DoublewriteFile, Kind, Numbers};
+use crate::error::StoreError;
+use crate::method::SyncRule;
+use crate::settings::Doublewrite;
+use crate::store::{PageCopy, Store};
+
+impl Store {
+    /// Writes pages: seals them, guards them against tearing, and puts them into their places. When
+    /// it returns they are durable there. The redo that leads to them must be durable before.
+    /// All buffers are in `pages` again afterwards, in another order, also after a failure.
+    /// A page must not be in two calls at once.
+    ///
+    /// # Errors
+    /// [`StoreError::BeyondEnd`] before anything is written; a failure of the disk, which poisons
+    /// the store; its poison.
+    ///
+    /// # Panics
+    /// When a page comes twice, or its bytes are of another page or size: the caller is broken.
+    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let end = self.pages();
+        if let Some(beyond) = pages.iter().find(|copy| copy.page.0 >= end) {
+            return Err(StoreError::BeyondEnd { page: beyond.page, pages: end });
+        }
+        self.seal(pages);
+        pages.sort_unstable_by_key(|copy| self.data.place(copy.page));
+        for pair in pages.windows(2) {
+            assert!(pair[0].page != pair[1].page, "page {} comes twice", pair[0].page);
+        }
+        self.write_batches(pages)
+    }
+
+    fn seal(&self, pages: &mut [PageCopy]) {
+        let page_bytes = self.page_size().bytes();
+        for PageCopy { page, bytes } in pages {
+            assert!(bytes.len() == page_bytes, "page {page} has {} bytes", bytes.len());
+            let mut edit = PageEdit::new(bytes);
+            assert!(edit.page_no() == *page, "page {page} says it is {}", edit.page_no());
+            edit.seal();
+        }
+    }
+
+    fn write_batches(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        let most = self.doublewrite.batch_pages();
+        if self.doublewrite() == Doublewrite::Off || pages.len() <= most {
+            return self.write_batch(pages);
+        }
+        let mut rest = std::mem::take(pages);
+        let mut chunk = Vec::with_capacity(most);
+        let mut result = Ok(());
+        while result.is_ok() && !rest.is_empty() {
+            chunk.extend(rest.drain(..most.min(rest.len())));
+            result = self.write_batch(&mut chunk);
+            pages.append(&mut chunk);
+        }
+        pages.append(&mut rest);
+        result
+    }
+
+    fn write_batch(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        if self.doublewrite() == Doublewrite::Off || pages.len() > self.doublewrite.batch_pages() {
+            return self.write_unguarded(pages);
+        }
+        let mut file = self.doublewrite.any();
+        let kind = match self.doublewrite() {
+            Doublewrite::On => Kind::Copies,
+            Doublewrite::DetectOnly => Kind::EntriesOnly,
+            // Turned off while this call waited for the file.
+            Doublewrite::Off => return self.write_unguarded(pages),
+        };
+        // Whoever had the file before may have failed: its copies are needed then.
+        self.data.poison.check()?;
+        let numbers = self.doublewrite.order.begin();
+        self.write_copies(&mut file, numbers, kind, pages)?;
+        let touched = self.data.write_in_place(pages)?;
+        if self.data.plan.sync != SyncRule::GrowthOnly {
+            self.data.sync_touched(touched)?;
+        }
+        self.doublewrite.order.settle(numbers.0);
+        add(&self.data.tally.pages_written, pages.len() as u64);
+        Ok(())
+    }
+
+    /// Copies of all pages, except those that the device writes in one piece.
+    fn write_copies(
+        &self,
+        file: &mut DoublewriteFile,
+        numbers: Numbers,
+        kind: Kind,
+        pages: &[PageCopy],
+    ) -> Result<(), StoreError> {
+        let guarded = pages.iter().filter(|copy| !self.data.is_atomic(copy.page));
+        let count = guarded.clone().count() as u64;
+        add(&self.data.tally.dblwr_pages_atomic, pages.len() as u64 - count);
+        if count == 0 {
+            return Ok(());
+        }
+        let written = file.write(numbers, kind, guarded, self.data.sync_kind());
+        written.map_err(|error| self.data.poison.set(error))?;
+        add(&self.data.tally.dblwr_writes, 1);
+        if kind == Kind::Copies {
+            add(&self.data.tally.dblwr_pages_written, count);
+        }
+        Ok(())
+    }
+
+    fn write_unguarded(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        let touched = self.data.write_in_place(pages)?;
+        if self.data.plan.sync == SyncRule::EachBatch {
+            self.data.sync_touched(touched)?;
+        }
+        add(&self.data.tally.pages_written, pages.len() as u64);
+        Ok(())
+    }
+}
