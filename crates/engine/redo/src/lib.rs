@@ -1,1 +1,24 @@
 //! The redo log of the embedded engine.
+//!
+//! Purpose: a stream of frames, each a mini-transaction's records, that survives a crash up to
+//! where it was made durable; its buffer, its segment files, group commit, checkpoints, and the
+//! scan after a crash.
+//! Invariant: what the scan yields is a prefix of what was appended, and holds everything that
+//! `make_durable` promised; a frame left behind the end by a crash never becomes valid again; after
+//! a failed write or sync nothing succeeds.
+//! It knows no page and no record: a frame's body is bytes.
+
+mod counters;
+mod error;
+pub mod layout;
+mod limits;
+mod redo;
+mod scan;
+mod settings;
+
+pub use counters::RedoCounters;
+pub use error::RedoError;
+pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
+pub use redo::{Appended, Redo};
+pub use scan::{Frame, Scan};
+pub use settings::{RedoSettings, RedoSync};
