@@ -57,7 +57,8 @@ pub struct Facts {
     pub physical_block_bytes: u32,
     /// Reads and writes go around the page cache.
     pub direct: bool,
-    /// The largest write, in bytes, that a crash cannot tear; 0 when nothing is promised.
+    /// The largest write, in bytes, that a crash cannot tear, when its length is a power of two and
+    /// its offset a multiple of its length; 0 when nothing is promised.
     pub atomic_write_bytes: u32,
 }
 

@@ -3,7 +3,8 @@
 use iostrata_io::SyncKind;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{
-    Aligned, Disk, DiskError, Durability, FileMode, FileName, MemDisk, RealDisk, TraceDisk,
+    Aligned, BatchKind, Disk, DiskError, Durability, FileMode, FileName, MemDisk, RealDisk,
+    RealOptions, TraceDisk,
 };
 
 use crate::place::directory;
@@ -82,6 +83,7 @@ fn batches_hand_everything_back(disk: &dyn Disk) {
     batch.submit();
     let mut results = Vec::new();
     batch.complete(2, &mut |done| results.push((done.tag, done.buffer[0], done.result.is_ok())));
+    results.sort_unstable();
     assert_eq!(results, [(5, 5, true), (9, 0, false)]);
     disk.close(file);
     disk.remove(&name("batch")).unwrap();
@@ -103,6 +105,10 @@ fn the_real_disk_keeps_the_contract() {
         let directory = directory();
         let disk = RealDisk::new(directory.path(), direct).unwrap();
         keeps_the_contract(&disk);
+        for batch in [BatchKind::Libaio, BatchKind::IoUring] {
+            let options = RealOptions { direct, batch, ..RealOptions::default() };
+            keeps_the_contract(&RealDisk::with(directory.path(), options).unwrap());
+        }
     }
 }
 
@@ -156,4 +162,23 @@ fn a_full_memory_disk_takes_no_more() {
     assert!(matches!(full, DiskError::System { errno: libc::ENOSPC, .. }), "{full}");
     disk.set_len(b, 0).unwrap();
     disk.write(a, 4096, &block(1), Durability::Volatile).unwrap();
+}
+
+#[test]
+fn atomic_writes_are_asked_for_where_the_kernel_has_them() {
+    let directory = directory();
+    let options = RealOptions { atomic: true, ..RealOptions::default() };
+    let disk = RealDisk::with(directory.path(), options).unwrap();
+    keeps_the_contract(&disk);
+    let file = disk.open(&name("a"), FileMode::Create).unwrap();
+    match disk.facts(file).atomic_write_bytes {
+        0 => eprintln!("skipped: neither the kernel nor the disk promises untorn writes"),
+        bytes => {
+            let whole = Aligned::zeroed(bytes as usize);
+            disk.write(file, 0, &whole, Durability::WriteThrough).unwrap();
+        }
+    }
+    let plain = RealDisk::new(directory.path(), true).unwrap();
+    let file = plain.open(&name("a"), FileMode::Create).unwrap();
+    assert_eq!(plain.facts(file).atomic_write_bytes, 0, "not asked for, not promised");
 }

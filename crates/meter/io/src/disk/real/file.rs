@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
 
+use crate::disk::real::atomic::AtomicLimits;
+use crate::disk::real::options::{RealOptions, WriteThrough};
 use crate::disk::{DiskError, Durability, Facts, FileName};
 use crate::open::alignment;
 use crate::queue;
@@ -19,7 +21,9 @@ pub(super) struct OpenFile {
     pub(super) name: FileName,
     pub(super) facts: Facts,
     /// The file was opened with O_DSYNC.
-    pub(super) always_through: bool,
+    always_through: bool,
+    /// Which writes are to be whole or not there after a crash.
+    atomic: Option<AtomicLimits>,
 }
 
 /// What failed, with the errors that have a name of their own.
@@ -36,11 +40,15 @@ impl OpenFile {
     pub(super) fn new(
         descriptor: OwnedFd,
         name: FileName,
-        direct: bool,
-        always_through: bool,
+        is_direct: bool,
+        options: RealOptions,
     ) -> Self {
-        let facts = facts(descriptor.as_fd(), direct);
-        Self { descriptor, name, facts, always_through }
+        let asked = options.atomic && is_direct;
+        let atomic = if asked { AtomicLimits::of(descriptor.as_fd()) } else { None };
+        let mut facts = facts(descriptor.as_fd(), is_direct);
+        facts.atomic_write_bytes = atomic.map_or(0, AtomicLimits::max_bytes);
+        let always_through = options.write_through == WriteThrough::OpenFlag;
+        Self { descriptor, name, facts, always_through, atomic }
     }
 
     /// Whether the file takes requests at this place.
@@ -102,10 +110,14 @@ impl OpenFile {
     }
 
     /// The RWF_ flags of a write.
-    pub(super) fn write_flags(&self, _at: u64, _bytes: usize, d: Durability) -> i32 {
-        match d {
+    pub(super) fn write_flags(&self, at: u64, bytes: usize, d: Durability) -> i32 {
+        let through = match d {
             Durability::WriteThrough if !self.always_through => libc::RWF_DSYNC,
             _ => 0,
+        };
+        match self.atomic {
+            Some(limits) if limits.take(at, bytes) => through | libc::RWF_ATOMIC,
+            _ => through,
         }
     }
 }
@@ -116,7 +128,7 @@ fn facts(file: BorrowedFd<'_>, direct: bool) -> Facts {
         block_bytes: if direct { alignment(file).offset_bytes } else { 1 },
         physical_block_bytes: physical.and_then(|text| text.parse().ok()).unwrap_or(4096),
         direct,
-        // The kernel promises it only to writes that ask for it, which these do not.
+        // The kernel promises it only to writes that ask for it.
         atomic_write_bytes: 0,
     }
 }

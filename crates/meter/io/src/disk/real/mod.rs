@@ -4,6 +4,7 @@
 //! is synced that was not asked for. Clones are the same disk.
 //! It does not decide who may use the directory.
 
+mod atomic;
 mod batch;
 mod file;
 mod options;
@@ -149,7 +150,7 @@ impl Disk for RealDisk {
     fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
         let opened = self.open_at(name, mode);
         let (descriptor, direct) = opened.map_err(|errno| failed("open", name.as_str(), errno))?;
-        let file = OpenFile::new(descriptor, name.clone(), direct, self.always_through());
+        let file = OpenFile::new(descriptor, name.clone(), direct, self.0.options);
         let mut files = self.0.files.write().unwrap_or_else(PoisonError::into_inner);
         let id = FileId(files.next);
         files.next += 1;
