@@ -3,8 +3,9 @@
 //! Invariant: only a batch that may not have been durable in place when the crash came is believed,
 //! and only a copy that is good in every byte replaces a page that is not. All is durable before
 //! the copies are forgotten, so a crash in repair leaves the same work to the next.
-//! What a killed process, or one whose sync failed, left in a cache looks whole and is not durable:
-//! pages that equal their copies are written again, and every data file is synced.
+//! What a killed process, or one whose write or sync failed, left in a cache looks whole and is not
+//! durable, or may be overtaken by what the device still holds: whole pages of such a batch are
+//! written again from their copies too, and every data file is synced.
 //! With order kept, a page of a batch with a bad copy is never torn: its place was not begun. What
 //! breaks that (a device that lied) is reported as torn and not restorable.
 
@@ -14,7 +15,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use iostrata_io::disk::{Aligned, DiskError};
-use iostrata_page::PageNo;
+use iostrata_page::{PageNo, PageView};
 
 use crate::counters::add;
 use crate::doublewrite::{DoublewriteFile, Found, Kind};
@@ -156,7 +157,9 @@ fn judge(
             None
         }
         (Place::Whole, Some(copy)) => {
-            (copy[..] == *bytes).then_some(PageCopy { page, bytes: copy })
+            // Newer in place than the newest copy: only where a copy was trusted to a lost cache.
+            let passed_by = PageView::new(bytes).lsn() > PageView::new(&copy).lsn();
+            (!passed_by).then_some(PageCopy { page, bytes: copy })
         }
         (Place::Whole | Place::Zero, None) => None,
     }

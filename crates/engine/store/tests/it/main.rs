@@ -1,0 +1,11 @@
+//! The store on disks that crash, fail and run full, and on a real one.
+
+mod atomic;
+mod basics;
+mod common;
+mod concurrency;
+mod crash;
+mod faults;
+mod growth;
+mod real;
+mod restart;
