@@ -1,8 +1,15 @@
 //! Whether a page may be used at all.
+//!
+//! Purpose: what is checked whenever a page comes from a file. Invariant: behind it, every reader
+//! of [`PageView`] finds what the slots promise. Whether the rows make sense is for
+//! [`PageView::verify_structure`].
 
 use crate::fault::PageFault;
+use crate::fields::u32_at;
 use crate::ids::PageNo;
-use crate::layout::{AT_CRC, AT_KIND};
+use crate::kind::PageKind;
+use crate::layout::{AT_CRC, AT_KIND, AT_RESERVED, CHILD_BYTES};
+use crate::row::{Place, cell_parts};
 use crate::view::PageView;
 
 /// The checksum of a page: crc32c of everything behind the field that holds it.
@@ -35,8 +42,48 @@ impl PageView<'_> {
     /// # Errors
     /// What is wrong with the page.
     pub fn verify_shape(&self, expected: PageNo) -> Result<(), PageFault> {
-        if self.page_no() != expected {
-            return Err(PageFault::OtherPage { page: expected, found: self.page_no() });
+        let page = self.page_no();
+        if page != expected {
+            return Err(PageFault::OtherPage { page: expected, found: page });
+        }
+        let kind = PageKind::from_byte(self.kind_byte())
+            .filter(|kind| kind.allows_level(self.level()))
+            .ok_or(PageFault::Kind { page, kind: self.kind_byte(), level: self.level() })?;
+        if self.header_flags() != 0 || u32_at(self.bytes(), AT_RESERVED) != 0 {
+            return Err(PageFault::Reserved { page });
+        }
+        if !self.has_header_of(kind) {
+            return Err(PageFault::Header {
+                page,
+                count: self.count(),
+                heap_top: self.heap_top(),
+                garbage: self.garbage(),
+                prefix: self.prefix_len(),
+            });
+        }
+        self.verify_bounds(page, kind)
+    }
+
+    fn has_header_of(&self, kind: PageKind) -> bool {
+        if kind.is_slotted() {
+            return self.has_sane_bounds() && self.prefix_len() <= self.size().key_bytes_max();
+        }
+        let sum = self.count() + self.heap_top() + self.garbage();
+        sum + self.prefix_len() + self.appends() == 0
+    }
+
+    /// Every slot has its cell, and every child its number.
+    fn verify_bounds(&self, page: PageNo, kind: PageKind) -> Result<(), PageFault> {
+        let top = self.heap_top();
+        for (slot, bytes) in self.slots().iter().enumerate() {
+            let place = Place::from_bytes(bytes);
+            let cell = cell_parts(self.bytes(), place).filter(|_| place.cell >= top);
+            let Some(cell) = cell else {
+                return Err(PageFault::Bounds { page, slot, cell: place.cell });
+            };
+            if kind == PageKind::Inner && cell.value.len() != CHILD_BYTES {
+                return Err(PageFault::Entry { page, slot });
+            }
         }
         Ok(())
     }
