@@ -16,8 +16,8 @@ use iostrata_io::disk::{
 pub struct Alteration {
     /// Syncs of these files do nothing, and writes to them are not written through.
     pub unsynced: Option<&'static str>,
-    /// Writes to these files do nothing.
-    pub unwritten: Option<&'static str>,
+    /// Writes to these files do nothing, from this offset on.
+    pub unwritten: Option<(&'static str, u64)>,
     /// `sync_dir` does nothing.
     pub no_sync_dir: bool,
     /// What the device says it cannot tear, in bytes.
@@ -48,6 +48,11 @@ impl Names {
             (Some(name), Some(beginning)) => name.starts_with(beginning),
             _ => false,
         }
+    }
+
+    fn is_unwritten(&self, file: FileId, at: u64, altered: &Alteration) -> bool {
+        let beginning = altered.unwritten.and_then(|(name, from)| (at >= from).then_some(name));
+        self.begins(file, beginning)
     }
 
     fn durability(&self, file: FileId, asked: Durability, altered: &Alteration) -> Durability {
@@ -81,7 +86,7 @@ impl Disk for Altered {
     }
 
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
-        if self.names.begins(file, self.alteration.unwritten) {
+        if self.names.is_unwritten(file, at, &self.alteration) {
             return Ok(());
         }
         let d = self.names.durability(file, d, &self.alteration);
@@ -139,7 +144,7 @@ impl Batch for AlteredBatch {
     }
 
     fn write(&mut self, file: FileId, at: u64, from: Aligned, d: Durability, tag: u64) {
-        if self.names.begins(file, self.alteration.unwritten) {
+        if self.names.is_unwritten(file, at, &self.alteration) {
             self.skipped.push(Finished { tag, buffer: from, result: Ok(()) });
             return;
         }

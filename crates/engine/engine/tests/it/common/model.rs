@@ -43,6 +43,7 @@ pub fn digest(tables: &Tables) -> u64 {
 #[derive(Clone, Debug)]
 pub enum Change {
     Create(usize),
+    Drop(usize),
     Batch(Vec<Op>),
 }
 
@@ -59,6 +60,12 @@ impl State {
                 let name = table_name(*table);
                 self.digest = self.digest.wrapping_add(table_digest(&name));
                 self.tables.insert(name, BTreeMap::new());
+            }
+            Change::Drop(table) => {
+                let name = table_name(*table);
+                let rows = self.tables.remove(&name).expect("plans drop what is there");
+                let gone = digest(&Tables::from([(name, rows)]));
+                self.digest = self.digest.wrapping_sub(gone);
             }
             Change::Batch(ops) => ops.iter().for_each(|op| self.apply_op(op)),
         }
@@ -134,7 +141,12 @@ impl History {
     }
 
     /// How many changes a content holds, or what is wrong with it.
-    pub fn judge(&self, needed: usize, found: u64, rows: impl Fn() -> Tables) -> Result<usize, String> {
+    pub fn judge(
+        &self,
+        needed: usize,
+        found: u64,
+        rows: impl Fn() -> Tables,
+    ) -> Result<usize, String> {
         match self.last_with.get(&found) {
             Some(count) if *count >= needed => Ok(*count),
             Some(count) => Err(format!(

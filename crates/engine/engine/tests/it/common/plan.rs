@@ -19,15 +19,23 @@ pub struct Op {
 #[derive(Clone, Debug)]
 pub enum Step {
     Create(usize),
+    /// The table created last, with all its rows.
+    Drop(usize),
     /// Committed; `is_awaited` says that the next step comes only after it is durable.
-    Batch { ops: Vec<Op>, is_awaited: bool },
+    Batch {
+        ops: Vec<Op>,
+        is_awaited: bool,
+    },
     /// Everything committed becomes durable.
     WaitAll,
     Checkpoint,
     Set(&'static str, &'static str),
     /// So many steps of the background.
     Background(u32),
-    Scan { table: usize, is_backward: bool },
+    Scan {
+        table: usize,
+        is_backward: bool,
+    },
 }
 
 /// What kind of work.
@@ -38,6 +46,8 @@ pub struct Shape {
     /// The longest key and the longest value, in bytes.
     pub key_bytes: usize,
     pub value_bytes: usize,
+    /// About the most that one batch changes, in bytes.
+    pub batch_bytes: usize,
     /// Settings that may change while the store runs: name and the values to choose from.
     pub live: &'static [(&'static str, &'static [&'static str])],
 }
@@ -92,7 +102,7 @@ pub fn of_thread(thread: usize, mut steps: Vec<Step>) -> Vec<Step> {
             ops.iter_mut().for_each(|op| op.key.insert(0, thread as u8));
         }
     }
-    steps.retain(|step| !matches!(step, Step::Create(_) | Step::Set(..)));
+    steps.retain(|step| !matches!(step, Step::Create(_) | Step::Drop(_) | Step::Set(..)));
     steps
 }
 
@@ -106,6 +116,11 @@ impl Planner<'_> {
     fn between(&mut self, steps: &mut Vec<Step>) {
         if self.created < self.shape.tables && self.chance.percent(8) {
             steps.push(self.create());
+        }
+        if self.created > 1 && self.chance.percent(2) {
+            self.created -= 1;
+            self.keys[self.created].clear();
+            steps.push(Step::Drop(self.created));
         }
         let table = self.chance.below(self.created);
         match self.chance.below(100) {
@@ -125,8 +140,9 @@ impl Planner<'_> {
     fn batch(&mut self, delete_percent: usize) -> Vec<Op> {
         let most = if self.chance.percent(6) { 30 } else { 8 };
         let count = self.chance.within(1, most);
-        let mut ops = Vec::new();
-        while ops.len() < count {
+        let mut ops: Vec<Op> = Vec::new();
+        let bytes = |op: &Op| op.key.len() + op.value.as_ref().map_or(0, Vec::len);
+        while ops.len() < count && ops.iter().map(bytes).sum::<usize>() < self.shape.batch_bytes {
             let table = self.chance.below(self.created);
             if self.chance.percent(delete_percent) {
                 self.delete(table, &mut ops);
@@ -142,7 +158,8 @@ impl Planner<'_> {
     fn delete(&mut self, table: usize, ops: &mut Vec<Op>) {
         let from = self.key(table);
         let count = self.chance.within(1, 8);
-        let mut keys: Vec<_> = self.keys[table].range(from.clone()..).take(count).cloned().collect();
+        let mut keys: Vec<_> =
+            self.keys[table].range(from.clone()..).take(count).cloned().collect();
         if keys.is_empty() {
             keys.extend(self.keys[table].first().cloned());
         }

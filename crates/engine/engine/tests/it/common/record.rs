@@ -55,7 +55,14 @@ impl<'a, S: Store> Run<'a, S> {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Create(table) => self.create(*table),
+            Step::Create(table) => {
+                let create = |store: &S, name: &str| store.create_table(name);
+                self.define(Change::Create(*table), *table, create)
+            }
+            Step::Drop(table) => {
+                let drop = |store: &S, name: &str| store.drop_table(name);
+                self.define(Change::Drop(*table), *table, drop)
+            }
             Step::Batch { ops, is_awaited } => self.batch(ops, *is_awaited),
             Step::WaitAll => self.wait_all(),
             Step::Checkpoint => self.store.checkpoint(),
@@ -78,11 +85,16 @@ impl<'a, S: Store> Run<'a, S> {
         self.next
     }
 
-    fn create(&mut self, table: usize) -> Result<(), String> {
+    /// Creates or drops a table, which is durable at once.
+    fn define(
+        &mut self,
+        change: Change,
+        table: usize,
+        work: impl Fn(&S, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
         let id = self.fresh();
-        // In the history even when it fails: it may be there all the same.
-        self.history.push(id, Change::Create(table));
-        self.store.create_table(&table_name(table))?;
+        self.history.push(id, change);
+        work(self.store, &table_name(table))?;
         self.disk.ack(id);
         Ok(())
     }

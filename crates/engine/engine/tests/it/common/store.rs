@@ -7,6 +7,9 @@ use iostrata_io::disk::Disk;
 use crate::common::model::Tables;
 use crate::common::plan::Op;
 
+/// The beginning of every error that says that data on disk are damaged.
+pub const DAMAGE: &str = "damage: ";
+
 /// A store on a disk. Errors are text: what is tested by kind is tested apart.
 pub trait Store: Send + Sync + Sized {
     /// How to open it.
@@ -18,6 +21,8 @@ pub trait Store: Send + Sync + Sized {
     fn open(disk: Arc<dyn Disk>, how: &Self::How) -> Result<Self, String>;
     /// Durable when it returns.
     fn create_table(&self, name: &str) -> Result<(), String>;
+    /// Durable when it returns.
+    fn drop_table(&self, name: &str) -> Result<(), String>;
     /// Applied and ordered.
     fn commit(&self, ops: &[Op]) -> Result<Self::Ticket, String>;
     /// Its place in the order of commits.

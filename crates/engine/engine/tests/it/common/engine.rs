@@ -1,0 +1,247 @@
+//! The engine as a store under test, as small as it gets.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use iostrata_engine::{Background, Direction, Disks, Engine, EngineError, Settings, Table, Ticket};
+use iostrata_io::disk::Disk;
+
+use crate::common::altered::{Alteration, Altered};
+use crate::common::halves::Half;
+use crate::common::model::{Tables, row_digest, table_digest, table_name};
+use crate::common::plan::{Op, Shape};
+use crate::common::store::{DAMAGE, Store};
+
+/// The smallest engine: 64 frames, 64 KiB of redo.
+pub const SMALLEST: &[(&str, &str)] = &[
+    ("page_size", "4K"),
+    ("buffer_pool_size", "256K"),
+    ("redo_log_capacity", "64K"),
+    ("data_files", "1"),
+    ("autoextend_increment", "64K"),
+    ("doublewrite_pages", "8"),
+];
+
+/// Work for it.
+pub const SHAPE: Shape = Shape {
+    batches: 60,
+    tables: 3,
+    key_bytes: 200,
+    value_bytes: 1_200,
+    batch_bytes: 6_000,
+    live: &[
+        ("redo_log_capacity", &["64K", "128K", "256K"]),
+        ("io_capacity", &["100", "4000"]),
+        ("merge_threshold", &["1", "50"]),
+    ],
+};
+
+/// The same, with settings left as they are.
+pub const STILL: Shape = Shape { live: &[], ..SHAPE };
+
+/// How an engine is opened.
+#[derive(Clone, Debug)]
+pub struct How {
+    pub settings: Vec<(&'static str, &'static str)>,
+    /// What is wrong with its disk.
+    pub alteration: Option<Alteration>,
+    /// Redo in a directory of its own.
+    pub is_apart: bool,
+    pub background: Background,
+}
+
+impl How {
+    /// The smallest engine with these settings besides.
+    pub fn with(settings: &[(&'static str, &'static str)]) -> Self {
+        let settings = [SMALLEST, settings].concat();
+        Self { settings, alteration: None, is_apart: false, background: Background::Manual }
+    }
+
+    pub fn altered(self, alteration: Alteration) -> Self {
+        Self { alteration: Some(alteration), ..self }
+    }
+
+    pub fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        for (name, value) in &self.settings {
+            settings.set(name, value).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        settings
+    }
+
+    fn disks(&self, disk: Arc<dyn Disk>) -> Disks {
+        let disk: Arc<dyn Disk> = match &self.alteration {
+            Some(alteration) => Altered::new(disk, alteration.clone()),
+            None => disk,
+        };
+        if self.is_apart {
+            let (data, redo) = (Half::new(Arc::clone(&disk), 'd'), Half::new(disk, 'r'));
+            Disks { data, redo }
+        } else {
+            Disks { data: Arc::clone(&disk), redo: disk }
+        }
+    }
+
+    /// Opens an engine with its own errors.
+    pub fn open(&self, disk: Arc<dyn Disk>) -> Result<Engine, EngineError> {
+        Engine::open_on(self.disks(disk), self.settings(), self.background)
+    }
+}
+
+/// Whether an error says that a page is damaged.
+pub fn is_damage(error: &EngineError) -> bool {
+    match error {
+        EngineError::Corrupt { .. } => true,
+        EngineError::Poisoned { cause } => is_damage(cause),
+        other => other.to_string().contains("torn"),
+    }
+}
+
+fn said(error: EngineError) -> String {
+    if is_damage(&error) { format!("{DAMAGE}{error}") } else { error.to_string() }
+}
+
+/// A batch of these changes.
+pub fn commit(engine: &Engine, ops: &[Op]) -> Result<Ticket, EngineError> {
+    let mut batch = engine.batch();
+    for op in ops {
+        let name = table_name(op.table);
+        let table = engine.table(&name)?.ok_or(EngineError::NoTable { name })?;
+        match &op.value {
+            Some(value) => batch.put(&table, &op.key, value)?,
+            None => batch.delete(&table, &op.key)?,
+        }
+    }
+    batch.commit()
+}
+
+/// Every row, in the order of the direction.
+pub fn each_row(
+    table: &Table,
+    direction: Direction,
+    mut row: impl FnMut(&[u8], &[u8]),
+) -> Result<(), EngineError> {
+    let mut range = table.range(Bound::Unbounded, Bound::Unbounded, direction);
+    while let Some((key, value)) = range.next()? {
+        row(key, value);
+    }
+    Ok(())
+}
+
+/// Everything in an engine.
+pub fn contents(engine: &Engine) -> Result<Tables, EngineError> {
+    let mut all = Tables::new();
+    for name in engine.tables()? {
+        let table = open_table(engine, &name)?;
+        let rows = all.entry(name).or_default();
+        each_row(&table, Direction::Forward, |key, value| {
+            rows.insert(key.to_vec(), value.to_vec());
+        })?;
+    }
+    Ok(all)
+}
+
+fn open_table(engine: &Engine, name: &str) -> Result<Table, EngineError> {
+    engine.table(name)?.ok_or_else(|| EngineError::NoTable { name: name.to_owned() })
+}
+
+/// An engine under test.
+pub struct EngineStore(pub Engine);
+
+impl EngineStore {
+    /// The digest of a table by a scan, whose order is checked.
+    fn scanned(&self, name: &str, direction: Direction) -> Result<(u64, usize), String> {
+        let table = open_table(&self.0, name).map_err(said)?;
+        let (mut digest, mut rows) = (table_digest(name), 0);
+        let mut last: Option<Vec<u8>> = None;
+        let mut disorder = None;
+        each_row(&table, direction, |key, value| {
+            let in_order = match (&last, direction) {
+                (None, _) => true,
+                (Some(last), Direction::Forward) => last.as_slice() < key,
+                (Some(last), Direction::Backward) => last.as_slice() > key,
+            };
+            if !in_order {
+                disorder = Some(format!("{name}: {key:02x?} comes after {last:02x?}"));
+            }
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            digest = digest.wrapping_add(row_digest(name, key, value));
+            rows += 1;
+        })
+        .map_err(said)?;
+        disorder.map_or(Ok((digest, rows)), Err)
+    }
+}
+
+impl Store for EngineStore {
+    type How = How;
+    type Ticket = Ticket;
+
+    fn open(disk: Arc<dyn Disk>, how: &How) -> Result<Self, String> {
+        how.open(disk).map(Self).map_err(said)
+    }
+
+    fn create_table(&self, name: &str) -> Result<(), String> {
+        self.0.create_table(name).map(|_table| ()).map_err(said)
+    }
+
+    fn drop_table(&self, name: &str) -> Result<(), String> {
+        self.0.drop_table(name).map_err(said)
+    }
+
+    fn commit(&self, ops: &[Op]) -> Result<Ticket, String> {
+        commit(&self.0, ops).map_err(said)
+    }
+
+    fn place(ticket: &Ticket) -> u64 {
+        ticket.lsn()
+    }
+
+    fn wait(&self, ticket: Ticket) -> Result<(), String> {
+        ticket.wait().map_err(said)
+    }
+
+    fn step(&self, now_us: u64) -> Result<(), String> {
+        self.0.step(now_us).map(|_next_us| ()).map_err(said)
+    }
+
+    fn checkpoint(&self) -> Result<(), String> {
+        self.0.checkpoint().map_err(said)
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        self.0.set(name, value).map_err(said)
+    }
+
+    fn scan(&self, table: &str, is_backward: bool) -> Result<usize, String> {
+        let (forward, backward) = (Direction::Forward, Direction::Backward);
+        let direction = if is_backward { backward } else { forward };
+        self.scanned(table, direction).map(|(_digest, rows)| rows)
+    }
+
+    fn digest(&self) -> Result<u64, String> {
+        let names = self.0.tables().map_err(said)?;
+        let digests = names.iter().map(|name| self.scanned(name, Direction::Forward));
+        digests
+            .map(|found| found.map(|(digest, _rows)| digest))
+            .try_fold(0u64, |sum, next| next.map(|digest| sum.wrapping_add(digest)))
+    }
+
+    fn contents(&self) -> Result<Tables, String> {
+        contents(&self.0).map_err(said)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let report = self.0.check().map_err(said)?;
+        match report.problems.first() {
+            None => Ok(()),
+            Some(first) => Err(format!("{} problems, the first: {first}", report.problems.len())),
+        }
+    }
+
+    fn close(self) -> Result<(), String> {
+        self.0.close().map_err(said)
+    }
+}

@@ -1,0 +1,157 @@
+//! The sweep over crashes of the engine: 5,000 images, or 100,000 with `IOSTRATA_SOAK=1`.
+//!
+//! Each test is one way to run the engine. `IOSTRATA_SWEEP=recording:point:seed:tear` with the
+//! test's name replays one image.
+
+use std::sync::Arc;
+
+use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
+
+use crate::common::altered::Alteration;
+use crate::common::chance::Chance;
+use crate::common::engine::{EngineStore, How, SHAPE, STILL};
+use crate::common::is_soak;
+use crate::common::model::{Change, Tables, table_name};
+use crate::common::plan::{Op, Shape, Step};
+use crate::common::record::{Recording, Run, record, record_threads};
+use crate::common::store::Store;
+use crate::common::sweep::{Sweep, prove};
+
+/// Images of one test: there are eleven.
+const IMAGES: usize = 500;
+const IMAGES_SOAK: usize = 10_000;
+
+fn budget(seed: u64) -> (Vec<u64>, usize) {
+    if is_soak() {
+        ((seed..seed + 10).collect(), IMAGES_SOAK)
+    } else {
+        (vec![seed, seed + 1], IMAGES)
+    }
+}
+
+fn sweep(test: &str, seed: u64, shape: &Shape, how: &How) {
+    let (seeds, images) = budget(seed);
+    let sweep = Sweep::<EngineStore>::new(how, shape);
+    prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, shape, how));
+}
+
+#[test]
+fn as_it_comes() {
+    sweep("crash::as_it_comes", 100, &SHAPE, &How::with(&[]));
+}
+
+#[test]
+fn fsync() {
+    sweep("crash::fsync", 200, &STILL, &How::with(&[("flush_method", "fsync")]));
+}
+
+#[test]
+fn o_dsync() {
+    let how = How::with(&[("flush_method", "O_DSYNC"), ("data_files", "4")]);
+    sweep("crash::o_dsync", 300, &STILL, &how);
+}
+
+#[test]
+fn o_direct_no_fsync() {
+    let how = How::with(&[("flush_method", "O_DIRECT_NO_FSYNC")]);
+    sweep("crash::o_direct_no_fsync", 400, &STILL, &how);
+}
+
+#[test]
+fn all_o_direct() {
+    let how = How::with(&[("flush_method", "ALL_O_DIRECT"), ("use_fdatasync", "ON")]);
+    sweep("crash::all_o_direct", 500, &STILL, &how);
+}
+
+#[test]
+fn pages_of_16_kib() {
+    let settings = [("page_size", "16K"), ("buffer_pool_size", "1M"), ("data_files", "4")];
+    let how = How::with(&[&settings[..], &[("redo_log_capacity", "256K")]].concat());
+    let shape = Shape { value_bytes: 6_000, key_bytes: 1_500, batch_bytes: 24_000, ..STILL };
+    sweep("crash::pages_of_16_kib", 600, &shape, &how);
+}
+
+#[test]
+fn more_data_than_frames() {
+    let how = How::with(&[("data_files", "4")]);
+    let shape = Shape { batches: 250, value_bytes: 1_800, ..SHAPE };
+    sweep("crash::more_data_than_frames", 700, &shape, &how);
+}
+
+#[test]
+fn redo_elsewhere() {
+    let how = How { is_apart: true, ..How::with(&[]) };
+    sweep("crash::redo_elsewhere", 800, &SHAPE, &how);
+}
+
+/// Without doublewrite on a device that does not tear pages.
+#[test]
+fn no_doublewrite_on_an_atomic_disk() {
+    let atomic = Alteration { atomic_write_bytes: 4096, ..Alteration::default() };
+    let how = How::with(&[("doublewrite", "OFF")]).altered(atomic);
+    let (seeds, images) = budget(900);
+    let tears = [Tear::Whole, Tear::Sectors(4096)];
+    let sweep = Sweep::<EngineStore> { tears: &tears, ..Sweep::new(&how, &SHAPE) };
+    let test = "crash::no_doublewrite_on_an_atomic_disk";
+    prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, &SHAPE, &how));
+}
+
+/// Four threads write on keys of their own; the order is that of their tickets.
+#[test]
+fn four_writers() {
+    let how = How { background: iostrata_engine::Background::Threads, ..How::with(&[]) };
+    let shape = Shape { batches: 40, ..STILL };
+    let (seeds, images) = budget(1_000);
+    // Recovered without threads: only the recording needs them.
+    let recovered = How::with(&[]);
+    let sweep = Sweep::<EngineStore>::new(&recovered, &shape);
+    prove("crash::four_writers", &sweep, &seeds, images, |seed| {
+        record_threads::<EngineStore>(seed, 4, &shape, &how)
+    });
+}
+
+/// A bulk load is durable when it returns; before that a prefix of its rows may be there.
+#[test]
+fn bulk_loads() {
+    let how = How::with(&[("data_files", "2")]);
+    let (seeds, images) = budget(1_100);
+    let sweep = Sweep::<EngineStore>::new(&how, &STILL);
+    prove("crash::bulk_loads", &sweep, &seeds, images, |seed| {
+        let disk = TraceDisk::new(MemDisk::new());
+        let store = EngineStore::open(Arc::new(disk.clone()), &how)?;
+        let mut run = Run::new(&store, &disk, Tables::new());
+        run.all(&[Step::Create(0), Step::Create(1)])?;
+        let (mut history, mut chance) = (run.history, Chance::new(seed));
+        let mut row = |number: u16| {
+            let value = Some(chance.within(0, 400)).map(|len| chance.bytes(len));
+            Op { table: 1, key: number.to_be_bytes().to_vec(), value }
+        };
+        let rows: Vec<Op> = (0..700).map(|number| row(number * 3)).collect();
+        let table = store.0.table(&table_name(1)).unwrap().unwrap();
+        let pairs = rows.iter().map(|op| (&op.key, op.value.as_ref().unwrap()));
+        table.bulk_load(pairs).map_err(|error| error.to_string())?;
+        for (number, op) in (1_000..).zip(rows) {
+            history.push(number, Change::Batch(vec![op]));
+        }
+        disk.ack(1_000 + 699);
+        store.close()?;
+        Ok(Recording { seed, disk, history })
+    });
+}
+
+/// What a seed replays is what was recorded.
+#[test]
+fn a_recording_is_the_same_each_time() {
+    let how = How::with(&[]);
+    let [first, second] = [0, 1].map(|_| record::<EngineStore>(77, &SHAPE, &how).unwrap());
+    assert_eq!(first.disk.points(), second.disk.points());
+    let last = first.disk.points() - 1;
+    for point in [last / 3, last / 2, last] {
+        let [one, two] = [&first, &second].map(|run| run.disk.image(point, 9, Tear::Sectors(512)));
+        let names = one.list().unwrap();
+        assert_eq!(names, two.list().unwrap());
+        for name in names {
+            assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
+        }
+    }
+}

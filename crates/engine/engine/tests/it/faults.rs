@@ -1,0 +1,319 @@
+//! Faults at every call: the engine answers with a typed error, never panics, acknowledges nothing
+//! that is not durable, and stops writing when it cannot know what is durable.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use iostrata_engine::{Engine, EngineError};
+use iostrata_io::disk::memory::{Call, CallKind, Fault};
+use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
+
+use crate::common::engine::{EngineStore, How, STILL, commit};
+use crate::common::is_soak;
+use crate::common::model::{Change, History, Tables, table_name};
+use crate::common::plan::{Op, Shape, Step, plan};
+use crate::common::quiet::{Watch, quietly};
+use crate::common::record::Recording;
+use crate::common::sweep::{Crash, Sweep};
+
+const SHAPE: Shape = Shape { batches: 14, tables: 2, ..STILL };
+const SEED: u64 = 5;
+
+/// A run whose n-th call fails.
+struct Run {
+    disk: TraceDisk,
+    /// The call that failed, once it did.
+    failed: Arc<Mutex<Option<Call>>>,
+    armed: Arc<AtomicBool>,
+    history: History,
+    next: u64,
+    waiting: Vec<(u64, iostrata_engine::Ticket)>,
+}
+
+impl Run {
+    fn new(number: u64, fault: Fault) -> Self {
+        let memory = MemDisk::new();
+        let failed = Arc::new(Mutex::new(None));
+        let armed = Arc::new(AtomicBool::new(true));
+        let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));
+        memory.before_each(move |call| {
+            if call.number != number || !is_armed.load(Ordering::Relaxed) {
+                return Fault::None;
+            }
+            *seen.lock().unwrap() = Some(call.clone());
+            fault
+        });
+        let disk = TraceDisk::new(memory);
+        let history = History::new(Tables::new());
+        Self { disk, failed, armed, history, next: 0, waiting: Vec::new() }
+    }
+
+    /// Whether the call that failed leaves unknown what is durable.
+    fn must_stop(&self) -> bool {
+        let failed = self.failed.lock().unwrap();
+        failed.as_ref().is_some_and(|call| match call.kind {
+            CallKind::Sync => true,
+            CallKind::Write => call.name.starts_with("redo-"),
+            _ => false,
+        })
+    }
+
+    fn all(&mut self, engine: &Engine) -> Result<(), String> {
+        let mut now_us = 0;
+        for step in plan(SEED, &SHAPE) {
+            let stopped = self.must_stop();
+            let result = match step {
+                Step::Create(table) => self.create(engine, table),
+                Step::Drop(table) => self.drop_table(engine, table),
+                Step::Batch { ops, is_awaited } => self.batch(engine, &ops, is_awaited),
+                Step::WaitAll => self.wait_all(),
+                Step::Checkpoint => engine.checkpoint(),
+                Step::Background(_) => {
+                    now_us += 10_000;
+                    engine.step(now_us).map(|_next_us| ())
+                }
+                Step::Scan { .. } | Step::Set(..) => Ok(()),
+            };
+            if let Err(EngineError::Broken { what }) = &result {
+                return Err(format!("a fault is no broken rule: {what}"));
+            }
+            if stopped {
+                self.refuses(engine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failure that leaves unknown what is durable, every write is refused with its cause.
+    fn refuses(&self, engine: &Engine) -> Result<(), String> {
+        let Ok(Some(table)) = engine.table(&table_name(0)) else { return Ok(()) };
+        let mut batch = engine.batch();
+        let put = batch.put(&table, b"after", b"the failure");
+        match put.and_then(|()| batch.commit()).and_then(|ticket| ticket.wait()) {
+            Err(EngineError::Poisoned { .. }) => {}
+            other => return Err(format!("a stopped engine answers a write with {other:?}")),
+        }
+        match engine.create_table("another") {
+            Err(EngineError::Poisoned { .. }) => Ok(()),
+            other => Err(format!("a stopped engine answers create_table with {:?}", other.err())),
+        }
+    }
+
+    fn push(&mut self, change: Change) -> u64 {
+        self.next += 1;
+        self.history.push(self.next, change);
+        self.next
+    }
+
+    fn create(&mut self, engine: &Engine, table: usize) -> Result<(), EngineError> {
+        let name = table_name(table);
+        match engine.create_table(&name) {
+            Ok(_table) => {
+                let id = self.push(Change::Create(table));
+                self.disk.ack(id);
+                Ok(())
+            }
+            Err(error) => {
+                // It may be there all the same: not acknowledged.
+                if matches!(engine.table(&name), Ok(Some(_))) || self.must_stop() {
+                    self.push(Change::Create(table));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn drop_table(&mut self, engine: &Engine, table: usize) -> Result<(), EngineError> {
+        let name = table_name(table);
+        if !matches!(engine.table(&name), Ok(Some(_))) {
+            return Ok(());
+        }
+        let result = engine.drop_table(&name);
+        if result.is_ok() || self.must_stop() || matches!(engine.table(&name), Ok(None)) {
+            let id = self.push(Change::Drop(table));
+            result.as_ref().ok().inspect(|()| self.disk.ack(id));
+        }
+        result
+    }
+
+    fn batch(&mut self, engine: &Engine, ops: &[Op], is_awaited: bool) -> Result<(), EngineError> {
+        let known = |op: &&Op| matches!(engine.table(&table_name(op.table)), Ok(Some(_)));
+        let ops: Vec<Op> = ops.iter().filter(known).cloned().collect();
+        match commit(engine, &ops) {
+            Ok(ticket) => {
+                let id = self.push(Change::Batch(ops));
+                self.waiting.push((id, ticket));
+            }
+            Err(error) => return Err(error),
+        }
+        if is_awaited { self.wait_all() } else { Ok(()) }
+    }
+
+    fn wait_all(&mut self) -> Result<(), EngineError> {
+        for (id, ticket) in std::mem::take(&mut self.waiting) {
+            ticket.wait()?;
+            self.disk.ack(id);
+        }
+        Ok(())
+    }
+
+    /// Everything acknowledged is there when it is opened on the disk without the fault, and on
+    /// what a crash now may leave.
+    fn judge(self, how: &How) -> Result<(), String> {
+        self.armed.store(false, Ordering::Relaxed);
+        let point = self.disk.points() - 1;
+        let recording = Recording { seed: SEED, disk: self.disk, history: self.history };
+        let sweep = Sweep::<EngineStore>::new(how, &SHAPE);
+        for seed in [0, 1, 31] {
+            let crash = Crash { point, seed, tear: Tear::Sectors(512) };
+            sweep.one(&recording, crash, false).map_err(|what| format!("seed {seed}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs with one fault; whether the call it is for was reached.
+fn with_fault(how: &How, number: u64, fault: Fault) -> Result<bool, String> {
+    let mut run = Run::new(number, fault);
+    match how.open(Arc::new(run.disk.clone())) {
+        Ok(engine) => {
+            run.all(&engine)?;
+            // Closing may fail, too; it acknowledges nothing.
+            let _closed = engine.close();
+        }
+        Err(EngineError::Broken { what }) => return Err(format!("broken: {what}")),
+        Err(_typed) => {}
+    }
+    let reached = run.failed.lock().unwrap().clone();
+    run.judge(how).map_err(|what| format!("after {reached:?}: {what}"))?;
+    Ok(reached.is_some())
+}
+
+fn at_every_call(fault: Fault) {
+    let how = How::with(&[]);
+    let watch = Watch::new();
+    let stride = if is_soak() { 1 } else { 3 };
+    let mut calls = 0;
+    for number in (0..).step_by(stride) {
+        watch.on(format!("{fault:?} at call {number}"));
+        match quietly(|| with_fault(&how, number, fault)) {
+            Ok(true) => calls += 1,
+            Ok(false) => break,
+            Err(what) => panic!("{fault:?} at call {number}: {what}"),
+        }
+    }
+    assert!(calls > 50, "only {calls} calls");
+    eprintln!("{fault:?} at {calls} calls");
+}
+
+#[test]
+fn eio_at_every_call() {
+    at_every_call(Fault::Errno(libc_eio()));
+}
+
+#[test]
+fn enospc_at_every_call() {
+    at_every_call(Fault::Errno(ENOSPC));
+}
+
+#[test]
+fn a_short_write_at_every_call() {
+    at_every_call(Fault::Short(700));
+}
+
+const ENOSPC: i32 = 28;
+
+fn libc_eio() -> i32 {
+    5
+}
+
+/// A disk that fills up: a clear error, nothing acknowledged is lost, and it goes on when there is
+/// space again.
+#[test]
+fn a_full_disk_does_no_harm() {
+    let how = How::with(&[]);
+    let memory = MemDisk::new();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let refused = Arc::new(AtomicU64::new(0));
+    let (full, count) = (Arc::clone(&is_full), Arc::clone(&refused));
+    let mut lengths: HashMap<String, u64> = HashMap::new();
+    memory.before_each(move |call| {
+        let end = match call.kind {
+            CallKind::Write => call.at + call.bytes,
+            CallKind::SetLen => call.at,
+            _ => return Fault::None,
+        };
+        let length = lengths.entry(call.name.clone()).or_default();
+        if end > *length && full.load(Ordering::Relaxed) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return Fault::Errno(ENOSPC);
+        }
+        *length = end.max(*length);
+        Fault::None
+    });
+    let engine = how.open(Arc::new(memory.clone())).unwrap();
+    let table = engine.create_table("orders").unwrap();
+    let put = |number: u64| {
+        let mut batch = engine.batch();
+        batch.put(&table, &number.to_be_bytes(), &[number as u8; 900])?;
+        batch.commit()?.wait()
+    };
+    let rows_are = |count: u64| {
+        for number in 0..count {
+            let value = table.get(&number.to_be_bytes()).unwrap();
+            assert_eq!(value.as_deref(), Some(&[number as u8; 900][..]), "row {number}");
+        }
+    };
+    let mut rows = 0;
+    while rows < 50 {
+        put(rows).unwrap();
+        rows += 1;
+    }
+    is_full.store(true, Ordering::Relaxed);
+    let error = loop {
+        match put(rows) {
+            Ok(()) => rows += 1,
+            Err(error) => break error,
+        }
+        assert!(rows < 5_000, "the disk never filled");
+    };
+    assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");
+    assert!(refused.load(Ordering::Relaxed) > 0);
+    rows_are(rows);
+    for number in 0..5 {
+        put(number).expect("an overwrite needs no space");
+    }
+    assert!(matches!(put(rows), Err(EngineError::NoSpace { .. })), "still full");
+    is_full.store(false, Ordering::Relaxed);
+    for _ in 0..200 {
+        put(rows).unwrap();
+        rows += 1;
+    }
+    rows_are(rows);
+    assert!(engine.check().unwrap().problems.is_empty());
+    engine.close().unwrap();
+}
+
+/// A disk too small to begin with, in steps: every size is a clear error or works.
+#[test]
+fn every_size_of_disk_works_or_says_so() {
+    let how = How::with(&[]);
+    let mut worked = false;
+    for kib in (4..1_000).step_by(36) {
+        let disk = MemDisk::with_capacity(kib * 1024);
+        match how.open(Arc::new(disk.clone())) {
+            Ok(engine) => {
+                worked = true;
+                engine.create_table("a").unwrap();
+                engine.close().unwrap();
+                how.open(Arc::new(disk)).unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
+            }
+            Err(error) => {
+                assert!(!worked, "{kib} KiB are too few, and less was enough: {error}");
+                assert!(error.to_string().contains("space"), "{kib} KiB: {error}");
+            }
+        }
+    }
+    assert!(worked);
+}

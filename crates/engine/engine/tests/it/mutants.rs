@@ -1,0 +1,100 @@
+//! A proof must be able to fail: with any one safeguard taken away the sweep finds damage.
+//!
+//! Every row names the recording whose sweep finds it. `cargo test -- --nocapture mutants` prints
+//! what was seen.
+
+use iostrata_io::disk::Tear;
+
+use crate::common::altered::Alteration;
+use crate::common::engine::{EngineStore, How, STILL};
+use crate::common::record::record;
+use crate::common::sweep::{Outcome, Sweep};
+
+/// How far a sweep goes for one missing safeguard.
+const IMAGES: usize = 3_000;
+
+/// One safeguard taken away.
+struct Mutant {
+    name: &'static str,
+    /// The recording whose sweep finds it.
+    seed: u64,
+    settings: &'static [(&'static str, &'static str)],
+    alteration: Alteration,
+    tears: &'static [Tear],
+}
+
+const ALL: &[Tear] = &[Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
+const TORN: &[Tear] = &[Tear::Sectors(512)];
+
+fn none() -> Alteration {
+    Alteration::default()
+}
+
+fn unsynced(files: &'static str) -> Alteration {
+    Alteration { unsynced: Some(files), ..none() }
+}
+
+fn mutants() -> Vec<Mutant> {
+    let mutant =
+        |name, alteration, tears| Mutant { name, seed: 1, settings: &[], alteration, tears };
+    vec![
+        mutant("redo is not synced", unsynced("redo-0"), ALL),
+        mutant("the redo control file is not synced", unsynced("redo-control"), ALL),
+        mutant("the checkpoint overtakes the pages: data are not synced", unsynced("data-"), ALL),
+        mutant(
+            "no copies in the doublewrite files",
+            Alteration { unwritten: Some(("doublewrite-", 4096)), ..none() },
+            TORN,
+        ),
+        mutant("the doublewrite files are not synced", unsynced("doublewrite-"), TORN),
+        mutant("names are not synced", Alteration { no_sync_dir: true, ..none() }, ALL),
+        Mutant {
+            settings: &[("doublewrite", "OFF")],
+            ..mutant("doublewrite is off on a disk that tears", none(), TORN)
+        },
+    ]
+}
+
+fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
+    let how = How::with(mutant.settings).altered(mutant.alteration.clone());
+    let recording = record::<EngineStore>(mutant.seed, &STILL, &how).unwrap();
+    let tears = mutant.tears;
+    let sweep = Sweep::<EngineStore> { tears, may_be_damaged, ..Sweep::new(&how, &STILL) };
+    sweep.run(&recording, IMAGES)
+}
+
+#[test]
+fn every_missing_safeguard_is_found() {
+    let mut missed = Vec::new();
+    for mutant in mutants() {
+        let outcome = swept(&mutant, false);
+        match outcome.violation {
+            Some(found) => {
+                let (name, images) = (mutant.name, outcome.images);
+                eprintln!("{name} | {} | image {images} | {}", found.replay, found.what);
+            }
+            None => missed.push(format!("{} in {} images", mutant.name, outcome.images)),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+}
+
+/// Without doublewrite, checksums do not repair a torn page, but they name it. Without them, too,
+/// what a torn page holds is taken for data.
+#[test]
+fn only_checksums_name_a_torn_page() {
+    let off = |settings| Mutant {
+        name: "the page checksum",
+        seed: 1,
+        settings,
+        alteration: none(),
+        tears: TORN,
+    };
+    let with = swept(&off(&[("doublewrite", "OFF")]), true);
+    assert!(with.violation.is_none(), "{:?}", with.violation);
+    assert!(with.damaged > 0, "no page was torn in {} images", with.images);
+    let without = swept(&off(&[("doublewrite", "OFF"), ("checksum_algorithm", "none")]), true);
+    let found = without.violation.expect("damage that nothing names is found by the sweep");
+    let (replay, what) = (found.replay, found.what);
+    eprintln!("no page checksum | {replay} | image {} | {what}", without.images);
+}
