@@ -12,6 +12,7 @@
 mod action;
 mod admit;
 mod average;
+mod batch_cost;
 mod demand;
 mod drain_rate;
 mod redo_rate;
@@ -20,6 +21,7 @@ mod steady;
 
 pub use action::{Action, Cause, Finished, FlushPolicy};
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule};
+pub use batch_cost::BatchCost;
 pub use demand::FrameDemand;
 pub use drain_rate::DrainRate;
 pub use redo_rate::RedoRate;

@@ -33,6 +33,14 @@ impl RedoRate {
         self.average.value()
     }
 
+    /// Bytes per second since the last observation, which is not averaged and not taken in.
+    #[must_use]
+    pub fn latest_bytes_per_s(&self, now_us: u64, lsn: Lsn) -> f64 {
+        let Some((last_us, last_lsn)) = self.last else { return 0.0 };
+        let dt_us = now_us.saturating_sub(last_us).max(1);
+        lsn.since(last_lsn) as f64 * 1e6 / dt_us as f64
+    }
+
     /// For how long no redo was produced, in microseconds.
     #[must_use]
     pub fn still_us(&self) -> u64 {

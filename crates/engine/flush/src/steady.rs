@@ -1,30 +1,201 @@
-//! The default policy: feedback on the checkpoint age.
+//! The default policy: feedback on the age of the oldest change.
+//!
+//! It holds that age at a set-point below the async limit by letting pages leave at the rate at
+//! which redo comes, smoothed over the pages that are still to come due. Free frames come first
+//! when they are short. Where the device cannot follow, writers are slowed down smoothly, and
+//! stopped only at the limit of the redo.
+//!
+//! Nothing here counts on how many pages a batch wrote or how long it took: what was asked for and
+//! did not happen is asked for again, since the next sample shows it.
 
-use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample};
+mod ages;
+mod need;
+mod pace;
+mod redo_sync;
+mod supply;
 
-/// Holds the oldest change's age below the async limit.
+use ages::Ages;
+use need::{Need, is_idle};
+use pace::{BATCH_PAGES, Pace};
+use redo_sync::RedoSync;
+use supply::Supply;
+
+use crate::{
+    Action, AdmitRule, BatchCost, Cause, DrainRate, Finished, FlushPolicy, FlushSample, RedoRate,
+};
+
+/// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
+const CHECKPOINTS_TO_SET: f64 = 32.0;
+
+/// Scale of delays before anything was measured, and its limits, in microseconds.
+const SPAN_US_FIRST: u64 = 100_000;
+const SPAN_US_MIN: f64 = 50.0;
+const SPAN_US_MAX: f64 = 10_000_000.0;
+
+/// After an action that found nothing to do, this long passes at least, in microseconds.
+const NOTHING_US: f64 = 1_000.0;
+
+/// Sleep while nothing changes and nothing is dirty, in microseconds.
+const IDLE_SLEEP_US: f64 = 1_000_000.0;
+
+/// Holds the age of the oldest change below the async limit.
 #[derive(Clone, Debug)]
 pub struct Steady {
     rule: AdmitRule,
+    redo: RedoRate,
+    drain: DrainRate,
+    cost: BatchCost,
+    supply: Supply,
+    redo_sync: RedoSync,
+    last_us: Option<u64>,
+    last_action: Action,
+    /// Pages that should have left and have not.
+    credit: f64,
 }
 
 impl Default for Steady {
     fn default() -> Steady {
-        Steady { rule: AdmitRule::wall(u64::MAX) }
+        Steady {
+            rule: AdmitRule::wall(u64::MAX),
+            redo: RedoRate::default(),
+            drain: DrainRate::default(),
+            cost: BatchCost::default(),
+            supply: Supply::default(),
+            redo_sync: RedoSync::default(),
+            last_us: None,
+            last_action: Action::Sleep { until_us: 0 },
+            credit: 0.0,
+        }
     }
 }
 
 impl FlushPolicy for Steady {
-    fn next(&mut self, now: &FlushSample<'_>, _last: Finished) -> Action {
-        self.rule = AdmitRule::wall(now.limits.max_age);
-        if now.modified_age() > now.limits.async_age / 2 {
-            let until = now.lsn;
-            return Action::Flush { pages: 64, until, furious: false, cause: Cause::Adaptive };
-        }
-        Action::Sleep { until_us: now.now_us + 10_000 }
+    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+        let pace = self.observe(now, last);
+        let need = Need::of(now, &pace, &self.redo);
+        self.rule = self.rule_for(now);
+        self.gather(now, &pace, &need);
+        self.last_us = Some(now.now_us);
+        self.last_action = self.choose(now, last, &pace, &need);
+        self.last_action
     }
 
     fn admit(&self) -> AdmitRule {
         self.rule
     }
 }
+
+impl Steady {
+    /// Takes the sample and what came of the last action into the averages.
+    fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Pace {
+        // The pace follows the latest rate when that is greater: a small redo is full long before
+        // an average over the pace of a quiet time would notice.
+        let latest = self.redo.latest_bytes_per_s(now.now_us, now.lsn);
+        let reach_us = Pace::of(now, self.redo.bytes_per_s().max(latest)).reach_us;
+        self.redo.observe(now.now_us, now.lsn, reach_us);
+        self.drain.observe(now.now_us, now.checkpoint, reach_us);
+        if let Action::Flush { .. } = self.last_action {
+            self.cost.observe(last.flushed, last.took_us);
+            self.credit = (self.credit - f64::from(last.flushed)).max(0.0);
+        }
+        self.supply.observe(now, last);
+        Pace::of(now, self.redo.bytes_per_s())
+    }
+
+    /// Lets what is needed grow by the time that passed, up to what two periods need.
+    fn gather(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need) {
+        let passed_us = now.now_us.saturating_sub(self.last_us.unwrap_or(now.now_us)) as f64;
+        if need.pages_per_s.is_infinite() {
+            self.credit = f64::INFINITY;
+            return;
+        }
+        let most = 2.0 * need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+        self.credit = (self.credit + need.pages_per_s * passed_us / 1e6).min(most);
+    }
+
+    fn choose(
+        &mut self,
+        now: &FlushSample<'_>,
+        last: Finished,
+        pace: &Pace,
+        need: &Need,
+    ) -> Action {
+        if self.redo_sync.is_due(now) {
+            return Action::SyncRedo;
+        }
+        let due = self.due_pages(pace, need);
+        let was_lru = matches!(self.last_action, Action::Lru { .. });
+        // Frames come first, but not twice in a row while redo waits as well.
+        if !(was_lru && due > 0.0)
+            && !(was_lru && last.freed == 0)
+            && let Some(pages) = self.supply.wanted(now)
+        {
+            return Action::Lru { pages };
+        }
+        // Pages that could not be written, being in use, and a checkpoint that did not help are
+        // not asked for again without a pause.
+        let was_flush = matches!(self.last_action, Action::Flush { .. });
+        let flushed_nothing = was_flush && last.flushed == 0;
+        if !flushed_nothing && due > 0.0 {
+            return self.flush(now, pace, need, due);
+        }
+        let was_checkpoint = self.last_action == Action::Checkpoint;
+        if !was_checkpoint && self.wants_checkpoint(now, pace) {
+            return Action::Checkpoint;
+        }
+        self.sleep(now, pace, need, flushed_nothing || was_checkpoint)
+    }
+
+    /// Pages to flush now: 0 until a period's worth has gathered.
+    fn due_pages(&self, pace: &Pace, need: &Need) -> f64 {
+        let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+        if need.pages_per_s > 0.0 && self.credit >= batch { self.credit.max(1.0) } else { 0.0 }
+    }
+
+    fn flush(&self, now: &FlushSample<'_>, pace: &Pace, need: &Need, due: f64) -> Action {
+        // What the device writes in the time of a batch, so that the checkpoint moves often.
+        let most = self.cost.pages_in(pace.batch_us).unwrap_or(BATCH_PAGES);
+        let pages = due.min(most).clamp(1.0, f64::from(u32::MAX)) as u32;
+        let until = match need.cause {
+            Cause::Background => now.lsn.plus(1),
+            _ => Ages::of(now).lsn_after(f64::from(pages)),
+        };
+        Action::Flush { pages, until, furious: need.is_furious(), cause: need.cause }
+    }
+
+    /// Whether a checkpoint alone would free enough, or is all that is left to do.
+    fn wants_checkpoint(&self, now: &FlushSample<'_>, pace: &Pace) -> bool {
+        let freed = now.could_checkpoint().since(now.checkpoint) as f64;
+        freed >= pace.set_age / CHECKPOINTS_TO_SET || (freed > 0.0 && is_idle(&self.redo))
+    }
+
+    fn sleep(&self, now: &FlushSample<'_>, pace: &Pace, need: &Need, empty: bool) -> Action {
+        let mut us = pace.loop_us;
+        if is_idle(&self.redo) && now.dirty_pages == 0 {
+            us = IDLE_SLEEP_US.min(now.settings.flush_log_at_timeout_us as f64).max(us);
+        } else if empty {
+            us = us.min(NOTHING_US);
+        } else if need.pages_per_s > 0.0 {
+            let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+            us = us.min((batch - self.credit).max(0.0) / need.pages_per_s * 1e6);
+        }
+        Action::Sleep { until_us: now.now_us + us.max(1.0) as u64 }
+    }
+
+    /// Delays from the async limit to the maximum, on the scale of what draining that takes.
+    fn rule_for(&self, now: &FlushSample<'_>) -> AdmitRule {
+        let limits = now.limits;
+        let width = limits.max_age.saturating_sub(limits.async_age) as f64;
+        let drain = self.drain.bytes_per_s().max(self.redo.bytes_per_s());
+        let span_us = if drain > 0.0 {
+            (width * 1e6 / drain).clamp(SPAN_US_MIN, SPAN_US_MAX) as u64
+        } else {
+            SPAN_US_FIRST
+        };
+        let rule = AdmitRule::wall(limits.max_age);
+        AdmitRule { delay_age: limits.async_age, span_us, ..rule }
+    }
+}
+
+#[cfg(test)]
+mod tests;

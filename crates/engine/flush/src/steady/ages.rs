@@ -1,0 +1,96 @@
+//! Pages that stand before an LSN, from the counts by age.
+//!
+//! Counts are per bucket; inside a bucket pages are taken to lie evenly, so that a histogram of a
+//! single bucket, as a small redo may have, still tells something.
+
+use iostrata_page::Lsn;
+
+use crate::FlushSample;
+
+/// How far ahead deadlines are looked at, as a share of the time to fill.
+const HORIZON: f64 = 0.5;
+
+/// The dirty pages by their oldest change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ages<'a> {
+    buckets: &'a [(Lsn, u32)],
+    oldest: Lsn,
+    end: Lsn,
+}
+
+/// One bucket: the LSNs it covers, and its pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bucket {
+    start: Lsn,
+    end: Lsn,
+    pages: f64,
+}
+
+impl<'a> Ages<'a> {
+    /// The ages in a sample.
+    pub fn of(now: &FlushSample<'a>) -> Ages<'a> {
+        let oldest = now.could_checkpoint();
+        Ages { buckets: now.age_histogram, oldest, end: now.lsn }
+    }
+
+    fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        let ends = self.buckets.iter().skip(1).map(|(start, _)| *start);
+        self.buckets.iter().zip(ends.chain([self.end])).map(|(&(start, pages), end)| {
+            let start = start.max(self.oldest);
+            Bucket { start, end: end.max(start), pages: f64::from(pages) }
+        })
+    }
+
+    /// Pages whose oldest change is before `until`.
+    pub fn pages_before(&self, until: Lsn) -> f64 {
+        let before = |bucket: Bucket| {
+            if until >= bucket.end {
+                return bucket.pages;
+            }
+            let width = bucket.end.since(bucket.start).max(1) as f64;
+            bucket.pages * until.since(bucket.start) as f64 / width
+        };
+        self.buckets().map(before).sum()
+    }
+
+    /// The end of the bucket in which the oldest `pages` pages end.
+    pub fn lsn_after(&self, pages: f64) -> Lsn {
+        let mut passed = 0.0;
+        for bucket in self.buckets() {
+            passed += bucket.pages;
+            if passed >= pages {
+                return bucket.end;
+            }
+        }
+        self.end
+    }
+
+    /// The least steady rate, in pages per second, at which no page that comes due soon becomes
+    /// older than `set_age`, when redo is produced at `redo_bytes_per_s`.
+    ///
+    /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at
+    /// `L + set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
+    /// schedule of Yao, Demers and Shenker (1995), which never goes faster than some deadline asks.
+    /// Pages younger than half of `set_age` are left out: they may well be changed again.
+    /// What is already late is due within `late_us`.
+    pub fn rate_for(&self, set_age: f64, redo_bytes_per_s: f64, late_us: f64) -> f64 {
+        let us_per_byte = 1e6 / redo_bytes_per_s.max(1e-3);
+        let due_in_us = |until: Lsn| {
+            let left = set_age - self.end.since(until) as f64;
+            (left * us_per_byte).max(late_us)
+        };
+        let aged = |age: f64| Lsn(self.end.0.saturating_sub(age as u64));
+        let (late, soon) = (aged(set_age), aged(set_age * (1.0 - HORIZON)));
+        let at = |until: Lsn| self.pages_before(until) * 1e6 / due_in_us(until);
+        let mut rate = at(late).max(at(soon));
+        let mut passed = 0.0;
+        for bucket in self.buckets().take_while(|bucket| bucket.end <= soon) {
+            passed += bucket.pages;
+            rate = f64::max(rate, passed * 1e6 / due_in_us(bucket.end));
+        }
+        rate
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! The policy action by action.
