@@ -27,7 +27,6 @@ fn pages_lie_striped_and_copies_contiguous() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::ODirect));
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
-    Round::new(5, &[6, 1, 2]).copies(settings.page_size);
     let mut copies = Round::new(5, &[6, 1, 2]).copies(settings.page_size);
     store.write(&mut copies).unwrap();
     let mut back: Vec<_> = copies.iter().map(|copy| copy.page.0).collect();
@@ -228,10 +227,10 @@ fn the_size_of_batches_may_change_between_openings() {
         store.write(&mut Round::new(round, &[0, 1, 2]).copies(settings.page_size)).unwrap();
         drop(store);
         if pages == 1 {
-            // Three batches of one page: page 1 is the last.
-            let last = Round::new(round + 10, &[0]).copies(settings.page_size);
+            // Three batches of one page each: page 0 comes once more, as the last.
             let (store, _) = open(disk.clone(), &settings);
-            store.write(&mut { last }).unwrap();
+            store.write(&mut Round::new(round + 10, &[0]).copies(settings.page_size)).unwrap();
+            drop(store);
         }
         overwrite(&disk, "data-00", 512, &[7; 512]);
     }
