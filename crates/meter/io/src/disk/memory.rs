@@ -7,64 +7,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use crate::disk::faults::{Call, CallKind, Fault};
+
 use crate::SyncKind;
+use crate::disk::blocks::Blocks;
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, InTurn,
 };
 
-/// What a call is about to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CallKind {
-    /// `open`.
-    Open,
-    /// `read`.
-    Read,
-    /// `write`.
-    Write,
-    /// `sync`.
-    Sync,
-    /// `set_len`.
-    SetLen,
-    /// `rename`.
-    Rename,
-    /// `remove`.
-    Remove,
-    /// `sync_dir`.
-    SyncDir,
-}
-
-/// A call, as a fault hook sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// Counts calls of every kind, from 0.
-    pub number: u64,
-    /// What it is about to do.
-    pub kind: CallKind,
-    /// The file's name when it was opened; empty for `sync_dir`.
-    pub name: String,
-    /// First byte; the new length for `set_len`.
-    pub at: u64,
-    /// Bytes to move.
-    pub bytes: u64,
-}
-
-/// What a fault hook lets happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The call goes on.
-    None,
-    /// It fails with this errno (5 is EIO, 28 is ENOSPC) and changes nothing.
-    Errno(i32),
-    /// A write stores only so many bytes and then fails with EIO. Other calls fail with EIO.
-    Short(u64),
-}
-
 type Hook = Box<dyn FnMut(&Call) -> Fault + Send>;
 
-#[derive(Default)]
 struct Inner {
+    facts: Facts,
     names: BTreeMap<FileName, u64>,
-    contents: HashMap<u64, Vec<u8>>,
+    contents: HashMap<u64, Blocks>,
     open: HashMap<FileId, (u64, FileName)>,
     next_inode: u64,
     next_file: u32,
@@ -73,8 +29,12 @@ struct Inner {
     hook: Option<Hook>,
 }
 
+/// Of a disk that takes requests at any byte.
+const PLAIN: Facts =
+    Facts { block_bytes: 1, physical_block_bytes: 512, direct: true, atomic_write_bytes: 0 };
+
 /// A disk in memory. Clones are the same disk.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MemDisk(Arc<Mutex<Inner>>);
 
 impl fmt::Debug for MemDisk {
@@ -86,26 +46,59 @@ impl fmt::Debug for MemDisk {
 impl MemDisk {
     /// An empty disk without bounds.
     pub fn new() -> Self {
-        Self::default()
+        Self::with_facts(PLAIN)
+    }
+
+    /// An empty disk without bounds that poses as one with these facts: reads and writes that are
+    /// not at multiples of its blocks are refused, and on a trace of it untorn writes stay whole.
+    ///
+    /// # Panics
+    /// When `block_bytes` is 0.
+    pub fn with_facts(facts: Facts) -> Self {
+        assert!(facts.block_bytes > 0, "a block has at least 1 byte");
+        Self(Arc::new(Mutex::new(Inner::new(facts))))
     }
 
     /// An empty disk on which all files together hold so many bytes; more fails with ENOSPC.
     pub fn with_capacity(bytes: u64) -> Self {
-        let disk = Self::default();
-        disk.lock().capacity_bytes = Some(bytes);
+        let disk = Self::new();
+        disk.set_capacity(Some(bytes));
         disk
     }
 
+    /// Changes how many bytes all files together hold; absent for no bound. What is there stays.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.lock().capacity_bytes = bytes;
+    }
+
     /// A disk with these files, as a crash left it.
-    pub(crate) fn with_files(files: impl IntoIterator<Item = (FileName, Vec<u8>)>) -> Self {
-        let disk = Self::default();
-        let mut inner = disk.lock();
+    pub(super) fn with_files(
+        facts: Facts,
+        files: impl IntoIterator<Item = (FileName, Blocks)>,
+    ) -> Self {
+        let mut inner = Inner::new(facts);
         for (name, content) in files {
             let inode = inner.make(name);
             inner.contents.insert(inode, content);
         }
-        drop(inner);
-        disk
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    /// Another disk with the same files, facts and bounds, but no faults and nothing open. It costs
+    /// little: the two share what neither changes.
+    pub fn copy(&self) -> Self {
+        let inner = self.lock();
+        let files = inner.names.iter().map(|(name, inode)| {
+            (name.clone(), inner.contents.get(inode).cloned().unwrap_or_default())
+        });
+        let copy = Self::with_files(inner.facts, files);
+        copy.set_capacity(inner.capacity_bytes);
+        copy
+    }
+
+    /// What every file of this disk is said to be.
+    pub(super) fn facts_of_all(&self) -> Facts {
+        self.lock().facts
     }
 
     /// Asks `hook` before every call what is to become of it. It must not use this disk.
@@ -116,18 +109,18 @@ impl MemDisk {
     /// A file's bytes by name.
     pub fn content(&self, name: &FileName) -> Option<Vec<u8>> {
         let inner = self.lock();
-        inner.names.get(name).and_then(|inode| inner.contents.get(inode)).cloned()
+        inner.names.get(name).and_then(|inode| inner.contents.get(inode)).map(Blocks::to_vec)
     }
 
     /// Every name with its inode, and every inode's bytes.
-    pub(crate) fn snapshot(&self) -> (BTreeMap<FileName, u64>, BTreeMap<u64, Vec<u8>>) {
+    pub(super) fn snapshot(&self) -> (BTreeMap<FileName, u64>, BTreeMap<u64, Blocks>) {
         let inner = self.lock();
         let contents = inner.contents.iter().map(|(inode, content)| (*inode, content.clone()));
         (inner.names.clone(), contents.collect())
     }
 
     /// What a file is known by whatever its name, and whether this call made it.
-    pub(crate) fn open_inode(
+    pub(super) fn open_inode(
         &self,
         name: &FileName,
         mode: FileMode,
@@ -156,30 +149,51 @@ impl MemDisk {
     }
 }
 
+impl Default for MemDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Inner {
+    fn new(facts: Facts) -> Self {
+        Self {
+            facts,
+            names: BTreeMap::new(),
+            contents: HashMap::new(),
+            open: HashMap::new(),
+            next_inode: 0,
+            next_file: 0,
+            calls: 0,
+            capacity_bytes: None,
+            hook: None,
+        }
+    }
+
     fn make(&mut self, name: FileName) -> u64 {
         let inode = self.next_inode;
         self.next_inode += 1;
         self.names.insert(name, inode);
-        self.contents.insert(inode, Vec::new());
+        self.contents.insert(inode, Blocks::default());
         inode
     }
 
-    fn file(&self, file: FileId) -> (u64, String) {
+    fn file(&self, file: FileId) -> (u64, FileName) {
         match self.open.get(&file) {
-            Some((inode, name)) => (*inode, name.to_string()),
+            Some((inode, name)) => (*inode, name.clone()),
             None => panic!("{file:?} is not open"),
         }
     }
 
-    fn content(&mut self, inode: u64) -> &mut Vec<u8> {
+    fn content(&mut self, inode: u64) -> &mut Blocks {
         self.contents.entry(inode).or_default()
     }
 
     fn fault(&mut self, (kind, name, at, bytes): (CallKind, &str, u64, u64)) -> Fault {
-        let call = Call { number: self.calls, kind, name: name.to_owned(), at, bytes };
+        let number = self.calls;
         self.calls += 1;
-        self.hook.as_mut().map_or(Fault::None, |hook| hook(&call))
+        let Some(hook) = &mut self.hook else { return Fault::None };
+        hook(&Call { number, kind, name: name.to_owned(), at, bytes })
     }
 
     fn check(
@@ -187,11 +201,11 @@ impl Inner {
         doing: &'static str,
         call: (CallKind, &str, u64, u64),
     ) -> Result<(), DiskError> {
-        let name = call.1.to_owned();
+        let failed = |errno| DiskError::System { doing, name: call.1.to_owned(), errno };
         match self.fault(call) {
             Fault::None => Ok(()),
-            Fault::Errno(errno) => Err(DiskError::System { doing, name, errno }),
-            Fault::Short(_) => Err(DiskError::System { doing, name, errno: libc::EIO }),
+            Fault::Errno(errno) => Err(failed(errno)),
+            Fault::Short(_) => Err(failed(libc::EIO)),
         }
     }
 
@@ -199,7 +213,7 @@ impl Inner {
     fn has_room(&self, inode: u64, len: u64) -> bool {
         let Some(capacity) = self.capacity_bytes else { return true };
         let others = self.contents.iter().filter(|(other, _)| **other != inode);
-        others.map(|(_, content)| content.len() as u64).sum::<u64>() + len <= capacity
+        others.map(|(_, content)| content.len()).sum::<u64>() + len <= capacity
     }
 
     /// Frees what has no name and is not open.
@@ -209,15 +223,6 @@ impl Inner {
             self.contents.remove(&inode);
         }
     }
-}
-
-/// Puts bytes into a content, which grows as needed.
-pub(super) fn put(content: &mut Vec<u8>, at: u64, bytes: &[u8]) {
-    let (start, end) = (at as usize, at as usize + bytes.len());
-    if content.len() < end {
-        content.resize(end, 0);
-    }
-    content[start..end].copy_from_slice(bytes);
 }
 
 impl Disk for MemDisk {
@@ -233,27 +238,27 @@ impl Disk for MemDisk {
     }
 
     fn facts(&self, _file: FileId) -> Facts {
-        let block_bytes = 1;
-        Facts { block_bytes, physical_block_bytes: 512, direct: true, atomic_write_bytes: 0 }
+        self.facts_of_all()
     }
 
     fn len(&self, file: FileId) -> Result<u64, DiskError> {
         let mut inner = self.lock();
         let (inode, _name) = inner.file(file);
-        Ok(inner.content(inode).len() as u64)
+        Ok(inner.content(inode).len())
     }
 
     fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
         let mut inner = self.lock();
         let (inode, name) = inner.file(file);
         let bytes = into.len() as u64;
-        inner.check("read", (CallKind::Read, &name, at, bytes))?;
+        inner.facts.check_alignment(&name, at, bytes)?;
+        inner.check("read", (CallKind::Read, name.as_str(), at, bytes))?;
         let content = inner.content(inode);
-        let file_bytes = content.len() as u64;
+        let file_bytes = content.len();
         if at.checked_add(bytes).is_none_or(|end| end > file_bytes) {
-            return Err(DiskError::PastEnd { name, at, bytes, file_bytes });
+            return Err(DiskError::PastEnd { name: name.to_string(), at, bytes, file_bytes });
         }
-        into.copy_from_slice(&content[at as usize..(at + bytes) as usize]);
+        content.read(at, into);
         Ok(())
     }
 
@@ -266,29 +271,30 @@ impl Disk for MemDisk {
     ) -> Result<(), DiskError> {
         let mut inner = self.lock();
         let (inode, name) = inner.file(file);
-        let failed = |errno| DiskError::System { doing: "write", name: name.clone(), errno };
+        let failed = |errno| DiskError::System { doing: "write", name: name.to_string(), errno };
         let bytes = from.len() as u64;
-        let fault = inner.fault((CallKind::Write, &name, at, bytes));
+        inner.facts.check_alignment(&name, at, bytes)?;
+        let fault = inner.fault((CallKind::Write, name.as_str(), at, bytes));
         if let Fault::Errno(errno) = fault {
             return Err(failed(errno));
         }
-        let len = (inner.content(inode).len() as u64).max(at + bytes);
+        let len = inner.content(inode).len().max(at + bytes);
         if !inner.has_room(inode, len) {
             return Err(failed(libc::ENOSPC));
         }
         if let Fault::Short(bytes) = fault {
             let some = (bytes as usize).min(from.len());
-            put(inner.content(inode), at, &from[..some]);
+            inner.content(inode).put(at, &from[..some]);
             return Err(failed(libc::EIO));
         }
-        put(inner.content(inode), at, from);
+        inner.content(inode).put(at, from);
         Ok(())
     }
 
     fn sync(&self, file: FileId, _kind: SyncKind) -> Result<(), DiskError> {
         let mut inner = self.lock();
         let (_inode, name) = inner.file(file);
-        inner.check("sync", (CallKind::Sync, &name, 0, 0))
+        inner.check("sync", (CallKind::Sync, name.as_str(), 0, 0))
     }
 
     fn batch(&self) -> Box<dyn Batch> {
@@ -298,12 +304,12 @@ impl Disk for MemDisk {
     fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
         let mut inner = self.lock();
         let (inode, name) = inner.file(file);
-        inner.check("set the length of", (CallKind::SetLen, &name, len, 0))?;
+        inner.check("set the length of", (CallKind::SetLen, name.as_str(), len, 0))?;
         if !inner.has_room(inode, len) {
-            let doing = "set the length of";
+            let (doing, name) = ("set the length of", name.to_string());
             return Err(DiskError::System { doing, name, errno: libc::ENOSPC });
         }
-        inner.content(inode).resize(len as usize, 0);
+        inner.content(inode).resize(len);
         Ok(())
     }
 

@@ -6,7 +6,9 @@
 //! It caches nothing and knows no page, log or checksum.
 
 pub mod aligned;
+mod blocks;
 mod error;
+mod faults;
 mod in_turn;
 pub mod memory;
 mod name;
@@ -60,6 +62,18 @@ pub struct Facts {
     /// The largest write, in bytes, that a crash cannot tear, when its length is a power of two and
     /// its offset a multiple of its length; 0 when nothing is promised.
     pub atomic_write_bytes: u32,
+}
+
+impl Facts {
+    /// Whether the file takes a request at this place.
+    fn check_alignment(&self, name: &FileName, at: u64, bytes: u64) -> Result<(), DiskError> {
+        let block_bytes = self.block_bytes;
+        let block = u64::from(block_bytes);
+        if at.is_multiple_of(block) && bytes.is_multiple_of(block) {
+            return Ok(());
+        }
+        Err(DiskError::Unaligned { name: name.to_string(), at, bytes, block_bytes })
+    }
 }
 
 /// A disk. Calls may come from any thread at once.
@@ -136,7 +150,8 @@ pub trait Disk: Send + Sync {
 }
 
 /// Many reads and writes in flight. The buffers travel with the requests and come back with their
-/// completions.
+/// completions. It may go from thread to thread. Whether a request is carried out that was not
+/// handed back when the batch is dropped is open; nothing of it goes on afterwards.
 pub trait Batch: Send {
     /// Takes a read of `into.len()` bytes.
     fn read(&mut self, file: FileId, at: u64, into: Aligned, tag: u64);

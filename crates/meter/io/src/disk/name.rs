@@ -4,12 +4,13 @@
 //! bytes.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::disk::DiskError;
 
-/// The name of a file in the flat directory of a disk.
+/// The name of a file in the flat directory of a disk. Clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileName(String);
+pub struct FileName(Arc<str>);
 
 impl FileName {
     /// Checks a name.
@@ -22,7 +23,7 @@ impl FileName {
         if bad || name.contains(['/', '\0']) {
             return Err(DiskError::BadName { name });
         }
-        Ok(Self(name))
+        Ok(Self(name.into()))
     }
 
     /// The name as text.

@@ -8,11 +8,11 @@
 //! It knows nothing of threads: the history is one sequence.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use crate::disk::FileName;
-use crate::disk::memory::{MemDisk, put};
+use crate::disk::blocks::{Blocks, Written};
+use crate::disk::memory::MemDisk;
 use crate::disk::trace::Tear;
+use crate::disk::{Facts, FileName};
 use crate::noise::Noise;
 
 /// One step of a history.
@@ -25,7 +25,7 @@ pub(super) enum Event {
     SyncEnded { sync: u32, inode: u64, succeeded: bool },
     NameSyncBegan { sync: u32 },
     NameSyncEnded { sync: u32, succeeded: bool },
-    Acknowledged { transaction: u64 },
+    Acknowledged,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) enum NameChange {
 
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Write { at: u64, bytes: Arc<[u8]> },
+    Write(Written),
     Resize { len: u64 },
 }
 
@@ -63,7 +63,7 @@ struct Update {
 #[derive(Clone, Debug, Default)]
 struct Content {
     /// What every crash leaves.
-    base: Vec<u8>,
+    base: Blocks,
     /// From the first update that is not durable on, in the order in which they began.
     updates: Vec<Update>,
 }
@@ -85,7 +85,7 @@ pub(super) struct Replay {
 
 impl Replay {
     /// The state before the first event.
-    pub(super) fn new(names: BTreeMap<FileName, u64>, contents: BTreeMap<u64, Vec<u8>>) -> Self {
+    pub(super) fn new(names: BTreeMap<FileName, u64>, contents: BTreeMap<u64, Blocks>) -> Self {
         let content = |base| Content { base, updates: Vec::new() };
         let contents = contents.into_iter().map(|(inode, base)| (inode, content(base))).collect();
         Self { names, contents, ..Self::default() }
@@ -123,7 +123,7 @@ impl Replay {
                     self.settle_names(covered);
                 }
             }
-            Event::Acknowledged { .. } => {}
+            Event::Acknowledged => {}
         }
     }
 
@@ -139,8 +139,8 @@ impl Replay {
         self.names_settled += count;
     }
 
-    /// A disk as a crash now may leave it.
-    pub(super) fn image(&self, seed: u64, tear: Tear) -> MemDisk {
+    /// A disk with these facts as a crash now may leave it.
+    pub(super) fn image(&self, seed: u64, tear: Tear, facts: Facts) -> MemDisk {
         let mut chance = Chance::new(seed);
         let mut names = self.names.clone();
         let survive = chance.up_to(self.name_changes.len());
@@ -149,15 +149,18 @@ impl Replay {
         }
         let files = names.into_iter().map(|(name, inode)| {
             let content = self.contents.get(&inode);
-            (name, content.map_or_else(Vec::new, |content| content.after(&mut chance, tear)))
+            let content = content.map(|content| content.after(&mut chance, tear, facts));
+            (name, content.unwrap_or_default())
         });
-        MemDisk::with_files(files)
+        MemDisk::with_files(facts, files)
     }
 }
 
 impl Content {
     fn end(&mut self, number: u32, succeeded: bool) {
-        let Some(update) = self.updates.iter_mut().find(|update| update.number == number) else {
+        // It is one of the last, however many no sync has covered yet.
+        let mut latest_first = self.updates.iter_mut().rev();
+        let Some(update) = latest_first.find(|update| update.number == number) else {
             return;
         };
         update.state = match (succeeded, update.through) {
@@ -168,6 +171,7 @@ impl Content {
         self.fold();
     }
 
+    /// The numbers of those in a state, rising.
     fn in_state(&self, state: State) -> Vec<u32> {
         let wanted = self.updates.iter().filter(|update| update.state == state);
         wanted.map(|update| update.number).collect()
@@ -176,7 +180,7 @@ impl Content {
     fn settle(&mut self, covered: &[u32], state: State) {
         for update in &mut self.updates {
             // Another sync may have settled it meanwhile, one way or the other.
-            if update.state == State::Volatile && covered.contains(&update.number) {
+            if update.state == State::Volatile && covered.binary_search(&update.number).is_ok() {
                 update.state = state;
             }
         }
@@ -192,17 +196,25 @@ impl Content {
         }
     }
 
-    fn after(&self, chance: &mut Chance, tear: Tear) -> Vec<u8> {
+    fn after(&self, chance: &mut Chance, tear: Tear, facts: Facts) -> Blocks {
         let mut content = self.base.clone();
         for update in &self.updates {
+            let tear = match &update.change {
+                Change::Write(written) if written.is_atomic(facts.atomic_write_bytes) => {
+                    Tear::Whole
+                }
+                _ => tear,
+            };
             let fate = match update.state {
                 State::Durable => Fate::Kept,
                 _ => chance.fate(tear),
             };
             match (fate, &update.change) {
                 (Fate::Dropped, _) => {}
-                (Fate::Torn(sector), Change::Write { at, bytes }) => {
-                    apply_torn(&mut content, *at, bytes, sector, chance);
+                // Each sector arrives or does not, on its own.
+                (Fate::Torn(sector), Change::Write(written)) => {
+                    let noise = &mut chance.noise;
+                    written.put_sectors(sector, &mut content, || noise.next() & 1 == 0);
                 }
                 _ => apply(&mut content, &update.change),
             }
@@ -211,24 +223,10 @@ impl Content {
     }
 }
 
-fn apply(content: &mut Vec<u8>, change: &Change) {
+fn apply(content: &mut Blocks, change: &Change) {
     match change {
-        Change::Write { at, bytes } => put(content, *at, bytes),
-        Change::Resize { len } => content.resize(*len as usize, 0),
-    }
-}
-
-/// Each sector of a torn write arrives or does not, on its own.
-fn apply_torn(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: u64, chance: &mut Chance) {
-    let mut done = 0;
-    while done < bytes.len() {
-        let start = at + done as u64;
-        let to_border = (sector - start % sector) as usize;
-        let part = &bytes[done..(done + to_border).min(bytes.len())];
-        if chance.noise.next() & 1 == 0 {
-            put(content, start, part);
-        }
-        done += part.len();
+        Change::Write(written) => written.put(content),
+        Change::Resize { len } => content.resize(*len),
     }
 }
 

@@ -3,12 +3,13 @@
 //! Invariant: one sequence number orders the beginnings and ends of writes and syncs, name changes
 //! and acknowledgements of all threads. A write begins before it can be seen and ends after; so
 //! whatever a crash may leave is found, at the cost of some that no real crash leaves.
-//! It keeps every written byte: for tests of minutes, not hours.
+//! It keeps every written byte: for tests of minutes, not hours. Its images share them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::SyncKind;
+use crate::disk::blocks::Written;
 use crate::disk::replay::{Change, Event, NameChange, Replay};
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
@@ -24,13 +25,53 @@ pub enum Tear {
     Sectors(u32),
 }
 
+/// Events between two states that are kept, so that points can be looked at in any order.
+const EVENTS_PER_STATE: usize = 256;
+
 #[derive(Debug)]
 struct Recorder {
     events: Vec<Event>,
+    /// Each with the number of events before it.
+    acknowledged: Vec<(usize, u64)>,
     next: u32,
     /// Advanced by `image`, so that a sweep over all points plays each event once.
     replay: Replay,
-    start: Replay,
+    /// The states before the first event, and after every `EVENTS_PER_STATE` as far as an image
+    /// was asked for.
+    states: Vec<Replay>,
+}
+
+impl Recorder {
+    fn new(start: Replay) -> Self {
+        let (events, acknowledged, states) = (Vec::new(), Vec::new(), vec![start.clone()]);
+        Self { events, acknowledged, next: 0, replay: start, states }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next += 1;
+        self.next
+    }
+
+    /// The state at a point.
+    fn at(&mut self, point: usize) -> &Replay {
+        let last = point / EVENTS_PER_STATE;
+        let nearest = &self.states[last.min(self.states.len() - 1)];
+        if self.replay.played > point || self.replay.played < nearest.played {
+            self.replay = nearest.clone();
+        }
+        for event in &self.events[self.replay.played..point] {
+            self.replay.play(event);
+            if self.replay.played == self.states.len() * EVENTS_PER_STATE {
+                self.states.push(self.replay.clone());
+            }
+        }
+        &self.replay
+    }
+
+    /// Acknowledgements before a point.
+    fn acknowledgements(&self, before: usize) -> usize {
+        self.acknowledged.partition_point(|(events, _)| *events < before)
+    }
 }
 
 /// A memory disk with a recording. Clones are the same disk.
@@ -45,9 +86,7 @@ impl TraceDisk {
     /// Records what happens to `memory` from now on; what it holds now is durable.
     pub fn new(memory: MemDisk) -> Self {
         let (names, contents) = memory.snapshot();
-        let start = Replay::new(names, contents);
-        let replay = start.clone();
-        let recorder = Recorder { events: Vec::new(), next: 0, replay, start };
+        let recorder = Recorder::new(Replay::new(names, contents));
         Self {
             memory,
             recorder: Arc::new(Mutex::new(recorder)),
@@ -62,7 +101,10 @@ impl TraceDisk {
 
     /// Records that a transaction was acknowledged to its user: no crash after this may lose it.
     pub fn ack(&self, transaction: u64) {
-        self.record(Event::Acknowledged { transaction });
+        let mut recorder = self.lock();
+        let before = recorder.events.len();
+        recorder.acknowledged.push((before, transaction));
+        recorder.events.push(Event::Acknowledged);
     }
 
     /// Number of moments at which a crash can be looked at: before the first event, after each.
@@ -72,33 +114,27 @@ impl TraceDisk {
 
     /// Every transaction acknowledged before a point, in order.
     pub fn acknowledged(&self, at: usize) -> Vec<u64> {
+        self.acknowledged_between(0, at)
+    }
+
+    /// Every transaction acknowledged from one point to another, in order: what a sweep adds when
+    /// it goes on.
+    pub fn acknowledged_between(&self, from: usize, to: usize) -> Vec<u64> {
         let recorder = self.lock();
-        let before = recorder.events[..at].iter();
-        before
-            .filter_map(|event| match event {
-                Event::Acknowledged { transaction } => Some(*transaction),
-                _ => None,
-            })
-            .collect()
+        let range = recorder.acknowledgements(from)..recorder.acknowledgements(to);
+        let between = recorder.acknowledged.get(range).unwrap_or_default();
+        between.iter().map(|(_, transaction)| *transaction).collect()
     }
 
     /// The disk as a crash at point `at` may leave it. Seed 0 drops everything that was not
-    /// durable, seed 1 keeps everything, every other seed decides by chance. Cheapest when points
-    /// are asked for in rising order.
+    /// durable, seed 1 keeps everything, every other seed decides by chance. It shares with this
+    /// disk what neither changes. Cheapest when points are asked for in rising order.
     ///
     /// # Panics
     /// When `at` is not below [`points`](Self::points).
     pub fn image(&self, at: usize, seed: u64, tear: Tear) -> MemDisk {
-        let mut guard = self.lock();
-        let recorder = &mut *guard;
-        if recorder.replay.played > at {
-            recorder.replay = recorder.start.clone();
-        }
-        let played = recorder.replay.played;
-        for event in &recorder.events[played..at] {
-            recorder.replay.play(event);
-        }
-        recorder.replay.image(seed, tear)
+        let facts = self.memory.facts_of_all();
+        self.lock().at(at).image(seed, tear, facts)
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorder> {
@@ -107,11 +143,6 @@ impl TraceDisk {
 
     fn record(&self, event: Event) {
         self.lock().events.push(event);
-    }
-
-    fn number(recorder: &mut Recorder) -> u32 {
-        recorder.next += 1;
-        recorder.next
     }
 
     fn inode(&self, file: FileId) -> u64 {
@@ -123,14 +154,14 @@ impl TraceDisk {
     }
 
     fn begin_write(&self, file: FileId, at: u64, from: &[u8], d: Durability) -> (u32, u64) {
-        let change = Change::Write { at, bytes: from.into() };
+        let change = Change::Write(Written::new(at, from));
         self.begin_update(file, change, d == Durability::WriteThrough)
     }
 
     fn begin_update(&self, file: FileId, change: Change, through: bool) -> (u32, u64) {
         let inode = self.inode(file);
         let mut recorder = self.lock();
-        let update = Self::number(&mut recorder);
+        let update = recorder.number();
         recorder.events.push(Event::UpdateBegan { update, inode, change, through });
         (update, inode)
     }
@@ -182,7 +213,7 @@ impl Disk for TraceDisk {
         let inode = self.inode(file);
         let sync = {
             let mut recorder = self.lock();
-            let sync = Self::number(&mut recorder);
+            let sync = recorder.number();
             recorder.events.push(Event::SyncBegan { sync, inode });
             sync
         };
@@ -225,7 +256,7 @@ impl Disk for TraceDisk {
     fn sync_dir(&self) -> Result<(), DiskError> {
         let sync = {
             let mut recorder = self.lock();
-            let sync = Self::number(&mut recorder);
+            let sync = recorder.number();
             recorder.events.push(Event::NameSyncBegan { sync });
             sync
         };

@@ -1,9 +1,12 @@
 //! The three disks keep the same contract.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use iostrata_io::SyncKind;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{
-    Aligned, BatchKind, Disk, DiskError, Durability, FileMode, FileName, MemDisk, RealDisk,
+    Aligned, BatchKind, Disk, DiskError, Durability, Facts, FileMode, FileName, MemDisk, RealDisk,
     RealOptions, TraceDisk,
 };
 
@@ -181,4 +184,63 @@ fn atomic_writes_are_asked_for_where_the_kernel_has_them() {
     let plain = RealDisk::new(directory.path(), true).unwrap();
     let file = plain.open(&name("a"), FileMode::Create).unwrap();
     assert_eq!(plain.facts(file).atomic_write_bytes, 0, "not asked for, not promised");
+}
+
+fn posing_as(block_bytes: u32, atomic_write_bytes: u32) -> MemDisk {
+    let physical_block_bytes = block_bytes.max(512);
+    MemDisk::with_facts(Facts {
+        block_bytes,
+        physical_block_bytes,
+        direct: true,
+        atomic_write_bytes,
+    })
+}
+
+#[test]
+fn a_memory_disk_poses_as_a_direct_one() {
+    for block_bytes in [512, 4096] {
+        let memory = posing_as(block_bytes, 0);
+        let calls = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&calls);
+        memory.before_each(move |_| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            Fault::None
+        });
+        keeps_the_contract(&memory);
+        let disk = TraceDisk::new(memory);
+        let file = disk.open(&name("a"), FileMode::Create).unwrap();
+        assert_eq!(disk.facts(file).block_bytes, block_bytes);
+        disk.write(file, 0, &block(1), Durability::WriteThrough).unwrap();
+        let before = calls.load(Ordering::Relaxed);
+        let mut half = Aligned::zeroed(block_bytes as usize / 2);
+        let unaligned = |result| matches!(result, Err(DiskError::Unaligned { .. }));
+        assert!(unaligned(disk.write(file, 0, &half, Durability::Volatile)));
+        assert!(unaligned(disk.read(file, 0, &mut half)));
+        assert!(unaligned(disk.write(file, 8, &block(2), Durability::Volatile)));
+        let mut batch = disk.batch();
+        batch.write(file, 8, block(3), Durability::Volatile, 0);
+        batch.submit();
+        batch.complete(1, &mut |done| assert!(unaligned(done.result)));
+        assert_eq!(calls.load(Ordering::Relaxed), before, "refused before anything is done");
+        assert_eq!(disk.memory().content(&name("a")).unwrap(), [1; 4096]);
+    }
+}
+
+#[test]
+fn copies_of_a_memory_disk_are_disks_of_their_own() {
+    let disk = posing_as(512, 4096);
+    let file = disk.open(&name("a"), FileMode::Create).unwrap();
+    disk.write(file, 0, &block(1), Durability::Volatile).unwrap();
+    disk.set_capacity(Some(4096));
+    let copy = disk.copy();
+    disk.write(file, 0, &block(2), Durability::Volatile).unwrap();
+    disk.remove(&name("a")).unwrap();
+    let opened = copy.open(&name("a"), FileMode::Existing).unwrap();
+    assert_eq!(copy.facts(opened), disk.facts(file));
+    assert_eq!(copy.content(&name("a")).unwrap(), [1; 4096]);
+    let full = copy.write(opened, 512, &block(3), Durability::Volatile).unwrap_err();
+    assert!(matches!(full, DiskError::System { errno: libc::ENOSPC, .. }), "{full}");
+    copy.set_capacity(None);
+    copy.write(opened, 512, &block(3), Durability::Volatile).unwrap();
+    assert_eq!(disk.len(file), Ok(4096));
 }

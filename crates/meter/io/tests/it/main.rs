@@ -7,5 +7,6 @@ mod batches;
 mod crash;
 mod devices;
 mod disks;
+mod images;
 mod place;
 mod sets;

@@ -53,12 +53,7 @@ impl OpenFile {
 
     /// Whether the file takes requests at this place.
     pub(super) fn check_alignment(&self, at: u64, bytes: u64) -> Result<(), DiskError> {
-        let block_bytes = self.facts.block_bytes;
-        let block = u64::from(block_bytes);
-        if at.is_multiple_of(block) && bytes.is_multiple_of(block) {
-            return Ok(());
-        }
-        Err(DiskError::Unaligned { name: self.name.to_string(), at, bytes, block_bytes })
+        self.facts.check_alignment(&self.name, at, bytes)
     }
 
     pub(super) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> DiskError {
