@@ -1,0 +1,11 @@
+//! Pages and records from outside: what the log carries and what comes of it.
+
+mod damage;
+mod format;
+mod image;
+mod model;
+mod refusals;
+mod search;
+mod space;
+mod split;
+mod twin;
