@@ -52,6 +52,16 @@ pub enum DiskError {
         /// What both must be a multiple of.
         block_bytes: u32,
     },
+    /// A directory that someone else uses.
+    #[error("{directory} is in use{}; close it there first", by(*.holder))]
+    Locked {
+        /// The directory.
+        directory: String,
+        /// The file that is locked.
+        name: String,
+        /// The process that holds it, where it left its number.
+        holder: Option<u32>,
+    },
     /// The system, or a fault that a test asked for.
     #[error("cannot {doing} {name}: {}", io::Error::from_raw_os_error(*.errno))]
     System {
@@ -62,4 +72,8 @@ pub enum DiskError {
         /// The system's answer.
         errno: i32,
     },
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |process| format!(" by process {process}"))
 }

@@ -21,7 +21,7 @@ pub use error::DiskError;
 use in_turn::InTurn;
 pub use memory::MemDisk;
 pub use name::FileName;
-pub use real::{BatchGranted, BatchKind, RealDisk, RealOptions, WriteThrough};
+pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
 pub use trace::{Tear, TraceDisk};
 
 use crate::SyncKind;

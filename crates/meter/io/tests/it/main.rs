@@ -8,5 +8,6 @@ mod crash;
 mod devices;
 mod disks;
 mod images;
+mod locks;
 mod place;
 mod sets;

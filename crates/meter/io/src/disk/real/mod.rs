@@ -2,13 +2,15 @@
 //!
 //! Invariant: direct I/O where the file system takes it, and `facts` says whether it did; nothing
 //! is synced that was not asked for. Clones are the same disk.
-//! It does not decide who may use the directory.
+//! Who may use the directory is not its matter, unless it is asked for the lock.
 
 mod atomic;
 mod batch;
 mod file;
+mod lock;
 mod options;
 
+pub use lock::DirectoryLock;
 pub use options::{BatchGranted, BatchKind, MOST_DEPTH, RealOptions, WriteThrough};
 
 use std::collections::HashMap;

@@ -83,6 +83,7 @@ fn first_of(
 fn why(kind: BatchKind, error: &io::Error, depth: u32) -> String {
     let fix = match (kind, error.raw_os_error()) {
         (_, Some(libc::ENOSYS)) => "this kernel has none",
+        (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
         (BatchKind::IoUring, Some(libc::EPERM | libc::EACCES)) => {
             "set the sysctl kernel.io_uring_disabled to 0, or allow io_uring_setup in the \
              container's seccomp profile"
@@ -93,7 +94,7 @@ fn why(kind: BatchKind, error: &io::Error, depth: u32) -> String {
         (BatchKind::Libaio, Some(libc::EAGAIN | libc::EINVAL)) => {
             "raise the sysctl fs.aio-max-nr or use a smaller depth"
         }
-        _ => "allow it in the sandbox that this runs in",
+        _ => "a sandbox may be what refuses it",
     };
     format!("{error} at depth {depth}; {fix}")
 }
