@@ -102,7 +102,8 @@ const _: () = {
     }
     assert!(end == HEADER_BYTES);
 };
-const _: () = assert!(SLOT_AT_HEAD + HEAD_BYTES == SLOT_BYTES && HEADER_BYTES % SLOT_BYTES == 0);
+const _: () =
+    assert!(SLOT_AT_HEAD + HEAD_BYTES == SLOT_BYTES && HEADER_BYTES.is_multiple_of(SLOT_BYTES));
 const _: () = assert!(SLOT_AT_KEY_LEN == SLOT_AT_CELL + 2 && SLOT_AT_HEAD == SLOT_AT_KEY_LEN + 2);
 const _: () = assert!(CELL_AT_VALUE_LEN == CELL_AT_FLAGS + 1);
 const _: () = assert!(CELL_HEADER_BYTES == CELL_AT_VALUE_LEN + 2);

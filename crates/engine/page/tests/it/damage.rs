@@ -148,7 +148,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(crate::twin::cases(300))]
 
     #[test]
     fn arbitrary_bytes_are_no_page_but_no_panic(

@@ -1,5 +1,7 @@
 //! Pages and records from outside: what the log carries and what comes of it.
 
+#![allow(clippy::unwrap_used)]
+
 mod damage;
 mod format;
 mod image;

@@ -194,7 +194,7 @@ fn compare(twin: &Twin, rows: &Rows) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(crate::twin::cases(150))]
 
     #[test]
     fn a_leaf_is_an_ordered_map(

@@ -46,7 +46,7 @@ fn composite_keys_of_every_size() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(crate::twin::cases(200))]
 
     #[test]
     fn keys_that_end_in_zeros_and_share_heads(

@@ -41,7 +41,7 @@ fn nothing_is_given_out_or_back_twice() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(crate::twin::cases(100))]
 
     #[test]
     fn bits_are_a_list_of_booleans(

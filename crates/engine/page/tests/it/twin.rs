@@ -3,9 +3,16 @@
 use iostrata_page::{
     ApplyFault, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record, TableId,
 };
+use proptest::test_runner::Config as ProptestConfig;
 
 /// The number of every page in these tests.
 pub const NO: PageNo = PageNo(42);
+
+/// So many cases of a property; a hundred times as many in a soak.
+pub fn cases(cases: u32) -> ProptestConfig {
+    let times = if std::env::var_os("IOSTRATA_SOAK").is_some() { 100 } else { 1 };
+    ProptestConfig { cases: cases * times, failure_persistence: None, ..Default::default() }
+}
 
 pub struct Twin {
     one: Vec<u8>,
