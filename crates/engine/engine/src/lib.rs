@@ -1,1 +1,51 @@
-//! An embedded storage engine: ordered tables, atomic durable batches, InnoDB's knobs.
+//! An embedded storage engine: ordered tables of bytes, atomic durable batches, InnoDB's knobs.
+//!
+//! Purpose: a library for programs that need tables which survive crashes, and for people who want
+//! to see every step of a database's I/O path and turn every knob of it.
+//! Invariant: a batch is applied as a whole or not at all; one whose ticket was waited for survives
+//! any crash; after a failed write of redo or a failed sync the engine refuses to go on.
+//! It knows no workload and prints nothing.
+
+mod admission;
+mod background;
+mod batch;
+mod bell;
+mod catalogue;
+mod check;
+mod cleaner;
+mod commit;
+mod core;
+mod counts;
+mod create;
+mod engine;
+mod error;
+mod help;
+mod kept;
+mod live;
+mod mtr;
+mod open;
+mod plan;
+mod poison;
+mod range;
+mod reclaim;
+mod recovery;
+mod sample;
+mod source;
+mod space;
+mod status;
+mod super_page;
+mod table;
+mod ticket;
+mod tree;
+
+pub use batch::Batch;
+pub use check::{CheckReport, Problem, TableReport};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use iostrata_knobs::{Counter, Counters, Settings};
+pub use open::{Background, Disks};
+pub use range::{Direction, Range};
+pub use recovery::{Phase, Progress, RecoveryReport};
+pub use status::{STATUS_FILE, read_status};
+pub use table::Table;
+pub use ticket::Ticket;

@@ -1,0 +1,119 @@
+//! Who may append redo, and when.
+//!
+//! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
+//! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule that
+//! slows writers down is the policy's, published as plain words.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
+use iostrata_page::Lsn;
+
+use crate::core::Core;
+use crate::error::EngineError;
+
+/// Room in the redo for one frame, until it is dropped.
+pub(crate) struct Room<'c> {
+    admission: &'c Admission,
+    bytes: u64,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.admission.promised.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+/// The rule and the promises.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    rule: [AtomicU64; ADMIT_WORDS],
+    promised: AtomicU64,
+}
+
+impl Admission {
+    /// With a first rule.
+    pub fn new(rule: AdmitRule) -> Self {
+        Self { rule: rule.to_words().map(AtomicU64::new), promised: AtomicU64::new(0) }
+    }
+
+    /// From now on this rule.
+    pub fn publish(&self, rule: AdmitRule) {
+        for (word, value) in self.rule.iter().zip(rule.to_words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn rule(&self) -> AdmitRule {
+        let mut words = [0; ADMIT_WORDS];
+        for (word, value) in words.iter_mut().zip(&self.rule) {
+            *word = value.load(Ordering::Relaxed);
+        }
+        AdmitRule::from_words(words)
+    }
+
+    /// Waits until `bytes` may be appended.
+    pub fn admit<'c>(&'c self, core: &'c Core, bytes: u64) -> Result<Room<'c>, EngineError> {
+        core.poison.check()?;
+        let mut is_delayed = false;
+        loop {
+            let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
+            let room = Room { admission: self, bytes };
+            let (checkpoint, lsn) = (core.redo.checkpoint_lsn(), core.redo.lsn());
+            let rule = self.rule();
+            let oldest = if rule.flush_self_age == u64::MAX {
+                lsn
+            } else {
+                core.pool.oldest().unwrap_or(lsn).min(lsn)
+            };
+            let has_room = lsn.since(checkpoint) + promised <= core.redo.limits().capacity;
+            let answer = rule.decide(lsn, checkpoint, oldest);
+            if has_room && (answer == Admit::Go || (is_delayed && may_pass(answer))) {
+                core.redo.wait_room(bytes as usize).map_err(|error| core.poison.keep(error))?;
+                return Ok(room);
+            }
+            drop(room);
+            if !has_room {
+                wait_for(core, Lsn(checkpoint.0 + 1))?;
+                continue;
+            }
+            hold_back(core, answer)?;
+            is_delayed = true;
+        }
+    }
+}
+
+/// Whether one who has done what was asked may go on.
+fn may_pass(answer: Admit) -> bool {
+    matches!(answer, Admit::Delay { .. } | Admit::FlushSelf { .. })
+}
+
+#[cold]
+fn hold_back(core: &Core, answer: Admit) -> Result<(), EngineError> {
+    match answer {
+        Admit::Go => Ok(()),
+        Admit::Delay { us } => {
+            let start = Instant::now();
+            core.bell.ring();
+            core.relieve_or(|| std::thread::sleep(Duration::from_micros(us)))?;
+            core.counts.admission_delayed(start.elapsed());
+            Ok(())
+        }
+        Admit::FlushSelf { until, wait } => {
+            core.bell.ring();
+            if wait { core.flush_until(until) } else { Ok(()) }
+        }
+        Admit::WaitCheckpoint(lsn) => wait_for(core, lsn),
+    }
+}
+
+#[cold]
+fn wait_for(core: &Core, checkpoint: Lsn) -> Result<(), EngineError> {
+    core.counts.admission_waited();
+    while core.redo.checkpoint_lsn() < checkpoint {
+        core.poison.check()?;
+        core.help_checkpoint(checkpoint)?;
+    }
+    Ok(())
+}

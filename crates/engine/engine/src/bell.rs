@@ -1,0 +1,115 @@
+//! How those who need the cleaner and the cleaner find each other.
+//!
+//! Invariant: a ring is not lost while the cleaner works; whoever waits for progress is woken by
+//! the next round or after a short while, whatever happens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Longest wait for a round, in case it brings nothing.
+const ROUND_WAIT: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Default)]
+struct State {
+    rung: bool,
+    rounds: u64,
+    stopping: bool,
+}
+
+/// The bell of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
+    has_threads: AtomicBool,
+    state: Mutex<State>,
+    to_cleaner: Condvar,
+    from_cleaner: Condvar,
+}
+
+impl Bell {
+    /// Says whether there is a cleaner thread.
+    pub fn set_threads(&self, threads: bool) {
+        self.has_threads.store(threads, Ordering::Release);
+    }
+
+    /// Whether there is a cleaner thread.
+    pub fn has_threads(&self) -> bool {
+        self.has_threads.load(Ordering::Acquire)
+    }
+
+    /// Wakes the cleaner.
+    pub fn ring(&self) {
+        let mut state = self.lock();
+        if !state.rung {
+            state.rung = true;
+            self.to_cleaner.notify_one();
+        }
+    }
+
+    /// Wakes the cleaner and waits for its next round, a moment at most.
+    pub fn wait_round(&self) {
+        let mut state = self.lock();
+        state.rung = true;
+        self.to_cleaner.notify_one();
+        let seen = state.rounds;
+        while state.rounds == seen && !state.stopping {
+            let (next, timeout) = self
+                .from_cleaner
+                .wait_timeout(state, ROUND_WAIT)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if timeout.timed_out() {
+                return;
+            }
+        }
+    }
+
+    /// The cleaner's side: a round is over.
+    pub fn round_done(&self) {
+        self.lock().rounds += 1;
+        self.from_cleaner.notify_all();
+    }
+
+    /// The cleaner's side: waits for a ring; false when the engine stops.
+    pub fn wait_ring(&self, longest: Duration) -> bool {
+        let mut state = self.lock();
+        if !state.rung && !state.stopping {
+            let waited = self.to_cleaner.wait_timeout(state, longest);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.rung = false;
+        !state.stopping
+    }
+
+    /// Whether the engine stops.
+    pub fn is_stopping(&self) -> bool {
+        self.lock().stopping
+    }
+
+    /// Waits so long, or until the engine stops: false then.
+    pub fn wait_stop(&self, longest: Duration) -> bool {
+        let mut state = self.lock();
+        let end = std::time::Instant::now() + longest;
+        while !state.stopping {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            let waited = self.from_cleaner.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// Ends the cleaner's loop.
+    pub fn stop(&self) {
+        self.lock().stopping = true;
+        self.to_cleaner.notify_all();
+        self.from_cleaner.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,218 @@
+//! The tables by name: a tree of its own.
+//!
+//! Invariant: a table's row and its root page come in one frame, so that neither is there without
+//! the other; a dropped table keeps a row under a hidden name until its last page is free. One
+//! table is made or dropped at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use iostrata_page::{Lsn, PageNo, PageView, Record, TableId, row_bytes};
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::mtr::Mtr;
+use crate::space::MapBit;
+use crate::tree::Tree;
+use crate::tree::descend::Upper;
+
+/// The table of tables itself.
+pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
+/// Where its root lies: behind the super page and the first map page.
+pub(crate) const CATALOGUE_ROOT: PageNo = PageNo(2);
+/// Longest name, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+/// First byte of the hidden names of dropped tables.
+const DROPPED: u8 = 0;
+/// Bytes of a row's value: table u32, root u64.
+const ENTRY_BYTES: usize = 12;
+
+/// What the row of a table says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub id: TableId,
+    pub root: PageNo,
+}
+
+impl Entry {
+    pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..4].copy_from_slice(&self.id.0.to_le_bytes());
+        bytes[4..].copy_from_slice(&self.root.0.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().ok()?;
+        let (id, root) = bytes.split_first_chunk::<4>()?;
+        let root = root.first_chunk::<8>()?;
+        let (id, root) = (u32::from_le_bytes(*id), u64::from_le_bytes(*root));
+        Some(Self { id: TableId(id), root: PageNo(root) })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    trees: BTreeMap<String, Arc<Tree>>,
+    dropped: Vec<(Vec<u8>, Arc<Tree>)>,
+    next: u32,
+}
+
+/// The tables of an open engine.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    pub tree: Arc<Tree>,
+    known: Mutex<Known>,
+}
+
+impl Catalogue {
+    /// An engine without tables, until they are read.
+    pub fn new() -> Self {
+        let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT));
+        Self { tree, known: Mutex::new(Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() }) }
+    }
+
+    /// Reads all rows, once the pages can be read.
+    ///
+    /// # Errors
+    /// What reading said; a row that is none.
+    pub fn read(&self, core: &Core) -> Result<(), EngineError> {
+        let mut known = self.lock();
+        let table = crate::range::Range::whole(core, &self.tree);
+        let mut rows = table;
+        while let Some((name, value)) = rows.next()? {
+            let Some(entry) = Entry::from_bytes(value) else {
+                let problem =
+                    format!("table {:?} has no proper row", String::from_utf8_lossy(name));
+                return Err(EngineError::corrupt(self.tree.root, problem));
+            };
+            known.next = known.next.max(entry.id.0 + 1);
+            let tree = Arc::new(Tree::new(entry.id, entry.root));
+            match std::str::from_utf8(name) {
+                Ok(name) if name.as_bytes()[0] != DROPPED => {
+                    known.trees.insert(name.to_owned(), tree);
+                }
+                _ => known.dropped.push((name.to_vec(), tree)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A table by name.
+    pub fn get(&self, name: &str) -> Option<Arc<Tree>> {
+        self.lock().trees.get(name).cloned()
+    }
+
+    /// Every name, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().trees.keys().cloned().collect()
+    }
+
+    /// Every tree with its name: the catalogue, the tables, and those on their way out.
+    pub fn trees(&self) -> (Vec<(String, Arc<Tree>)>, Vec<Arc<Tree>>) {
+        let known = self.lock();
+        let live = known.trees.iter().map(|(name, tree)| (name.clone(), Arc::clone(tree)));
+        let live = std::iter::once(("catalogue".to_owned(), Arc::clone(&self.tree))).chain(live);
+        (live.collect(), known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect())
+    }
+
+    /// Makes an empty table; durable when it returns.
+    ///
+    /// # Errors
+    /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
+    pub fn create(&self, core: &Core, name: &str) -> Result<Arc<Tree>, EngineError> {
+        check_name(core, name)?;
+        let mut known = self.lock();
+        if known.trees.contains_key(name) {
+            return Err(EngineError::TableExists { name: name.to_owned() });
+        }
+        let id = TableId(known.next);
+        let (root, end) = self.insert(core, name.as_bytes(), id)?;
+        known.next += 1;
+        let tree = Arc::new(Tree::new(id, root));
+        known.trees.insert(name.to_owned(), Arc::clone(&tree));
+        drop(known);
+        core.redo.make_durable(end).map_err(|error| core.poison.keep(error))?;
+        Ok(tree)
+    }
+
+    fn insert(&self, core: &Core, name: &[u8], id: TableId) -> Result<(PageNo, Lsn), EngineError> {
+        loop {
+            let _room = core.admit(2 * NAME_BYTES_MAX)?;
+            let reserved = core.space.reserve(core)?;
+            let created = core.pool.create(reserved.page)?;
+            let bit = MapBit::of(core, reserved.page)?;
+            let found = self.tree.locate(core, name, &mut Upper::default())?;
+            let mut mtr = Mtr::begin(core);
+            let leaf = mtr.latch(found.pin);
+            let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), ENTRY_BYTES);
+            if mtr.structure(leaf) != found.structure {
+                continue;
+            }
+            if !has_room {
+                drop(mtr);
+                drop(_room);
+                self.tree.split_leaf(core, name, found.structure)?;
+                continue;
+            }
+            let root = mtr.latch(created);
+            let value = Entry { id, root: reserved.page }.to_bytes();
+            let Err(slot) = mtr.page(leaf).find(name) else {
+                return Err(core.poison.broken("a table that is not known has a row".to_owned()));
+            };
+            mtr.change(leaf, &Record::Insert { slot, flags: 0, key: name, value: &value })?;
+            mtr.change(root, &Tree::empty_root(id))?;
+            mtr.moved(root);
+            bit.change(&mut mtr, true)?;
+            return Ok((reserved.page, mtr.commit()));
+        }
+    }
+
+    /// Takes a table's name away, durably, and gives what has to be freed.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTable`].
+    pub fn hide(&self, name: &str) -> Result<Hidden, EngineError> {
+        let mut known = self.lock();
+        let Some(tree) = known.trees.remove(name) else {
+            return Err(EngineError::NoTable { name: name.to_owned() });
+        };
+        let mut hidden = vec![DROPPED];
+        hidden.extend_from_slice(&tree.id.0.to_be_bytes());
+        known.dropped.push((hidden.clone(), Arc::clone(&tree)));
+        let entry = Entry { id: tree.id, root: tree.root };
+        Ok(Hidden { name: hidden, entry })
+    }
+
+    /// The dropped tables whose pages are not all free.
+    pub fn dropped(&self) -> Vec<(Vec<u8>, Arc<Tree>)> {
+        self.lock().dropped.clone()
+    }
+
+    /// A dropped table is gone.
+    pub fn forget(&self, tree: &Arc<Tree>) {
+        self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, tree));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The hidden row of a dropped table.
+pub(crate) struct Hidden {
+    pub name: Vec<u8>,
+    pub entry: Entry,
+}
+
+fn check_name(core: &Core, name: &str) -> Result<(), EngineError> {
+    let limit = NAME_BYTES_MAX.min(core.page_size.key_bytes_max());
+    let fits = (1..=limit).contains(&name.len()) && name.as_bytes()[0] != DROPPED;
+    if fits { Ok(()) } else { Err(EngineError::TableName { name: name.to_owned(), limit }) }
+}
+
+/// Whether a page is an inner page with children.
+pub(crate) fn last_child(page: &PageView<'_>) -> Option<(usize, PageNo)> {
+    let last = page.count().checked_sub(1)?;
+    (page.level() > 0).then(|| (last, page.child(last)))
+}

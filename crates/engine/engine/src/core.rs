@@ -1,0 +1,160 @@
+//! What every part of an open engine shares.
+//!
+//! Invariant: everything that waits for the disk, for frames or for room in the redo is asked here
+//! before the first latch is taken.
+//! It has no threads: who runs the cleaner is `background`'s business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use iostrata_flush::Cause;
+use iostrata_knobs::Settings;
+use iostrata_page::PageSize;
+use iostrata_pool::Pool;
+use iostrata_redo::Redo;
+use iostrata_store::Store;
+
+use crate::admission::{Admission, Room};
+use crate::bell::Bell;
+use crate::catalogue::Catalogue;
+use crate::cleaner::Cleaner;
+use crate::counts::Counts;
+use crate::error::EngineError;
+use crate::live::Live;
+use crate::poison::Poison;
+use crate::space::Space;
+
+/// Bytes of a frame beyond its records: header and kind.
+pub(crate) const FRAME_OVERHEAD_BYTES: usize = 16;
+/// Bytes of the small records in a frame that changes the structure of a tree.
+const STRUCTURE_OVERHEAD_BYTES: usize = 512;
+
+/// An open engine without its threads.
+pub(crate) struct Core {
+    pub page_size: PageSize,
+    pub redo: Redo,
+    pub store: Arc<Store>,
+    pub pool: Pool,
+    pub space: Space,
+    pub catalogue: Catalogue,
+    pub poison: Poison,
+    pub counts: Counts,
+    pub admission: Admission,
+    pub bell: Bell,
+    pub live: Live,
+    pub settings: RwLock<Settings>,
+    pub cleaner: Mutex<Cleaner>,
+    /// Set until recovery has applied everything.
+    pub holds_checkpoints: AtomicBool,
+    pub opened: Instant,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Core({} bytes a page)", self.page_size.bytes())
+    }
+}
+
+impl Core {
+    /// Waits until a frame of so many bytes of records may be appended. No latch is held.
+    ///
+    /// # Errors
+    /// A poisoned engine, or what flushing said.
+    pub fn admit(&self, bytes: usize) -> Result<Room<'_>, EngineError> {
+        self.admission.admit(self, (bytes + FRAME_OVERHEAD_BYTES) as u64)
+    }
+
+    /// As [`Core::admit`], for a change of a tree's structure.
+    pub fn admit_structure(&self) -> Result<Room<'_>, EngineError> {
+        self.admit(self.structure_bytes())
+    }
+
+    /// Makes room for so many pages in the data files.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSpace`], after which everything goes on; any other failure poisons.
+    pub fn ensure_pages(&self, pages: u64) -> Result<(), EngineError> {
+        if pages <= self.store.pages() {
+            return Ok(());
+        }
+        self.store.ensure(pages).map_err(|error| match EngineError::from(error) {
+            full @ EngineError::NoSpace { .. } => full,
+            error => self.poison.keep(error),
+        })
+    }
+
+    /// Redo that one change of a tree's structure needs at most: the cells of one page, one
+    /// separator, links and bits.
+    fn structure_bytes(&self) -> usize {
+        self.page_size.bytes() + 2 * self.page_size.key_bytes_max() + STRUCTURE_OVERHEAD_BYTES
+    }
+
+    /// Most bytes of records that one frame may have.
+    pub fn frame_bytes_max(&self) -> usize {
+        let reserve = self.redo.limits().reserve_bytes() as usize;
+        reserve.min(self.redo.body_bytes_max()) - FRAME_OVERHEAD_BYTES
+    }
+
+    /// Below this share of a page, in percent, a page is joined with a neighbour.
+    pub fn merge_threshold_pct(&self) -> usize {
+        self.live.merge_threshold_pct()
+    }
+
+    /// The cleaner, for whoever runs a step of it.
+    pub fn cleaner(&self) -> MutexGuard<'_, Cleaner> {
+        self.cleaner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything in the redo is in the pool: checkpoints may be taken.
+    pub fn allow_checkpoints(&self) {
+        self.holds_checkpoints.store(false, Ordering::Release);
+    }
+
+    /// Whether a checkpoint would forget redo that was not applied yet.
+    pub fn holds_checkpoints(&self) -> bool {
+        self.holds_checkpoints.load(Ordering::Acquire)
+    }
+
+    /// Writes every dirty page and takes a checkpoint; `clean` when nobody writes any more.
+    pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
+        loop {
+            let end = self.redo.lsn();
+            let mut cleaner = self.cleaner();
+            let all = self.pool.dirty_pages();
+            cleaner.flush(self, all.max(1), end, Cause::Background)?;
+            let is_done = self.pool.oldest().is_none_or(|oldest| oldest >= end);
+            if is_done {
+                return cleaner.checkpoint(self, clean);
+            }
+            drop(cleaner);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Changes a setting and everything that follows it.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
+        let mut kept = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = kept.clone();
+        settings.set_live(name, value)?;
+        if settings.redo_log_capacity != kept.redo_log_capacity {
+            self.redo.set_capacity(settings.redo_log_capacity)?;
+        }
+        if settings.doublewrite != kept.doublewrite {
+            let to = crate::plan::doublewrite(settings.doublewrite);
+            self.store.set_doublewrite(to).map_err(|error| {
+                let error = EngineError::Store(error);
+                if self.store.poisoned().is_some() { self.poison.keep(error) } else { error }
+            })?;
+        }
+        self.pool.set_old_pct(settings.old_blocks_pct);
+        self.live.follow(&settings);
+        *kept = settings;
+        Ok(())
+    }
+
+    /// The settings as they are now.
+    pub fn settings(&self) -> Settings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

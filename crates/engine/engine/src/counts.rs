@@ -1,0 +1,115 @@
+//! What the engine itself counts.
+//!
+//! Invariant: counters only rise; each is right by itself.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use iostrata_flush::Cause;
+use iostrata_knobs::{Counter, Counters};
+use iostrata_page::Record;
+
+/// One counter for each of the catalogue; those of other rooms stay 0 here.
+#[derive(Debug)]
+pub(crate) struct Counts([AtomicU64; Counter::COUNT]);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; Counter::COUNT])
+    }
+}
+
+impl Counts {
+    fn add(&self, counter: Counter, more: u64) {
+        self.0[counter as usize].fetch_add(more, Relaxed);
+    }
+
+    /// A row changes by this record.
+    pub fn row_changed(&self, record: &Record<'_>) {
+        match record {
+            Record::Insert { .. } => self.add(Counter::RowsInserted, 1),
+            Record::Delete { .. } => self.add(Counter::RowsDeleted, 1),
+            _ => self.add(Counter::RowsUpdated, 1),
+        }
+    }
+
+    /// Rows came in by a sorted load.
+    pub fn rows_loaded(&self, rows: u64) {
+        self.add(Counter::RowsInserted, rows);
+    }
+
+    /// Rows were given to a caller.
+    pub fn rows_read(&self, rows: u64) {
+        self.add(Counter::RowsRead, rows);
+    }
+
+    /// A batch was applied.
+    pub fn committed(&self) {
+        self.add(Counter::Commits, 1);
+    }
+
+    /// A commit was acknowledged as durable.
+    pub fn acknowledged(&self) {
+        self.add(Counter::CommitsDurable, 1);
+    }
+
+    /// A page was split.
+    pub fn page_split(&self) {
+        self.add(Counter::IndexPageSplits, 1);
+    }
+
+    /// Two pages were joined.
+    pub fn page_merged(&self) {
+        self.add(Counter::IndexPageMergeSuccessful, 1);
+    }
+
+    /// A writer was slowed down.
+    pub fn admission_delayed(&self, time: Duration) {
+        self.add(Counter::AdmitDelays, 1);
+        self.add(Counter::AdmitDelayNs, time.as_nanos() as u64);
+    }
+
+    /// A writer waited for a checkpoint.
+    pub fn admission_waited(&self) {
+        self.add(Counter::AdmitWaits, 1);
+    }
+
+    /// Dirty pages were written.
+    pub fn flushed(&self, cause: Cause, pages: u64) {
+        self.add(Counter::BufferPoolPagesFlushed, pages);
+        self.add(
+            match cause {
+                Cause::Adaptive => Counter::BufferFlushAdaptiveTotalPages,
+                Cause::Background => Counter::BufferFlushBackgroundTotalPages,
+                Cause::Sync => Counter::BufferFlushSyncTotalPages,
+            },
+            pages,
+        );
+    }
+
+    /// Dirty pages were written to free their frames.
+    pub fn flushed_cold(&self, pages: u64) {
+        self.add(Counter::BufferPoolPagesFlushed, pages);
+        self.add(Counter::BufferLruBatchFlushTotalPages, pages);
+    }
+
+    /// A furious flush began.
+    pub fn furious(&self) {
+        self.add(Counter::BufferFlushSync, 1);
+    }
+
+    /// A checkpoint was taken.
+    pub fn checkpoint_taken(&self) {
+        self.add(Counter::LogCheckpoints, 1);
+    }
+
+    /// Processor time of one part.
+    pub fn cpu(&self, part: Counter, time_ns: u64) {
+        self.add(part, time_ns);
+    }
+
+    /// All values.
+    pub fn read(&self) -> Counters {
+        Counters::new(std::array::from_fn(|at| self.0[at].load(Relaxed)))
+    }
+}

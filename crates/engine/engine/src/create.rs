@@ -1,0 +1,95 @@
+//! Making a new engine.
+//!
+//! Invariant: a mark is there, durably, before the first file of ours, and goes after the settings
+//! file has come; files are removed only where the mark is and the settings file is not.
+
+use iostrata_io::disk::{Disk, FileMode};
+use iostrata_knobs::Settings;
+use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+use iostrata_redo::Redo;
+use iostrata_store::Store;
+
+use crate::catalogue::{CATALOGUE_ROOT, CATALOGUE_TABLE};
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::kept::name;
+use crate::mtr::Mtr;
+use crate::open::{Disks, FIRST_LSN};
+use crate::plan;
+use crate::super_page::{FORMAT, MAGIC, SuperField};
+use crate::tree::Tree;
+
+const MARK: &str = "engine.creating";
+/// Beginnings of the names of our files.
+const OURS: [&str; 4] = ["data-", "doublewrite-", "redo-", "engine."];
+/// What may be there before: it holds no data.
+const HARMLESS: [&str; 2] = ["engine.lock", "engine.status"];
+
+/// Makes all files, once the disks are empty or hold an unfinished making.
+pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
+    let is_marked = disks.data.list()?.contains(&name(MARK));
+    for disk in [&disks.data, &disks.redo] {
+        clear(&**disk, is_marked)?;
+    }
+    let mark = disks.data.open(&name(MARK), FileMode::Create)?;
+    disks.data.close(mark);
+    disks.data.sync_dir()?;
+    let stored = Store::create(std::sync::Arc::clone(&disks.data), &plan::store(settings));
+    stored?;
+    Redo::create(std::sync::Arc::clone(&disks.redo), &plan::redo(settings), FIRST_LSN)?;
+    Ok(())
+}
+
+fn clear(disk: &dyn Disk, is_marked: bool) -> Result<(), EngineError> {
+    let mut has_removed = false;
+    for file in disk.list()? {
+        let text = file.as_str();
+        if HARMLESS.contains(&text) || (is_marked && text == MARK) {
+            continue;
+        }
+        if !is_marked || !OURS.iter().any(|start| text.starts_with(start)) {
+            let (directory, found) = ("the directory".to_owned(), text.to_owned());
+            return Err(EngineError::NotOurs { directory, found });
+        }
+        disk.remove(&file)?;
+        has_removed = true;
+    }
+    if has_removed {
+        disk.sync_dir()?;
+    }
+    Ok(())
+}
+
+/// The pages that every engine has, durably in the redo.
+pub(crate) fn first_pages(core: &Core) -> Result<(), EngineError> {
+    core.ensure_pages(CATALOGUE_ROOT.0 + 1)?;
+    let _room = core.admit_structure()?;
+    let pins =
+        [PageNo(0), core.space.map_page(0), CATALOGUE_ROOT].map(|page| core.pool.create(page));
+    let [front, map, root] = pins;
+    let (front, map, root) = (front?, map?, root?);
+    let mut mtr = Mtr::begin(core);
+    let (front, root, map) = (mtr.latch(front), mtr.latch(root), mtr.latch(map));
+    let (left, right) = (NO_PAGE, NO_PAGE);
+    let kind = PageKind::Super;
+    mtr.change(front, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
+    let settings = core.settings();
+    mtr.change(front, &SuperField::Magic.set(&MAGIC.to_le_bytes()))?;
+    mtr.change(front, &SuperField::Format.set(&FORMAT.to_le_bytes()))?;
+    mtr.change(front, &SuperField::PageBytes.set(&settings.page_size.to_le_bytes()))?;
+    mtr.change(front, &SuperField::DataFiles.set(&settings.data_files.to_le_bytes()))?;
+    mtr.change(front, &SuperField::Maps.set(&1_u64.to_le_bytes()))?;
+    mtr.change(front, &SuperField::CatalogueRoot.set(&CATALOGUE_ROOT.0.to_le_bytes()))?;
+    core.space.format_map(&mut mtr, map)?;
+    mtr.change(map, &Record::SetBits { from: 0, count: 1, set: true })?;
+    mtr.change(map, &Record::SetBits { from: CATALOGUE_ROOT.0 as u32, count: 1, set: true })?;
+    mtr.change(root, &Tree::empty_root(CATALOGUE_TABLE))?;
+    let end = mtr.commit();
+    Ok(core.redo.make_durable(end)?)
+}
+
+/// Takes the mark away, once the settings file is there.
+pub(crate) fn finish(disks: &Disks) -> Result<(), EngineError> {
+    disks.data.remove(&name(MARK))?;
+    Ok(disks.data.sync_dir()?)
+}

@@ -1,0 +1,186 @@
+//! An open engine.
+//!
+//! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
+//! handle without closing stops the threads and leaves the rest to recovery.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use iostrata_knobs::{Counters, Settings};
+
+use crate::background::Threads;
+use crate::batch::Batch;
+use crate::check::CheckReport;
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::open::{self, Background, Disks, Opened};
+use crate::table::Table;
+
+/// An open engine. Clones are the same engine.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    // Stopped before the core goes.
+    threads: Threads,
+    core: Arc<Core>,
+    keep_settings: open::Keeper,
+    recovery: crate::recovery::RecoveryReport,
+}
+
+impl Engine {
+    /// Opens the engine in a directory, or makes one there if the directory is empty. What the
+    /// last process left is recovered first.
+    ///
+    /// # Errors
+    /// A directory that another process has, that holds something else, or whose data cannot be
+    /// opened with these settings; what recovery said.
+    pub fn open(directory: &Path, settings: Settings) -> Result<Self, EngineError> {
+        open::directory(directory, settings, &mut |_| {}).map(Self::from_opened)
+    }
+
+    /// As [`Engine::open`], and tells how recovery goes on.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with_progress(
+        directory: &Path,
+        settings: Settings,
+        progress: &mut dyn FnMut(&crate::recovery::Progress),
+    ) -> Result<Self, EngineError> {
+        open::directory(directory, settings, progress).map(Self::from_opened)
+    }
+
+    /// Opens or makes an engine on disks of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Engine::open`]; nobody checks here whether another process has the disks.
+    pub fn open_on(
+        disks: Disks,
+        settings: Settings,
+        background: Background,
+    ) -> Result<Self, EngineError> {
+        open::disks(disks, settings, background, &mut |_| {}).map(Self::from_opened)
+    }
+
+    fn from_opened(opened: Opened) -> Self {
+        let Opened { core, threads, keeper, recovery } = opened;
+        Self(Arc::new(Shared { threads, core, keep_settings: keeper, recovery }))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    /// Makes an empty table. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
+    pub fn create_table(&self, name: &str) -> Result<Table, EngineError> {
+        let core = self.core();
+        let tree = core.catalogue.create(core, name)?;
+        Ok(Table::new(Arc::clone(core), tree, name))
+    }
+
+    /// A table by name, if it is there.
+    ///
+    /// # Errors
+    /// None today; reading the catalogue may need the disk one day.
+    pub fn table(&self, name: &str) -> Result<Option<Table>, EngineError> {
+        let tree = self.core().catalogue.get(name);
+        Ok(tree.map(|tree| Table::new(Arc::clone(self.core()), tree, name)))
+    }
+
+    /// The names of all tables, sorted.
+    ///
+    /// # Errors
+    /// As [`Engine::table`].
+    pub fn tables(&self) -> Result<Vec<String>, EngineError> {
+        Ok(self.core().catalogue.names())
+    }
+
+    /// Drops a table and frees its pages. Nobody may use it any more. Durable when it returns;
+    /// pages that a crash leaves are freed at the next opening.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTable`], or what freeing said.
+    pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
+        let core = self.core();
+        let hidden = core.catalogue.hide(name)?;
+        let catalogue = Table::new(Arc::clone(core), Arc::clone(&core.catalogue.tree), "catalogue");
+        let mut batch = Batch::new(Arc::clone(core));
+        batch.delete(&catalogue, name.as_bytes())?;
+        batch.put(&catalogue, &hidden.name, &hidden.entry.to_bytes())?;
+        batch.commit()?.wait()?;
+        crate::reclaim::reclaim_all(core)
+    }
+
+    /// An empty batch of changes.
+    pub fn batch(&self) -> Batch {
+        Batch::new(Arc::clone(self.core()))
+    }
+
+    /// Changes a setting while the engine runs, and keeps it with the data.
+    ///
+    /// # Errors
+    /// An unknown setting, a value that it does not take, or one that cannot change now; nothing
+    /// is changed then.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
+        self.core().set(name, value)?;
+        self.0.keep_settings.keep(&self.core().settings())
+    }
+
+    /// The settings as they are.
+    pub fn settings(&self) -> Settings {
+        self.core().settings()
+    }
+
+    /// All counters, under InnoDB's names.
+    pub fn counters(&self) -> Counters {
+        crate::status::counters(self.core())
+    }
+
+    /// What recovery found when the engine was opened.
+    pub fn recovery(&self) -> &crate::recovery::RecoveryReport {
+        &self.0.recovery
+    }
+
+    /// Does one round of background work, on a clock of the caller's in microseconds; gives when
+    /// the next one is due. For engines opened with [`Background::Manual`].
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it.
+    pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
+        let core = self.core();
+        core.cleaner().step(core, now_us).map(|stepped| stepped.next_us)
+    }
+
+    /// Writes every dirty page and takes a checkpoint, so that recovery would have nothing to do.
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.core().sharp_checkpoint(false)
+    }
+
+    /// Verifies every structure. Nobody may write meanwhile.
+    ///
+    /// # Errors
+    /// What reading said other than damage; damage is in the report.
+    pub fn check(&self) -> Result<CheckReport, EngineError> {
+        crate::check::check(self.core())
+    }
+
+    /// Stops the threads and takes a clean checkpoint. Handles that are left are of no use.
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it: recovery will find everything
+    /// acknowledged.
+    pub fn close(self) -> Result<(), EngineError> {
+        self.0.threads.stop();
+        self.core().sharp_checkpoint(true)?;
+        self.0.threads.publish(self.core());
+        Ok(())
+    }
+}

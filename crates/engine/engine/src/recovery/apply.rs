@@ -1,0 +1,180 @@
+//! Applying the redo, page by page, side by side.
+//!
+//! Invariant: the records of one page are applied in the order of the log by one thread; a frame
+//! that the page has seen is passed over, by the page's LSN alone; a page that cannot be read is
+//! believed to be new only when its records begin with one that needs nothing of before.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use iostrata_page::{Lsn, PageEdit, PageNo, PageView, Record};
+use iostrata_pool::{Pin, PoolError};
+use iostrata_redo::Scan;
+use iostrata_store::ReadError;
+
+use crate::background::in_parallel;
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::recovery::{Clock, Phase};
+
+/// Records kept before they are applied, in bytes.
+const ROUND_BYTES: usize = 128 << 20;
+/// Threads that apply.
+const APPLY_THREADS: usize = 2;
+/// A round below so many pages is not worth a second thread.
+const PAGES_WORTH_A_THREAD: usize = 64;
+
+/// One record of a page: where its bytes are, and the frame it came in.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: Lsn,
+    end: Lsn,
+    at: u32,
+    bytes: u32,
+}
+
+/// Records of one round, by page.
+#[derive(Default)]
+struct Round {
+    bytes: Vec<u8>,
+    pages: HashMap<PageNo, Vec<Piece>>,
+}
+
+#[derive(Default)]
+struct Tally {
+    changed: AtomicU64,
+    current: AtomicU64,
+}
+
+/// Applies everything from the scan's checkpoint up to `upto`.
+///
+/// # Errors
+/// What reading said; [`EngineError::Corrupt`] for a page that the redo does not fit.
+pub(crate) fn apply(
+    core: &Core,
+    mut scan: Scan,
+    upto: Lsn,
+    clock: &mut Clock<'_>,
+) -> Result<(), EngineError> {
+    clock.enter(Phase::Apply);
+    let mut round = Round::default();
+    let tally = Tally::default();
+    while let Some(frame) = scan.next()? {
+        if frame.end > upto {
+            break;
+        }
+        clock.report.frames += 1;
+        clock.report.records += round.take(frame.start, frame.end, frame.body)?;
+        let end = frame.end;
+        if round.bytes.len() >= ROUND_BYTES {
+            round.apply(core, &tally)?;
+            clock.applied(end);
+        }
+    }
+    round.apply(core, &tally)?;
+    clock.applied(upto);
+    clock.report.pages_changed = tally.changed.load(Relaxed);
+    clock.report.pages_current = tally.current.load(Relaxed);
+    Ok(())
+}
+
+impl Round {
+    /// Sorts a frame's records by page. Gives how many there are.
+    fn take(&mut self, start: Lsn, end: Lsn, body: &[u8]) -> Result<u64, EngineError> {
+        let (mut rest, mut records) = (body, 0);
+        while !rest.is_empty() {
+            let decoded = Record::decode(rest).map_err(|fault| EngineError::Broken {
+                what: format!("the frame at {start} passes its checksum, but {fault}"),
+            })?;
+            let (page, _record, bytes) = decoded;
+            let at = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(&rest[..bytes]);
+            let piece = Piece { start, end, at, bytes: bytes as u32 };
+            self.pages.entry(page).or_default().push(piece);
+            rest = &rest[bytes..];
+            records += 1;
+        }
+        Ok(records)
+    }
+
+    /// Applies and forgets everything.
+    fn apply(&mut self, core: &Core, tally: &Tally) -> Result<(), EngineError> {
+        let mut pages: Vec<(PageNo, Vec<Piece>)> = self.pages.drain().collect();
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        let threads = APPLY_THREADS.min(pages.len() / PAGES_WORTH_A_THREAD + 1);
+        let bytes = &self.bytes;
+        in_parallel(threads, |part| {
+            let mine = pages.iter().skip(part).step_by(threads);
+            mine.into_iter()
+                .try_for_each(|(page, pieces)| apply_page(core, *page, pieces, bytes, tally))
+        })?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+fn apply_page(
+    core: &Core,
+    page: PageNo,
+    pieces: &[Piece],
+    bytes: &[u8],
+    tally: &Tally,
+) -> Result<(), EngineError> {
+    let record = |piece: &Piece| {
+        let encoded = &bytes[piece.at as usize..(piece.at + piece.bytes) as usize];
+        match Record::decode(encoded) {
+            Ok((_page, record, _bytes)) => record,
+            Err(fault) => panic!("a record that was decoded before is {fault}"),
+        }
+    };
+    let Some(first) = pieces.first() else { return Ok(()) };
+    let mut held = pin(core, page, record(first).starts_page())?.exclusive();
+    let seen = PageView::new(&held).lsn();
+    let mut stamp = None;
+    for piece in pieces.iter().filter(|piece| piece.end > seen) {
+        if stamp.is_none() {
+            held.mark_dirty(piece.start);
+        }
+        if let Some(end) = stamp.filter(|end| *end != piece.end) {
+            PageEdit::new(&mut held).set_lsn(end);
+        }
+        let applied = record(piece).apply(&mut PageEdit::new(&mut held), page);
+        applied.map_err(|fault| {
+            let problem = format!("the redo at {} does not fit it: {fault}", piece.start);
+            EngineError::corrupt(page, problem)
+        })?;
+        stamp = Some(piece.end);
+    }
+    match stamp {
+        Some(end) => {
+            PageEdit::new(&mut held).set_lsn(end);
+            tally.changed.fetch_add(1, Relaxed);
+        }
+        None => {
+            tally.current.fetch_add(1, Relaxed);
+        }
+    }
+    Ok(())
+}
+
+/// The page, read or, when its records begin it anew and it is not readable, empty.
+fn pin(core: &Core, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, EngineError> {
+    let error = match core.pool.pin(page) {
+        Ok(pin) => return Ok(pin),
+        Err(error) => error,
+    };
+    let PoolError::Read { cause, .. } = &error else { return Err(EngineError::Pool(error)) };
+    match cause.cause().downcast_ref::<ReadError>() {
+        Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. })
+            if is_begun_anew =>
+        {
+            core.ensure_pages(page.0 + 1)?;
+            core.pool.create(page).map_err(EngineError::from)
+        }
+        Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. }) => {
+            let problem = format!("{cause}, and the redo does not begin it anew");
+            Err(EngineError::corrupt(page, problem))
+        }
+        _ => Err(EngineError::Pool(error)),
+    }
+}

@@ -1,0 +1,169 @@
+//! Which pages are in use: one bit for each, in map pages among the pages themselves.
+//!
+//! Invariant: a page is given out once: it is reserved in memory before anything is latched, its
+//! bit is set by the mini-transaction that first uses it, and the reservation ends after that. Map
+//! page `k` covers the pages from `k` times its bits on and lies at the second of them.
+//! It frees by clearing the bit only; what a free page holds means nothing.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use iostrata_page::{NO_PAGE, PageKind, PageNo, PageSize, PageView, Record, TableId};
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::mtr::{Held, Mtr};
+use crate::super_page::SuperField;
+
+#[derive(Debug, Default)]
+struct State {
+    /// No page below is free, as far as is known.
+    hint: u64,
+    maps: u64,
+    reserved: BTreeSet<u64>,
+}
+
+/// The map of one database.
+#[derive(Debug)]
+pub(crate) struct Space {
+    bits: u64,
+    state: Mutex<State>,
+}
+
+/// A free page that nobody else will take. Its bit is still to be set.
+pub(crate) struct Reserved<'c> {
+    core: &'c Core,
+    pub page: PageNo,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.core.space.lock().reserved.remove(&self.page.0);
+    }
+}
+
+impl Space {
+    /// A map of which `maps` pages exist.
+    pub fn new(page_size: PageSize, maps: u64) -> Self {
+        let state = State { hint: 0, maps, reserved: BTreeSet::new() };
+        Self { bits: u64::from(page_size.space_bits()), state: Mutex::new(state) }
+    }
+
+    /// Map pages that exist.
+    pub fn maps(&self) -> u64 {
+        self.lock().maps
+    }
+
+    /// Says how many exist, once the super page could be read.
+    pub fn set_maps(&self, maps: u64) {
+        self.lock().maps = maps;
+    }
+
+    /// Pages that one map page covers.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Where map page `map` lies.
+    pub fn map_page(&self, map: u64) -> PageNo {
+        PageNo(map * self.bits + 1)
+    }
+
+    /// The map page of a page, and its bit there.
+    pub fn place(&self, page: PageNo) -> (PageNo, u32) {
+        (self.map_page(page.0 / self.bits), (page.0 % self.bits) as u32)
+    }
+
+    /// Finds a free page and keeps it for the caller, who holds no latch. Files grow as needed.
+    ///
+    /// # Errors
+    /// No space on the disk, or what reading a map page said.
+    pub fn reserve<'c>(&self, core: &'c Core) -> Result<Reserved<'c>, EngineError> {
+        let mut state = self.lock();
+        loop {
+            if let Some(page) = self.find(core, &state)? {
+                core.ensure_pages(page.0 + 1)?;
+                state.reserved.insert(page.0);
+                state.hint = page.0 + 1;
+                return Ok(Reserved { core, page });
+            }
+            self.add_map(core, &mut state)?;
+        }
+    }
+
+    fn find(&self, core: &Core, state: &State) -> Result<Option<PageNo>, EngineError> {
+        for map in state.hint / self.bits..state.maps {
+            let page = core.pool.pin(self.map_page(map))?.shared();
+            let first = map * self.bits;
+            let view = PageView::new(&page);
+            let mut from = state.hint.saturating_sub(first) as u32;
+            while let Some(bit) = view.first_clear(from) {
+                let free = first + u64::from(bit);
+                if !state.reserved.contains(&free) {
+                    return Ok(Some(PageNo(free)));
+                }
+                from = bit + 1;
+            }
+        }
+        Ok(None)
+    }
+
+    fn add_map(&self, core: &Core, state: &mut State) -> Result<(), EngineError> {
+        let map = state.maps;
+        let no = self.map_page(map);
+        core.ensure_pages(no.0 + 1)?;
+        let (front, new) = (core.pool.pin(PageNo(0))?, core.pool.create(no)?);
+        let mut mtr = Mtr::begin(core);
+        let front = mtr.latch(front);
+        let new = mtr.latch(new);
+        self.format_map(&mut mtr, new)?;
+        mtr.change(front, &SuperField::Maps.set(&(map + 1).to_le_bytes()))?;
+        mtr.commit();
+        state.maps = map + 1;
+        Ok(())
+    }
+
+    /// Makes a page a map page on which it is itself in use.
+    pub fn format_map(&self, mtr: &mut Mtr<'_>, map: Held) -> Result<(), EngineError> {
+        let (left, right) = (NO_PAGE, NO_PAGE);
+        let kind = PageKind::Space;
+        mtr.change(map, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
+        mtr.change(map, &Record::SetBits { from: 1, count: 1, set: true })
+    }
+
+    /// Says that these pages may be given out again: call it after the frame that freed them.
+    pub fn freed(&self, page: PageNo) {
+        let mut state = self.lock();
+        state.hint = state.hint.min(page.0);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A map page that is pinned before latching, so that one bit can be changed.
+pub(crate) struct MapBit<'c> {
+    pin: iostrata_pool::Pin<'c>,
+    bit: u32,
+}
+
+impl<'c> MapBit<'c> {
+    /// Finds the bit of a page; the caller holds no latch.
+    ///
+    /// # Errors
+    /// What reading the map page said.
+    pub fn of(core: &'c Core, page: PageNo) -> Result<Self, EngineError> {
+        let (map, bit) = core.space.place(page);
+        Ok(Self { pin: core.pool.pin(map)?, bit })
+    }
+
+    /// Sets or clears it, as the last page that the mini-transaction latches.
+    ///
+    /// # Errors
+    /// A broken invariant.
+    pub fn change(self, mtr: &mut Mtr<'c>, set: bool) -> Result<(), EngineError> {
+        let map = mtr.latch(self.pin);
+        mtr.change(map, &Record::SetBits { from: self.bit, count: 1, set })
+    }
+}

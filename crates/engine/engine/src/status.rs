@@ -1,0 +1,161 @@
+//! Counters of all rooms in one table, and the page that other processes read.
+//!
+//! Invariant: a counter is filled from the one room that counts it; the status file holds one page,
+//! written in one call, that a reader believes only if it is whole.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use iostrata_knobs::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
+
+use crate::core::Core;
+use crate::error::EngineError;
+
+/// The file of the status page.
+pub const STATUS_FILE: &str = "engine.status";
+/// Tries of a reader that meets a page half written.
+const READ_TRIES: usize = 100;
+
+/// All counters of an engine.
+pub(crate) fn counters(core: &Core) -> Counters {
+    let mut all = core.counts.read();
+    fill_pool(core, &mut all);
+    fill_store(core, &mut all);
+    fill_redo(core, &mut all);
+    all[Counter::Uptime] = core.opened.elapsed().as_secs();
+    all
+}
+
+fn fill_pool(core: &Core, all: &mut Counters) {
+    let pool = core.pool.counters();
+    let dirty = core.pool.dirty_pages() as u64;
+    for (counter, value) in [
+        (Counter::BufferPoolPagesTotal, core.pool.frames() as u64),
+        (Counter::BufferPoolPagesFree, core.pool.free_frames() as u64),
+        (Counter::BufferPoolPagesData, core.pool.resident() as u64),
+        (Counter::BufferPoolPagesDirty, dirty),
+        (Counter::BufferPoolBytesDirty, dirty * core.page_size.bytes() as u64),
+        (Counter::BufferPoolReadRequests, pool.read_requests),
+        (Counter::BufferPoolReads, pool.reads),
+        (Counter::BufferPoolWaitFree, pool.wait_free),
+        (Counter::BufferPoolPagesMadeYoung, pool.pages_made_young),
+        (Counter::BufferPoolReadAhead, pool.read_ahead),
+        (Counter::BufferPoolReadAheadEvicted, pool.read_ahead_evicted),
+        (Counter::BufferPoolPagesEvicted, pool.pages_evicted),
+        (Counter::PagesCreated, pool.pages_created),
+    ] {
+        all[counter] = value;
+    }
+}
+
+fn fill_store(core: &Core, all: &mut Counters) {
+    let store = core.store.counters();
+    for (counter, value) in [
+        (Counter::DataReads, store.data_reads),
+        (Counter::DataRead, store.data_read),
+        (Counter::DataWrites, store.data_writes + store.dblwr_writes),
+        (Counter::DataWritten, store.data_written + store.dblwr_written),
+        (Counter::DataFsyncs, store.data_fsyncs + store.dblwr_fsyncs),
+        (Counter::DblwrWrites, store.dblwr_writes),
+        (Counter::DblwrPagesWritten, store.dblwr_pages_written),
+        (Counter::PagesRead, store.pages_read),
+        (Counter::PagesWritten, store.pages_written),
+    ] {
+        all[counter] = value;
+    }
+}
+
+fn fill_redo(core: &Core, all: &mut Counters) {
+    let (redo, limits) = (core.redo.counters(), core.redo.limits());
+    let (lsn, checkpoint) = (core.redo.lsn(), core.redo.checkpoint_lsn());
+    for (counter, value) in [
+        (Counter::OsLogWritten, redo.os_log_written),
+        (Counter::OsLogFsyncs, redo.os_log_fsyncs),
+        (Counter::LogWrites, redo.log_writes),
+        (Counter::LogWriteRequests, redo.log_write_requests),
+        (Counter::LogWaits, redo.log_waits),
+        (Counter::LogPadded, redo.log_padded),
+        (Counter::LsnCurrent, lsn.0),
+        (Counter::LsnFlushed, core.redo.durable().0),
+        (Counter::LsnLastCheckpoint, checkpoint.0),
+        (Counter::LsnOldest, core.pool.oldest().unwrap_or(lsn).min(lsn).0),
+        (Counter::CheckpointAge, lsn.since(checkpoint)),
+        (Counter::CheckpointMaxAge, limits.max_age),
+        (Counter::LogMaxModifiedAgeAsync, limits.async_age),
+        (Counter::LogMaxModifiedAgeSync, limits.sync_age),
+    ] {
+        all[counter] = value;
+    }
+}
+
+/// Processor time of the calling thread, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Writes the status page.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    file: File,
+    sequence: AtomicU64,
+}
+
+impl Publisher {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(directory: &Path) -> Result<Self, EngineError> {
+        let path = directory.join(STATUS_FILE);
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| EngineError::System {
+            doing: "make engine.status",
+            problem: error.to_string(),
+        })?;
+        Ok(Self { file, sequence: AtomicU64::new(1) })
+    }
+
+    /// Publishes the counters. A full disk leaves the last page: nothing depends on it.
+    pub fn publish(&self, core: &Core) {
+        let sequence = self.sequence.fetch_add(1, Relaxed);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let page = StatusPage {
+            sequence,
+            process_id: std::process::id(),
+            unix_us: since.as_micros() as u64,
+            counters: counters(core),
+        };
+        let mut bytes = [0; STATUS_BYTES];
+        page.encode(&mut bytes);
+        let _last_page_stays = self.file.write_all_at(&bytes, 0);
+    }
+}
+
+/// Reads the status page that the engine of a directory published last, from any process.
+///
+/// # Errors
+/// No engine has published there, or the page is none of this version.
+pub fn read_status(directory: &Path) -> Result<StatusPage, EngineError> {
+    let path = directory.join(STATUS_FILE);
+    let failed = |problem: String| EngineError::System {
+        doing: "read the engine's status",
+        problem: format!("{}: {problem}", path.display()),
+    };
+    let mut fault = StatusFault::Magic;
+    for _try in 0..READ_TRIES {
+        let bytes = std::fs::read(&path).map_err(|error| failed(error.to_string()))?;
+        match StatusPage::decode(&bytes) {
+            Ok(page) => return Ok(page),
+            Err(found) => fault = found,
+        }
+        if fault != StatusFault::Torn {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    Err(failed(fault.to_string()))
+}

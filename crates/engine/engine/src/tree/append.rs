@@ -1,0 +1,127 @@
+//! Filling an empty tree with sorted rows.
+//!
+//! Invariant: keys rise strictly; each full leaf is hung onto the right edge by a mini-transaction
+//! of its own, so that after a crash a prefix of the rows is there and the tree is whole.
+
+use iostrata_page::{
+    NO_PAGE, PageEdit, PageKind, PageNo, PageView, Record, cells_of, row_bytes, shortest_separator,
+};
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::mtr::Mtr;
+use crate::space::MapBit;
+use crate::tree::Tree;
+use crate::tree::split::has_room_for_separator;
+use crate::tree::structure::Turn;
+
+/// A leaf that is being filled, outside the pool.
+pub(crate) struct Filling {
+    bytes: Vec<u8>,
+    /// Free bytes that stay free in each leaf.
+    reserve_bytes: usize,
+}
+
+impl Filling {
+    /// An empty leaf of a tree; `fill_pct` of a page is used.
+    pub fn new(core: &Core, tree: &Tree, fill_pct: usize) -> Self {
+        let mut bytes = vec![0; core.page_size.bytes()];
+        let reserve_bytes = core.page_size.bytes() * (100 - fill_pct.min(100)) / 100;
+        empty(&mut bytes, tree);
+        Self { bytes, reserve_bytes }
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        PageView::new(&self.bytes).count() == 0
+    }
+
+    /// Adds a row at the end; false when it is full.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let view = PageView::new(&self.bytes);
+        let count = view.count();
+        let reserve = if count == 0 { 0 } else { self.reserve_bytes };
+        if view.free_bytes() < row_bytes(key.len(), value.len()) + reserve {
+            return false;
+        }
+        let row = Record::Insert { slot: count, flags: 0, key, value };
+        let applied = row.apply(&mut PageEdit::new(&mut self.bytes), PageNo(0));
+        assert!(applied.is_ok(), "a row for which there is room fits");
+        true
+    }
+}
+
+fn empty(bytes: &mut [u8], tree: &Tree) {
+    let mut page = PageEdit::new(bytes);
+    page.format(PageKind::Leaf, 0, tree.id, PageNo(0), NO_PAGE, NO_PAGE);
+}
+
+impl Tree {
+    /// Hangs the filled leaf onto the right edge and empties it.
+    ///
+    /// # Errors
+    /// No space on the disk, or what loading a page said.
+    pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<(), EngineError> {
+        let first = PageView::new(&filling.bytes).key(0).to_vec();
+        let _locked = self.lock_structure();
+        loop {
+            let Some(mut way) = self.way(core, &first, 0)? else { panic!("every tree has leaves") };
+            let is_empty = PageView::new(&way.end.clone().shared()).count() == 0;
+            if is_empty {
+                let _room = core.admit_structure()?;
+                let mut mtr = Mtr::begin(core);
+                let leaf = mtr.latch(way.end);
+                let view = PageView::new(&filling.bytes);
+                let mut buffer = Vec::new();
+                let cells = cells_of(&view, 0..view.count(), &mut buffer);
+                mtr.change(leaf, &Record::Splice { at: 0, cells })?;
+                mtr.commit();
+                break;
+            }
+            match way.turns.pop() {
+                Some(parent) if has_room_for_separator(core, &parent) => {
+                    self.hang_on(core, &first, (parent, way.end), filling)?;
+                    break;
+                }
+                Some(parent) => {
+                    way.end = parent.pin;
+                    self.split_step(core, &first, way)?;
+                }
+                None => self.deepen(core, way.end)?,
+            }
+        }
+        empty(&mut filling.bytes, self);
+        Ok(())
+    }
+
+    fn hang_on<'c>(
+        &self,
+        core: &'c Core,
+        first: &[u8],
+        (parent, last): (Turn<'c>, iostrata_pool::Pin<'c>),
+        filling: &mut Filling,
+    ) -> Result<(), EngineError> {
+        let _room = core.admit_structure()?;
+        let reserved = core.space.reserve(core)?;
+        let created = core.pool.create(reserved.page)?;
+        let bit = MapBit::of(core, reserved.page)?;
+        let mut mtr = Mtr::begin(core);
+        let above = mtr.latch(parent.pin);
+        let last = mtr.latch(last);
+        let new = mtr.latch(created);
+        let view = mtr.page(last);
+        let separator = shortest_separator(view.key(view.count() - 1), first);
+        let filled = PageView::new(&filling.bytes);
+        let (left, mut buffer) = (mtr.page(last).page_no(), Vec::new());
+        let image = Record::image_of_part(&filled, 0..filled.count(), left, NO_PAGE, &mut buffer);
+        mtr.change(new, &image)?;
+        mtr.change(last, &Record::SetRight(reserved.page))?;
+        let (slot, child) = (parent.slot + 1, reserved.page.0.to_le_bytes());
+        mtr.change(above, &Record::Insert { slot, flags: 0, key: separator, value: &child })?;
+        bit.change(&mut mtr, true)?;
+        mtr.moved(last);
+        mtr.moved(new);
+        mtr.commit();
+        Ok(())
+    }
+}

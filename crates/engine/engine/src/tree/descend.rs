@@ -1,0 +1,205 @@
+//! From the root to a leaf.
+//!
+//! Invariant: a child is latched before its parent is let go, so that nobody restructures in
+//! between; a child that is not in memory is loaded with no latch held, kept pinned, and the way is
+//! gone again. Every page is checked to belong to this tree and to lie one level below its parent.
+
+use iostrata_page::{PageKind, PageNo, PageView};
+use iostrata_pool::{Pin, Shared};
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::range::Direction;
+use crate::tree::Tree;
+
+/// Leaves asked for in one go, as InnoDB's extent has pages.
+const READ_AHEAD_PAGES: usize = 64;
+
+/// A leaf that was found, not latched: compare `structure` after latching it.
+pub(crate) struct Leaf<'c> {
+    pub pin: Pin<'c>,
+    pub structure: u32,
+}
+
+/// The least key that lies right of a leaf, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Upper {
+    key: Vec<u8>,
+    is_bound: bool,
+}
+
+impl Upper {
+    /// Whether a key still belongs to the leaf (it is known not to lie left of it).
+    pub fn admits(&self, key: &[u8]) -> bool {
+        !self.is_bound || key < self.key.as_slice()
+    }
+
+    fn clear(&mut self) {
+        self.is_bound = false;
+    }
+
+    fn lower_to(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.is_bound = true;
+    }
+}
+
+/// Which way a search goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seek<'k> {
+    /// To the leaf where this key is or would be.
+    Key(&'k [u8]),
+    /// To the leaf that holds the greatest keys below this one.
+    Below(&'k [u8]),
+    /// To the first leaf.
+    First,
+    /// To the last leaf.
+    Last,
+}
+
+impl Seek<'_> {
+    fn slot(self, view: &PageView<'_>) -> usize {
+        match self {
+            Self::Key(key) => view.child_for(key).0,
+            Self::Below(key) => match view.find(key) {
+                Ok(slot) => slot.saturating_sub(1),
+                Err(place) => place.saturating_sub(1),
+            },
+            Self::First => 0,
+            Self::Last => view.count().saturating_sub(1),
+        }
+    }
+}
+
+impl Tree {
+    /// The leaf, latched for reading.
+    ///
+    /// # Errors
+    /// What loading a page said; [`EngineError::Corrupt`].
+    pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+        let mut kept = None;
+        'again: loop {
+            let mut node = core.pool.pin(self.root)?.shared();
+            let mut level = self.check(&node, None)?;
+            while level > 0 {
+                let view = PageView::new(&node);
+                let child = view.child(seek.slot(&view));
+                let Some(pin) = core.pool.try_pin(child) else {
+                    drop(node);
+                    kept = Some(core.pool.pin(child)?);
+                    continue 'again;
+                };
+                node = pin.shared();
+                level = self.check(&node, Some(level))?;
+            }
+            drop(kept);
+            return Ok(node);
+        }
+    }
+
+    /// The leaf of a key, found but not latched, and what bounds it.
+    ///
+    /// # Errors
+    /// As [`Tree::leaf`].
+    pub fn locate<'c>(
+        &self,
+        core: &'c Core,
+        key: &[u8],
+        upper: &mut Upper,
+    ) -> Result<Leaf<'c>, EngineError> {
+        let mut kept = None;
+        'again: loop {
+            upper.clear();
+            let mut node = core.pool.pin(self.root)?.shared();
+            let mut level = self.check(&node, None)?;
+            if level == 0 {
+                let structure = node.structure();
+                return Ok(Leaf { pin: node.unlatch(), structure });
+            }
+            loop {
+                let view = PageView::new(&node);
+                let (slot, child) = view.child_for(key);
+                if slot + 1 < view.count() {
+                    upper.lower_to(view.key(slot + 1));
+                }
+                let Some(pin) = core.pool.try_pin(child) else {
+                    drop(node);
+                    kept = Some(core.pool.pin(child)?);
+                    continue 'again;
+                };
+                if level == 1 {
+                    drop(kept);
+                    return Ok(Leaf { structure: pin.structure(), pin });
+                }
+                node = pin.shared();
+                level = self.check(&node, Some(level))?;
+            }
+        }
+    }
+
+    /// The leaves that follow the one of `key` in a direction, as far as its parent knows them.
+    ///
+    /// # Errors
+    /// As [`Tree::leaf`].
+    pub fn upcoming(
+        &self,
+        core: &Core,
+        key: &[u8],
+        direction: Direction,
+        out: &mut Vec<PageNo>,
+    ) -> Result<(), EngineError> {
+        out.clear();
+        let mut node = core.pool.pin(self.root)?.shared();
+        let mut level = self.check(&node, None)?;
+        while level > 1 {
+            let child = PageView::new(&node).child_for(key).1;
+            let Some(pin) = core.pool.try_pin(child) else { return Ok(()) };
+            node = pin.shared();
+            level = self.check(&node, Some(level))?;
+        }
+        if level == 1 {
+            let view = PageView::new(&node);
+            let slot = view.child_for(key).0;
+            match direction {
+                Direction::Forward => {
+                    let last = view.count().min(slot + 1 + READ_AHEAD_PAGES);
+                    out.extend((slot + 1..last).map(|slot| view.child(slot)));
+                }
+                Direction::Backward => {
+                    let first = slot.saturating_sub(READ_AHEAD_PAGES);
+                    out.extend((first..slot).rev().map(|slot| view.child(slot)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a page is this tree's, and one below `parent`. Gives its level.
+    pub fn check(&self, page: &Shared<'_>, parent: Option<u8>) -> Result<u8, EngineError> {
+        let view = PageView::new(page);
+        let level = view.level();
+        let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
+        let is_ours = view.kind() == kind && view.table() == self.id;
+        let fits = parent.is_none_or(|parent| level + 1 == parent);
+        let has_child = level == 0 || view.count() > 0;
+        if is_ours && fits && has_child {
+            return Ok(level);
+        }
+        Err(self.misplaced(page.page_no(), &view, parent))
+    }
+
+    #[cold]
+    fn misplaced(&self, page: PageNo, view: &PageView<'_>, parent: Option<u8>) -> EngineError {
+        let problem = format!(
+            "kind {:?}, level {}, {} cells of table {}, found on the way through table {} below \
+             level {parent:?}",
+            view.kind(),
+            view.level(),
+            view.count(),
+            view.table().0,
+            self.id.0
+        );
+        EngineError::Corrupt { page: page.0, problem }
+    }
+}

@@ -1,0 +1,204 @@
+//! Giving room back: a page that is nearly empty joins its neighbour.
+//!
+//! Invariant: both have the same parent; one mini-transaction moves the right one's cells into the
+//! left one, takes the right one out of the parent and frees it. A root with a single child takes
+//! the child's content over. Merging is never needed for anything to be right.
+
+use iostrata_page::{NO_PAGE, PageNo, PageView, Record, cells_of, row_bytes};
+use iostrata_pool::Pin;
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::mtr::{Held, Mtr};
+use crate::space::MapBit;
+use crate::tree::Tree;
+use crate::tree::split::next_leaf;
+use crate::tree::structure::Turn;
+
+/// A merged page is at most so full, in percent, so that it is not split again at once.
+const MERGED_PCT_MAX: usize = 85;
+
+/// Two neighbours under one parent.
+struct Pair<'c> {
+    left: Pin<'c>,
+    right: Pin<'c>,
+    /// The right one's slot in the parent.
+    slot: usize,
+}
+
+impl Tree {
+    /// Joins the leaf of `key` with a neighbour if it is nearly empty, and so on up the tree.
+    ///
+    /// # Errors
+    /// What loading a page said.
+    pub fn merge_leaf(&self, core: &Core, key: &[u8]) -> Result<(), EngineError> {
+        let _locked = self.lock_structure();
+        let mut level = 0;
+        while self.merge_at(core, key, level)? {
+            level += 1;
+        }
+        while self.flatten(core)? {}
+        Ok(())
+    }
+
+    /// Merges the page of `key` at one level. Whether its parent lost a cell.
+    fn merge_at(&self, core: &Core, key: &[u8], level: u8) -> Result<bool, EngineError> {
+        let Some(mut way) = self.way(core, key, level)? else { return Ok(false) };
+        let Some(parent) = way.turns.pop() else { return Ok(false) };
+        let used = used_bytes(&way.end);
+        let threshold = core.page_size.bytes() * core.merge_threshold_pct() / 100;
+        if used >= threshold {
+            return Ok(false);
+        }
+        let Some(pair) = self.neighbours(core, &parent, way.end)? else { return Ok(false) };
+        let separator_bytes = row_bytes(core.page_size.key_bytes_max(), 0);
+        let most = core.page_size.bytes() * MERGED_PCT_MAX / 100;
+        if used_bytes(&pair.left)
+            + used_bytes(&pair.right)
+            + separator_bytes * usize::from(level > 0)
+            > most
+        {
+            return Ok(false);
+        }
+        self.join(core, &parent, pair)
+    }
+
+    /// The page and its neighbour: the right one if there is one under the same parent.
+    fn neighbours<'c>(
+        &self,
+        core: &'c Core,
+        parent: &Turn<'c>,
+        page: Pin<'c>,
+    ) -> Result<Option<Pair<'c>>, EngineError> {
+        let above = parent.pin.clone().shared();
+        let view = PageView::new(&above);
+        let (slot, other) = if parent.slot + 1 < view.count() {
+            (parent.slot + 1, view.child(parent.slot + 1))
+        } else if parent.slot > 0 {
+            (parent.slot, view.child(parent.slot - 1))
+        } else {
+            return Ok(None);
+        };
+        drop(above);
+        let other = core.pool.pin(other)?;
+        Ok(Some(match slot > parent.slot {
+            true => Pair { left: page, right: other, slot },
+            false => Pair { left: other, right: page, slot },
+        }))
+    }
+
+    fn join(&self, core: &Core, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
+        let _room = core.admit_structure()?;
+        let freed = pair.right.page_no();
+        let next = next_leaf(core, &pair.right)?;
+        let bit = MapBit::of(core, freed)?;
+        let slot = pair.slot;
+        let mut mtr = Mtr::begin(core);
+        let above = mtr.latch(parent.pin.clone());
+        let [left, right, next] = latch_three(&mut mtr, pair, next);
+        let (Some(left), Some(right)) = (left, right) else { panic!("both were latched") };
+        if !fits(&mtr, left, right) {
+            return Ok(false);
+        }
+        self.move_cells(&mut mtr, (above, slot), left, right)?;
+        if mtr.page(left).level() == 0 {
+            let right_of = mtr.page(right).right();
+            mtr.change(left, &Record::SetRight(right_of))?;
+        }
+        if let Some(next) = next {
+            let left_of = mtr.page(left).page_no();
+            mtr.change(next, &Record::SetLeft(left_of))?;
+            mtr.moved(next);
+        }
+        mtr.change(above, &Record::Delete { slot })?;
+        bit.change(&mut mtr, false)?;
+        mtr.moved(left);
+        mtr.moved(right);
+        mtr.commit();
+        core.space.freed(freed);
+        core.counts.page_merged();
+        Ok(true)
+    }
+
+    fn move_cells(
+        &self,
+        mtr: &mut Mtr<'_>,
+        (above, slot): (Held, usize),
+        left: Held,
+        right: Held,
+    ) -> Result<(), EngineError> {
+        let at = mtr.page(left).count();
+        let view = mtr.page(right);
+        let count = view.count();
+        let mut first = 0;
+        if view.level() > 0 && count > 0 {
+            // The first cell of an inner page gets the key that its parent has for it.
+            let key = mtr.page(above).key(slot).to_vec();
+            let child = mtr.page(right).value(0).to_vec();
+            mtr.change(left, &Record::Insert { slot: at, flags: 0, key: &key, value: &child })?;
+            first = 1;
+        }
+        if first < count {
+            let mut buffer = Vec::new();
+            let cells = cells_of(&mtr.page(right), first..count, &mut buffer);
+            let at = mtr.page(left).count();
+            mtr.change(left, &Record::Splice { at, cells })?;
+        }
+        Ok(())
+    }
+
+    /// A root with one child takes over what the child holds. Whether it did.
+    fn flatten(&self, core: &Core) -> Result<bool, EngineError> {
+        let root = core.pool.pin(self.root)?;
+        let only = {
+            let shared = root.clone().shared();
+            let view = PageView::new(&shared);
+            if view.level() == 0 || view.count() != 1 {
+                return Ok(false);
+            }
+            view.child(0)
+        };
+        let _room = core.admit_structure()?;
+        let child = core.pool.pin(only)?;
+        let bit = MapBit::of(core, only)?;
+        let mut mtr = Mtr::begin(core);
+        let root = mtr.latch(root);
+        let child = mtr.latch(child);
+        let mut buffer = Vec::new();
+        let image = Record::image_of(&mtr.page(child), &mut buffer);
+        mtr.change(root, &image)?;
+        bit.change(&mut mtr, false)?;
+        mtr.moved(root);
+        mtr.moved(child);
+        mtr.commit();
+        core.space.freed(only);
+        Ok(true)
+    }
+}
+
+fn used_bytes(pin: &Pin<'_>) -> usize {
+    PageView::new(&pin.clone().shared()).used_bytes()
+}
+
+/// Whether the right one's cells still fit, now that both are latched.
+fn fits(mtr: &Mtr<'_>, left: Held, right: Held) -> bool {
+    let (left, right) = (mtr.page(left), mtr.page(right));
+    let separator = if left.level() > 0 { row_bytes(left.size().key_bytes_max(), 0) } else { 0 };
+    right.used_bytes() + separator <= left.free_bytes()
+}
+
+/// Latches the pair and what follows it by page number; gives them back in the order of keys.
+fn latch_three<'c>(mtr: &mut Mtr<'c>, pair: Pair<'c>, next: Option<Pin<'c>>) -> [Option<Held>; 3] {
+    let mut pins: Vec<(usize, PageNo, Pin<'c>)> = [Some(pair.left), Some(pair.right), next]
+        .into_iter()
+        .enumerate()
+        .filter_map(|(place, pin)| pin.map(|pin| (place, pin.page_no(), pin)))
+        .collect();
+    pins.sort_by_key(|(_, page, _)| *page);
+    let mut held = [None; 3];
+    for (place, page, pin) in pins {
+        assert!(page != NO_PAGE, "page 0 is no leaf");
+        held[place] = Some(mtr.latch(pin));
+    }
+    held
+}

@@ -1,0 +1,44 @@
+//! One tree: ordered keys and values in pages.
+//!
+//! Invariant: the root's page number never changes. Inner pages change only under the tree's
+//! structure lock, which is taken before any latch; leaves change under their own latch. Latches
+//! are taken down the tree, leaves of one level by page number, map pages last; nothing but a latch
+//! is waited for while one is held: a page that is absent is loaded after everything was let go.
+//! It knows no table names and no batches.
+
+pub(crate) mod append;
+pub(crate) mod descend;
+pub(crate) mod merge;
+pub(crate) mod split;
+mod structure;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+
+/// A tree of the database.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// Written into each of its pages.
+    pub id: TableId,
+    pub root: PageNo,
+    structure: Mutex<()>,
+}
+
+impl Tree {
+    /// The tree with this root.
+    pub fn new(id: TableId, root: PageNo) -> Self {
+        Self { id, root, structure: Mutex::new(()) }
+    }
+
+    /// The record that makes its root an empty leaf.
+    pub fn empty_root(id: TableId) -> Record<'static> {
+        let (left, right) = (NO_PAGE, NO_PAGE);
+        Record::Init { kind: PageKind::Leaf, level: 0, table: id, left, right }
+    }
+
+    /// Keeps other changes of inner pages out. The caller holds no latch.
+    fn lock_structure(&self) -> MutexGuard<'_, ()> {
+        self.structure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

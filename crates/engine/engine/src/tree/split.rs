@@ -1,0 +1,196 @@
+//! Making room: a full page becomes two.
+//!
+//! Invariant: one mini-transaction touches one page, its new right neighbour, the one parent that
+//! has room for the new separator, and the back link of the next leaf; so its size is bounded and
+//! the tree is whole after each. A parent without room is split first; a root is deepened first,
+//! and keeps its page number.
+
+use iostrata_page::{NO_PAGE, PageKind, PageView, Record, row_bytes, shortest_separator};
+use iostrata_pool::Pin;
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::mtr::Mtr;
+use crate::space::MapBit;
+use crate::tree::Tree;
+use crate::tree::structure::{Turn, Way};
+
+/// Bytes that a child's number takes in an inner page.
+const CHILD_BYTES: usize = 8;
+
+/// Where a page is cut.
+struct Cut {
+    /// First cell that goes right; may be the number of cells.
+    from: usize,
+    separator: Vec<u8>,
+}
+
+impl Tree {
+    /// Splits the leaf of `key`, unless somebody has changed it since `structure` was seen.
+    ///
+    /// # Errors
+    /// No space on the disk, or what loading a page said.
+    pub fn split_leaf(&self, core: &Core, key: &[u8], structure: u32) -> Result<(), EngineError> {
+        let _locked = self.lock_structure();
+        loop {
+            let Some(way) = self.way(core, key, 0)? else { return Ok(()) };
+            if way.end.structure() != structure {
+                return Ok(());
+            }
+            if self.split_step(core, key, way)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One step towards splitting the page at the end of the way: true when it was that page.
+    pub(super) fn split_step(
+        &self,
+        core: &Core,
+        key: &[u8],
+        way: Way<'_>,
+    ) -> Result<bool, EngineError> {
+        let mut way = way;
+        loop {
+            let Some(parent) = way.turns.pop() else {
+                self.deepen(core, way.end)?;
+                return Ok(false);
+            };
+            let is_leaf = PageView::new(&way.end.clone().shared()).level() == 0;
+            if has_room_for_separator(core, &parent) {
+                self.split(core, key, &parent, way.end)?;
+                return Ok(is_leaf);
+            }
+            way.end = parent.pin;
+        }
+    }
+
+    /// Moves the root's content into a new page below it.
+    pub(super) fn deepen(&self, core: &Core, root: Pin<'_>) -> Result<(), EngineError> {
+        let _room = core.admit_structure()?;
+        let reserved = core.space.reserve(core)?;
+        let (new, bit) = (core.pool.create(reserved.page)?, MapBit::of(core, reserved.page)?);
+        let mut mtr = Mtr::begin(core);
+        let root = mtr.latch(root);
+        let new = mtr.latch(new);
+        let level = mtr.page(root).level();
+        let mut buffer = Vec::new();
+        let image = Record::image_of(&mtr.page(root), &mut buffer);
+        mtr.change(new, &image)?;
+        let kind = PageKind::Inner;
+        let (left, right) = (NO_PAGE, NO_PAGE);
+        mtr.change(root, &Record::Init { kind, level: level + 1, table: self.id, left, right })?;
+        let child = reserved.page.0.to_le_bytes();
+        mtr.change(root, &Record::Insert { slot: 0, flags: 0, key: &[], value: &child })?;
+        bit.change(&mut mtr, true)?;
+        mtr.moved(root);
+        mtr.moved(new);
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Splits a page whose parent has room.
+    fn split(
+        &self,
+        core: &Core,
+        key: &[u8],
+        parent: &Turn<'_>,
+        page: Pin<'_>,
+    ) -> Result<(), EngineError> {
+        let _room = core.admit_structure()?;
+        let reserved = core.space.reserve(core)?;
+        let created = core.pool.create(reserved.page)?;
+        let bit = MapBit::of(core, reserved.page)?;
+        let next = next_leaf(core, &page)?;
+        let mut mtr = Mtr::begin(core);
+        let above = mtr.latch(parent.pin.clone());
+        let (page, next) = latch_leaves(&mut mtr, page, next);
+        let new = mtr.latch(created);
+        let view = mtr.page(page);
+        let (cut, count, mut buffer) = (cut(&view, key), view.count(), Vec::new());
+        let is_leaf = view.level() == 0;
+        let (left, right) =
+            if is_leaf { (view.page_no(), view.right()) } else { (NO_PAGE, NO_PAGE) };
+        let image = Record::image_of_part(&view, cut.from..count, left, right, &mut buffer);
+        mtr.change(new, &image)?;
+        if cut.from < count {
+            mtr.change(page, &Record::Truncate { from: cut.from })?;
+        }
+        if is_leaf {
+            mtr.change(page, &Record::SetRight(reserved.page))?;
+        }
+        if let Some(next) = next {
+            mtr.change(next, &Record::SetLeft(reserved.page))?;
+            mtr.moved(next);
+        }
+        let child = reserved.page.0.to_le_bytes();
+        let slot = parent.slot + 1;
+        let (flags, key) = (0, cut.separator.as_slice());
+        mtr.change(above, &Record::Insert { slot, flags, key, value: &child })?;
+        bit.change(&mut mtr, true)?;
+        mtr.moved(page);
+        mtr.moved(new);
+        mtr.commit();
+        core.counts.page_split();
+        Ok(())
+    }
+}
+
+pub(super) fn has_room_for_separator(core: &Core, parent: &Turn<'_>) -> bool {
+    let page = parent.pin.clone().shared();
+    let cost = row_bytes(core.page_size.key_bytes_max(), CHILD_BYTES);
+    PageView::new(&page).free_bytes() >= cost
+}
+
+/// The leaf right of a leaf, which has to learn of its new left neighbour.
+pub(super) fn next_leaf<'c>(
+    core: &'c Core,
+    page: &Pin<'c>,
+) -> Result<Option<Pin<'c>>, EngineError> {
+    let shared = page.clone().shared();
+    let view = PageView::new(&shared);
+    let right = view.right();
+    let has_next = view.level() == 0 && right != NO_PAGE;
+    drop(shared);
+    if has_next { Ok(Some(core.pool.pin(right)?)) } else { Ok(None) }
+}
+
+/// Latches one or two leaves by page number.
+fn latch_leaves<'c>(
+    mtr: &mut Mtr<'c>,
+    page: Pin<'c>,
+    next: Option<Pin<'c>>,
+) -> (crate::mtr::Held, Option<crate::mtr::Held>) {
+    match next {
+        Some(next) if next.page_no() < page.page_no() => {
+            let next = mtr.latch(next);
+            (mtr.latch(page), Some(next))
+        }
+        next => {
+            let page = mtr.latch(page);
+            (page, next.map(|next| mtr.latch(next)))
+        }
+    }
+}
+
+/// Decides where to cut.
+fn cut(page: &PageView<'_>, key: &[u8]) -> Cut {
+    let count = page.count();
+    let is_leaf = page.level() == 0;
+    let place = page.find(key).unwrap_or_else(|place| place);
+    let from = if is_leaf && place == count && (page.right() == NO_PAGE || count < 2) {
+        // Keys arrive in rising order: the left page stays full.
+        count
+    } else if is_leaf && count < 2 {
+        0
+    } else {
+        page.split_point().clamp(1, count - 1)
+    };
+    let separator = match (is_leaf, from) {
+        (true, from) if from == count => shortest_separator(page.key(count - 1), key),
+        (true, 0) => page.key(0),
+        (true, from) => shortest_separator(page.key(from - 1), page.key(from)),
+        (false, from) => page.key(from),
+    };
+    Cut { from, separator: separator.to_vec() }
+}

@@ -1,0 +1,54 @@
+//! The way to a page, while its tree's structure is locked.
+//!
+//! Invariant: valid as long as the lock is held, because inner pages change under it only; each
+//! page on it is pinned, so that latching needs no loading.
+
+use iostrata_page::PageView;
+use iostrata_pool::Pin;
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::tree::Tree;
+
+/// An inner page on the way, and the slot that was taken there.
+pub(super) struct Turn<'c> {
+    pub pin: Pin<'c>,
+    pub slot: usize,
+}
+
+/// The way from the root to a page of one level.
+pub(super) struct Way<'c> {
+    pub turns: Vec<Turn<'c>>,
+    /// The page at the end.
+    pub end: Pin<'c>,
+}
+
+impl Tree {
+    /// Goes to the page of `level` that is responsible for `key`. None when the tree is lower than
+    /// that. The caller holds the structure lock and no latch.
+    pub(super) fn way<'c>(
+        &self,
+        core: &'c Core,
+        key: &[u8],
+        to_level: u8,
+    ) -> Result<Option<Way<'c>>, EngineError> {
+        let mut turns = Vec::new();
+        let mut pin = core.pool.pin(self.root)?;
+        let mut parent = None;
+        loop {
+            let node = pin.clone().shared();
+            let level = self.check(&node, parent)?;
+            if level < to_level {
+                return Ok(None);
+            }
+            if level == to_level {
+                return Ok(Some(Way { turns, end: pin }));
+            }
+            let (slot, child) = PageView::new(&node).child_for(key);
+            drop(node);
+            turns.push(Turn { pin, slot });
+            pin = core.pool.pin(child)?;
+            parent = Some(level);
+        }
+    }
+}
