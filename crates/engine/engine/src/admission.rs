@@ -1,8 +1,8 @@
 //! Who may append redo, and when.
 //!
 //! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
-//! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule that
-//! slows writers down is the policy's, published as plain words.
+//! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule
+//! that slows writers down is the policy's, published as plain words.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

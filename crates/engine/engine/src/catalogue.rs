@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_page::{Lsn, PageNo, PageView, Record, TableId, row_bytes};
 
+use crate::batch::Batch;
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
 use crate::space::MapBit;
+use crate::table::Table;
 use crate::tree::Tree;
 use crate::tree::descend::Upper;
 
@@ -29,13 +31,13 @@ const ENTRY_BYTES: usize = 12;
 
 /// What the row of a table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub id: TableId,
-    pub root: PageNo,
+struct Entry {
+    id: TableId,
+    root: PageNo,
 }
 
 impl Entry {
-    pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+    fn to_bytes(self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&self.id.0.to_le_bytes());
         bytes[4..].copy_from_slice(&self.root.0.to_le_bytes());
@@ -63,13 +65,16 @@ struct Known {
 pub(crate) struct Catalogue {
     pub tree: Arc<Tree>,
     known: Mutex<Known>,
+    /// Held while a table is made or dropped.
+    ddl: Mutex<()>,
 }
 
 impl Catalogue {
     /// An engine without tables, until they are read.
     pub fn new() -> Self {
         let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT));
-        Self { tree, known: Mutex::new(Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() }) }
+        let known = Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() };
+        Self { tree, known: Mutex::new(known), ddl: Mutex::default() }
     }
 
     /// Reads all rows, once the pages can be read.
@@ -122,12 +127,13 @@ impl Catalogue {
     /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
     pub fn create(&self, core: &Core, name: &str) -> Result<Arc<Tree>, EngineError> {
         check_name(core, name)?;
-        let mut known = self.lock();
-        if known.trees.contains_key(name) {
+        let _alone = self.one_at_a_time();
+        if self.lock().trees.contains_key(name) {
             return Err(EngineError::TableExists { name: name.to_owned() });
         }
-        let id = TableId(known.next);
+        let id = TableId(self.lock().next);
         let (root, end) = self.insert(core, name.as_bytes(), id)?;
+        let mut known = self.lock();
         known.next += 1;
         let tree = Arc::new(Tree::new(id, root));
         known.trees.insert(name.to_owned(), Arc::clone(&tree));
@@ -168,20 +174,35 @@ impl Catalogue {
         }
     }
 
-    /// Takes a table's name away, durably, and gives what has to be freed.
+    /// Takes a table's name away, durably, and then frees its pages.
     ///
     /// # Errors
-    /// [`EngineError::NoTable`].
-    pub fn hide(&self, name: &str) -> Result<Hidden, EngineError> {
-        let mut known = self.lock();
-        let Some(tree) = known.trees.remove(name) else {
+    /// [`EngineError::NoTable`], or what writing said. Pages that are not freed are at the next
+    /// opening.
+    pub fn drop_table(&self, core: &Arc<Core>, name: &str) -> Result<(), EngineError> {
+        let _alone = self.one_at_a_time();
+        let Some(tree) = self.get(name) else {
             return Err(EngineError::NoTable { name: name.to_owned() });
         };
         let mut hidden = vec![DROPPED];
         hidden.extend_from_slice(&tree.id.0.to_be_bytes());
-        known.dropped.push((hidden.clone(), Arc::clone(&tree)));
-        let entry = Entry { id: tree.id, root: tree.root };
-        Ok(Hidden { name: hidden, entry })
+        let entry = Entry { id: tree.id, root: tree.root }.to_bytes();
+        let catalogue = Table::new(Arc::clone(core), Arc::clone(&self.tree), "catalogue");
+        let mut batch = Batch::new(Arc::clone(core));
+        batch.delete(&catalogue, name.as_bytes())?;
+        batch.put(&catalogue, &hidden, &entry)?;
+        let ticket = batch.commit()?;
+        let mut known = self.lock();
+        known.trees.remove(name);
+        known.dropped.push((hidden, tree));
+        drop(known);
+        ticket.wait()?;
+        crate::reclaim::reclaim_all(core)
+    }
+
+    /// Keeps other makers and droppers of tables out.
+    fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.ddl.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The dropped tables whose pages are not all free.
@@ -197,12 +218,6 @@ impl Catalogue {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The hidden row of a dropped table.
-pub(crate) struct Hidden {
-    pub name: Vec<u8>,
-    pub entry: Entry,
 }
 
 fn check_name(core: &Core, name: &str) -> Result<(), EngineError> {

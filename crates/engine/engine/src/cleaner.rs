@@ -1,9 +1,9 @@
 //! The cleaner: writes dirty pages, keeps frames free, takes checkpoints.
 //!
-//! Invariant: a page is written only after the redo up to its newest change is durable; a checkpoint
-//! lies at or before every change that is not durable in a data file; after a failure nothing is
-//! written. It is a state machine: `step` does one action and says when it wants to be called
-//! again. What to do is the policy's business, and threads are `background`'s.
+//! Invariant: a page is written only after the redo up to its newest change is durable; a
+//! checkpoint lies at or before every change that is not durable in a data file; after a failure
+//! nothing is written. It is a state machine: `step` does one action and says when it wants to be
+//! called again. What to do is the policy's business, and threads are `background`'s.
 
 use std::time::Instant;
 

@@ -14,6 +14,9 @@ use crate::mtr::{Held, Mtr};
 use crate::space::MapBit;
 use crate::tree::descend::{Leaf, Upper};
 
+/// One batch holds at most one in so many frames, so that eight can be at work.
+const LEAVES_SHARE: usize = 8;
+
 /// Changes that fall into one leaf.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -84,7 +87,11 @@ fn locate<'c>(
     let mut leaves = Vec::new();
     let mut upper = Upper::default();
     let mut op = 0;
+    let limit = (core.pool.frames() / LEAVES_SHARE).max(1);
     while op < changes.len() {
+        if leaves.len() == limit {
+            return Err(EngineError::BatchTooWide { limit });
+        }
         let tree = changes.table(op).tree();
         leaves.push(tree.locate(core, changes.key(op), &mut upper)?);
         let first = op;

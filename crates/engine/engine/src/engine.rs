@@ -106,14 +106,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoTable`], or what freeing said.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
-        let core = self.core();
-        let hidden = core.catalogue.hide(name)?;
-        let catalogue = Table::new(Arc::clone(core), Arc::clone(&core.catalogue.tree), "catalogue");
-        let mut batch = Batch::new(Arc::clone(core));
-        batch.delete(&catalogue, name.as_bytes())?;
-        batch.put(&catalogue, &hidden.name, &hidden.entry.to_bytes())?;
-        batch.commit()?.wait()?;
-        crate::reclaim::reclaim_all(core)
+        self.core().catalogue.drop_table(self.core(), name)
     }
 
     /// An empty batch of changes.

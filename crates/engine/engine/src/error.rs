@@ -45,6 +45,15 @@ pub enum EngineError {
         /// What is possible, in bytes.
         limit: usize,
     },
+    /// A batch over more leaves than may be held at once.
+    #[error(
+        "the batch changes more than {limit} pages; one batch may hold an eighth of the pool: \
+         split the batch or raise buffer_pool_size"
+    )]
+    BatchTooWide {
+        /// What is possible, in pages.
+        limit: usize,
+    },
     /// A page that cannot be what it should be.
     #[error("page {page} is damaged: {problem}")]
     Corrupt {

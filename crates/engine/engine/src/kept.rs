@@ -1,7 +1,7 @@
 //! The settings that are kept beside the data, as text.
 //!
-//! Invariant: the file is replaced as a whole, durably; a crash leaves the old or the new one. It is
-//! padded with empty lines to whole blocks, because its disk may be a direct one.
+//! Invariant: the file is replaced as a whole, durably; a crash leaves the old or the new one. It
+//! is padded with empty lines to whole blocks, because its disk may be a direct one.
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName};

@@ -35,6 +35,8 @@ mod space;
 mod status;
 mod super_page;
 mod table;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod tree;
 

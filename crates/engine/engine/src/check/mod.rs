@@ -6,6 +6,7 @@
 mod trees;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use iostrata_page::{PageKind, PageNo, PageView};
@@ -24,6 +25,12 @@ pub struct Problem {
     pub page: u64,
     /// What is wrong.
     pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "page {}: {}", self.page, self.what)
+    }
 }
 
 /// What was found of one table.
