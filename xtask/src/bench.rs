@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: iostrata beside fio, and emulated disks beside their models, as pairs on
-//! the same machine in the same minutes.
+//! `cargo xtask bench`: iostrata beside fio, emulated disks beside their models, and the embedded
+//! engine beside its peers, as pairs on the same machine in the same minutes.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
@@ -12,6 +12,7 @@ mod fio_json;
 mod iostrata;
 mod null;
 mod parity;
+mod peers;
 mod sample;
 mod table;
 
@@ -28,8 +29,11 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("disk") => disk::run(args)?,
         Some("null") => null::run(args)?,
         Some("parity") => parity::run(args)?,
-        Some(other) => bail!("no benchmark is named {other}; there are disk, null and parity"),
-        None => bail!("name a benchmark: disk, null or parity"),
+        Some("peers") => peers::run(args)?,
+        Some(other) => {
+            bail!("no benchmark is named {other}; there are disk, null, parity and peers")
+        }
+        None => bail!("name a benchmark: disk, null, parity or peers"),
     }
     Ok(true)
 }

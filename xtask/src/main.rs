@@ -29,9 +29,10 @@ cargo xtask <chore>
   bench null          cost of one operation: iostrata against fio, null engine
   bench disk          IOPS and overhead: emulated disks against their models in virtual time
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
+  bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
 
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
-of disk --runtime SECONDS, --disks LIST (in quotes, by blanks).
+of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help.
 ";
 
 fn main() -> ExitCode {

@@ -56,10 +56,12 @@ impl Source {
         numbered.filter(|&(number, _)| !self.is_test(number))
     }
 
-    /// The crate this file is in: `stats`, `iostrata`, `xtask`.
+    /// The crate this file is in: `stats`, `iostrata`, `xtask`, `peers`.
     pub fn room(&self) -> &str {
         let mut parts = self.path.components().filter_map(|part| part.as_os_str().to_str());
         match (parts.next(), parts.next(), parts.next()) {
+            // A workspace of its own, on no floor.
+            (Some("crates"), Some(room @ "peers"), _) => room,
             (Some("crates"), Some(_), Some(room)) => room,
             (Some(first), _, _) => first,
             _ => "",
@@ -129,6 +131,7 @@ mod tests {
         let lines: Vec<usize> = source.lines().map(|(number, _)| number).collect();
         assert_eq!(lines, [1, 6]);
         assert_eq!(source.room(), "x");
+        assert_eq!(Source::read(Path::new("crates/peers/src/main.rs"), "").room(), "peers");
     }
 
     #[test]

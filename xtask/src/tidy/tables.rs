@@ -152,6 +152,7 @@ pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff
 /// Files with `unsafe`, each because safe Rust has no word for what it does.
 pub const UNSAFE_FILES: &[&str] = &[
     "crates/engine/emudisk/src/priority.rs",
+    "crates/engine/pool/src/frames.rs",
     "crates/meter/change/src/system/child.rs",
     "crates/meter/change/src/system/loop_device.rs",
     "crates/meter/change/src/system/server.rs",
@@ -189,8 +190,8 @@ pub const LINE_CHARS_MAX: usize = 100;
 /// Files that may be longer, with the reason.
 pub const LONG_FILES: &[(&str, &str)] = &[];
 
-/// Crates that print: the binary and the chores.
-pub const PRINTING: &[&str] = &["iostrata", "xtask"];
+/// Crates that print: the binary, the chores and the comparison with other engines.
+pub const PRINTING: &[&str] = &["iostrata", "xtask", "peers"];
 
 /// Files that may end the program: the mains, and the second Ctrl-C.
 pub const EXITING: &[&str] = &["main.rs", "crates/show/iostrata/src/signals.rs"];

@@ -1,0 +1,111 @@
+//! The engine of this repository: pages and redo, group commit by its own leaders.
+//!
+//! A commit gives a ticket; only when the ticket has been waited for is the commit acknowledged.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use iostrata_engine::{Direction, Engine, Settings, Table};
+
+use super::locked_version;
+use crate::error::PeerError;
+use crate::keys::Row;
+use crate::store::{Reader, Setup, Store, Visit, Writer};
+
+const NAME: &str = "iostrata";
+const TABLE: &str = "rows";
+
+/// An open store.
+pub struct Iostrata {
+    engine: Engine,
+    rows: Table,
+}
+
+impl Iostrata {
+    /// Opens or makes `dir/iostrata`.
+    pub fn open(dir: &Path, setup: Setup) -> Result<Self, PeerError> {
+        let mut settings = Settings::default();
+        let pool = setup.cache_bytes.to_string();
+        settings
+            .set("buffer_pool_size", &pool)
+            .map_err(PeerError::of(NAME, "set buffer_pool_size"))?;
+        if !setup.is_direct {
+            settings
+                .set("flush_method", "fsync")
+                .map_err(PeerError::of(NAME, "set flush_method"))?;
+        }
+        let dir = dir.join(NAME);
+        std::fs::create_dir_all(&dir).map_err(PeerError::files("make", &dir))?;
+        let engine = Engine::open(&dir, settings).map_err(PeerError::of(NAME, "open"))?;
+        let found = engine.table(TABLE).map_err(PeerError::of(NAME, "open the table"))?;
+        let rows = match found {
+            Some(rows) => rows,
+            None => engine.create_table(TABLE).map_err(PeerError::of(NAME, "make the table"))?,
+        };
+        Ok(Self { engine, rows })
+    }
+}
+
+impl Store for Iostrata {
+    fn version(&self) -> String {
+        locked_version("iostrata-engine")
+    }
+
+    fn load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<(), PeerError> {
+        let pairs = rows.map(|row| (row.key, row.value));
+        self.rows.bulk_load(pairs).map_err(PeerError::of(NAME, "load"))?;
+        self.engine.checkpoint().map_err(PeerError::of(NAME, "checkpoint"))
+    }
+
+    fn writer(&self) -> Result<Box<dyn Writer + '_>, PeerError> {
+        Ok(Box::new(IostrataThread { store: self }))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, PeerError> {
+        Ok(Box::new(IostrataThread { store: self }))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), PeerError> {
+        let Self { engine, rows } = *self;
+        drop(rows);
+        engine.close().map_err(PeerError::of(NAME, "close"))
+    }
+}
+
+struct IostrataThread<'a> {
+    store: &'a Iostrata,
+}
+
+impl Writer for IostrataThread<'_> {
+    fn commit(&mut self, rows: &[Row]) -> Result<(), PeerError> {
+        let mut batch = self.store.engine.batch();
+        for row in rows {
+            batch
+                .put(&self.store.rows, &row.key, &row.value)
+                .map_err(PeerError::of(NAME, "put a row"))?;
+        }
+        let ticket = batch.commit().map_err(PeerError::of(NAME, "commit"))?;
+        ticket.wait().map_err(PeerError::of(NAME, "make a commit durable"))
+    }
+}
+
+impl Reader for IostrataThread<'_> {
+    fn get(&mut self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool, PeerError> {
+        let found = self.store.rows.get_with(key, |value| seen(value));
+        Ok(found.map_err(PeerError::of(NAME, "read"))?.is_some())
+    }
+
+    fn scan(&mut self, visit: &mut Visit<'_>) -> Result<(), PeerError> {
+        let mut range = self
+            .store
+            .rows
+            .range(Bound::Unbounded, Bound::Unbounded, Direction::Forward)
+            .map_err(PeerError::of(NAME, "scan"))?;
+        while let Some((key, value)) = range.next().map_err(PeerError::of(NAME, "scan"))? {
+            if visit(key, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

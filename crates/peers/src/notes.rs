@@ -1,0 +1,73 @@
+//! What could not be made equal, said beside the figures.
+
+use crate::engines::Engine;
+use crate::plan::{Plan, Workload};
+
+/// The notes on a plan with these engines.
+pub fn of(plan: &Plan, engines: &[Engine]) -> Vec<&'static str> {
+    let workload = plan.workload;
+    let mut notes = Vec::new();
+    if workload.is_writing() {
+        notes.extend(engines.iter().filter_map(|&engine| durability(engine)));
+        notes.push(
+            "written: write_bytes of the process; device: sectors of the whole device, with the \
+             file system's journal and whatever else uses it",
+        );
+    } else {
+        notes.push(
+            "reads: redb and sqlite hold one snapshot per thread; the others read the newest",
+        );
+        notes.push("sqlite has a cache per connection, so one per reading thread");
+    }
+    if workload == Workload::Updates || workload == Workload::Space {
+        notes.push(if plan.is_direct {
+            "rocksdb and iostrata keep the page cache out; redb, fjall and sqlite have it on top of \
+             their cache"
+        } else {
+            "the file system refuses direct I/O: all engines have the page cache on top of theirs"
+        });
+        notes.push("fjall and rocksdb: a quarter of the memory is write buffers, the rest cache");
+    }
+    notes
+}
+
+fn durability(engine: Engine) -> Option<&'static str> {
+    Some(match engine {
+        Engine::Iostrata => "iostrata: group commit; a ticket is waited for",
+        Engine::Redb => {
+            "redb: one thread commits Immediate; several commit None and share an Immediate commit \
+             of one of them"
+        }
+        Engine::Fjall => "fjall: threads share persist(SyncData), grouped by this program",
+        Engine::Sqlite => {
+            "sqlite: WAL, synchronous=FULL, one connection for all writers; it has no group commit"
+        }
+        Engine::Rocksdb => "rocksdb: WAL with sync, its own group commit, no compression",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Choice;
+
+    #[test]
+    fn only_engines_of_the_table_are_spoken_of() {
+        let choice = Choice {
+            engines: vec![Engine::Redb],
+            workloads: Workload::ALL.to_vec(),
+            rounds: 1,
+            seconds: 1,
+            update_seconds: 1,
+            space_seconds: 1,
+            is_quick: true,
+        };
+        for plan in choice.plans() {
+            let notes = of(&plan, &choice.engines);
+            assert!(!notes.is_empty());
+            assert!(!notes.iter().any(|note| note.starts_with("sqlite: WAL")));
+            let is_writing = plan.workload.is_writing();
+            assert_eq!(notes.iter().any(|note| note.starts_with("redb: ")), is_writing);
+        }
+    }
+}

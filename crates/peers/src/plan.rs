@@ -1,0 +1,222 @@
+//! What is measured: the workloads with their sizes.
+//!
+//! Invariant: everything that a table depends on is in here, so that two engines of a table cannot
+//! have been given different things.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::drive::Window;
+use crate::engines::Engine;
+use crate::keys::RowSet;
+use crate::store::Setup;
+use crate::work::Keys;
+
+const MIB: u64 = 1 << 20;
+
+/// One workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// Durable commits of one row with a new random key.
+    Commits,
+    /// Point reads of rows that are in memory.
+    Reads,
+    /// Full scans in the order of the keys.
+    Scan,
+    /// Durable batches of random updates, data four times the cache.
+    Updates,
+    /// Updates of a fixed set of keys, and the space they take.
+    Space,
+}
+
+impl Workload {
+    /// All, in the order in which they run.
+    pub const ALL: [Self; 5] = [Self::Commits, Self::Reads, Self::Scan, Self::Updates, Self::Space];
+
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Commits => "commits",
+            Self::Reads => "reads",
+            Self::Scan => "scan",
+            Self::Updates => "updates",
+            Self::Space => "space",
+        }
+    }
+
+    /// What one operation is.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Self::Commits => "commit",
+            Self::Reads => "read",
+            Self::Scan => "row",
+            Self::Updates | Self::Space => "update",
+        }
+    }
+
+    /// Whether it changes what was loaded.
+    pub fn is_writing(self) -> bool {
+        matches!(self, Self::Commits | Self::Updates | Self::Space)
+    }
+
+    /// Which keys it commits.
+    pub fn keys(self) -> Keys {
+        if self == Self::Commits { Keys::New } else { Keys::Loaded }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        let names = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| format!("no workload is named {name}; there are {}", names()))
+    }
+}
+
+/// One line of cases of a workload: a table per case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Case {
+    /// Threads that do it at once.
+    pub threads: usize,
+    /// Rows of a batch; 1 where nothing is written.
+    pub batch: usize,
+}
+
+/// A workload with its sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What is done.
+    pub workload: Workload,
+    /// What the store is loaded with.
+    pub set: RowSet,
+    /// Memory of the engine, in bytes.
+    pub cache_bytes: u64,
+    /// Keep the page cache out where the engine can.
+    pub is_direct: bool,
+    /// Cases, one table each.
+    pub cases: Vec<Case>,
+    /// When to count.
+    pub window: Window,
+    /// Rounds of every engine.
+    pub rounds: usize,
+}
+
+impl Plan {
+    /// How a store is opened for a case.
+    pub fn setup(&self, case: Case) -> Setup {
+        let writers = if self.workload.is_writing() { case.threads } else { 1 };
+        Setup { cache_bytes: self.cache_bytes, writers, is_direct: self.is_direct }
+    }
+}
+
+/// What the caller may choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Engines, ours first when it is there.
+    pub engines: Vec<Engine>,
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// Rounds.
+    pub rounds: usize,
+    /// Seconds of each measured window of commits, reads and scans.
+    pub seconds: u64,
+    /// Seconds of each measured window of updates.
+    pub update_seconds: u64,
+    /// Seconds of updates while space is watched.
+    pub space_seconds: u64,
+    /// Small data: for a first look, and for tests.
+    pub is_quick: bool,
+}
+
+impl Choice {
+    /// The plans of the chosen workloads.
+    pub fn plans(&self) -> Vec<Plan> {
+        self.workloads.iter().map(|&workload| self.plan(workload)).collect()
+    }
+
+    fn plan(&self, workload: Workload) -> Plan {
+        let shrink = if self.is_quick { 10 } else { 1 };
+        let (count, value_bytes, cache_bytes, seconds) = match workload {
+            Workload::Commits => (200_000, 100, 256 * MIB, self.seconds),
+            Workload::Reads => (1_000_000, 100, 512 * MIB, self.seconds),
+            Workload::Scan => (2_000_000, 24, 512 * MIB, self.seconds),
+            Workload::Updates => (256 * MIB / 108, 100, 64 * MIB, self.update_seconds),
+            Workload::Space => (64 * MIB / 108, 100, 64 * MIB, self.space_seconds),
+        };
+        let is_larger_than_cache = workload == Workload::Updates;
+        let cache_bytes =
+            if self.is_quick && is_larger_than_cache { cache_bytes / shrink } else { cache_bytes };
+        let warmup_ms = if is_larger_than_cache { 1_000 } else { 200 };
+        let warmup = Duration::from_millis(warmup_ms / shrink);
+        Plan {
+            workload,
+            set: RowSet { count: count / shrink, value_bytes },
+            cache_bytes,
+            is_direct: is_larger_than_cache || workload == Workload::Space,
+            cases: cases(workload),
+            window: Window { warmup, length: Duration::from_secs(seconds) },
+            rounds: if workload == Workload::Space { 1 } else { self.rounds },
+        }
+    }
+}
+
+fn cases(workload: Workload) -> Vec<Case> {
+    let of = |threads, batch| Case { threads, batch };
+    match workload {
+        Workload::Commits => vec![of(1, 1), of(4, 1), of(16, 1)],
+        Workload::Reads | Workload::Scan => vec![of(1, 1), of(2, 1)],
+        Workload::Updates => vec![of(4, 1), of(4, 10)],
+        Workload::Space => vec![of(4, 100)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(is_quick: bool) -> Choice {
+        Choice {
+            engines: Engine::ALL.to_vec(),
+            workloads: Workload::ALL.to_vec(),
+            rounds: 3,
+            seconds: 5,
+            update_seconds: 20,
+            space_seconds: 60,
+            is_quick,
+        }
+    }
+
+    #[test]
+    fn sizes_are_what_the_tables_say() {
+        for is_quick in [true, false] {
+            for plan in choice(is_quick).plans() {
+                let (data, cache) = (plan.set.bytes(), plan.cache_bytes);
+                match plan.workload {
+                    Workload::Updates => assert_eq!((data + MIB / 2) / cache, 4),
+                    Workload::Space => assert!(data <= cache),
+                    _ => assert!(3 * data < 2 * cache, "{plan:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for workload in Workload::ALL {
+            assert_eq!(workload.name().parse(), Ok(workload));
+        }
+        assert!("tpcc".parse::<Workload>().is_err());
+    }
+}
