@@ -56,7 +56,7 @@ pub struct WrongLength {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PoolError {
     /// The source failed. Everyone who waited for this load gets the same.
-    #[error("page {} cannot be read: {cause}", page.0)]
+    #[error("page {page} cannot be read: {cause}")]
     Read {
         /// The page.
         page: PageNo,
@@ -65,8 +65,8 @@ pub enum PoolError {
     },
     /// No frame became free however often it was asked for.
     #[error(
-        "no free frame for page {}: {pinned} of {frames} frames are pinned, {dirty} are dirty; \
-         let fewer threads work at once or give the pool more frames", page.0
+        "no free frame for page {page}: {pinned} of {frames} frames are pinned, {dirty} are dirty; \
+         let fewer threads work at once or give the pool more frames"
     )]
     PoolExhausted {
         /// The page that was wanted.
@@ -79,7 +79,9 @@ pub enum PoolError {
         dirty: usize,
     },
     /// A page number that no file can hold: a broken link rather than a page.
-    #[error("page {} is beyond the last possible page {}; the link to it is broken", page.0, last.0)]
+    #[error(
+        "no file can hold page {page}, the last possible one is {last}; the link to it is broken"
+    )]
     NoSuchPage {
         /// The page that was wanted.
         page: PageNo,

@@ -1,12 +1,23 @@
 //! Pages on their way to disk.
 //!
-//! Invariant: what is taken for writing is a copy made under the latch; until it is reported written
-//! or not written its LSN counts in `oldest`, and the page is neither taken again nor thrown out.
+//! Invariant: what is taken for writing is a copy made under the latch; until it is reported
+//! written or not written its LSN counts in `oldest`, and the page is neither taken again nor
+//! thrown out.
+
+use std::sync::atomic::Ordering;
 
 use iostrata_io::disk::Aligned;
-use iostrata_page::{Lsn, PageNo};
+use iostrata_page::{Lsn, PageNo, PageView};
 
-/// A copy of a page, to be written.
+use crate::counters::count;
+use crate::dirty::DIRTY;
+use crate::pool::Pool;
+use crate::word::Word;
+
+/// Picked between two takings of the lock.
+const PICKS: usize = 64;
+
+/// A copy of a page, to be written. Its parts may be taken apart and put together again.
 #[must_use = "a page taken for writing must be reported by `flushed` or `not_flushed`"]
 #[derive(Debug)]
 pub struct Flushing {
@@ -14,7 +25,7 @@ pub struct Flushing {
     pub page: PageNo,
     /// The page's newest change: must be durable in the redo before the page is written.
     pub lsn: Lsn,
-    /// The page as it was; its checksum is not sealed.
+    /// The page as it was; its checksum is not sealed. Reported back, the buffer is used again.
     pub bytes: Aligned,
     /// Kept for the report.
     pub flight: Flight,
@@ -25,4 +36,98 @@ pub struct Flushing {
 #[derive(Debug)]
 pub struct Flight {
     frame: u32,
+}
+
+impl Pool {
+    /// Takes up to `max` dirty pages for writing, the oldest first, out of all buckets of the redo
+    /// that begin below `until`; so the pages of a whole bucket, though some may be younger than
+    /// `until`. Skips pages that are latched exclusively or being written.
+    pub fn collect_oldest(&self, max: usize, until: Lsn, out: &mut Vec<Flushing>) {
+        let (mut picked, mut skipped) = (Vec::new(), Vec::new());
+        let end = out.len().saturating_add(max);
+        while out.len() < end {
+            self.dirty.pick(&self.frames, PICKS.min(end - out.len()), until, &mut picked);
+            if picked.is_empty() {
+                break;
+            }
+            for index in picked.drain(..) {
+                match self.take_copy(index) {
+                    Some(copy) => out.push(copy),
+                    None => skipped.push(index),
+                }
+            }
+        }
+        for index in skipped {
+            self.dirty.unpick(self.frames.get(index));
+        }
+    }
+
+    /// Takes up to `max` dirty pages at the cold end for writing, so that they can be thrown out
+    /// afterwards. Only when there is none of these, pages that would have stayed.
+    pub fn collect_cold(&self, max: usize, out: &mut Vec<Flushing>) {
+        let mut cold = Vec::new();
+        self.queues.cold(max.saturating_mul(4).saturating_add(256), &mut cold);
+        let end = out.len().saturating_add(max);
+        let mut warm = Vec::new();
+        for index in cold {
+            if out.len() >= end {
+                return;
+            }
+            match self.uses_of_dirty(index) {
+                None => {}
+                Some(0) => out.extend(self.take_copy(index)),
+                Some(_) => warm.push(index),
+            }
+        }
+        let is_fruitless = out.len() + max == end;
+        for index in warm {
+            if !is_fruitless || out.len() >= end {
+                return;
+            }
+            out.extend(self.take_copy(index));
+        }
+    }
+
+    /// None when nobody would want to write it to get its frame.
+    fn uses_of_dirty(&self, index: u32) -> Option<u32> {
+        let frame = self.frames.get(index);
+        if frame.held.load(Ordering::Relaxed) & DIRTY == 0 {
+            return None;
+        }
+        let page = PageNo(frame.page.load(Ordering::Relaxed));
+        let word = Word(self.table.existing(page)?.load(Ordering::Relaxed));
+        (word.is_resident() && word.pins() == 0).then(|| word.uses())
+    }
+
+    /// Takes what is in this frame if it can be latched at once and is to be written.
+    fn take_copy(&self, index: u32) -> Option<Flushing> {
+        let frame = self.frames.get(index);
+        let page = PageNo(frame.page.load(Ordering::Relaxed));
+        let shared = self.pin_quietly(page, index)?.try_shared().ok()?;
+        if !self.dirty.take(frame) {
+            return None;
+        }
+        let mut bytes = self.buffers.take();
+        bytes.copy_from_slice(&shared);
+        drop(shared);
+        let lsn = PageView::new(&bytes).lsn();
+        Some(Flushing { page, lsn, bytes, flight: Flight { frame: index } })
+    }
+
+    /// These are written and durable: clean, unless changed meanwhile.
+    pub fn flushed(&self, written: Vec<Flushing>) {
+        for Flushing { bytes, flight, .. } in written {
+            self.dirty.land(self.frames.get(flight.frame));
+            self.buffers.give(bytes);
+            count(&self.counting.flushed);
+        }
+    }
+
+    /// These are not written: dirty again since the LSN they had.
+    pub fn not_flushed(&self, unwritten: Vec<Flushing>) {
+        for Flushing { bytes, flight, .. } in unwritten {
+            self.dirty.turn_back(self.frames.get(flight.frame));
+            self.buffers.give(bytes);
+        }
+    }
 }

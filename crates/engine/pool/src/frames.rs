@@ -1,9 +1,9 @@
 //! The frames: one allocation for all pages, and the only way to their bytes.
 //!
-//! Invariant: the bytes of a frame are reached only through a `SharedLatch` or an `ExclusiveLatch` of
-//! that frame, so they are never written while anybody else looks. The allocation is neither moved
-//! nor freed while a frame can be borrowed. What it does not do: it knows no residence; which page a
-//! frame holds is for others to keep.
+//! Invariant: the bytes of a frame are reached only through a `SharedLatch` or an `ExclusiveLatch`
+//! of that frame, so they are never written while anybody else looks. The allocation is neither
+//! moved nor freed while a frame can be borrowed. What it does not do: it knows no residence; which
+//! page a frame holds is for others to keep.
 
 #![allow(unsafe_code)]
 
@@ -42,6 +42,14 @@ pub struct Frame {
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
+
+impl Frame {
+    /// Another number after every exclusive hold.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.latch.version()
+    }
+}
 
 /// All frames and their memory.
 pub struct Frames {
@@ -107,7 +115,7 @@ impl<'p> SharedLatch<'p> {
     /// None when that would need waiting.
     #[inline]
     pub fn try_new(frame: &'p Frame) -> Option<Self> {
-        frame.latch.try_shared().then_some(Self(frame))
+        frame.latch.try_shared().then(|| Self(frame))
     }
 
     #[inline]
@@ -139,7 +147,7 @@ impl<'p> ExclusiveLatch<'p> {
     /// None when that would need waiting.
     #[inline]
     pub fn try_new(frame: &'p Frame) -> Option<Self> {
-        frame.latch.try_exclusive().then_some(Self(frame))
+        frame.latch.try_exclusive().then(|| Self(frame))
     }
 
     #[inline]

@@ -48,6 +48,14 @@ impl<'p> Pin<'p> {
         self.frame.structure.load(Ordering::Acquire)
     }
 
+    /// Another number after every exclusive hold. Comparable as long as the page stays pinned: who
+    /// finds the number it saw under the latch finds the bytes it saw.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.frame.version()
+    }
+
     /// Waits for the latch, shared with other readers.
     #[inline]
     #[must_use]
@@ -95,7 +103,7 @@ impl Clone for Pin<'_> {
     #[inline]
     fn clone(&self) -> Self {
         let was = Word(self.entry.fetch_add(PIN, Ordering::Relaxed));
-        assert!(!was.pinned().is_absent(), "a pinned page is resident");
+        debug_assert!(was.pinned().is_resident(), "{was:?}");
         Self { pool: self.pool, entry: self.entry, frame: self.frame, page: self.page }
     }
 }
@@ -135,6 +143,13 @@ impl<'p> Shared<'p> {
     #[must_use]
     pub fn structure(&self) -> u32 {
         self.pin.structure()
+    }
+
+    /// See [`Pin::version`]; it stays as long as this lives.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.pin.version()
     }
 
     /// Gives the latch back and keeps the pin.
@@ -189,7 +204,7 @@ impl<'p> Exclusive<'p> {
     /// this one latch.
     #[inline]
     pub fn mark_dirty(&mut self, at: Lsn) {
-        self.pin.pool.mark_dirty(self.pin.frame, at);
+        self.pin.pool.dirty.mark(self.pin.frame, at);
     }
 
     /// The page's place in its tree changes: split, merged, linked elsewhere, freed.

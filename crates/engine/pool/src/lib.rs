@@ -8,17 +8,21 @@
 //! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
 //! what to read ahead. The caller holds no latch when it asks for a page that may be absent.
 
-#![allow(dead_code)]
-
 mod border;
+mod buffers;
 mod counters;
+mod dirty;
 mod error;
+mod evict;
 mod flushing;
 mod frames;
 mod guard;
 mod latch;
+mod links;
+mod load;
 mod parking;
 mod pool;
+mod queues;
 mod table;
 mod waiting;
 mod word;

@@ -1,8 +1,8 @@
 //! Where threads sleep until something of a frame changes.
 //!
-//! Invariant: who sleeps has set its mark while holding the lot's lock, and who wakes takes the same
-//! lock after it saw the mark; so no wake-up is lost. Several things may share a lot: whoever wakes
-//! looks again at what it waits for.
+//! Invariant: who sleeps has set its mark while holding the lot's lock, and who wakes takes the
+//! same lock after it saw the mark; so no wake-up is lost. Several things may share a lot: whoever
+//! wakes looks again at what it waits for.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

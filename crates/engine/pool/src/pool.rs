@@ -1,94 +1,197 @@
-//! The pool.
-#![allow(dead_code)]
-use crate::border::{PageSource, PoolSettings, Supply};
-use crate::counters::PoolCounters;
-use crate::error::PoolError;
-use crate::flushing::Flushing;
-use crate::frames::Frame;
-use crate::guard::Pin;
-use iostrata_page::{Lsn, PageNo};
-use std::sync::Arc;
+//! The pool: what a hit does, and what can be asked at any time.
+//!
+//! Invariant: a hit is one compare-and-swap on the page's entry; it takes no lock and waits for
+//! nobody. Where missing pages come from is in `load`, how they leave in `evict`, how they are
+//! written in `flushing`.
 
-/// All pages in memory.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use iostrata_page::{Lsn, PageNo};
+
+use crate::border::{PageSource, PoolSettings, Supply};
+use crate::buffers::Buffers;
+use crate::counters::{Counting, PoolCounters};
+use crate::dirty::Dirty;
+use crate::error::PoolError;
+use crate::frames::{Frame, Frames};
+use crate::guard::Pin;
+use crate::queues::Queues;
+use crate::table::Table;
+use crate::waiting::Waiting;
+use crate::word::Word;
+
+/// Buffers kept for copies, at most.
+const BUFFERS_MAX: usize = 256;
+
+/// Pages in memory, shared by all threads.
 pub struct Pool {
-    source: Arc<dyn PageSource>,
-    supply: Arc<dyn Supply>,
-    settings: PoolSettings,
+    pub(crate) frames: Frames,
+    pub(crate) table: Table,
+    pub(crate) queues: Queues,
+    pub(crate) dirty: Dirty,
+    pub(crate) waiting: Waiting,
+    pub(crate) buffers: Buffers,
+    pub(crate) counting: Counting,
+    pub(crate) source: Arc<dyn PageSource>,
+    pub(crate) supply: Arc<dyn Supply>,
+    pub(crate) settings: PoolSettings,
+    structures: AtomicU32,
 }
 
 impl Pool {
     /// An empty pool.
+    ///
+    /// # Panics
+    /// When it is to have no frame, or more than memory can have.
+    #[must_use]
     pub fn new(
         settings: PoolSettings,
         source: Arc<dyn PageSource>,
         supply: Arc<dyn Supply>,
     ) -> Self {
-        Self { source, supply, settings }
+        let PoolSettings { page_size, frames, old_pct, bucket_bytes, .. } = settings;
+        Self {
+            frames: Frames::new(page_size, frames),
+            table: Table::new(),
+            queues: Queues::new(frames, old_pct),
+            dirty: Dirty::new(frames, bucket_bytes),
+            waiting: Waiting::new(),
+            buffers: Buffers::new(page_size, (frames / 4).clamp(2, BUFFERS_MAX)),
+            counting: Counting::new(),
+            source,
+            supply,
+            settings,
+            structures: AtomicU32::new(0),
+        }
     }
-    /// Pins a page, loading it when absent.
+
+    /// Pins a page. When it is absent, this thread reads it; others that want it wait for that.
+    /// The caller holds no latch.
+    ///
+    /// # Errors
+    /// What the source said; no frame became free; no such page can exist.
+    #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
-        Err(PoolError::NoSuchPage { page, last: page })
+        self.counting.request();
+        let entry = self.table.entry(page)?;
+        match self.pin_resident(entry, page) {
+            Some(pin) => Ok(pin),
+            None => self.pin_absent(entry, page),
+        }
     }
-    /// Pins a page that is resident.
-    pub fn try_pin(&self, _page: PageNo) -> Option<Pin<'_>> {
+
+    /// Pins a page that is resident. May be called under latches. A page that is just being looked
+    /// at by the replacement may seem absent.
+    #[inline]
+    #[must_use]
+    pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
+        let pin = self.pin_resident(self.table.existing(page)?, page)?;
+        self.counting.request();
+        Some(pin)
+    }
+
+    /// A pin that counts as a use.
+    #[inline]
+    pub(crate) fn pin_resident<'p>(
+        &'p self,
+        entry: &'p AtomicU64,
+        page: PageNo,
+    ) -> Option<Pin<'p>> {
+        let mut word = Word(entry.load(Ordering::Relaxed));
+        while word.is_resident() {
+            let frame = self.frames.get(word.frame());
+            let next = if word.is_used_most() { word } else { self.noted(word, frame) }.pinned();
+            // Acquired, so that the content is seen that was there before the page was resident.
+            let swap =
+                entry.compare_exchange_weak(word.0, next.0, Ordering::Acquire, Ordering::Relaxed);
+            match swap {
+                Ok(_) => return Some(Pin::counted(self, entry, frame, page)),
+                Err(now) => word = Word(now),
+            }
+        }
         None
     }
-    /// A page that needs no read.
-    pub fn create(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
-        Err(PoolError::NoSuchPage { page, last: page })
+
+    /// The word after a use. The first use of a page read ahead is its arrival.
+    #[inline]
+    fn noted(&self, word: Word, frame: &Frame) -> Word {
+        if word.is_unread() {
+            frame.since.store(self.queues.arrivals(), Ordering::Relaxed);
+            return word.with_unread(false);
+        }
+        let counts = self.queues.counts_use(frame.since.load(Ordering::Relaxed));
+        if counts { word.used() } else { word }
     }
-    /// Reads ahead.
-    pub fn prefetch(&self, _pages: &[PageNo]) {}
-    /// The least LSN of dirty pages and pages being written.
+
+    /// A pin that is no use: of whoever writes pages.
+    pub(crate) fn pin_quietly(&self, page: PageNo, in_frame: u32) -> Option<Pin<'_>> {
+        let entry = self.table.existing(page)?;
+        let step = |word| {
+            let word = Word(word);
+            (word.is_resident() && word.frame() == in_frame).then(|| word.pinned().0)
+        };
+        entry.fetch_update(Ordering::Acquire, Ordering::Relaxed, step).ok()?;
+        Some(Pin::counted(self, entry, self.frames.get(in_frame), page))
+    }
+
+    /// Gives the frame's page a structure number that no other has.
+    pub(crate) fn restructure(&self, frame: &Frame) {
+        let next = self.structures.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        frame.structure.store(next, Ordering::Release);
+    }
+
+    /// The least `at` of all pages that are dirty or being written.
+    #[must_use]
     pub fn oldest(&self) -> Option<Lsn> {
-        None
+        self.dirty.oldest()
     }
-    /// Pages dirty or being written.
-    pub fn dirty_pages(&self) -> usize {
-        0
-    }
-    /// Pages being written.
-    pub fn flying_pages(&self) -> usize {
-        0
-    }
-    /// Frames with no page.
-    pub fn free_frames(&self) -> usize {
-        0
-    }
-    /// Pages in the pool.
-    pub fn resident(&self) -> usize {
-        0
-    }
-    /// All frames.
-    pub fn frames(&self) -> usize {
-        0
-    }
-    /// Dirty pages by the bucket their LSN lies in, oldest first.
+
+    /// Dirty pages by age: where a bucket of the redo begins, and how many pages are dirty or being
+    /// written since then. Oldest first; buckets without pages are left out.
+    #[must_use]
     pub fn age_histogram(&self) -> Vec<(Lsn, u32)> {
-        Vec::new()
+        self.dirty.histogram()
     }
-    /// Takes the oldest dirty pages for writing.
-    pub fn collect_oldest(&self, _max: usize, _until: Lsn, _out: &mut Vec<Flushing>) {}
-    /// Takes dirty pages at the cold end for writing.
-    pub fn collect_cold(&self, _max: usize, _out: &mut Vec<Flushing>) {}
-    /// They are written.
-    pub fn flushed(&self, _written: Vec<Flushing>) {}
-    /// They are not written.
-    pub fn not_flushed(&self, _unwritten: Vec<Flushing>) {}
-    /// Throws out clean cold pages.
-    pub fn evict(&self, _max: usize) -> usize {
-        0
+
+    /// Pages dirty or being written.
+    #[must_use]
+    pub fn dirty_pages(&self) -> usize {
+        self.dirty.held()
     }
-    /// Forgets a freed page without writing it; true if it could be forgotten.
-    pub fn discard(&self, _page: PageNo) -> bool {
-        false
+
+    /// Pages being written.
+    #[must_use]
+    pub fn flying_pages(&self) -> usize {
+        self.dirty.flying()
     }
+
+    /// All frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Frames with no page.
+    #[must_use]
+    pub fn free_frames(&self) -> usize {
+        self.queues.free()
+    }
+
+    /// Frames with a page, those on their way in or out included.
+    #[must_use]
+    pub fn resident(&self) -> usize {
+        self.frames.len() - self.queues.free()
+    }
+
+    /// Sets the share of the pool for pages not yet proven to be used again, in percent (5 to 95).
+    pub fn set_old_pct(&self, old_pct: u32) {
+        self.queues.set_old_pct(old_pct);
+    }
+
     /// What happened so far.
+    #[must_use]
     pub fn counters(&self) -> PoolCounters {
-        PoolCounters::default()
+        self.counting.read()
     }
-    /// The share of pages not proven to be used again, in percent.
-    pub fn set_old_pct(&self, _old_pct: u32) {}
-    pub(crate) fn restructure(&self, _frame: &Frame) {}
-    pub(crate) fn mark_dirty(&self, _frame: &Frame, _at: Lsn) {}
 }

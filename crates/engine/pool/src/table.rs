@@ -1,8 +1,8 @@
 //! The page table: one word per page, flat by the dense page number.
 //!
 //! Invariant: an entry, once given out, stays where it is while the pool lives. The table grows by
-//! chunks when a page of a new chunk is first asked for. A page number beyond every file is refused,
-//! so that a broken link costs an error and not the memory of the machine.
+//! chunks when a page of a new chunk is first asked for. A page number beyond every file is
+//! refused, so that a broken link costs an error and not the memory of the machine.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;

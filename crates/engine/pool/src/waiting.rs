@@ -1,7 +1,7 @@
 //! Waiting for a page that somebody else loads or throws out.
 //!
-//! Invariant: who ends a busy state and finds it waited for tells everyone who waited until then the
-//! outcome, exactly once. A page that nobody waits for costs nothing here.
+//! Invariant: who ends a busy state and finds it waited for tells everyone who waited until then
+//! the outcome, exactly once. A page that nobody waits for costs nothing here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -25,9 +25,12 @@ struct Wait {
     told: Condvar,
 }
 
+/// The waits whose pages share a lock.
+type Room = Mutex<Vec<(PageNo, Arc<Wait>)>>;
+
 /// Everyone who waits.
 pub struct Waiting {
-    rooms: Vec<Mutex<Vec<(PageNo, Arc<Wait>)>>>,
+    rooms: Vec<Room>,
 }
 
 impl Waiting {
@@ -88,7 +91,7 @@ impl Waiting {
         }
     }
 
-    fn room(&self, page: PageNo) -> &Mutex<Vec<(PageNo, Arc<Wait>)>> {
+    fn room(&self, page: PageNo) -> &Room {
         &self.rooms[(page.0 % ROOMS as u64) as usize]
     }
 }

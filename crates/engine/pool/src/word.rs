@@ -1,8 +1,8 @@
 //! One entry of the page table: everything about a page's residence in 64 bits.
 //!
-//! Invariant: a page has pins only while it is resident; while it is busy (being loaded, or leaving)
-//! only the one who made it busy ends that, and nobody else changes more than the mark of waiters.
-//! What it does not do: no atomics; it is the arithmetic of a plain number.
+//! Invariant: a page has pins only while it is resident; while it is busy (being loaded, or
+//! leaving) only the one who made it busy ends that, and nobody else changes more than the mark of
+//! waiters. What it does not do: no atomics; it is the arithmetic of a plain number.
 
 use std::fmt;
 

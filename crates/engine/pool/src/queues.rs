@@ -1,0 +1,211 @@
+//! In which order pages leave: two queues, and the frames with no page.
+//!
+//! Invariant: a frame is free, in one queue, drawn by somebody who decides about it, or on its way
+//! in. New pages go through probation; those that prove to be used again, or come back soon after
+//! they left, go to the main queue, where each proof of use saves them once. So a scan passes
+//! through probation and leaves the main queue alone. A hit changes nothing here and takes no lock.
+//! After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses count
+//! only some time after the arrival, so that a scan's many touches of one page prove nothing.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::links::{Links, List};
+use crate::parking::locked;
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Free, drawn, or on its way in.
+    Nowhere,
+    /// Not proven to be used again.
+    Probation,
+    /// Proven.
+    Main,
+}
+
+/// What becomes of a drawn frame that keeps its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// To the cold end, where it was.
+    Cold(Place),
+    /// To the far end.
+    Warm(Place),
+}
+
+/// The replacement.
+pub struct Queues {
+    inner: Mutex<Inner>,
+    frames: usize,
+    free: AtomicUsize,
+    freed: AtomicU64,
+    arrivals: AtomicU32,
+    probation_target: AtomicUsize,
+}
+
+struct Inner {
+    free: Vec<u32>,
+    links: Links,
+    probation: List,
+    main: List,
+    places: Vec<Place>,
+}
+
+impl Queues {
+    /// All frames free.
+    pub fn new(frames: usize, old_pct: u32) -> Self {
+        let inner = Inner {
+            free: (0..frames as u32).rev().collect(),
+            links: Links::new(frames),
+            probation: List::default(),
+            main: List::default(),
+            places: vec![Place::Nowhere; frames],
+        };
+        let queues = Self {
+            inner: Mutex::new(inner),
+            frames,
+            free: AtomicUsize::new(frames),
+            freed: AtomicU64::new(0),
+            arrivals: AtomicU32::new(1),
+            probation_target: AtomicUsize::new(0),
+        };
+        queues.set_old_pct(old_pct);
+        queues
+    }
+
+    pub fn set_old_pct(&self, old_pct: u32) {
+        let target = self.frames * old_pct.clamp(5, 95) as usize / 100;
+        self.probation_target.store(target.max(1), Ordering::Relaxed);
+    }
+
+    /// Frames with no page.
+    pub fn free(&self) -> usize {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    /// Frames that became free since the beginning.
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Relaxed)
+    }
+
+    /// The clock of the replacement: pages that came in.
+    #[inline]
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals.load(Ordering::Relaxed)
+    }
+
+    /// Whether a use now counts for a page that is used since `since`.
+    #[inline]
+    pub fn counts_use(&self, since: u32) -> bool {
+        let gap = self.probation_target.load(Ordering::Relaxed) / 8;
+        self.arrivals().wrapping_sub(since) as usize >= gap
+    }
+
+    /// Whether a page that was thrown out at `stamp` (0: never) comes back soon.
+    pub fn is_back_soon(&self, stamp: u32) -> bool {
+        let window = self.frames - self.probation_target.load(Ordering::Relaxed).min(self.frames);
+        stamp != 0 && (self.arrivals().wrapping_sub(stamp) as usize) < window
+    }
+
+    pub fn take_free(&self) -> Option<u32> {
+        if self.free() == 0 {
+            return None;
+        }
+        let mut inner = locked(&self.inner);
+        let frame = inner.free.pop()?;
+        self.free.store(inner.free.len(), Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// The frame has no page any more.
+    pub fn give_free(&self, frames: &[u32]) {
+        let mut inner = locked(&self.inner);
+        inner.free.extend_from_slice(frames);
+        self.free.store(inner.free.len(), Ordering::Relaxed);
+        self.freed.fetch_add(frames.len() as u64, Ordering::Relaxed);
+    }
+
+    /// A page came in.
+    pub fn arrive(&self, frame: u32, place: Place) {
+        let mut inner = locked(&self.inner);
+        inner.put(frame, Back::Warm(place));
+        // 0 says never.
+        let next = self.arrivals().wrapping_add(1).max(1);
+        self.arrivals.store(next, Ordering::Relaxed);
+    }
+
+    /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
+    /// those drawn from probation before will go back to its cold end.
+    pub fn draw(&self, max: usize, held_back: usize, out: &mut Vec<(u32, Place)>) {
+        let target = self.probation_target.load(Ordering::Relaxed);
+        let mut inner = locked(&self.inner);
+        while out.len() < max {
+            let is_long = inner.probation.len() + held_back > target;
+            let place = match (inner.probation.len(), inner.main.len()) {
+                (0, 0) => return,
+                (0, _) => Place::Main,
+                (_, 0) => Place::Probation,
+                _ if is_long => Place::Probation,
+                _ => Place::Main,
+            };
+            let Some(frame) = inner.pop(place) else { return };
+            out.push((frame, place));
+        }
+    }
+
+    /// Drawn frames that keep their pages. Those for the cold end keep the order given.
+    pub fn put_back(&self, frames: &mut Vec<(u32, Back)>) {
+        let mut inner = locked(&self.inner);
+        // From the last to the first, as each goes before the one put back before it.
+        for (frame, back) in frames.drain(..).rev() {
+            inner.put(frame, back);
+        }
+    }
+
+    /// Takes a frame out of its queue; false when somebody has drawn it.
+    pub fn withdraw(&self, frame: u32) -> bool {
+        let mut inner = locked(&self.inner);
+        let Inner { links, probation, main, places, .. } = &mut *inner;
+        let place = std::mem::replace(&mut places[frame as usize], Place::Nowhere);
+        match place {
+            Place::Nowhere => return false,
+            Place::Probation => links.remove(probation, frame),
+            Place::Main => links.remove(main, frame),
+        }
+        true
+    }
+
+    /// Lists frames at the cold end without drawing them: up to `depth` of the queue whose turn it
+    /// is and a quarter of that of the other.
+    pub fn cold(&self, depth: usize, out: &mut Vec<u32>) {
+        let target = self.probation_target.load(Ordering::Relaxed);
+        let inner = locked(&self.inner);
+        let (first, second) = if inner.probation.len() > target || inner.main.len() == 0 {
+            (&inner.probation, &inner.main)
+        } else {
+            (&inner.main, &inner.probation)
+        };
+        out.extend(inner.links.nodes(first).take(depth));
+        out.extend(inner.links.nodes(second).take(depth / 4));
+    }
+}
+
+impl Inner {
+    fn pop(&mut self, place: Place) -> Option<u32> {
+        let list = if place == Place::Main { &mut self.main } else { &mut self.probation };
+        let frame = self.links.pop_oldest(list)?;
+        self.places[frame as usize] = Place::Nowhere;
+        Some(frame)
+    }
+
+    fn put(&mut self, frame: u32, back: Back) {
+        let (Back::Cold(place) | Back::Warm(place)) = back;
+        assert!(self.places[frame as usize] == Place::Nowhere, "frame {frame} is in two queues");
+        self.places[frame as usize] = place;
+        let list = if place == Place::Main { &mut self.main } else { &mut self.probation };
+        match back {
+            Back::Cold(_) => self.links.push_oldest(list, frame),
+            Back::Warm(_) => self.links.push_newest(list, frame),
+        }
+    }
+}
