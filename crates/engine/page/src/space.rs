@@ -31,10 +31,11 @@ impl PageView<'_> {
         let end = bits.end.min(self.size().space_bits());
         let first = bits.start / 64;
         let words = self.body().as_chunks().0;
-        (first..end.div_ceil(64))
-            .map(|at| {
-                let word = u64::from_le_bytes(words[at as usize]);
-                (word & mask(bits.start, end, at * 64)).count_ones()
+        let range = words.get(first as usize..end.div_ceil(64) as usize).unwrap_or_default();
+        (first..)
+            .zip(range)
+            .map(|(at, word)| {
+                (u64::from_le_bytes(*word) & mask(bits.start, end, at * 64)).count_ones()
             })
             .sum()
     }
@@ -43,9 +44,10 @@ impl PageView<'_> {
     #[must_use]
     pub fn first_clear(&self, from: u32) -> Option<u32> {
         let words = self.body().as_chunks().0;
-        let end = self.size().space_bits();
-        for at in from / 64..end.div_ceil(64) {
-            let clear = !u64::from_le_bytes(words[at as usize]) & mask(from, end, at * 64);
+        let first = from / 64;
+        let mut hidden = !mask(from, u32::MAX, first * 64);
+        for (at, word) in (first..).zip(words.get(first as usize..)?) {
+            let clear = !(u64::from_le_bytes(*word) | std::mem::take(&mut hidden));
             if clear != 0 {
                 return Some(at * 64 + clear.trailing_zeros());
             }
@@ -57,7 +59,7 @@ impl PageView<'_> {
 /// The bits of the word that begins at bit `base` that lie in `start..end`.
 fn mask(start: u32, end: u32, base: u32) -> u64 {
     let below = start.saturating_sub(base);
-    let above = (base + 64).saturating_sub(end);
+    let above = base.saturating_add(64).saturating_sub(end);
     if below >= 64 || above >= 64 {
         return 0;
     }

@@ -15,6 +15,9 @@ fn every_bit_of_every_size_is_there_and_no_more() {
         assert_eq!(twin.view().first_clear(0), Some(0));
         assert_eq!(twin.view().first_clear(bits - 1), Some(bits - 1));
         assert_eq!(twin.view().first_clear(bits), None);
+        assert_eq!(twin.view().first_clear(u32::MAX), None);
+        assert_eq!(twin.view().bits_set_in(bits - 1..u32::MAX), 0);
+        assert_eq!(twin.view().bits_set_in(u32::MAX - 1..u32::MAX), 0);
         for (from, count) in [(bits, 1), (bits - 1, 2), (0, bits + 1), (u32::MAX, u32::MAX)] {
             let fault = twin.apply(&set(from, count));
             assert!(matches!(fault, Err(ApplyFault::OutOfRange { .. })), "{from} {count}");
