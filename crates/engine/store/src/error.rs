@@ -42,7 +42,8 @@ pub enum StoreError {
         /// What was found instead.
         found: &'static str,
     },
-    /// The disk has no room for more pages. Nothing that was there has changed; the store is usable.
+    /// The disk has no room for more pages. Nothing that was there has changed, and the store is
+    /// usable.
     #[error(
         "no room on the disk: {file} cannot grow from {file_pages} to {wanted_pages} pages; \
          free some space"

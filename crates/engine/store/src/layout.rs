@@ -2,7 +2,8 @@
 //!
 //! Invariant: pure; all integers little endian; the assertions below hold the numbers together.
 //!
-//! Data: page p lies in file p % N at (p / N) * page size; file i is `data-NN`, NN = i in two digits.
+//! Data: page p lies in file p % N at (p / N) * page size; file i is `data-NN`, NN being i in two
+//! digits.
 //!
 //! A doublewrite file (`doublewrite-0`, `doublewrite-1`):
 //!

@@ -2,18 +2,20 @@
 //!
 //! Invariant: a row names the system calls that InnoDB makes under the method of that name. Where
 //! InnoDB takes for granted that a device keeps what it has taken, the row has two forms: the safe
-//! one, which is the default, and the trusting one, which is InnoDB's own and loses data on a device
-//! whose cache does not survive a loss of power.
+//! one, which is the default, and the trusting one, which is InnoDB's own and loses data on a
+//! device whose cache does not survive a loss of power.
 //! It opens and syncs nothing itself.
 //!
-//! | method | data and doublewrite | redo | the trusting form |
+//! | method | data, doublewrite | redo | the trusting form |
 //! |---|---|---|---|
-//! | `fsync` | page cache, synced | page cache, synced | the same |
-//! | `O_DSYNC` | page cache, synced | written through | the same |
-//! | `O_DIRECT` | direct, synced | page cache, synced | does not sync the doublewrite file |
-//! | `O_DIRECT_NO_FSYNC` | direct, written through, no sync | page cache, synced | writes through nothing |
-//! | `ALL_O_DIRECT` | direct, synced | direct, synced | syncs data after doublewrite batches only, redo never |
+//! | `fsync` | cached, synced | cached, synced | the same |
+//! | `O_DSYNC` | cached, synced | cached, written through | the same |
+//! | `O_DIRECT` | direct, synced | cached, synced | no sync of doublewrite |
+//! | `O_DIRECT_NO_FSYNC` | direct, written through | cached, synced | nothing written through |
+//! | `ALL_O_DIRECT` | direct, synced | direct, synced | redo not synced (1) |
 //!
+//! Cached is through the page cache, direct around it. What is written through is not synced.
+//! (1) And data only after doublewrite batches, so never with doublewrite off.
 //! Under every method a file is synced after it has grown.
 
 use std::fmt;

@@ -1,4 +1,5 @@
 //! The store on disks that crash, fail and run full, and on a real one.
+#![allow(clippy::unwrap_used)]
 
 mod atomic;
 mod basics;
