@@ -7,6 +7,7 @@ use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 use iostrata_store::{Doublewrite, FlushMethod, Store};
 
+use crate::altered::Altered;
 use crate::common::{Round, allowed, create, judge, open, small, version};
 
 const WRITERS: u64 = 4;
@@ -28,7 +29,7 @@ fn a_crash_amid_several_writers_leaves_whole_pages() {
         let memory = MemDisk::new();
         create(memory.clone(), &settings);
         let disk = TraceDisk::new(memory);
-        let (store, _) = open(disk.clone(), &settings);
+        let (store, _) = open(Altered::slow(disk.clone()), &settings);
         store.ensure(WRITERS * 6).unwrap();
         std::thread::scope(|threads| {
             for writer in 0..WRITERS {
@@ -95,7 +96,7 @@ fn after_a_failure_nobody_is_told_success_wrongly() {
         let memory = MemDisk::new();
         create(memory.clone(), &settings);
         let disk = TraceDisk::new(memory.clone());
-        let (store, _) = open(disk.clone(), &settings);
+        let (store, _) = open(Altered::slow(disk.clone()), &settings);
         store.ensure(WRITERS * 6).unwrap();
         let mut syncs = 0;
         memory.before_each(move |call| {
