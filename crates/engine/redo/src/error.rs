@@ -74,6 +74,18 @@ pub enum RedoError {
         /// What the control file knows.
         durable: u64,
     },
+    /// The segment where recovery begins is not there.
+    #[error("no redo segment holds LSN {lsn}, where recovery begins; restore the files")]
+    NoSegment {
+        /// The checkpoint's LSN.
+        lsn: u64,
+    },
+    /// The log is full to its last byte; only damage can bring that about.
+    #[error("the redo log is full at {lsn}; raise its capacity")]
+    Full {
+        /// Its end.
+        lsn: u64,
+    },
     /// A valid frame of a kind that is not known.
     #[error("the frame at {lsn} has the unknown kind {kind}; use a newer program")]
     UnknownFrame {

@@ -8,16 +8,35 @@
 //! a failed write or sync nothing succeeds.
 //! It knows no page and no record: a frame's body is bytes.
 
+mod capacity;
+mod checkpoint;
+mod commit;
+mod control;
 mod counters;
+mod create;
 mod error;
+mod fields;
+mod file;
+mod fill;
+mod frame;
+mod fuzz;
+mod geometry;
+mod header;
 pub mod layout;
 mod limits;
+mod make;
+mod open;
 mod redo;
 mod scan;
+mod segments;
 mod settings;
+mod turn;
+mod write;
 
 pub use counters::RedoCounters;
 pub use error::RedoError;
+#[doc(hidden)]
+pub use fuzz::fuzz_scan;
 pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
 pub use redo::{Appended, Redo};
 pub use scan::{Frame, Scan};

@@ -1,0 +1,74 @@
+//! Changing the capacity while the log is used.
+//!
+//! Invariant: a new segment is used only when it and its name are durable; one is removed only when
+//! nothing in it is needed. A failure before the change changes nothing.
+
+use std::sync::atomic::Ordering;
+
+use crate::geometry::Plan;
+use crate::header::Header;
+use crate::make::make_segments;
+use crate::redo::{Redo, lock};
+use crate::segments::Segments;
+use crate::{AgeLimits, RedoError};
+
+impl Redo {
+    pub(crate) fn resize(&self, capacity_bytes: u64) -> Result<(), RedoError> {
+        // One change at a time; appends, commits and checkpoints go on.
+        let _changing = lock(&self.changing);
+        self.check()?;
+        let old = lock(&self.segments).plan;
+        let plan = Plan::keeping(capacity_bytes, old.geometry)?;
+        if plan == old {
+            return Ok(());
+        }
+        self.adopt(plan)?;
+        let mut ledger = lock(&self.ledger);
+        let (lsn, clean) = (ledger.newest.checkpoint, ledger.newest.clean);
+        self.write_ledger(&mut ledger, lsn, clean)?;
+        drop(ledger);
+        self.free_segments();
+        Ok(())
+    }
+
+    /// Makes what a plan needs and is not there, then follows the plan.
+    pub(crate) fn adopt(&self, plan: Plan) -> Result<(), RedoError> {
+        let sync = lock(&self.writer).sync;
+        let unused = Header { first: 0, sequence: 0, geometry: plan.geometry };
+        let mut made = Vec::new();
+        loop {
+            let (missing, number) = {
+                let mut segments = lock(&self.segments);
+                let there = segments.count_of(plan.geometry) + made.len() as u64;
+                let missing = plan.segments.saturating_sub(there);
+                if missing == 0 {
+                    segments.plan = plan;
+                    segments.spare.extend(made);
+                    self.room_bytes.store(plan.room_bytes(), Ordering::Release);
+                    self.shed(&mut segments);
+                    return Ok(());
+                }
+                let number = segments.next_number;
+                segments.next_number += missing;
+                (missing, number)
+            };
+            // Meanwhile the old plan is followed, and may do away with some: so count again.
+            let headers = vec![unused; missing as usize];
+            made.extend(make_segments(&self.disk, plan.geometry, number, &headers, sync)?);
+        }
+    }
+
+    /// Follows the plan and publishes the room that is left. Whoever was admitted may still append
+    /// the reserve, even when the capacity has just become smaller than the age.
+    pub(crate) fn shed(&self, segments: &mut Segments) {
+        let checkpoint = self.checkpoint.load(Ordering::Acquire);
+        let reserve = self.age_limits().reserve_bytes();
+        let needed = checkpoint + segments.plan.room_bytes();
+        segments.shed(needed.max(self.lsn().0 + reserve));
+        self.room_end.store(segments.room_end(), Ordering::Release);
+    }
+
+    pub(crate) fn age_limits(&self) -> AgeLimits {
+        AgeLimits::of(self.room_bytes.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,58 @@
+//! Making the log durable: one thread for all that wait.
+//!
+//! Invariant: `durable` covers only what was written before a sync that succeeded began; after a
+//! failure it never moves again.
+
+use std::sync::atomic::Ordering;
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::DiskError;
+
+use crate::counters::add;
+use crate::redo::{Redo, lock};
+use crate::turn::Outcome;
+use crate::{RedoError, RedoSync};
+
+impl Redo {
+    /// Returns when everything before `upto` is durable; gives the first cause otherwise.
+    pub(crate) fn settle(&self, upto: u64) -> Result<(), RedoError> {
+        loop {
+            if self.durable.load(Ordering::Acquire) >= upto {
+                return Ok(());
+            }
+            self.check()?;
+            let settled = || self.durable.load(Ordering::Acquire) >= upto || self.is_failed();
+            if self.turn.enter(upto, settled) == Outcome::Lead {
+                let led = self.lead();
+                let upto =
+                    if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
+                self.turn.leave(upto);
+                led?;
+            }
+        }
+    }
+
+    /// Writes and syncs everything appended so far.
+    fn lead(&self) -> Result<(), RedoError> {
+        let (end, files, sync) = {
+            let mut writer = lock(&self.writer);
+            self.write_all(&mut writer)?;
+            let files = std::mem::take(&mut writer.unsynced);
+            (self.written.load(Ordering::Relaxed), files, writer.sync)
+        };
+        // Others may append, and even write, from here on: what they write is not counted.
+        for file in &files {
+            let kind = match sync {
+                RedoSync::None => continue,
+                RedoSync::Fsync => SyncKind::Fsync,
+                // Also for what was written before the log was told to write through.
+                RedoSync::Fdatasync | RedoSync::WriteThrough => SyncKind::Fdatasync,
+            };
+            file.sync(kind).map_err(|cause: DiskError| self.fail("sync", cause))?;
+            add(&self.counts.fsyncs, 1);
+        }
+        self.check()?;
+        self.durable.store(end, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! Opening a log, and going on where it ends.
+//!
+//! Invariant: opening only reads. Going on first makes what was found durable, and seals off what
+//! a crash may have left behind the end by a new incarnation, before anything else is appended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use iostrata_io::disk::{Aligned, Disk, FileMode};
+use iostrata_page::Lsn;
+
+use crate::checkpoint::Ledger;
+use crate::control::Control;
+use crate::counters::Counts;
+use crate::create::{check_block, read_control};
+use crate::file::OpenFile;
+use crate::fill::Fill;
+use crate::frame::body_crc;
+use crate::geometry::Plan;
+use crate::header::Header;
+use crate::layout::{
+    BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
+};
+use crate::make::number_of;
+use crate::redo::{Redo, lock};
+use crate::segments::{Segment, Segments};
+use crate::turn::Turn;
+use crate::write::Writer;
+use crate::{RedoError, RedoSettings, Scan};
+
+/// Smallest buffer, in bytes.
+const BUFFER_BYTES_MIN: u64 = 65_536;
+/// Largest buffer, in bytes.
+const BUFFER_BYTES_MAX: u64 = 1 << 32;
+
+pub(crate) fn open(disk: &Arc<dyn Disk>, s: &RedoSettings) -> Result<(Redo, Scan), RedoError> {
+    check_block(s.write_ahead_bytes)?;
+    let not_found = RedoError::NotFound { file: CONTROL_NAME };
+    let (file, control) = read_control(disk)?.ok_or(not_found)?;
+    let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
+    let found = find_segments(disk)?;
+    let block_bytes = block_bytes(s, &file, &found)?;
+    let mut segments = Segments::new(plan, control.checkpoint, found);
+    if segments.chain.is_empty() {
+        return Err(RedoError::NoSegment { lsn: control.checkpoint });
+    }
+    segments.next_number = segments.next_number.max(next_number(disk)?);
+    let scan = Scan::new(control, segments.chain.clone())?;
+    let buffer_bytes = s.log_buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+    let buffer_bytes = buffer_bytes.next_multiple_of(GRANULE_BYTES) as usize;
+    let writer = Writer {
+        other: Aligned::zeroed(buffer_bytes),
+        block_bytes,
+        sync: s.sync,
+        unsynced: Vec::new(),
+    };
+    let at = || AtomicU64::new(control.checkpoint);
+    let redo = Redo {
+        disk: Arc::clone(disk),
+        changing: Mutex::new(()),
+        ledger: Mutex::new(ledger(file, control)),
+        writer: Mutex::new(writer),
+        room_end: AtomicU64::new(segments.room_end()),
+        segments: Mutex::new(segments),
+        fill: Mutex::new(Fill::new(Aligned::zeroed(buffer_bytes))),
+        turn: Turn::default(),
+        lsn: at(),
+        written: at(),
+        durable: at(),
+        checkpoint: at(),
+        room_bytes: AtomicU64::new(plan.room_bytes()),
+        buffer_bytes,
+        failed: OnceLock::new(),
+        counts: Counts::default(),
+    };
+    Ok((redo, scan))
+}
+
+fn ledger(file: OpenFile, control: Control) -> Ledger {
+    let block = Aligned::zeroed(CONTROL_SLOT_BYTES);
+    Ledger { file, newest: control, block, incarnations: vec![(0, control.incarnation)] }
+}
+
+/// Every segment that is whole. What is not was being made or removed when a crash came.
+fn find_segments(disk: &Arc<dyn Disk>) -> Result<Vec<Segment>, RedoError> {
+    let failed = RedoError::disk("read a segment of");
+    let mut block = Aligned::zeroed(HEADER_BLOCK_BYTES);
+    let mut found = Vec::new();
+    for name in disk.list().map_err(&failed)? {
+        if number_of(&name).is_none() {
+            continue;
+        }
+        let file = OpenFile::open(disk, name, FileMode::Existing).map_err(&failed)?;
+        let bytes = file.len().map_err(&failed)?;
+        if bytes < HEADER_BLOCK_BYTES as u64 {
+            continue;
+        }
+        file.read(0, &mut block).map_err(&failed)?;
+        let header = Header::decode(&block, file.name.as_str())?;
+        let whole = header.filter(|header| bytes >= header.geometry.file_bytes());
+        found.extend(whole.map(|header| Segment { file: Arc::new(file), header }));
+    }
+    Ok(found)
+}
+
+fn next_number(disk: &Arc<dyn Disk>) -> Result<u64, RedoError> {
+    let names = disk.list().map_err(RedoError::disk("list the files of"))?;
+    Ok(names.iter().filter_map(number_of).max().map_or(0, |number| number + 1))
+}
+
+fn block_bytes(s: &RedoSettings, control: &OpenFile, found: &[Segment]) -> Result<u64, RedoError> {
+    let files = found.iter().map(|segment| segment.file.block_bytes());
+    let needed = files.fold(control.block_bytes(), u32::max);
+    if needed > BLOCK_BYTES_MAX {
+        let (name, range) = ("block of the redo device in bytes", "a device of at most 16384");
+        return Err(RedoError::Setting { name, value: u64::from(needed), range });
+    }
+    Ok(u64::from(s.write_ahead_bytes.max(needed)))
+}
+
+impl Redo {
+    /// Goes on where the scan ends.
+    pub(crate) fn begin(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
+        self.check()?;
+        while scan.next()?.is_some() {}
+        let end = scan.log_end();
+        let plan = {
+            let mut segments = lock(&self.segments);
+            segments.retire_beyond(end);
+            segments.plan
+        };
+        let tail = self.read_tail(end)?;
+        self.written.store(end, Ordering::Release);
+        self.lsn.store(end, Ordering::Release);
+        self.remove_half_made()?;
+        self.adopt(plan)?;
+        let incarnations = self.seal_off(&tail, end, scan.into_incarnations())?;
+        lock(&self.ledger).incarnations = incarnations;
+        self.free_segments();
+        Ok(self.lsn())
+    }
+
+    /// What lies before `end` in its block.
+    fn read_tail(&self, end: u64) -> Result<Vec<u8>, RedoError> {
+        let block_bytes = lock(&self.writer).block_bytes;
+        let start = end / block_bytes * block_bytes;
+        if start == end {
+            return Ok(Vec::new());
+        }
+        let place = lock(&self.segments).place(start);
+        let place = place.ok_or(RedoError::NoSegment { lsn: start })?;
+        let mut block = Aligned::zeroed(block_bytes as usize);
+        place.file.read(place.at, &mut block).map_err(RedoError::disk("read the end of"))?;
+        Ok(block[..(end - start) as usize].to_vec())
+    }
+
+    fn remove_half_made(&self) -> Result<(), RedoError> {
+        let failed = RedoError::disk("clear half-made segments of");
+        let known: Vec<_> = {
+            let segments = lock(&self.segments);
+            let all = segments.chain.iter().chain(&segments.spare).chain(&segments.surplus);
+            all.map(|segment| segment.file.name.clone()).collect()
+        };
+        for name in self.disk.list().map_err(&failed)? {
+            if number_of(&name).is_some() && !known.contains(&name) {
+                self.disk.remove(&name).map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the incarnation frame and makes it durable, with all before it. Gives which number
+    /// seals which frames.
+    fn seal_off(
+        &self,
+        tail: &[u8],
+        end: u64,
+        mut incarnations: Vec<(u64, u64)>,
+    ) -> Result<Vec<(u64, u64)>, RedoError> {
+        let room_end = self.room_end.load(Ordering::Acquire);
+        if room_end < end + frame::INCARNATION_BYTES as u64 {
+            return Err(RedoError::Full { lsn: end });
+        }
+        // What a killed program wrote may be in the page cache only.
+        let chain: Vec<_> =
+            lock(&self.segments).chain.iter().map(|s| Arc::clone(&s.file)).collect();
+        lock(&self.writer).unsynced.extend(chain);
+        let old = incarnations.last().map_or(0, |(_, number)| *number);
+        let new = old.wrapping_add(1);
+        let sealed_end = {
+            let mut fill = lock(&self.fill);
+            fill.resume(tail, end);
+            fill.incarnation = old;
+            let body = new.to_le_bytes();
+            fill.push(body_crc(frame::INCARNATION, &body), frame::INCARNATION, &body);
+            fill.incarnation = new;
+            self.lsn.store(fill.end, Ordering::Release);
+            fill.end
+        };
+        self.settle(sealed_end)?;
+        lock(&self.fill).is_started = true;
+        incarnations.push((sealed_end, new));
+        Ok(incarnations)
+    }
+}

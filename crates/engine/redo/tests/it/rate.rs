@@ -1,0 +1,165 @@
+//! How many commits per second; for people who tune, so nothing is asserted.
+//!
+//! `cargo test -p iostrata-redo --test it -- --ignored --nocapture rate`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use iostrata_io::SyncKind;
+use iostrata_io::disk::{
+    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, MemDisk,
+    RealDisk,
+};
+use iostrata_page::Lsn;
+use iostrata_redo::{RedoSettings, RedoSync};
+
+use crate::common::fresh;
+
+/// A disk whose syncs take longer.
+struct Slow {
+    disk: Arc<dyn Disk>,
+    sync: Duration,
+}
+
+impl Disk for Slow {
+    fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
+        self.disk.open(name, mode)
+    }
+    fn close(&self, file: FileId) {
+        self.disk.close(file);
+    }
+    fn facts(&self, file: FileId) -> Facts {
+        self.disk.facts(file)
+    }
+    fn len(&self, file: FileId) -> Result<u64, DiskError> {
+        self.disk.len(file)
+    }
+    fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
+        self.disk.read(file, at, into)
+    }
+    fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
+        self.disk.write(file, at, from, d)
+    }
+    fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
+        std::thread::sleep(self.sync);
+        self.disk.sync(file, kind)
+    }
+    fn batch(&self) -> Box<dyn Batch> {
+        self.disk.batch()
+    }
+    fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
+        self.disk.set_len(file, len)
+    }
+    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &FileName) -> Result<(), DiskError> {
+        self.disk.remove(name)
+    }
+    fn list(&self) -> Result<Vec<FileName>, DiskError> {
+        self.disk.list()
+    }
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        self.disk.sync_dir()
+    }
+}
+
+const LASTS: Duration = Duration::from_millis(1000);
+
+fn settings(sync: RedoSync) -> RedoSettings {
+    let (capacity_bytes, log_buffer_bytes, write_ahead_bytes) = (64 << 20, 16 << 20, 4096);
+    RedoSettings { capacity_bytes, log_buffer_bytes, write_ahead_bytes, sync }
+}
+
+fn busy(micros: u64) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_micros(micros) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Commits of 200 bytes, with so much work of the processor before each.
+fn measure(name: &str, disk: &Arc<dyn Disk>, sync: RedoSync, threads: u32, work_us: u64) {
+    for name in disk.list().unwrap() {
+        disk.remove(&name).unwrap();
+    }
+    let redo = fresh(disk, &settings(sync));
+    let (stop, commits) = (AtomicBool::new(false), AtomicU64::new(0));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut done = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    if redo.lsn().0 - redo.checkpoint_lsn().0 > redo.limits().async_age {
+                        redo.take_checkpoint(Lsn(redo.durable().0), false).unwrap();
+                    }
+                    busy(work_us);
+                    let end = redo.append(&[7; 200]).end;
+                    redo.make_durable(end).unwrap();
+                    done += 1;
+                }
+                commits.fetch_add(done, Ordering::Relaxed);
+            });
+        }
+        std::thread::sleep(LASTS);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let (seconds, counts) = (start.elapsed().as_secs_f64(), redo.counters());
+    let commits = commits.into_inner() as f64;
+    let syncs = counts.os_log_fsyncs.max(counts.log_writes) as f64;
+    eprintln!(
+        "{name:10} {sync:?} threads {threads:2} work {work_us:3} us: {:8.0} commits/s, {:7.0} groups/s of {:5.2}",
+        commits / seconds,
+        syncs / seconds,
+        commits / syncs,
+    );
+}
+
+/// One thread that writes a block and syncs it, with nothing around it.
+fn floor(name: &str, disk: &Arc<dyn Disk>) {
+    let name_of = FileName::new("floor").unwrap();
+    let file = disk.open(&name_of, FileMode::Create).unwrap();
+    disk.write(file, 0, &Aligned::zeroed(1 << 20), Durability::Volatile).unwrap();
+    disk.sync(file, SyncKind::Fsync).unwrap();
+    let (block, start, mut done) = (Aligned::zeroed(4096), Instant::now(), 0_u64);
+    while start.elapsed() < LASTS {
+        disk.write(file, done % 256 * 4096, &block, Durability::Volatile).unwrap();
+        disk.sync(file, SyncKind::Fdatasync).unwrap();
+        done += 1;
+    }
+    disk.close(file);
+    eprintln!(
+        "{name:10} floor: {:.0} writes and syncs/s",
+        done as f64 / start.elapsed().as_secs_f64()
+    );
+}
+
+#[test]
+#[ignore = "measures, asserts nothing"]
+fn rate() {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let real =
+        |direct| -> Arc<dyn Disk> { Arc::new(RealDisk::new(directory.path(), direct).unwrap()) };
+    let slow: Arc<dyn Disk> =
+        Arc::new(Slow { disk: Arc::new(MemDisk::new()), sync: Duration::from_millis(2) });
+    let disks = [
+        ("memory", Arc::new(MemDisk::new()) as Arc<dyn Disk>),
+        ("buffered", real(false)),
+        ("direct", real(true)),
+        ("2 ms", slow),
+    ];
+    for (name, disk) in disks {
+        floor(name, &disk);
+        for work_us in [0, 50] {
+            for threads in [1, 4, 16] {
+                measure(name, &disk, RedoSync::Fdatasync, threads, work_us);
+            }
+        }
+        if name == "direct" {
+            measure(name, &disk, RedoSync::WriteThrough, 1, 0);
+            measure(name, &disk, RedoSync::WriteThrough, 16, 0);
+        }
+    }
+}

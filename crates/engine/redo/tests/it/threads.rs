@@ -1,0 +1,137 @@
+//! Many threads at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iostrata_io::disk::memory::{CallKind, Fault};
+use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
+use iostrata_page::Lsn;
+use iostrata_redo::{Redo, RedoSettings};
+
+use crate::common::{drain, fresh, reopen, short, smallest};
+
+fn roomy() -> RedoSettings {
+    RedoSettings { capacity_bytes: 8 << 20, ..smallest() }
+}
+
+/// Each thread's frames are there in order, up to at least the last acknowledged one.
+fn check(found: &[Vec<u8>], acked: &HashMap<u32, u32>) {
+    let mut next: HashMap<u32, u32> = HashMap::new();
+    for body in found {
+        let thread = u32::from_le_bytes(body[..4].try_into().unwrap());
+        let index = u32::from_le_bytes(body[4..8].try_into().unwrap());
+        assert_eq!(*next.entry(thread).or_default(), index, "thread {thread}");
+        *next.entry(thread).or_default() += 1;
+    }
+    for (thread, acked) in acked {
+        assert!(next.get(thread) > Some(acked), "thread {thread}: {next:?}, acknowledged {acked}");
+    }
+}
+
+fn run(redo: &Redo, threads: u32, frames: u32, acked: impl Fn(u32, u32) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let acked = &acked;
+            scope.spawn(move || {
+                for index in 0..frames {
+                    let end = redo.append(&short(thread, index)).end;
+                    if index % 3 == 1 {
+                        redo.make_written(end).unwrap();
+                    } else {
+                        redo.make_durable(end).unwrap();
+                        assert!(redo.durable() >= end);
+                        acked(thread, index);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_thread_gets_what_it_waits_for() {
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let redo = fresh(&disk, &roomy());
+    run(&redo, 16, 1000, |_, _| {});
+    let syncs = redo.counters().os_log_fsyncs;
+    assert!(syncs < 16_000, "{syncs} syncs");
+    drop(redo);
+    let (_, found) = reopen(&disk, &roomy()).unwrap();
+    assert_eq!(found.len(), 16_000);
+    check(&found, &HashMap::new());
+}
+
+#[test]
+fn a_crash_under_many_threads_keeps_what_was_acknowledged() {
+    let disk = TraceDisk::new(MemDisk::new());
+    let redo = fresh(&(Arc::new(disk.clone()) as Arc<dyn Disk>), &smallest());
+    let from = disk.points();
+    run(&redo, 8, 100, |thread, index| {
+        disk.ack(u64::from(thread) << 32 | u64::from(index));
+    });
+    let points = disk.points();
+    for at in (from..points).step_by(1 + points / 400) {
+        let acked: HashMap<u32, u32> =
+            disk.acknowledged(at).iter().map(|ack| ((ack >> 32) as u32, *ack as u32)).collect();
+        for (seed, tear) in [(0, Tear::Whole), (2 + at as u64, Tear::Sectors(512))] {
+            let image: Arc<dyn Disk> = Arc::new(disk.image(at, seed, tear));
+            let (_, mut scan) = Redo::open(image, smallest()).unwrap();
+            check(&drain(&mut scan).unwrap(), &acked);
+        }
+    }
+}
+
+#[test]
+fn checkpoints_and_commits_go_together() {
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let redo = fresh(&disk, &smallest());
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let redo = &redo;
+            scope.spawn(move || {
+                for index in 0..2000 {
+                    while redo.lsn().0 - redo.checkpoint_lsn().0 >= redo.limits().max_age {
+                        redo.take_checkpoint(Lsn(redo.durable().0), false).unwrap();
+                    }
+                    let end = redo.append(&short(thread, index)).end;
+                    redo.make_durable(end).unwrap();
+                }
+            });
+        }
+    });
+    redo.take_checkpoint(redo.lsn(), true).unwrap();
+    drop(redo);
+    let (_, scan) = Redo::open(disk, smallest()).unwrap();
+    assert!(scan.clean());
+}
+
+#[test]
+fn a_failure_reaches_everyone() {
+    for at in [0, 1, 5, 30] {
+        let memory = MemDisk::new();
+        let redo = fresh(&(Arc::new(memory.clone()) as Arc<dyn Disk>), &roomy());
+        let calls = AtomicU64::new(0);
+        memory.before_each(move |call| {
+            let is_sync = call.kind == CallKind::Sync;
+            let fails = is_sync && calls.fetch_add(1, Ordering::Relaxed) == at;
+            if fails { Fault::Errno(5) } else { Fault::None }
+        });
+        let redo = &redo;
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..12)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        (0..).find_map(|index| {
+                            let end = redo.append(&short(thread, index)).end;
+                            redo.make_durable(end).err()
+                        })
+                    })
+                })
+                .collect();
+            for thread in waiting {
+                assert_eq!(thread.join().unwrap(), redo.poisoned());
+            }
+        });
+    }
+}
