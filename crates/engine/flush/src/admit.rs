@@ -7,7 +7,7 @@ use iostrata_page::Lsn;
 pub enum Admit {
     /// Go on.
     Go,
-    /// Wait this long, then go on, whatever is then.
+    /// Wait this long, then ask `decide_delayed`.
     Delay {
         /// Microseconds.
         us: u64,
@@ -71,6 +71,13 @@ impl AdmitRule {
             return Admit::Go;
         }
         self.hold_back(lsn, age, modified)
+    }
+
+    /// What a thread does that has had its delay: it goes on, but never past `wait_age`, where many
+    /// that were delayed together would otherwise arrive together.
+    #[must_use]
+    pub fn decide_delayed(&self, lsn: Lsn, checkpoint: Lsn) -> Admit {
+        AdmitRule::wall(self.wait_age).decide(lsn, checkpoint, lsn)
     }
 
     #[cold]

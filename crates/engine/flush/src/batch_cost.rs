@@ -6,25 +6,43 @@ const KEPT: f64 = 0.9;
 /// Bounds of a page's cost as shares of the mean cost with everything included.
 const PAGE_SHARE_MIN: f64 = 0.02;
 
-/// Without batches of different lengths the two parts cannot be told apart: half is each one's.
-const PAGE_SHARE_UNKNOWN: f64 = 0.5;
+/// Before batches of different lengths were seen, all of the time is taken to be the pages': the
+/// next batch is then one that fits its time, of another length than the first, which teaches.
+const PAGE_SHARE_FIRST: f64 = 1.0;
+
+/// What a batch that teaches nothing leaves of what was learnt: batches become shorter until they
+/// teach again, so that a device that has changed is noticed.
+const FORGOTTEN: f64 = 0.05;
+
+/// Lengths of batches must spread by this share of their mean, squared, to tell the parts apart.
+const SPREAD_MIN: f64 = 0.01;
 
 /// Syncs take at most a quarter of a batch's time, where it may be as long as that takes.
 const BATCH_TO_SYNCS: f64 = 4.0;
 
 /// A batch is at most this many times the mean of those before, and takes at most this long when
 /// it costs what those did, in microseconds: a wrong guess then teaches better without a stall.
-const GROWTH_MAX: f64 = 3.0;
+const GROWTH_MAX: f64 = 1.5;
 const BATCH_US_MAX: f64 = 1_000_000.0;
 
 /// A line through times over pages of recent batches, by least squares that forget.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchCost {
     batches: f64,
     pages: f64,
     us: f64,
     pages_pages: f64,
     pages_us: f64,
+    /// The pages' part of the mean cost, as it was when it could last be told.
+    page_share: f64,
+}
+
+impl Default for BatchCost {
+    fn default() -> BatchCost {
+        let (batches, pages, us, pages_pages, pages_us) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let page_share = PAGE_SHARE_FIRST;
+        BatchCost { batches, pages, us, pages_pages, pages_us, page_share }
+    }
 }
 
 impl BatchCost {
@@ -43,21 +61,19 @@ impl BatchCost {
         ] {
             *sum = *sum * KEPT + new;
         }
+        let spread = self.batches * self.pages_pages - self.pages * self.pages;
+        if spread >= SPREAD_MIN * self.pages * self.pages {
+            let slope_us = (self.batches * self.pages_us - self.pages * self.us) / spread;
+            self.page_share = (slope_us * self.pages / self.us).clamp(PAGE_SHARE_MIN, 1.0);
+        } else {
+            self.page_share += (1.0 - self.page_share) * FORGOTTEN;
+        }
     }
 
     /// Time of each page, in microseconds; nothing before the first batch.
     #[must_use]
     pub fn page_us(&self) -> Option<f64> {
-        if self.batches == 0.0 {
-            return None;
-        }
-        let mean_us = self.us / self.pages;
-        let spread = self.batches * self.pages_pages - self.pages * self.pages;
-        if spread < 0.01 * self.pages * self.pages {
-            return Some(mean_us * PAGE_SHARE_UNKNOWN);
-        }
-        let slope_us = (self.batches * self.pages_us - self.pages * self.us) / spread;
-        Some(slope_us.clamp(mean_us * PAGE_SHARE_MIN, mean_us))
+        (self.batches > 0.0).then(|| self.us / self.pages * self.page_share)
     }
 
     /// Time of a batch beside its pages, in microseconds; nothing before the first batch.
@@ -75,7 +91,7 @@ impl BatchCost {
         let pages = (us.max(batch_us * BATCH_TO_SYNCS) - batch_us) / page_us;
         let mean_pages = self.pages / self.batches;
         let longest = BATCH_US_MAX * self.pages / self.us;
-        Some(pages.min(mean_pages * GROWTH_MAX).min(longest).max(1.0))
+        Some(pages.min(mean_pages * GROWTH_MAX + 1.0).min(longest).max(1.0))
     }
 }
 

@@ -91,9 +91,9 @@ impl Steady {
         // The pace follows the latest rate when that is greater: a small redo is full long before
         // an average over the pace of a quiet time would notice.
         let latest = self.redo.latest_bytes_per_s(now.now_us, now.lsn);
-        let reach_us = Pace::of(now, self.redo.bytes_per_s().max(latest)).reach_us;
-        self.redo.observe(now.now_us, now.lsn, reach_us);
-        self.drain.observe(now.now_us, now.checkpoint, reach_us);
+        let pace = Pace::of(now, self.redo.bytes_per_s().max(latest));
+        self.redo.observe(now.now_us, now.lsn, pace.reach_us);
+        self.drain.observe(now.now_us, now.checkpoint, pace.drain_reach_us);
         if let Action::Flush { .. } = self.last_action {
             self.cost.observe(last.flushed, last.took_us);
             self.credit = (self.credit - f64::from(last.flushed)).max(0.0);
@@ -186,7 +186,7 @@ impl Steady {
     fn rule_for(&self, now: &FlushSample<'_>) -> AdmitRule {
         let limits = now.limits;
         let width = limits.max_age.saturating_sub(limits.async_age) as f64;
-        let drain = self.drain.bytes_per_s().max(self.redo.bytes_per_s());
+        let drain = self.drain.bytes_per_s();
         let span_us = if drain > 0.0 {
             (width * 1e6 / drain).clamp(SPAN_US_MIN, SPAN_US_MAX) as u64
         } else {

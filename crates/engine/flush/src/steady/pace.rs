@@ -18,10 +18,16 @@ const LOOP_US_MAX: f64 = 100_000.0;
 /// well before it has filled the redo.
 const REACHES_TO_FILL: f64 = 4.0;
 
+/// What flushing frees is averaged over this many times the time to fill. Pages flushed while redo
+/// is slow are dirtied again close together, and come due close together when redo of that time is
+/// the oldest: a scale of delays that followed the drain faster would keep such a wave going.
+const DRAIN_REACH_FILLS: f64 = 2.0;
+const DRAIN_REACH_US_MAX: f64 = 60_000_000.0;
+
 /// A batch should take about this share of the time to fill, in microseconds: after it the
 /// checkpoint moves.
 const BATCH_US_MIN: f64 = 1_000.0;
-const BATCH_US_MAX: f64 = 200_000.0;
+const BATCH_US_MAX: f64 = 50_000.0;
 const BATCHES_TO_FILL: f64 = 16.0;
 
 /// Time to fill when no redo is produced, in microseconds: about eleven days.
@@ -38,6 +44,8 @@ pub(super) struct Pace {
     pub loop_us: f64,
     /// How far averages reach back, in microseconds.
     pub reach_us: u64,
+    /// How far the average of what flushing frees reaches back, in microseconds.
+    pub drain_reach_us: u64,
     /// How long a batch should take at most, in microseconds.
     pub batch_us: f64,
 }
@@ -51,7 +59,8 @@ impl Pace {
         let loops = f64::from(now.settings.flushing_avg_loops.max(1));
         let reach_us = (loops * loop_us).min(fill_us / REACHES_TO_FILL).max(loop_us) as u64;
         let batch_us = (fill_us / BATCHES_TO_FILL).clamp(BATCH_US_MIN, BATCH_US_MAX);
-        Pace { set_age, fill_us, loop_us, reach_us, batch_us }
+        let drain_reach_us = (fill_us * DRAIN_REACH_FILLS).min(DRAIN_REACH_US_MAX) as u64;
+        Pace { set_age, fill_us, loop_us, reach_us, drain_reach_us, batch_us }
     }
 
     /// Time over which a rate of pages per second gathers a batch, in microseconds: long enough

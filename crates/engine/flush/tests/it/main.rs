@@ -8,71 +8,228 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Commits in windows of a hundred hundredths, sliding by ten, from a time on.
-fn min_over_mean(plant: &Plant, from_s: f64, window_s: f64) -> f64 {
-    let from = (from_s * 100.0) as usize;
-    let to = (plant.now_us / 10_000) as usize;
-    let counts: Vec<u32> =
-        (from..to).map(|at| plant.seen.commits.get(at).copied().unwrap_or(0)).collect();
-    let width = (window_s * 100.0) as usize;
-    let sums = counts.windows(width).step_by((width / 10).max(1));
-    let sums: Vec<u32> = sums.map(|window| window.iter().sum()).collect();
-    let mean = f64::from(sums.iter().sum::<u32>()) / sums.len() as f64;
-    f64::from(*sums.iter().min().unwrap()) / mean
+/// Redo capacities from the smallest to the default, and the seconds in which the load fills each.
+const REDOS: [(u64, f64); 5] =
+    [(64 * KIB, 0.05), (MIB, 0.3), (32 * MIB, 3.0), (512 * MIB, 15.0), (2 * GIB, 40.0)];
+
+/// A plant under load, which tells what happened since a moment.
+struct Run {
+    plant: Plant,
+    name: String,
+    rate: f64,
+    fill_s: f64,
+    since_us: u64,
 }
 
-/// Least and greatest age from a time on, as shares of the async limit.
-fn band(plant: &Plant, from_s: f64) -> (f64, f64) {
-    let from_us = (from_s * 1e6) as u64;
-    let async_age = limits(plant.plan.capacity).async_age as f64;
-    let ages = plant.seen.ages.iter().filter(|(at, _)| *at >= from_us);
-    let shares: Vec<f64> = ages.map(|(_, age)| *age as f64 / async_age).collect();
-    (shares.iter().copied().fold(f64::MAX, f64::min), shares.iter().copied().fold(0.0, f64::max))
-}
+impl Run {
+    fn new(name: &str, plan: Plan, fill_s: f64) -> Run {
+        let name = format!("{name}, {} KiB of redo", plan.capacity >> 10);
+        let rate = plan.capacity as f64 / fill_s;
+        let mut plant = Plant::new(plan);
+        plant.offer(rate);
+        Run { plant, name, rate, fill_s, since_us: 0 }
+    }
 
-fn report(name: &str, plant: &Plant, from_s: f64) {
-    let seen = &plant.seen;
-    eprintln!(
-        "{name}: min/mean 1s {:.3} 100ms {:.3}, age band {:.2?} of async, age max {:.3} of max, flushed {} least {} ({:.2}), furious {}, waits {}, frame waits {}, looks {}",
-        min_over_mean(plant, from_s, 1.0),
-        min_over_mean(plant, from_s, 0.1),
-        band(plant, from_s),
-        seen.age_max as f64 / limits(plant.plan.capacity).max_age as f64,
-        seen.flushed_pages,
-        seen.least_pages,
-        seen.flushed_pages as f64 / seen.least_pages.max(1) as f64,
-        seen.furious,
-        seen.waits,
-        seen.frame_waits,
-        seen.looks,
-    );
+    /// Lets the loop settle, then a while more that counts.
+    fn settle(&mut self) -> &mut Run {
+        self.plant.run(self.fill_s * 3.0 + 1.0);
+        self.since_us = self.plant.now_us;
+        self.plant.run(self.fill_s * 3.0 + 3.0);
+        self.no_limit_was_passed();
+        self
+    }
+
+    fn no_limit_was_passed(&self) {
+        let (plan, seen) = (self.plant.plan, &self.plant.seen);
+        let most = limits(plan.capacity).max_age + plan.redo_bytes;
+        assert!(seen.age_max <= most, "{}: {} of {most}", self.name, seen.age_max);
+    }
+
+    /// The least commits in windows of a second, sliding by a tenth, over their mean.
+    fn min_over_mean(&self) -> f64 {
+        let (from, to) = ((self.since_us / 10_000) as usize, (self.plant.now_us / 10_000) as usize);
+        let counts = |at: usize| self.plant.seen.commits.get(at).copied().unwrap_or(0);
+        let counts: Vec<u32> = (from..to).map(counts).collect();
+        let sums: Vec<u32> =
+            counts.windows(100).step_by(10).map(|second| second.iter().sum()).collect();
+        let mean = f64::from(sums.iter().sum::<u32>()) / sums.len() as f64;
+        f64::from(*sums.iter().min().unwrap()) / mean
+    }
+
+    /// Least and greatest age of the oldest change, as shares of the async limit.
+    fn band(&self) -> (f64, f64) {
+        let async_age = limits(self.plant.plan.capacity).async_age as f64;
+        let ages = self.plant.seen.ages.iter().filter(|(at, _)| *at >= self.since_us);
+        ages.map(|(_, age)| *age as f64 / async_age)
+            .fold((f64::MAX, 0.0), |(least, most), age| (least.min(age), most.max(age)))
+    }
+
+    /// Commits, or pages flushed, per second.
+    fn per_s(&self, counts: &[u32]) -> f64 {
+        let from = (self.since_us / 10_000) as usize;
+        let sum: f64 = counts.iter().skip(from).map(|count| f64::from(*count)).sum();
+        sum * 1e6 / (self.plant.now_us - self.since_us) as f64
+    }
+
+    /// Committed redo as a share of what was offered.
+    fn admitted(&self) -> f64 {
+        let bytes = self.per_s(&self.plant.seen.commits) * self.plant.plan.redo_bytes as f64;
+        bytes / self.rate
+    }
+
+    fn steadier_than(&mut self, least: f64) -> &mut Run {
+        let steadiness = self.min_over_mean();
+        assert!(steadiness >= least, "{}: worst second over mean {steadiness}", self.name);
+        self
+    }
+
+    fn within(&mut self, least: f64, most: f64) -> &mut Run {
+        let (low, high) = self.band();
+        assert!(low >= least && high <= most, "{}: age from {low} to {high}", self.name);
+        self
+    }
 }
 
 #[test]
-fn explore() {
-    for (capacity, fill_s) in
-        [(64 * KIB, 0.05), (MIB, 0.3), (32 * MIB, 3.0), (512 * MIB, 20.0), (2 * GIB, 60.0)]
-    {
-        let plan = Plan::on(capacity, fill_s);
-        let mut plant = Plant::new(plan);
-        let rate = capacity as f64 / fill_s;
-        plant.offer(rate);
-        let span = fill_s * 6.0 + 3.0;
-        plant.run(span);
-        report(&format!("steady {capacity}"), &plant, fill_s * 2.0);
-        let txn_pages = plant.seen.least_pages as f64 / span;
-        plant.device(txn_pages * 0.5);
-        plant.run(span);
-        report(&format!("slow device {capacity}"), &plant, span + fill_s * 2.0);
-        plant.device(plan.device_pages_per_s);
-        plant.run(span);
-        report(&format!("fast again {capacity}"), &plant, 2.0 * span + fill_s * 2.0);
-        plant.offer(rate / 4.0);
-        plant.run(span * 2.0);
-        report(&format!("quarter {capacity}"), &plant, 3.0 * span + fill_s * 8.0);
-        plant.offer(rate);
-        plant.run(span);
-        report(&format!("full {capacity}"), &plant, 5.0 * span + fill_s * 2.0);
-        eprintln!();
+fn a_load_that_the_device_can_bear_is_not_held_back() {
+    for (capacity, fill_s) in REDOS {
+        let mut run = Run::new("even load", Plan::on(capacity, fill_s), fill_s);
+        let low = if capacity < MIB { 0.5 } else { 0.65 };
+        run.settle().steadier_than(0.9).within(low, 0.95);
+        assert!(run.admitted() > 0.97, "{}: {}", run.name, run.admitted());
+        let seen = &run.plant.seen;
+        assert_eq!((seen.furious, seen.waits), (0, 0), "{}", run.name);
     }
+}
+
+#[test]
+fn little_more_is_written_than_must_be() {
+    for (capacity, fill_s) in REDOS {
+        let mut run = Run::new("even load", Plan::on(capacity, fill_s), fill_s);
+        run.settle();
+        let (flushed, least) = (run.plant.seen.flushed_pages, run.plant.seen.least_pages);
+        run.plant.run(fill_s * 4.0);
+        let more = run.plant.seen.flushed_pages - flushed;
+        let must = run.plant.seen.least_pages - least;
+        let share = more as f64 / must as f64;
+        // The set-point alone is 1 / 0.85 of what the async limit would need.
+        assert!(share < 1.0 / 0.85 + 0.15, "{}: {share} times", run.name);
+    }
+}
+
+#[test]
+fn a_load_that_changes_is_followed() {
+    for (capacity, fill_s) in [REDOS[0], REDOS[1], REDOS[2], REDOS[4]] {
+        let mut run = Run::new("steps", Plan::on(capacity, fill_s), fill_s);
+        run.settle();
+        for share in [0.3, 1.5, 0.7] {
+            run.plant.offer(run.rate * share);
+            run.fill_s = fill_s / share;
+            let low = if capacity < MIB { 0.5 } else { 0.65 };
+            run.settle().steadier_than(0.85).within(low, 1.0);
+            assert!(run.admitted() > 0.97 * share, "{} to {share}", run.name);
+        }
+        let seen = &run.plant.seen;
+        assert_eq!((seen.furious, seen.waits), (0, 0), "{}", run.name);
+    }
+}
+
+#[test]
+fn a_load_beyond_the_device_is_slowed_down_smoothly() {
+    for (capacity, fill_s) in REDOS {
+        let mut run = Run::new("slow device", Plan::on(capacity, fill_s), fill_s);
+        run.settle();
+        let needed = run.per_s(&run.plant.seen.flushed);
+        run.plant.device(needed * 0.5);
+        run.fill_s *= 2.0;
+        let high = if capacity < MIB { 1.15 } else { 1.06 };
+        run.settle().steadier_than(0.75).within(0.5, high);
+        let admitted = run.admitted();
+        assert!((0.4..0.65).contains(&admitted), "{}: {admitted}", run.name);
+        assert_eq!(run.plant.seen.waits, 0, "{}", run.name);
+        // And the device comes back.
+        run.plant.device(needed * 3.0);
+        run.fill_s = fill_s;
+        run.settle().steadier_than(0.9).within(0.5, 0.95);
+        assert!(run.admitted() > 0.97, "{}: {}", run.name, run.admitted());
+    }
+}
+
+#[test]
+fn the_ceiling_is_kept_and_slows_the_load_down() {
+    for (capacity, fill_s) in [(32 * MIB, 3.0), (512 * MIB, 20.0)] {
+        let mut run = Run::new("ceiling", Plan::on(capacity, fill_s), fill_s);
+        run.settle();
+        let needed = run.per_s(&run.plant.seen.flushed);
+        run.plant.plan.settings.io_capacity_max = (needed * 0.5) as u32;
+        run.fill_s *= 2.0;
+        run.settle().steadier_than(0.75).within(0.5, 1.06);
+        let flushed = run.per_s(&run.plant.seen.flushed);
+        assert!(flushed < needed * 0.55, "{}: {flushed} of {needed}", run.name);
+        assert_eq!(run.plant.seen.furious, 0, "{}", run.name);
+    }
+}
+
+#[test]
+fn one_giant_bucket_of_ages_is_enough() {
+    for (capacity, fill_s) in REDOS {
+        let plan = Plan { bucket_bytes: capacity * 1000, ..Plan::on(capacity, fill_s) };
+        let mut run = Run::new("one bucket", plan, fill_s);
+        run.settle().steadier_than(0.85).within(0.3, 1.02);
+        assert_eq!(run.plant.seen.waits, 0, "{}", run.name);
+    }
+}
+
+#[test]
+fn many_threads_with_large_changes_pass_no_limit_of_the_smallest_redo() {
+    for seed in 1..20 {
+        let plan = Plan {
+            threads: 64,
+            redo_bytes: 4096,
+            population: 60,
+            frames: 64,
+            seed,
+            ..Plan::on(64 * KIB, 0.005)
+        };
+        let mut run = Run::new("crowd", plan, 0.005);
+        run.plant.device(5000.0);
+        run.plant.run(2.0);
+        run.no_limit_was_passed();
+        let commits: u32 = run.plant.seen.commits.iter().sum();
+        assert!(commits > 1000, "{}: {commits} commits", run.name);
+    }
+}
+
+#[test]
+fn free_frames_are_supplied_while_redo_is_held() {
+    let plan = Plan { misses: 2, ..Plan::on(32 * MIB, 3.0) };
+    let mut run = Run::new("misses", plan, 3.0);
+    run.settle().steadier_than(0.9).within(0.0, 0.95);
+    assert_eq!(run.plant.seen.waits, 0, "{}", run.name);
+    assert_eq!(run.plant.seen.frame_waits, 0, "{}", run.name);
+}
+
+#[test]
+fn a_quiet_engine_becomes_clean_and_stays_so() {
+    let mut run = Run::new("quiet", Plan::on(32 * MIB, 3.0), 3.0);
+    run.settle();
+    run.plant.offer(0.0);
+    run.plant.run(10.0);
+    assert_eq!(run.plant.dirty_pages(), 0);
+    assert_eq!(run.plant.checkpoint(), run.plant.lsn);
+    let looks = run.plant.seen.looks;
+    run.plant.run(100.0);
+    assert!(run.plant.seen.looks - looks <= 101, "a quiet engine is left alone");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_decisions() {
+    let decisions = |seed| {
+        let plan = Plan { seed, misses: 3, ..Plan::on(MIB, 0.3) };
+        let mut run = Run::new("same", plan, 0.3);
+        run.settle();
+        run.plant.seen.decisions
+    };
+    assert_eq!(decisions(7), decisions(7));
+    assert_ne!(decisions(7), decisions(8));
 }

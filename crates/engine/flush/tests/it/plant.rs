@@ -106,6 +106,7 @@ pub struct Plant {
     think_us: f64,
     by_page: BTreeMap<u64, Lsn>,
     by_age: BTreeSet<(Lsn, u64)>,
+    buckets: BTreeMap<u64, u32>,
     least: BTreeMap<u64, Lsn>,
     writing: Option<(Lsn, Action)>,
     cleaner_us: u64,
@@ -132,6 +133,7 @@ impl Plant {
             think_us: f64::INFINITY,
             by_page: BTreeMap::new(),
             by_age: BTreeSet::new(),
+            buckets: BTreeMap::new(),
             least: BTreeMap::new(),
             writing: None,
             cleaner_us: 0,
@@ -160,6 +162,10 @@ impl Plant {
 
     pub fn dirty_pages(&self) -> usize {
         self.by_page.len()
+    }
+
+    pub fn checkpoint(&self) -> Lsn {
+        self.checkpoint
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -203,21 +209,23 @@ impl Plant {
     }
 
     fn step_thread(&mut self, at: usize) {
-        if let Thread::Asks(_) = self.threads[at] {
-            let oldest = self.oldest().unwrap_or(self.lsn);
-            match self.rule.decide(self.lsn, self.checkpoint, oldest) {
-                Admit::Go => {}
-                Admit::Delay { us } => {
-                    self.threads[at] = Thread::Goes(self.now_us + us);
-                    return self.wake();
-                }
-                Admit::WaitCheckpoint(lsn) => {
-                    self.seen.waits += 1;
-                    self.threads[at] = Thread::WaitsCheckpoint(lsn);
-                    return self.wake();
-                }
-                Admit::FlushSelf { .. } => panic!("steady lets nobody flush"),
+        let oldest = self.oldest().unwrap_or(self.lsn);
+        let admit = match self.threads[at] {
+            Thread::Goes(_) => self.rule.decide_delayed(self.lsn, self.checkpoint),
+            _ => self.rule.decide(self.lsn, self.checkpoint, oldest),
+        };
+        match admit {
+            Admit::Go => {}
+            Admit::Delay { us } => {
+                self.threads[at] = Thread::Goes(self.now_us + us);
+                return self.wake();
             }
+            Admit::WaitCheckpoint(lsn) => {
+                self.seen.waits += 1;
+                self.threads[at] = Thread::WaitsCheckpoint(lsn);
+                return self.wake();
+            }
+            Admit::FlushSelf { .. } => panic!("steady lets nobody flush"),
         }
         if self.plan.misses > 0 && !self.take_frames() {
             self.seen.frame_waits += 1;
@@ -256,6 +264,7 @@ impl Plant {
             if let Entry::Vacant(clean) = self.by_page.entry(page) {
                 clean.insert(at);
                 self.by_age.insert((at, page));
+                *self.buckets.entry(at.0 / self.plan.bucket_bytes).or_default() += 1;
             }
             let least = self.least.entry(page).or_insert(at);
             if at.since(*least) >= self.limits.async_age {
@@ -326,8 +335,8 @@ impl Plant {
                 assert_eq!(furious, cause == Cause::Sync);
                 self.seen.furious += u64::from(furious && !self.was_furious);
                 self.was_furious = furious;
-                let taken: Vec<_> = self.by_age.range(..(until, 0)).take(pages as usize).collect();
-                let taken: Vec<_> = taken.into_iter().copied().collect();
+                let ages = self.by_age.range(..(until, 0));
+                let taken: Vec<_> = ages.copied().take(pages as usize).collect();
                 self.write(action, &taken);
             }
         }
@@ -343,8 +352,11 @@ impl Plant {
         let oldest = self.oldest().unwrap_or(self.lsn);
         let mut written = 0;
         for &(om, page) in pages {
-            written += u32::from(self.by_age.remove(&(om, page)));
-            self.by_page.remove(&page);
+            if self.by_age.remove(&(om, page)) {
+                written += 1;
+                self.by_page.remove(&page);
+                self.leave_bucket(om);
+            }
         }
         let took_us =
             self.plan.batch_us + (f64::from(written) * 1e6 / self.plan.device_pages_per_s) as u64;
@@ -367,16 +379,19 @@ impl Plant {
         }
     }
 
-    fn histogram(&self) -> Vec<(Lsn, u32)> {
-        let mut buckets: Vec<(Lsn, u32)> = Vec::new();
-        for (om, _) in &self.by_age {
-            let start = Lsn(om.0 / self.plan.bucket_bytes * self.plan.bucket_bytes);
-            match buckets.last_mut() {
-                Some((last, pages)) if *last == start => *pages += 1,
-                _ => buckets.push((start, 1)),
+    fn leave_bucket(&mut self, om: Lsn) {
+        let bucket = om.0 / self.plan.bucket_bytes;
+        if let Entry::Occupied(mut pages) = self.buckets.entry(bucket) {
+            *pages.get_mut() -= 1;
+            if *pages.get() == 0 {
+                pages.remove();
             }
         }
-        buckets
+    }
+
+    fn histogram(&self) -> Vec<(Lsn, u32)> {
+        let start = |bucket: &u64| Lsn(bucket * self.plan.bucket_bytes);
+        self.buckets.iter().map(|(bucket, pages)| (start(bucket), *pages)).collect()
     }
 }
 
