@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use iostrata_engine::{Direction, Engine, Table};
+use iostrata_engine::{Direction, Engine, EngineError, Table};
 use iostrata_io::disk::MemDisk;
 use proptest::prelude::*;
 
 use crate::common::engine::How;
 use crate::common::is_soak;
+use crate::common::quiet::Watch;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -94,7 +95,8 @@ impl Pair {
             "16K" => "1M",
             _ => "4M",
         };
-        let settings = [("page_size", page_size), ("buffer_pool_size", pool)];
+        let settings =
+            [("page_size", page_size), ("buffer_pool_size", pool), ("log_buffer_size", "256K")];
         let how = How::with(&[&settings[..], &[("redo_log_capacity", "1M")]].concat());
         let disk = MemDisk::new();
         let engine = how.open(Arc::new(disk.clone())).unwrap();
@@ -126,22 +128,34 @@ impl Pair {
         Ok(())
     }
 
+    /// In as many batches as so small a pool needs.
     fn batch(&mut self, changes: &[Change]) {
         let mut batch = self.engine.batch();
         for change in changes {
             match change {
+                Change::Put(key, len, fill) => batch.put(&self.table, key, &vec![*fill; *len]),
+                Change::Delete(key) => batch.delete(&self.table, key),
+            }
+            .unwrap();
+        }
+        match batch.commit() {
+            Err(EngineError::BatchTooWide { .. }) if changes.len() > 1 => {
+                let (first, second) = changes.split_at(changes.len() / 2);
+                self.batch(first);
+                return self.batch(second);
+            }
+            ticket => ticket.unwrap().wait().unwrap(),
+        }
+        for change in changes {
+            match change {
                 Change::Put(key, len, fill) => {
-                    let value = vec![*fill; *len];
-                    batch.put(&self.table, key, &value).unwrap();
-                    self.rows.insert(key.clone(), value);
+                    self.rows.insert(key.clone(), vec![*fill; *len]);
                 }
                 Change::Delete(key) => {
-                    batch.delete(&self.table, key).unwrap();
                     self.rows.remove(key);
                 }
             }
         }
-        batch.commit().unwrap().wait().unwrap();
     }
 
     fn range(&self, bounds: &Bounds, is_backward: bool) -> Result<(), TestCaseError> {
@@ -167,7 +181,7 @@ impl Pair {
 
     fn check(&self) {
         let report = self.engine.check().unwrap();
-        assert!(report.problems.is_empty(), "{}", report.problems[0]);
+        assert!(report.is_clean(), "{:?}", report.problems);
     }
 }
 
@@ -265,6 +279,30 @@ fn every_bound_both_ways() {
             }
         }
     }
+}
+
+/// One batch may need more leaves than there are frames: it works or is refused, and does not hang.
+#[test]
+fn a_batch_over_more_leaves_than_frames() {
+    let watch = Watch::new();
+    watch.on("a batch over more leaves than frames".to_owned());
+    let mut pair = Pair::new("4K");
+    let key = |number: u16| number.to_be_bytes().to_vec();
+    let puts: Vec<_> = (0u16..900).map(|at| Change::Put(key(at), 1_200, 1)).collect();
+    puts.chunks(20).for_each(|some| pair.batch(some));
+    let mut batch = pair.engine.batch();
+    for number in (0u16..900).step_by(3) {
+        batch.delete(&pair.table, &key(number)).unwrap();
+    }
+    match batch.commit() {
+        Ok(ticket) => {
+            ticket.wait().unwrap();
+            pair.rows.retain(|key, _| u16::from_be_bytes([key[0], key[1]]) % 3 != 0);
+        }
+        Err(error) => assert!(matches!(error, EngineError::BatchTooWide { .. }), "{error}"),
+    }
+    pair.check();
+    pair.range(&(Bound::Unbounded, Bound::Unbounded), false).unwrap();
 }
 
 /// What grows is given back: filled and emptied again and again, the files stay as they are.

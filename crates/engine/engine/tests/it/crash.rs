@@ -139,6 +139,24 @@ fn bulk_loads() {
     });
 }
 
+/// Each opening appends a little to the redo: it must not fill up when nobody ever closes.
+#[test]
+fn opened_again_and_again() {
+    let how = How::with(&[]);
+    let recording = record::<EngineStore>(55, &SHAPE, &how).unwrap();
+    let points = recording.disk.points();
+    for point in [points / 2, points - 40] {
+        let image = recording.disk.image(point, 1, Tear::Whole);
+        let mut digest = None;
+        for round in 0..300 {
+            let opened = EngineStore::open(Arc::new(image.clone()), &how);
+            let store = opened.unwrap_or_else(|error| panic!("opening {round}: {error}"));
+            let found = store.digest().unwrap();
+            assert_eq!(*digest.get_or_insert(found), found, "opening {round}");
+        }
+    }
+}
+
 /// What a seed replays is what was recorded.
 #[test]
 fn a_recording_is_the_same_each_time() {

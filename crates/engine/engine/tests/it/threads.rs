@@ -91,7 +91,11 @@ fn scan(table: &Table, is_over: &AtomicBool) {
 #[test]
 fn writers_readers_and_scans() {
     let directory = tempfile::tempdir().unwrap();
-    let how = How::with(&[("data_files", "4"), ("redo_log_capacity", "1M")]);
+    let how = How::with(&[
+        ("data_files", "4"),
+        ("redo_log_capacity", "1M"),
+        ("buffer_pool_size", "512K"),
+    ]);
     let engine = Engine::open(directory.path(), how.settings()).unwrap();
     let table = engine.create_table("rows").unwrap();
     let rounds = if is_soak() { 20_000 } else { 150 };
@@ -120,7 +124,7 @@ fn writers_readers_and_scans() {
             }
         }
         let report = engine.check().unwrap();
-        assert!(report.problems.is_empty(), "{}", report.problems[0]);
+        assert!(report.is_clean(), "{:?}", report.problems);
     };
     is_as_written(&engine);
     engine.close().unwrap();

@@ -201,7 +201,7 @@ impl Store for Toy {
         self.define(name, Some(b"none")).map_err(said)
     }
 
-    fn commit(&self, ops: &[Op]) -> Result<u64, String> {
+    fn commit(&self, ops: &[Op]) -> Result<(u64, usize), String> {
         let mut inner = self.lock();
         let mut body = Vec::new();
         for op in ops {
@@ -215,7 +215,7 @@ impl Store for Toy {
         if !body.is_empty() {
             self.append(&mut inner, &body).map_err(said)?;
         }
-        Ok(inner.end)
+        Ok((inner.end, ops.len()))
     }
 
     fn place(ticket: &u64) -> u64 {

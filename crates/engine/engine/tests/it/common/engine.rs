@@ -17,6 +17,7 @@ pub const SMALLEST: &[(&str, &str)] = &[
     ("page_size", "4K"),
     ("buffer_pool_size", "256K"),
     ("redo_log_capacity", "64K"),
+    ("log_buffer_size", "64K"),
     ("data_files", "1"),
     ("autoextend_increment", "64K"),
     ("doublewrite_pages", "8"),
@@ -101,8 +102,18 @@ fn said(error: EngineError) -> String {
     if is_damage(&error) { format!("{DAMAGE}{error}") } else { error.to_string() }
 }
 
-/// A batch of these changes.
-pub fn commit(engine: &Engine, ops: &[Op]) -> Result<Ticket, EngineError> {
+/// Commits these changes, or as many of the first as one batch may have in so small a pool.
+pub fn commit(engine: &Engine, ops: &[Op]) -> Result<(Ticket, usize), EngineError> {
+    let mut count = ops.len();
+    loop {
+        match commit_all(engine, &ops[..count]) {
+            Err(EngineError::BatchTooWide { .. }) if count > 1 => count /= 2,
+            ticket => return ticket.map(|ticket| (ticket, count)),
+        }
+    }
+}
+
+fn commit_all(engine: &Engine, ops: &[Op]) -> Result<Ticket, EngineError> {
     let mut batch = engine.batch();
     for op in ops {
         let name = table_name(op.table);
@@ -191,7 +202,7 @@ impl Store for EngineStore {
         self.0.drop_table(name).map_err(said)
     }
 
-    fn commit(&self, ops: &[Op]) -> Result<Ticket, String> {
+    fn commit(&self, ops: &[Op]) -> Result<(Ticket, usize), String> {
         commit(&self.0, ops).map_err(said)
     }
 
@@ -237,7 +248,7 @@ impl Store for EngineStore {
         let report = self.0.check().map_err(said)?;
         match report.problems.first() {
             None => Ok(()),
-            Some(first) => Err(format!("{} problems, the first: {first}", report.problems.len())),
+            Some(first) => Err(format!("{} problems, the first: {first:?}", report.problems_total)),
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod altered;
 pub mod chance;
+pub mod engine;
 pub mod halves;
 pub mod model;
 pub mod plan;

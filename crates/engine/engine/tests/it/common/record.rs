@@ -101,8 +101,8 @@ impl<'a, S: Store> Run<'a, S> {
 
     fn batch(&mut self, ops: &[Op], is_awaited: bool) -> Result<(), String> {
         let id = self.fresh();
-        self.history.push(id, Change::Batch(ops.to_vec()));
-        let ticket = self.store.commit(ops)?;
+        let (ticket, count) = self.store.commit(ops)?;
+        self.history.push(id, Change::Batch(ops[..count].to_vec()));
         self.waiting.push_back((id, ticket));
         if is_awaited { self.wait_all() } else { Ok(()) }
     }
@@ -173,9 +173,9 @@ fn one_thread<S: Store>(
     for (number, step) in steps.iter().enumerate() {
         let is_awaited = match step {
             Step::Batch { ops, is_awaited } => {
-                let ticket = store.commit(ops)?;
+                let (ticket, count) = store.commit(ops)?;
                 let id = first_id + number as u64;
-                let commit = (S::place(&ticket), id, ops.clone());
+                let commit = (S::place(&ticket), id, ops[..count].to_vec());
                 commits.lock().expect("no writer panicked").push(commit);
                 waiting.push((id, ticket));
                 *is_awaited

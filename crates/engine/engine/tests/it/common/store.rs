@@ -23,8 +23,8 @@ pub trait Store: Send + Sync + Sized {
     fn create_table(&self, name: &str) -> Result<(), String>;
     /// Durable when it returns.
     fn drop_table(&self, name: &str) -> Result<(), String>;
-    /// Applied and ordered.
-    fn commit(&self, ops: &[Op]) -> Result<Self::Ticket, String>;
+    /// Applied and ordered; of how many of the changes, from the first, that is said.
+    fn commit(&self, ops: &[Op]) -> Result<(Self::Ticket, usize), String>;
     /// Its place in the order of commits.
     fn place(ticket: &Self::Ticket) -> u64;
     /// Durable when it returns.
