@@ -126,10 +126,8 @@ impl Steady {
         let due = self.due_pages(pace, need);
         let was_lru = matches!(self.last_action, Action::Lru { .. });
         // Frames come first, but not twice in a row while redo waits as well.
-        if !(was_lru && due > 0.0)
-            && !(was_lru && last.freed == 0)
-            && let Some(pages) = self.supply.wanted(now)
-        {
+        let is_turn = !was_lru || (due == 0.0 && last.freed > 0);
+        if is_turn && let Some(pages) = self.supply.wanted(now) {
             return Action::Lru { pages };
         }
         // Pages that could not be written, being in use, and a checkpoint that did not help are

@@ -1,8 +1,10 @@
 //! The policy in a closed loop with a small engine in virtual time.
 
+mod plan;
 mod plant;
 
-use plant::{Plan, Plant, limits};
+use plan::{Plan, limits};
+use plant::Plant;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -53,7 +55,7 @@ impl Run {
         let sums: Vec<u32> =
             counts.windows(100).step_by(10).map(|second| second.iter().sum()).collect();
         let mean = f64::from(sums.iter().sum::<u32>()) / sums.len() as f64;
-        f64::from(*sums.iter().min().unwrap()) / mean
+        f64::from(sums.iter().copied().min().unwrap_or(0)) / mean
     }
 
     /// Least and greatest age of the oldest change, as shares of the async limit.

@@ -5,7 +5,9 @@ use crate::settings::Kind;
 
 /// An enum whose variants are words of a setting; the same list makes the parser and the printer.
 macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {

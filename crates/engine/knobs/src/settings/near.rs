@@ -16,10 +16,10 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
         .flat_map(|setting| std::iter::once(setting.name).chain(setting.aliases.iter().copied()));
     let allowed = EDITS_MAX.min(name.len() / 3);
     names
-        .map(|known| (edits(&name, known), known))
-        .filter(|(edits, known)| *edits <= allowed || is_part(&name, known))
+        .map(|known| (!is_part(&name, known), edits(&name, known), known))
+        .filter(|(is_other, edits, _)| !is_other || *edits <= allowed)
         .min()
-        .map(|(_, known)| known)
+        .map(|(_, _, known)| known)
 }
 
 /// Whether a long piece of a name was typed for the whole.
