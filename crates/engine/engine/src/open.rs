@@ -89,6 +89,7 @@ pub(crate) fn directory(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     settings.check()?;
+    make_directory(directory)?;
     let plan = plan::of(&settings);
     let data = real_disk(directory, &settings, plan.data.direct)?;
     let lock = data.lock(&kept::lock_name()).map_err(EngineError::Locked)?;
@@ -99,6 +100,17 @@ pub(crate) fn directory(
     let place = Place { lock, directory: directory.to_owned() };
     opened.threads.start(&opened.core, Some(place))?;
     Ok(opened)
+}
+
+/// Makes the directory if only the last part of its path is missing.
+fn make_directory(directory: &Path) -> Result<(), EngineError> {
+    if directory.exists() {
+        return Ok(());
+    }
+    std::fs::create_dir(directory).map_err(|error| EngineError::System {
+        doing: "make the engine's directory",
+        problem: format!("{}: {error}", directory.display()),
+    })
 }
 
 /// Opens the engine of disks.

@@ -187,6 +187,8 @@ fn cut(page: &PageView<'_>, key: &[u8]) -> Cut {
         page.split_point().clamp(1, count - 1)
     };
     let separator = match (is_leaf, from) {
+        // What does not fit an empty leaf is a later row of a batch: the earlier ones stay left.
+        (true, _) if count == 0 => key,
         (true, from) if from == count => shortest_separator(page.key(count - 1), key),
         (true, 0) => page.key(0),
         (true, from) => shortest_separator(page.key(from - 1), page.key(from)),

@@ -10,14 +10,13 @@ use iostrata_io::disk::memory::{Call, CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
 use crate::common::engine::{EngineStore, How, STILL, commit};
-use crate::common::is_soak;
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
 use crate::common::record::Recording;
 use crate::common::sweep::{Crash, Sweep};
 
-const SHAPE: Shape = Shape { batches: 14, tables: 2, ..STILL };
+const SHAPE: Shape = Shape { batches: 40, tables: 2, ..STILL };
 const SEED: u64 = 5;
 
 /// A run whose n-th call fails.
@@ -193,9 +192,8 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<bool, String> {
 fn at_every_call(fault: Fault) {
     let how = How::with(&[]);
     let watch = Watch::new();
-    let stride = if is_soak() { 1 } else { 3 };
     let mut calls = 0;
-    for number in (0..).step_by(stride) {
+    for number in 0.. {
         watch.on(format!("{fault:?} at call {number}"));
         match quietly(|| with_fault(&how, number, fault)) {
             Ok(true) => calls += 1,
@@ -203,7 +201,7 @@ fn at_every_call(fault: Fault) {
             Err(what) => panic!("{fault:?} at call {number}: {what}"),
         }
     }
-    assert!(calls > 50, "only {calls} calls");
+    assert!(calls > 150, "only {calls} calls");
     eprintln!("{fault:?} at {calls} calls");
 }
 

@@ -6,8 +6,8 @@
 use iostrata_io::disk::Tear;
 
 use crate::common::altered::Alteration;
-use crate::common::engine::{EngineStore, How, STILL};
-use crate::common::record::record;
+use crate::common::engine::{EngineStore, How, SHAPE};
+use crate::common::record::record_after;
 use crate::common::sweep::{Outcome, Sweep};
 
 /// How far a sweep goes for one missing safeguard.
@@ -55,11 +55,15 @@ fn mutants() -> Vec<Mutant> {
     ]
 }
 
+/// Sweeps a run that lacks the safeguard from the moment when the engine was made and open; what
+/// recovers it lacks nothing.
 fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
-    let how = How::with(mutant.settings).altered(mutant.alteration.clone());
-    let recording = record::<EngineStore>(mutant.seed, &STILL, &how).unwrap();
+    let how = How::with(mutant.settings);
+    let altered = how.clone().altered(mutant.alteration.clone());
+    let missing = || mutant.alteration.switch.turn_on();
+    let recording = record_after::<EngineStore>(mutant.seed, &SHAPE, &altered, missing).unwrap();
     let tears = mutant.tears;
-    let sweep = Sweep::<EngineStore> { tears, may_be_damaged, ..Sweep::new(&how, &STILL) };
+    let sweep = Sweep::<EngineStore> { tears, may_be_damaged, ..Sweep::new(&how, &SHAPE) };
     sweep.run(&recording, IMAGES)
 }
 

@@ -1,9 +1,10 @@
-//! A disk with one thing taken away or one promise added.
+//! A disk with one thing taken away, from a moment on, or one promise added.
 //!
 //! Taking a call away below the `Disk` trait is the same as leaving it out above: the store and the
 //! proof share every line above the trait.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use iostrata_io::SyncKind;
@@ -20,6 +21,8 @@ pub struct Alteration {
     pub unwritten: Option<(&'static str, u64)>,
     /// `sync_dir` does nothing.
     pub no_sync_dir: bool,
+    /// Nothing of the above is missing before this is turned on.
+    pub switch: Switch,
     /// What the device says it cannot tear, in bytes.
     pub atomic_write_bytes: u32,
 }
@@ -29,6 +32,20 @@ pub struct Altered {
     inner: Arc<dyn Disk>,
     alteration: Alteration,
     names: Names,
+}
+
+/// Whether things are missing already. Clones are one switch.
+#[derive(Clone, Debug, Default)]
+pub struct Switch(Arc<AtomicBool>);
+
+impl Switch {
+    pub fn turn_on(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 impl Altered {
@@ -43,6 +60,9 @@ struct Names(Arc<RwLock<HashMap<FileId, String>>>);
 
 impl Names {
     fn begins(&self, file: FileId, beginning: Option<&'static str>) -> bool {
+        if beginning.is_none() {
+            return false;
+        }
         let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match (names.get(&file), beginning) {
             (Some(name), Some(beginning)) => name.starts_with(beginning),
@@ -52,11 +72,15 @@ impl Names {
 
     fn is_unwritten(&self, file: FileId, at: u64, altered: &Alteration) -> bool {
         let beginning = altered.unwritten.and_then(|(name, from)| (at >= from).then_some(name));
-        self.begins(file, beginning)
+        self.begins(file, beginning) && altered.switch.is_on()
+    }
+
+    fn is_unsynced(&self, file: FileId, altered: &Alteration) -> bool {
+        self.begins(file, altered.unsynced) && altered.switch.is_on()
     }
 
     fn durability(&self, file: FileId, asked: Durability, altered: &Alteration) -> Durability {
-        if self.begins(file, altered.unsynced) { Durability::Volatile } else { asked }
+        if self.is_unsynced(file, altered) { Durability::Volatile } else { asked }
     }
 }
 
@@ -94,7 +118,7 @@ impl Disk for Altered {
     }
 
     fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
-        if self.names.begins(file, self.alteration.unsynced) {
+        if self.names.is_unsynced(file, &self.alteration) {
             return Ok(());
         }
         self.inner.sync(file, kind)
@@ -126,7 +150,8 @@ impl Disk for Altered {
     }
 
     fn sync_dir(&self) -> Result<(), DiskError> {
-        if self.alteration.no_sync_dir { Ok(()) } else { self.inner.sync_dir() }
+        let is_missing = self.alteration.no_sync_dir && self.alteration.switch.is_on();
+        if is_missing { Ok(()) } else { self.inner.sync_dir() }
     }
 }
 

@@ -18,8 +18,19 @@ pub struct Recording {
 
 /// Runs the plan of a seed on an empty disk, from the creation to the close.
 pub fn record<S: Store>(seed: u64, shape: &Shape, how: &S::How) -> Result<Recording, String> {
+    record_after::<S>(seed, shape, how, || {})
+}
+
+/// As [`record`]; `opened` is called once the store is open.
+pub fn record_after<S: Store>(
+    seed: u64,
+    shape: &Shape,
+    how: &S::How,
+    opened: impl FnOnce(),
+) -> Result<Recording, String> {
     let disk = TraceDisk::new(MemDisk::new());
     let store = S::open(Arc::new(disk.clone()), how)?;
+    opened();
     let mut run = Run::new(&store, &disk, Tables::new());
     run.all(&plan(seed, shape))?;
     let history = run.history;
