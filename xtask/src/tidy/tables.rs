@@ -153,7 +153,6 @@ pub const IMPURE: &[&str] = &["libc", "rustix", "io-uring", "signal-hook", "jiff
 pub const UNSAFE_FILES: &[&str] = &[
     "crates/engine/emudisk/src/priority.rs",
     "crates/engine/pool/src/frames.rs",
-    "crates/engine/pool/src/frames.rs",
     "crates/meter/change/src/system/child.rs",
     "crates/meter/change/src/system/loop_device.rs",
     "crates/meter/change/src/system/server.rs",
