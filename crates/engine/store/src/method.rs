@@ -140,3 +140,41 @@ impl fmt::Display for FlushMethod {
         out.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FlushMethod, FlushPlan, SyncRule};
+
+    fn files(plan: FlushPlan) -> [super::FilePlan; 3] {
+        [plan.data, plan.doublewrite, plan.redo]
+    }
+
+    #[test]
+    fn the_safe_form_leaves_nothing_to_a_cache() {
+        for method in FlushMethod::ALL {
+            for file in files(method.plan(false)) {
+                let synced = file.sync == SyncRule::EachBatch;
+                assert!(synced != file.write_through, "{method}: {file:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn trust_changes_no_more_than_what_is_synced() {
+        for method in FlushMethod::ALL {
+            let direct = |trusting| files(method.plan(trusting)).map(|file| file.direct);
+            assert_eq!(direct(true), direct(false), "{method}");
+            let is_same = method.plan(true) == method.plan(false);
+            assert_eq!(is_same, matches!(method, FlushMethod::Fsync | FlushMethod::ODsync));
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        for method in FlushMethod::ALL {
+            assert_eq!(FlushMethod::by_name(&method.to_string()), Some(method));
+            assert_eq!(FlushMethod::by_name(&method.name().to_lowercase()), Some(method));
+        }
+        assert_eq!(FlushMethod::by_name("O_DIRECTLY"), None);
+    }
+}

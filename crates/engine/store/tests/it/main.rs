@@ -9,5 +9,6 @@ mod concurrency;
 mod crash;
 mod faults;
 mod growth;
+mod histories;
 mod real;
 mod restart;
