@@ -4,7 +4,7 @@
 //! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule
 //! that slows writers down is the policy's, published as plain words.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
@@ -30,18 +30,31 @@ impl Drop for Room<'_> {
 pub(crate) struct Admission {
     rule: [AtomicU64; ADMIT_WORDS],
     promised: AtomicU64,
+    is_closed: AtomicBool,
 }
 
 impl Admission {
     /// With a first rule.
     pub fn new(rule: AdmitRule) -> Self {
-        Self { rule: rule.to_words().map(AtomicU64::new), promised: AtomicU64::new(0) }
+        Self {
+            rule: rule.to_words().map(AtomicU64::new),
+            promised: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// From now on this rule.
     pub fn publish(&self, rule: AdmitRule) {
         for (word, value) in self.rule.iter().zip(rule.to_words()) {
             word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// From now on nobody is admitted; returns once those that were are done.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        while self.promised.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
         }
     }
 
@@ -60,6 +73,9 @@ impl Admission {
         loop {
             let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let room = Room { admission: self, bytes };
+            if self.is_closed.load(Ordering::SeqCst) {
+                return Err(EngineError::Closed);
+            }
             let (checkpoint, lsn) = (core.redo.checkpoint_lsn(), core.redo.lsn());
             let rule = self.rule();
             let oldest = if rule.flush_self_age == u64::MAX {

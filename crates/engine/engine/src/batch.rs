@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use iostrata_knobs::Counter;
 use iostrata_page::{Lsn, PageNo, PageView, Record, row_bytes};
 
 use crate::commit::{Attempt, Group, attempt};
@@ -89,7 +90,8 @@ impl Batch {
     /// # Errors
     /// Nothing is applied then. [`EngineError::BatchTooLarge`], no space, a poisoned engine.
     pub fn commit(mut self) -> Result<Ticket, EngineError> {
-        let end = self.run()?;
+        let core = Arc::clone(&self.core);
+        let end = core.counts.sampled(Counter::CpuNsRows, || self.run())?;
         Ok(Ticket::new(Arc::clone(&self.core), end))
     }
 

@@ -171,6 +171,7 @@ impl Engine {
     /// A poisoned engine, or the failure that poisons it: recovery will find everything
     /// acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
+        self.core().admission.close();
         self.0.threads.stop();
         self.core().sharp_checkpoint(true)?;
         self.0.threads.publish(self.core());

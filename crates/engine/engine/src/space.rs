@@ -38,7 +38,10 @@ pub(crate) struct Reserved<'c> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.core.space.lock().reserved.remove(&self.page.0);
+        let mut state = self.core.space.lock();
+        state.reserved.remove(&self.page.0);
+        // It may not have been used after all.
+        state.hint = state.hint.min(self.page.0);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_knobs::FlushLogAt;
+use iostrata_knobs::{Counter, FlushLogAt};
 use iostrata_page::Lsn;
 
 use crate::core::Core;
@@ -30,12 +30,15 @@ impl Ticket {
     /// The log failed: whether the commit is durable is unknown, and the engine is poisoned.
     pub fn wait(&self) -> Result<(), EngineError> {
         let redo = &self.core.redo;
-        let settled = match self.core.live.flush_log_at_commit() {
-            FlushLogAt::Commit => redo.make_durable(self.end),
-            FlushLogAt::Written => redo.make_written(self.end),
-            FlushLogAt::Timeout => return self.core.poison.check(),
-        };
+        let settled = self.core.counts.sampled(Counter::CpuNsCommit, || {
+            match self.core.live.flush_log_at_commit() {
+                FlushLogAt::Commit => redo.make_durable(self.end),
+                FlushLogAt::Written => redo.make_written(self.end),
+                FlushLogAt::Timeout => Ok(()),
+            }
+        });
         settled.map_err(|error| self.core.poison.keep(error))?;
+        self.core.poison.check()?;
         self.core.counts.acknowledged();
         Ok(())
     }
