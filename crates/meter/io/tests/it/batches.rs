@@ -220,7 +220,7 @@ fn a_batch_goes_from_thread_to_thread() {
                 let mut batch = disk.batch();
                 fill(&mut *batch, 2);
                 send.send(batch).unwrap();
-                while stopped.try_recv().is_err() {
+                while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                     std::hint::spin_loop();
                 }
             });

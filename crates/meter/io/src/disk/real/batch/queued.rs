@@ -342,6 +342,13 @@ mod tests {
                 }
             });
             assert!(all[..8].iter().all(Result::is_ok) && failed(&all[8]), "{all:?}");
+            drop(batch);
+            let mut batches: Vec<_> = (0..3).map(|_| disk.batch()).collect();
+            for batch in &mut batches {
+                batch.read(file, 0, Aligned::zeroed(4096), 0);
+                batch.submit();
+                batch.complete(1, &mut |done| assert_eq!(done.result, Ok(()), "unfit, reused"));
+            }
         }
     }
 }
