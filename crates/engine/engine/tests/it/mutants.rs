@@ -47,7 +47,11 @@ fn mutants() -> Vec<Mutant> {
             TORN,
         ),
         mutant("the doublewrite files are not synced", unsynced("doublewrite-"), TORN),
-        mutant("names are not synced", Alteration { no_sync_dir: true, ..none() }, ALL),
+        Mutant {
+            // Names change when the redo grows; in this recording it does, and the new file is used.
+            seed: 12,
+            ..mutant("names are not synced", Alteration { no_sync_dir: true, ..none() }, ALL)
+        },
         Mutant {
             settings: &[("doublewrite", "OFF")],
             ..mutant("doublewrite is off on a disk that tears", none(), TORN)

@@ -79,7 +79,7 @@ pub fn plan(seed: u64, shape: &Shape) -> Vec<Step> {
     steps
 }
 
-/// A few batches over tables that are there, each awaited.
+/// A few batches over tables that are there, each awaited, and now and then a checkpoint.
 pub fn more(seed: u64, shape: &Shape, created: usize, batches: usize) -> Vec<Step> {
     let keys = vec![BTreeSet::new(); shape.tables];
     let chance = Chance::new(seed);
@@ -91,6 +91,9 @@ pub fn more(seed: u64, shape: &Shape, created: usize, batches: usize) -> Vec<Ste
     for _ in 0..batches {
         let ops = planner.batch(10);
         steps.push(Step::Batch { ops, is_awaited: true });
+        if planner.chance.percent(30) {
+            steps.push(Step::Checkpoint);
+        }
     }
     steps
 }
