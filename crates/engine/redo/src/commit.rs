@@ -4,6 +4,7 @@
 //! failure it never moves again.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
@@ -23,7 +24,10 @@ impl Redo {
             self.check()?;
             let settled = || self.durable.load(Ordering::Acquire) >= upto || self.is_failed();
             if self.turn.enter(upto, settled) == Outcome::Lead {
+                self.turn.gather();
+                let start = Instant::now();
                 let led = self.lead();
+                self.turn.learn(start.elapsed());
                 let upto =
                     if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
                 self.turn.leave(upto);

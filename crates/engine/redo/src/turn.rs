@@ -5,9 +5,10 @@
 //! It knows no file: what leading means is the caller's.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 const WAITING: u32 = 0;
 const SETTLED: u32 = 1;
@@ -61,8 +62,17 @@ struct Waiting {
 pub(crate) struct Turn {
     led: AtomicBool,
     waiting: Mutex<Waiting>,
+    /// Who ever came, and who of them was covered.
+    came: AtomicU64,
+    went: AtomicU64,
+    /// How many waited when the last lead ended.
+    population: AtomicU64,
+    /// How long a lead takes, in nanoseconds; a moving mean.
+    lead_ns: AtomicU64,
 }
 
+/// Longest wait for others, whatever a lead takes.
+const GATHER_MAX: Duration = Duration::from_millis(2);
 /// Looks before sleeping: with a pause between, then giving the processor away.
 const SPINS: u32 = 64;
 const YIELDS: u32 = 8;
@@ -70,8 +80,10 @@ const YIELDS: u32 = 8;
 impl Turn {
     /// Waits until `settled`, or until it is the caller's turn to lead.
     pub(crate) fn enter(&self, upto: u64, settled: impl Fn() -> bool) -> Outcome {
+        self.came.fetch_add(1, Ordering::Relaxed);
         for round in 0..SPINS + YIELDS {
             if settled() {
+                self.went.fetch_add(1, Ordering::Relaxed);
                 return Outcome::Settled;
             }
             if !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel) {
@@ -87,6 +99,7 @@ impl Turn {
             let mut waiting = self.lock();
             // Who leaves has published before it takes this lock, so nothing is missed.
             if settled() {
+                self.went.fetch_add(1, Ordering::Relaxed);
                 return Outcome::Settled;
             }
             if !self.led.swap(true, Ordering::AcqRel) {
@@ -104,10 +117,54 @@ impl Turn {
         }
     }
 
+    /// Who waits now, the leader included.
+    fn present(&self) -> u64 {
+        let went = self.went.load(Ordering::Relaxed);
+        self.came.load(Ordering::Relaxed).saturating_sub(went)
+    }
+
+    /// For a leader, before it takes what there is to settle: waits for those who were there at
+    /// the last lead and may be back in a moment. Otherwise two groups of half the size would
+    /// alternate.
+    ///
+    /// With n here and a lead that takes T, throughput is n / (T + waited): one more is worth
+    /// waiting for while it comes within T / n. The whole wait is at most half of T.
+    pub(crate) fn gather(&self) {
+        let wanted = self.population.load(Ordering::Relaxed);
+        let mut here = self.present();
+        if here >= wanted {
+            return;
+        }
+        let lead = Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed));
+        let (start, most) = (Instant::now(), (lead / 2).min(GATHER_MAX));
+        let mut last = start;
+        loop {
+            std::hint::spin_loop();
+            let (now, now_here) = (Instant::now(), self.present());
+            if now_here >= wanted || now - start > most {
+                return;
+            }
+            if now_here > here {
+                (here, last) = (now_here, now);
+            } else if now - last > lead / (here.max(4) as u32) {
+                return;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Learns how long a lead takes.
+    pub(crate) fn learn(&self, lead: Duration) {
+        let mean = self.lead_ns.load(Ordering::Relaxed);
+        let lead = lead.as_nanos() as u64;
+        self.lead_ns.store(mean - mean / 8 + lead / 8, Ordering::Relaxed);
+    }
+
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the
     /// others leads next and is woken first.
     pub(crate) fn leave(&self, upto: u64) {
         let mut waiting = self.lock();
+        self.population.store(self.present(), Ordering::Relaxed);
         let Waiting { queue, covered } = &mut *waiting;
         let mut covered = std::mem::take(covered);
         queue.retain(|waiter| {
@@ -122,6 +179,7 @@ impl Turn {
             self.led.store(false, Ordering::Release);
         }
         drop(waiting);
+        self.went.fetch_add(1 + covered.len() as u64, Ordering::Relaxed);
         if let Some(heir) = heir {
             heir.wake(LEADING);
         }

@@ -41,6 +41,8 @@ impl Writer {
 impl Redo {
     /// Writes out what is in the buffer unless `upto` is written; waits for who writes already.
     pub(crate) fn write_out(&self, upto: u64) -> Result<(), RedoError> {
+        // What was written before a failed sync may be lost, so it counts for nothing.
+        self.check()?;
         if self.written.load(Ordering::Acquire) >= upto {
             return Ok(());
         }
