@@ -33,7 +33,9 @@ pub fn of(plan: &Plan, engines: &[Engine]) -> Vec<&'static str> {
 
 fn durability(engine: Engine) -> Option<&'static str> {
     Some(match engine {
-        Engine::Iostrata => "iostrata: group commit; a ticket is waited for",
+        Engine::Iostrata => {
+            "iostrata: group commit by its own leaders; redo of four times the memory, at most 512 MiB"
+        }
         Engine::Redb => {
             "redb: one thread commits Immediate; several commit None and share an Immediate commit \
              of one of them"

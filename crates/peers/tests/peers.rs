@@ -17,7 +17,7 @@ use iostrata_peers::store::{Setup, Store};
 use iostrata_peers::table;
 
 const SET: RowSet = RowSet { count: 1_000, value_bytes: 24 };
-const SETUP: Setup = Setup { cache_bytes: 16 << 20, writers: 2, is_direct: false };
+const SETUP: Setup = Setup { cache_bytes: 4 << 20, writers: 2, is_direct: false };
 
 fn open(engine: Engine, dir: &Path) -> Box<dyn Store> {
     engine.open(dir, SETUP).unwrap()
@@ -102,9 +102,10 @@ fn plan(workload: Workload) -> Plan {
         is_quick: true,
     };
     let mut plan = choice.plans().remove(0);
-    plan.set.count = plan.set.count.min(5_000);
+    plan.set.count = 5_000;
     plan.window = Window { warmup: Duration::from_millis(10), length: Duration::from_millis(100) };
     plan.is_direct = false;
+    plan.cache_bytes = 4 << 20;
     // The one with the most threads or rows.
     plan.cases.drain(..plan.cases.len() - 1);
     plan

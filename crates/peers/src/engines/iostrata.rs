@@ -14,6 +14,8 @@ use crate::store::{Reader, Setup, Store, Visit, Writer};
 
 const NAME: &str = "iostrata";
 const TABLE: &str = "rows";
+/// Redo at most, four times the pool where that is less; fjall keeps as much journal at most.
+const REDO_BYTES_MAX: u64 = 512 << 20;
 
 /// An open store.
 pub struct Iostrata {
@@ -24,15 +26,12 @@ pub struct Iostrata {
 impl Iostrata {
     /// Opens or makes `dir/iostrata`.
     pub fn open(dir: &Path, setup: Setup) -> Result<Self, PeerError> {
+        let redo_bytes = setup.cache_bytes.saturating_mul(4).min(REDO_BYTES_MAX);
         let mut settings = Settings::default();
-        let pool = setup.cache_bytes.to_string();
-        settings
-            .set("buffer_pool_size", &pool)
-            .map_err(PeerError::of(NAME, "set buffer_pool_size"))?;
-        if !setup.is_direct {
-            settings
-                .set("flush_method", "fsync")
-                .map_err(PeerError::of(NAME, "set flush_method"))?;
+        for (name, bytes) in
+            [("buffer_pool_size", setup.cache_bytes), ("redo_log_capacity", redo_bytes)]
+        {
+            settings.set(name, &bytes.to_string()).map_err(PeerError::of(NAME, "set a size"))?;
         }
         let dir = dir.join(NAME);
         std::fs::create_dir_all(&dir).map_err(PeerError::files("make", &dir))?;
@@ -96,11 +95,8 @@ impl Reader for IostrataThread<'_> {
     }
 
     fn scan(&mut self, visit: &mut Visit<'_>) -> Result<(), PeerError> {
-        let mut range = self
-            .store
-            .rows
-            .range(Bound::Unbounded, Bound::Unbounded, Direction::Forward)
-            .map_err(PeerError::of(NAME, "scan"))?;
+        let mut range =
+            self.store.rows.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         while let Some((key, value)) = range.next().map_err(PeerError::of(NAME, "scan"))? {
             if visit(key, value).is_break() {
                 break;
