@@ -103,8 +103,8 @@ fn beside_prefix(key: &[u8], of: &[u8], skip: usize) -> Ordering {
     let prefix = of.get(..skip).unwrap_or_default();
     match key.get(..skip) {
         Some(start) => start.cmp(prefix),
-        // Shorter than the prefix: less even when it is its beginning.
-        None => key.cmp(prefix).then(Ordering::Less),
+        // Shorter than the prefix: less when it is its beginning.
+        None => key.cmp(prefix),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Damaged pages and damaged records: found, and never more than that.
 
 use iostrata_page::{
-    PageEdit, PageFault, PageKind, PageNo, PageSize, PageView, Record, fuzz_page, fuzz_records,
-    layout,
+    ApplyFault, PageEdit, PageFault, PageKind, PageNo, PageSize, PageView, Record, fuzz_page,
+    fuzz_records, layout,
 };
 use proptest::prelude::*;
 
@@ -132,6 +132,29 @@ fn the_deep_check_finds_what_bounds_do_not_show() {
     assert!(matches!(deep(&longer), Err(PageFault::Overlap { .. })));
     let large = resealed(&page, cell + layout::CELL_AT_VALUE_LEN, &3000u16.to_le_bytes());
     assert!(PageView::new(&large).verify_structure().is_err());
+}
+
+#[test]
+fn room_that_a_damaged_header_promises_is_not_taken() {
+    let mut page = sealed(PageSize::MIN, PageKind::Leaf);
+    let insert = |page: &mut Vec<u8>, key: u8| {
+        let value = &[1; 500];
+        let mut edit = PageEdit::new(page);
+        let slot = edit.find(&[key]).unwrap_err();
+        Record::Insert { slot, flags: 0, key: &[key], value }.apply(&mut edit, NO)
+    };
+    let mut key = 0;
+    while PageView::new(&page).fits(1, 500) {
+        insert(&mut page, key).unwrap();
+        key += 1;
+    }
+    assert!(matches!(insert(&mut page, key), Err(ApplyFault::Full { .. })));
+    let top = u32::from_le_bytes(page[layout::AT_HEAP_TOP..][..4].try_into().unwrap());
+    let mut page = resealed(&page, layout::AT_GARBAGE, &(4096 - top).to_le_bytes());
+    let before = page.clone();
+    assert_eq!(PageView::new(&page).verify(NO), Ok(()));
+    assert_eq!(insert(&mut page, key), Err(ApplyFault::Damaged { page: NO }));
+    assert!(page == before);
 }
 
 fn mutation() -> impl Strategy<Value = Vec<(usize, u8)>> {

@@ -75,6 +75,11 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+/// Flags that a row keeps for life; the first bit is reserved.
+fn flags_of(key: &[u8]) -> u8 {
+    (key.len() as u8).rotate_left(4) & !1
+}
+
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn pick_key(rows: &Rows, pick: usize) -> Option<(usize, Vec<u8>)> {
@@ -144,7 +149,15 @@ fn put(twin: &mut Twin, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
         }
         Err(slot) => {
             let fits = view.fits(key.len(), value.len());
-            (fits, twin.apply(&Record::Insert { slot, flags: 0, key: &key, value: &value }))
+            (
+                fits,
+                twin.apply(&Record::Insert {
+                    slot,
+                    flags: flags_of(&key),
+                    key: &key,
+                    value: &value,
+                }),
+            )
         }
     };
     assert_eq!(result.is_ok(), fits, "{result:?}");
@@ -163,7 +176,7 @@ fn splice(twin: &mut Twin, rows: &mut Rows, pick: usize, tails: &[Vec<u8>], valu
     let keys = tails.iter().map(|tail| [&stem[..], tail].concat());
     let keys: Vec<_> = keys.filter(|key| next.as_ref().is_none_or(|next| key < next)).collect();
     let mut bytes = Vec::new();
-    keys.iter().for_each(|key| Cell { flags: 0, key, value }.push_to(&mut bytes));
+    keys.iter().for_each(|key| Cell { flags: flags_of(key), key, value }.push_to(&mut bytes));
     let needed: usize = keys.iter().map(|key| row_bytes(key.len(), value.len())).sum();
     let fits = needed <= twin.view().free_bytes();
     let result = twin.apply(&Record::Splice { at: slot + 1, cells: Cells::new(&bytes) });
@@ -185,6 +198,9 @@ fn compare(twin: &Twin, rows: &Rows) {
     assert_eq!(view.free_bytes(), view.size().body_bytes() - used);
     for (slot, key) in rows.keys().enumerate() {
         assert_eq!(view.find(key), Ok(slot));
+        if view.kind() == PageKind::Leaf {
+            assert_eq!(view.flags(slot), flags_of(key));
+        }
         for near in [[&key[..], &[0]].concat(), key[..key.len().saturating_sub(1)].to_vec()] {
             let before = rows.range(..near.clone()).count();
             let found = if rows.contains_key(&near) { Ok(before) } else { Err(before) };

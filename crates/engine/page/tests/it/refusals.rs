@@ -2,7 +2,7 @@
 
 use iostrata_page::{
     ApplyFault, Cell, CellFault, Cells, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, Record,
-    RowTooLarge, TableId, layout, row_bytes,
+    RowTooLarge, TableId, cell_bytes, layout, row_bytes,
 };
 
 use crate::twin::{NO, Twin};
@@ -131,6 +131,26 @@ fn damaged_cells_are_refused_whole() {
 }
 
 #[test]
+fn an_image_that_is_larger_than_the_page_is_refused() {
+    for size in PageSize::ALL {
+        let mut twin = Twin::new(size, PageKind::Leaf);
+        let largest = vec![1; size.row_bytes_max() - 1];
+        let mut body = Vec::new();
+        for key in [b"a", b"b"] {
+            Cell { flags: 0, key, value: &largest }.push_to(&mut body);
+        }
+        let (kind, table, left, right) = (PageKind::Leaf, TableId(1), NO_PAGE, NO_PAGE);
+        let image = |body| Record::Image { kind, level: 0, table, left, right, body };
+        twin.apply(&image(&body)).unwrap();
+        assert!(twin.view().free_bytes() < row_bytes(0, 0));
+        Cell { flags: 0, key: b"c", value: b"" }.push_to(&mut body);
+        let (needed, free) = (2 * row_bytes(1, largest.len()) + row_bytes(1, 0), size.body_bytes());
+        let full = Err(ApplyFault::Full { page: NO, needed, free });
+        assert_eq!(twin.apply(&image(&body)), full);
+    }
+}
+
+#[test]
 fn limits_hold_to_the_byte_in_every_size() {
     for size in PageSize::ALL {
         let mut twin = Twin::new(size, PageKind::Leaf);
@@ -165,6 +185,9 @@ fn limits_hold_to_the_byte_in_every_size() {
         twin.apply(&Record::Replace { slot: 0, value: &vec![2; half - 1] }).unwrap();
         twin.apply(&Record::Replace { slot: 1, value: &vec![3; rest + 1] }).unwrap();
         assert_eq!(twin.view().free_bytes(), 0, "the last byte is used");
+        let free = cell_bytes(1, rest + 1);
+        let full = Err(ApplyFault::Full { page: NO, needed: free + 1, free });
+        assert_eq!(twin.apply(&Record::Replace { slot: 1, value: &vec![3; rest + 2] }), full);
         assert!(twin.view().value(0).iter().all(|byte| *byte == 2));
     }
 }
