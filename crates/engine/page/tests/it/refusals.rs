@@ -140,13 +140,14 @@ fn an_image_that_is_larger_than_the_page_is_refused() {
             Cell { flags: 0, key, value: &largest }.push_to(&mut body);
         }
         let (kind, table, left, right) = (PageKind::Leaf, TableId(1), NO_PAGE, NO_PAGE);
-        let image = |body| Record::Image { kind, level: 0, table, left, right, body };
-        twin.apply(&image(&body)).unwrap();
+        let image = Record::Image { kind, level: 0, table, left, right, body: &body };
+        twin.apply(&image).unwrap();
         assert!(twin.view().free_bytes() < row_bytes(0, 0));
         Cell { flags: 0, key: b"c", value: b"" }.push_to(&mut body);
         let (needed, free) = (2 * row_bytes(1, largest.len()) + row_bytes(1, 0), size.body_bytes());
         let full = Err(ApplyFault::Full { page: NO, needed, free });
-        assert_eq!(twin.apply(&image(&body)), full);
+        let image = Record::Image { kind, level: 0, table, left, right, body: &body };
+        assert_eq!(twin.apply(&image), full);
     }
 }
 
