@@ -67,21 +67,26 @@ pub(crate) struct Turn {
     went: AtomicU64,
     /// How many waited when the last lead ended.
     population: AtomicU64,
-    /// How long a lead takes, in nanoseconds; a moving mean.
+    /// How long a lead takes, in nanoseconds; the least of late.
     lead_ns: AtomicU64,
+    /// Leads for which nobody is waited, since the processors have enough to do.
+    crowded: AtomicU32,
 }
 
 /// Longest wait for others, whatever a lead takes.
 const GATHER_MAX: Duration = Duration::from_millis(2);
-/// Looks before sleeping: with a pause between, then giving the processor away.
+/// So many leads wait for nobody after one that gave the processor away and got it back too late:
+/// then groups form by themselves while leaders wait for a processor.
+const CROWDED_LEADS: u32 = 32;
+/// Looks before sleeping, with a pause between. Giving the processor away instead costs each waiter
+/// more than the sleep that it saves.
 const SPINS: u32 = 64;
-const YIELDS: u32 = 8;
 
 impl Turn {
     /// Waits until `settled`, or until it is the caller's turn to lead.
     pub(crate) fn enter(&self, upto: u64, settled: impl Fn() -> bool) -> Outcome {
         self.came.fetch_add(1, Ordering::Relaxed);
-        for round in 0..SPINS + YIELDS {
+        for _ in 0..SPINS {
             if settled() {
                 self.went.fetch_add(1, Ordering::Relaxed);
                 return Outcome::Settled;
@@ -89,7 +94,7 @@ impl Turn {
             if !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel) {
                 return Outcome::Lead;
             }
-            if round < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+            std::hint::spin_loop();
         }
         SLOT.with_borrow(|slot| self.sleep(upto, slot, settled))
     }
@@ -132,32 +137,39 @@ impl Turn {
     pub(crate) fn gather(&self) {
         let wanted = self.population.load(Ordering::Relaxed);
         let mut here = self.present();
-        if here >= wanted {
+        let crowded = self.crowded.load(Ordering::Relaxed);
+        if here >= wanted || crowded > 0 {
+            self.crowded.store(crowded.saturating_sub(1), Ordering::Relaxed);
             return;
         }
         let lead = Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed));
         let (start, most) = (Instant::now(), (lead / 2).min(GATHER_MAX));
-        let mut last = start;
+        let (mut last, mut before) = (start, start);
         loop {
-            std::hint::spin_loop();
+            thread::yield_now();
             let (now, now_here) = (Instant::now(), self.present());
-            if now_here >= wanted || now - start > most {
+            let worth = lead / here.clamp(4, 64) as u32;
+            if now - before > worth {
+                self.crowded.store(CROWDED_LEADS, Ordering::Relaxed);
+            }
+            // A late arrival is late all the same: the next one will be, too.
+            if now_here >= wanted || now - last > worth || now - start > most {
                 return;
             }
+            before = now;
             if now_here > here {
                 (here, last) = (now_here, now);
-            } else if now - last > lead / (here.max(4) as u32) {
-                return;
             }
-            thread::yield_now();
         }
     }
 
-    /// Learns how long a lead takes.
+    /// Learns how long a lead takes when nothing is in its way: the least of late, since a lead
+    /// that waited for a processor says nothing about the disk.
     pub(crate) fn learn(&self, lead: Duration) {
-        let mean = self.lead_ns.load(Ordering::Relaxed);
+        let least = self.lead_ns.load(Ordering::Relaxed);
         let lead = lead.as_nanos() as u64;
-        self.lead_ns.store(mean - mean / 8 + lead / 8, Ordering::Relaxed);
+        let risen = least + least / 16 + 1;
+        self.lead_ns.store(if least == 0 { lead } else { lead.min(risen) }, Ordering::Relaxed);
     }
 
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the

@@ -151,15 +151,16 @@ fn rate() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let real =
         |direct| -> Arc<dyn Disk> { Arc::new(RealDisk::new(directory.path(), direct).unwrap()) };
-    let slow: Arc<dyn Disk> =
-        Arc::new(Slow { disk: Arc::new(MemDisk::new()), sync: Duration::from_millis(2) });
+    let slow = |sync| -> Arc<dyn Disk> { Arc::new(Slow { disk: Arc::new(MemDisk::new()), sync }) };
     let disks = [
         ("memory", Arc::new(MemDisk::new()) as Arc<dyn Disk>),
+        ("sleep 1 us", slow(Duration::from_micros(1))),
+        ("sleep 2 ms", slow(Duration::from_millis(2))),
         ("buffered", real(false)),
         ("direct", real(true)),
-        ("2 ms", slow),
     ];
-    for (name, disk) in disks {
+    let wanted = std::env::var("RATE").unwrap_or_default();
+    for (name, disk) in disks.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         floor(name, &disk);
         for work_us in [0, 50] {
             for threads in [1, 4, 16] {
