@@ -8,12 +8,8 @@ use crate::cells::{Cell, Cells};
 use crate::fault::{CellFault, RecordFault};
 use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
-use crate::layout::PAGE_BYTES_MAX;
 use crate::record::{Record, Tag};
 use crate::varint::Reader;
-
-/// Longest body of an Image or Splice: cells are at most a byte longer there than in a page.
-const BODY_BYTES_MAX: u64 = 2 * PAGE_BYTES_MAX as u64;
 
 impl<'a> Record<'a> {
     /// The record at the beginning of `bytes`, its page, and how many bytes it took.
@@ -81,7 +77,7 @@ fn fields<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<(PageNo, Record<'a>), C
             Record::Patch { slot: from.small()?, at: from.small()?, bytes: string(from)? }
         }
         Tag::Truncate => Record::Truncate { from: from.small()? },
-        Tag::Splice => Record::Splice { at: from.small()?, cells: Cells::new(body(from)?) },
+        Tag::Splice => Record::Splice { at: from.small()?, cells: Cells::new(string(from)?) },
         Tag::SetLeft => Record::SetLeft(PageNo(from.varint()?)),
         Tag::SetRight => Record::SetRight(PageNo(from.varint()?)),
         Tag::SetBits | Tag::ClearBits => {
@@ -102,21 +98,15 @@ fn start<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<Record<'a>, CellFault> {
     if tag == Tag::Init {
         return Ok(Record::Init { kind, level, table, left, right });
     }
-    Ok(Record::Image { kind, level, table, left, right, body: body(from)? })
+    Ok(Record::Image { kind, level, table, left, right, body: string(from)? })
 }
 
+/// Bytes behind their length, which is at most that of the largest page: cells are shorter in a
+/// record than with their slots in a page.
 #[inline]
 fn string<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], CellFault> {
     let len = from.small()?;
     from.bytes(len)
-}
-
-fn body<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], CellFault> {
-    let len = from.varint()?;
-    if len > BODY_BYTES_MAX {
-        return Err(CellFault::Number);
-    }
-    from.bytes(len as usize)
 }
 
 #[inline]
