@@ -28,7 +28,7 @@ impl Pool {
     /// Throws out up to `max` clean pages at the cold end; their frames are free. Returns how many.
     /// Looks at a bounded number of frames, at most a few times at each.
     pub fn evict(&self, max: usize) -> usize {
-        let few = max.saturating_mul(16).saturating_add(256);
+        let few = max.saturating_mul(16).saturating_add(64);
         let mut looks = few.min(TURNS_MAX * self.frames.len());
         let (mut drawn, mut warm, mut cold) = (Vec::new(), Vec::new(), Vec::new());
         let mut freed: Vec<u32> = Vec::new();

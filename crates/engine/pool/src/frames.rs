@@ -18,6 +18,11 @@ use crate::latch::Latch;
 /// No LSN.
 pub const NEVER: u64 = u64::MAX;
 
+/// Frames lie this much further apart than pages are long: the headers of all pages would otherwise
+/// fall into one set of the processor's cache. Nothing is read or written in place, so frames need
+/// not be aligned.
+const SHIFT_BYTES: usize = 64;
+
 /// One frame. Everything a hit touches lies in one cache line.
 #[repr(align(64))]
 pub struct Frame {
@@ -65,14 +70,15 @@ impl Frames {
     /// When there is none, or more than fit memory.
     pub fn new(page_size: PageSize, count: usize) -> Self {
         let page_bytes = page_size.bytes();
-        let bytes = count.checked_mul(page_bytes);
+        let stride = page_bytes + SHIFT_BYTES;
+        let bytes = count.checked_mul(stride);
         assert!(count > 0 && count < u32::MAX as usize / 2, "{count} frames cannot be numbered");
         let Some(bytes) = bytes else { panic!("{count} frames are more than memory can have") };
         let mut memory = Aligned::zeroed(bytes);
         let start = memory.as_mut_ptr();
         let frame = |index: usize| {
-            // SAFETY: `index` is below `count`, so that the offset lies in the allocation.
-            let first = unsafe { start.add(index * page_bytes) };
+            // SAFETY: `index` is below `count`, so that the frame lies in the allocation.
+            let first = unsafe { start.add(index * stride) };
             let bytes = std::ptr::slice_from_raw_parts_mut(first, page_bytes);
             // SAFETY: derived from a reference, so it is not null.
             let bytes = unsafe { NonNull::new_unchecked(bytes) };
