@@ -116,7 +116,7 @@ pub const ROOMS: &[Room] = &[
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "study", "diagnose", "report",
+            "engine", "study", "diagnose", "report",
         ],
     },
     Room { name: "xtask", floor: Floor::Xtask, is_pure: false, may_use: &["stats"] },

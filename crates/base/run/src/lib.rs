@@ -7,6 +7,7 @@
 mod columns;
 mod disk_document;
 mod document;
+mod engine_document;
 mod error;
 mod event;
 mod figures;
@@ -30,6 +31,10 @@ pub use disk_document::{
 pub use document::{
     Advice, Curve, CurvePoint, Finding, FindingKind, IoDocument, IoOpDocument, Loss, ProbeDocument,
     ProbeHost, RedoRow, Risk, Rung, Verification,
+};
+pub use engine_document::{
+    CrashTestDocument, EngineCheckDocument, EngineCounter, EngineProblem, EngineRecovery,
+    EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
 pub use event::{Event, Profiled, Replicate, Traced, Unavailable};

@@ -52,6 +52,14 @@ impl Engine {
         open::directory(directory, settings, progress).map(Self::from_opened)
     }
 
+    /// The settings that are kept with the data of a directory; none when there is no engine.
+    ///
+    /// # Errors
+    /// A settings file that cannot be read.
+    pub fn kept_settings(directory: &Path) -> Result<Option<Settings>, EngineError> {
+        open::kept_settings(directory)
+    }
+
     /// Opens or makes an engine on disks of the caller's choice.
     ///
     /// # Errors

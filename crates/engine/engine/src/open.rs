@@ -113,6 +113,15 @@ fn make_directory(directory: &Path) -> Result<(), EngineError> {
     })
 }
 
+/// The settings beside the data of a directory, if there is an engine.
+pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, EngineError> {
+    if !directory.exists() {
+        return Ok(None);
+    }
+    let disk = RealDisk::new(directory, false)?;
+    if kept::exists(&disk)? { kept::read(&disk).map(Some) } else { Ok(None) }
+}
+
 /// Opens the engine of disks.
 pub(crate) fn disks(
     disks: Disks,

@@ -9,6 +9,9 @@ use iostrata_study::StudyError;
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Ending {
+    /// The caller asked for a judgement, and it failed: exit code 1.
+    #[error("{0}")]
+    Judged(String),
     /// Bad input: exit code 2.
     #[error("{0}")]
     Usage(String),
@@ -27,6 +30,7 @@ impl Ending {
     /// The contract's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
+            Ending::Judged(_) => 1,
             Ending::Usage(_) => 2,
             Ending::NotHere(_) => 3,
             Ending::Bug(_) => 4,

@@ -7,6 +7,7 @@ mod args;
 mod disk_command;
 mod display;
 mod ending;
+mod engine_command;
 mod fio_command;
 mod io_command;
 mod io_parts;
@@ -68,6 +69,7 @@ fn run(cli: &Cli) -> Result<(), Ending> {
         Command::Study(args) => study_command::run(args, &interruption),
         Command::Simulate(args) => simulate_command::run(args, &interruption),
         Command::Disk(args) => disk_command::run(args, &interruption),
+        Command::Engine(args) => engine_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Worker => Ok(()),

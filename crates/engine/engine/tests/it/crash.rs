@@ -12,12 +12,12 @@ use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, SHAPE, STILL};
 use crate::common::is_soak;
 use crate::common::model::{Change, Tables, table_name};
-use crate::common::plan::{Op, Shape, Step};
+use crate::common::plan::{Live, Op, Shape, Step};
 use crate::common::record::{Recording, Run, record, record_threads};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, prove};
 
-/// Images of one test: there are eleven.
+/// Images of one test: there are twelve.
 const IMAGES: usize = 500;
 const IMAGES_SOAK: usize = 10_000;
 
@@ -84,23 +84,51 @@ fn redo_elsewhere() {
     sweep("crash::redo_elsewhere", 800, &SHAPE, &how);
 }
 
-/// Without doublewrite on a device that does not tear pages.
+/// Recovered with other settings than it ran with, which decide how files are read and written.
+#[test]
+fn recovered_with_other_settings() {
+    let how = How::with(&[
+        ("log_write_ahead_size", "512"),
+        ("doublewrite_pages", "4"),
+        ("flush_method", "O_DIRECT_NO_FSYNC"),
+    ]);
+    let other = How::with(&[
+        ("log_write_ahead_size", "16K"),
+        ("doublewrite_pages", "64"),
+        ("flush_method", "ALL_O_DIRECT"),
+        ("buffer_pool_size", "512K"),
+        ("redo_log_capacity", "128K"),
+    ]);
+    let (seeds, images) = budget(1_200);
+    let sweep = Sweep::<EngineStore>::new(&other, &SHAPE);
+    prove("crash::recovered_with_other_settings", &sweep, &seeds, images, |seed| {
+        record::<EngineStore>(seed, &SHAPE, &how)
+    });
+    let back = Sweep::<EngineStore>::new(&how, &SHAPE);
+    prove("crash::recovered_with_other_settings", &back, &seeds, images / 2, |seed| {
+        record::<EngineStore>(seed, &SHAPE, &other)
+    });
+}
+
+/// Without doublewrite, or with it now and then, on a device that does not tear pages.
 #[test]
 fn no_doublewrite_on_an_atomic_disk() {
     let atomic = Alteration { atomic_write_bytes: 4096, ..Alteration::default() };
     let how = How::with(&[("doublewrite", "OFF")]).altered(atomic);
     let (seeds, images) = budget(900);
     let tears = [Tear::Whole, Tear::Sectors(4096)];
-    let sweep = Sweep::<EngineStore> { tears: &tears, ..Sweep::new(&how, &SHAPE) };
+    let live: Live = &[("doublewrite", &["ON", "OFF", "DETECT_ONLY"])];
+    let shape = Shape { live, ..SHAPE };
+    let sweep = Sweep::<EngineStore> { tears: &tears, ..Sweep::new(&how, &shape) };
     let test = "crash::no_doublewrite_on_an_atomic_disk";
-    prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, &SHAPE, &how));
+    prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, &shape, &how));
 }
 
 /// Four threads write on keys of their own; the order is that of their tickets.
 #[test]
 fn four_writers() {
     let how = How { background: iostrata_engine::Background::Threads, ..How::with(&[]) };
-    let shape = Shape { batches: 40, ..STILL };
+    let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..STILL };
     let (seeds, images) = budget(1_000);
     // Recovered without threads: only the recording needs them.
     let recovered = How::with(&[]);
@@ -119,6 +147,7 @@ fn bulk_loads() {
     prove("crash::bulk_loads", &sweep, &seeds, images, |seed| {
         let disk = TraceDisk::new(MemDisk::new());
         let store = EngineStore::open(Arc::new(disk.clone()), &how)?;
+        let opened = disk.points() - 1;
         let mut run = Run::new(&store, &disk, Tables::new());
         run.all(&[Step::Create(0), Step::Create(1)])?;
         let (mut history, mut chance) = (run.history, Chance::new(seed));
@@ -135,7 +164,7 @@ fn bulk_loads() {
         }
         disk.ack(1_000 + 699);
         store.close()?;
-        Ok(Recording { seed, disk, history })
+        Ok(Recording { seed, disk, history, opened })
     });
 }
 

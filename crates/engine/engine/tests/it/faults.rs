@@ -13,11 +13,29 @@ use crate::common::engine::{EngineStore, How, STILL, commit};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
-use crate::common::record::Recording;
+use crate::common::record::{Recording, record};
 use crate::common::sweep::{Crash, Sweep};
 
 const SHAPE: Shape = Shape { batches: 40, tables: 2, ..STILL };
 const SEED: u64 = 5;
+
+const EIO: Fault = Fault::Errno(5);
+const ENOSPC: Fault = Fault::Errno(28);
+
+/// Lets one call fail, as long as the switch is on; tells which it was.
+fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Arc<Mutex<Option<Call>>>) {
+    let failed = Arc::new(Mutex::new(None));
+    let armed = Arc::new(AtomicBool::new(true));
+    let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));
+    memory.before_each(move |call| {
+        if call.number != number || !is_armed.load(Ordering::Relaxed) {
+            return Fault::None;
+        }
+        *seen.lock().unwrap() = Some(call.clone());
+        fault
+    });
+    (armed, failed)
+}
 
 /// A run whose n-th call fails.
 struct Run {
@@ -33,16 +51,7 @@ struct Run {
 impl Run {
     fn new(number: u64, fault: Fault) -> Self {
         let memory = MemDisk::new();
-        let failed = Arc::new(Mutex::new(None));
-        let armed = Arc::new(AtomicBool::new(true));
-        let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));
-        memory.before_each(move |call| {
-            if call.number != number || !is_armed.load(Ordering::Relaxed) {
-                return Fault::None;
-            }
-            *seen.lock().unwrap() = Some(call.clone());
-            fault
-        });
+        let (armed, failed) = arm(&memory, number, fault);
         let disk = TraceDisk::new(memory);
         let history = History::new(Tables::new());
         Self { disk, failed, armed, history, next: 0, waiting: Vec::new() }
@@ -162,7 +171,7 @@ impl Run {
     fn judge(self, how: &How) -> Result<(), String> {
         self.armed.store(false, Ordering::Relaxed);
         let point = self.disk.points() - 1;
-        let recording = Recording { seed: SEED, disk: self.disk, history: self.history };
+        let recording = Recording { seed: SEED, disk: self.disk, history: self.history, opened: 0 };
         let sweep = Sweep::<EngineStore>::new(how, &SHAPE);
         for seed in [0, 1, 31] {
             let crash = Crash { point, seed, tear: Tear::Sectors(512) };
@@ -207,12 +216,12 @@ fn at_every_call(fault: Fault) {
 
 #[test]
 fn eio_at_every_call() {
-    at_every_call(Fault::Errno(libc_eio()));
+    at_every_call(EIO);
 }
 
 #[test]
 fn enospc_at_every_call() {
-    at_every_call(Fault::Errno(ENOSPC));
+    at_every_call(ENOSPC);
 }
 
 #[test]
@@ -220,10 +229,42 @@ fn a_short_write_at_every_call() {
     at_every_call(Fault::Short(700));
 }
 
-const ENOSPC: i32 = 28;
-
-fn libc_eio() -> i32 {
-    5
+/// A recovery whose n-th call fails: it says so, and the next one finds everything.
+#[test]
+fn a_fault_at_every_call_of_a_recovery() {
+    let how = How::with(&[]);
+    let recording = record::<EngineStore>(SEED, &SHAPE, &how).unwrap();
+    let sweep = Sweep::<EngineStore>::new(&how, &SHAPE);
+    let watch = Watch::new();
+    let points = recording.disk.points();
+    let mut calls = 0;
+    for (point, fault) in
+        [(points / 2, EIO), (points * 3 / 4, EIO), (points - 30, Fault::Short(700)), (90, ENOSPC)]
+    {
+        let needed = recording.history.needed(&recording.disk.acknowledged(point));
+        for number in 0.. {
+            watch.on(format!("{fault:?} at call {number} of the recovery at {point}"));
+            let image = recording.disk.image(point, 33, Tear::Sectors(512));
+            let (armed, failed) = arm(&image, number, fault);
+            let disk = TraceDisk::new(image);
+            let result = quietly(|| match how.open(Arc::new(disk.clone())) {
+                Err(EngineError::Broken { what }) => Err(format!("broken: {what}")),
+                // One that opens may not need what failed; nothing may be lost.
+                Ok(_) | Err(_) => Ok(()),
+            });
+            result.unwrap_or_else(|what| panic!("{fault:?} at call {number} of {point}: {what}"));
+            armed.store(false, Ordering::Relaxed);
+            let Some(call) = failed.lock().unwrap().clone() else { break };
+            for seed in [0, 1, 31] {
+                let image = disk.image(disk.points() - 1, seed, Tear::Sectors(512));
+                let judged = sweep.judge(image, &recording.history, needed, true);
+                judged.unwrap_or_else(|what| panic!("after {call:?}, seed {seed}: {what}"));
+            }
+            calls += 1;
+        }
+    }
+    assert!(calls > 60, "only {calls} calls");
+    eprintln!("{calls} calls of recoveries");
 }
 
 /// A disk that fills up: a clear error, nothing acknowledged is lost, and it goes on when there is
@@ -245,7 +286,7 @@ fn a_full_disk_does_no_harm() {
         let length = lengths.entry(call.name.clone()).or_default();
         if end > *length && full.load(Ordering::Relaxed) {
             count.fetch_add(1, Ordering::Relaxed);
-            return Fault::Errno(ENOSPC);
+            return ENOSPC;
         }
         *length = end.max(*length);
         Fault::None

@@ -7,11 +7,12 @@ use iostrata_io::disk::Tear;
 
 use crate::common::altered::Alteration;
 use crate::common::engine::{EngineStore, How, SHAPE};
-use crate::common::record::record_after;
+use crate::common::record::{record, record_after};
 use crate::common::sweep::{Outcome, Sweep};
 
-/// How far a sweep goes for one missing safeguard.
-const IMAGES: usize = 3_000;
+/// How far a sweep goes for one missing safeguard: so often over the whole run, so many images.
+const PASSES: u64 = 12;
+const IMAGES: usize = 300;
 
 /// One safeguard taken away.
 struct Mutant {
@@ -28,6 +29,17 @@ const TORN: &[Tear] = &[Tear::Sectors(512)];
 
 fn none() -> Alteration {
     Alteration::default()
+}
+
+/// What a recovery lacks: each of the few calls that it must not leave out.
+fn mutants_of_recovery() -> Vec<Mutant> {
+    let mutant =
+        |name, alteration, tears| Mutant { name, seed: 1, settings: &[], alteration, tears };
+    vec![
+        mutant("recovery does not sync redo", unsynced("redo-0"), ALL),
+        mutant("recovery does not sync the redo control file", unsynced("redo-control"), ALL),
+        mutant("recovery does not sync data", unsynced("data-"), ALL),
+    ]
 }
 
 fn unsynced(files: &'static str) -> Alteration {
@@ -56,6 +68,26 @@ fn mutants() -> Vec<Mutant> {
             settings: &[("doublewrite", "OFF")],
             ..mutant("doublewrite is off on a disk that tears", none(), TORN)
         },
+        Mutant {
+            settings: &[("flush_log_at_trx_commit", "0")],
+            ..mutant("a commit waits for nothing", none(), ALL)
+        },
+        Mutant {
+            settings: &[("flush_log_at_trx_commit", "2")],
+            ..mutant("a commit waits for a write only", none(), ALL)
+        },
+        Mutant {
+            settings: &[("flush_method", "O_DIRECT"), ("trust_device_cache", "ON")],
+            ..mutant("O_DIRECT that trusts the device", none(), TORN)
+        },
+        Mutant {
+            settings: &[("flush_method", "O_DIRECT_NO_FSYNC"), ("trust_device_cache", "ON")],
+            ..mutant("O_DIRECT_NO_FSYNC that trusts the device", none(), ALL)
+        },
+        Mutant {
+            settings: &[("flush_method", "ALL_O_DIRECT"), ("trust_device_cache", "ON")],
+            ..mutant("ALL_O_DIRECT that trusts the device", none(), ALL)
+        },
     ]
 }
 
@@ -67,15 +99,42 @@ fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
     let missing = || mutant.alteration.switch.turn_on();
     let recording = record_after::<EngineStore>(mutant.seed, &SHAPE, &altered, missing).unwrap();
     let tears = mutant.tears;
-    let sweep = Sweep::<EngineStore> { tears, may_be_damaged, ..Sweep::new(&how, &SHAPE) };
-    sweep.run(&recording, IMAGES)
+    let mut all = Outcome::default();
+    for pass in 0..PASSES {
+        let sweep = Sweep {
+            tears,
+            pass,
+            may_be_damaged,
+            is_open: true,
+            ..Sweep::<EngineStore>::new(&how, &SHAPE)
+        };
+        let outcome = sweep.run(&recording, IMAGES);
+        all.images += outcome.images;
+        all.damaged += outcome.damaged;
+        all.violation = outcome.violation;
+        if all.violation.is_some() {
+            break;
+        }
+    }
+    all
 }
 
-#[test]
-fn every_missing_safeguard_is_found() {
+/// Sweeps a sound run whose recoveries, and what follows them, lack the safeguard.
+fn swept_in_recovery(mutant: &Mutant) -> Outcome {
+    let how = How::with(mutant.settings);
+    let recording = record::<EngineStore>(mutant.seed, &SHAPE, &how).unwrap();
+    let altered = how.altered(mutant.alteration.clone());
+    mutant.alteration.switch.turn_on();
+    let (tears, nested_every) = (mutant.tears, 1);
+    let sweep =
+        Sweep { tears, nested_every, is_open: true, ..Sweep::<EngineStore>::new(&altered, &SHAPE) };
+    sweep.run(&recording, 2_000)
+}
+
+fn all_are_found(mutants: &[Mutant], swept: impl Fn(&Mutant) -> Outcome) {
     let mut missed = Vec::new();
-    for mutant in mutants() {
-        let outcome = swept(&mutant, false);
+    for mutant in mutants {
+        let outcome = swept(mutant);
         match outcome.violation {
             Some(found) => {
                 let (name, images) = (mutant.name, outcome.images);
@@ -85,6 +144,16 @@ fn every_missing_safeguard_is_found() {
         }
     }
     assert!(missed.is_empty(), "not found: {missed:#?}");
+}
+
+#[test]
+fn every_missing_safeguard_is_found() {
+    all_are_found(&mutants(), |mutant| swept(mutant, false));
+}
+
+#[test]
+fn every_missing_safeguard_of_recovery_is_found() {
+    all_are_found(&mutants_of_recovery(), swept_in_recovery);
 }
 
 /// Without doublewrite, checksums do not repair a torn page, but they name it. Without them, too,

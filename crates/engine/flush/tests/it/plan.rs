@@ -47,8 +47,9 @@ impl Plan {
     }
 }
 
-/// The limits that InnoDB's ladder gives, about.
+/// The steps of the age that the engine's redo has at this capacity.
 pub fn limits(capacity: u64) -> AgeLimits {
-    let part = |share: f64| (capacity as f64 * share) as u64;
-    AgeLimits { capacity, async_age: part(0.70), sync_age: part(0.76), max_age: part(0.84) }
+    let max_age = capacity - (capacity / 3).min(32 << 20);
+    let eighth = max_age / 8;
+    AgeLimits { capacity, async_age: 6 * eighth, sync_age: 7 * eighth, max_age }
 }

@@ -4,6 +4,7 @@
 //! option names are the same, and a switch may be `--direct` or `--direct=1`.
 
 mod disk;
+mod engine;
 mod fio;
 mod io;
 mod probe;
@@ -13,6 +14,9 @@ mod study;
 mod value;
 
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
+pub use engine::{
+    CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
+};
 pub use fio::{FioArgs, OutputFormat};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
@@ -57,6 +61,8 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Make block devices that behave like disks that are not there
     Disk(DiskArgs),
+    /// Look after the embedded storage engine: check it, watch its counters, crash it
+    Engine(EngineArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed
@@ -80,6 +86,7 @@ impl Command {
             Self::Study(args) => args.action.common().quiet,
             Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
+            Self::Engine(args) => args.action.is_quiet(),
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,
             Self::Worker => true,

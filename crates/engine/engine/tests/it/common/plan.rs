@@ -49,8 +49,11 @@ pub struct Shape {
     /// About the most that one batch changes, in bytes.
     pub batch_bytes: usize,
     /// Settings that may change while the store runs: name and the values to choose from.
-    pub live: &'static [(&'static str, &'static [&'static str])],
+    pub live: Live,
 }
+
+/// Settings by name, with values.
+pub type Live = &'static [(&'static str, &'static [&'static str])];
 
 struct Planner<'a> {
     chance: Chance,

@@ -14,6 +14,8 @@ pub struct Recording {
     pub seed: u64,
     pub disk: TraceDisk,
     pub history: History,
+    /// The point at which the store was made and open.
+    pub opened: usize,
 }
 
 /// Runs the plan of a seed on an empty disk, from the creation to the close.
@@ -31,11 +33,12 @@ pub fn record_after<S: Store>(
     let disk = TraceDisk::new(MemDisk::new());
     let store = S::open(Arc::new(disk.clone()), how)?;
     opened();
+    let opened = disk.points() - 1;
     let mut run = Run::new(&store, &disk, Tables::new());
     run.all(&plan(seed, shape))?;
     let history = run.history;
     store.close()?;
-    Ok(Recording { seed, disk, history })
+    Ok(Recording { seed, disk, history, opened })
 }
 
 /// One thread's work on a store, with its history.
@@ -144,6 +147,7 @@ pub fn record_threads<S: Store>(
 ) -> Result<Recording, String> {
     let disk = TraceDisk::new(MemDisk::new());
     let store = S::open(Arc::new(disk.clone()), how)?;
+    let opened = disk.points() - 1;
     let mut history = History::new(Tables::new());
     for table in 0..shape.tables {
         history.push(table as u64, Change::Create(table));
@@ -168,7 +172,7 @@ pub fn record_threads<S: Store>(
         history.push(id, Change::Batch(ops));
     }
     store.close()?;
-    Ok(Recording { seed, disk, history })
+    Ok(Recording { seed, disk, history, opened })
 }
 
 type Commits = Mutex<Vec<(u64, u64, Vec<Op>)>>;

@@ -5,6 +5,7 @@
 //! it is opened once more. Of every few images the recovery itself, and what is committed after it,
 //! is recorded and crashed in turn.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
@@ -41,6 +42,10 @@ pub struct Sweep<'a, S: Store> {
     pub tears: &'a [Tear],
     /// Of so many images the recovery is crashed, too.
     pub nested_every: u64,
+    /// Only crashes after the store was made and open.
+    pub is_open: bool,
+    /// Chooses other crashes of the same recording.
+    pub pass: u64,
     /// Damage may be found as long as it is named: for engines without protection from torn pages.
     pub may_be_damaged: bool,
 }
@@ -55,12 +60,14 @@ pub struct Outcome {
     pub violation: Option<Violation>,
 }
 
-/// `count` crashes of a recording, in the order of their points.
-fn sample(points: usize, count: usize, tears: &[Tear], chance: &mut Chance) -> Vec<Crash> {
+/// `count` crashes at these points, in their order.
+fn sample(at: Range<usize>, count: usize, tears: &[Tear], chance: &mut Chance) -> Vec<Crash> {
+    let points = at.len();
     let mut crashes: Vec<Crash> = (0..count)
         .map(|number| {
             // Every point in turn when there are enough, by chance otherwise.
             let point = if count >= points { number % points } else { chance.below(points) };
+            let point = at.start + point;
             let seed = match chance.below(4) {
                 0 => 0,
                 1 => 1,
@@ -75,17 +82,27 @@ fn sample(points: usize, count: usize, tears: &[Tear], chance: &mut Chance) -> V
 
 impl<'a, S: Store> Sweep<'a, S> {
     pub fn new(how: &'a S::How, shape: &'a Shape) -> Self {
-        Self { how, shape, tears: &TEARS, nested_every: 6, may_be_damaged: false }
+        Self {
+            how,
+            shape,
+            tears: &TEARS,
+            nested_every: 6,
+            is_open: false,
+            pass: 0,
+            may_be_damaged: false,
+        }
     }
 
     /// Judges about `images` images; ends at the first that is wrong.
     pub fn run(&self, recording: &Recording, images: usize) -> Outcome {
         let watch = Watch::new();
         let mut outcome = Outcome::default();
-        let mut chance = Chance::new(recording.seed ^ 0xcafe);
+        let mut chance = Chance::new(recording.seed ^ 0xcafe ^ (self.pass << 32));
         let nested = 1.0 + 2.0 / self.nested_every as f64;
         let count = (images as f64 / nested) as usize;
-        for crash in sample(recording.disk.points(), count, self.tears, &mut chance) {
+        let from = if self.is_open { recording.opened } else { 0 };
+        let at = from..recording.disk.points();
+        for crash in sample(at, count, self.tears, &mut chance) {
             let replay = text(recording.seed, crash);
             watch.on(replay.clone());
             let is_nested = chance.next() % self.nested_every == 0;
@@ -119,7 +136,7 @@ impl<'a, S: Store> Sweep<'a, S> {
     }
 
     /// Opens, checks and compares; then once more, after a close or without.
-    fn judge(
+    pub fn judge(
         &self,
         image: MemDisk,
         history: &History,

@@ -1,0 +1,103 @@
+//! `iostrata engine`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::value;
+
+/// Arguments of `iostrata engine`.
+#[derive(Args, Debug)]
+pub struct EngineArgs {
+    #[command(subcommand)]
+    pub action: EngineAction,
+}
+
+/// What to do with an engine.
+#[derive(Debug, Subcommand)]
+pub enum EngineAction {
+    /// Recover the engine in DIR if need be, and verify every structure of it
+    ///
+    /// Exit code 1 when something is damaged.
+    Check(EngineCommon),
+    /// Print the counters of the engine in DIR under InnoDB's names
+    ///
+    /// Reads the status page that the process holding the engine publishes every second.
+    Stats(EngineCommon),
+    /// Kill a writing engine again and again, and look for what it had acknowledged
+    ///
+    /// Works in a directory of its own inside DIR. Kills the writer at random moments and, with
+    /// root and /dev/fuse, cuts the power of an emulated disk under it. Exit code 1 when anything
+    /// acknowledged is lost or a structure is damaged; the directory is kept then.
+    CrashTest(CrashTestArgs),
+    /// The writer of `crash-test`; not for users
+    #[command(hide = true)]
+    CrashWorker(CrashWorkerArgs),
+}
+
+impl EngineAction {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Self::Check(common) | Self::Stats(common) => common.quiet,
+            Self::CrashTest(args) => args.common.quiet,
+            Self::CrashWorker(_) => true,
+        }
+    }
+}
+
+/// What every one has.
+#[derive(Args, Clone, Debug)]
+pub struct EngineCommon {
+    /// The engine's directory
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Print one JSON document on stdout and nothing else there
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub json: bool,
+    /// Print no progress and no notes
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub quiet: bool,
+}
+
+/// How the writer is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CrashKind {
+    /// Killing, and cutting the power where that is possible
+    Auto,
+    /// SIGKILL only: what the operating system took is kept
+    Kill,
+    /// Power cuts of an emulated disk only: what was not flushed is lost or torn
+    Power,
+}
+
+/// Arguments of `iostrata engine crash-test`.
+#[derive(Args, Debug)]
+pub struct CrashTestArgs {
+    #[command(flatten)]
+    pub common: EngineCommon,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "40", value_parser = value::duration)]
+    pub seconds: Duration,
+    /// How the writer is cut off
+    #[arg(long, value_enum, default_value = "auto")]
+    pub by: CrashKind,
+    /// Seed of the moments and of what is written
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// A setting of the engine, as name=value; may be repeated
+    #[arg(long = "engine", value_name = "NAME=VALUE")]
+    pub engine: Vec<String>,
+}
+
+/// Arguments of the hidden writer.
+#[derive(Args, Debug)]
+pub struct CrashWorkerArgs {
+    #[command(flatten)]
+    pub common: EngineCommon,
+    #[arg(long)]
+    pub seed: u64,
+}

@@ -1,0 +1,189 @@
+//! `iostrata engine crash-test`.
+//!
+//! Invariant: the writer is another process, told nothing but a directory and a seed; what it says
+//! it acknowledged is compared with what is there afterwards, row by row. Written is only a
+//! directory of its own inside DIR, which goes when nothing was lost.
+
+mod oracle;
+mod place;
+mod rounds;
+mod worker;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use iostrata_engine::Settings;
+use iostrata_run::CrashTestDocument;
+
+use crate::args::{CrashKind, CrashTestArgs, CrashWorkerArgs};
+use crate::display::{Display, print_json, print_text};
+use crate::ending::Ending;
+use crate::signals::Interruption;
+
+use place::{Directory, EmulatedDisk, Place};
+use rounds::Rounds;
+
+/// Settings that make every part of the engine work within seconds.
+const SETTINGS: [(&str, &str); 4] = [
+    ("buffer_pool_size", "4M"),
+    ("redo_log_capacity", "4M"),
+    ("log_buffer_size", "256K"),
+    ("autoextend_increment", "1M"),
+];
+
+/// Runs the writer.
+///
+/// # Errors
+/// What the engine says.
+pub fn worker(args: &CrashWorkerArgs) -> Result<(), Ending> {
+    worker::run(args)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say; anything lost or damaged is exit code 1.
+pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Ending> {
+    let settings = settings(args)?;
+    let start = Instant::now();
+    let display = Display::new(args.common.quiet || args.common.json);
+    let home = home(&args.common.dir)?;
+    let mut document = CrashTestDocument::default();
+    let ended = all_rounds(args, &settings, &home, &mut document, (&display, interruption));
+    display.finish();
+    document.duration_s = start.elapsed().as_secs_f64();
+    let is_sound = document.lost == 0 && document.check_failures == 0;
+    if is_sound {
+        remove(&home);
+    }
+    ended?;
+    match args.common.json {
+        true => print_json(&document)?,
+        false => print_text(&text(&document))?,
+    }
+    if is_sound {
+        return Ok(());
+    }
+    Err(Ending::Judged(format!(
+        "{} acknowledged commits lost, {} checks failed; what is left lies in {}",
+        document.lost,
+        document.check_failures,
+        home.path.display()
+    )))
+}
+
+/// The directory of this test, and what was made for it.
+struct Home {
+    path: PathBuf,
+    made: Option<PathBuf>,
+}
+
+fn home(dir: &Path) -> Result<Home, Ending> {
+    let failed = |error: std::io::Error| {
+        Ending::NotHere(format!("cannot make a directory in {}: {error}", dir.display()))
+    };
+    let made = if dir.exists() {
+        None
+    } else {
+        std::fs::create_dir(dir).map_err(failed)?;
+        Some(dir.to_owned())
+    };
+    let path = dir.join(format!("iostrata-crash-test-{}", std::process::id()));
+    std::fs::create_dir(&path).map_err(failed)?;
+    let path = std::fs::canonicalize(&path).map_err(failed)?;
+    Ok(Home { path, made })
+}
+
+fn remove(home: &Home) {
+    // Both are ours; what cannot be removed is only left lying there.
+    let _left = std::fs::remove_dir_all(&home.path);
+    if let Some(made) = &home.made {
+        let _not_empty = std::fs::remove_dir(made);
+    }
+}
+
+fn settings(args: &CrashTestArgs) -> Result<Settings, Ending> {
+    let mut settings = Settings::default();
+    let given = args.engine.iter().map(|pair| {
+        pair.split_once('=').ok_or_else(|| {
+            Ending::Usage(format!("--engine {pair}: write name=value, as in page_size=4K"))
+        })
+    });
+    for pair in SETTINGS.into_iter().map(Ok).chain(given) {
+        let (name, value) = pair?;
+        settings.set(name, value).map_err(|error| Ending::Usage(error.to_string()))?;
+    }
+    settings.check().map_err(|error| Ending::Usage(error.to_string()))?;
+    Ok(settings)
+}
+
+/// Kills in the first half of the time and power cuts in the second, as far as asked and possible.
+fn all_rounds(
+    args: &CrashTestArgs,
+    settings: &Settings,
+    home: &Home,
+    document: &mut CrashTestDocument,
+    (display, interruption): (&Display, &Interruption),
+) -> Result<(), Ending> {
+    let start = Instant::now();
+    let disk = match args.by {
+        CrashKind::Kill => None,
+        CrashKind::Auto | CrashKind::Power => {
+            match EmulatedDisk::start(&home.path.join("mount"), args.seed, interruption) {
+                Ok(disk) => Some(disk),
+                Err(why) if args.by == CrashKind::Power => return Err(Ending::NotHere(why)),
+                Err(why) => {
+                    document.unavailable.push(format!("power cuts: {why}"));
+                    None
+                }
+            }
+        }
+    };
+    let has_disk = disk.is_some();
+    let mut show = |document: &CrashTestDocument| {
+        let share = start.elapsed().as_secs_f64() / args.seconds.as_secs_f64().max(1e-9);
+        display.progress(share, &line(document));
+        !interruption.is_set()
+    };
+    let mut run = |place: &mut dyn Place, until: Instant| {
+        let mut rounds = Rounds::new(settings, args.seed);
+        rounds.run(place, until, document, &mut show)
+    };
+    if args.by != CrashKind::Power {
+        let half = if has_disk { args.seconds / 2 } else { args.seconds };
+        run(&mut Directory::new(home.path.join("engine")), start + half)?;
+    }
+    if let Some(mut disk) = disk {
+        run(&mut disk, start + args.seconds)?;
+        disk.stop()?;
+    }
+    if interruption.is_set() {
+        return Err(Ending::Interrupted(interruption.exit_code()));
+    }
+    Ok(())
+}
+
+fn line(document: &CrashTestDocument) -> String {
+    format!(
+        "{} kills ({} by power), {} commits acknowledged, {} lost",
+        document.kills, document.power_cuts, document.acknowledged, document.lost
+    )
+}
+
+fn text(document: &CrashTestDocument) -> String {
+    let mut text = format!(
+        "{}\n{} recoveries, the longest {:.2} s; {} checks failed\n",
+        line(document),
+        document.recoveries,
+        document.recovery_s_max,
+        document.check_failures
+    );
+    for failure in &document.failures {
+        text += &format!("  {failure}\n");
+    }
+    for one in &document.unavailable {
+        text += &format!("not done: {one}\n");
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! Round after round: start the writer, cut it off, look for what it acknowledged.
+//!
+//! Invariant: a commit is lost when its thread's mark says an earlier one is the last; rows must be
+//! exactly what the marks say. Moments are random from before the engine is open to a while after.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use iostrata_engine::{Engine, EngineError, Settings};
+use iostrata_run::CrashTestDocument;
+
+use super::oracle::{Expected, THREADS};
+use super::place::Place;
+use super::worker::{MARKS, ROWS, last};
+use super::writer::{Heard, Writer};
+use crate::ending::Ending;
+use crate::engine_command::ending;
+
+/// Latest moment of a cut after the writer's start.
+const CUT_MS_MAX: u64 = 700;
+/// Failures that are kept in words.
+const FAILURES_MAX: usize = 100;
+/// Rows that do not fit, told per round.
+const ROWS_TOLD: usize = 3;
+
+/// The rounds in one place.
+pub struct Rounds<'r> {
+    settings: &'r Settings,
+    seed: u64,
+    expected: Expected,
+    random: u64,
+}
+
+impl<'r> Rounds<'r> {
+    /// Rounds with these settings of the engine.
+    pub fn new(settings: &'r Settings, seed: u64) -> Self {
+        Self { settings, seed, expected: Expected::default(), random: seed.max(1) }
+    }
+
+    /// Runs until the time is over, something is lost, or `show` says that it is enough. At least
+    /// one round.
+    ///
+    /// # Errors
+    /// What keeps the test itself from going on.
+    pub fn run(
+        &mut self,
+        place: &mut dyn Place,
+        until: Instant,
+        document: &mut CrashTestDocument,
+        show: &mut dyn FnMut(&CrashTestDocument) -> bool,
+    ) -> Result<(), Ending> {
+        self.make(&place.directory())?;
+        loop {
+            self.round(place, document)?;
+            let is_sound = document.lost == 0 && document.check_failures == 0;
+            if !show(document) || !is_sound || Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    fn make(&self, directory: &Path) -> Result<(), Ending> {
+        let engine = Engine::open(directory, self.settings.clone()).map_err(ending)?;
+        engine.create_table(MARKS).map_err(ending)?;
+        engine.create_table(ROWS).map_err(ending)?;
+        engine.close().map_err(ending)
+    }
+
+    fn round(
+        &mut self,
+        place: &mut dyn Place,
+        document: &mut CrashTestDocument,
+    ) -> Result<(), Ending> {
+        let writer = Writer::start(&place.directory(), self.seed)?;
+        std::thread::sleep(Duration::from_millis(self.below(CUT_MS_MAX)));
+        let chance = self.below(u64::MAX);
+        place.cut(chance)?;
+        let heard = writer.kill();
+        document.kills += 1;
+        document.power_cuts += u64::from(place.is_power());
+        document.acknowledged += heard.count;
+        place.mend()?;
+        self.look(&place.directory(), heard, document)
+    }
+
+    /// Opens the engine and compares.
+    fn look(
+        &mut self,
+        directory: &Path,
+        heard: Heard,
+        document: &mut CrashTestDocument,
+    ) -> Result<(), Ending> {
+        let engine = match Engine::open(directory, self.settings.clone()) {
+            Ok(engine) => engine,
+            Err(error) => {
+                fail(document, format!("it does not open: {error}"));
+                return Ok(());
+            }
+        };
+        document.recoveries += 1;
+        let took_s = engine.recovery().took.as_secs_f64();
+        document.recovery_s_max = document.recovery_s_max.max(took_s);
+        if let Err(error) = self.compare(&engine, heard, document) {
+            fail(document, format!("it cannot be read: {error}"));
+        }
+        // Every other time it is left as a killed one would leave it.
+        if self.below(2) == 0
+            && let Err(error) = engine.close()
+        {
+            fail(document, format!("it does not close: {error}"));
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &mut self,
+        engine: &Engine,
+        heard: Heard,
+        document: &mut CrashTestDocument,
+    ) -> Result<(), EngineError> {
+        let report = engine.check()?;
+        for problem in report.problems.iter().take(ROWS_TOLD) {
+            fail(document, problem.to_string());
+        }
+        let (Some(marks), Some(rows)) = (engine.table(MARKS)?, engine.table(ROWS)?) else {
+            fail(document, "a table is gone".to_owned());
+            return Ok(());
+        };
+        for thread in 0..THREADS {
+            let (found, said) = (last(&marks, thread)?, heard.last[usize::from(thread)]);
+            let least = said.max(self.expected.commits(thread));
+            document.lost += least.saturating_sub(found);
+            if found < least {
+                let what = format!("thread {thread}: commit {least} was acknowledged, {found} is");
+                fail_lost(document, what + " the last there");
+            }
+            self.expected.advance(self.seed, thread, found);
+        }
+        let mut expected = self.expected.rows();
+        let (mut found, mut differing) = (rows.rows(), 0);
+        loop {
+            let (wanted, there) = (expected.next(), found.next()?);
+            if wanted.is_none() && there.is_none() {
+                break;
+            }
+            let wanted = wanted.map(|(key, value)| (&key[..], &value[..]));
+            if wanted != there {
+                differing += 1;
+                if differing <= ROWS_TOLD {
+                    let key = wanted.or(there).map(|(key, _)| key.to_vec());
+                    fail(document, format!("the row {key:?} is not what its commits left"));
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A number below `bound`, by a xorshift generator.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % bound
+    }
+}
+
+fn fail(document: &mut CrashTestDocument, what: String) {
+    document.check_failures += 1;
+    fail_lost(document, what);
+}
+
+fn fail_lost(document: &mut CrashTestDocument, what: String) {
+    if document.failures.len() < FAILURES_MAX {
+        document.failures.push(what);
+    }
+}

@@ -1,0 +1,70 @@
+//! The writing process, as seen from the test.
+//!
+//! Invariant: everything it said before it ended is heard.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use super::oracle::THREADS;
+use crate::ending::Ending;
+
+/// Commits that were acknowledged, the last of each thread and all in number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    pub last: [u64; THREADS as usize],
+    pub count: u64,
+}
+
+/// A running writer.
+pub struct Writer {
+    child: Child,
+    listener: JoinHandle<Heard>,
+}
+
+impl Writer {
+    /// Starts it on a directory.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(directory: &Path, seed: u64) -> Result<Self, Ending> {
+        let failed = |error: std::io::Error| Ending::NotHere(format!("cannot start it: {error}"));
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(["engine", "crash-worker"])
+            .arg(directory)
+            .args(["--seed", &seed.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let Some(out) = child.stdout.take() else {
+            return Err(Ending::Bug("a piped stdout is missing".to_owned()));
+        };
+        let listener = std::thread::spawn(move || listen(BufReader::new(out)));
+        Ok(Self { child, listener })
+    }
+
+    /// Kills it at once and gives what it had acknowledged.
+    pub fn kill(mut self) -> Heard {
+        // It may have ended by itself.
+        let _ended_before = self.child.kill();
+        let _reaped = self.child.wait();
+        self.listener.join().unwrap_or_default()
+    }
+}
+
+fn listen(out: impl BufRead) -> Heard {
+    let mut heard = Heard::default();
+    for line in out.lines().map_while(Result::ok) {
+        let Some((thread, commit)) = line.split_once(' ') else { continue };
+        let (Ok(thread), Ok(commit)) = (thread.parse::<usize>(), commit.parse()) else { continue };
+        if let Some(last) = heard.last.get_mut(thread) {
+            *last = commit;
+            heard.count += 1;
+        }
+    }
+    heard
+}

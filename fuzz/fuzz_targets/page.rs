@@ -1,0 +1,7 @@
+//! Any page image is read and checked without harm.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| iostrata_page::fuzz_page(bytes));

@@ -1,0 +1,7 @@
+//! Any redo files are opened and scanned without harm.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| iostrata_redo::fuzz_scan(bytes));
