@@ -36,7 +36,7 @@ pub struct AdmitRule {
     pub delay_age: u64,
     /// Checkpoint age at which threads wait for a checkpoint, in bytes.
     pub wait_age: u64,
-    /// What flushing takes to free the redo between the two, in microseconds: the delays' scale.
+    /// Scale of the delays, in microseconds: the delay halfway between the two.
     pub span_us: u64,
     /// Age of the oldest change from which a thread flushes itself; `u64::MAX` for never.
     pub flush_self_age: u64,
@@ -101,10 +101,10 @@ impl AdmitRule {
     /// The delay at a checkpoint age: 0 at `delay_age`, without a step, and without bound towards
     /// `wait_age`.
     ///
-    /// With `x` the share of the way between the two it is `span_us * x^3 / (1 - x)`. Threads that
-    /// produce `b` bytes in a round settle where that is `b` over the drain rate, that is where
-    /// `x^3 / (1 - x)` is `b` over the width: near `delay_age` when the redo is large beside a
-    /// round, and short of `wait_age` always. The cube keeps it gentle over orders of magnitude.
+    /// With `x` the share of the way between the two it is `span_us * x / (1 - x)`. The line is the
+    /// gentlest slope that begins at 0: what frees redo comes and goes, and a steeper one would
+    /// hand every swing of it on to the threads. The policy sets the scale so that threads settle
+    /// well inside.
     #[must_use]
     pub fn delay_us(&self, age: u64) -> u64 {
         let width = self.wait_age.saturating_sub(self.delay_age);
@@ -113,7 +113,7 @@ impl AdmitRule {
             return 0;
         }
         let share = into as f64 / width as f64;
-        let delay_us = self.span_us as f64 * share.powi(3) / (1.0 - share);
+        let delay_us = self.span_us as f64 * share / (1.0 - share);
         delay_us.min(DELAY_US_MAX) as u64
     }
 

@@ -16,7 +16,7 @@ impl Average {
         if dt_us == 0 {
             return;
         }
-        let share = dt_us as f64 / (dt_us + reach_us) as f64;
+        let share = dt_us as f64 / (dt_us as f64 + reach_us as f64);
         // Until the first samples fill the reach, they count by how much of it they fill: the
         // average is then of what was seen, not of what was seen and of zeros before it.
         self.weight += (1.0 - self.weight) * share;

@@ -14,7 +14,7 @@ impl FrameDemand {
     pub fn observe(&mut self, now_us: u64, free_frames: u64, freed: u64, reach_us: u64) {
         if let Some((last_us, last_free)) = self.last {
             let dt_us = now_us.saturating_sub(last_us);
-            let taken = (last_free + freed).saturating_sub(free_frames);
+            let taken = last_free.saturating_add(freed).saturating_sub(free_frames);
             if dt_us == 0 {
                 return;
             }

@@ -16,6 +16,7 @@ mod batch_cost;
 mod demand;
 mod drain_rate;
 mod redo_rate;
+mod round;
 mod sample;
 mod steady;
 
@@ -25,5 +26,6 @@ pub use batch_cost::BatchCost;
 pub use demand::FrameDemand;
 pub use drain_rate::DrainRate;
 pub use redo_rate::RedoRate;
+pub use round::{Delayed, Round};
 pub use sample::{AgeLimits, FlushSample, FlushSettings};
 pub use steady::Steady;

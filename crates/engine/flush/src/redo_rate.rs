@@ -22,7 +22,7 @@ impl RedoRate {
             }
             let bytes = lsn.since(last_lsn);
             self.average.take(bytes as f64 * 1e6 / dt_us as f64, dt_us, reach_us);
-            self.still_us = if bytes == 0 { self.still_us + dt_us } else { 0 };
+            self.still_us = if bytes == 0 { self.still_us.saturating_add(dt_us) } else { 0 };
         }
         self.last = Some((now_us, lsn));
     }

@@ -20,8 +20,11 @@ use pace::{BATCH_PAGES, Pace};
 use redo_sync::RedoSync;
 use supply::Supply;
 
+use iostrata_page::Lsn;
+
 use crate::{
-    Action, AdmitRule, BatchCost, Cause, DrainRate, Finished, FlushPolicy, FlushSample, RedoRate,
+    Action, AdmitRule, BatchCost, Cause, Delayed, DrainRate, Finished, FlushPolicy, FlushSample,
+    RedoRate, Round,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -31,6 +34,10 @@ const CHECKPOINTS_TO_SET: f64 = 32.0;
 const SPAN_US_FIRST: u64 = 100_000;
 const SPAN_US_MIN: f64 = 50.0;
 const SPAN_US_MAX: f64 = 10_000_000.0;
+
+/// Delays settle at this share of their scale, which is a fifth of the way from the async limit to
+/// the maximum.
+const DELAY_AT_SETTLED: f64 = 0.25;
 
 /// After an action that found nothing to do, this long passes at least, in microseconds.
 const NOTHING_US: f64 = 1_000.0;
@@ -44,10 +51,12 @@ pub struct Steady {
     rule: AdmitRule,
     redo: RedoRate,
     drain: DrainRate,
+    round: Round,
     cost: BatchCost,
     supply: Supply,
     redo_sync: RedoSync,
-    last_us: Option<u64>,
+    /// Time and checkpoint of the last sample.
+    last: Option<(u64, Lsn)>,
     last_action: Action,
     /// Pages that should have left and have not.
     credit: f64,
@@ -59,10 +68,11 @@ impl Default for Steady {
             rule: AdmitRule::wall(u64::MAX),
             redo: RedoRate::default(),
             drain: DrainRate::default(),
+            round: Round::default(),
             cost: BatchCost::default(),
             supply: Supply::default(),
             redo_sync: RedoSync::default(),
-            last_us: None,
+            last: None,
             last_action: Action::Sleep { until_us: 0 },
             credit: 0.0,
         }
@@ -75,7 +85,7 @@ impl FlushPolicy for Steady {
         let need = Need::of(now, &pace, &self.redo);
         self.rule = self.rule_for(now);
         self.gather(now, &pace, &need);
-        self.last_us = Some(now.now_us);
+        self.last = Some((now.now_us, now.checkpoint));
         self.last_action = self.choose(now, last, &pace, &need);
         self.last_action
     }
@@ -94,6 +104,7 @@ impl Steady {
         let pace = Pace::of(now, self.redo.bytes_per_s().max(latest));
         self.redo.observe(now.now_us, now.lsn, pace.reach_us);
         self.drain.observe(now.now_us, now.checkpoint, pace.drain_reach_us);
+        self.observe_round(now, latest, pace.drain_reach_us);
         if let Action::Flush { .. } = self.last_action {
             self.cost.observe(last.flushed, last.took_us);
             self.credit = (self.credit - f64::from(last.flushed)).max(0.0);
@@ -102,14 +113,26 @@ impl Steady {
         Pace::of(now, self.redo.bytes_per_s())
     }
 
+    /// Takes the delay at the end of the time since the last look: the checkpoint moves at looks.
+    fn observe_round(&mut self, now: &FlushSample<'_>, bytes_per_s: f64, reach_us: u64) {
+        let Some((last_us, last_checkpoint)) = self.last else { return };
+        let delay_us = self.rule.delay_us(now.lsn.since(last_checkpoint));
+        let dt_us = now.now_us.saturating_sub(last_us);
+        let seen = Delayed { bytes_per_s, delay_us, dt_us };
+        self.round.observe(seen, width(now) * DELAY_AT_SETTLED, reach_us);
+    }
+
     /// Lets what is needed grow by the time that passed, up to what two periods need.
     fn gather(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need) {
-        let passed_us = now.now_us.saturating_sub(self.last_us.unwrap_or(now.now_us)) as f64;
         if need.pages_per_s.is_infinite() {
             self.credit = f64::INFINITY;
             return;
         }
-        let most = 2.0 * need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
+        let period_us = pace.period_us(need.pages_per_s);
+        // The first look finds what opening left: it does not wait for a period to pass.
+        let passed_us =
+            self.last.map_or(period_us, |(last_us, _)| now.now_us.saturating_sub(last_us) as f64);
+        let most = 2.0 * need.pages_per_s * period_us / 1e6;
         self.credit = (self.credit + need.pages_per_s * passed_us / 1e6).min(most);
     }
 
@@ -177,22 +200,27 @@ impl Steady {
             let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
             us = us.min((batch - self.credit).max(0.0) / need.pages_per_s * 1e6);
         }
-        Action::Sleep { until_us: now.now_us + us.max(1.0) as u64 }
+        Action::Sleep { until_us: now.now_us.saturating_add(us.max(1.0) as u64) }
     }
 
     /// Delays from the async limit to the maximum, on the scale of what draining that takes.
     fn rule_for(&self, now: &FlushSample<'_>) -> AdmitRule {
         let limits = now.limits;
-        let width = limits.max_age.saturating_sub(limits.async_age) as f64;
         let drain = self.drain.bytes_per_s();
+        let bytes = self.round.bytes().map_or(width(now), |round| round / DELAY_AT_SETTLED);
         let span_us = if drain > 0.0 {
-            (width * 1e6 / drain).clamp(SPAN_US_MIN, SPAN_US_MAX) as u64
+            (bytes * 1e6 / drain).clamp(SPAN_US_MIN, SPAN_US_MAX) as u64
         } else {
             SPAN_US_FIRST
         };
         let rule = AdmitRule::wall(limits.max_age);
         AdmitRule { delay_age: limits.async_age, span_us, ..rule }
     }
+}
+
+/// Redo between the async limit and the maximum, in bytes.
+fn width(now: &FlushSample<'_>) -> f64 {
+    now.limits.max_age.saturating_sub(now.limits.async_age) as f64
 }
 
 #[cfg(test)]

@@ -1,1 +1,76 @@
-//! Admission.
+//! Admission: without steps, never past the wall, sound whatever the words are.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const RULE: AdmitRule = AdmitRule {
+    delay_age: 700,
+    wait_age: 900,
+    span_us: 1000,
+    flush_self_age: u64::MAX,
+    flush_wait_age: u64::MAX,
+};
+
+/// What a thread is told at a checkpoint age.
+fn at(age: u64) -> Admit {
+    RULE.decide(Lsn(5000), Lsn(5000 - age), Lsn(5000))
+}
+
+#[test]
+fn nothing_is_delayed_below_the_limit_and_nothing_passes_the_wall() {
+    assert_eq!((at(0), at(699), at(700)), (Admit::Go, Admit::Go, Admit::Go));
+    assert_eq!(at(800), Admit::Delay { us: 1000 });
+    assert!(matches!(at(899), Admit::Delay { .. }));
+    assert_eq!(at(900), Admit::WaitCheckpoint(Lsn(4101)));
+    let reached = RULE.decide(Lsn(5000), Lsn(4101), Lsn(5000));
+    assert!(matches!(reached, Admit::Delay { .. }), "what was waited for is enough: {reached:?}");
+}
+
+#[test]
+fn delays_grow_without_a_step() {
+    let delays: Vec<u64> = (700..900).map(|age| RULE.delay_us(age)).collect();
+    assert!(delays.is_sorted(), "{delays:?}");
+    assert!(delays[1] <= 10, "the first is a small one: {}", delays[1]);
+    assert!(delays[199] > 100_000, "the last is a long one: {}", delays[199]);
+}
+
+#[test]
+fn one_who_was_delayed_goes_on_below_the_wall_only() {
+    let after = |age: u64| RULE.decide_delayed(Lsn(5000), Lsn(5000 - age));
+    assert_eq!((after(100), after(899)), (Admit::Go, Admit::Go));
+    assert!(matches!(after(900), Admit::WaitCheckpoint(_)));
+}
+
+#[test]
+fn threads_of_history_flush_by_themselves() {
+    let rule = AdmitRule { flush_self_age: 600, flush_wait_age: 650, ..AdmitRule::wall(900) };
+    let told = |modified: u64| rule.decide(Lsn(5000), Lsn(5000), Lsn(5000 - modified));
+    assert_eq!(told(599), Admit::Go);
+    assert_eq!(told(610), Admit::FlushSelf { until: Lsn(4401), wait: false });
+    assert_eq!(told(660), Admit::FlushSelf { until: Lsn(4401), wait: true });
+}
+
+proptest! {
+    #[test]
+    fn any_words_decide_something_sound(
+        words in any::<[u64; ADMIT_WORDS]>(),
+        lsn in any::<u64>(),
+        checkpoint in any::<u64>(),
+        oldest in any::<u64>(),
+    ) {
+        let rule = AdmitRule::from_words(words);
+        prop_assert_eq!(rule.to_words(), words);
+        let age = lsn.saturating_sub(checkpoint);
+        match rule.decide(Lsn(lsn), Lsn(checkpoint), Lsn(oldest)) {
+            Admit::Go | Admit::FlushSelf { .. } => prop_assert!(age < rule.wait_age),
+            Admit::Delay { us } => {
+                prop_assert!(age < rule.wait_age && age >= rule.delay_age);
+                prop_assert!(us <= 1_000_000);
+            }
+            Admit::WaitCheckpoint(reached) => {
+                prop_assert!(age >= rule.wait_age && reached.0 <= lsn.saturating_add(1));
+            }
+        }
+    }
+}

@@ -71,14 +71,14 @@ fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate) -> f64 {
     held.max(cap * over.powi(3))
 }
 
-/// By how much the cap is exceeded: not at all halfway from the async to the sync limit, without
+/// By how much the cap is exceeded: not at all on three quarters of the way from the async to the sync limit, without
 /// bound at the sync limit.
 fn stretch(now: &FlushSample<'_>) -> f64 {
     if !now.settings.flush_sync {
         return 1.0;
     }
     let sync_age = now.limits.sync_age as f64;
-    let begin = (now.limits.async_age as f64 + sync_age) / 2.0;
+    let begin = now.limits.async_age as f64 * 0.25 + sync_age * 0.75;
     let left = (sync_age - now.modified_age() as f64) / (sync_age - begin).max(1.0);
     1.0 / left.clamp(1e-3, 1.0)
 }

@@ -144,8 +144,8 @@ fn a_load_beyond_the_device_is_slowed_down_smoothly() {
         let needed = run.per_s(&run.plant.seen.flushed);
         run.plant.device(needed * 0.5);
         run.fill_s *= 2.0;
-        let high = if capacity < MIB { 1.16 } else { 1.12 };
-        run.settle().steadier_than(0.75).within(0.5, high);
+        let high = if capacity < MIB { 1.25 } else { 1.16 };
+        run.settle().steadier_than(0.8).within(0.5, high);
         let admitted = run.admitted();
         assert!((0.4..0.65).contains(&admitted), "{}: {admitted}", run.name);
         assert_eq!(run.plant.seen.waits, 0, "{}", run.name);
@@ -165,7 +165,7 @@ fn the_ceiling_is_kept_and_slows_the_load_down() {
         let needed = run.per_s(&run.plant.seen.flushed);
         run.plant.plan.settings.io_capacity_max = (needed * 0.5) as u32;
         run.fill_s *= 2.0;
-        run.settle().steadier_than(0.75).within(0.5, 1.06);
+        run.settle().steadier_than(0.8).within(0.5, 1.12);
         let flushed = run.per_s(&run.plant.seen.flushed);
         assert!(flushed < needed * 0.55, "{}: {flushed} of {needed}", run.name);
         assert_eq!(run.plant.seen.furious, 0, "{}", run.name);
@@ -234,25 +234,4 @@ fn the_same_seed_gives_the_same_decisions() {
     };
     assert_eq!(decisions(7), decisions(7));
     assert_ne!(decisions(7), decisions(8));
-}
-
-#[test]
-fn zz_explore() {
-    for (capacity, fill_s) in REDOS {
-        for threads in [1, 4, 64] {
-            let plan = Plan { threads, ..Plan::on(capacity, fill_s) };
-            let mut run = Run::new("slow", plan, fill_s);
-            run.settle();
-            let needed = run.per_s(&run.plant.seen.flushed);
-            run.plant.device(needed * 0.5);
-            run.fill_s *= 8.0;
-            run.plant.seen.age_max = 0;
-            run.settle();
-            let (from, to) = ((run.since_us / 10_000) as usize, (run.plant.now_us / 10_000) as usize);
-            let c: Vec<f64> = run.plant.seen.commits[from..to.min(run.plant.seen.commits.len())].chunks(10).map(|w| w.iter().sum::<u32>() as f64).collect();
-            let mean = c.iter().sum::<f64>() / c.len() as f64;
-            let var = c.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / c.len() as f64;
-            eprintln!("{} threads {threads}: mean/100ms {mean:.1} cov {:.3} poisson {:.3} min/mean 1s {:.3} band {:.3?} furious {} waits {} admitted {:.3}", run.name, var.sqrt() / mean, 1.0 / mean.sqrt(), run.min_over_mean(), run.band(), run.plant.seen.furious, run.plant.seen.waits, run.admitted());
-        }
-    }
 }
