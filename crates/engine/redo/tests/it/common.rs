@@ -27,7 +27,7 @@ pub fn short(life: u32, index: u32) -> Vec<u8> {
 
 /// A body of 8 to 3000 bytes.
 pub fn long(life: u32, index: u32) -> Vec<u8> {
-    let more = (u64::from(index) * 2_654_435_761 >> 7) % 3000;
+    let more = ((u64::from(index) * 2_654_435_761) >> 7) % 3000;
     let mut body = short(life, index);
     body.resize(8 + more as usize, index as u8);
     body

@@ -1,6 +1,8 @@
 //! The redo log as its users see it: on a disk in memory, on one that crashes, on a faulty one and
 //! on a real one.
 
+#![allow(clippy::unwrap_used)]
+
 mod basics;
 mod capacity;
 mod common;

@@ -68,7 +68,7 @@ fn a_crash_under_many_threads_keeps_what_was_acknowledged() {
     let redo = fresh(&(Arc::new(disk.clone()) as Arc<dyn Disk>), &smallest());
     let from = disk.points();
     run(&redo, 8, 100, |thread, index| {
-        disk.ack(u64::from(thread) << 32 | u64::from(index));
+        disk.ack((u64::from(thread) << 32) | u64::from(index));
     });
     let points = disk.points();
     for at in (from..points).step_by(1 + points / 400) {
