@@ -4,7 +4,9 @@
 //! poisons the store. Sync rules of the flush method are kept here and nowhere else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileId, FileMode};
@@ -38,37 +40,38 @@ pub(crate) struct DataFiles {
     use_fdatasync: AtomicBool,
     pub(crate) batches: Batches,
     pub(crate) tally: Arc<Tally>,
-    pub(crate) poison: Arc<Poison>,
+    pub(crate) poison: Poison,
 }
 
 impl DataFiles {
-    /// Opens all files; those that `create` makes are empty.
+    /// Opens all files; those that it makes are empty.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
+        tally: Arc<Tally>,
     ) -> Result<Self, StoreError> {
-        let page_size = settings.page_size;
-        let page_bytes = page_size.bytes() as u64;
-        let mut files = Vec::new();
+        let page_bytes = settings.page_size.bytes() as u64;
+        let mut data = Self {
+            disk: Arc::clone(disk),
+            files: Vec::new(),
+            page_size: settings.page_size,
+            plan: settings.flush_method.plan(settings.trust_device_cache).data,
+            use_fdatasync: AtomicBool::new(settings.use_fdatasync),
+            batches: Batches::new(Arc::clone(disk)),
+            tally,
+            poison: Poison::default(),
+        };
         for file in 0..settings.data_files {
             let name = data_name(file)?;
             let id = disk.open(&name, mode)?;
             let atomic = u64::from(disk.facts(id).atomic_write_bytes) >= page_bytes;
-            let pages = AtomicU64::new(disk.len(id)? / page_bytes);
-            let gate = SyncGate::default();
-            files.push(DataFile { id, name: name.to_string(), pages, atomic, gate });
+            let (name, gate) = (name.to_string(), SyncGate::default());
+            // Closed with the others, should the length be refused.
+            data.files.push(DataFile { id, name, pages: AtomicU64::new(0), atomic, gate });
+            data.files[file as usize].pages.store(disk.len(id)? / page_bytes, Release);
         }
-        Ok(Self {
-            disk: Arc::clone(disk),
-            files,
-            page_size,
-            plan: settings.flush_method.plan(settings.trust_device_cache).data,
-            use_fdatasync: AtomicBool::new(settings.use_fdatasync),
-            batches: Batches::new(Arc::clone(disk)),
-            tally: Arc::new(Tally::default()),
-            poison: Arc::new(Poison::default()),
-        })
+        Ok(data)
     }
 
     pub(crate) fn sync_kind(&self) -> SyncKind {

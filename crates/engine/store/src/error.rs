@@ -34,8 +34,8 @@ pub enum StoreError {
         /// What was asked for.
         wanted: u32,
     },
-    /// A file that no store of this form has written.
-    #[error("{file} is no doublewrite file of this version: {found}")]
+    /// A file that no store of this version made.
+    #[error("{file} is no file of a store of this version: it holds {found}")]
     NotAStore {
         /// The file.
         file: String,

@@ -47,7 +47,13 @@ impl Store {
         Ok(())
     }
 
-    fn write_zeros(&self, file: &DataFile, had: u64, wanted: u64) -> Result<(), StoreError> {
+    /// Writes zeros over the pages of a file from `had` to below `wanted`.
+    pub(crate) fn write_zeros(
+        &self,
+        file: &DataFile,
+        had: u64,
+        wanted: u64,
+    ) -> Result<(), StoreError> {
         let page_bytes = self.page_size().bytes();
         let at_once = ((WRITE_BYTES_MAX / page_bytes) as u64).min(wanted - had);
         let mut zeros = self.data.zeros(at_once);

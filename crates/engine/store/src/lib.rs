@@ -8,6 +8,7 @@
 
 mod batches;
 mod counters;
+mod create;
 mod data;
 mod doublewrite;
 mod error;

@@ -61,7 +61,7 @@ impl Store {
         self.put_back(&mut copies)?;
         add(&self.data.tally.pages_restored, repair.restored.len() as u64);
         for file in &files {
-            file.make(self.data_files, self.data.sync_kind())?;
+            file.lengthen(self.data.sync_kind())?;
         }
         if found.iter().flatten().any(|found| found.kind != Kind::Empty) {
             self.forget_copies(&mut files)?;

@@ -1,4 +1,4 @@
-//! The store: made, opened, and set while it runs.
+//! The store: opened, and set while it runs.
 //!
 //! Invariant: nothing is written between opening and repair; locks are taken in the order growth,
 //! doublewrite 0, doublewrite 1, gate of a data file.
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use iostrata_io::disk::{Aligned, Disk, FileMode};
 use iostrata_page::{PageNo, PageSize};
 
-use crate::counters::StoreCounters;
+use crate::counters::{StoreCounters, Tally};
 use crate::data::DataFiles;
 use crate::doublewrite::{DoublewriteFile, DoublewriteFiles};
 use crate::error::StoreError;
 use crate::layout::DOUBLEWRITE_FILES;
-use crate::method::{FlushPlan, sync_kind};
+use crate::method::FlushPlan;
 use crate::settings::{Doublewrite, StoreSettings};
 
 /// A page on its way to or from the store.
@@ -48,51 +48,32 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Makes what is missing of a store and makes it durable. What is there stays, so that it can
-    /// be called again after a crash in the middle.
-    ///
-    /// # Errors
-    /// Settings out of range, a store of another form, no room, or what the disk says.
-    pub fn create(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<(), StoreError> {
-        let store = Self::on(&disk, settings, FileMode::Create)?;
-        let kind = sync_kind(settings.use_fdatasync);
-        for file in store.doublewrite.all() {
-            file.make(settings.data_files, kind)?;
-        }
-        store.repaired.store(true, Release);
-        store.ensure(u64::from(settings.data_files) * u64::from(settings.extend_pages))?;
-        // What an earlier try wrote and did not sync is synced now.
-        for file in 0..settings.data_files as usize {
-            store.data.sync(file)?;
-        }
-        Ok(disk.sync_dir()?)
-    }
-
     /// Opens a store. It can be read at once, and written after [`repair`](Self::repair).
     ///
     /// # Errors
     /// Settings out of range or other than those the store was created with, a missing file, or
     /// what the disk says.
     pub fn open(disk: Arc<dyn Disk>, settings: &StoreSettings) -> Result<Self, StoreError> {
-        let store = Self::on(&disk, settings, FileMode::Existing)?;
-        for (at, file) in store.doublewrite.all().iter().enumerate() {
-            if !file.check(settings.data_files)? {
-                let file = format!("doublewrite-{at}");
-                return Err(StoreError::NotAStore { file, found: "nothing" });
-            }
-        }
-        Ok(store)
+        Self::on(&disk, settings, FileMode::Existing)
     }
 
-    fn on(
+    pub(crate) fn on(
         disk: &Arc<dyn Disk>,
         settings: &StoreSettings,
         mode: FileMode,
     ) -> Result<Self, StoreError> {
         settings.check()?;
-        let data = DataFiles::open(disk, settings, mode)?;
-        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &data.tally);
+        let tally = Arc::new(Tally::default());
+        let file = |at| DoublewriteFile::open(disk, settings, at, mode, &tally);
         let files = [file(0)?, file(1)?];
+        // Before a data file too many is made.
+        for file in &files {
+            let identified = file.check(settings.data_files)?;
+            if !identified && mode == FileMode::Existing {
+                return Err(file.not_a_store("nothing"));
+            }
+        }
+        let data = DataFiles::open(disk, settings, mode, Arc::clone(&tally))?;
         Ok(Self {
             doublewrite: DoublewriteFiles::new(files),
             data,

@@ -63,28 +63,25 @@ impl DoublewriteFile {
         doublewrite_file_bytes(self.pages, self.page_bytes)
     }
 
-    /// Writes the identity unless it is there, and makes the file long enough. Idempotent.
-    pub(crate) fn make(&self, data_files: u32, kind: SyncKind) -> Result<(), StoreError> {
-        let had = self.disk.len(self.id)?;
-        let identified = self.check(data_files)?;
-        if identified && had >= self.file_bytes() {
-            return Ok(());
-        }
-        self.lengthen(identified, had, data_files).map_err(|error| self.no_space(had, error))?;
-        Ok(self.disk.sync(self.id, kind)?)
+    /// Writes the identity, which is always the same, durably.
+    pub(crate) fn identify(&self, data_files: u32, kind: SyncKind) -> Result<(), StoreError> {
+        let block = self.identity(data_files);
+        self.disk.write(self.id, 0, &block, self.plan.durability())?;
+        self.sync(kind)
     }
 
-    fn lengthen(&self, identified: bool, had: u64, data_files: u32) -> Result<(), DiskError> {
-        if !identified {
-            let block = self.identity(data_files);
-            self.disk.write(self.id, 0, &block, self.plan.durability())?;
-        }
-        let had = (had / BATCH_AT * BATCH_AT).max(BATCH_AT);
-        let missing = self.file_bytes().saturating_sub(had);
-        if missing == 0 {
-            return Ok(());
-        }
-        self.disk.write(self.id, had, &Aligned::zeroed(missing as usize), self.plan.durability())
+    /// Makes the file as long as its settings want it, durably.
+    pub(crate) fn lengthen(&self, kind: SyncKind) -> Result<(), StoreError> {
+        let had = self.disk.len(self.id)? / BATCH_AT * BATCH_AT;
+        if had < self.file_bytes() { self.fill(had.max(BATCH_AT), kind) } else { Ok(()) }
+    }
+
+    /// Writes zeros from `at` to the end, durably.
+    pub(crate) fn fill(&self, at: u64, kind: SyncKind) -> Result<(), StoreError> {
+        let zeros = Aligned::zeroed((self.file_bytes() - at) as usize);
+        let written = self.disk.write(self.id, at, &zeros, self.plan.durability());
+        written.map_err(|error| self.no_space(at, error))?;
+        self.sync(kind)
     }
 
     fn no_space(&self, had: u64, error: DiskError) -> StoreError {
@@ -119,7 +116,7 @@ impl DoublewriteFile {
         }
         let number = |at| get_u32(&block, at).unwrap_or(0);
         let good = number(identity::CRC) == crc32c::crc32c(&block[..identity::CRC]);
-        let not = |found| Err(StoreError::NotAStore { file: self.name.clone(), found });
+        let not = |found| Err(self.not_a_store(found));
         match (block.starts_with(&IDENTITY_MAGIC), good, number(identity::VERSION)) {
             (false, ..) => return not("other first bytes"),
             // One sector, so a crash leaves it whole or not there: this is damage.
@@ -136,6 +133,10 @@ impl DoublewriteFile {
             (_, false) => mismatch("data_files", files, data_files),
             _ => Ok(true),
         }
+    }
+
+    pub(crate) fn not_a_store(&self, found: &'static str) -> StoreError {
+        StoreError::NotAStore { file: self.name.clone(), found }
     }
 
     /// Writes and, unless the device is trusted, makes durable what guards these pages.
@@ -179,7 +180,7 @@ impl DoublewriteFile {
         self.sync(sync)
     }
 
-    fn sync(&self, kind: SyncKind) -> Result<(), StoreError> {
+    pub(crate) fn sync(&self, kind: SyncKind) -> Result<(), StoreError> {
         add(&self.tally.dblwr_fsyncs, 1);
         Ok(self.disk.sync(self.id, kind)?)
     }

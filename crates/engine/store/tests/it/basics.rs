@@ -105,11 +105,14 @@ fn a_store_of_another_form_is_not_opened() {
     assert_eq!(open(&settings), Ok(()));
     let larger = StoreSettings { page_size: PageSize::DEFAULT, ..settings.clone() };
     let fewer = StoreSettings { data_files: 1, ..settings.clone() };
-    for (other, setting) in [(&larger, "page_size"), (&fewer, "data_files")] {
+    let more = StoreSettings { data_files: 3, ..settings.clone() };
+    for (other, setting) in [(&larger, "page_size"), (&fewer, "data_files"), (&more, "data_files")]
+    {
         let refused = open(other);
         assert!(matches!(refused, Err(StoreError::Mismatch { name, .. }) if name == setting));
         assert_eq!(Store::create(Arc::new(disk.clone()), other), refused);
     }
+    assert_eq!(disk.list().unwrap().len(), 4);
     for bad in [
         StoreSettings { data_files: 0, ..settings.clone() },
         StoreSettings { doublewrite_pages: 513, ..settings.clone() },
@@ -127,7 +130,12 @@ fn creation_leaves_what_is_there() {
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
     store.write(&mut Round::new(3, &[0, 7]).copies(settings.page_size)).unwrap();
-    create(disk, &settings);
+    create(disk.clone(), &settings);
+    assert_eq!(version(&store, 7), Ok(Some(3)));
+    // Nor are pages written over whose doublewrite files were lost.
+    disk.remove(&FileName::new("doublewrite-1").unwrap()).unwrap();
+    let refused = Store::create(Arc::new(disk), &settings);
+    assert!(matches!(refused, Err(StoreError::NotAStore { file, .. }) if file == "data-00"));
     assert_eq!(version(&store, 7), Ok(Some(3)));
 }
 
