@@ -4,4 +4,6 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| iostrata_redo::fuzz_scan(bytes));
+fuzz_target!(|bytes: &[u8]| {
+    let _frames_or_why_not = iostrata_redo::fuzz_scan(bytes);
+});
