@@ -142,3 +142,54 @@ impl Pool {
 fn is_held(frame: &Frame) -> bool {
     frame.held.load(Ordering::Acquire) != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use iostrata_io::disk::Aligned;
+    use iostrata_page::{Lsn, PageSize};
+
+    use super::*;
+    use crate::border::{PageSource, PoolSettings, Supply};
+    use crate::error::SourceError;
+
+    struct Nothing;
+
+    impl PageSource for Nothing {
+        fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
+
+    impl Supply for Nothing {
+        fn free_wanted(&self) {}
+    }
+
+    #[test]
+    fn a_page_changed_before_its_entry_was_busy_stays() {
+        let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
+        let pool = Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing));
+        let page = PageNo(3);
+        let index = pool.pin(page).unwrap().frame().index;
+        let entry = pool.table.entry(page).unwrap();
+        // Found clean at this moment; then somebody changes it and lets it go.
+        let was = Word(entry.load(Ordering::Relaxed));
+        pool.pin(page).unwrap().exclusive().mark_dirty(Lsn(5));
+        entry.store(Word::busy().0, Ordering::Relaxed);
+        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Probation);
+        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Probation))));
+        assert_eq!(Word(entry.load(Ordering::Relaxed)), was);
+        assert_eq!(pool.try_pin(page).unwrap().frame().index, index);
+    }
+
+    #[test]
+    fn writers_pin_a_page_only_in_the_frame_they_mean() {
+        let settings = PoolSettings::new(PageSize::new(4096).unwrap(), 4);
+        let pool = Pool::new(settings, Arc::new(Nothing), Arc::new(Nothing));
+        let index = pool.pin(PageNo(3)).unwrap().frame().index;
+        assert!(pool.pin_quietly(PageNo(3), index).is_some());
+        assert!(pool.pin_quietly(PageNo(3), index + 1).is_none());
+        assert!(pool.pin_quietly(PageNo(4), index).is_none());
+    }
+}

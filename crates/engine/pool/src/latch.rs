@@ -193,3 +193,66 @@ impl Pause {
         self.rounds >= SPINS + YIELDS
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn wait_until_parked(latch: &Latch) {
+        while latch.0.load(Ordering::Relaxed) & PARKED == 0 {
+            yield_now();
+        }
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_by_the_last_holder() {
+        let latch = Latch::default();
+        for _ in 0..20 {
+            latch.shared();
+            latch.shared();
+            let version = latch.version();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    latch.exclusive();
+                    latch.unlatch_exclusive();
+                });
+                wait_until_parked(&latch);
+                latch.unlatch_shared();
+                assert!(!latch.try_exclusive(), "one reader is left");
+                latch.unlatch_shared();
+            });
+            assert_eq!(latch.version(), version + 1);
+            latch.exclusive();
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        latch.shared();
+                        latch.unlatch_shared();
+                    });
+                }
+                wait_until_parked(&latch);
+                assert!(!latch.try_shared() && !latch.try_exclusive());
+                latch.unlatch_exclusive();
+            });
+            assert_eq!(latch.0.load(Ordering::Relaxed) & (VERSION - 1) & !PARKED, 0);
+        }
+    }
+
+    #[test]
+    fn a_reader_gets_in_again_beside_a_writer_that_waits() {
+        let latch = Latch::default();
+        latch.shared();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                latch.exclusive();
+                latch.unlatch_exclusive();
+            });
+            wait_until_parked(&latch);
+            latch.shared();
+            latch.unlatch_shared();
+            latch.unlatch_shared();
+        });
+    }
+}
