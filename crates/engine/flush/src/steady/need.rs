@@ -71,8 +71,8 @@ fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate) -> f64 {
     held.max(cap * over.powi(3))
 }
 
-/// By how much the cap is exceeded: not at all on three quarters of the way from the async to the sync limit, without
-/// bound at the sync limit.
+/// By how much the cap is exceeded: not at all on three quarters of the way from the async to the
+/// sync limit, without bound at the sync limit.
 fn stretch(now: &FlushSample<'_>) -> f64 {
     if !now.settings.flush_sync {
         return 1.0;
