@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use iostrata_run::{
-    DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument, Event, FioDocument,
-    IoDocument, Manifest, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
+    CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
+    EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument, Manifest,
+    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -68,6 +69,9 @@ fn study_diff() {
 #[test]
 fn disk() {
     check::<DiskStartDocument>("disk-start");
+    check::<EngineCheckDocument>("engine-check");
+    check::<EngineStatsDocument>("engine-stats");
+    check::<CrashTestDocument>("engine-crash-test");
     check::<DiskListDocument>("disk-list");
     check::<DiskFaultDocument>("disk-fault");
     check::<DiskStopDocument>("disk-stop");

@@ -4,6 +4,7 @@
 mod bad_input;
 mod disk;
 mod disk_kill;
+mod engine;
 mod exact_calls;
 mod fio;
 mod harness;

@@ -66,7 +66,7 @@ pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Endi
         return Ok(());
     }
     Err(Ending::Judged(format!(
-        "{} acknowledged commits lost, {} checks failed; what is left lies in {}",
+        "{} acknowledged commits lost, {} checks failed; what killing left lies in {}",
         document.lost,
         document.check_failures,
         home.path.display()
