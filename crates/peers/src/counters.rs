@@ -1,9 +1,10 @@
 //! What the system counted meanwhile: processor time, bytes given to the block layer, bytes that
 //! the device wrote.
 //!
-//! `write_bytes` of `/proc/self/io` are this process's own, counted when a page of the page cache
-//! becomes dirty or a direct write is sent. The device's sectors hold the file system's journal
-//! too, and whatever else uses the device. It only reads.
+//! The device's sectors are exact where nothing else uses the device; they hold the file system's
+//! journal too. `write_bytes` of `/proc/self/io` are this process's own, but where the page cache
+//! holds files in large pieces the kernel counts a whole piece when any byte of it is changed: far
+//! too much for small writes to a log. It only reads.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -31,7 +31,7 @@ pub struct Sample {
     pub latency: Option<LatencyHistogram>,
     /// Processor time per operation, in microseconds, all threads of the engine included.
     pub cpu_us: f64,
-    /// Bytes sent towards storage per operation.
+    /// Bytes by which the page cache became dirty or that were sent directly, per operation.
     pub written_bytes: Option<f64>,
     /// Bytes that the device wrote per operation.
     pub device_bytes: Option<f64>,
@@ -147,7 +147,8 @@ pub struct Line {
     pub latency_us: Option<LatencyUs>,
     /// Processor time per operation, in microseconds, mean of the rounds.
     pub cpu_us: f64,
-    /// Bytes sent towards storage per operation, mean of the rounds.
+    /// Bytes by which the page cache became dirty or that were sent directly, per operation, as the
+    /// kernel counts them (often too high: see `counters`), mean of the rounds.
     pub written_bytes: Option<f64>,
     /// Bytes that the device wrote per operation, mean of the rounds.
     pub device_bytes: Option<f64>,

@@ -10,8 +10,8 @@ pub fn of(plan: &Plan, engines: &[Engine]) -> Vec<&'static str> {
     if workload.is_writing() {
         notes.extend(engines.iter().filter_map(|&engine| durability(engine)));
         notes.push(
-            "written: write_bytes of the process; device: sectors of the whole device, with the \
-             file system's journal and whatever else uses it",
+            "device B: what the whole device wrote, with the file system's journal and whatever \
+             else uses it; only a device of its own makes it exact",
         );
     } else {
         notes.push(

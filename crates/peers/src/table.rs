@@ -24,7 +24,7 @@ pub fn text(table: &Table) -> String {
         let mut cells = vec![heads(*workload)];
         cells.extend(case.lines.iter().map(|line| row(*workload, line)));
         text += &aligned(&cells);
-        if let Some(best) = best(case) {
+        if let Some(best) = best(case).filter(|_| *workload != Workload::Space) {
             text += &format!("{best}\n");
         }
     }
@@ -69,17 +69,7 @@ fn heads(workload: Workload) -> Vec<String> {
     let ratio = "ours/this";
     let heads: Vec<&str> = match workload {
         Workload::Commits => vec![
-            "engine",
-            &rate,
-            "worst s",
-            "p50 us",
-            "p99 us",
-            "max us",
-            &cpu,
-            "written B",
-            "device B",
-            ratio,
-            "",
+            "engine", &rate, "worst s", "p50 us", "p99 us", "max us", &cpu, "device B", ratio, "",
         ],
         Workload::Reads | Workload::Scan => {
             vec!["engine", &per_thread, "worst s", &cpu, ratio, ""]
@@ -92,7 +82,6 @@ fn heads(workload: Workload) -> Vec<String> {
             "p99 us",
             "max us",
             &cpu,
-            "written B",
             "device B",
             "files MiB",
             ratio,
@@ -117,7 +106,6 @@ fn heads(workload: Workload) -> Vec<String> {
 fn row(workload: Workload, line: &Line) -> Vec<String> {
     let mut cells = vec![line.engine.to_string(), measured(&line.rate)];
     let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.2}"));
-    let bytes = |bytes: Option<f64>| bytes.map_or("-".to_owned(), short);
     if workload == Workload::Space {
         cells.extend(space_cells(line));
         return cells;
@@ -131,7 +119,7 @@ fn row(workload: Workload, line: &Line) -> Vec<String> {
     }
     cells.push(short(line.cpu_us));
     if workload.is_writing() {
-        cells.extend([bytes(line.written_bytes), bytes(line.device_bytes)]);
+        cells.push(line.device_bytes.map_or("-".to_owned(), short));
     }
     if workload == Workload::Updates {
         cells.push(format!("{:.0}", line.end_bytes as f64 / MIB));
@@ -186,11 +174,11 @@ fn follows(comparison: &Comparison) -> &'static str {
     }
 }
 
-/// `12.3k [11.8k, 12.9k]`.
+/// `12.3k [11.8k, 12.9k]`. A rate is not negative, however wide its interval.
 fn measured(figure: &Measured) -> String {
     match figure.ci95 {
         Some([low, high]) => {
-            format!("{} [{}, {}]", short(figure.value), short(low), short(high))
+            format!("{} [{}, {}]", short(figure.value), short(low.max(0.0)), short(high))
         }
         None => short(figure.value),
     }
