@@ -10,7 +10,6 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use iostrata_io::disk::Aligned;
 use iostrata_page::PageSize;
 
 use crate::latch::Latch;
@@ -19,9 +18,11 @@ use crate::latch::Latch;
 pub const NEVER: u64 = u64::MAX;
 
 /// Frames lie this much further apart than pages are long: the headers of all pages would otherwise
-/// fall into one set of the processor's cache. Nothing is read or written in place, so frames need
-/// not be aligned.
-const SHIFT_BYTES: usize = 64;
+/// fall into one set of the processor's cache. No device reads or writes in place, so frames need
+/// not lie at whole pages.
+const SHIFT_BYTES: usize = LINE_BYTES;
+/// A line of the processor's cache.
+const LINE_BYTES: usize = 64;
 
 /// One frame. Everything a hit touches lies in one cache line.
 #[repr(align(64))]
@@ -60,7 +61,7 @@ impl Frame {
 pub struct Frames {
     frames: Box<[Frame]>,
     /// Owned, never looked at again: the frames point into it.
-    _memory: Aligned,
+    _memory: Vec<u8>,
 }
 
 impl Frames {
@@ -71,14 +72,18 @@ impl Frames {
     pub fn new(page_size: PageSize, count: usize) -> Self {
         let page_bytes = page_size.bytes();
         let stride = page_bytes + SHIFT_BYTES;
-        let bytes = count.checked_mul(stride);
+        let bytes = count.checked_mul(stride).and_then(|bytes| bytes.checked_add(LINE_BYTES));
         assert!(count > 0 && count < u32::MAX as usize / 2, "{count} frames cannot be numbered");
         let Some(bytes) = bytes else { panic!("{count} frames are more than memory can have") };
-        let mut memory = Aligned::zeroed(bytes);
+        // Zeros from the system: memory is taken only as frames are first used.
+        let mut memory = vec![0_u8; bytes];
+        let to_line = memory.as_ptr().align_offset(LINE_BYTES);
+        assert!(to_line < LINE_BYTES, "bytes can be aligned");
         let start = memory.as_mut_ptr();
         let frame = |index: usize| {
-            // SAFETY: `index` is below `count`, so that the frame lies in the allocation.
-            let first = unsafe { start.add(index * stride) };
+            // SAFETY: `index` is below `count`, so that the frame lies in the allocation, which
+            // has a line to spare for the alignment.
+            let first = unsafe { start.add(to_line + index * stride) };
             let bytes = std::ptr::slice_from_raw_parts_mut(first, page_bytes);
             // SAFETY: derived from a reference, so it is not null.
             let bytes = unsafe { NonNull::new_unchecked(bytes) };
@@ -185,6 +190,9 @@ mod tests {
     fn frames_are_apart_and_latched() {
         let frames = Frames::new(PageSize::new(4096).unwrap(), 3);
         assert_eq!(size_of::<Frame>(), 64);
+        let starts = |index| frames.get(index).bytes.as_ptr().cast::<u8>().addr();
+        assert!((0..3).all(|index| starts(index) % 64 == 0));
+        assert_eq!(starts(2) - starts(1), 4096 + SHIFT_BYTES);
         let mut middle = ExclusiveLatch::new(frames.get(1));
         middle.bytes_mut().fill(7);
         assert!(SharedLatch::try_new(frames.get(1)).is_none());
