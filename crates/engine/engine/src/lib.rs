@@ -19,6 +19,8 @@ mod counts;
 mod create;
 mod engine;
 mod error;
+#[cfg(test)]
+mod format_tests;
 mod help;
 mod kept;
 mod live;
