@@ -149,4 +149,15 @@ mod tests {
             assert!(pages >= 1.0 && pages * mean_us <= 1.01e6, "{pages} {mean_us}");
         }
     }
+
+    #[test]
+    fn a_device_that_has_changed_is_noticed_from_equal_batches() {
+        let mut cost = learnt((0..40).map(|at| 10 + at % 7 * 5), 20_000.0, 20.0);
+        let before = cost.pages_in(1000.0).unwrap();
+        for _ in 0..200 {
+            cost.observe(20, 100_000);
+        }
+        let after = cost.pages_in(1000.0).unwrap();
+        assert!(before > 20.0 && after < 2.0, "{before}, then {after}");
+    }
 }
