@@ -99,8 +99,8 @@ impl Redo {
         }
         let next = lock(&self.segments).take_spare();
         let Some(next) = next else { panic!("no segment is free for LSN {lsn}") };
+        // Its file is synced with what is written into it next.
         write_header(&next.file, &next.header, writer.sync)?;
-        writer.wrote(&next.file);
         add(&self.counts.writes, 1);
         add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
         let place = next.place(lsn);

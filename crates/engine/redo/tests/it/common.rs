@@ -6,8 +6,9 @@ use iostrata_io::disk::Disk;
 use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoError, RedoSettings, RedoSync, Scan};
 
-/// The first LSN of the test logs: no border of anything.
-pub const START: Lsn = Lsn(20_000);
+/// The first LSN of the test logs: no border of anything, and 60 short frames before an LSN (26112)
+/// at which a short frame and a block of 512 bytes end together.
+pub const START: Lsn = Lsn(25_092);
 
 /// The smallest log there is, in the smallest blocks.
 pub fn smallest() -> RedoSettings {

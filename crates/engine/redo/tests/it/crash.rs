@@ -193,3 +193,21 @@ fn a_change_of_capacity_survives_a_crash_at_every_step() {
         }
     }
 }
+
+#[test]
+fn what_a_killed_program_left_is_durable_once_it_is_believed() {
+    let disk = TraceDisk::new(MemDisk::new());
+    let redo = fresh(&shared(&disk), &smallest());
+    let mut bodies = Vec::new();
+    while redo.lsn().0 < START.0 + 16_384 {
+        bodies.push(long(1, bodies.len() as u32));
+        redo.append(bodies.last().unwrap());
+    }
+    redo.make_written(redo.lsn()).unwrap();
+    drop(redo);
+    let (redo, found) = reopen(&shared(&disk), &smallest()).unwrap();
+    assert_eq!(found, bodies, "in two segments");
+    assert_eq!(redo.durable(), redo.lsn());
+    let image: Arc<dyn Disk> = Arc::new(disk.image(disk.points() - 1, 0, Tear::Whole));
+    assert_eq!(reopen(&image, &smallest()).unwrap().1, bodies);
+}

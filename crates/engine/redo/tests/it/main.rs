@@ -9,6 +9,7 @@ mod common;
 mod crash;
 mod faults;
 mod garbage;
+mod hooked;
 mod incarnation;
 mod rate;
 mod threads;

@@ -7,63 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_io::SyncKind;
-use iostrata_io::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, MemDisk,
-    RealDisk,
-};
+use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk, RealDisk};
 use iostrata_page::Lsn;
 use iostrata_redo::{RedoSettings, RedoSync};
 
 use crate::common::fresh;
-
-/// A disk whose syncs take longer.
-struct Slow {
-    disk: Arc<dyn Disk>,
-    sync: Duration,
-}
-
-impl Disk for Slow {
-    fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
-        self.disk.open(name, mode)
-    }
-    fn close(&self, file: FileId) {
-        self.disk.close(file);
-    }
-    fn facts(&self, file: FileId) -> Facts {
-        self.disk.facts(file)
-    }
-    fn len(&self, file: FileId) -> Result<u64, DiskError> {
-        self.disk.len(file)
-    }
-    fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
-        self.disk.read(file, at, into)
-    }
-    fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
-        self.disk.write(file, at, from, d)
-    }
-    fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
-        std::thread::sleep(self.sync);
-        self.disk.sync(file, kind)
-    }
-    fn batch(&self) -> Box<dyn Batch> {
-        self.disk.batch()
-    }
-    fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
-        self.disk.set_len(file, len)
-    }
-    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &FileName) -> Result<(), DiskError> {
-        self.disk.remove(name)
-    }
-    fn list(&self) -> Result<Vec<FileName>, DiskError> {
-        self.disk.list()
-    }
-    fn sync_dir(&self) -> Result<(), DiskError> {
-        self.disk.sync_dir()
-    }
-}
+use crate::hooked::Hooked;
 
 const LASTS: Duration = Duration::from_millis(500);
 
@@ -154,7 +103,16 @@ fn rate() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let real =
         |direct| -> Arc<dyn Disk> { Arc::new(RealDisk::new(directory.path(), direct).unwrap()) };
-    let slow = |sync| -> Arc<dyn Disk> { Arc::new(Slow { disk: Arc::new(MemDisk::new()), sync }) };
+    let slow = |sync| -> Arc<dyn Disk> {
+        {
+            let before_sync = Box::new(move || std::thread::sleep(sync));
+            Arc::new(Hooked {
+                disk: Arc::new(MemDisk::new()),
+                before_sync,
+                after_sync: Box::new(|| {}),
+            })
+        }
+    };
     let disks = [
         ("memory", Arc::new(MemDisk::new()) as Arc<dyn Disk>),
         ("sleep 1 us", slow(Duration::from_micros(1))),

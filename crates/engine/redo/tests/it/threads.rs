@@ -1,8 +1,8 @@
 //! Many threads at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
@@ -10,6 +10,7 @@ use iostrata_page::Lsn;
 use iostrata_redo::{Redo, RedoSettings};
 
 use crate::common::{drain, fresh, reopen, short, smallest};
+use crate::hooked::Hooked;
 
 fn roomy() -> RedoSettings {
     RedoSettings { capacity_bytes: 8 << 20, ..smallest() }
@@ -134,4 +135,23 @@ fn a_failure_reaches_everyone() {
             }
         });
     }
+}
+
+#[test]
+fn a_write_during_a_sync_is_not_covered_by_it() {
+    let during: Arc<Mutex<Option<Arc<Redo>>>> = Arc::default();
+    let shared = Arc::clone(&during);
+    let after_sync = Box::new(move || {
+        if let Some(redo) = shared.lock().unwrap().take() {
+            redo.make_written(redo.append(b"later").end).unwrap();
+        }
+    });
+    let disk = Arc::new(MemDisk::new());
+    let disk: Arc<dyn Disk> = Arc::new(Hooked { disk, before_sync: Box::new(|| {}), after_sync });
+    let redo = Arc::new(fresh(&disk, &smallest()));
+    let end = redo.append(b"now").end;
+    *during.lock().unwrap() = Some(Arc::clone(&redo));
+    redo.make_durable(end).unwrap();
+    assert!(redo.written() > end);
+    assert_eq!(redo.durable(), end);
 }
