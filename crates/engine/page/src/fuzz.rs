@@ -28,7 +28,11 @@ pub fn fuzz_page(bytes: &[u8]) {
     let draw = |at: usize| bytes.get(at % bytes.len().max(1)).copied().map_or(0, usize::from);
     for round in 0..4 {
         let slot = if round == 0 { 0 } else { draw(round) % (view.count() + 1) };
-        let key = if slot < view.count() { view.key(slot) } else { &bytes[..draw(9).min(4)] };
+        let key = if slot < view.count() {
+            view.key(slot)
+        } else {
+            &bytes[..draw(9).min(4).min(bytes.len())]
+        };
         for record in some_records(slot, key, &bytes[..draw(round + 4).min(bytes.len())], cells) {
             attempt(&record, &mut page.clone(), no, is_sound);
         }

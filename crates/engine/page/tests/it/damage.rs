@@ -157,6 +157,14 @@ fn room_that_a_damaged_header_promises_is_not_taken() {
     assert!(page == before);
 }
 
+#[test]
+fn very_short_inputs_are_taken() {
+    for bytes in [&[][..], &[0], &[0, 3], &[0, 4], &[9, 9, 9], &[255; 5]] {
+        fuzz_page(bytes);
+        fuzz_records(bytes);
+    }
+}
+
 fn mutation() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let near = (0usize..600, any::<u8>());
     let far = (0usize..PageSize::MIN.bytes(), any::<u8>());
