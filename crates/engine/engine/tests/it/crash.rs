@@ -9,10 +9,10 @@ use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
-use crate::common::engine::{EngineStore, How, SHAPE, STILL};
+use crate::common::engine::{EngineStore, How, LARGE, SHAPE, STILL};
 use crate::common::is_soak;
 use crate::common::model::{Change, Tables, table_name};
-use crate::common::plan::{Live, Op, Shape, Step};
+use crate::common::plan::{Live, Op, Shape, Step, plan};
 use crate::common::record::{Recording, Run, record, record_threads};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, prove};
@@ -74,8 +74,7 @@ fn pages_of_16_kib() {
 #[test]
 fn more_data_than_frames() {
     let how = How::with(&[("data_files", "4")]);
-    let shape = Shape { batches: 250, value_bytes: 1_800, ..SHAPE };
-    sweep("crash::more_data_than_frames", 700, &shape, &how);
+    sweep("crash::more_data_than_frames", 700, &LARGE, &how);
 }
 
 #[test]
@@ -200,5 +199,34 @@ fn a_recording_is_the_same_each_time() {
         for name in names {
             assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
         }
+    }
+}
+/// The sweeps prove little about what their work never does: it does everything.
+#[test]
+fn the_work_reaches_everything() {
+    let disk = TraceDisk::new(MemDisk::new());
+    let store = EngineStore::open(Arc::new(disk.clone()), &How::with(&[])).unwrap();
+    let mut run = Run::new(&store, &disk, Tables::new());
+    let (mut levels, mut pages) = (0, 0);
+    for steps in plan(700, &LARGE).chunks(10) {
+        run.all(steps).unwrap();
+        let report = store.0.check().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        pages = report.pages_used.max(pages);
+        levels = report.tables.iter().map(|table| table.levels).fold(levels, u32::max);
+    }
+    assert!(pages > 100, "all data fit the pool: {pages} pages");
+    assert!(levels >= 3, "inner pages never split: {levels} levels");
+    for (counter, least) in [
+        ("index_page_splits", 100),
+        ("index_page_merge_successful", 50),
+        ("data_reads", 100),
+        ("log_checkpoints", 50),
+        ("dblwr_writes", 100),
+        ("buffer_flush_sync_total_pages", 20),
+    ] {
+        let counters = store.0.counters();
+        let found = counters.iter().find(|(row, _)| row.name == counter).map(|(_, value)| value);
+        assert!(found >= Some(least), "{counter} is {found:?}, below {least}");
     }
 }

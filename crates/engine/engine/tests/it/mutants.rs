@@ -7,6 +7,7 @@ use iostrata_io::disk::Tear;
 
 use crate::common::altered::Alteration;
 use crate::common::engine::{EngineStore, How, SHAPE};
+use crate::common::plan::{Live, Shape};
 use crate::common::record::{record, record_after};
 use crate::common::sweep::{Outcome, Sweep};
 
@@ -22,10 +23,16 @@ struct Mutant {
     settings: &'static [(&'static str, &'static str)],
     alteration: Alteration,
     tears: &'static [Tear],
+    shape: Shape,
 }
 
 const ALL: &[Tear] = &[Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
+const GROWING: Live = &[("redo_log_capacity", &["64K", "256K"])];
 const TORN: &[Tear] = &[Tear::Sectors(512)];
+
+fn mutant(name: &'static str, alteration: Alteration, tears: &'static [Tear]) -> Mutant {
+    Mutant { name, seed: 1, settings: &[], alteration, tears, shape: SHAPE }
+}
 
 fn none() -> Alteration {
     Alteration::default()
@@ -34,8 +41,6 @@ fn none() -> Alteration {
 /// What a recovery lacks. (The redo control file is not among it: an older checkpoint serves as
 /// well until the redo behind it is written over, which takes longer than these runs.)
 fn mutants_of_recovery() -> Vec<Mutant> {
-    let mutant =
-        |name, alteration, tears| Mutant { name, seed: 1, settings: &[], alteration, tears };
     vec![
         mutant("recovery does not sync redo", unsynced("redo-0"), ALL),
         mutant("recovery does not sync data", unsynced("data-"), ALL),
@@ -47,8 +52,6 @@ fn unsynced(files: &'static str) -> Alteration {
 }
 
 fn mutants() -> Vec<Mutant> {
-    let mutant =
-        |name, alteration, tears| Mutant { name, seed: 1, settings: &[], alteration, tears };
     vec![
         mutant("redo is not synced", unsynced("redo-0"), ALL),
         mutant("the redo control file is not synced", unsynced("redo-control"), ALL),
@@ -60,8 +63,8 @@ fn mutants() -> Vec<Mutant> {
         ),
         mutant("the doublewrite files are not synced", unsynced("doublewrite-"), TORN),
         Mutant {
-            // Names change when the redo grows; in this recording it does, and the new file is used.
-            seed: 12,
+            // Names change when the redo grows; it matters once a new file is used.
+            shape: Shape { batches: 200, live: GROWING, ..SHAPE },
             ..mutant("names are not synced", Alteration { no_sync_dir: true, ..none() }, ALL)
         },
         Mutant {
@@ -97,7 +100,8 @@ fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
     let how = How::with(mutant.settings);
     let altered = how.clone().altered(mutant.alteration.clone());
     let missing = || mutant.alteration.switch.turn_on();
-    let recording = record_after::<EngineStore>(mutant.seed, &SHAPE, &altered, missing).unwrap();
+    let recording =
+        record_after::<EngineStore>(mutant.seed, &mutant.shape, &altered, missing).unwrap();
     let tears = mutant.tears;
     let mut all = Outcome::default();
     for pass in 0..PASSES {
@@ -106,7 +110,7 @@ fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
             pass,
             may_be_damaged,
             is_open: true,
-            ..Sweep::<EngineStore>::new(&how, &SHAPE)
+            ..Sweep::<EngineStore>::new(&how, &mutant.shape)
         };
         let outcome = sweep.run(&recording, IMAGES);
         all.images += outcome.images;
@@ -122,12 +126,16 @@ fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
 /// Sweeps a sound run whose recoveries, and what follows them, lack the safeguard.
 fn swept_in_recovery(mutant: &Mutant) -> Outcome {
     let how = How::with(mutant.settings);
-    let recording = record::<EngineStore>(mutant.seed, &SHAPE, &how).unwrap();
+    let recording = record::<EngineStore>(mutant.seed, &mutant.shape, &how).unwrap();
     let altered = how.altered(mutant.alteration.clone());
     mutant.alteration.switch.turn_on();
     let (tears, nested_every) = (mutant.tears, 1);
-    let sweep =
-        Sweep { tears, nested_every, is_open: true, ..Sweep::<EngineStore>::new(&altered, &SHAPE) };
+    let sweep = Sweep {
+        tears,
+        nested_every,
+        is_open: true,
+        ..Sweep::<EngineStore>::new(&altered, &mutant.shape)
+    };
     sweep.run(&recording, 2_000)
 }
 
@@ -160,13 +168,7 @@ fn every_missing_safeguard_of_recovery_is_found() {
 /// what a torn page holds is taken for data.
 #[test]
 fn only_checksums_name_a_torn_page() {
-    let off = |settings| Mutant {
-        name: "the page checksum",
-        seed: 1,
-        settings,
-        alteration: none(),
-        tears: TORN,
-    };
+    let off = |settings| Mutant { settings, ..mutant("no page checksum", none(), TORN) };
     let with = swept(&off(&[("doublewrite", "OFF")]), true);
     assert!(with.violation.is_none(), "{:?}", with.violation);
     assert!(with.damaged > 0, "no page was torn in {} images", with.images);

@@ -262,6 +262,7 @@ impl Store for Toy {
 const SHAPE: Shape = Shape {
     batches: 60,
     tables: 3,
+    rows: 8,
     key_bytes: 100,
     value_bytes: 1_500,
     batch_bytes: 9_000,

@@ -27,6 +27,7 @@ pub const SMALLEST: &[(&str, &str)] = &[
 pub const SHAPE: Shape = Shape {
     batches: 60,
     tables: 3,
+    rows: 8,
     key_bytes: 200,
     value_bytes: 1_200,
     batch_bytes: 6_000,
@@ -39,6 +40,16 @@ pub const SHAPE: Shape = Shape {
 
 /// The same, with settings left as they are.
 pub const STILL: Shape = Shape { live: &[], ..SHAPE };
+
+/// More data than the smallest pool has room for, in trees of three levels.
+pub const LARGE: Shape = Shape {
+    batches: 400,
+    rows: 30,
+    key_bytes: 500,
+    value_bytes: 1_500,
+    batch_bytes: 6_200,
+    ..SHAPE
+};
 
 /// How an engine is opened.
 #[derive(Clone, Debug)]
@@ -107,7 +118,11 @@ pub fn commit(engine: &Engine, ops: &[Op]) -> Result<(Ticket, usize), EngineErro
     let mut count = ops.len();
     loop {
         match commit_all(engine, &ops[..count]) {
-            Err(EngineError::BatchTooWide { .. }) if count > 1 => count /= 2,
+            Err(EngineError::BatchTooWide { .. } | EngineError::BatchTooLarge { .. })
+                if count > 1 =>
+            {
+                count /= 2;
+            }
             ticket => return ticket.map(|ticket| (ticket, count)),
         }
     }

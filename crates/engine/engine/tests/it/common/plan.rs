@@ -43,6 +43,8 @@ pub enum Step {
 pub struct Shape {
     pub batches: usize,
     pub tables: usize,
+    /// Rows of most batches, at most; some have up to 30.
+    pub rows: usize,
     /// The longest key and the longest value, in bytes.
     pub key_bytes: usize,
     pub value_bytes: usize,
@@ -72,7 +74,7 @@ pub fn plan(seed: u64, shape: &Shape) -> Vec<Step> {
     for number in 0..shape.batches {
         let phase = number * 5 / shape.batches;
         // Grow, shrink, grow, shrink nearly to nothing, grow.
-        let delete_percent = [5, 60, 10, 85, 20][phase];
+        let delete_percent = [2, 40, 10, 80, 20][phase];
         planner.between(&mut steps);
         let ops = planner.batch(delete_percent);
         let is_awaited = planner.chance.percent(70);
@@ -120,10 +122,10 @@ impl Planner<'_> {
 
     /// What happens besides batches.
     fn between(&mut self, steps: &mut Vec<Step>) {
-        if self.created < self.shape.tables && self.chance.percent(8) {
+        if self.created < self.shape.tables && self.chance.percent(20) {
             steps.push(self.create());
         }
-        if self.created > 1 && self.chance.percent(2) {
+        if self.created > 1 && self.chance.below(self.shape.batches / 2) == 0 {
             self.created -= 1;
             self.keys[self.created].clear();
             steps.push(Step::Drop(self.created));
@@ -144,7 +146,7 @@ impl Planner<'_> {
     }
 
     fn batch(&mut self, delete_percent: usize) -> Vec<Op> {
-        let most = if self.chance.percent(6) { 30 } else { 8 };
+        let most = if self.chance.percent(6) { 30 } else { self.shape.rows };
         let count = self.chance.within(1, most);
         let mut ops: Vec<Op> = Vec::new();
         let bytes = |op: &Op| op.key.len() + op.value.as_ref().map_or(0, Vec::len);
@@ -192,7 +194,7 @@ impl Planner<'_> {
             0 => 0,
             1 => most,
             2..5 => self.chance.within(most / 4, most),
-            _ => self.chance.within(8, (most / 8).max(8)),
+            _ => self.chance.within(8, (most / 4).max(8)),
         };
         Op { table, key, value: Some(self.chance.bytes(len)) }
     }
