@@ -67,7 +67,7 @@ pub(crate) struct Turn {
     went: AtomicU64,
     /// How many waited when the last lead ended.
     population: AtomicU64,
-    /// How long a lead takes, in nanoseconds; the least of late.
+    /// How long a lead takes, in nanoseconds.
     lead_ns: AtomicU64,
     /// Leads for which nobody is waited, since the processors have enough to do.
     crowded: AtomicU32,
@@ -78,6 +78,8 @@ const GATHER_MAX: Duration = Duration::from_millis(2);
 /// So many leads wait for nobody after one that gave the processor away and got it back too late:
 /// then groups form by themselves while leaders wait for a processor.
 const CROWDED_LEADS: u32 = 32;
+/// A longer lead is worth a group even when the processors have enough to do: it gives them time.
+const SHORT_LEAD: Duration = Duration::from_micros(250);
 /// Looks before sleeping, with a pause between. Giving the processor away instead costs each waiter
 /// more than the sleep that it saves.
 const SPINS: u32 = 64;
@@ -149,7 +151,7 @@ impl Turn {
             thread::yield_now();
             let (now, now_here) = (Instant::now(), self.present());
             let worth = lead / here.clamp(4, 64) as u32;
-            if now - before > worth {
+            if lead < SHORT_LEAD && now - before > lead / 4 {
                 self.crowded.store(CROWDED_LEADS, Ordering::Relaxed);
             }
             // A late arrival is late all the same: the next one will be, too.
@@ -163,13 +165,14 @@ impl Turn {
         }
     }
 
-    /// Learns how long a lead takes when nothing is in its way: the least of late, since a lead
-    /// that waited for a processor says nothing about the disk.
+    /// Learns how long a lead takes: at most doubles or halves what was thought, since one that
+    /// waited for a processor, or that found the disk's cache empty, says little.
     pub(crate) fn learn(&self, lead: Duration) {
-        let least = self.lead_ns.load(Ordering::Relaxed);
+        let thought = self.lead_ns.load(Ordering::Relaxed);
         let lead = lead.as_nanos() as u64;
-        let risen = least + least / 16 + 1;
-        self.lead_ns.store(if least == 0 { lead } else { lead.min(risen) }, Ordering::Relaxed);
+        let least = thought / 2;
+        let next = if thought == 0 { lead } else { lead.clamp(least, 2 * thought + 1) };
+        self.lead_ns.store(next, Ordering::Relaxed);
     }
 
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the

@@ -76,7 +76,7 @@ fn after_a_failed_write_or_sync_nothing_succeeds() {
             assert!(first.is_some(), "the fault at {at} was not noticed");
             drop(redo);
             let (_, found) = reopen(&disk, &smallest()).unwrap();
-            // The checkpoint that failed may be there all the same: it was at the last acknowledged.
+            // The checkpoint that failed, at the last acknowledged, may be there all the same.
             let whole = appended.starts_with(&found) && found.len() >= acked;
             let rest = appended[acked..].starts_with(&found);
             assert!(whole || rest, "{} found, {acked} of {} kept", found.len(), appended.len());

@@ -11,7 +11,7 @@ use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk, 
 use iostrata_page::Lsn;
 use iostrata_redo::{RedoSettings, RedoSync};
 
-use crate::common::fresh;
+use crate::common::{fresh, reopen, short, smallest};
 use crate::hooked::Hooked;
 
 const LASTS: Duration = Duration::from_millis(500);
@@ -94,12 +94,31 @@ fn floor(name: &str, disk: &Arc<dyn Disk>) {
     );
 }
 
+/// The smallest log with some frames: opened, read, started and given a checkpoint.
+fn reopening() {
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let redo = fresh(&disk, &smallest());
+    for index in 0..100 {
+        redo.append(&short(1, index));
+    }
+    redo.make_durable(redo.lsn()).unwrap();
+    drop(redo);
+    let start = Instant::now();
+    for _ in 0..100 {
+        let (redo, _) = reopen(&disk, &smallest()).unwrap();
+        redo.take_checkpoint(redo.checkpoint_lsn(), false).unwrap();
+        redo.take_checkpoint(redo.checkpoint_lsn(), true).unwrap();
+    }
+    eprintln!("smallest   {:?} for an opening with a checkpoint", start.elapsed() / 100);
+}
+
 #[test]
 fn rate() {
     let Ok(wanted) = std::env::var("IOSTRATA_RATE") else {
         eprintln!("skipped: set IOSTRATA_RATE to the beginning of a disk's name, or to nothing");
         return;
     };
+    reopening();
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let real =
         |direct| -> Arc<dyn Disk> { Arc::new(RealDisk::new(directory.path(), direct).unwrap()) };
