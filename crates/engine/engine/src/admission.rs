@@ -5,6 +5,7 @@
 //! that slows writers down is the policy's, published as plain words.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
@@ -25,12 +26,28 @@ impl Drop for Room<'_> {
     }
 }
 
+/// Leaves that a batch may hold, until it is dropped.
+pub(crate) struct Pins<'c> {
+    admission: &'c Admission,
+    leaves: usize,
+}
+
+impl Drop for Pins<'_> {
+    fn drop(&mut self) {
+        *self.admission.pins.lock().unwrap_or_else(PoisonError::into_inner) -= self.leaves;
+        self.admission.unpinned.notify_all();
+    }
+}
+
 /// The rule and the promises.
 #[derive(Debug)]
 pub(crate) struct Admission {
     rule: [AtomicU64; ADMIT_WORDS],
     promised: AtomicU64,
     is_closed: AtomicBool,
+    /// Leaves that wide batches may hold now.
+    pins: Mutex<usize>,
+    unpinned: Condvar,
 }
 
 impl Admission {
@@ -40,6 +57,8 @@ impl Admission {
             rule: rule.to_words().map(AtomicU64::new),
             promised: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            pins: Mutex::new(0),
+            unpinned: Condvar::new(),
         }
     }
 
@@ -56,6 +75,21 @@ impl Admission {
         while self.promised.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
+    }
+
+    /// Waits until a batch may hold so many leaves: all together hold at most half of the pool, so
+    /// that none waits for ever for frames that the others hold. A batch of one is not counted.
+    pub fn pins<'c>(&'c self, leaves: usize, core: &Core) -> Option<Pins<'c>> {
+        if leaves <= 1 {
+            return None;
+        }
+        let most = (core.pool.frames() / 2).max(leaves);
+        let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        while *held + leaves > most {
+            held = self.unpinned.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        *held += leaves;
+        Some(Pins { admission: self, leaves })
     }
 
     fn rule(&self) -> AdmitRule {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use iostrata_knobs::Counter;
 use iostrata_page::{Lsn, PageNo, PageView, Record, row_bytes};
 
-use crate::commit::{Attempt, Group, attempt};
+use crate::commit::{Attempt, Group, attempt, leaves_max};
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::table::Table;
@@ -104,9 +104,10 @@ impl Batch {
         let mut groups = Vec::new();
         loop {
             let room = core.admit(bytes)?;
+            let pins = core.admission.pins(self.ops.len().min(leaves_max(core)), core);
             match attempt(core, &changes, &mut groups)? {
                 Attempt::Done(end) => {
-                    drop(room);
+                    drop((room, pins));
                     if let Some(page) = freed {
                         core.space.freed(page);
                     }
@@ -116,10 +117,11 @@ impl Batch {
                 }
                 Attempt::Moved => {}
                 Attempt::Full { op, structure } => {
-                    drop(room);
+                    drop((room, pins));
                     groups.clear();
                     let tree = changes.table(op).tree();
-                    tree.split_leaf(core, changes.key(op), structure)?;
+                    let value_bytes = changes.value(op).map_or(0, <[u8]>::len);
+                    tree.split_leaf(core, (changes.key(op), value_bytes), structure)?;
                 }
             }
         }

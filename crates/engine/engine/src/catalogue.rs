@@ -158,7 +158,7 @@ impl Catalogue {
             if !has_room {
                 drop(mtr);
                 drop(_room);
-                self.tree.split_leaf(core, name, found.structure)?;
+                self.tree.split_leaf(core, (name, ENTRY_BYTES), found.structure)?;
                 continue;
             }
             let root = mtr.latch(created);

@@ -126,6 +126,7 @@ impl Cleaner {
             if self.taken.is_empty() {
                 break;
             }
+            core.neighbours.take(&core.pool, core.data_files, &mut self.taken);
             flushed += self.write_taken(core)?;
             self.checkpoint(core, false)?;
         }

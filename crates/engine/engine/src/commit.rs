@@ -14,8 +14,15 @@ use crate::mtr::{Held, Mtr};
 use crate::space::MapBit;
 use crate::tree::descend::{Leaf, Upper};
 
-/// One batch holds at most one in so many frames, so that eight can be at work.
-const LEAVES_SHARE: usize = 8;
+/// One batch holds at most one in so many frames: half of what all batches may hold together.
+const LEAVES_SHARE: usize = 4;
+/// Room for leaves that is made at first.
+const LEAVES_AT_FIRST: usize = 64;
+
+/// Leaves that one batch may hold.
+pub(crate) fn leaves_max(core: &Core) -> usize {
+    (core.pool.frames() / LEAVES_SHARE).max(1)
+}
 
 /// Changes that fall into one leaf.
 #[derive(Debug)]
@@ -42,28 +49,10 @@ pub(crate) fn attempt(
     groups: &mut Vec<Group>,
 ) -> Result<Attempt, EngineError> {
     groups.clear();
-    let mut leaves = locate(core, changes, groups)?;
-    let mut order: Vec<usize> = (0..leaves.len()).collect();
-    order.sort_by_key(|group| leaves[*group].pin.page_no());
-    let twice =
-        order.windows(2).any(|pair| leaves[pair[0]].pin.page_no() == leaves[pair[1]].pin.page_no());
-    if twice {
-        return Ok(Attempt::Moved);
-    }
-    let structures: Vec<u32> = leaves.iter().map(|leaf| leaf.structure).collect();
-    let mut held: Vec<Option<Held>> = vec![None; leaves.len()];
-    let mut pins: Vec<_> = leaves.drain(..).map(|leaf| Some(leaf.pin)).collect();
+    let leaves = locate(core, changes, groups)?;
     let freed = changes.freed.map(|page| MapBit::of(core, page)).transpose()?;
     let mut mtr = Mtr::begin(core);
-    for group in order {
-        let Some(pin) = pins[group].take() else { panic!("each leaf is latched once") };
-        let latched = mtr.latch(pin);
-        if mtr.structure(latched) != structures[group] {
-            return Ok(Attempt::Moved);
-        }
-        held[group] = Some(latched);
-    }
-    let held: Vec<Held> = held.into_iter().flatten().collect();
+    let Some(held) = latch(&mut mtr, leaves) else { return Ok(Attempt::Moved) };
     for (group, leaf) in groups.iter().zip(&held) {
         if let Some(op) = first_without_room(&mtr, *leaf, changes, group) {
             let structure = mtr.structure(*leaf);
@@ -79,15 +68,40 @@ pub(crate) fn attempt(
     Ok(Attempt::Done(mtr.commit()))
 }
 
+/// Latches leaves in the order of their page numbers; gives them in the order of the groups. None
+/// when one was moved since it was found, or found twice.
+fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
+    let count = leaves.len();
+    let mut ordered: Vec<(usize, Leaf<'c>)> = leaves.into_iter().enumerate().collect();
+    ordered.sort_unstable_by_key(|(_, leaf)| leaf.pin.page_no());
+    let page = |at: &(usize, Leaf<'c>)| at.1.pin.page_no();
+    if ordered.windows(2).any(|pair| page(&pair[0]) == page(&pair[1])) {
+        return None;
+    }
+    let mut held = vec![None; count];
+    for (group, leaf) in ordered {
+        let latched = mtr.latch(leaf.pin);
+        if mtr.structure(latched) != leaf.structure {
+            return None;
+        }
+        held[group] = Some(latched);
+    }
+    Some(held.into_iter().flatten().collect())
+}
+
+/// The leaves of all changes. Those that are absent are read together first.
 fn locate<'c>(
     core: &'c Core,
     changes: &Changes<'_>,
     groups: &mut Vec<Group>,
 ) -> Result<Vec<Leaf<'c>>, EngineError> {
-    let mut leaves = Vec::new();
+    if changes.len() > 1 {
+        fetch_absent(core, changes)?;
+    }
+    let mut leaves = Vec::with_capacity(changes.len().min(LEAVES_AT_FIRST));
     let mut upper = Upper::default();
     let mut op = 0;
-    let limit = (core.pool.frames() / LEAVES_SHARE).max(1);
+    let limit = leaves_max(core);
     while op < changes.len() {
         if leaves.len() == limit {
             return Err(EngineError::BatchTooWide { limit });
@@ -102,6 +116,24 @@ fn locate<'c>(
         groups.push(Group { ops: first..op, is_sparse: false });
     }
     Ok(leaves)
+}
+
+/// Reads the leaves that are not in memory, many in flight, so that a batch waits once for the disk
+/// and not once for each of its rows.
+fn fetch_absent(core: &Core, changes: &Changes<'_>) -> Result<(), EngineError> {
+    let mut absent = Vec::new();
+    for op in 0..changes.len() {
+        let tree = changes.table(op).tree();
+        if let Some(page) = tree.absent_leaf(core, changes.key(op))?
+            && absent.last() != Some(&page)
+        {
+            absent.push(page);
+        }
+    }
+    if absent.len() > 1 {
+        core.pool.fetch(&absent);
+    }
+    Ok(())
 }
 
 /// The first change that does not fit after those before it.

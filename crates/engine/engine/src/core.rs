@@ -22,6 +22,7 @@ use crate::cleaner::Cleaner;
 use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::live::Live;
+use crate::neighbours::Neighbours;
 use crate::poison::Poison;
 use crate::space::Space;
 
@@ -43,6 +44,8 @@ pub(crate) struct Core {
     pub admission: Admission,
     pub bell: Bell,
     pub live: Live,
+    pub neighbours: Neighbours,
+    pub data_files: u64,
     pub settings: RwLock<Settings>,
     pub cleaner: Mutex<Cleaner>,
     /// Set until recovery has applied everything.
@@ -149,6 +152,7 @@ impl Core {
         }
         self.pool.set_old_pct(settings.old_blocks_pct);
         self.live.follow(&settings);
+        self.neighbours.set(settings.flush_neighbors);
         *kept = settings;
         Ok(())
     }

@@ -41,6 +41,11 @@ impl Counts {
         }
     }
 
+    /// Records were applied to pages.
+    pub fn pages_changed(&self, records: u64) {
+        self.add(Counter::BufferPoolWriteRequests, records);
+    }
+
     /// Rows came in by a sorted load.
     pub fn rows_loaded(&self, rows: u64) {
         self.add(Counter::RowsInserted, rows);

@@ -47,7 +47,7 @@ pub enum EngineError {
     },
     /// A batch over more leaves than may be held at once.
     #[error(
-        "the batch changes more than {limit} pages; one batch may hold an eighth of the pool: \
+        "the batch changes more than {limit} pages; one batch may hold a quarter of the pool: \
          split the batch or raise buffer_pool_size"
     )]
     BatchTooWide {

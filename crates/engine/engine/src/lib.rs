@@ -25,6 +25,7 @@ mod help;
 mod kept;
 mod live;
 mod mtr;
+mod neighbours;
 mod open;
 mod plan;
 mod poison;

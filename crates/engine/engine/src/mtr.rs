@@ -32,12 +32,13 @@ pub(crate) struct Mtr<'c> {
     core: &'c Core,
     pages: Vec<Latched<'c>>,
     body: Vec<u8>,
+    records: u64,
 }
 
 impl<'c> Mtr<'c> {
     /// Nothing held yet.
     pub fn begin(core: &'c Core) -> Self {
-        Self { core, pages: Vec::with_capacity(4), body: SPARE.take() }
+        Self { core, pages: Vec::with_capacity(4), body: SPARE.take(), records: 0 }
     }
 
     /// Latches a page. The caller keeps the order: down a tree, leaves by page number, maps last.
@@ -75,6 +76,7 @@ impl<'c> Mtr<'c> {
         let no = latched.page.page_no();
         record.encode(no, &mut self.body);
         latched.is_changed = true;
+        self.records += 1;
         let applied = record.apply(&mut PageEdit::new(&mut latched.page), no);
         applied.map_err(|fault| self.core.poison.broken(format!("page {no}: {fault}")))
     }
@@ -89,6 +91,7 @@ impl<'c> Mtr<'c> {
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
             latched.page.mark_dirty(at);
         }
+        self.core.counts.pages_changed(self.records);
         let appended = redo.append(&self.body);
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
             PageEdit::new(&mut latched.page).set_lsn(appended.end);

@@ -27,6 +27,7 @@ use crate::error::EngineError;
 use crate::help::FrameSupply;
 use crate::kept;
 use crate::live::Live;
+use crate::neighbours::Neighbours;
 use crate::plan;
 use crate::poison::Poison;
 use crate::recovery::{self, Progress, RecoveryReport};
@@ -195,6 +196,8 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
     let pool = Pool::new(pool_settings, source, Arc::clone(&supply) as Arc<_>);
     let live = Live::default();
     live.follow(&settings);
+    let neighbours = Neighbours::default();
+    neighbours.set(settings.flush_neighbors);
     let admission = Admission::new(AdmitRule::wall(redo.limits().max_age));
     let core = Arc::new(Core {
         page_size,
@@ -208,6 +211,8 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
         counts: Counts::default(),
         bell: Bell::default(),
         live,
+        neighbours,
+        data_files: u64::from(settings.data_files),
         settings: RwLock::new(settings),
         cleaner: Mutex::new(Cleaner::new(Box::new(Steady::default()))),
         holds_checkpoints: true.into(),

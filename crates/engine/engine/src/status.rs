@@ -61,6 +61,8 @@ fn fill_store(core: &Core, all: &mut Counters) {
         (Counter::DataFsyncs, store.data_fsyncs + store.dblwr_fsyncs),
         (Counter::DblwrWrites, store.dblwr_writes),
         (Counter::DblwrPagesWritten, store.dblwr_pages_written),
+        (Counter::DataPendingReads, store.pending_reads),
+        (Counter::DataPendingWrites, store.pending_writes),
         (Counter::PagesRead, store.pages_read),
         (Counter::PagesWritten, store.pages_written),
     ] {

@@ -10,7 +10,7 @@ use iostrata_io::disk::Aligned;
 use iostrata_page::{Lsn, PageNo, PageView};
 
 use crate::counters::count;
-use crate::dirty::DIRTY;
+use crate::dirty::{DIRTY, FLYING};
 use crate::pool::Pool;
 use crate::word::Word;
 
@@ -60,6 +60,27 @@ impl Pool {
         for index in skipped {
             self.dirty.unpick(self.frames.get(index));
         }
+    }
+
+    /// Takes one page for writing if it is dirty, here and not latched; whether it was.
+    pub fn collect_page(&self, page: PageNo, out: &mut Vec<Flushing>) -> bool {
+        let Some(entry) = self.table.existing(page) else { return false };
+        let word = Word(entry.load(Ordering::Relaxed));
+        if !word.is_resident() {
+            return false;
+        }
+        let frame = self.frames.get(word.frame());
+        if frame.held.load(Ordering::Relaxed) & (DIRTY | FLYING) != DIRTY {
+            return false;
+        }
+        // The frame may hold another page by now: then that one is not wanted.
+        let taken = self.take_copy(word.frame());
+        let is_taken = taken.as_ref().is_some_and(|taken| taken.page == page);
+        match taken {
+            Some(taken) if !is_taken => self.not_flushed(vec![taken]),
+            taken => out.extend(taken),
+        }
+        is_taken
     }
 
     /// Takes up to `max` dirty pages at the cold end for writing, so that they can be thrown out

@@ -136,6 +136,16 @@ impl Pool {
     /// Reads pages ahead that are absent, as far as frames are free or can be made free at once.
     /// Pages that cannot be read stay absent.
     pub fn prefetch(&self, pages: &[PageNo]) {
+        self.read_together(pages, Purpose::Ahead);
+    }
+
+    /// Reads absent pages that are about to be pinned, many in flight: as [`Pool::prefetch`], but
+    /// they count as asked for, not as read ahead.
+    pub fn fetch(&self, pages: &[PageNo]) {
+        self.read_together(pages, Purpose::Demand);
+    }
+
+    fn read_together(&self, pages: &[PageNo], purpose: Purpose) {
         let at_once = AHEAD_MAX.min(self.frames.len() / 4).max(1);
         for pages in pages.chunks(at_once) {
             let mut claims: Vec<Claim<'_>> = Vec::new();
@@ -149,7 +159,7 @@ impl Pool {
                     }
                 }
             }
-            self.read_ahead(claims);
+            self.read_claimed(claims, purpose);
             if !has_frames {
                 return;
             }
@@ -171,7 +181,7 @@ impl Pool {
         Ok(Some(claim))
     }
 
-    fn read_ahead(&self, claims: Vec<Claim<'_>>) {
+    fn read_claimed(&self, claims: Vec<Claim<'_>>, purpose: Purpose) {
         if claims.is_empty() {
             return;
         }
@@ -183,9 +193,18 @@ impl Pool {
         let mut wanted: Vec<Wanted> = claims.iter().map(want).collect();
         self.source.read_many(&mut wanted);
         for (claim, one) in claims.into_iter().zip(wanted) {
-            claim.end_ahead(one);
+            claim.end_together(one, purpose);
         }
     }
+}
+
+/// Why several pages are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// They may be wanted later.
+    Ahead,
+    /// They are wanted now.
+    Demand,
 }
 
 /// Nothing can be freed at once.
@@ -213,13 +232,15 @@ impl<'p> Claim<'p> {
         Ok(self.install(frame))
     }
 
-    fn end_ahead(mut self, one: Wanted) {
+    fn end_together(mut self, one: Wanted, purpose: Purpose) {
         let Some(frame) = self.frame else { return };
         let filled = self.fill(frame, &one.bytes, one.result);
         self.pool.buffers.give(one.bytes);
         if filled.is_ok() {
-            count(&self.pool.counting.read_ahead);
-            self.end(frame, Word::resident(frame, 0).with_unread(true));
+            let is_ahead = purpose == Purpose::Ahead;
+            let counting = &self.pool.counting;
+            count(if is_ahead { &counting.read_ahead } else { &counting.reads });
+            self.end(frame, Word::resident(frame, 0).with_unread(is_ahead));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a store has done, by InnoDB's names.
 //!
-//! Invariant: counters only rise. Each is right by itself; a snapshot while others write may be
+//! Invariant: counters only rise, gauges excepted. Each is right by itself; a snapshot while others write may be
 //! between two steps of one of them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -57,8 +57,31 @@ counters! {
     pages_extended,
     /// Pages restored from a copy.
     pages_restored,
+    /// Page reads in flight now: a gauge.
+    pending_reads,
+    /// Page writes in flight now, from the copy to the last sync: a gauge.
+    pending_writes,
 }
 
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Relaxed);
+}
+
+/// Things in flight, counted in a gauge until this is dropped.
+pub(crate) struct Pending<'t> {
+    gauge: &'t AtomicU64,
+    count: u64,
+}
+
+impl<'t> Pending<'t> {
+    pub(crate) fn begin(gauge: &'t AtomicU64, count: u64) -> Self {
+        add(gauge, count);
+        Self { gauge, count }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.gauge.fetch_sub(self.count, Relaxed);
+    }
 }

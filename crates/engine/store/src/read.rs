@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Acquire;
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 use iostrata_page::{PageFault, PageNo, PageView};
 
-use crate::counters::add;
+use crate::counters::{Pending, add};
 use crate::error::ReadError;
 use crate::store::{PageCopy, Store};
 
@@ -27,6 +27,7 @@ impl Store {
     pub fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), ReadError> {
         let place = self.place_to_read(page, into)?;
         self.count_read();
+        let _pending = Pending::begin(&self.data.tally.pending_reads, 1);
         let read = self.data.disk.read(self.data.files[place.0].id, place.1, into);
         self.judge(page, into, read)
     }
@@ -41,6 +42,8 @@ impl Store {
         wanted: &mut Vec<PageCopy>,
         mut done: impl FnMut(PageCopy, Result<(), ReadError>),
     ) {
+        let gauge = &self.data.tally.pending_reads;
+        let _pending = Pending::begin(gauge, wanted.len() as u64);
         let mut batch = self.data.batches.take();
         let mut hand_out = |page, bytes, result| done(PageCopy { page, bytes }, result);
         let mut queued = 0;

@@ -4,7 +4,7 @@
 
 use iostrata_page::PageEdit;
 
-use crate::counters::add;
+use crate::counters::{Pending, add};
 use crate::doublewrite::{DoublewriteFile, Kind, Numbers};
 use crate::error::StoreError;
 use crate::method::SyncRule;
@@ -34,6 +34,8 @@ impl Store {
         for pair in pages.windows(2) {
             assert!(pair[0].page != pair[1].page, "page {} comes twice", pair[0].page);
         }
+        let gauge = &self.data.tally.pending_writes;
+        let _pending = Pending::begin(gauge, pages.len() as u64);
         self.write_batches(pages)
     }
 

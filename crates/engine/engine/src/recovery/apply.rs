@@ -5,7 +5,7 @@
 //! believed to be new only when its records begin with one that needs nothing of before.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use iostrata_page::{Lsn, PageEdit, PageNo, PageView, Record};
 use iostrata_pool::{Pin, PoolError};
@@ -40,10 +40,20 @@ struct Round {
     pages: HashMap<PageNo, Vec<Piece>>,
 }
 
+/// Pages met so far, over all rounds: whether anything was applied to them.
 #[derive(Default)]
-struct Tally {
-    changed: AtomicU64,
-    current: AtomicU64,
+struct Tally(Mutex<HashMap<PageNo, bool>>);
+
+impl Tally {
+    fn note(&self, page: PageNo, is_changed: bool) {
+        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *met.entry(page).or_default() |= is_changed;
+    }
+
+    fn count(&self, is_changed: bool) -> u64 {
+        let met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        met.values().filter(|changed| **changed == is_changed).count() as u64
+    }
 }
 
 /// Applies everything from the scan's checkpoint up to `upto`.
@@ -73,8 +83,8 @@ pub(crate) fn apply(
     }
     round.apply(core, &tally)?;
     clock.applied(upto);
-    clock.report.pages_changed = tally.changed.load(Relaxed);
-    clock.report.pages_current = tally.current.load(Relaxed);
+    clock.report.pages_changed = tally.count(true);
+    clock.report.pages_current = tally.count(false);
     Ok(())
 }
 
@@ -145,15 +155,10 @@ fn apply_page(
         })?;
         stamp = Some(piece.end);
     }
-    match stamp {
-        Some(end) => {
-            PageEdit::new(&mut held).set_lsn(end);
-            tally.changed.fetch_add(1, Relaxed);
-        }
-        None => {
-            tally.current.fetch_add(1, Relaxed);
-        }
+    if let Some(end) = stamp {
+        PageEdit::new(&mut held).set_lsn(end);
     }
+    tally.note(page, stamp.is_some());
     Ok(())
 }
 

@@ -85,7 +85,7 @@ impl Tree {
                 }
                 Some(parent) => {
                     way.end = parent.pin;
-                    self.split_step(core, &first, way)?;
+                    self.split_step(core, (&first, 0), way)?;
                 }
                 None => self.deepen(core, way.end)?,
             }

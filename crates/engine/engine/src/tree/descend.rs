@@ -138,6 +138,27 @@ impl Tree {
         }
     }
 
+    /// The leaf of a key if it is known and not in memory.
+    ///
+    /// # Errors
+    /// As [`Tree::leaf`].
+    pub fn absent_leaf(&self, core: &Core, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
+        let mut node = core.pool.pin(self.root)?.shared();
+        let mut level = self.check(&node, None)?;
+        while level > 0 {
+            let child = PageView::new(&node).child_for(key).1;
+            let Some(pin) = core.pool.try_pin(child) else {
+                return Ok((level == 1).then_some(child));
+            };
+            if level == 1 {
+                return Ok(None);
+            }
+            node = pin.shared();
+            level = self.check(&node, Some(level))?;
+        }
+        Ok(None)
+    }
+
     /// The leaves that follow the one of `key` in a direction, as far as its parent knows them.
     ///
     /// # Errors

@@ -26,18 +26,24 @@ struct Cut {
 }
 
 impl Tree {
-    /// Splits the leaf of `key`, unless somebody has changed it since `structure` was seen.
+    /// Splits the leaf of a row, of which the key and the length of the value are given, unless
+    /// somebody has changed it since `structure` was seen.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
-    pub fn split_leaf(&self, core: &Core, key: &[u8], structure: u32) -> Result<(), EngineError> {
+    pub fn split_leaf(
+        &self,
+        core: &Core,
+        row: (&[u8], usize),
+        structure: u32,
+    ) -> Result<(), EngineError> {
         let _locked = self.lock_structure();
         loop {
-            let Some(way) = self.way(core, key, 0)? else { return Ok(()) };
+            let Some(way) = self.way(core, row.0, 0)? else { return Ok(()) };
             if way.end.structure() != structure {
                 return Ok(());
             }
-            if self.split_step(core, key, way)? {
+            if self.split_step(core, row, way)? {
                 return Ok(());
             }
         }
@@ -47,7 +53,7 @@ impl Tree {
     pub(super) fn split_step(
         &self,
         core: &Core,
-        key: &[u8],
+        row: (&[u8], usize),
         way: Way<'_>,
     ) -> Result<bool, EngineError> {
         let mut way = way;
@@ -58,7 +64,7 @@ impl Tree {
             };
             let is_leaf = PageView::new(&way.end.clone().shared()).level() == 0;
             if has_room_for_separator(core, &parent) {
-                self.split(core, key, &parent, way.end)?;
+                self.split(core, row, &parent, way.end)?;
                 return Ok(is_leaf);
             }
             way.end = parent.pin;
@@ -93,7 +99,7 @@ impl Tree {
     fn split(
         &self,
         core: &Core,
-        key: &[u8],
+        row: (&[u8], usize),
         parent: &Turn<'_>,
         page: Pin<'_>,
     ) -> Result<(), EngineError> {
@@ -107,7 +113,7 @@ impl Tree {
         let (page, next) = latch_leaves(&mut mtr, page, next);
         let new = mtr.latch(created);
         let view = mtr.page(page);
-        let (cut, count, mut buffer) = (cut(&view, key), view.count(), Vec::new());
+        let (cut, count, mut buffer) = (cut(&view, row), view.count(), Vec::new());
         let is_leaf = view.level() == 0;
         let (left, right) =
             if is_leaf { (view.page_no(), view.right()) } else { (NO_PAGE, NO_PAGE) };
@@ -174,7 +180,7 @@ fn latch_leaves<'c>(
 }
 
 /// Decides where to cut.
-fn cut(page: &PageView<'_>, key: &[u8]) -> Cut {
+fn cut(page: &PageView<'_>, (key, value_bytes): (&[u8], usize)) -> Cut {
     let count = page.count();
     let is_leaf = page.level() == 0;
     let place = page.find(key).unwrap_or_else(|place| place);
@@ -183,6 +189,10 @@ fn cut(page: &PageView<'_>, key: &[u8]) -> Cut {
         count
     } else if is_leaf && count < 2 {
         0
+    } else if let Some(split) =
+        is_leaf.then(|| page.split_for(place, key.len(), value_bytes)).flatten()
+    {
+        split.from
     } else {
         page.split_point().clamp(1, count - 1)
     };

@@ -36,7 +36,7 @@ counters! {
     BufferPoolBytesDirty "buffer_pool_bytes_dirty" Bytes Gauge Status "Bytes of the dirty pages.";
     BufferPoolReadRequests "buffer_pool_read_requests" Events Total Status "Pages asked for.";
     BufferPoolReads "buffer_pool_reads" Events Total Status "Pages asked for that were not in the pool and had to be read.";
-    BufferPoolWriteRequests "buffer_pool_write_requests" Events Total Status "Changes of pages in the pool.";
+    BufferPoolWriteRequests "buffer_pool_write_requests" Events Total Status "Records applied to pages in the pool.";
     BufferPoolWaitFree "buffer_pool_wait_free" Events Total Status "Times that a page waited because no frame was free.";
     BufferPoolPagesFlushed "buffer_pool_pages_flushed" Pages Total Status "Dirty pages written, for whatever reason.";
     BufferPoolPagesMadeYoung "buffer_pool_pages_made_young" Pages Total Status "Pages moved to the young part because they were used again.";
@@ -86,9 +86,8 @@ counters! {
     AdmitDelays "admit_delays" Events Total Ours "Commits that were slowed down because checkpoint age was high.";
     AdmitDelayNs "admit_delay_ns" Nanoseconds Total Ours "Time that commits were slowed down.";
     AdmitWaits "admit_waits" Events Total Ours "Commits that waited for a checkpoint.";
-    CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in row operations.";
-    CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in commits.";
+    CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in applying batches, taken from one in 63.";
+    CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in waiting for tickets, taken from one in 63.";
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
-    CpuNsPurge "cpu_ns_purge" Nanoseconds Total Ours "Processor time of purge.";
     Uptime "uptime" Seconds Gauge Ours "Time since the engine opened.";
 }

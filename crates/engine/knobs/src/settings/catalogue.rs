@@ -181,9 +181,6 @@ settings! {
     read_ahead_threshold: u32 = 56, "56", count(0, 64), Live,
         {"innodb_read_ahead_threshold" = "56"}, [],
         "Pages of an extent read in order after which the next extent is read ahead; 0 never.";
-    random_read_ahead: bool = false, "OFF", Kind::Switch, Live,
-        {"innodb_random_read_ahead" = "OFF"}, [],
-        "Reads the rest of an extent when many of its pages are in use.";
     autoextend_increment: u64 = 64 * M, "64M", size(64 * K, 1000 * M), Open,
         {"innodb_autoextend_increment" = "64"}, [],
         "Step by which the data grows, over all files; InnoDB counts it in MiB.";

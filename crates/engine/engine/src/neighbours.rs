@@ -1,0 +1,72 @@
+//! Dirty pages beside those that are written anyway: `flush_neighbors`.
+//!
+//! Invariant: a neighbour lies beside its page in the same data file and in the same extent of 64
+//! pages there; each page is taken once. On disks without seeks it only costs: the default is none.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use iostrata_page::PageNo;
+use iostrata_pool::{Flushing, Pool};
+
+/// Pages of one extent of a file.
+const EXTENT_PAGES: u64 = 64;
+
+/// Which neighbours are written along.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    /// InnoDB's number: 0 none, 1 the dirty run around the page, 2 all dirty ones of the extent.
+    mode: AtomicU32,
+}
+
+impl Neighbours {
+    /// From now on these.
+    pub fn set(&self, mode: u32) {
+        self.mode.store(mode, Relaxed);
+    }
+
+    /// Takes the neighbours of what is in `taken`.
+    pub fn take(&self, pool: &Pool, data_files: u64, taken: &mut Vec<Flushing>) {
+        let mode = self.mode.load(Relaxed);
+        if mode == 0 {
+            return;
+        }
+        for at in 0..taken.len() {
+            let page = taken[at].page;
+            for downward in [true, false] {
+                for next in beside(page, data_files, downward) {
+                    let is_taken = pool.collect_page(next, taken);
+                    if mode == 1 && !is_taken {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The pages of the same extent of the same file, going away from `page`.
+fn beside(page: PageNo, data_files: u64, downward: bool) -> impl Iterator<Item = PageNo> {
+    let (file, place) = (page.0 % data_files, page.0 / data_files);
+    let first = place - place % EXTENT_PAGES;
+    let count = if downward { place - first } else { first + EXTENT_PAGES - 1 - place };
+    (1..=count).map(move |distance| {
+        let place = if downward { place - distance } else { place + distance };
+        PageNo(place * data_files + file)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_lie_in_one_extent_of_one_file() {
+        // Page 266 is place 66 of file 2: the third page of the second extent.
+        let down: Vec<u64> = beside(PageNo(266), 4, true).map(|page| page.0).collect();
+        assert_eq!(down, [262, 258]);
+        let up: Vec<u64> = beside(PageNo(266), 4, false).map(|page| page.0).collect();
+        assert_eq!((up.len(), up[0], up[60]), (61, 270, 127 * 4 + 2));
+        assert_eq!(beside(PageNo(0), 1, true).count(), 0);
+        assert_eq!(beside(PageNo(63), 1, false).count(), 0);
+    }
+}
