@@ -181,12 +181,15 @@ impl Run {
     }
 }
 
-/// Runs with one fault; whether the call it is for was reached.
-fn with_fault(how: &How, number: u64, fault: Fault) -> Result<bool, String> {
+/// Runs with one fault. None when the call it is for was not reached, else whether the engine was
+/// open then and had to stop.
+fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, String> {
     let mut run = Run::new(number, fault);
+    let mut has_stopped = false;
     match how.open(Arc::new(run.disk.clone())) {
         Ok(engine) => {
             run.all(&engine)?;
+            has_stopped = run.must_stop();
             // Closing may fail, too; it acknowledges nothing.
             let _closed = engine.close();
         }
@@ -195,23 +198,26 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<bool, String> {
     }
     let reached = run.failed.lock().unwrap().clone();
     run.judge(how).map_err(|what| format!("after {reached:?}: {what}"))?;
-    Ok(reached.is_some())
+    Ok(reached.map(|_call| has_stopped))
 }
 
 fn at_every_call(fault: Fault) {
     let how = How::with(&[]);
     let watch = Watch::new();
-    let mut calls = 0;
+    let (mut calls, mut stopped) = (0, 0);
     for number in 0.. {
         watch.on(format!("{fault:?} at call {number}"));
         match quietly(|| with_fault(&how, number, fault)) {
-            Ok(true) => calls += 1,
-            Ok(false) => break,
+            Ok(Some(has_stopped)) => {
+                calls += 1;
+                stopped += usize::from(has_stopped);
+            }
+            Ok(None) => break,
             Err(what) => panic!("{fault:?} at call {number}: {what}"),
         }
     }
-    assert!(calls > 150, "only {calls} calls");
-    eprintln!("{fault:?} at {calls} calls");
+    assert!(calls > 150 && stopped > 50, "only {calls} calls, stopped by {stopped}");
+    eprintln!("{fault:?} at {calls} calls, stopped by {stopped}");
 }
 
 #[test]

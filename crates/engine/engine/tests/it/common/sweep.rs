@@ -105,7 +105,7 @@ impl<'a, S: Store> Sweep<'a, S> {
         for crash in sample(at, count, self.tears, &mut chance) {
             let replay = text(recording.seed, crash);
             watch.on(replay.clone());
-            let is_nested = chance.next() % self.nested_every == 0;
+            let is_nested = chance.next().is_multiple_of(self.nested_every);
             match quietly(|| self.one(recording, crash, is_nested)) {
                 Ok(judged) => outcome.images += judged,
                 Err(what) if self.may_be_damaged && what.contains(DAMAGE) => {
