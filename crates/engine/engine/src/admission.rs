@@ -103,7 +103,7 @@ impl Admission {
     /// Waits until `bytes` may be appended.
     pub fn admit<'c>(&'c self, core: &'c Core, bytes: u64) -> Result<Room<'c>, EngineError> {
         core.poison.check()?;
-        let mut is_delayed = false;
+        let (mut is_delayed, mut is_crowded_out) = (false, false);
         loop {
             let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let room = Room { admission: self, bytes };
@@ -125,7 +125,14 @@ impl Admission {
             }
             drop(room);
             if !has_room {
-                wait_for(core, Lsn(checkpoint.0 + 1))?;
+                // Others' promises may be all that is in the way, and they may end without a byte
+                // of redo: then no checkpoint would ever come, so look again after one round.
+                if !is_crowded_out {
+                    core.counts.admission_waited();
+                    is_crowded_out = true;
+                }
+                core.help_checkpoint(Lsn(checkpoint.0 + 1))?;
+                core.poison.check()?;
                 continue;
             }
             hold_back(core, answer)?;

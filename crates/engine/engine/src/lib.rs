@@ -32,6 +32,8 @@ mod poison;
 mod range;
 mod reclaim;
 mod recovery;
+#[cfg(test)]
+mod review_tests;
 mod sample;
 mod source;
 mod space;
