@@ -9,6 +9,7 @@ use iostrata_engine::{Engine, EngineError};
 use iostrata_io::disk::memory::{Call, CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
+use crate::common::altered::Alteration;
 use crate::common::engine::{EngineStore, How, STILL, commit};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
@@ -43,6 +44,8 @@ struct Run {
     /// The call that failed, once it did.
     failed: Arc<Mutex<Option<Call>>>,
     armed: Arc<AtomicBool>,
+    /// The engine does not hear of failed syncs: then nothing can be asked of its answers.
+    is_deaf: bool,
     history: History,
     next: u64,
     waiting: Vec<(u64, iostrata_engine::Ticket)>,
@@ -54,7 +57,8 @@ impl Run {
         let (armed, failed) = arm(&memory, number, fault);
         let disk = TraceDisk::new(memory);
         let history = History::new(Tables::new());
-        Self { disk, failed, armed, history, next: 0, waiting: Vec::new() }
+        let is_deaf = false;
+        Self { disk, failed, armed, is_deaf, history, next: 0, waiting: Vec::new() }
     }
 
     /// Whether the call that failed leaves unknown what is durable.
@@ -86,7 +90,7 @@ impl Run {
             if let Err(EngineError::Broken { what }) = &result {
                 return Err(format!("a fault is no broken rule: {what}"));
             }
-            if stopped {
+            if stopped && !self.is_deaf {
                 self.refuses(engine)?;
             }
         }
@@ -168,14 +172,14 @@ impl Run {
 
     /// Everything acknowledged is there when it is opened on the disk without the fault, and on
     /// what a crash now may leave.
-    fn judge(self, how: &How) -> Result<(), String> {
+    fn judge(self, how: &How, before_close: usize) -> Result<(), String> {
         self.armed.store(false, Ordering::Relaxed);
-        let point = self.disk.points() - 1;
+        let last = self.disk.points() - 1;
         let recording = Recording { seed: SEED, disk: self.disk, history: self.history, opened: 0 };
         let sweep = Sweep::<EngineStore>::new(how, &SHAPE);
-        for seed in [0, 1, 31] {
+        for (point, seed) in [(before_close, 0), (before_close, 31), (last, 0), (last, 1)] {
             let crash = Crash { point, seed, tear: Tear::Sectors(512) };
-            sweep.one(&recording, crash, false).map_err(|what| format!("seed {seed}: {what}"))?;
+            sweep.one(&recording, crash, false).map_err(|what| format!("{crash:?}: {what}"))?;
         }
         Ok(())
     }
@@ -185,11 +189,13 @@ impl Run {
 /// open then and had to stop.
 fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, String> {
     let mut run = Run::new(number, fault);
-    let mut has_stopped = false;
+    run.is_deaf = how.alteration.as_ref().is_some_and(|alteration| alteration.is_deaf);
+    let (mut has_stopped, mut before_close) = (false, 0);
     match how.open(Arc::new(run.disk.clone())) {
         Ok(engine) => {
             run.all(&engine)?;
             has_stopped = run.must_stop();
+            before_close = run.disk.points() - 1;
             // Closing may fail, too; it acknowledges nothing.
             let _closed = engine.close();
         }
@@ -197,7 +203,7 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, Stri
         Err(_typed) => {}
     }
     let reached = run.failed.lock().unwrap().clone();
-    run.judge(how).map_err(|what| format!("after {reached:?}: {what}"))?;
+    run.judge(how, before_close).map_err(|what| format!("after {reached:?}: {what}"))?;
     Ok(reached.map(|_call| has_stopped))
 }
 
@@ -233,6 +239,20 @@ fn enospc_at_every_call() {
 #[test]
 fn a_short_write_at_every_call() {
     at_every_call(Fault::Short(700));
+}
+
+/// The proof of these proofs: an engine that overhears a failed sync loses what it acknowledged.
+#[test]
+fn a_failed_sync_that_nobody_heard_of_is_found() {
+    let deaf = Alteration { is_deaf: true, ..Alteration::default() };
+    let how = How::with(&[]).altered(deaf);
+    let what = (0..).map(|number| quietly(|| with_fault(&how, number, EIO)));
+    let mut lost = 0;
+    for found in what.take_while(|found| !matches!(found, Ok(None))) {
+        lost += usize::from(found.is_err_and(|what| what.contains("acknowledged and lost")));
+    }
+    assert!(lost > 0, "no failed sync was missed");
+    eprintln!("{lost} failed syncs that nobody heard of lost something");
 }
 
 /// A recovery whose n-th call fails: it says so, and the next one finds everything.
