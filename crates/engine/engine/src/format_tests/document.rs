@@ -130,6 +130,6 @@ impl Layout {
 /// CRC-32C, bit by bit, so that the library which the engine uses is checked too.
 pub fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (crc & 1) * 0x82f6_3b78)
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0x82f6_3b78))
     })
 }
