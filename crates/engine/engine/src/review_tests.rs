@@ -8,7 +8,8 @@ use iostrata_io::disk::MemDisk;
 
 use crate::core::Core;
 use crate::tests::small;
-use crate::{Background, Counter, Disks, Engine};
+use crate::tree::descend::Upper;
+use crate::{Background, Counter, Disks, Engine, Table};
 
 fn open(disk: &MemDisk, background: Background) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), background).unwrap()
@@ -55,4 +56,50 @@ fn a_promise_that_ends_without_redo_lets_others_go_on() {
         assert!(comes(&is_in), "{background:?}: nobody writes, so no checkpoint moves");
         other.join().unwrap().unwrap();
     }
+}
+
+/// Rows that came and went in rising order, as in a queue. The leaves were full.
+fn drained(engine: &Engine, rows: u32) -> Table {
+    let table = engine.create_table("t").unwrap();
+    for is_delete in [false, true] {
+        for i in 0..rows {
+            let mut batch = engine.batch();
+            if is_delete {
+                batch.delete(&table, &i.to_be_bytes()).unwrap();
+            } else {
+                batch.put(&table, &i.to_be_bytes(), &[7; 90]).unwrap();
+            }
+            let _settled_by_others = batch.commit().unwrap();
+        }
+    }
+    table
+}
+
+#[test]
+fn a_drained_table_gives_its_pages_back() {
+    let engine = open(&MemDisk::new(), Background::Manual);
+    drained(&engine, 20_000);
+    let report = engine.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    let pages = report.tables.iter().find(|table| table.name == "t").unwrap().pages;
+    assert!(pages < 20, "{pages} pages for no row");
+}
+
+#[test]
+fn a_sorted_load_into_a_drained_table_loses_nothing() {
+    let engine = open(&MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    let root = table.tree();
+    // Two empty leaves: a split for a row that never comes.
+    let leaf = root.locate(engine.core(), b"m", &mut Upper::default()).unwrap();
+    root.deepen(engine.core(), leaf.pin).unwrap();
+    let leaf = root.locate(engine.core(), b"m", &mut Upper::default()).unwrap();
+    root.split_leaf(engine.core(), (b"m", 0), leaf.structure).unwrap();
+    let rows = (b'a'..=b'z').map(|letter| ([letter], [letter]));
+    assert_eq!(table.bulk_load(rows.clone()).unwrap(), 26);
+    for (key, value) in rows {
+        assert_eq!(table.get(&key).unwrap().as_deref(), Some(&value[..]), "{key:?}");
+    }
+    let report = engine.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
 }

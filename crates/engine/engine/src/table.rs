@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use iostrata_page::PageView;
 
+use crate::batch::Batch;
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::range::{Direction, Range};
@@ -89,6 +90,9 @@ impl Table {
             return Err(EngineError::NotEmpty { name: self.name.to_string() });
         }
         let core = &*self.core;
+        // Rows that were deleted may have left leaves, each for some of the keys: a tree of several
+        // is filled in the ordinary way.
+        let is_bare = self.tree.is_one_leaf(core)?;
         let mut filling = Filling::new(core, &self.tree, core.live.fill_factor_pct());
         let mut last: Vec<u8> = Vec::new();
         let mut loaded = 0;
@@ -98,7 +102,11 @@ impl Table {
             if loaded > 0 && key <= last.as_slice() {
                 return Err(EngineError::NotSorted { row: loaded });
             }
-            if !filling.add(key, value) {
+            if !is_bare {
+                let mut batch = Batch::new(Arc::clone(&self.core));
+                batch.put(self, key, value)?;
+                let _made_durable_below = batch.commit()?;
+            } else if !filling.add(key, value) {
                 self.tree.hang(core, &mut filling)?;
                 assert!(filling.add(key, value), "a row within the limits fits an empty page");
             }
@@ -109,7 +117,9 @@ impl Table {
         if !filling.is_empty() {
             self.tree.hang(core, &mut filling)?;
         }
-        core.counts.rows_loaded(loaded);
+        if is_bare {
+            core.counts.rows_loaded(loaded);
+        }
         core.redo.make_durable(core.redo.lsn()).map_err(|error| core.poison.keep(error))?;
         Ok(loaded)
     }

@@ -57,6 +57,15 @@ fn empty(bytes: &mut [u8], tree: &Tree) {
 }
 
 impl Tree {
+    /// Whether the root is a leaf: only then nothing says which keys belong where.
+    ///
+    /// # Errors
+    /// What loading the root said.
+    pub fn is_one_leaf(&self, core: &Core) -> Result<bool, EngineError> {
+        let root = core.pool.pin(self.root)?.shared();
+        Ok(self.check(&root, None)? == 0)
+    }
+
     /// Hangs the filled leaf onto the right edge and empties it.
     ///
     /// # Errors

@@ -50,41 +50,35 @@ impl Tree {
         if used >= threshold {
             return Ok(false);
         }
-        let Some(pair) = self.neighbours(core, &parent, way.end)? else { return Ok(false) };
-        let separator_bytes = row_bytes(core.page_size.key_bytes_max(), 0);
-        let most = core.page_size.bytes() * MERGED_PCT_MAX / 100;
-        if used_bytes(&pair.left)
-            + used_bytes(&pair.right)
-            + separator_bytes * usize::from(level > 0)
-            > most
-        {
-            return Ok(false);
+        for is_right in [true, false] {
+            let page = way.end.clone();
+            let Some(pair) = self.neighbours(core, &parent, page, is_right)? else { continue };
+            if is_worth_joining(core, &pair, level) && self.join(core, &parent, pair)? {
+                return Ok(true);
+            }
         }
-        self.join(core, &parent, pair)
+        Ok(false)
     }
 
-    /// The page and its neighbour: the right one if there is one under the same parent.
+    /// The page and its neighbour on one side, if there is one under the same parent.
     fn neighbours<'c>(
         &self,
         core: &'c Core,
         parent: &Turn<'c>,
         page: Pin<'c>,
+        is_right: bool,
     ) -> Result<Option<Pair<'c>>, EngineError> {
         let above = parent.pin.clone().shared();
         let view = PageView::new(&above);
-        let (slot, other) = if parent.slot + 1 < view.count() {
-            (parent.slot + 1, view.child(parent.slot + 1))
-        } else if parent.slot > 0 {
-            (parent.slot, view.child(parent.slot - 1))
-        } else {
+        let slot = if is_right { parent.slot + 1 } else { parent.slot };
+        if slot == 0 || slot >= view.count() {
             return Ok(None);
-        };
+        }
+        let other = view.child(if is_right { slot } else { slot - 1 });
         drop(above);
         let other = core.pool.pin(other)?;
-        Ok(Some(match slot > parent.slot {
-            true => Pair { left: page, right: other, slot },
-            false => Pair { left: other, right: page, slot },
-        }))
+        let (left, right) = if is_right { (page, other) } else { (other, page) };
+        Ok(Some(Pair { left, right, slot }))
     }
 
     fn join(&self, core: &Core, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
@@ -178,6 +172,17 @@ impl Tree {
 
 fn used_bytes(pin: &Pin<'_>) -> usize {
     PageView::new(&pin.clone().shared()).used_bytes()
+}
+
+/// Whether two pages may become one. An empty leaf joins even a full one: otherwise a table from
+/// which rows go in the order of their keys, as from a queue, would keep every leaf it ever had.
+fn is_worth_joining(core: &Core, pair: &Pair<'_>, level: u8) -> bool {
+    let (left, right) = (used_bytes(&pair.left), used_bytes(&pair.right));
+    if level == 0 && left.min(right) == 0 {
+        return true;
+    }
+    let separator_bytes = if level > 0 { row_bytes(core.page_size.key_bytes_max(), 0) } else { 0 };
+    left + right + separator_bytes <= core.page_size.bytes() * MERGED_PCT_MAX / 100
 }
 
 /// Whether the right one's cells still fit, now that both are latched.

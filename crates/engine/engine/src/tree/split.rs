@@ -72,7 +72,7 @@ impl Tree {
     }
 
     /// Moves the root's content into a new page below it.
-    pub(super) fn deepen(&self, core: &Core, root: Pin<'_>) -> Result<(), EngineError> {
+    pub(crate) fn deepen(&self, core: &Core, root: Pin<'_>) -> Result<(), EngineError> {
         let _room = core.admit_structure()?;
         let reserved = core.space.reserve(core)?;
         let (new, bit) = (core.pool.create(reserved.page)?, MapBit::of(core, reserved.page)?);
