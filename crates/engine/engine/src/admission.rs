@@ -103,7 +103,7 @@ impl Admission {
     /// Waits until `bytes` may be appended.
     pub fn admit<'c>(&'c self, core: &'c Core, bytes: u64) -> Result<Room<'c>, EngineError> {
         core.poison.check()?;
-        let (mut is_delayed, mut is_crowded_out) = (false, false);
+        let mut wait = Wait::default();
         loop {
             let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let room = Room { admission: self, bytes };
@@ -119,7 +119,7 @@ impl Admission {
             };
             let has_room = lsn.since(checkpoint) + promised <= core.redo.limits().capacity;
             let answer = rule.decide(lsn, checkpoint, oldest);
-            if has_room && (answer == Admit::Go || (is_delayed && may_pass(answer))) {
+            if has_room && wait.may_pass(answer) {
                 core.redo.wait_room(bytes as usize).map_err(|error| core.poison.keep(error))?;
                 return Ok(room);
             }
@@ -127,42 +127,74 @@ impl Admission {
             if !has_room {
                 // Others' promises may be all that is in the way, and they may end without a byte
                 // of redo: then no checkpoint would ever come, so look again after one round.
-                if !is_crowded_out {
-                    core.counts.admission_waited();
-                    is_crowded_out = true;
-                }
+                wait.is_crowded_out(core);
                 core.help_checkpoint(Lsn(checkpoint.0 + 1))?;
                 core.poison.check()?;
                 continue;
             }
-            hold_back(core, answer)?;
-            is_delayed = true;
+            wait.hold_back(core, answer)?;
         }
     }
 }
 
-/// Whether one who has done what was asked may go on.
-fn may_pass(answer: Admit) -> bool {
-    matches!(answer, Admit::Delay { .. } | Admit::FlushSelf { .. })
+/// What one who was not admitted at once has waited for.
+#[derive(Default)]
+struct Wait {
+    /// Since when the rule delays it.
+    delayed: Option<Instant>,
+    has_helped: bool,
+    was_crowded_out: bool,
 }
 
-#[cold]
-fn hold_back(core: &Core, answer: Admit) -> Result<(), EngineError> {
-    match answer {
-        Admit::Go => Ok(()),
-        Admit::Delay { us } => {
-            let start = Instant::now();
-            core.bell.ring();
-            core.relieve_or(|| std::thread::sleep(Duration::from_micros(us)))?;
-            core.counts.admission_delayed(start.elapsed());
-            Ok(())
+impl Wait {
+    /// Whether the answer lets it go on, after what it has waited already.
+    fn may_pass(&self, answer: Admit) -> bool {
+        match answer {
+            Admit::Go => true,
+            Admit::Delay { us } => {
+                self.has_helped || self.delayed.is_some_and(|since| since.elapsed() >= micros(us))
+            }
+            Admit::FlushSelf { .. } => self.has_helped,
+            Admit::WaitCheckpoint(_) => false,
         }
-        Admit::FlushSelf { until, wait } => {
-            core.bell.ring();
-            if wait { core.flush_until(until) } else { Ok(()) }
-        }
-        Admit::WaitCheckpoint(lsn) => wait_for(core, lsn),
     }
+
+    fn is_crowded_out(&mut self, core: &Core) {
+        if !self.was_crowded_out {
+            core.counts.admission_waited();
+            self.was_crowded_out = true;
+        }
+    }
+
+    /// Does what is asked. A delay is slept in parts, because the rule asks for less as soon as
+    /// the cleaner got on; without a cleaner thread a round of its work takes the delay's place.
+    #[cold]
+    fn hold_back(&mut self, core: &Core, answer: Admit) -> Result<(), EngineError> {
+        match answer {
+            Admit::Go => Ok(()),
+            Admit::Delay { us } if core.bell.has_threads() => {
+                let (part, since) =
+                    (Instant::now(), *self.delayed.get_or_insert_with(Instant::now));
+                core.bell.wait_round_for(micros(us).saturating_sub(since.elapsed()));
+                core.counts.admission_delayed(part.elapsed());
+                core.poison.check()
+            }
+            Admit::Delay { .. } => {
+                self.has_helped = true;
+                core.flush_until(core.redo.lsn())
+            }
+            Admit::FlushSelf { until, wait } => {
+                self.has_helped = true;
+                core.bell.ring();
+                if wait { core.flush_until(until) } else { Ok(()) }
+            }
+            Admit::WaitCheckpoint(lsn) => wait_for(core, lsn),
+        }
+    }
+}
+
+fn micros(us: u64) -> Duration {
+    Duration::from_micros(us)
 }
 
 #[cold]

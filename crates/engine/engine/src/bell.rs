@@ -49,6 +49,11 @@ impl Bell {
 
     /// Wakes the cleaner and waits for its next round, a moment at most.
     pub fn wait_round(&self) {
+        self.wait_round_for(ROUND_WAIT);
+    }
+
+    /// As [`Bell::wait_round`], and at most so long.
+    pub fn wait_round_for(&self, longest: Duration) {
         let mut state = self.lock();
         state.rung = true;
         self.to_cleaner.notify_one();
@@ -56,7 +61,7 @@ impl Bell {
         while state.rounds == seen && !state.stopping {
             let (next, timeout) = self
                 .from_cleaner
-                .wait_timeout(state, ROUND_WAIT)
+                .wait_timeout(state, longest.min(ROUND_WAIT))
                 .unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() {

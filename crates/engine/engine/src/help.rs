@@ -39,6 +39,8 @@ impl Core {
 
     /// Frees some frames.
     fn help_frames(&self) -> Result<(), EngineError> {
+        // A stopped engine frees nothing any more: waiting would only delay the error.
+        self.poison.check()?;
         if self.bell.has_threads() {
             self.bell.wait_round();
             return Ok(());
@@ -49,15 +51,6 @@ impl Core {
             std::thread::yield_now();
         }
         Ok(())
-    }
-
-    /// Waits as told if there is a cleaner thread meanwhile; otherwise helps itself.
-    pub fn relieve_or(&self, wait: impl FnOnce()) -> Result<(), EngineError> {
-        if self.bell.has_threads() {
-            wait();
-            return Ok(());
-        }
-        self.flush_until(self.redo.lsn())
     }
 }
 
