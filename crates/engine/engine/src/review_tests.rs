@@ -9,7 +9,7 @@ use iostrata_io::disk::MemDisk;
 use crate::core::Core;
 use crate::tests::small;
 use crate::tree::descend::Upper;
-use crate::{Background, Counter, Disks, Engine, Table};
+use crate::{Background, Counter, Disks, Engine, EngineError, Table};
 
 fn open(disk: &MemDisk, background: Background) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), background).unwrap()
@@ -37,8 +37,8 @@ fn a_promise_that_ends_without_redo_lets_others_go_on() {
         let engine = open(&MemDisk::new(), background);
         engine.checkpoint().unwrap();
         let core = Arc::clone(engine.core());
-        let limits = core.redo.limits();
-        let all = core.admit(limits.capacity as usize - 1000).unwrap();
+        let capacity = core.redo.limits().capacity as usize;
+        let all: Vec<_> = (0..4).map(|_| core.admit(capacity / 4 - 200).unwrap()).collect();
         let waited = waits(&core);
         let is_in = Arc::new(AtomicBool::new(false));
         let other = {
@@ -102,4 +102,26 @@ fn a_sorted_load_into_a_drained_table_loses_nothing() {
     }
     let report = engine.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_sorted_load_beside_another_writer_ends_with_an_error() {
+    for other in [&b"zz"[..], b"a", b"row 0500x"] {
+        let engine = open(&MemDisk::new(), Background::Manual);
+        let table = engine.create_table("t").unwrap();
+        let rows = (0..2000).map(|row| {
+            if row == 1000 {
+                let mut batch = engine.batch();
+                batch.put(&table, other, b"not of the load").unwrap();
+                batch.commit().unwrap().wait().unwrap();
+            }
+            (format!("row {row:04}"), [1; 40])
+        });
+        let loaded = table.bulk_load(rows);
+        let report = engine.check().unwrap();
+        assert!(report.is_clean(), "{other:?}: {:?}", report.problems);
+        let is_last = other == b"zz";
+        assert_eq!(matches!(loaded, Err(EngineError::NotEmpty { .. })), is_last, "{loaded:?}");
+        assert!(table.get(other).unwrap().is_some());
+    }
 }

@@ -107,7 +107,7 @@ impl Table {
                 batch.put(self, key, value)?;
                 let _made_durable_below = batch.commit()?;
             } else if !filling.add(key, value) {
-                self.tree.hang(core, &mut filling)?;
+                self.hang(&mut filling)?;
                 assert!(filling.add(key, value), "a row within the limits fits an empty page");
             }
             last.clear();
@@ -115,12 +115,19 @@ impl Table {
             loaded += 1;
         }
         if !filling.is_empty() {
-            self.tree.hang(core, &mut filling)?;
+            self.hang(&mut filling)?;
         }
         if is_bare {
             core.counts.rows_loaded(loaded);
         }
         core.redo.make_durable(core.redo.lsn()).map_err(|error| core.poison.keep(error))?;
         Ok(loaded)
+    }
+
+    fn hang(&self, filling: &mut Filling) -> Result<(), EngineError> {
+        if self.tree.hang(&self.core, filling)? {
+            return Ok(());
+        }
+        Err(EngineError::NotEmpty { name: self.name.to_string() })
     }
 }

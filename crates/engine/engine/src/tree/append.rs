@@ -66,11 +66,12 @@ impl Tree {
         Ok(self.check(&root, None)? == 0)
     }
 
-    /// Hangs the filled leaf onto the right edge and empties it.
+    /// Hangs the filled leaf onto the right edge and empties it. False, and nothing is done, when
+    /// somebody has put other rows there.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
-    pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<(), EngineError> {
+    pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<bool, EngineError> {
         let first = PageView::new(&filling.bytes).key(0).to_vec();
         let _locked = self.lock_structure();
         loop {
@@ -80,7 +81,13 @@ impl Tree {
                 let _room = core.admit_structure()?;
                 let mut mtr = Mtr::begin(core);
                 let leaf = mtr.latch(way.end);
+                if !is_edge(&mtr.page(leaf), &first) {
+                    return Ok(false);
+                }
                 let view = PageView::new(&filling.bytes);
+                if mtr.page(leaf).count() > 0 {
+                    continue;
+                }
                 let mut buffer = Vec::new();
                 let cells = cells_of(&view, 0..view.count(), &mut buffer);
                 mtr.change(leaf, &Record::Splice { at: 0, cells })?;
@@ -89,7 +96,9 @@ impl Tree {
             }
             match way.turns.pop() {
                 Some(parent) if has_room_for_separator(core, &parent) => {
-                    self.hang_on(core, &first, (parent, way.end), filling)?;
+                    if !self.hang_on(core, &first, (parent, way.end), filling)? {
+                        return Ok(false);
+                    }
                     break;
                 }
                 Some(parent) => {
@@ -100,7 +109,7 @@ impl Tree {
             }
         }
         empty(&mut filling.bytes, self);
-        Ok(())
+        Ok(true)
     }
 
     fn hang_on<'c>(
@@ -109,7 +118,7 @@ impl Tree {
         first: &[u8],
         (parent, last): (Turn<'c>, iostrata_pool::Pin<'c>),
         filling: &mut Filling,
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         let _room = core.admit_structure()?;
         let reserved = core.space.reserve(core)?;
         let created = core.pool.create(reserved.page)?;
@@ -119,7 +128,11 @@ impl Tree {
         let last = mtr.latch(last);
         let new = mtr.latch(created);
         let view = mtr.page(last);
-        let separator = shortest_separator(view.key(view.count() - 1), first);
+        if !is_edge(&view, first) {
+            return Ok(false);
+        }
+        let greatest = view.count().checked_sub(1).map(|slot| view.key(slot));
+        let separator = greatest.map_or(first, |key| shortest_separator(key, first));
         let filled = PageView::new(&filling.bytes);
         let (left, mut buffer) = (mtr.page(last).page_no(), Vec::new());
         let image = Record::image_of_part(&filled, 0..filled.count(), left, NO_PAGE, &mut buffer);
@@ -131,6 +144,12 @@ impl Tree {
         mtr.moved(last);
         mtr.moved(new);
         mtr.commit();
-        Ok(())
+        Ok(true)
     }
+}
+
+/// Whether a leaf is the last one and all of its keys lie below this one.
+fn is_edge(leaf: &PageView<'_>, first: &[u8]) -> bool {
+    let is_below = leaf.count() == 0 || leaf.key(leaf.count() - 1) < first;
+    leaf.right() == NO_PAGE && is_below
 }
