@@ -129,7 +129,7 @@ impl Engine {
     /// is changed then.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
         self.core().set(name, value)?;
-        self.0.keep_settings.keep(&self.core().settings())
+        self.0.keep_settings.keep(self.core())
     }
 
     /// The settings as they are.

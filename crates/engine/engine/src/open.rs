@@ -5,7 +5,7 @@
 //! refused. Opening seals the redo, then applies it, then reads the tables.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use iostrata_flush::{AdmitRule, Steady};
 use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
@@ -68,7 +68,11 @@ pub(crate) struct Opened {
 }
 
 /// Where changed settings are kept.
-pub(crate) struct Keeper(Arc<dyn Disk>);
+pub(crate) struct Keeper {
+    disk: Arc<dyn Disk>,
+    /// Held while they are written.
+    writing: Mutex<()>,
+}
 
 impl std::fmt::Debug for Keeper {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,9 +81,11 @@ impl std::fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// Writes the settings beside the data.
-    pub fn keep(&self, settings: &Settings) -> Result<(), EngineError> {
-        kept::write(&*self.0, settings)
+    /// Writes the settings beside the data, as they are when it is this caller's turn: who writes
+    /// last writes the newest.
+    pub fn keep(&self, core: &Core) -> Result<(), EngineError> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        kept::write(&*self.disk, &core.settings())
     }
 }
 
@@ -160,7 +166,7 @@ fn disks_opened(
     } else {
         settings.check_reopen(&kept::read(&*disks.data)?)?;
     }
-    let keeper = Keeper(Arc::clone(&disks.data));
+    let keeper = Keeper { disk: Arc::clone(&disks.data), writing: Mutex::default() };
     let mut clock = recovery::Clock::start(progress);
     let store = Arc::new(Store::open(Arc::clone(&disks.data), &plan::store(&settings))?);
     let repair = store.repair()?;
@@ -173,7 +179,7 @@ fn disks_opened(
     let core = assemble(settings, store, redo)?;
     if is_new {
         create::first_pages(&core)?;
-        keeper.keep(&core.settings())?;
+        keeper.keep(&core)?;
         create::finish(&disks)?;
     } else {
         let (_reader, scan) = Redo::open(Arc::clone(&disks.redo), redo_settings)?;

@@ -9,7 +9,7 @@ use iostrata_io::disk::MemDisk;
 use crate::core::Core;
 use crate::tests::small;
 use crate::tree::descend::Upper;
-use crate::{Background, Counter, Disks, Engine, EngineError, Table};
+use crate::{Background, Counter, Disks, Engine, EngineError, Settings, Table};
 
 fn open(disk: &MemDisk, background: Background) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), background).unwrap()
@@ -124,4 +124,25 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
         assert_eq!(matches!(loaded, Err(EngineError::NotEmpty { .. })), is_last, "{loaded:?}");
         assert!(table.get(other).unwrap().is_some());
     }
+}
+
+#[test]
+fn settings_that_change_together_are_kept_whole() {
+    let disk = MemDisk::new();
+    let engine = open(&disk, Background::Manual);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for round in 0..1000 {
+                    let value = (20_000 + 100 * thread + round).to_string();
+                    let name = ["io_capacity_max", "fill_factor"][thread as usize % 2];
+                    let value = if thread % 2 == 0 { value } else { "90".to_owned() };
+                    engine.set(name, &value).unwrap();
+                }
+            });
+        }
+    });
+    let kept = crate::kept::read(&disk).unwrap();
+    assert_eq!(kept.to_text(&Settings::default()), engine.settings().to_text(&Settings::default()));
 }
