@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
 use iostrata_page::Lsn;
 
-use crate::core::Core;
+use crate::core::{Core, FRAME_OVERHEAD_BYTES};
 use crate::error::EngineError;
 
 /// Room in the redo for one frame, until it is dropped.
@@ -45,6 +45,8 @@ pub(crate) struct Admission {
     rule: [AtomicU64; ADMIT_WORDS],
     promised: AtomicU64,
     is_closed: AtomicBool,
+    /// Nobody is admitted for a moment.
+    is_paused: AtomicBool,
     /// Leaves that wide batches may hold now.
     pins: Mutex<usize>,
     unpinned: Condvar,
@@ -57,6 +59,7 @@ impl Admission {
             rule: rule.to_words().map(AtomicU64::new),
             promised: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
             pins: Mutex::new(0),
             unpinned: Condvar::new(),
         }
@@ -67,6 +70,18 @@ impl Admission {
         for (word, value) in self.rule.iter().zip(rule.to_words()) {
             word.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
+    /// admitted meanwhile.
+    pub fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.is_paused.store(true, Ordering::SeqCst);
+        while self.promised.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        let result = work();
+        self.is_paused.store(false, Ordering::SeqCst);
+        result
     }
 
     /// From now on nobody is admitted; returns once those that were are done.
@@ -109,6 +124,16 @@ impl Admission {
             let room = Room { admission: self, bytes };
             if self.is_closed.load(Ordering::SeqCst) {
                 return Err(EngineError::Closed);
+            }
+            if self.is_paused.load(Ordering::SeqCst) {
+                drop(room);
+                std::thread::yield_now();
+                continue;
+            }
+            // The capacity may have shrunk since the caller looked.
+            let limit = core.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
+            if bytes > limit as u64 {
+                return Err(EngineError::BatchTooLarge { bytes: bytes as usize, limit });
             }
             let (checkpoint, lsn) = (core.redo.checkpoint_lsn(), core.redo.lsn());
             let rule = self.rule();

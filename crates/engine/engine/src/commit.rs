@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use iostrata_page::Lsn;
+use iostrata_pool::Exclusive;
 
 use crate::batch::Changes;
 use crate::core::Core;
@@ -79,14 +80,32 @@ fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
         return None;
     }
     let mut held = vec![None; count];
-    for (group, leaf) in ordered {
-        let latched = mtr.latch(leaf.pin);
-        if mtr.structure(latched) != leaf.structure {
+    for (at, (group, leaf)) in ordered.into_iter().enumerate() {
+        let seen = leaf.structure;
+        let latched = if at == 0 { leaf.pin.exclusive() } else { wait_for(leaf)? };
+        // The first one, too, may have been moved before it was latched.
+        if latched.structure() != seen {
             return None;
         }
-        held[group] = Some(latched);
+        held[group] = Some(mtr.hold(latched));
     }
     Some(held.into_iter().flatten().collect())
+}
+
+/// Latches a leaf while others are held. One that was freed since may have become an inner page,
+/// whose holder waits for a leaf: so it is waited for only as long as it is what was found.
+fn wait_for<'c>(leaf: Leaf<'c>) -> Option<Exclusive<'c>> {
+    let Leaf { mut pin, structure } = leaf;
+    loop {
+        match pin.try_exclusive() {
+            Ok(latched) => return Some(latched),
+            Err(back) => pin = back,
+        }
+        if pin.structure() != structure {
+            return None;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// The leaves of all changes. Those that are absent are read together first.

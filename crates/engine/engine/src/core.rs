@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub neighbours: Neighbours,
     pub data_files: u64,
     pub settings: RwLock<Settings>,
+    /// Held while a setting is changed.
+    pub setting: Mutex<()>,
     pub cleaner: Mutex<Cleaner>,
     /// Set until recovery has applied everything.
     pub holds_checkpoints: AtomicBool,
@@ -137,11 +139,16 @@ impl Core {
 
     /// Changes a setting and everything that follows it.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
-        let mut kept = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        // One at a time; the cleaner goes on reading the old ones, because a change may wait for it.
+        let _alone = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.settings();
         let mut settings = kept.clone();
         settings.set_live(name, value)?;
         if settings.redo_log_capacity != kept.redo_log_capacity {
-            self.redo.set_capacity(settings.redo_log_capacity)?;
+            let set = || self.redo.set_capacity(settings.redo_log_capacity);
+            // What was promised room in the larger log must be appended before it shrinks.
+            let shrinks = settings.redo_log_capacity < kept.redo_log_capacity;
+            if shrinks { self.admission.paused(set) } else { set() }?;
         }
         if settings.doublewrite != kept.doublewrite {
             let to = crate::plan::doublewrite(settings.doublewrite);
@@ -153,7 +160,7 @@ impl Core {
         self.pool.set_old_pct(settings.old_blocks_pct);
         self.live.follow(&settings);
         self.neighbours.set(settings.flush_neighbors);
-        *kept = settings;
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         Ok(())
     }
 

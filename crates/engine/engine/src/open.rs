@@ -220,6 +220,7 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
         neighbours,
         data_files: u64::from(settings.data_files),
         settings: RwLock::new(settings),
+        setting: Mutex::new(()),
         cleaner: Mutex::new(Cleaner::new(Box::new(Steady::default()))),
         holds_checkpoints: true.into(),
         opened: std::time::Instant::now(),

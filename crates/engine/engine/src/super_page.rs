@@ -60,16 +60,17 @@ impl SuperPage {
     /// Reads the fields.
     ///
     /// # Errors
-    /// [`EngineError::Corrupt`] when it is no super page of this format.
+    /// [`EngineError::Corrupt`] when it is no super page, [`EngineError::Format`] for another version.
     pub fn read(page: &PageView<'_>) -> Result<Self, EngineError> {
         let body = page.body();
         let magic = number64(body, SuperField::Magic);
         let format = number32(body, SuperField::Format);
-        if magic != MAGIC || format != FORMAT {
-            let problem = format!(
-                "magic {magic:#x} and format {format}, where {MAGIC:#x} and {FORMAT} should be"
-            );
+        if magic != MAGIC {
+            let problem = format!("its magic is {magic:#x} where {MAGIC:#x} should be");
             return Err(EngineError::Corrupt { page: 0, problem });
+        }
+        if format != FORMAT {
+            return Err(EngineError::Format { found: format.to_string(), known: FORMAT });
         }
         Ok(Self {
             page_bytes: number32(body, SuperField::PageBytes),

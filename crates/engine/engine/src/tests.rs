@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_io::disk::MemDisk;
 
-use crate::{Background, Direction, Disks, Engine, Settings};
+use crate::{Background, Direction, Disks, Engine, EngineError, Settings};
 
 pub(crate) fn small() -> Settings {
     let mut settings = Settings::default();
@@ -56,4 +57,42 @@ fn rows_are_there_after_a_clean_close() {
     for (key, value) in model.iter().rev() {
         assert_eq!(rows.next().unwrap(), Some((&key[..], &value[..])));
     }
+}
+
+#[test]
+fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
+    let mut settings = small();
+    for (name, value) in [("redo_log_capacity", "16M"), ("log_buffer_size", "1M")] {
+        settings.set(name, value).unwrap();
+    }
+    settings.set("buffer_pool_size", "1M").unwrap();
+    let disk = Disks::one(MemDisk::new());
+    let engine = Engine::open_on(disk, settings, Background::Threads).unwrap();
+    let table = engine.create_table("t").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..3_u8 {
+            let (engine, table, is_over) = (&engine, &table, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut batch = engine.batch();
+                    for row in 0..10 {
+                        batch.put(table, &[thread, row], &[row; 1400]).unwrap();
+                    }
+                    match batch.commit() {
+                        Ok(_ticket) => {}
+                        Err(error) => {
+                            assert!(matches!(error, EngineError::BatchTooLarge { .. }), "{error}");
+                        }
+                    }
+                }
+            });
+        }
+        for capacity in ["64K", "16M", "64K", "4M", "64K"].repeat(6) {
+            engine.set("redo_log_capacity", capacity).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(engine.check().unwrap().is_clean());
+    engine.close().unwrap();
 }
