@@ -74,7 +74,8 @@ fn pages_of_16_kib() {
 #[test]
 fn more_data_than_frames() {
     let how = How::with(&[("data_files", "4")]);
-    sweep("crash::more_data_than_frames", 700, &LARGE, &how);
+    // Of these recordings 742 and 743 once loaded the pages of one way in turns for ever.
+    sweep("crash::more_data_than_frames", 742, &LARGE, &how);
 }
 
 #[test]

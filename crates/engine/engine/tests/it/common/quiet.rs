@@ -58,6 +58,13 @@ impl Watch {
         Self(current)
     }
 
+    /// Nothing is being watched for a while.
+    pub fn rest(&self) {
+        if let Ok(mut current) = self.0.lock() {
+            *current = None;
+        }
+    }
+
     /// What is being done from now on.
     pub fn on(&self, what: String) {
         if let Ok(mut current) = self.0.lock() {

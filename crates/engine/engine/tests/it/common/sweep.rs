@@ -237,9 +237,12 @@ pub fn prove<S: Store>(
     images: usize,
     record: impl Fn(u64) -> Result<Recording, String>,
 ) {
-    let recorded = |seed| match quietly(|| record(seed)) {
-        Ok(recording) => recording,
-        Err(error) => panic!("{test}: recording {seed} failed: {error}"),
+    let watch = Watch::new();
+    let recorded = |seed| {
+        watch.on(format!("{test}: recording {seed}"));
+        let recording = quietly(|| record(seed));
+        watch.rest();
+        recording.unwrap_or_else(|error| panic!("{test}: recording {seed} failed: {error}"))
     };
     if let Some(asked) = std::env::var_os("IOSTRATA_SWEEP") {
         let asked = asked.to_string_lossy();
