@@ -195,6 +195,17 @@ impl<'t> Range<'t> {
             Direction::Forward => view.key(count - 1),
             Direction::Backward => view.key(0),
         };
+        // A leaf without a row of the range may lie wholly before it.
+        let is_behind = match (&self.front, self.direction) {
+            (Bound::Unbounded, _) => true,
+            (Bound::Included(at) | Bound::Excluded(at), Direction::Forward) => key >= at.as_slice(),
+            (Bound::Included(at) | Bound::Excluded(at), Direction::Backward) => {
+                key <= at.as_slice()
+            }
+        };
+        if !is_behind {
+            return;
+        }
         match &mut self.front {
             Bound::Excluded(front) => {
                 front.clear();
@@ -248,6 +259,48 @@ impl<'t> Range<'t> {
             if found.is_ok() {
                 self.core.pool.prefetch(&self.ahead);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iostrata_io::disk::MemDisk;
+
+    use super::*;
+    use crate::{Background, Disks, Engine, Table};
+
+    fn put(engine: &Engine, table: &Table, keys: &[&[u8]]) {
+        let mut batch = engine.batch();
+        for key in keys {
+            batch.put(table, key, b"v").unwrap();
+        }
+        batch.commit().unwrap().wait().unwrap();
+    }
+
+    #[test]
+    fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let disks = Disks::one(MemDisk::new());
+            let small = crate::tests::small();
+            let engine = Engine::open_on(disks, small, Background::Manual).unwrap();
+            let table = engine.create_table("t").unwrap();
+            let (there, new): (&[&[u8]], _) = match direction {
+                Direction::Forward => (&[b"a", b"b"], b"c"),
+                Direction::Backward => (&[b"y", b"z"], b"x"),
+            };
+            put(&engine, &table, there);
+            let bound = Bound::Included(&b"m"[..]);
+            let mut range = match direction {
+                Direction::Forward => table.range(bound, Bound::Unbounded, direction),
+                Direction::Backward => table.range(Bound::Unbounded, bound, direction),
+            };
+            // As in `step` when the leaf was moved meanwhile.
+            range.seek().unwrap();
+            range.remember();
+            put(&engine, &table, &[new]);
+            range.seek().unwrap();
+            assert_eq!(range.next().unwrap(), None, "{direction:?}");
         }
     }
 }
