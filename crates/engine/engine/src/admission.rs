@@ -84,6 +84,14 @@ impl Admission {
         result
     }
 
+    /// Whether the engine was closed.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`].
+    pub fn check_open(&self) -> Result<(), EngineError> {
+        if self.is_closed.load(Ordering::SeqCst) { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
     /// From now on nobody is admitted; returns once those that were are done.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
@@ -122,9 +130,7 @@ impl Admission {
         loop {
             let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let room = Room { admission: self, bytes };
-            if self.is_closed.load(Ordering::SeqCst) {
-                return Err(EngineError::Closed);
-            }
+            self.check_open()?;
             if self.is_paused.load(Ordering::SeqCst) {
                 drop(room);
                 std::thread::yield_now();

@@ -33,8 +33,6 @@ pub(crate) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
     bell: Option<Arc<Core>>,
     publisher: Option<Arc<Publisher>>,
-    // Held as long as the engine is open.
-    _lock: Option<DirectoryLock>,
 }
 
 impl std::fmt::Debug for Threads {
@@ -57,8 +55,8 @@ impl Threads {
         core.bell.set_threads(true);
         self.bell = Some(Arc::clone(core));
         if let Some(place) = place {
+            core.hold(Some(place.lock));
             self.publisher = Some(Arc::new(Publisher::new(&place.directory)?));
-            self._lock = Some(place.lock);
         }
         let cleaner = Arc::clone(core);
         self.spawn("cleaner", move || clean(&cleaner))?;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use iostrata_flush::Cause;
+use iostrata_io::disk::DirectoryLock;
 use iostrata_knobs::Settings;
 use iostrata_page::PageSize;
 use iostrata_pool::Pool;
@@ -53,6 +54,9 @@ pub(crate) struct Core {
     /// Set until recovery has applied everything.
     pub holds_checkpoints: AtomicBool,
     pub opened: Instant,
+    /// Held as long as anything that can write is left, and until a clean close: tables, batches
+    /// and tickets may outlive the engine. The last field, so that the files are closed first.
+    pub directory: Mutex<Option<DirectoryLock>>,
 }
 
 impl std::fmt::Debug for Core {
@@ -139,8 +143,10 @@ impl Core {
 
     /// Changes a setting and everything that follows it.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
-        // One at a time; the cleaner goes on reading the old ones, because a change may wait for it.
+        // One at a time; the cleaner goes on reading the old ones, because a change may wait for
+        // it.
         let _alone = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.admission.check_open()?;
         let kept = self.settings();
         let mut settings = kept.clone();
         settings.set_live(name, value)?;
@@ -162,6 +168,11 @@ impl Core {
         self.neighbours.set(settings.flush_neighbors);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         Ok(())
+    }
+
+    /// Holds the directory, or lets go of it.
+    pub fn hold(&self, directory: Option<DirectoryLock>) {
+        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
     }
 
     /// The settings as they are now.

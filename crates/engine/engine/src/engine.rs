@@ -1,7 +1,8 @@
 //! An open engine.
 //!
 //! Invariant: clones are the same engine. Closing takes a clean checkpoint; dropping the last
-//! handle without closing stops the threads and leaves the rest to recovery.
+//! handle without closing stops the threads and leaves the rest to recovery. The directory stays
+//! locked as long as a table, batch or ticket of an engine that was not closed is left.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -183,6 +184,7 @@ impl Engine {
         self.0.threads.stop();
         self.core().sharp_checkpoint(true)?;
         self.0.threads.publish(self.core());
+        self.core().hold(None);
         Ok(())
     }
 }

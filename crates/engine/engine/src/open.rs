@@ -224,6 +224,7 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
         cleaner: Mutex::new(Cleaner::new(Box::new(Steady::default()))),
         holds_checkpoints: true.into(),
         opened: std::time::Instant::now(),
+        directory: Mutex::new(None),
     });
     supply.belongs_to(Arc::downgrade(&core));
     Ok(core)

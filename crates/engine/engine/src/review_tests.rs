@@ -146,3 +146,30 @@ fn settings_that_change_together_are_kept_whole() {
     let kept = crate::kept::read(&disk).unwrap();
     assert_eq!(kept.to_text(&Settings::default()), engine.settings().to_text(&Settings::default()));
 }
+
+#[test]
+fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Engine::open(directory.path(), small());
+    let engine = open().unwrap();
+    let table = engine.create_table("t").unwrap();
+    let mut batch = engine.batch();
+    batch.put(&table, b"a", b"1").unwrap();
+    drop((engine, table));
+    // It can still write to the files, so nobody else may.
+    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    let ticket = batch.commit().unwrap();
+    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    ticket.wait().unwrap();
+    drop(ticket);
+    let engine = open().unwrap();
+    let table = engine.table("t").unwrap().unwrap();
+    assert!(table.get(b"a").unwrap().is_some());
+    let other = engine.clone();
+    engine.close().unwrap();
+    assert!(matches!(other.set("fill_factor", "90"), Err(EngineError::Closed)));
+    // After a clean close nothing is left to write.
+    let engine = open().unwrap();
+    drop(table);
+    engine.close().unwrap();
+}

@@ -60,7 +60,8 @@ impl SuperPage {
     /// Reads the fields.
     ///
     /// # Errors
-    /// [`EngineError::Corrupt`] when it is no super page, [`EngineError::Format`] for another version.
+    /// [`EngineError::Corrupt`] when it is no super page, [`EngineError::Format`] for another
+    /// version.
     pub fn read(page: &PageView<'_>) -> Result<Self, EngineError> {
         let body = page.body();
         let magic = number64(body, SuperField::Magic);

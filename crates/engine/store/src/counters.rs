@@ -1,7 +1,7 @@
 //! What a store has done, by InnoDB's names.
 //!
-//! Invariant: counters only rise, gauges excepted. Each is right by itself; a snapshot while others write may be
-//! between two steps of one of them.
+//! Invariant: counters only rise, gauges excepted. Each is right by itself; a snapshot while others
+//! write may be between two steps of one of them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

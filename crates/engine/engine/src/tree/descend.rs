@@ -1,8 +1,9 @@
 //! From the root to a leaf.
 //!
 //! Invariant: a child is latched before its parent is let go, so that nobody restructures in
-//! between; a child that is not in memory is loaded with no latch held, kept pinned, and the way is
-//! gone again. Every page is checked to belong to this tree and to lie one level below its parent.
+//! between; a child that is not in memory is loaded with no latch held, kept pinned until the
+//! search ends (or the pages of one way could throw each other out for ever), and the way is gone
+//! again. Every page is checked to belong to this tree and to lie one level below its parent.
 
 use iostrata_page::{PageKind, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
@@ -78,7 +79,7 @@ impl Tree {
     /// # Errors
     /// What loading a page said; [`EngineError::Corrupt`].
     pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
-        let mut kept = None;
+        let mut kept = Vec::new();
         'again: loop {
             let mut node = core.pool.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
@@ -87,7 +88,7 @@ impl Tree {
                 let child = view.child(seek.slot(&view));
                 let Some(pin) = core.pool.try_pin(child) else {
                     drop(node);
-                    kept = Some(core.pool.pin(child)?);
+                    kept.push(core.pool.pin(child)?);
                     continue 'again;
                 };
                 node = pin.shared();
@@ -108,7 +109,7 @@ impl Tree {
         key: &[u8],
         upper: &mut Upper,
     ) -> Result<Leaf<'c>, EngineError> {
-        let mut kept = None;
+        let mut kept = Vec::new();
         'again: loop {
             upper.clear();
             let mut node = core.pool.pin(self.root)?.shared();
@@ -125,7 +126,7 @@ impl Tree {
                 }
                 let Some(pin) = core.pool.try_pin(child) else {
                     drop(node);
-                    kept = Some(core.pool.pin(child)?);
+                    kept.push(core.pool.pin(child)?);
                     continue 'again;
                 };
                 if level == 1 {
