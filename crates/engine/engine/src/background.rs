@@ -107,7 +107,19 @@ impl Drop for Threads {
     }
 }
 
+/// Tells those who count on the cleaner when it ends by a panic: they would wait for ever.
+struct Alarm<'c>(&'c Core);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _kept = self.0.poison.broken("the cleaner ended by a panic".to_owned());
+        }
+    }
+}
+
 fn clean(core: &Core) {
+    let _alarm = Alarm(core);
     let start = Instant::now();
     let now_us = || start.elapsed().as_micros() as u64;
     loop {

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a page changes only by applying a record that goes into the frame; all changed pages
 //! are marked dirty before the frame is appended and stamped with its end before any is unlatched.
-//! So a frame is all there or not at all, for readers as for recovery.
+//! So a frame is all there or not at all, for readers as for recovery. Where that fails nothing is
+//! written any more.
 //! It waits for nothing but latches: room in the redo, frames and pages were seen to before.
 
 use std::cell::Cell;
@@ -33,12 +34,19 @@ pub(crate) struct Mtr<'c> {
     pages: Vec<Latched<'c>>,
     body: Vec<u8>,
     records: u64,
+    is_logged: bool,
 }
 
 impl<'c> Mtr<'c> {
     /// Nothing held yet.
     pub fn begin(core: &'c Core) -> Self {
-        Self { core, pages: Vec::with_capacity(4), body: SPARE.take(), records: 0 }
+        Self {
+            core,
+            pages: Vec::with_capacity(4),
+            body: SPARE.take(),
+            records: 0,
+            is_logged: false,
+        }
     }
 
     /// Latches a page. The caller keeps the order: down a tree, leaves by page number, maps last.
@@ -93,6 +101,7 @@ impl<'c> Mtr<'c> {
         }
         self.core.counts.pages_changed(self.records);
         let appended = redo.append(&self.body);
+        self.is_logged = true;
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
             PageEdit::new(&mut latched.page).set_lsn(appended.end);
         }
@@ -102,6 +111,10 @@ impl<'c> Mtr<'c> {
 
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
+        if !self.is_logged && !self.body.is_empty() {
+            // A failure in the middle, or a panic: said before anybody can see the pages.
+            let _kept = self.core.poison.broken("a change did not get into the redo".to_owned());
+        }
         self.pages.clear();
         let mut body = std::mem::take(&mut self.body);
         body.clear();

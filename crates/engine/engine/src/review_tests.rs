@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_io::disk::MemDisk;
+use iostrata_page::Record;
 
+use crate::cleaner::Cleaner;
 use crate::core::Core;
+use crate::mtr::Mtr;
 use crate::tests::small;
 use crate::tree::descend::Upper;
 use crate::{Background, Counter, Disks, Engine, EngineError, Settings, Table};
@@ -172,4 +176,57 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     let engine = open().unwrap();
     drop(table);
     engine.close().unwrap();
+}
+
+#[test]
+fn a_change_that_is_not_logged_stops_the_engine() {
+    let engine = open(&MemDisk::new(), Background::Manual);
+    let table = engine.create_table("t").unwrap();
+    let core = engine.core();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut mtr = Mtr::begin(core);
+        let root = mtr.latch(core.pool.pin(table.tree().root).unwrap());
+        let row = Record::Insert { slot: 0, flags: 0, key: b"a", value: b"1" };
+        mtr.change(root, &row).unwrap();
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    assert!(matches!(core.poison.check(), Err(EngineError::Poisoned { .. })));
+    assert!(engine.checkpoint().is_err());
+}
+
+#[derive(Debug)]
+struct Panics;
+
+impl FlushPolicy for Panics {
+    fn next(&mut self, _: &FlushSample<'_>, _: Finished) -> Action {
+        panic!("on purpose");
+    }
+
+    fn admit(&self) -> AdmitRule {
+        AdmitRule::wall(u64::MAX)
+    }
+}
+
+#[test]
+fn writers_hear_of_a_cleaner_that_panicked() {
+    let engine = open(&MemDisk::new(), Background::Threads);
+    let table = engine.create_table("t").unwrap();
+    *engine.core().cleaner() = Cleaner::new(Box::new(Panics));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let writer = engine.clone();
+    std::thread::spawn(move || {
+        let mut row = 0_u32;
+        let failed = loop {
+            let mut batch = writer.batch();
+            batch.put(&table, &row.to_be_bytes(), &[1; 90]).unwrap();
+            match batch.commit() {
+                Ok(_unsettled) => row += 1,
+                Err(error) => break error,
+            }
+        };
+        sender.send(failed).unwrap();
+    });
+    let failed = receiver.recv_timeout(Duration::from_secs(20));
+    assert!(matches!(failed, Ok(EngineError::Poisoned { .. })), "{failed:?}");
 }
