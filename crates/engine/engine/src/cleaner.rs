@@ -19,6 +19,9 @@ use crate::sample;
 /// Pages picked and written in one go.
 const BATCH_PAGES: usize = 128;
 
+/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
+const WORTH_SHARE: u64 = 256;
+
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stepped {
@@ -128,7 +131,7 @@ impl Cleaner {
             }
             core.neighbours.take(&core.pool, core.data_files, &mut self.taken);
             flushed += self.write_taken(core)?;
-            self.checkpoint(core, false)?;
+            self.checkpoint_if_worth(core)?;
         }
         if flushed == 0 {
             self.checkpoint(core, false)?;
@@ -155,7 +158,7 @@ impl Cleaner {
             }
         }
         if flushed > 0 {
-            self.checkpoint(core, false)?;
+            self.checkpoint_if_worth(core)?;
         }
         self.lru_flushed += flushed as u64;
         core.counts.flushed_cold(flushed as u64);
@@ -192,6 +195,19 @@ impl Cleaner {
             self.taken.push(Flushing { page: copy.page, lsn, bytes: copy.bytes, flight });
         }
         written.map_err(|error| core.poison.keep(EngineError::Store(error)))
+    }
+
+    /// Takes a checkpoint if it is worth its write and sync: redo becomes free by a share of the
+    /// capacity, or is short.
+    fn checkpoint_if_worth(&mut self, core: &Core) -> Result<(), EngineError> {
+        let limits = core.redo.limits();
+        let (last, end) = (core.redo.checkpoint_lsn(), core.redo.lsn());
+        let at = core.pool.oldest().map_or(end, |oldest| oldest.min(end));
+        let is_short = end.since(last) >= limits.async_age;
+        if is_short || at.since(last) >= limits.capacity / WORTH_SHARE {
+            self.checkpoint(core, false)?;
+        }
+        Ok(())
     }
 
     /// Takes a checkpoint where one can be taken.
