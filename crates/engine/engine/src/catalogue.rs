@@ -60,6 +60,14 @@ struct Known {
     next: u32,
 }
 
+/// Every tree there is.
+pub(crate) struct Trees {
+    /// With their names: the catalogue first, then the tables.
+    pub live: Vec<(String, Arc<Tree>)>,
+    /// Of dropped tables that still have pages.
+    pub dropped: Vec<Arc<Tree>>,
+}
+
 /// The tables of an open engine.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
@@ -114,11 +122,12 @@ impl Catalogue {
     }
 
     /// Every tree with its name: the catalogue, the tables, and those on their way out.
-    pub fn trees(&self) -> (Vec<(String, Arc<Tree>)>, Vec<Arc<Tree>>) {
+    pub fn trees(&self) -> Trees {
         let known = self.lock();
-        let live = known.trees.iter().map(|(name, tree)| (name.clone(), Arc::clone(tree)));
-        let live = std::iter::once(("catalogue".to_owned(), Arc::clone(&self.tree))).chain(live);
-        (live.collect(), known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect())
+        let named = known.trees.iter().map(|(name, tree)| (name.clone(), Arc::clone(tree)));
+        let itself = ("catalogue".to_owned(), Arc::clone(&self.tree));
+        let live = std::iter::once(itself).chain(named).collect();
+        Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
 
     /// Makes an empty table; durable when it returns.

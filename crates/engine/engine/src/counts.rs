@@ -126,7 +126,7 @@ impl Counts {
     pub fn sampled<R>(&self, part: Counter, work: impl FnOnce() -> R) -> R {
         let turn = TURN.get();
         TURN.set(turn.wrapping_add(1));
-        if turn % SAMPLED_OF != 0 {
+        if !turn.is_multiple_of(SAMPLED_OF) {
             return work();
         }
         let before = crate::status::thread_cpu_ns();

@@ -126,8 +126,9 @@ impl Engine {
     /// Changes a setting while the engine runs, and keeps it with the data.
     ///
     /// # Errors
-    /// An unknown setting, a value that it does not take, or one that cannot change now; nothing
-    /// is changed then.
+    /// An unknown setting, a value that it does not take, or one that cannot change now: nothing
+    /// is changed then. When the settings file cannot be written the change is in force, but not
+    /// kept.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
         self.core().set(name, value)?;
         self.0.keep_settings.keep(self.core())

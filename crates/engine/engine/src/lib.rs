@@ -51,7 +51,7 @@ pub use engine::Engine;
 pub use error::EngineError;
 pub use iostrata_knobs::{Counter, Counters, Settings};
 pub use open::{Background, Disks};
-pub use range::{Direction, Range};
+pub use range::{Direction, Range, Row};
 pub use recovery::{Phase, Progress, RecoveryReport};
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;

@@ -15,6 +15,9 @@ use crate::error::EngineError;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;
 
+/// A row: its key and its value.
+pub type Row<'r> = (&'r [u8], &'r [u8]);
+
 /// The order in which rows come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -103,7 +106,7 @@ impl<'t> Range<'t> {
     /// What reading a page said. Asking again tries again.
     #[allow(clippy::should_implement_trait)]
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, EngineError> {
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, EngineError> {
         while self.from == self.to {
             if !self.turn()? {
                 return Ok(None);
@@ -244,6 +247,7 @@ impl<'t> Range<'t> {
             Direction::Backward => from > 0,
         };
         (self.from, self.to) = (from, to.max(from));
+        self.core.counts.rows_read((self.to - self.from) as u64);
         self.stage = if is_last { Stage::Ending } else { Stage::Within };
     }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use iostrata_page::{PageKind, PageNo, PageView};
 
+use crate::catalogue::Trees;
 use crate::check::trees::Walk;
 use crate::core::Core;
 use crate::error::EngineError;
@@ -88,7 +89,7 @@ pub(crate) fn check(core: &Arc<Core>) -> Result<CheckReport, EngineError> {
     for map in 0..core.space.maps() {
         reached.insert(core.space.map_page(map).0, format!("map {map}"));
     }
-    let (live, dropped) = core.catalogue.trees();
+    let Trees { live, dropped } = core.catalogue.trees();
     for (name, tree) in live {
         let table = Walk::new(core, &tree, &name, &mut report, &mut reached).whole()?;
         report.tables.push(table);

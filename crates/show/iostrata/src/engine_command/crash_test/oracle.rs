@@ -30,7 +30,7 @@ pub fn changes(seed: u64, thread: u8, commit: u64) -> impl Iterator<Item = Chang
         let mixed = mix(seed ^ mix(commit.wrapping_mul(ROWS) + row) ^ (u64::from(thread) << 56));
         let mut key = [thread; 9];
         key[1..].copy_from_slice(&(mixed % KEYS).to_be_bytes());
-        let is_deleted = mix(mixed) % DELETED_OF == 0;
+        let is_deleted = mix(mixed).is_multiple_of(DELETED_OF);
         let bytes = 8 + mix(mixed ^ 1) % VALUE_BYTES_MAX;
         let value = (!is_deleted)
             .then(|| commit.to_le_bytes().into_iter().cycle().take(bytes as usize).collect());
