@@ -5,6 +5,24 @@
 //! Invariant: a batch is applied as a whole or not at all; one whose ticket was waited for survives
 //! any crash; after a failed write of redo or a failed sync the engine refuses to go on.
 //! It knows no workload and prints nothing.
+//!
+//! ```
+//! use iostrata_engine::{Engine, Settings};
+//!
+//! # let directory = std::env::temp_dir().join(format!("iostrata-doc-{}", std::process::id()));
+//! # let mut settings = Settings::default();
+//! # settings.set("redo_log_capacity", "1M")?;
+//! # settings.set("autoextend_increment", "1M")?;
+//! let engine = Engine::open(&directory, settings)?;
+//! let cities = engine.create_table("cities")?;
+//! let mut batch = engine.batch();
+//! batch.put(&cities, b"Oslo", b"Norway")?;
+//! batch.commit()?.wait()?; // durable from here on
+//! assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
+//! engine.close()?;
+//! # std::fs::remove_dir_all(&directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod admission;
 mod background;

@@ -13,7 +13,7 @@ use iostrata_knobs::{IoMethod, Settings};
 use iostrata_page::{Lsn, PageSize};
 use iostrata_pool::{Pool, PoolSettings};
 use iostrata_redo::Redo;
-use iostrata_store::Store;
+use iostrata_store::{FilePlan, Store};
 
 use crate::admission::Admission;
 use crate::background::{Place, Threads};
@@ -98,10 +98,10 @@ pub(crate) fn directory(
     settings.check()?;
     make_directory(directory)?;
     let plan = plan::of(&settings);
-    let data = real_disk(directory, &settings, plan.data.direct)?;
+    let data = real_disk(directory, &settings, plan.data)?;
     let lock = data.lock(&kept::lock_name()).map_err(EngineError::Locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
-    let redo = real_disk(redo_directory, &settings, plan.redo.direct)?;
+    let redo = real_disk(redo_directory, &settings, plan.redo)?;
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
     let mut opened = disks_opened(disks, settings, progress)?;
     let place = Place { lock, directory: directory.to_owned() };
@@ -143,14 +143,24 @@ pub(crate) fn disks(
     Ok(opened)
 }
 
-fn real_disk(directory: &Path, settings: &Settings, direct: bool) -> Result<RealDisk, EngineError> {
+fn real_disk(
+    directory: &Path,
+    settings: &Settings,
+    plan: FilePlan,
+) -> Result<RealDisk, EngineError> {
     let batch = match settings.io_method {
         IoMethod::Sync => BatchKind::Sync,
         IoMethod::Libaio => BatchKind::Libaio,
         IoMethod::IoUring => BatchKind::IoUring,
     };
-    let write_through = WriteThrough::PerWrite;
-    let options = RealOptions { direct, write_through, batch, ..RealOptions::default() };
+    // Files that are written through by each write are opened so; where they are shared with
+    // others that are not, each write says it.
+    let is_redo = plan.write_through && !plan.direct;
+    let write_through = if is_redo { WriteThrough::OpenFlag } else { WriteThrough::PerWrite };
+    let direct = plan.direct;
+    // Where the device promises not to tear pages, the store leaves the doublewrite copy out.
+    let options =
+        RealOptions { direct, write_through, batch, atomic: direct, ..RealOptions::default() };
     Ok(RealDisk::with(directory, options)?)
 }
 

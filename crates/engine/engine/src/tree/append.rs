@@ -73,7 +73,7 @@ impl Tree {
     /// No space on the disk, or what loading a page said.
     pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<bool, EngineError> {
         let first = PageView::new(&filling.bytes).key(0).to_vec();
-        let _locked = self.lock_structure();
+        let _locked = self.lock_structure(core);
         loop {
             let Some(mut way) = self.way(core, &first, 0)? else { panic!("every tree has leaves") };
             let is_empty = PageView::new(&way.end.clone().shared()).count() == 0;

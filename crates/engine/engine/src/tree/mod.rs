@@ -12,7 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod split;
 mod structure;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
@@ -35,10 +35,5 @@ impl Tree {
     pub fn empty_root(id: TableId) -> Record<'static> {
         let (left, right) = (NO_PAGE, NO_PAGE);
         Record::Init { kind: PageKind::Leaf, level: 0, table: id, left, right }
-    }
-
-    /// Keeps other changes of inner pages out. The caller holds no latch.
-    fn lock_structure(&self) -> MutexGuard<'_, ()> {
-        self.structure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,12 +3,25 @@
 //! Invariant: valid as long as the lock is held, because inner pages change under it only; each
 //! page on it is pinned, so that latching needs no loading.
 
+use std::sync::{MutexGuard, PoisonError};
+
 use iostrata_page::PageView;
 use iostrata_pool::Pin;
 
+use crate::admission::Pins;
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::tree::Tree;
+
+/// Pages that a change of a tree's structure pins at once: a way through five levels, a new page, a
+/// map, a neighbour.
+const PINS: usize = 8;
+
+/// A tree whose structure nobody else changes, and the share of the pool that this takes.
+pub(super) struct Locked<'c> {
+    _alone: MutexGuard<'c, ()>,
+    _pins: Option<Pins<'c>>,
+}
 
 /// An inner page on the way, and the slot that was taken there.
 pub(super) struct Turn<'c> {
@@ -24,6 +37,14 @@ pub(super) struct Way<'c> {
 }
 
 impl Tree {
+    /// Keeps other changes of inner pages out. The caller holds no latch.
+    pub(super) fn lock_structure<'c>(&'c self, core: &'c Core) -> Locked<'c> {
+        // Many trees may be changed at once: with what batches hold they must not take all frames.
+        let pins = core.admission.pins(PINS, core);
+        let alone = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { _alone: alone, _pins: pins }
+    }
+
     /// Goes to the page of `level` that is responsible for `key`. None when the tree is lower than
     /// that. The caller holds the structure lock and no latch.
     pub(super) fn way<'c>(
