@@ -95,7 +95,7 @@ impl Bench<'_> {
         let seconds = start.elapsed().as_secs_f64();
         let workload = plan.workload;
         (self.note)(&format!(
-            "{workload:<8} {engine:<9} {count} rows loaded in {seconds:.1} s, {mib:.1} MiB"
+            "{workload:<8} {engine:<11} {count} rows loaded in {seconds:.1} s, {mib:.1} MiB"
         ));
         Ok(version)
     }

@@ -1,5 +1,7 @@
 //! The engines that are compared, each behind [`Store`].
 
+#[cfg(feature = "iostrata")]
+pub(crate) mod crash;
 mod fjall;
 #[cfg(feature = "iostrata")]
 mod iostrata;
@@ -25,8 +27,14 @@ pub enum Engine {
     Iostrata,
     /// redb: copy-on-write B-tree.
     Redb,
+    /// redb with this program's group commit lent to it.
+    #[serde(rename = "redb+group")]
+    RedbGroup,
     /// fjall: log-structured merge tree.
     Fjall,
+    /// fjall with this program's group commit lent to it.
+    #[serde(rename = "fjall+group")]
+    FjallGroup,
     /// SQLite: B-tree with a write-ahead log.
     Sqlite,
     /// RocksDB: log-structured merge tree.
@@ -35,15 +43,24 @@ pub enum Engine {
 
 impl Engine {
     /// All, ours first.
-    pub const ALL: [Self; 5] =
-        [Self::Iostrata, Self::Redb, Self::Fjall, Self::Sqlite, Self::Rocksdb];
+    pub const ALL: [Self; 7] = [
+        Self::Iostrata,
+        Self::Redb,
+        Self::RedbGroup,
+        Self::Fjall,
+        Self::FjallGroup,
+        Self::Sqlite,
+        Self::Rocksdb,
+    ];
 
     /// As it is written on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Iostrata => "iostrata",
             Self::Redb => "redb",
+            Self::RedbGroup => "redb+group",
             Self::Fjall => "fjall",
+            Self::FjallGroup => "fjall+group",
             Self::Sqlite => "sqlite",
             Self::Rocksdb => "rocksdb",
         }
@@ -54,7 +71,30 @@ impl Engine {
         match self {
             Self::Iostrata => cfg!(feature = "iostrata"),
             Self::Rocksdb => cfg!(feature = "rocksdb"),
-            Self::Redb | Self::Fjall | Self::Sqlite => true,
+            _ => true,
+        }
+    }
+
+    /// Whether it commits through this program's own grouping, which it does not have itself.
+    pub fn is_lent_grouping(self) -> bool {
+        self.as_it_comes() != self
+    }
+
+    /// The same engine without anything lent to it.
+    pub fn as_it_comes(self) -> Self {
+        match self {
+            Self::RedbGroup => Self::Redb,
+            Self::FjallGroup => Self::Fjall,
+            other => other,
+        }
+    }
+
+    /// The same engine with this program's grouping, where it can be lent to it.
+    pub fn with_grouping(self) -> Self {
+        match self {
+            Self::Redb => Self::RedbGroup,
+            Self::Fjall => Self::FjallGroup,
+            other => other,
         }
     }
 
@@ -71,8 +111,12 @@ impl Engine {
         match self {
             #[cfg(feature = "iostrata")]
             Self::Iostrata => Ok(Box::new(iostrata::Iostrata::open(dir, setup)?)),
-            Self::Redb => Ok(Box::new(redb::Redb::open(dir, setup)?)),
-            Self::Fjall => Ok(Box::new(fjall::Fjall::open(dir, setup)?)),
+            Self::Redb | Self::RedbGroup => {
+                Ok(Box::new(redb::Redb::open(dir, setup, self.is_lent_grouping())?))
+            }
+            Self::Fjall | Self::FjallGroup => {
+                Ok(Box::new(fjall::Fjall::open(dir, setup, self.is_lent_grouping())?))
+            }
             Self::Sqlite => Ok(Box::new(sqlite::Sqlite::open(dir, setup)?)),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => Ok(Box::new(rocksdb::Rocksdb::open(dir, setup)?)),
@@ -119,7 +163,20 @@ mod tests {
         for engine in Engine::ALL {
             assert_eq!(engine.name().parse(), Ok(engine));
         }
-        assert!("mysql".parse::<Engine>().unwrap_err().contains("redb, fjall"));
+        assert!("mysql".parse::<Engine>().unwrap_err().contains("redb+group, fjall"));
+    }
+
+    #[test]
+    fn every_form_of_an_engine_leads_to_the_other() {
+        let lent: Vec<Engine> =
+            Engine::ALL.into_iter().filter(|engine| engine.is_lent_grouping()).collect();
+        assert_eq!(lent, [Engine::RedbGroup, Engine::FjallGroup]);
+        for engine in lent {
+            assert!(!engine.as_it_comes().is_lent_grouping());
+            assert_eq!(engine.as_it_comes().with_grouping(), engine);
+            assert_eq!(engine.name(), format!("{}+group", engine.as_it_comes()));
+        }
+        assert_eq!(Engine::Sqlite.with_grouping(), Engine::Sqlite);
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum PeerError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// An emulated disk could not be made or taken away.
+    #[error("{0}")]
+    Disk(String),
     /// A worker thread ended by a panic.
     #[error("a worker thread panicked")]
     Panicked,

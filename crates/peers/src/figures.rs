@@ -71,7 +71,7 @@ impl Sample {
         let (rate, operation) = (table::short(self.rate.value), workload.operation());
         let Case { threads, batch } = case;
         format!(
-            "{workload:<8} {engine:<9} threads {threads:>2} batch {batch:>3}: {rate:>6} {operation}s/s"
+            "{workload:<8} {engine:<11} threads {threads:>2} batch {batch:>3}: {rate:>6} {operation}s/s"
         )
     }
 }
@@ -90,6 +90,8 @@ fn worst_second(slices: &[f64]) -> Option<f64> {
 pub struct Table {
     /// Which.
     pub workload: Workload,
+    /// The emulated disk below; absent on a real one.
+    pub disk: Option<String>,
     /// Rows loaded before.
     pub rows: u64,
     /// Bytes of each value; keys have 8.
@@ -112,6 +114,7 @@ impl Table {
         let engines: Vec<Engine> = versions.iter().map(|(engine, _)| *engine).collect();
         Self {
             workload: plan.workload,
+            disk: None,
             rows: plan.set.count,
             value_bytes: plan.set.value_bytes,
             cache_bytes: plan.cache_bytes,
@@ -130,8 +133,10 @@ pub struct CaseTable {
     pub case: Case,
     /// One line each, in the order asked for.
     pub lines: Vec<Line>,
-    /// The fastest peer, by its mean rate.
+    /// The fastest peer as it comes, by its mean rate.
     pub best_peer: Option<Engine>,
+    /// The fastest peer with this program's grouping lent to it.
+    pub best_lent: Option<Engine>,
 }
 
 /// One engine in one case, all rounds together.
@@ -170,9 +175,13 @@ impl CaseTable {
             .filter(|(_, samples)| !samples.is_empty())
             .map(|(engine, samples)| Line::new(*engine, samples, ours))
             .collect();
-        let peers = lines.iter().filter(|line| line.engine != Engine::Iostrata);
-        let best = peers.max_by(|a, b| a.rate.value.total_cmp(&b.rate.value));
-        Self { case, best_peer: best.map(|line| line.engine), lines }
+        let best = |is_lent: bool| {
+            let peers = lines.iter().filter(|line| {
+                line.engine != Engine::Iostrata && line.engine.is_lent_grouping() == is_lent
+            });
+            peers.max_by(|a, b| a.rate.value.total_cmp(&b.rate.value)).map(|line| line.engine)
+        };
+        Self { case, best_peer: best(false), best_lent: best(true), lines }
     }
 }
 
@@ -266,9 +275,12 @@ pub(crate) mod tests {
             (Engine::Iostrata, samples([200, 202, 199], work)),
             (Engine::Redb, samples([100, 101, 100], work)),
             (Engine::Fjall, samples([150, 151, 149], work)),
+            (Engine::RedbGroup, samples([300, 301, 299], work)),
+            (Engine::FjallGroup, samples([250, 251, 249], work)),
         ];
         let table = CaseTable::new(Case { threads: 4, batch: 1 }, &all);
         assert_eq!(table.best_peer, Some(Engine::Fjall));
+        assert_eq!(table.best_lent, Some(Engine::RedbGroup));
         assert!(table.lines[0].ours_over_it.is_none());
         let ratio = table.lines[1].ours_over_it.as_ref().unwrap();
         assert!((ratio.ratio - 2.0).abs() < 0.02 && ratio.n == 3, "{ratio:?}");

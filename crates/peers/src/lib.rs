@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod counters;
 pub mod drive;
+pub mod emulated;
 pub mod engines;
 pub mod error;
 pub mod figures;
@@ -16,6 +17,7 @@ pub mod group;
 pub mod keys;
 pub mod notes;
 pub mod plan;
+pub mod recovery;
 pub mod rounds;
 pub mod scratch;
 pub mod space;

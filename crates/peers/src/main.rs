@@ -10,12 +10,24 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use clap::Parser;
 use iostrata_peers::bench::Bench;
+use iostrata_peers::emulated::Disk;
 use iostrata_peers::figures::Table;
+use iostrata_peers::plan::Choice;
+use iostrata_peers::recovery::{self, RecoveryTable};
 use iostrata_peers::scratch::Scratch;
 use iostrata_peers::table;
+use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use options::Options;
+
+/// One entry of the JSON document.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry {
+    Compared(Table),
+    Recovery(RecoveryTable),
+}
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -37,24 +49,58 @@ fn run(options: &Options) -> Result<()> {
             .context("cannot listen for signals")?;
     }
     let scratch = Scratch::make(&options.dir)?;
-    let is_direct = scratch.is_direct_possible();
-    let mut tables: Vec<Table> = Vec::new();
-    for mut plan in choice.plans() {
-        plan.is_direct &= is_direct;
-        let mut note = |line: &str| eprintln!("{line}");
-        let mut bench =
-            Bench { scratch: &scratch, engines: &choice.engines, stop: &stop, note: &mut note };
-        let found = bench.run(&plan)?;
-        if !options.json {
-            if tables.is_empty() {
-                println!("engines: {}\n", table::versions(&found));
-            }
-            println!("{}", table::text(&found));
+    let entries = match &options.emulated {
+        None => measure(options, &choice, &scratch, &stop)?,
+        Some(model) => {
+            let disk = Disk::start(&options.iostrata, model, scratch.sub("disk")?)?;
+            let entries = Scratch::make(disk.dir())
+                .map_err(Into::into)
+                .and_then(|scratch| measure(options, &choice, &scratch, &stop));
+            let ended = disk.end();
+            let entries = entries?;
+            ended?;
+            entries
         }
-        tables.push(found);
-    }
+    };
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&tables)?);
+        println!("{}", serde_json::to_string_pretty(&entries)?);
     }
     Ok(())
+}
+
+/// Runs all that was chosen in this directory, and prints each table when it is there.
+fn measure(
+    options: &Options,
+    choice: &Choice,
+    scratch: &Scratch,
+    stop: &AtomicBool,
+) -> Result<Vec<Entry>> {
+    let is_direct = scratch.is_direct_possible();
+    let mut note = |line: &str| eprintln!("{line}");
+    let print = |text: String| {
+        if !options.json {
+            println!("{text}");
+        }
+    };
+    let mut entries = Vec::new();
+    for mut plan in choice.plans() {
+        plan.is_direct &= is_direct;
+        let engines = choice.engines_of(plan.workload);
+        let mut bench = Bench { scratch, engines: &engines, stop, note: &mut note };
+        let mut found = bench.run(&plan)?;
+        found.disk.clone_from(&options.emulated);
+        if entries.is_empty() {
+            print(format!("engines: {}\n", table::versions(&found)));
+        }
+        print(table::text(&found));
+        entries.push(Entry::Compared(found));
+    }
+    if let Some(plan) = choice.recovery()
+        && let Some(mut found) = recovery::run(plan, scratch, stop, &mut note)?
+    {
+        found.disk.clone_from(&options.emulated);
+        print(recovery::text(&found));
+        entries.push(Entry::Recovery(found));
+    }
+    Ok(entries)
 }

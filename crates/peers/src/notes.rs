@@ -19,6 +19,15 @@ pub fn of(plan: &Plan, engines: &[Engine]) -> Vec<&'static str> {
         );
         notes.push("sqlite has a cache per connection, so one per reading thread");
     }
+    let is_form_chosen = engines
+        .iter()
+        .any(|engine| engine.is_lent_grouping() || engine.with_grouping().is_lent_grouping());
+    if is_form_chosen && workload == Workload::Updates {
+        notes.push("redb and fjall run here only with this program's grouping lent to them");
+    }
+    if is_form_chosen && workload == Workload::Space {
+        notes.push("redb and fjall run here only as they come");
+    }
     if workload == Workload::Updates || workload == Workload::Space {
         notes.push(if plan.is_direct {
             "rocksdb and iostrata keep the page cache out; redb, fjall and sqlite have it on top of \
@@ -34,13 +43,20 @@ pub fn of(plan: &Plan, engines: &[Engine]) -> Vec<&'static str> {
 fn durability(engine: Engine) -> Option<&'static str> {
     Some(match engine {
         Engine::Iostrata => {
-            "iostrata: group commit by its own leaders; redo of four times the memory, at most 512 MiB"
+            "iostrata: its own group commit, by leaders; redo of four times the memory, at most 512 MiB"
         }
-        Engine::Redb => {
-            "redb: one thread commits Immediate; several commit None and share an Immediate commit \
-             of one of them"
+        Engine::Redb => "redb: as it comes; every thread makes its own commits durable (Immediate)",
+        Engine::RedbGroup => {
+            "redb+group: this program's grouping lent to redb, which has none; one thread commits \
+             Immediate, several commit None and share an Immediate commit of one of them"
         }
-        Engine::Fjall => "fjall: threads share persist(SyncData), grouped by this program",
+        Engine::Fjall => {
+            "fjall: as it comes; every thread makes its own commits durable (persist(SyncData))"
+        }
+        Engine::FjallGroup => {
+            "fjall+group: this program's grouping lent to fjall, which has none; threads share one \
+             persist(SyncData)"
+        }
         Engine::Sqlite => {
             "sqlite: WAL, synchronous=FULL, one connection for all writers; it has no group commit"
         }
@@ -52,16 +68,18 @@ fn durability(engine: Engine) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::plan::Choice;
+    use std::time::Duration;
 
     #[test]
     fn only_engines_of_the_table_are_spoken_of() {
         let choice = Choice {
             engines: vec![Engine::Redb],
             workloads: Workload::ALL.to_vec(),
+            is_recovering: false,
             rounds: 1,
-            seconds: 1,
-            update_seconds: 1,
-            space_seconds: 1,
+            window: Duration::from_secs(1),
+            update_window: Duration::from_secs(1),
+            space_window: Duration::from_secs(1),
             is_quick: true,
         };
         for plan in choice.plans() {

@@ -1,11 +1,14 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
+use iostrata_peers::drive::SLICE;
+use iostrata_peers::emulated;
 use iostrata_peers::engines::Engine;
-use iostrata_peers::plan::{Choice, Workload};
+use iostrata_peers::plan::{Choice, Part, Workload};
 
 /// The embedded engine beside redb, fjall, SQLite and RocksDB: same data, same durability, one run
 /// in which the engines take turns.
@@ -15,27 +18,36 @@ pub struct Options {
     /// Where the data goes: a directory on the file system to measure
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     pub dir: PathBuf,
+    /// Run on an emulated disk of this model, which is mounted in --dir and taken away at the end;
+    /// options follow it: nvme-no-plp,flush=2ms. Needs root and /dev/fuse
+    #[arg(long, value_name = "MODEL")]
+    pub emulated: Option<String>,
+    /// The program that starts emulated disks
+    #[arg(long, value_name = "PATH", default_value = emulated::PROGRAM)]
+    pub iostrata: PathBuf,
     /// Small data and short windows: a first look in a few minutes
     #[arg(long)]
     pub quick: bool,
-    /// Only these workloads: commits, reads, scan, updates, space
+    /// Only these: commits, reads, scan, updates, space, recovery
     #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
-    pub only: Vec<Workload>,
-    /// Only these engines: iostrata, redb, fjall, sqlite, rocksdb
+    pub only: Vec<Part>,
+    /// Only these engines: iostrata, redb, redb+group, fjall, fjall+group, sqlite, rocksdb. The
+    /// forms with +group have this program's group commit lent to them; both forms of an engine run
+    /// commits only
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub engines: Vec<Engine>,
     /// Rounds of every engine; below three nothing is concluded
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// Seconds of each window of commits, reads and scans [default: 5, quick: 1]
+    /// Seconds of each window of commits, reads and scans [default: 3, quick: 0.5]
     #[arg(long)]
-    pub seconds: Option<u64>,
-    /// Seconds of each window of updates [default: 20, quick: 3]
+    pub seconds: Option<f64>,
+    /// Seconds of each window of updates [default: 12, quick: 1]
     #[arg(long)]
-    pub update_seconds: Option<u64>,
-    /// Seconds of updates while space is watched [default: 60, quick: 6]
+    pub update_seconds: Option<f64>,
+    /// Seconds of updates while space is watched [default: 40, quick: 3]
     #[arg(long)]
-    pub space_seconds: Option<u64>,
+    pub space_seconds: Option<f64>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub json: bool,
@@ -54,25 +66,30 @@ impl Options {
         if let Some(engine) = engines.iter().find(|engine| !engine.is_built()) {
             bail!("{engine} is not in this build; build with --features {engine}");
         }
-        let workloads: Vec<Workload> = Workload::ALL
-            .into_iter()
-            .filter(|one| self.only.is_empty() || self.only.contains(one))
-            .collect();
-        let seconds = |given: Option<u64>, usual, quick| {
-            given.unwrap_or(if self.quick { quick } else { usual })
+        let is_asked = |part: Part| self.only.is_empty() || self.only.contains(&part);
+        let workloads: Vec<Workload> =
+            Workload::ALL.into_iter().filter(|&one| is_asked(Part::Compared(one))).collect();
+        let is_recovering = is_asked(Part::Recovery) && engines.contains(&Engine::Iostrata);
+        let window = |given: Option<f64>, usual: f64, quick: f64| {
+            let seconds = given.unwrap_or(if self.quick { quick } else { usual });
+            Duration::try_from_secs_f64(seconds).context("seconds must be a number from 0.05 on")
         };
         let choice = Choice {
             engines,
             workloads,
+            is_recovering,
             rounds: self.rounds,
-            seconds: seconds(self.seconds, 5, 1),
-            update_seconds: seconds(self.update_seconds, 20, 3),
-            space_seconds: seconds(self.space_seconds, 60, 6),
+            window: window(self.seconds, 3.0, 0.5)?,
+            update_window: window(self.update_seconds, 12.0, 1.0)?,
+            space_window: window(self.space_seconds, 40.0, 3.0)?,
             is_quick: self.quick,
         };
-        let least = choice.seconds.min(choice.update_seconds).min(choice.space_seconds);
-        if choice.rounds == 0 || least == 0 {
-            bail!("nothing to measure: rounds and seconds must be at least 1");
+        let least = choice.window.min(choice.update_window).min(choice.space_window);
+        if choice.rounds == 0 || least < SLICE {
+            bail!("nothing to measure: rounds must be at least 1 and seconds at least 0.05");
+        }
+        if choice.workloads.is_empty() && !choice.is_recovering {
+            bail!("nothing to measure: recovery is that of iostrata, which is not among --engines");
         }
         Ok(choice)
     }
@@ -91,15 +108,19 @@ mod tests {
     fn what_is_not_said_is_chosen() {
         let found = choice("").unwrap();
         assert_eq!((found.engines, found.workloads.len()), (Engine::built(), 5));
-        assert_eq!((found.rounds, found.seconds, found.space_seconds), (3, 5, 60));
+        assert_eq!((found.rounds, found.window), (3, Duration::from_secs(3)));
+        assert!(found.is_recovering);
         let found = choice("--quick --seconds 2").unwrap();
-        assert_eq!((found.seconds, found.update_seconds), (2, 3));
+        assert_eq!(found.window, Duration::from_secs(2));
+        assert_eq!(found.space_window, Duration::from_secs(3));
     }
 
     #[test]
     fn lists_are_read_and_put_in_order() {
-        let found = choice("--engines sqlite,redb,redb --only scan,commits").unwrap();
-        assert_eq!(found.engines, [Engine::Redb, Engine::Sqlite]);
+        let words = "--engines sqlite,redb+group,redb,redb --only scan,commits";
+        let found = choice(words).unwrap();
+        assert_eq!(found.engines, [Engine::Redb, Engine::RedbGroup, Engine::Sqlite]);
+        assert!(!found.is_recovering);
         assert_eq!(found.workloads, [Workload::Commits, Workload::Scan]);
     }
 
@@ -108,5 +129,7 @@ mod tests {
         for words in ["--rounds 0", "--seconds 0", "--engines mysql", "--only tpcc"] {
             assert!(choice(words).is_err(), "{words}");
         }
+        assert!(choice("--only recovery --engines redb").is_err());
+        assert!(choice("--seconds=-1").is_err());
     }
 }

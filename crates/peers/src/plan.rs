@@ -16,6 +16,8 @@ use crate::store::Setup;
 use crate::work::Keys;
 
 const MIB: u64 = 1 << 20;
+/// The part that is no workload of all engines.
+pub(crate) const RECOVERY: &str = "recovery";
 
 /// One workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -121,21 +123,54 @@ impl Plan {
     }
 }
 
+/// How our recovery is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Redo to apply, in bytes, at least.
+    pub redo_bytes: u64,
+    /// Pages of 16 KiB that it changes, about.
+    pub pages: u64,
+    /// Rounds, each with data of its own.
+    pub rounds: usize,
+}
+
+/// What can be asked for by name: a workload of all engines, or recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Engines beside each other.
+    Compared(Workload),
+    /// Our recovery; no peer has a comparable redo.
+    Recovery,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name == RECOVERY {
+            return Ok(Self::Recovery);
+        }
+        name.parse().map(Self::Compared).map_err(|error: String| format!("{error}, {RECOVERY}"))
+    }
+}
+
 /// What the caller may choose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Engines, ours first when it is there.
     pub engines: Vec<Engine>,
-    /// Workloads.
+    /// Workloads of all engines.
     pub workloads: Vec<Workload>,
+    /// Whether our recovery is timed.
+    pub is_recovering: bool,
     /// Rounds.
     pub rounds: usize,
-    /// Seconds of each measured window of commits, reads and scans.
-    pub seconds: u64,
-    /// Seconds of each measured window of updates.
-    pub update_seconds: u64,
-    /// Seconds of updates while space is watched.
-    pub space_seconds: u64,
+    /// Each measured window of commits, reads and scans.
+    pub window: Duration,
+    /// Each measured window of updates.
+    pub update_window: Duration,
+    /// Updates while space is watched.
+    pub space_window: Duration,
     /// Small data: for a first look, and for tests.
     pub is_quick: bool,
 }
@@ -146,14 +181,38 @@ impl Choice {
         self.workloads.iter().map(|&workload| self.plan(workload)).collect()
     }
 
+    /// The engines that run a workload. Both forms of one that can be lent our grouping run only
+    /// where it is about commits; elsewhere one does.
+    pub fn engines_of(&self, workload: Workload) -> Vec<Engine> {
+        let form = |engine: &Engine| match workload {
+            Workload::Commits => *engine,
+            Workload::Updates => engine.with_grouping(),
+            Workload::Reads | Workload::Scan | Workload::Space => engine.as_it_comes(),
+        };
+        let mut engines: Vec<Engine> = self.engines.iter().map(form).collect();
+        engines.dedup();
+        engines
+    }
+
+    /// How recovery is timed, where it was chosen.
+    pub fn recovery(&self) -> Option<Recovery> {
+        let shrink = if self.is_quick { 10 } else { 1 };
+        let of = Recovery {
+            redo_bytes: (1 << 30) / shrink,
+            pages: 50_000 / shrink,
+            rounds: self.rounds,
+        };
+        self.is_recovering.then_some(of)
+    }
+
     fn plan(&self, workload: Workload) -> Plan {
         let shrink = if self.is_quick { 10 } else { 1 };
-        let (count, value_bytes, cache_bytes, seconds) = match workload {
-            Workload::Commits => (200_000, 100, 256 * MIB, self.seconds),
-            Workload::Reads => (1_000_000, 100, 512 * MIB, self.seconds),
-            Workload::Scan => (2_000_000, 24, 512 * MIB, self.seconds),
-            Workload::Updates => (256 * MIB / 108, 100, 64 * MIB, self.update_seconds),
-            Workload::Space => (64 * MIB / 108, 100, 64 * MIB, self.space_seconds),
+        let (count, value_bytes, cache_bytes, length) = match workload {
+            Workload::Commits => (200_000, 100, 256 * MIB, self.window),
+            Workload::Reads => (1_000_000, 100, 512 * MIB, self.window),
+            Workload::Scan => (2_000_000, 24, 512 * MIB, self.window),
+            Workload::Updates => (256 * MIB / 108, 100, 64 * MIB, self.update_window),
+            Workload::Space => (64 * MIB / 108, 100, 64 * MIB, self.space_window),
         };
         let is_larger_than_cache = workload == Workload::Updates;
         let cache_bytes =
@@ -166,7 +225,7 @@ impl Choice {
             cache_bytes,
             is_direct: is_larger_than_cache || workload == Workload::Space,
             cases: cases(workload),
-            window: Window { warmup, length: Duration::from_secs(seconds) },
+            window: Window { warmup, length },
             rounds: if workload == Workload::Space { 1 } else { self.rounds },
         }
     }
@@ -190,10 +249,11 @@ mod tests {
         Choice {
             engines: Engine::ALL.to_vec(),
             workloads: Workload::ALL.to_vec(),
+            is_recovering: true,
             rounds: 3,
-            seconds: 5,
-            update_seconds: 20,
-            space_seconds: 60,
+            window: Duration::from_secs(5),
+            update_window: Duration::from_secs(20),
+            space_window: Duration::from_secs(60),
             is_quick,
         }
     }
@@ -210,6 +270,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn both_forms_of_an_engine_run_only_commits() {
+        let all = choice(true);
+        assert_eq!(all.engines_of(Workload::Commits), Engine::ALL);
+        let grouped = all.engines_of(Workload::Updates);
+        assert!(grouped.contains(&Engine::RedbGroup) && !grouped.contains(&Engine::Redb));
+        assert_eq!(grouped.len(), 5);
+        for workload in [Workload::Reads, Workload::Scan, Workload::Space] {
+            let plain = all.engines_of(workload);
+            assert!(plain.iter().all(|engine| !engine.is_lent_grouping()) && plain.len() == 5);
+        }
+        let one = Choice { engines: vec![Engine::FjallGroup], ..all };
+        assert_eq!(one.engines_of(Workload::Reads), [Engine::Fjall]);
+    }
+
+    #[test]
+    fn recovery_is_planned_when_it_is_chosen() {
+        let found = choice(true).recovery().unwrap();
+        assert_eq!((found.redo_bytes, found.pages), ((1 << 30) / 10, 5_000));
+        assert!(Choice { is_recovering: false, ..choice(true) }.recovery().is_none());
+        assert_eq!("recovery".parse(), Ok(Part::Recovery));
+        assert_eq!("scan".parse(), Ok(Part::Compared(Workload::Scan)));
+        assert!("tpcc".parse::<Part>().unwrap_err().ends_with("space, recovery"));
     }
 
     #[test]

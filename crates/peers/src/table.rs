@@ -14,18 +14,18 @@ const MIB: f64 = 1_048_576.0;
 pub fn text(table: &Table) -> String {
     let Table { workload, rows, value_bytes, seconds, .. } = table;
     let cache_mib = table.cache_bytes as f64 / MIB;
-    let mut text = format!("== {workload}: {}\n", what(*workload));
+    let mut text = head(workload.name(), table.disk.as_deref(), what(*workload));
     text += &format!(
         "{rows} rows loaded, keys of 8 and values of {value_bytes} bytes, {cache_mib:.0} MiB of \
-         memory each, windows of {seconds:.0} s; intervals: 95 %\n"
+         memory each, windows of {seconds} s; intervals: 95 %\n"
     );
     for case in &table.cases {
         text += &format!("\n{}\n", title(*workload, case));
         let mut cells = vec![heads(*workload)];
         cells.extend(case.lines.iter().map(|line| row(*workload, line)));
         text += &aligned(&cells);
-        if let Some(best) = best(case).filter(|_| *workload != Workload::Space) {
-            text += &format!("{best}\n");
+        if *workload != Workload::Space {
+            best(case).iter().for_each(|best| text += &format!("{best}\n"));
         }
     }
     text += "\n";
@@ -33,9 +33,18 @@ pub fn text(table: &Table) -> String {
     text
 }
 
+/// The line that a table begins with.
+pub(crate) fn head(name: &str, disk: Option<&str>, what: &str) -> String {
+    match disk {
+        Some(disk) => format!("== {name}, emulated disk {disk}: {what}\n"),
+        None => format!("== {name}: {what}\n"),
+    }
+}
+
 /// Engines and their versions, one line.
 pub fn versions(table: &Table) -> String {
-    let each = table.versions.iter().map(|(engine, version)| format!("{engine} {version}"));
+    let engines = table.versions.iter().filter(|(engine, _)| !engine.is_lent_grouping());
+    let each = engines.map(|(engine, version)| format!("{engine} {version}"));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -149,12 +158,22 @@ fn space_cells(line: &Line) -> Vec<String> {
     ]
 }
 
-/// Ours against the fastest peer, as a sentence.
-fn best(table: &CaseTable) -> Option<String> {
-    let best = table.best_peer?;
-    let line = table.lines.iter().find(|line| line.engine == best)?;
-    let found = line.ours_over_it.as_ref()?;
-    Some(format!("ours over the fastest peer, {best}: {}, {}", ratio(found), follows(found)))
+/// Ours against the fastest peer as it comes, and against the fastest with grouping: a sentence
+/// each.
+fn best(table: &CaseTable) -> Vec<String> {
+    let sentence = |engine: Option<Engine>, what: &str| {
+        let engine = engine?;
+        let line = table.lines.iter().find(|line| line.engine == engine)?;
+        let found = line.ours_over_it.as_ref()?;
+        Some(format!(
+            "ours over the fastest {what}, {engine}: {}, {}",
+            ratio(found),
+            follows(found)
+        ))
+    };
+    let come = sentence(table.best_peer, "peer as it comes");
+    let lent = sentence(table.best_lent, "peer with our grouping lent to it");
+    come.into_iter().chain(lent).collect()
 }
 
 /// `1.52 [1.40, 1.66]`.
@@ -201,7 +220,7 @@ pub fn short(value: f64) -> String {
 }
 
 /// Columns as wide as their widest cell: the first and the last to the left, numbers to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(String::len).max();
     let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
@@ -240,6 +259,13 @@ mod tests {
     }
 
     #[test]
+    fn the_head_names_an_emulated_disk() {
+        assert_eq!(head("scan", None, "all"), "== scan: all\n");
+        let found = head("scan", Some("nvme,flush=2ms"), "all");
+        assert_eq!(found, "== scan, emulated disk nvme,flush=2ms: all\n");
+    }
+
+    #[test]
     fn columns_are_aligned() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let text = aligned(&[row(["engine", "n", "x"]), row(["a", "12345", ""])]);
@@ -252,12 +278,16 @@ mod tests {
             let all = [
                 (Engine::Iostrata, samples([200, 202, 199], workload)),
                 (Engine::Redb, samples([100, 101, 100], workload)),
+                (Engine::FjallGroup, samples([400, 404, 399], workload)),
             ];
             let table = CaseTable::new(Case { threads: 4, batch: 1 }, &all);
             let heads = heads(workload).len();
             assert!(table.lines.iter().all(|line| row(workload, line).len() == heads));
-            assert!(best(&table).unwrap().contains("redb: 1.99 ["), "{:?}", best(&table));
-            assert!(best(&table).unwrap().ends_with("ours is faster"));
+            let best = best(&table);
+            assert!(best[0].contains("as it comes, redb: 1.99 ["), "{best:?}");
+            assert!(best[0].ends_with("ours is faster"), "{best:?}");
+            assert!(best[1].contains("lent to it, fjall+group: 0.50 ["), "{best:?}");
+            assert!(best[1].ends_with("ours is slower") && best.len() == 2, "{best:?}");
         }
     }
 }

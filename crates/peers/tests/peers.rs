@@ -95,10 +95,11 @@ fn plan(workload: Workload) -> Plan {
     let choice = Choice {
         engines: Engine::built(),
         workloads: vec![workload],
+        is_recovering: false,
         rounds: 1,
-        seconds: 1,
-        update_seconds: 1,
-        space_seconds: 1,
+        window: Duration::from_secs(1),
+        update_window: Duration::from_secs(1),
+        space_window: Duration::from_secs(1),
         is_quick: true,
     };
     let mut plan = choice.plans().remove(0);

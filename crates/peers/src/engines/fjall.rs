@@ -1,7 +1,8 @@
 //! fjall: log-structured merge tree with a journal.
 //!
 //! Commits write the journal's buffer; `persist(SyncData)`, which is fdatasync(2) as with the other
-//! engines, makes all that was written before durable, so one call serves many threads.
+//! engines, makes all that was written before durable. As it comes, every thread calls it for each
+//! of its commits; with this program's grouping one call serves many threads.
 
 use std::path::Path;
 
@@ -24,12 +25,13 @@ pub struct Fjall {
     database: Database,
     rows: Keyspace,
     group: Group,
+    is_grouped: bool,
 }
 
 impl Fjall {
     /// Opens or makes `dir/fjall`. A quarter of the cache is for memory tables: one that fills and
     /// one that is written out.
-    pub fn open(dir: &Path, setup: Setup) -> Result<Self, PeerError> {
+    pub fn open(dir: &Path, setup: Setup, is_grouped: bool) -> Result<Self, PeerError> {
         let memtable_bytes = (setup.cache_bytes / 8).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
         let database = Database::builder(dir.join(NAME))
             .cache_size(setup.cache_bytes.saturating_sub(2 * memtable_bytes))
@@ -43,7 +45,7 @@ impl Fjall {
         };
         let rows =
             database.keyspace("rows", options).map_err(PeerError::of(NAME, "open the table"))?;
-        Ok(Self { database, rows, group: Group::default() })
+        Ok(Self { database, rows, group: Group::default(), is_grouped })
     }
 
     fn put(&self, rows: &[Row]) -> Result<(), PeerError> {
@@ -102,7 +104,12 @@ struct FjallThread<'a> {
 impl Writer for FjallThread<'_> {
     fn commit(&mut self, rows: &[Row]) -> Result<(), PeerError> {
         let store = self.store;
-        store.group.commit(|| store.put(rows), || store.sync())
+        if store.is_grouped {
+            store.group.commit(|| store.put(rows), || store.sync())
+        } else {
+            store.put(rows)?;
+            store.sync()
+        }
     }
 }
 

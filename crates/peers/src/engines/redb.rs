@@ -1,7 +1,8 @@
 //! redb: one file, copy-on-write B-tree, one writer at a time.
 //!
-//! One thread commits with `Durability::Immediate`. Several commit with `Durability::None` and are
-//! made durable together by an immediate commit of one of them, as redb's documentation allows.
+//! As it comes, every thread commits with `Durability::Immediate`. With this program's grouping
+//! several commit with `Durability::None` and are made durable together by an immediate commit of
+//! one of them, as redb's documentation allows; a single thread has nobody to share with.
 
 use std::path::Path;
 
@@ -30,13 +31,14 @@ pub struct Redb {
 
 impl Redb {
     /// Opens or makes `dir/redb`.
-    pub fn open(dir: &Path, setup: Setup) -> Result<Self, PeerError> {
+    pub fn open(dir: &Path, setup: Setup, is_grouped: bool) -> Result<Self, PeerError> {
         let cache_bytes = usize::try_from(setup.cache_bytes).unwrap_or(usize::MAX);
         let database = Database::builder()
             .set_cache_size(cache_bytes)
             .create(dir.join(NAME))
             .map_err(PeerError::of(NAME, "open"))?;
-        let store = Self { database, group: Group::default(), is_grouped: setup.writers > 1 };
+        let is_grouped = is_grouped && setup.writers > 1;
+        let store = Self { database, group: Group::default(), is_grouped };
         store.put(Durability::Immediate, &[])?;
         Ok(store)
     }
