@@ -103,8 +103,9 @@ impl Batch {
         let changes = Changes { tables: &self.tables, ops: &self.ops, bytes: &self.bytes, freed };
         let mut groups = Vec::new();
         loop {
-            let room = core.admit(bytes)?;
+            // In this order, as everywhere: who has room in the redo waits for no pins.
             let pins = core.admission.pins(self.ops.len().min(leaves_max(core)), core);
+            let room = core.admit(bytes)?;
             match attempt(core, &changes, &mut groups)? {
                 Attempt::Done(end) => {
                     drop((room, pins));

@@ -418,36 +418,34 @@ fn writers_stop_at_a_close_and_what_they_were_told_is_there() {
 }
 
 #[test]
-fn scratch_many_trees_few_frames() {
+fn many_trees_that_grow_share_few_frames() {
+    let rounds = std::env::var("REVIEW_ROUNDS").map_or(60, |rounds| rounds.parse().unwrap());
     for background in [Background::Threads, Background::Manual] {
-        let disk = MemDisk::new();
-        let engine = open(&disk, background);
+        let engine = open(&MemDisk::new(), background);
         let tables: Vec<_> =
             (0..24).map(|table| engine.create_table(&format!("t{table}")).unwrap()).collect();
-        let start = Instant::now();
         std::thread::scope(|scope| {
             for thread in 0..24_u64 {
                 let (engine, tables) = (&engine, &tables);
                 scope.spawn(move || {
-                    for round in 0..400_u64 {
+                    for round in 0..rounds {
                         let mut batch = engine.batch();
                         for row in 0..8 {
                             let table = &tables[((thread + row * round) % 24) as usize];
                             let key = mixed(thread * 1000 + round, row).to_be_bytes();
                             batch.put(table, &key, &[1; 700]).unwrap();
                         }
-                        let _t = batch.commit().unwrap();
+                        let _unsettled = batch.commit().unwrap();
                         let table = &tables[(mixed(thread, round) % 24) as usize];
                         table.get(&mixed(thread * 1000 + round, 3).to_be_bytes()).unwrap();
                         if round % 50 == 0 {
                             let mut rows = table.rows();
-                            while let Some(_) = rows.next().unwrap() {}
+                            while rows.next().unwrap().is_some() {}
                         }
                     }
                 });
             }
         });
-        eprintln!("{background:?}: {:?} {:?}", start.elapsed(), engine.core().pool.counters());
         let report = engine.check().unwrap();
         assert!(report.is_clean(), "{:?}", report.problems);
         engine.close().unwrap();
