@@ -48,11 +48,12 @@ impl Batch {
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
     ///
     /// # Errors
-    /// A key or row beyond the limits of the page size.
+    /// A key or row beyond the limits of the page size; [`EngineError::NoTable`] for a table of
+    /// another engine.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.core, key, value.len())?;
+        let table = self.table(table)?;
         let (key, value) = (self.keep(key), self.keep(value));
-        let table = self.table(table);
         self.ops.push(Op { table, key, value: Some(value) });
         Ok(())
     }
@@ -60,11 +61,11 @@ impl Batch {
     /// Deletes a row if it is there.
     ///
     /// # Errors
-    /// A key beyond the limits of the page size.
+    /// As [`Batch::put`].
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), EngineError> {
         check_row(&self.core, key, 0)?;
+        let table = self.table(table)?;
         let key = self.keep(key);
-        let table = self.table(table);
         self.ops.push(Op { table, key, value: None });
         Ok(())
     }
@@ -140,12 +141,18 @@ impl Batch {
         start..self.bytes.len() as u32
     }
 
-    fn table(&mut self, table: &Table) -> u16 {
+    /// The number of a table in this batch.
+    fn table(&mut self, table: &Table) -> Result<u16, EngineError> {
         let known = self.tables.iter().rposition(|known| known.is_same(table));
-        known.unwrap_or_else(|| {
+        let number = known.unwrap_or(self.tables.len());
+        if known.is_none() {
+            if !table.is_of(&self.core) {
+                return Err(EngineError::NoTable { name: table.name().to_owned() });
+            }
             self.tables.push(table.clone());
-            self.tables.len() - 1
-        }) as u16
+        }
+        u16::try_from(number)
+            .map_err(|_too_many| EngineError::BatchTooWide { limit: leaves_max(&self.core) })
     }
 }
 

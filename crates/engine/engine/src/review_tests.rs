@@ -451,3 +451,16 @@ fn many_trees_that_grow_share_few_frames() {
         engine.close().unwrap();
     }
 }
+
+#[test]
+fn a_table_of_another_engine_is_refused() {
+    let engines = [0, 1].map(|_| open(&MemDisk::new(), Background::Manual));
+    let [ours, theirs] = engines.each_ref().map(|engine| engine.create_table("t").unwrap());
+    let mut batch = engines[0].batch();
+    batch.put(&ours, b"a", b"1").unwrap();
+    let refused = batch.put(&theirs, b"b", b"2");
+    assert!(matches!(refused, Err(EngineError::NoTable { .. })), "{refused:?}");
+    assert!(batch.delete(&theirs, b"a").is_err());
+    batch.commit().unwrap().wait().unwrap();
+    assert_eq!((all(&ours).len(), all(&theirs).len()), (1, 0));
+}

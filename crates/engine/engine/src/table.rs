@@ -33,6 +33,11 @@ impl Table {
         &self.tree
     }
 
+    /// Whether it is a table of this open engine.
+    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.core, core)
+    }
+
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tree, &other.tree)
     }
