@@ -20,6 +20,9 @@ const LEAVES_SHARE: usize = 4;
 /// Room for leaves that is made at first.
 const LEAVES_AT_FIRST: usize = 64;
 
+/// A sparse leaf is offered for joining each time that another such part of a page became free.
+const SPARSE_STEPS: usize = 16;
+
 /// Leaves that one batch may hold.
 pub(crate) fn leaves_max(core: &Core) -> usize {
     (core.pool.frames() / LEAVES_SHARE).max(1)
@@ -184,7 +187,9 @@ fn apply(
         mtr.change(leaf, &record)?;
     }
     let after = mtr.page(leaf).used_bytes();
-    let threshold = core.page_size.bytes() * core.merge_threshold_pct() / 100;
-    group.is_sparse = after < before && after < threshold;
+    // Not at every change of a sparse leaf: looking at its neighbours may mean to read them.
+    let step = core.page_size.bytes() / SPARSE_STEPS;
+    let has_stepped = after == 0 || before / step != after / step;
+    group.is_sparse = after < before && after < core.sparse_page_bytes() && has_stepped;
     Ok(())
 }

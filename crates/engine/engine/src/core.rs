@@ -105,9 +105,9 @@ impl Core {
         reserve.min(self.redo.body_bytes_max()) - FRAME_OVERHEAD_BYTES
     }
 
-    /// Below this share of a page, in percent, a page is joined with a neighbour.
-    pub fn merge_threshold_pct(&self) -> usize {
-        self.live.merge_threshold_pct()
+    /// A page that uses fewer bytes is joined with a neighbour.
+    pub fn sparse_page_bytes(&self) -> usize {
+        self.page_size.bytes() * self.live.merge_threshold_pct() / 100
     }
 
     /// The cleaner, for whoever runs a step of it.

@@ -45,9 +45,7 @@ impl Tree {
     fn merge_at(&self, core: &Core, key: &[u8], level: u8) -> Result<bool, EngineError> {
         let Some(mut way) = self.way(core, key, level)? else { return Ok(false) };
         let Some(parent) = way.turns.pop() else { return Ok(false) };
-        let used = used_bytes(&way.end);
-        let threshold = core.page_size.bytes() * core.merge_threshold_pct() / 100;
-        if used >= threshold {
+        if used_bytes(&way.end) >= core.sparse_page_bytes() {
             return Ok(false);
         }
         for is_right in [true, false] {
