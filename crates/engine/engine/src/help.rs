@@ -4,6 +4,7 @@
 //! one the caller does a round itself.
 
 use std::sync::{OnceLock, Weak};
+use std::time::Duration;
 
 use iostrata_flush::Cause;
 use iostrata_page::Lsn;
@@ -14,6 +15,8 @@ use crate::error::EngineError;
 
 /// Pages that one round of help writes at most.
 const HELP_PAGES: usize = 64;
+/// Pause after help that brought no frame: the pool asks a few hundred times before it gives up.
+const FRAMES_PAUSE: Duration = Duration::from_millis(1);
 
 impl Core {
     /// Works towards a checkpoint at `upto`.
@@ -43,12 +46,13 @@ impl Core {
         self.poison.check()?;
         if self.bell.has_threads() {
             self.bell.wait_round();
-            return Ok(());
+        } else {
+            let wanted = (self.pool.frames() / 8).clamp(1, HELP_PAGES);
+            self.cleaner().free(self, wanted)?;
         }
-        let wanted = (self.pool.frames() / 8).clamp(1, HELP_PAGES);
-        let finished = self.cleaner().free(self, wanted)?;
-        if finished.freed == 0 {
-            std::thread::yield_now();
+        if self.pool.free_frames() == 0 {
+            // Those who have the frames for a moment may wait for a processor.
+            std::thread::sleep(FRAMES_PAUSE);
         }
         Ok(())
     }

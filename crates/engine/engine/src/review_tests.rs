@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_io::disk::MemDisk;
-use iostrata_page::Record;
+use iostrata_page::{PageNo, Record};
 
 use crate::cleaner::Cleaner;
 use crate::core::Core;
@@ -252,4 +252,24 @@ fn a_table_of_another_engine_is_refused() {
     assert!(batch.delete(&theirs, b"a").is_err());
     batch.commit().unwrap().wait().unwrap();
     assert_eq!((all(&ours).len(), all(&theirs).len()), (1, 0));
+}
+
+#[test]
+fn who_wants_a_frame_waits_for_those_that_have_them_a_moment() {
+    for background in [Background::Manual, Background::Threads] {
+        let engine = open(&MemDisk::new(), background);
+        let table = engine.create_table("t").unwrap();
+        let rows = (0..2000_u32).map(|row| (row.to_be_bytes(), [1; 200]));
+        table.bulk_load(rows).unwrap();
+        engine.checkpoint().unwrap();
+        let core = engine.core();
+        let frames = core.pool.frames() as u64;
+        let held: Vec<_> = (0..frames).map(|page| core.pool.pin(PageNo(page)).unwrap()).collect();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| core.pool.pin(PageNo(frames)).map(drop));
+            std::thread::sleep(Duration::from_millis(50));
+            drop(held);
+            other.join().unwrap().unwrap();
+        });
+    }
 }
