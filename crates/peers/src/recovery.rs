@@ -131,6 +131,9 @@ pub fn text(found: &RecoveryTable) -> String {
     if found.rounds.iter().any(|round| round.pages_current > 0) {
         text += "- some pages were flushed before the crash: less was applied than was asked for\n";
     }
+    if found.rounds.iter().any(|round| round.pages_changed < found.pages) {
+        text += "- the redo changed fewer pages than were asked for\n";
+    }
     text
 }
 
@@ -179,12 +182,13 @@ mod tests {
         assert!(found.contains("open after 4.50 s [3.26, 5.74], n = 3"), "{found}");
         assert!(found.contains("the slowest after 5.00 s"), "{found}");
         assert_eq!(found.matches("50000  ").count(), 3, "{found}");
-        assert!(!found.contains("flushed before"), "{found}");
+        assert!(!found.contains("flushed before") && !found.contains("fewer"), "{found}");
         table.rounds[1].pages_current = 7;
+        table.rounds[0].pages_changed = 49_000;
         table.disk = Some("nvme".to_owned());
         let found = text(&table);
         assert!(found.starts_with("== recovery, emulated disk nvme: "), "{found}");
-        assert!(found.contains("flushed before"), "{found}");
+        assert!(found.contains("flushed before") && found.contains("fewer pages"), "{found}");
         assert!(RecoveryTable::new(plan, Vec::new()).is_none());
     }
 }

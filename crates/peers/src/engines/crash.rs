@@ -19,8 +19,8 @@ use crate::recovery::Round;
 
 const NAME: &str = "iostrata";
 const TABLE: &str = "rows";
-/// Rows that fill one page of 16 KiB by half or more, so that every page is one of its own.
-const ROWS_PER_PAGE: u64 = 60;
+/// Rows of this size that a bulk load puts on a page of 16 KiB.
+const ROWS_PER_PAGE: u64 = 65;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 230;
 /// Updates of one batch.
@@ -167,7 +167,7 @@ fn of(report: &RecoveryReport, times: &[(Phase, f64)], total_s: f64) -> Round {
     let lasted = |of: Phase| {
         let ends = times.iter().skip(1).map(|(_, begun)| *begun).chain([total_s]);
         let each = times.iter().zip(ends).filter(|((phase, _), _)| *phase == of);
-        each.map(|((_, begun), end)| end - begun).sum()
+        each.map(|((_, begun), end)| end - begun).fold(0.0, |sum, one| sum + one)
     };
     Round {
         redo_bytes: report.end_lsn - report.checkpoint_lsn,
@@ -203,7 +203,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let found = round(dir.path(), plan, 1, &stop).unwrap();
         assert!(found.redo_bytes >= plan.redo_bytes, "{found:?}");
-        assert!(found.pages_changed >= plan.pages * 9 / 10, "{found:?}");
+        assert!(found.pages_changed >= plan.pages, "{found:?}");
         assert_eq!(found.pages_current, 0, "a page was flushed: {found:?}");
         assert!(found.total_s > 0.0 && found.apply_s <= found.total_s, "{found:?}");
         let dir = tempfile::tempdir().unwrap();
