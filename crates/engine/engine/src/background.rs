@@ -23,7 +23,8 @@ const POISONED_SLEEP: Duration = Duration::from_millis(100);
 
 /// The directory that an engine holds.
 pub(crate) struct Place {
-    pub lock: DirectoryLock,
+    /// Of the data's directory and, where it is another, the redo's.
+    pub locks: Vec<DirectoryLock>,
     pub directory: PathBuf,
 }
 
@@ -55,7 +56,7 @@ impl Threads {
         core.bell.set_threads(true);
         self.bell = Some(Arc::clone(core));
         if let Some(place) = place {
-            core.hold(Some(place.lock));
+            core.hold(place.locks);
             self.publisher = Some(Arc::new(Publisher::new(&place.directory)?));
         }
         let cleaner = Arc::clone(core);

@@ -200,7 +200,10 @@ impl Catalogue {
         let mut batch = Batch::new(Arc::clone(core));
         batch.delete(&catalogue, name.as_bytes())?;
         batch.put(&catalogue, &hidden, &entry)?;
-        let ticket = batch.commit()?;
+        tree.set_dropped(true);
+        // Who found the table before has appended its changes now; nobody finds it any more.
+        core.admission.paused(|| ());
+        let ticket = batch.commit().inspect_err(|_| tree.set_dropped(false))?;
         let mut known = self.lock();
         known.trees.remove(name);
         known.dropped.push((hidden, tree));

@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub opened: Instant,
     /// Held as long as anything that can write is left, and until a clean close: tables, batches
     /// and tickets may outlive the engine. The last field, so that the files are closed first.
-    pub directory: Mutex<Option<DirectoryLock>>,
+    pub directories: Mutex<Vec<DirectoryLock>>,
 }
 
 impl std::fmt::Debug for Core {
@@ -170,9 +170,9 @@ impl Core {
         Ok(())
     }
 
-    /// Holds the directory, or lets go of it.
-    pub fn hold(&self, directory: Option<DirectoryLock>) {
-        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
+    /// Holds directories, or with none lets go of them.
+    pub fn hold(&self, directories: Vec<DirectoryLock>) {
+        *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
     }
 
     /// The settings as they are now.

@@ -1,7 +1,8 @@
 //! Making a new engine.
 //!
-//! Invariant: a mark is there, durably, before the first file of ours, and goes after the settings
-//! file has come; files are removed only where the mark is and the settings file is not.
+//! Invariant: a mark is in each directory, durably, before the first file of ours there, and goes
+//! after the settings file has come; files are removed only where the mark is and the settings file
+//! is not.
 
 use iostrata_io::disk::{Disk, FileMode};
 use iostrata_knobs::Settings;
@@ -27,20 +28,23 @@ const HARMLESS: [&str; 2] = ["engine.lock", "engine.status"];
 
 /// Makes all files, once the disks are empty or hold an unfinished making.
 pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineError> {
-    let is_marked = disks.data.list()?.contains(&name(MARK));
     for disk in [&disks.data, &disks.redo] {
-        clear(&**disk, is_marked)?;
+        clear(&**disk)?;
     }
-    let mark = disks.data.open(&name(MARK), FileMode::Create)?;
-    disks.data.close(mark);
-    disks.data.sync_dir()?;
+    for disk in [&disks.data, &disks.redo] {
+        let mark = disk.open(&name(MARK), FileMode::Create)?;
+        disk.close(mark);
+        disk.sync_dir()?;
+    }
     let stored = Store::create(std::sync::Arc::clone(&disks.data), &plan::store(settings));
     stored?;
     Redo::create(std::sync::Arc::clone(&disks.redo), &plan::redo(settings), FIRST_LSN)?;
     Ok(())
 }
 
-fn clear(disk: &dyn Disk, is_marked: bool) -> Result<(), EngineError> {
+/// Each directory must carry the mark itself: the redo of another engine is none of ours.
+fn clear(disk: &dyn Disk) -> Result<(), EngineError> {
+    let is_marked = disk.list()?.contains(&name(MARK));
     let mut has_removed = false;
     for file in disk.list()? {
         let text = file.as_str();
@@ -88,8 +92,14 @@ pub(crate) fn first_pages(core: &Core) -> Result<(), EngineError> {
     Ok(core.redo.make_durable(end)?)
 }
 
-/// Takes the mark away, once the settings file is there.
+/// Takes the marks away, once the settings file is there: that of the data last, so that an opening
+/// that was cut off here goes on.
 pub(crate) fn finish(disks: &Disks) -> Result<(), EngineError> {
-    disks.data.remove(&name(MARK))?;
-    Ok(disks.data.sync_dir()?)
+    for disk in [&disks.redo, &disks.data] {
+        if disk.list()?.contains(&name(MARK)) {
+            disk.remove(&name(MARK))?;
+            disk.sync_dir()?;
+        }
+    }
+    Ok(())
 }

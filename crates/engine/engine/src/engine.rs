@@ -109,7 +109,8 @@ impl Engine {
         Ok(self.core().catalogue.names())
     }
 
-    /// Drops a table and frees its pages. Nobody may use it any more. Durable when it returns;
+    /// Drops a table and frees its pages. Handles on it that are left
+    /// answer [`EngineError::TableDropped`]. Durable when it returns;
     /// pages that a crash leaves are freed at the next opening.
     ///
     /// # Errors
@@ -185,7 +186,7 @@ impl Engine {
         self.0.threads.stop();
         self.core().sharp_checkpoint(true)?;
         self.0.threads.publish(self.core());
-        self.core().hold(None);
+        self.core().hold(Vec::new());
         Ok(())
     }
 }

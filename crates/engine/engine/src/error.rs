@@ -80,6 +80,9 @@ pub enum EngineError {
         /// The name.
         name: String,
     },
+    /// A handle on a table that was dropped since.
+    #[error("the table was dropped: its handle is of no use any more")]
+    TableDropped,
     /// A name that cannot be kept.
     #[error("{name:?} is no name for a table: use 1 to {limit} bytes")]
     TableName {

@@ -102,9 +102,14 @@ pub(crate) fn directory(
     let lock = data.lock(&kept::lock_name()).map_err(EngineError::Locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
     let redo = real_disk(redo_directory, &settings, plan.redo)?;
+    let is_elsewhere =
+        std::fs::canonicalize(redo_directory).ok() != std::fs::canonicalize(directory).ok();
+    let redo_lock = is_elsewhere.then(|| redo.lock(&kept::lock_name())).transpose();
+    let redo_lock = redo_lock.map_err(EngineError::Locked)?;
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
     let mut opened = disks_opened(disks, settings, progress)?;
-    let place = Place { lock, directory: directory.to_owned() };
+    let locks = std::iter::once(lock).chain(redo_lock).collect();
+    let place = Place { locks, directory: directory.to_owned() };
     opened.threads.start(&opened.core, Some(place))?;
     Ok(opened)
 }
@@ -175,6 +180,7 @@ fn disks_opened(
         create::files(&disks, &settings)?;
     } else {
         settings.check_reopen(&kept::read(&*disks.data)?)?;
+        create::finish(&disks)?;
     }
     let keeper = Keeper { disk: Arc::clone(&disks.data), writing: Mutex::default() };
     let mut clock = recovery::Clock::start(progress);
@@ -234,7 +240,7 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
         cleaner: Mutex::new(Cleaner::new(Box::new(Steady::default()))),
         holds_checkpoints: true.into(),
         opened: std::time::Instant::now(),
-        directory: Mutex::new(None),
+        directories: Mutex::default(),
     });
     supply.belongs_to(Arc::downgrade(&core));
     Ok(core)

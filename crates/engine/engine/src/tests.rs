@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_io::disk::MemDisk;
@@ -95,4 +96,41 @@ fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
     });
     assert!(engine.check().unwrap().is_clean());
     engine.close().unwrap();
+}
+
+#[test]
+fn handles_of_a_dropped_table_are_refused() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let mut batch = engine.batch();
+    batch.put(&table, b"k", b"v").unwrap();
+    engine.drop_table("t").unwrap();
+    assert!(matches!(batch.commit(), Err(EngineError::TableDropped)));
+    assert!(matches!(table.get(b"k"), Err(EngineError::TableDropped)));
+    assert!(matches!(table.rows().next(), Err(EngineError::TableDropped)));
+    assert!(matches!(table.bulk_load([(b"k", b"v")]), Err(EngineError::TableDropped)));
+    let again = engine.create_table("t").unwrap();
+    assert_eq!(again.get(b"k").unwrap(), None);
+    assert!(engine.check().unwrap().is_clean());
+}
+
+#[test]
+fn the_redo_of_another_engine_is_never_taken_for_a_half_made_one() {
+    let (data, redo) = (MemDisk::new(), MemDisk::new());
+    let disks = |data: &MemDisk, redo: &MemDisk| Disks {
+        data: Arc::new(data.clone()),
+        redo: Arc::new(redo.clone()),
+    };
+    let first = Engine::open_on(disks(&data, &redo), small(), Background::Manual).unwrap();
+    first.create_table("t").unwrap();
+    drop(first);
+    // A making that is cut off after its mark, and then tried again with the other one's redo.
+    let unfinished = MemDisk::new();
+    let full = MemDisk::with_capacity(40 << 10);
+    assert!(Engine::open_on(disks(&unfinished, &full), small(), Background::Manual).is_err());
+    let taken = Engine::open_on(disks(&unfinished, &redo), small(), Background::Manual);
+    assert!(matches!(taken, Err(EngineError::NotOurs { .. })), "{taken:?}");
+    Engine::open_on(disks(&unfinished, &MemDisk::new()), small(), Background::Manual).unwrap();
+    let first = Engine::open_on(disks(&data, &redo), small(), Background::Manual).unwrap();
+    assert_eq!(first.tables().unwrap(), ["t"]);
 }

@@ -17,8 +17,8 @@ use crate::core::Core;
 use crate::error::EngineError;
 use crate::recovery::{Clock, Phase};
 
-/// Records kept before they are applied, in bytes.
-const ROUND_BYTES: usize = 128 << 20;
+/// Records kept before they are applied, in bytes with what keeps account of them.
+const ROUND_BYTES: usize = 192 << 20;
 /// Threads that apply.
 const APPLY_THREADS: usize = 2;
 /// A round below so many pages is not worth a second thread.
@@ -37,6 +37,8 @@ struct Piece {
 #[derive(Default)]
 struct Round {
     bytes: Vec<u8>,
+    /// With what keeps account of them.
+    held_bytes: usize,
     pages: HashMap<PageNo, Vec<Piece>>,
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn apply(
         clock.report.frames += 1;
         clock.report.records += round.take(frame.start, frame.end, frame.body)?;
         let end = frame.end;
-        if round.bytes.len() >= ROUND_BYTES {
+        if round.held_bytes >= ROUND_BYTES {
             round.apply(core, &tally)?;
             clock.applied(end);
         }
@@ -101,6 +103,7 @@ impl Round {
             self.bytes.extend_from_slice(&rest[..bytes]);
             let piece = Piece { start, end, at, bytes: bytes as u32 };
             self.pages.entry(page).or_default().push(piece);
+            self.held_bytes += bytes + size_of::<Piece>();
             rest = &rest[bytes..];
             records += 1;
         }
@@ -119,6 +122,7 @@ impl Round {
                 .try_for_each(|(page, pieces)| apply_page(core, *page, pieces, bytes, tally))
         })?;
         self.bytes.clear();
+        self.held_bytes = 0;
         Ok(())
     }
 }

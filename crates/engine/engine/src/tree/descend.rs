@@ -79,6 +79,7 @@ impl Tree {
     /// # Errors
     /// What loading a page said; [`EngineError::Corrupt`].
     pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+        self.check_not_dropped()?;
         let mut kept = Vec::new();
         'again: loop {
             let mut node = core.pool.pin(self.root)?.shared();
@@ -109,6 +110,7 @@ impl Tree {
         key: &[u8],
         upper: &mut Upper,
     ) -> Result<Leaf<'c>, EngineError> {
+        self.check_not_dropped()?;
         let mut kept = Vec::new();
         'again: loop {
             upper.clear();

@@ -13,8 +13,11 @@ pub(crate) mod split;
 mod structure;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+
+use crate::error::EngineError;
 
 /// A tree of the database.
 #[derive(Debug)]
@@ -23,12 +26,26 @@ pub(crate) struct Tree {
     pub id: TableId,
     pub root: PageNo,
     structure: Mutex<()>,
+    is_dropped: AtomicBool,
 }
 
 impl Tree {
     /// The tree with this root.
     pub fn new(id: TableId, root: PageNo) -> Self {
-        Self { id, root, structure: Mutex::new(()) }
+        Self { id, root, structure: Mutex::new(()), is_dropped: AtomicBool::new(false) }
+    }
+
+    /// Says whether the table is being dropped: handles that are left find nothing then.
+    pub fn set_dropped(&self, is_dropped: bool) {
+        self.is_dropped.store(is_dropped, Ordering::SeqCst);
+    }
+
+    /// Fails for a table that was dropped.
+    fn check_not_dropped(&self) -> Result<(), EngineError> {
+        match self.is_dropped.load(Ordering::SeqCst) {
+            false => Ok(()),
+            true => Err(EngineError::TableDropped),
+        }
     }
 
     /// The record that makes its root an empty leaf.

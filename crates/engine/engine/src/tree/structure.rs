@@ -53,6 +53,7 @@ impl Tree {
         key: &[u8],
         to_level: u8,
     ) -> Result<Option<Way<'c>>, EngineError> {
+        self.check_not_dropped()?;
         let mut turns = Vec::new();
         let mut pin = core.pool.pin(self.root)?;
         let mut parent = None;
