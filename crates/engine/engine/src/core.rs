@@ -141,6 +141,13 @@ impl Core {
         }
     }
 
+    /// Lets the doublewrite copies go, now that every page is durable in its place: the next
+    /// opening then reads none, and what is damaged until then is not covered up by an old copy.
+    pub fn forget_copies(&self) -> Result<(), EngineError> {
+        let forgotten = self.store.set_doublewrite(self.store.doublewrite());
+        forgotten.map_err(|error| self.poison.keep(EngineError::Store(error)))
+    }
+
     /// Changes a setting and everything that follows it.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
         // One at a time; the cleaner goes on reading the old ones, because a change may wait for

@@ -185,6 +185,7 @@ impl Engine {
         self.core().admission.close();
         self.0.threads.stop();
         self.core().sharp_checkpoint(true)?;
+        self.core().forget_copies()?;
         self.0.threads.publish(self.core());
         self.core().hold(Vec::new());
         Ok(())
