@@ -50,7 +50,7 @@ pub fn round(dir: &Path, plan: Recovery, seed: u64, stop: &AtomicBool) -> Result
     .map_err(PeerError::of(NAME, "recover"))?;
     let total_s = start.elapsed().as_secs_f64();
     check(&engine, &last)?;
-    let round = of(&engine.recovery(), &times, total_s);
+    let round = of(engine.recovery(), &times, total_s);
     engine.close().map_err(PeerError::of(NAME, "close"))?;
     Ok(round)
 }
