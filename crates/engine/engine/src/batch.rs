@@ -20,6 +20,9 @@ use crate::ticket::Ticket;
 /// Bytes that the frame may need for a record beyond key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
 
+/// Most bytes of keys and values that a batch keeps: far more than any frame takes.
+const KEPT_BYTES_MAX: usize = 1 << 30;
+
 /// One change.
 #[derive(Debug)]
 pub(crate) struct Op {
@@ -52,6 +55,7 @@ impl Batch {
     /// another engine.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.core, key, value.len())?;
+        self.check_kept()?;
         let table = self.table(table)?;
         let (key, value) = (self.keep(key), self.keep(value));
         self.ops.push(Op { table, key, value: Some(value) });
@@ -64,6 +68,7 @@ impl Batch {
     /// As [`Batch::put`].
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), EngineError> {
         check_row(&self.core, key, 0)?;
+        self.check_kept()?;
         let table = self.table(table)?;
         let key = self.keep(key);
         self.ops.push(Op { table, key, value: None });
@@ -133,6 +138,15 @@ impl Batch {
         let bytes = self.bytes.len() + self.ops.len() * RECORD_OVERHEAD_BYTES;
         let limit = core.frame_bytes_max();
         if bytes > limit { Err(EngineError::BatchTooLarge { bytes, limit }) } else { Ok(bytes) }
+    }
+
+    /// Keeps offsets within 32 bits: what is refused here could never be committed.
+    fn check_kept(&self) -> Result<(), EngineError> {
+        let (bytes, limit) = (self.bytes.len(), self.core.frame_bytes_max());
+        if bytes > KEPT_BYTES_MAX {
+            return Err(EngineError::BatchTooLarge { bytes, limit });
+        }
+        Ok(())
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
