@@ -53,7 +53,11 @@ fn check_flushes(disk: &mut Hdd, steps: &[Step]) {
                         || steps.iter().enumerate().any(|(id, step)| {
                             let at =
                                 (step.block * 4_096, (step.block + u64::from(step.blocks)) * 4_096);
-                            id as u64 > write.id
+                            let id = id as u64;
+                            // An older one that was not done when the flush came has no order
+                            // with either: it may be taken last.
+                            let is_open = ends_ns.get(&id).is_none_or(|end| *end >= came_ns);
+                            (id > write.id || (id < write.id && is_open))
                                 && at.0 < range(write).1
                                 && range(write).0 < at.1
                                 && step.command != Command::Read
