@@ -5,7 +5,7 @@
 use std::ops::Bound;
 use std::path::PathBuf;
 
-use iostrata_engine::{Direction, Engine, EngineError, Settings};
+use iostrata_engine::{Direction, Engine, EngineError};
 
 fn main() -> Result<(), EngineError> {
     let directory = std::env::args_os().nth(1).map_or_else(
@@ -16,7 +16,11 @@ fn main() -> Result<(), EngineError> {
         eprintln!("cannot make {}: {error}", directory.display());
         std::process::exit(2);
     }
-    let engine = Engine::open(&directory, Settings::default())?;
+    let settings = match Engine::kept_settings(&directory)? {
+        Some(kept) => kept,
+        None => Engine::default_settings(),
+    };
+    let engine = Engine::open(&directory, settings)?;
     let cities = match engine.table("cities")? {
         Some(table) => table,
         None => engine.create_table("cities")?,

@@ -47,6 +47,8 @@ pub(crate) struct Admission {
     is_closed: AtomicBool,
     /// Nobody is admitted for a moment.
     is_paused: AtomicBool,
+    /// Held by whoever paused, so that nobody ends another's pause.
+    pausing: Mutex<()>,
     /// Leaves that wide batches may hold now.
     pins: Mutex<usize>,
     unpinned: Condvar,
@@ -60,6 +62,7 @@ impl Admission {
             promised: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
+            pausing: Mutex::new(()),
             pins: Mutex::new(0),
             unpinned: Condvar::new(),
         }
@@ -75,6 +78,7 @@ impl Admission {
     /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
     /// admitted meanwhile.
     pub fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _alone = self.pausing.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_paused.store(true, Ordering::SeqCst);
         while self.promised.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
@@ -158,7 +162,7 @@ impl Admission {
             if !has_room {
                 // Others' promises may be all that is in the way, and they may end without a byte
                 // of redo: then no checkpoint would ever come, so look again after one round.
-                wait.is_crowded_out(core);
+                wait.note_crowding(core);
                 core.help_checkpoint(Lsn(checkpoint.0 + 1))?;
                 core.poison.check()?;
                 continue;
@@ -190,7 +194,7 @@ impl Wait {
         }
     }
 
-    fn is_crowded_out(&mut self, core: &Core) {
+    fn note_crowding(&mut self, core: &Core) {
         if !self.was_crowded_out {
             core.counts.admission_waited();
             self.was_crowded_out = true;
@@ -236,4 +240,33 @@ fn wait_for(core: &Core, checkpoint: Lsn) -> Result<(), EngineError> {
         core.help_checkpoint(checkpoint)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn one_pause_does_not_end_another() {
+        let admission = Admission::new(AdmitRule::wall(1 << 20));
+        let (begun, over) = (Barrier::new(2), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let (admission, begun, over) = (&admission, &begun, &over);
+            scope.spawn(move || {
+                begun.wait();
+                admission.paused(|| assert!(over.load(Ordering::SeqCst), "two at once"));
+            });
+            admission.paused(|| {
+                begun.wait();
+                for _ in 0..1000 {
+                    assert!(admission.is_paused.load(Ordering::SeqCst), "ended by the other");
+                    std::thread::yield_now();
+                }
+                over.store(true, Ordering::SeqCst);
+            });
+        });
+        assert!(!admission.is_paused.load(Ordering::SeqCst));
+    }
 }

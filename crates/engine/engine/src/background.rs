@@ -32,7 +32,7 @@ pub(crate) struct Place {
 #[derive(Default)]
 pub(crate) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
-    bell: Option<Arc<Core>>,
+    core: Option<Arc<Core>>,
     publisher: Option<Arc<Publisher>>,
 }
 
@@ -54,7 +54,7 @@ impl Threads {
     /// When the system gives no thread, or the status file cannot be made.
     pub fn start(&mut self, core: &Arc<Core>, place: Option<Place>) -> Result<(), EngineError> {
         core.bell.set_threads(true);
-        self.bell = Some(Arc::clone(core));
+        self.core = Some(Arc::clone(core));
         if let Some(place) = place {
             core.hold(place.locks);
             self.publisher = Some(Arc::new(Publisher::new(&place.directory)?));
@@ -84,7 +84,7 @@ impl Threads {
 
     /// Ends the threads; may be called again.
     pub fn stop(&self) {
-        let Some(core) = &self.bell else { return };
+        let Some(core) = &self.core else { return };
         core.bell.stop();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {

@@ -13,6 +13,7 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
+use crate::range::Range;
 use crate::space::MapBit;
 use crate::table::Table;
 use crate::tree::Tree;
@@ -91,8 +92,7 @@ impl Catalogue {
     /// What reading said; a row that is none.
     pub fn read(&self, core: &Core) -> Result<(), EngineError> {
         let mut known = self.lock();
-        let table = crate::range::Range::whole(core, &self.tree);
-        let mut rows = table;
+        let mut rows = Range::whole(core, &self.tree);
         while let Some((name, value)) = rows.next()? {
             let Some(entry) = Entry::from_bytes(value) else {
                 let problem =
@@ -153,7 +153,7 @@ impl Catalogue {
 
     fn insert(&self, core: &Core, name: &[u8], id: TableId) -> Result<(PageNo, Lsn), EngineError> {
         loop {
-            let _room = core.admit(2 * NAME_BYTES_MAX)?;
+            let room = core.admit(2 * NAME_BYTES_MAX)?;
             let reserved = core.space.reserve(core)?;
             let created = core.pool.create(reserved.page)?;
             let bit = MapBit::of(core, reserved.page)?;
@@ -166,7 +166,7 @@ impl Catalogue {
             }
             if !has_room {
                 drop(mtr);
-                drop(_room);
+                drop(room);
                 self.tree.split_leaf(core, (name, ENTRY_BYTES), found.structure)?;
                 continue;
             }

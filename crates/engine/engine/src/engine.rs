@@ -53,6 +53,12 @@ impl Engine {
         open::directory(directory, settings, progress).map(Self::from_opened)
     }
 
+    /// The defaults on this machine: the buffer pool is a quarter of its memory.
+    pub fn default_settings() -> Settings {
+        let memory = rustix::system::sysinfo();
+        Settings::default_for(memory.totalram * u64::from(memory.mem_unit))
+    }
+
     /// The settings that are kept with the data of a directory; none when there is no engine.
     ///
     /// # Errors

@@ -4,9 +4,7 @@
 //! poisons the store. Sync rules of the flush method are kept here and nowhere else.
 
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileId, FileMode};
@@ -37,7 +35,7 @@ pub(crate) struct DataFiles {
     pub(crate) files: Vec<DataFile>,
     pub(crate) page_size: PageSize,
     pub(crate) plan: FilePlan,
-    use_fdatasync: AtomicBool,
+    use_fdatasync: bool,
     pub(crate) batches: Batches,
     pub(crate) tally: Arc<Tally>,
     pub(crate) poison: Poison,
@@ -57,7 +55,7 @@ impl DataFiles {
             files: Vec::new(),
             page_size: settings.page_size,
             plan: settings.flush_method.plan(settings.trust_device_cache).data,
-            use_fdatasync: AtomicBool::new(settings.use_fdatasync),
+            use_fdatasync: settings.use_fdatasync,
             batches: Batches::new(Arc::clone(disk)),
             tally,
             poison: Poison::default(),
@@ -75,11 +73,7 @@ impl DataFiles {
     }
 
     pub(crate) fn sync_kind(&self) -> SyncKind {
-        sync_kind(self.use_fdatasync.load(Relaxed))
-    }
-
-    pub(crate) fn set_use_fdatasync(&self, on: bool) {
-        self.use_fdatasync.store(on, Relaxed);
+        sync_kind(self.use_fdatasync)
     }
 
     /// Pages from 0 on without a gap.

@@ -131,11 +131,6 @@ impl Store {
         self.checksum.store(on, Release);
     }
 
-    /// Whether syncs are fdatasync from now on.
-    pub fn set_use_fdatasync(&self, on: bool) {
-        self.data.set_use_fdatasync(on);
-    }
-
     /// What the store has done.
     pub fn counters(&self) -> StoreCounters {
         self.data.tally.snapshot()
