@@ -50,7 +50,7 @@ impl EngineAction {
 /// What every one has.
 #[derive(Args, Clone, Debug)]
 pub struct EngineCommon {
-    /// The engine's directory
+    /// The engine's directory; for crash-test the directory to work in, made if it is missing
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
     /// Print one JSON document on stdout and nothing else there

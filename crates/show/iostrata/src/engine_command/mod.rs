@@ -29,7 +29,8 @@ pub fn run(args: &EngineArgs, interruption: &Interruption) -> Result<(), Ending>
 
 /// The settings kept in a directory that must hold an engine.
 fn kept(dir: &Path) -> Result<Settings, Ending> {
-    match Engine::kept_settings(dir).map_err(ending)? {
+    let kept = if dir.is_dir() { Engine::kept_settings(dir).map_err(ending)? } else { None };
+    match kept {
         Some(settings) => Ok(settings),
         None => Err(Ending::Usage(format!(
             "{} holds no engine; name the directory of one",

@@ -79,11 +79,19 @@ fn counters_are_read_while_another_process_holds_the_engine() {
 #[test]
 fn what_is_no_engine_is_bad_input() {
     let bench = Bench::new();
-    for line in ["engine check nothing", "engine stats nothing", "engine check .", "engine stats ."]
+    std::fs::write(bench.path("file"), "x").unwrap();
+    for line in ["check nothing", "stats nothing", "check .", "stats .", "check file", "stats file"]
     {
+        let line = format!("engine {line}");
+        let line = line.as_str();
         let output = bench.line(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
         assert!(stderr(&output).contains("holds no engine"), "{}", stderr(&output));
+    }
+    for (dir, word) in [("file", "no directory"), ("a/b", "above it is missing")] {
+        let output = bench.run(&["engine", "crash-test", dir, "--seconds", "1"]);
+        assert_eq!(output.status.code(), Some(2), "{dir}: {}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
     for (setting, word) in [("page_size=5K", "page_size"), ("nix=1", "nix"), ("nix", "name=value")]
     {

@@ -10,6 +10,7 @@ mod rounds;
 mod worker;
 mod writer;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -83,10 +84,16 @@ fn home(dir: &Path) -> Result<Home, Ending> {
     let failed = |error: std::io::Error| {
         Ending::NotHere(format!("cannot make a directory in {}: {error}", dir.display()))
     };
-    let made = if dir.exists() {
+    let usage = |why: &str| Ending::Usage(format!("{}: {why}", dir.display()));
+    let made = if dir.is_dir() {
         None
+    } else if dir.exists() {
+        return Err(usage("it is no directory; name one to work in"));
     } else {
-        std::fs::create_dir(dir).map_err(failed)?;
+        std::fs::create_dir(dir).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => usage("the directory above it is missing; make it first"),
+            _ => failed(error),
+        })?;
         Some(dir.to_owned())
     };
     let path = dir.join(format!("iostrata-crash-test-{}", std::process::id()));
