@@ -14,7 +14,7 @@ use iostrata_store::PageCopy;
 
 use crate::core::Core;
 use crate::error::EngineError;
-use crate::sample;
+use crate::{neighbours, sample};
 
 /// Pages picked and written in one go.
 const BATCH_PAGES: usize = 128;
@@ -129,7 +129,7 @@ impl Cleaner {
             if self.taken.is_empty() {
                 break;
             }
-            core.neighbours.take(&core.pool, core.data_files, &mut self.taken);
+            neighbours::take(core, &mut self.taken);
             flushed += self.write_taken(core)?;
             self.checkpoint_if_worth(core)?;
         }

@@ -23,7 +23,6 @@ use crate::cleaner::Cleaner;
 use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::live::Live;
-use crate::neighbours::Neighbours;
 use crate::poison::Poison;
 use crate::space::Space;
 
@@ -45,7 +44,6 @@ pub(crate) struct Core {
     pub admission: Admission,
     pub bell: Bell,
     pub live: Live,
-    pub neighbours: Neighbours,
     pub data_files: u64,
     pub settings: RwLock<Settings>,
     /// Held while a setting is changed.
@@ -172,7 +170,6 @@ impl Core {
         }
         self.pool.set_old_pct(settings.old_blocks_pct);
         self.live.follow(&settings);
-        self.neighbours.set(settings.flush_neighbors);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         Ok(())
     }

@@ -13,6 +13,7 @@ pub(crate) struct Live {
     merge_threshold_pct: AtomicU32,
     fill_factor_pct: AtomicU32,
     read_ahead_threshold: AtomicU32,
+    flush_neighbors: AtomicU32,
 }
 
 impl Live {
@@ -22,6 +23,7 @@ impl Live {
         self.merge_threshold_pct.store(settings.merge_threshold, Relaxed);
         self.fill_factor_pct.store(settings.fill_factor, Relaxed);
         self.read_ahead_threshold.store(settings.read_ahead_threshold, Relaxed);
+        self.flush_neighbors.store(settings.flush_neighbors, Relaxed);
     }
 
     /// What a commit waits for.
@@ -39,6 +41,12 @@ impl Live {
     /// Share of a page that a sorted load fills, in percent.
     pub fn fill_factor_pct(&self) -> usize {
         self.fill_factor_pct.load(Relaxed) as usize
+    }
+
+    /// Which neighbours are written along: 0 none, 1 the dirty run around the page, 2 all dirty
+    /// ones of its extent.
+    pub fn flush_neighbors(&self) -> u32 {
+        self.flush_neighbors.load(Relaxed)
     }
 
     /// Leaves read in order before the next ones are read ahead; 0 never.

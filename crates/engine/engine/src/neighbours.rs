@@ -3,41 +3,27 @@
 //! Invariant: a neighbour lies beside its page in the same data file and in the same extent of 64
 //! pages there; each page is taken once. On disks without seeks it only costs: the default is none.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use iostrata_page::PageNo;
-use iostrata_pool::{Flushing, Pool};
+use iostrata_pool::Flushing;
+
+use crate::core::Core;
 
 /// Pages of one extent of a file.
 const EXTENT_PAGES: u64 = 64;
 
-/// Which neighbours are written along.
-#[derive(Debug, Default)]
-pub(crate) struct Neighbours {
-    /// InnoDB's number: 0 none, 1 the dirty run around the page, 2 all dirty ones of the extent.
-    mode: AtomicU32,
-}
-
-impl Neighbours {
-    /// From now on these.
-    pub fn set(&self, mode: u32) {
-        self.mode.store(mode, Relaxed);
+/// Takes the neighbours of what is in `taken`, as `flush_neighbors` says.
+pub(crate) fn take(core: &Core, taken: &mut Vec<Flushing>) {
+    let mode = core.live.flush_neighbors();
+    if mode == 0 {
+        return;
     }
-
-    /// Takes the neighbours of what is in `taken`.
-    pub fn take(&self, pool: &Pool, data_files: u64, taken: &mut Vec<Flushing>) {
-        let mode = self.mode.load(Relaxed);
-        if mode == 0 {
-            return;
-        }
-        for at in 0..taken.len() {
-            let page = taken[at].page;
-            for downward in [true, false] {
-                for next in beside(page, data_files, downward) {
-                    let is_taken = pool.collect_page(next, taken);
-                    if mode == 1 && !is_taken {
-                        break;
-                    }
+    for at in 0..taken.len() {
+        let page = taken[at].page;
+        for downward in [true, false] {
+            for next in beside(page, core.data_files, downward) {
+                let is_taken = core.pool.collect_page(next, taken);
+                if mode == 1 && !is_taken {
+                    break;
                 }
             }
         }

@@ -27,7 +27,6 @@ use crate::error::EngineError;
 use crate::help::FrameSupply;
 use crate::kept;
 use crate::live::Live;
-use crate::neighbours::Neighbours;
 use crate::plan;
 use crate::poison::Poison;
 use crate::recovery::{self, Progress, RecoveryReport};
@@ -98,10 +97,13 @@ pub(crate) fn directory(
     settings.check()?;
     make_directory(directory)?;
     let plan = plan::of(&settings);
-    let data = real_disk(directory, &settings, plan.data)?;
+    let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
     let lock = data.lock(&kept::lock_name()).map_err(EngineError::Locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
-    let redo = real_disk(redo_directory, &settings, plan.redo)?;
+    // All redo files are written alike, so the flag of opening says it for them.
+    let by_flag =
+        if plan.redo.write_through { WriteThrough::OpenFlag } else { WriteThrough::PerWrite };
+    let redo = real_disk(redo_directory, &settings, plan.redo, by_flag)?;
     let is_elsewhere =
         std::fs::canonicalize(redo_directory).ok() != std::fs::canonicalize(directory).ok();
     let redo_lock = is_elsewhere.then(|| redo.lock(&kept::lock_name())).transpose();
@@ -152,16 +154,13 @@ fn real_disk(
     directory: &Path,
     settings: &Settings,
     plan: FilePlan,
+    write_through: WriteThrough,
 ) -> Result<RealDisk, EngineError> {
     let batch = match settings.io_method {
         IoMethod::Sync => BatchKind::Sync,
         IoMethod::Libaio => BatchKind::Libaio,
         IoMethod::IoUring => BatchKind::IoUring,
     };
-    // Files that are written through by each write are opened so; where they are shared with
-    // others that are not, each write says it.
-    let is_redo = plan.write_through && !plan.direct;
-    let write_through = if is_redo { WriteThrough::OpenFlag } else { WriteThrough::PerWrite };
     let direct = plan.direct;
     // Where the device promises not to tear pages, the store leaves the doublewrite copy out.
     let options =
@@ -218,8 +217,6 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
     let pool = Pool::new(pool_settings, source, Arc::clone(&supply) as Arc<_>);
     let live = Live::default();
     live.follow(&settings);
-    let neighbours = Neighbours::default();
-    neighbours.set(settings.flush_neighbors);
     let admission = Admission::new(AdmitRule::wall(redo.limits().max_age));
     let core = Arc::new(Core {
         page_size,
@@ -233,7 +230,6 @@ fn assemble(settings: Settings, store: Arc<Store>, redo: Redo) -> Result<Arc<Cor
         counts: Counts::default(),
         bell: Bell::default(),
         live,
-        neighbours,
         data_files: u64::from(settings.data_files),
         settings: RwLock::new(settings),
         setting: Mutex::new(()),

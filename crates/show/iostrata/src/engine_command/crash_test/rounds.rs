@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_engine::{Engine, EngineError, Settings};
 use iostrata_run::CrashTestDocument;
+use iostrata_sim::random::Random;
 
 use super::oracle::{Expected, THREADS};
 use super::place::Place;
@@ -28,13 +29,13 @@ pub struct Rounds<'r> {
     settings: &'r Settings,
     seed: u64,
     expected: Expected,
-    random: u64,
+    random: Random,
 }
 
 impl<'r> Rounds<'r> {
     /// Rounds with these settings of the engine.
     pub fn new(settings: &'r Settings, seed: u64) -> Self {
-        Self { settings, seed, expected: Expected::default(), random: seed.max(1) }
+        Self { settings, seed, expected: Expected::default(), random: Random::new(seed) }
     }
 
     /// Runs until the time is over, something is lost, or `show` says that it is enough. At least
@@ -72,8 +73,8 @@ impl<'r> Rounds<'r> {
         document: &mut CrashTestDocument,
     ) -> Result<(), Ending> {
         let writer = Writer::start(&place.directory(), self.seed)?;
-        std::thread::sleep(Duration::from_millis(self.below(CUT_MS_MAX)));
-        let chance = self.below(u64::MAX);
+        std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
+        let chance = self.random.below(u64::MAX);
         place.cut(chance)?;
         let heard = writer.kill();
         document.kills += 1;
@@ -104,7 +105,7 @@ impl<'r> Rounds<'r> {
             fail(document, format!("it cannot be read: {error}"));
         }
         // Every other time it is left as a killed one would leave it.
-        if self.below(2) == 0
+        if self.random.below(2) == 0
             && let Err(error) = engine.close()
         {
             fail(document, format!("it does not close: {error}"));
@@ -154,14 +155,6 @@ impl<'r> Rounds<'r> {
             }
         }
         Ok(())
-    }
-
-    /// A number below `bound`, by a xorshift generator.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % bound
     }
 }
 
