@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
 
 use crate::{Background, Direction, Disks, Engine, EngineError, Settings};
@@ -133,4 +134,27 @@ fn the_redo_of_another_engine_is_never_taken_for_a_half_made_one() {
     Engine::open_on(disks(&unfinished, &MemDisk::new()), small(), Background::Manual).unwrap();
     let first = Engine::open_on(disks(&data, &redo), small(), Background::Manual).unwrap();
     assert_eq!(first.tables().unwrap(), ["t"]);
+}
+
+#[test]
+fn neighbours_are_written_along_only_when_asked() {
+    for (mode, expects_more) in [("0", false), ("1", true), ("2", true)] {
+        let mut settings = small();
+        settings.set("data_files", "1").unwrap();
+        settings.set("flush_neighbors", mode).unwrap();
+        // So much that nothing is flushed before.
+        settings.set("redo_log_capacity", "1M").unwrap();
+        let disk = Disks::one(MemDisk::new());
+        let engine = Engine::open_on(disk, settings, Background::Manual).unwrap();
+        let table = engine.create_table("t").unwrap();
+        for row in 0..60_u8 {
+            let mut batch = engine.batch();
+            batch.put(&table, &[row], &[row; 300]).unwrap();
+            batch.commit().unwrap().wait().unwrap();
+        }
+        let core = engine.core();
+        let flushed = core.cleaner().flush(core, 1, core.redo.lsn(), Cause::Background).unwrap();
+        assert_eq!(flushed.flushed > 1, expects_more, "mode {mode}: {flushed:?}");
+        assert!(engine.check().unwrap().is_clean());
+    }
 }
