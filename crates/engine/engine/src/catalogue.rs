@@ -200,10 +200,8 @@ impl Catalogue {
         let mut batch = Batch::new(Arc::clone(core));
         batch.delete(&catalogue, name.as_bytes())?;
         batch.put(&catalogue, &hidden, &entry)?;
-        tree.set_dropped(true);
-        // Who found the table before has appended its changes now; nobody finds it any more.
-        core.admission.paused(|| ());
-        let ticket = batch.commit().inspect_err(|_| tree.set_dropped(false))?;
+        tree.begin_drop(core);
+        let ticket = batch.commit().inspect_err(|_| tree.cancel_drop())?;
         let mut known = self.lock();
         known.trees.remove(name);
         known.dropped.push((hidden, tree));

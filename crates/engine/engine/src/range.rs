@@ -100,10 +100,11 @@ impl<'t> Range<'t> {
         Self::new(core, tree, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
     }
 
-    /// The next row, until there is none.
+    /// The next row, until there is none. Of a table that is dropped meanwhile the rows of the leaf
+    /// at hand still come.
     ///
     /// # Errors
-    /// What reading a page said. Asking again tries again.
+    /// What reading a page said; asking again tries again. [`EngineError::TableDropped`].
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, EngineError> {
@@ -128,9 +129,12 @@ impl<'t> Range<'t> {
     /// Goes to the next leaf; false when there is none.
     #[cold]
     fn turn(&mut self) -> Result<bool, EngineError> {
+        if self.stage == Stage::Ended {
+            return Ok(false);
+        }
+        self.tree.check_not_dropped()?;
         match self.stage {
-            Stage::Ended => return Ok(false),
-            Stage::Ending => {
+            Stage::Ended | Stage::Ending => {
                 self.end();
                 return Ok(false);
             }
@@ -175,14 +179,18 @@ impl<'t> Range<'t> {
     fn step(&mut self, page: PageNo) -> Result<(), EngineError> {
         self.remember();
         self.read_ahead();
-        let next = self.core.pool.pin(page)?.shared();
-        let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.structure() == *seen);
-        if !is_same {
-            drop(next);
+        let next = self.tree.unless_dropped(|| {
+            let next = self.core.pool.pin(page)?.shared();
+            let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.structure() == *seen);
+            if is_same {
+                self.tree.check(&next, Some(1))?;
+            }
+            Ok(is_same.then_some(next))
+        })?;
+        let Some(next) = next else {
             self.passed = 0;
             return self.seek();
-        }
-        self.tree.check(&next, Some(1))?;
+        };
         self.take(next);
         Ok(())
     }

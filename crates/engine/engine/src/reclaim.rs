@@ -2,7 +2,7 @@
 //!
 //! Invariant: children are freed before what points to them, each with its pointer in one frame;
 //! so a crash leaves a smaller tree to go on with, and no page is lost or freed twice. Nobody else
-//! uses the tree.
+//! changes the tree (`Tree::begin_drop`); readers that are still in it find out by its mark.
 
 use std::sync::Arc;
 

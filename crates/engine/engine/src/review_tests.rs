@@ -1,5 +1,6 @@
 //! What threads, settings and old handles may do to each other, each case as a small scene.
 
+mod drops;
 mod stress;
 
 use std::sync::Arc;

@@ -50,7 +50,7 @@ impl Table {
     /// The value of a key, copied.
     ///
     /// # Errors
-    /// What reading a page said; [`EngineError::Corrupt`].
+    /// What reading a page said; [`EngineError::Corrupt`]; [`EngineError::TableDropped`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.get_with(key, <[u8]>::to_vec)
     }

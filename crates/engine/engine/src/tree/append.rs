@@ -62,8 +62,10 @@ impl Tree {
     /// # Errors
     /// What loading the root said.
     pub fn is_one_leaf(&self, core: &Core) -> Result<bool, EngineError> {
-        let root = core.pool.pin(self.root)?.shared();
-        Ok(self.check(&root, None)? == 0)
+        self.unless_dropped(|| {
+            let root = core.pool.pin(self.root)?.shared();
+            Ok(self.check(&root, None)? == 0)
+        })
     }
 
     /// Hangs the filled leaf onto the right edge and empties it. False, and nothing is done, when
@@ -73,7 +75,7 @@ impl Tree {
     /// No space on the disk, or what loading a page said.
     pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<bool, EngineError> {
         let first = PageView::new(&filling.bytes).key(0).to_vec();
-        let _locked = self.lock_structure(core);
+        let _locked = self.lock_structure(core)?;
         loop {
             let Some(mut way) = self.way(core, &first, 0)? else { panic!("every tree has leaves") };
             let is_empty = PageView::new(&way.end.clone().shared()).count() == 0;

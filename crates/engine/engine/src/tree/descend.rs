@@ -77,9 +77,24 @@ impl Tree {
     /// The leaf, latched for reading.
     ///
     /// # Errors
-    /// What loading a page said; [`EngineError::Corrupt`].
+    /// What loading a page said; [`EngineError::Corrupt`]; [`EngineError::TableDropped`].
     pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+        self.unless_dropped(|| self.descend(core, seek))
+    }
+
+    /// What a reader found, who keeps nobody from dropping the table. Its pages are freed after the
+    /// mark was set: so without the mark, now that the reading is over, they were all this tree's.
+    pub fn unless_dropped<T>(
+        &self,
+        read: impl FnOnce() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
         self.check_not_dropped()?;
+        let found = read();
+        self.check_not_dropped()?;
+        found
+    }
+
+    fn descend<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
         let mut kept = Vec::new();
         'again: loop {
             let mut node = core.pool.pin(self.root)?.shared();
@@ -100,7 +115,8 @@ impl Tree {
         }
     }
 
-    /// The leaf of a key, found but not latched, and what bounds it.
+    /// The leaf of a key, found but not latched, and what bounds it. The caller was promised room
+    /// in the redo, which a drop waits for: the tree stays as it is found.
     ///
     /// # Errors
     /// As [`Tree::leaf`].
@@ -146,6 +162,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::leaf`].
     pub fn absent_leaf(&self, core: &Core, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
+        self.check_not_dropped()?;
         let mut node = core.pool.pin(self.root)?.shared();
         let mut level = self.check(&node, None)?;
         while level > 0 {

@@ -32,7 +32,7 @@ impl Tree {
     /// # Errors
     /// What loading a page said.
     pub fn merge_leaf(&self, core: &Core, key: &[u8]) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core);
+        let _locked = self.lock_structure(core)?;
         let mut level = 0;
         while self.merge_at(core, key, level)? {
             level += 1;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
+use crate::core::Core;
 use crate::error::EngineError;
 
 /// A tree of the database.
@@ -35,13 +36,24 @@ impl Tree {
         Self { id, root, structure: Mutex::new(()), is_dropped: AtomicBool::new(false) }
     }
 
-    /// Says whether the table is being dropped: handles that are left find nothing then.
-    pub fn set_dropped(&self, is_dropped: bool) {
-        self.is_dropped.store(is_dropped, Ordering::SeqCst);
+    /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody
+    /// begins to; readers find out by the mark.
+    pub fn begin_drop(&self, core: &Core) {
+        self.is_dropped.store(true, Ordering::SeqCst);
+        // A split, join or load that looked before the mark has the lock. It may still wait for
+        // room in the redo, so it must end before admission is paused.
+        drop(self.hold_structure(core));
+        // Who found leaves before has appended its changes now; nobody finds any after.
+        core.admission.paused(|| ());
+    }
+
+    /// Takes the mark away, when nothing came of the drop.
+    pub fn cancel_drop(&self) {
+        self.is_dropped.store(false, Ordering::SeqCst);
     }
 
     /// Fails for a table that was dropped.
-    fn check_not_dropped(&self) -> Result<(), EngineError> {
+    pub fn check_not_dropped(&self) -> Result<(), EngineError> {
         match self.is_dropped.load(Ordering::SeqCst) {
             false => Ok(()),
             true => Err(EngineError::TableDropped),

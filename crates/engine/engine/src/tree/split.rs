@@ -37,7 +37,7 @@ impl Tree {
         row: (&[u8], usize),
         structure: u32,
     ) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core);
+        let _locked = self.lock_structure(core)?;
         loop {
             let Some(way) = self.way(core, row.0, 0)? else { return Ok(()) };
             if way.end.structure() != structure {

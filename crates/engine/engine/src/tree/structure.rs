@@ -18,7 +18,7 @@ use crate::tree::Tree;
 const PINS: usize = 8;
 
 /// A tree whose structure nobody else changes, and the share of the pool that this takes.
-pub(super) struct Locked<'c> {
+pub(crate) struct Locked<'c> {
     _alone: MutexGuard<'c, ()>,
     _pins: Option<Pins<'c>>,
 }
@@ -37,12 +37,24 @@ pub(super) struct Way<'c> {
 }
 
 impl Tree {
-    /// Keeps other changes of inner pages out. The caller holds no latch.
-    pub(super) fn lock_structure<'c>(&'c self, core: &'c Core) -> Locked<'c> {
+    /// Keeps other changes of inner pages out, also of a dropped tree. The caller holds no latch.
+    pub(crate) fn hold_structure<'c>(&'c self, core: &'c Core) -> Locked<'c> {
         // Many trees may be changed at once: with what batches hold they must not take all frames.
         let pins = core.admission.pins(PINS, core);
         let alone = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { _alone: alone, _pins: pins }
+    }
+
+    /// As [`Tree::hold_structure`], to change the tree. A drop marks the tree and then takes this
+    /// lock before it frees a page: so a change that was let in has the tree to itself until it
+    /// lets go of the lock, whatever it waits for meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError::TableDropped`].
+    pub(super) fn lock_structure<'c>(&'c self, core: &'c Core) -> Result<Locked<'c>, EngineError> {
+        let locked = self.hold_structure(core);
+        self.check_not_dropped()?;
+        Ok(locked)
     }
 
     /// Goes to the page of `level` that is responsible for `key`. None when the tree is lower than
@@ -53,7 +65,6 @@ impl Tree {
         key: &[u8],
         to_level: u8,
     ) -> Result<Option<Way<'c>>, EngineError> {
-        self.check_not_dropped()?;
         let mut turns = Vec::new();
         let mut pin = core.pool.pin(self.root)?;
         let mut parent = None;
