@@ -1,11 +1,11 @@
 //! The store: opened, and set while it runs.
 //!
-//! Invariant: nothing is written between opening and repair; locks are taken in the order growth,
-//! doublewrite 0, doublewrite 1, gate of a data file.
+//! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
+//! growth, doublewrite 0, doublewrite 1, gate of a data file.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use iostrata_io::disk::{Aligned, Disk, FileMode};
 use iostrata_page::{PageNo, PageSize};
@@ -34,7 +34,8 @@ pub struct Store {
     pub(crate) data_files: u32,
     pub(crate) extend_pages: u32,
     plan: FlushPlan,
-    mode: AtomicU8,
+    /// Shared by writes under way: all of one write is guarded in one way.
+    mode: RwLock<Doublewrite>,
     pub(crate) checksum: AtomicBool,
     pub(crate) repaired: AtomicBool,
     /// Held while files grow.
@@ -80,7 +81,7 @@ impl Store {
             data_files: settings.data_files,
             extend_pages: settings.extend_pages,
             plan: settings.flush_method.plan(settings.trust_device_cache),
-            mode: AtomicU8::new(settings.doublewrite as u8),
+            mode: RwLock::new(settings.doublewrite),
             checksum: AtomicBool::new(settings.checksum),
             repaired: AtomicBool::new(false),
             growth: Mutex::new(()),
@@ -106,23 +107,25 @@ impl Store {
 
     /// How torn pages are guarded against now.
     pub fn doublewrite(&self) -> Doublewrite {
-        match self.mode.load(Acquire) {
-            mode if mode == Doublewrite::On as u8 => Doublewrite::On,
-            mode if mode == Doublewrite::Off as u8 => Doublewrite::Off,
-            _ => Doublewrite::DetectOnly,
-        }
+        *self.hold_mode()
     }
 
-    /// Changes how torn pages are guarded against, once the running batches are finished. Copies
-    /// that are kept are forgotten durably: with the guard off, newer contents pass them by.
+    /// As [`Store::doublewrite`], and it stays so as long as this is held.
+    pub(crate) fn hold_mode(&self) -> RwLockReadGuard<'_, Doublewrite> {
+        self.mode.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how torn pages are guarded against, once the writes under way are finished, guarded
+    /// or not: when it returns no page is being written in the old way. Copies that are kept are
+    /// forgotten durably: with the guard off, newer contents pass them by.
     ///
     /// # Errors
     /// When the store is not repaired or poisoned, or the disk fails; nothing has changed then.
     pub fn set_doublewrite(&self, to: Doublewrite) -> Result<(), StoreError> {
         self.check_writable()?;
-        let mut files = self.doublewrite.all();
-        self.forget_copies(&mut files)?;
-        self.mode.store(to as u8, Release);
+        let mut mode = self.mode.write().unwrap_or_else(PoisonError::into_inner);
+        self.forget_copies(&mut self.doublewrite.all())?;
+        *mode = to;
         Ok(())
     }
 

@@ -36,7 +36,8 @@ impl Store {
         }
         let gauge = &self.data.tally.pending_writes;
         let _pending = Pending::begin(gauge, pages.len() as u64);
-        self.write_batches(pages)
+        let mode = self.hold_mode();
+        self.write_batches(pages, *mode)
     }
 
     fn seal(&self, pages: &mut [PageCopy]) {
@@ -49,34 +50,34 @@ impl Store {
         }
     }
 
-    fn write_batches(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+    fn write_batches(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        mode: Doublewrite,
+    ) -> Result<(), StoreError> {
         let most = self.doublewrite.batch_pages();
-        if self.doublewrite() == Doublewrite::Off || pages.len() <= most {
-            return self.write_batch(pages);
+        let kind = match mode {
+            Doublewrite::On => Kind::Copies,
+            Doublewrite::DetectOnly => Kind::EntriesOnly,
+            Doublewrite::Off => return self.write_unguarded(pages),
+        };
+        if pages.len() <= most {
+            return self.write_batch(pages, kind);
         }
         let mut rest = std::mem::take(pages);
         let mut chunk = Vec::with_capacity(most);
         let mut result = Ok(());
         while result.is_ok() && !rest.is_empty() {
             chunk.extend(rest.drain(..most.min(rest.len())));
-            result = self.write_batch(&mut chunk);
+            result = self.write_batch(&mut chunk, kind);
             pages.append(&mut chunk);
         }
         pages.append(&mut rest);
         result
     }
 
-    fn write_batch(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
-        if self.doublewrite() == Doublewrite::Off || pages.len() > self.doublewrite.batch_pages() {
-            return self.write_unguarded(pages);
-        }
+    fn write_batch(&self, pages: &mut Vec<PageCopy>, kind: Kind) -> Result<(), StoreError> {
         let mut file = self.doublewrite.any();
-        let kind = match self.doublewrite() {
-            Doublewrite::On => Kind::Copies,
-            Doublewrite::DetectOnly => Kind::EntriesOnly,
-            // Turned off while this call waited for the file.
-            Doublewrite::Off => return self.write_unguarded(pages),
-        };
         // Whoever had the file before may have failed: its copies are needed then.
         self.data.poison.check()?;
         let numbers = self.doublewrite.order.begin();

@@ -1,24 +1,87 @@
-//! A disk with other facts, or one that takes its time.
+//! A disk with other facts, or one that takes its time, or one that holds writes back.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName,
+    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
 };
+
+/// Where batches of requests wait. Clones are the same one; it is open at first.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<Barred>, Condvar)>);
+
+#[derive(Default)]
+struct Barred {
+    is_closed: bool,
+    waiting: u32,
+}
+
+impl Gate {
+    pub fn close(&self) {
+        self.0.0.lock().unwrap().is_closed = true;
+    }
+
+    pub fn open(&self) {
+        self.0.0.lock().unwrap().is_closed = false;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until somebody waits there.
+    pub fn wait_for_one(&self) {
+        let barred = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(barred, |barred| barred.waiting == 0).unwrap());
+    }
+
+    fn pass(&self) {
+        let mut barred = self.0.0.lock().unwrap();
+        barred.waiting += 1;
+        self.0.1.notify_all();
+        self.0.1.wait_while(barred, |barred| barred.is_closed).unwrap().waiting -= 1;
+    }
+}
+
+/// Carries nothing out before the gate is open.
+struct HeldBack(Box<dyn Batch>, Gate);
+
+impl Batch for HeldBack {
+    fn read(&mut self, file: FileId, at: u64, into: Aligned, tag: u64) {
+        self.0.read(file, at, into, tag);
+    }
+    fn write(&mut self, file: FileId, at: u64, from: Aligned, d: Durability, tag: u64) {
+        self.0.write(file, at, from, d, tag);
+    }
+    fn submit(&mut self) {
+        self.0.submit();
+    }
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+    fn complete(&mut self, min: usize, done: &mut dyn FnMut(Finished)) {
+        self.1.pass();
+        self.0.complete(min, done);
+    }
+}
 
 pub struct Altered<D> {
     disk: D,
     /// Writes of up to so many bytes are not torn in the first data file.
     atomic_bytes: u32,
     sync_takes: Duration,
+    gate: Gate,
     first: Mutex<Option<FileId>>,
 }
 
 impl<D: Disk> Altered<D> {
     pub fn atomic(disk: D, atomic_bytes: u32) -> Self {
-        Self { disk, atomic_bytes, sync_takes: Duration::ZERO, first: Mutex::new(None) }
+        let (sync_takes, gate, first) = (Duration::ZERO, Gate::default(), Mutex::new(None));
+        Self { disk, atomic_bytes, sync_takes, gate, first }
+    }
+
+    /// Batches wait at this gate.
+    pub fn gated(disk: D, gate: &Gate) -> Self {
+        Self { gate: gate.clone(), ..Self::atomic(disk, 0) }
     }
 
     /// Syncs take a while, so that other threads get somewhere meanwhile.
@@ -57,7 +120,7 @@ impl<D: Disk> Disk for Altered<D> {
         self.disk.sync(file, kind)
     }
     fn batch(&self) -> Box<dyn Batch> {
-        self.disk.batch()
+        Box::new(HeldBack(self.disk.batch(), self.gate.clone()))
     }
     fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
         self.disk.set_len(file, len)

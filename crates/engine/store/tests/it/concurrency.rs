@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
-use iostrata_store::{Doublewrite, FlushMethod, Store};
+use iostrata_store::{Doublewrite, FlushMethod, Store, StoreSettings};
 
-use crate::altered::Altered;
+use crate::altered::{Altered, Gate};
 use crate::common::{Round, allowed, create, judge, open, small, version};
 
 const WRITERS: u64 = 4;
@@ -86,6 +87,36 @@ fn writers_growth_reads_and_changes_of_mode_go_on_together() {
     let (store, repair) = open(disk, &settings);
     assert!(repair.torn_unrestorable.is_empty());
     assert!((0..WRITERS * 8).all(|page| version(&store, page).unwrap().is_some()));
+}
+
+/// Whoever is told that torn pages are guarded against may cut the power: no page may still be on
+/// its way into its place without a copy.
+#[test]
+fn a_guard_is_on_only_when_no_unguarded_write_is_left() {
+    let (disk, gate) = (MemDisk::new(), Gate::default());
+    let settings = StoreSettings { doublewrite: Doublewrite::Off, ..small(FlushMethod::ODirect) };
+    create(disk.clone(), &settings);
+    let (store, _) = open(Altered::gated(disk, &gate), &settings);
+    store.ensure(4).unwrap();
+    let is_set = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        gate.close();
+        let (store, is_set) = (&store, &is_set);
+        threads.spawn(|| store.write(&mut Round::new(1, &[1]).copies(store.page_size())).unwrap());
+        gate.wait_for_one();
+        threads.spawn(|| {
+            store.set_doublewrite(Doublewrite::On).unwrap();
+            is_set.store(true, SeqCst);
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        let was_early = is_set.load(SeqCst);
+        gate.open();
+        assert!(!was_early, "it is on while page 1 is being written without a copy");
+    });
+    assert_eq!(store.doublewrite(), Doublewrite::On);
+    assert_eq!(store.counters().dblwr_pages_written, 0);
+    store.write(&mut Round::new(2, &[1]).copies(store.page_size())).unwrap();
+    assert_eq!(store.counters().dblwr_pages_written, 1);
 }
 
 /// A sync fails for one writer: what any writer was told is durable must be there afterwards.
