@@ -1,8 +1,9 @@
 //! The tables by name: a tree of its own.
 //!
 //! Invariant: a table's row and its root page come in one frame, so that neither is there without
-//! the other; a dropped table keeps a row under a hidden name until its last page is free. One
-//! table is made or dropped at a time.
+//! the other; a dropped table keeps a row under a hidden name until its last page is free. A
+//! table's number is never given to another: the next one comes into the super page with the row.
+//! One table is made or dropped at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use crate::error::EngineError;
 use crate::mtr::Mtr;
 use crate::range::Range;
 use crate::space::MapBit;
+use crate::super_page::SuperField;
 use crate::table::Table;
 use crate::tree::Tree;
 use crate::tree::descend::Upper;
@@ -86,12 +88,14 @@ impl Catalogue {
         Self { tree, known: Mutex::new(known), ddl: Mutex::default() }
     }
 
-    /// Reads all rows, once the pages can be read.
+    /// Reads all rows, once the pages can be read. `next` is the number of the next table, 0 when
+    /// it was not kept.
     ///
     /// # Errors
     /// What reading said; a row that is none.
-    pub fn read(&self, core: &Core) -> Result<(), EngineError> {
+    pub fn read(&self, core: &Core, next: u32) -> Result<(), EngineError> {
         let mut known = self.lock();
+        known.next = known.next.max(next);
         let mut rows = Range::whole(core, &self.tree);
         while let Some((name, value)) = rows.next()? {
             let Some(entry) = Entry::from_bytes(value) else {
@@ -99,7 +103,7 @@ impl Catalogue {
                     format!("table {:?} has no proper row", String::from_utf8_lossy(name));
                 return Err(EngineError::corrupt(self.tree.root, problem));
             };
-            known.next = known.next.max(entry.id.0 + 1);
+            known.next = known.next.max(entry.id.0.saturating_add(1));
             let tree = Arc::new(Tree::new(entry.id, entry.root));
             match std::str::from_utf8(name) {
                 Ok(name) if name.as_bytes()[0] != DROPPED => {
@@ -141,9 +145,10 @@ impl Catalogue {
             return Err(EngineError::TableExists { name: name.to_owned() });
         }
         let id = TableId(self.lock().next);
-        let (root, end) = self.insert(core, name.as_bytes(), id)?;
+        let Some(next) = id.0.checked_add(1) else { return Err(EngineError::TooManyTables) };
+        let (root, end) = self.insert(core, name.as_bytes(), id, next)?;
         let mut known = self.lock();
-        known.next += 1;
+        known.next = next;
         let tree = Arc::new(Tree::new(id, root));
         known.trees.insert(name.to_owned(), Arc::clone(&tree));
         drop(known);
@@ -151,12 +156,20 @@ impl Catalogue {
         Ok(tree)
     }
 
-    fn insert(&self, core: &Core, name: &[u8], id: TableId) -> Result<(PageNo, Lsn), EngineError> {
+    /// One frame: the row, the root page, and the number of the table after this one.
+    fn insert(
+        &self,
+        core: &Core,
+        name: &[u8],
+        id: TableId,
+        next: u32,
+    ) -> Result<(PageNo, Lsn), EngineError> {
         loop {
             let room = core.admit(2 * NAME_BYTES_MAX)?;
             let reserved = core.space.reserve(core)?;
             let created = core.pool.create(reserved.page)?;
             let bit = MapBit::of(core, reserved.page)?;
+            let front = core.pool.pin(PageNo(0))?;
             let found = self.tree.locate(core, name, &mut Upper::default())?;
             let mut mtr = Mtr::begin(core);
             let leaf = mtr.latch(found.pin);
@@ -178,6 +191,8 @@ impl Catalogue {
             mtr.change(leaf, &Record::Insert { slot, flags: 0, key: name, value: &value })?;
             mtr.change(root, &Tree::empty_root(id))?;
             mtr.moved(root);
+            let front = mtr.latch(front);
+            mtr.change(front, &SuperField::NextTable.set(&next.to_le_bytes()))?;
             bit.change(&mut mtr, true)?;
             return Ok((reserved.page, mtr.commit()));
         }

@@ -80,6 +80,12 @@ pub enum EngineError {
         /// The name.
         name: String,
     },
+    /// Every number that a table can have was used.
+    #[error(
+        "2^32 tables have been made here and no number is left: numbers are never used again; copy \
+         the tables into a new directory"
+    )]
+    TooManyTables,
     /// A handle on a table that was dropped since.
     #[error("the table was dropped: its handle is of no use any more")]
     TableDropped,

@@ -41,7 +41,7 @@ fn of_pages() -> Vec<Expected> {
         ("format", SuperField::Format.offset()),
         ("page_bytes", SuperField::PageBytes.offset()),
         ("data_files", SuperField::DataFiles.offset()),
-        ("zero", SuperField::DataFiles.offset() + 4),
+        ("next_table", SuperField::NextTable.offset()),
         ("maps", SuperField::Maps.offset()),
         ("catalogue_root", SuperField::CatalogueRoot.offset()),
         ("", SuperField::CatalogueRoot.offset() + 8),

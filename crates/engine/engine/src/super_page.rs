@@ -22,6 +22,8 @@ pub(crate) enum SuperField {
     PageBytes,
     /// u32: number of data files.
     DataFiles,
+    /// u32: number of the next table; 0 in data of a program that did not keep it.
+    NextTable,
     /// u64: map pages that exist.
     Maps,
     /// u64: root of the tree of tables.
@@ -36,6 +38,7 @@ impl SuperField {
             Self::Format => 8,
             Self::PageBytes => 12,
             Self::DataFiles => 16,
+            Self::NextTable => 20,
             Self::Maps => 24,
             Self::CatalogueRoot => 32,
         }
@@ -52,6 +55,7 @@ impl SuperField {
 pub(crate) struct SuperPage {
     pub page_bytes: u32,
     pub data_files: u32,
+    pub next_table: u32,
     pub maps: u64,
     pub catalogue_root: u64,
 }
@@ -76,6 +80,7 @@ impl SuperPage {
         Ok(Self {
             page_bytes: number32(body, SuperField::PageBytes),
             data_files: number32(body, SuperField::DataFiles),
+            next_table: number32(body, SuperField::NextTable),
             maps: number64(body, SuperField::Maps),
             catalogue_root: number64(body, SuperField::CatalogueRoot),
         })

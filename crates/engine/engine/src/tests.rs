@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
+use iostrata_page::PageNo;
 
+use crate::mtr::Mtr;
+use crate::super_page::SuperField;
 use crate::{Background, Direction, Disks, Engine, EngineError, Settings};
 
 pub(crate) fn small() -> Settings {
@@ -113,6 +116,65 @@ fn handles_of_a_dropped_table_are_refused() {
     let again = engine.create_table("t").unwrap();
     assert_eq!(again.get(b"k").unwrap(), None);
     assert!(engine.check().unwrap().is_clean());
+}
+
+#[test]
+fn the_number_of_a_dropped_table_is_never_used_again() {
+    let disk = MemDisk::new();
+    let mut last = 0;
+    for is_closed in [true, false, true] {
+        for _ in 0..3 {
+            let engine = open(&disk);
+            let id = engine.create_table("t").unwrap().tree().id.0;
+            assert!(id > last, "table {id} after table {last}, {is_closed}");
+            last = id;
+            engine.drop_table("t").unwrap();
+            if is_closed {
+                engine.close().unwrap();
+            }
+        }
+    }
+}
+
+/// Says which number the next table of the next opening gets.
+fn set_next_table(engine: &Engine, number: u32) {
+    let core = engine.core();
+    let mut mtr = Mtr::begin(core);
+    let front = mtr.latch(core.pool.pin(PageNo(0)).unwrap());
+    mtr.change(front, &SuperField::NextTable.set(&number.to_le_bytes())).unwrap();
+    mtr.commit();
+}
+
+#[test]
+fn data_that_keep_no_next_number_are_read_and_keep_it_from_then_on() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    let old = engine.create_table("old").unwrap().tree().id.0;
+    // As a program wrote it that did not keep the number.
+    set_next_table(&engine, 0);
+    engine.close().unwrap();
+    let engine = open(&disk);
+    let new = engine.create_table("new").unwrap().tree().id.0;
+    assert!(new > old);
+    engine.drop_table("new").unwrap();
+    engine.close().unwrap();
+    assert!(open(&disk).create_table("newer").unwrap().tree().id.0 > new);
+}
+
+#[test]
+fn after_the_last_number_no_table_is_made() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    set_next_table(&engine, u32::MAX - 1);
+    engine.close().unwrap();
+    for _ in 0..2 {
+        let engine = open(&disk);
+        let _last_or_none = engine.create_table("last");
+        let none = engine.create_table("none");
+        assert!(matches!(none, Err(EngineError::TooManyTables)), "{none:?}");
+        assert_eq!(engine.tables().unwrap(), ["last"]);
+        engine.close().unwrap();
+    }
 }
 
 #[test]

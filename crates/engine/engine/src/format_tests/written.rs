@@ -91,8 +91,8 @@ fn pages_are_written_as_drawn() {
     assert_eq!(header.number(&front, "kind"), 4);
     let body = &front[64..];
     assert_eq!(is.bytes(body, "magic"), b"iostrata");
-    let numbers = ["format", "page_bytes", "data_files", "zero", "maps", "catalogue_root"];
-    assert_eq!(numbers.map(|name| is.number(body, name)), [1, 4096, 2, 0, 1, 2]);
+    let numbers = ["format", "page_bytes", "data_files", "next_table", "maps", "catalogue_root"];
+    assert_eq!(numbers.map(|name| is.number(body, name)), [1, 4096, 2, 3, 1, 2]);
 
     let map = page(&disk, 1);
     assert_eq!(header.number(&map, "kind"), 3);

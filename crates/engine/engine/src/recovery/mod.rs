@@ -38,7 +38,7 @@ pub(crate) fn tables(core: &Arc<Core>, clock: &mut Clock<'_>) -> Result<(), Engi
         return Err(EngineError::corrupt(PageNo(0), problem));
     }
     core.space.set_maps(front.maps);
-    core.catalogue.read(core)?;
+    core.catalogue.read(core, front.next_table)?;
     if !core.catalogue.dropped().is_empty() {
         clock.enter(Phase::Reclaim);
         crate::reclaim::reclaim_all(core)?;
