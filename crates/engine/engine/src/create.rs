@@ -4,7 +4,7 @@
 //! after the settings file has come; files are removed only where the mark is and the settings file
 //! is not.
 
-use iostrata_io::disk::{Disk, FileMode};
+use iostrata_io::disk::{Disk, FileMode, FileName};
 use iostrata_knobs::Settings;
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 use iostrata_redo::Redo;
@@ -42,26 +42,36 @@ pub(crate) fn files(disks: &Disks, settings: &Settings) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Each directory must carry the mark itself: the redo of another engine is none of ours.
+/// Removes what a making that was cut off has left.
 fn clear(disk: &dyn Disk) -> Result<(), EngineError> {
-    let is_marked = disk.list()?.contains(&name(MARK));
-    let mut has_removed = false;
-    for file in disk.list()? {
+    let leftovers = leftovers(disk, "the directory")?;
+    for file in &leftovers {
+        disk.remove(file)?;
+    }
+    if leftovers.is_empty() { Ok(()) } else { Ok(disk.sync_dir()?) }
+}
+
+/// The files that a making which was cut off has left in a directory without an engine. Each
+/// directory must carry the mark itself: the redo of another engine is none of ours.
+///
+/// # Errors
+/// [`EngineError::NotOurs`] for any other file.
+pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName>, EngineError> {
+    let mut files = disk.list()?;
+    let is_marked = files.contains(&name(MARK));
+    files.retain(|file| {
         let text = file.as_str();
-        if HARMLESS.contains(&text) || (is_marked && text == MARK) {
-            continue;
+        let may_stay = HARMLESS.contains(&text) || (is_marked && text == MARK);
+        !may_stay
+    });
+    let is_ours = |file: &FileName| OURS.iter().any(|start| file.as_str().starts_with(start));
+    match files.iter().find(|file| !(is_marked && is_ours(file))) {
+        None => Ok(files),
+        Some(file) => {
+            let (directory, found) = (directory.to_owned(), file.to_string());
+            Err(EngineError::NotOurs { directory, found })
         }
-        if !is_marked || !OURS.iter().any(|start| text.starts_with(start)) {
-            let (directory, found) = ("the directory".to_owned(), text.to_owned());
-            return Err(EngineError::NotOurs { directory, found });
-        }
-        disk.remove(&file)?;
-        has_removed = true;
     }
-    if has_removed {
-        disk.sync_dir()?;
-    }
-    Ok(())
 }
 
 /// The pages that every engine has, durably in the redo.

@@ -53,10 +53,11 @@ impl Engine {
         open::directory(directory, settings, progress).map(Self::from_opened)
     }
 
-    /// The defaults on this machine: the buffer pool is a quarter of its memory.
-    pub fn default_settings() -> Settings {
+    /// Settings for a machine that serves this engine: a quarter of its memory for pages, and 2 GiB
+    /// of redo, which are written when the engine is made.
+    pub fn server_settings() -> Settings {
         let memory = rustix::system::sysinfo();
-        Settings::default_for(memory.totalram * u64::from(memory.mem_unit))
+        Settings::for_server(memory.totalram * u64::from(memory.mem_unit))
     }
 
     /// The settings that are kept with the data of a directory; none when there is no engine.
@@ -96,6 +97,23 @@ impl Engine {
         let core = self.core();
         let tree = core.catalogue.create(core, name)?;
         Ok(Table::new(Arc::clone(core), tree, name))
+    }
+
+    /// A table by name; it is made if it is not there, and is then durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::TableName`], no space.
+    pub fn open_table(&self, name: &str) -> Result<Table, EngineError> {
+        loop {
+            if let Some(table) = self.table(name)? {
+                return Ok(table);
+            }
+            match self.create_table(name) {
+                // Another thread was faster; or it has dropped the table again meanwhile.
+                Err(EngineError::TableExists { .. }) => {}
+                made => return made,
+            }
+        }
     }
 
     /// A table by name, if it is there.

@@ -50,7 +50,7 @@ fn read_open(disk: &dyn Disk, file: iostrata_io::disk::FileId) -> Result<Setting
         disk.read(file, 0, &mut bytes)?;
     }
     let text = String::from_utf8_lossy(&bytes[..length]);
-    let settings = Settings::from_text(&text, Settings::default());
+    let settings = Settings::from_text(&text, Settings::left_out());
     settings.map_err(|error| EngineError::System {
         doing: "read engine.settings",
         problem: error.to_string(),
@@ -62,7 +62,7 @@ fn read_open(disk: &dyn Disk, file: iostrata_io::disk::FileId) -> Result<Setting
 /// # Errors
 /// What the disk says; the old file is then still there.
 pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<(), EngineError> {
-    let mut text = settings.to_text(&Settings::default()).into_bytes();
+    let mut text = settings.to_text(&Settings::left_out()).into_bytes();
     text.resize(text.len().next_multiple_of(BLOCK_BYTES).max(BLOCK_BYTES), b'\n');
     let new = name(SETTINGS_NEW);
     let file = disk.open(&new, FileMode::Create)?;

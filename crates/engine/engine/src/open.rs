@@ -12,7 +12,8 @@ use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
 use iostrata_knobs::{IoMethod, Settings};
 use iostrata_page::{Lsn, PageSize};
 use iostrata_pool::{Pool, PoolSettings};
-use iostrata_redo::Redo;
+use iostrata_redo::layout::CONTROL_NAME;
+use iostrata_redo::{Redo, RedoError};
 use iostrata_store::{FilePlan, Store};
 
 use crate::admission::Admission;
@@ -95,6 +96,7 @@ pub(crate) fn directory(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     settings.check()?;
+    look(directory, &settings)?;
     make_directory(directory)?;
     let plan = plan::of(&settings);
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
@@ -114,6 +116,29 @@ pub(crate) fn directory(
     let place = Place { locks, directory: directory.to_owned() };
     opened.threads.start(&opened.core, Some(place))?;
     Ok(opened)
+}
+
+/// Finds what speaks against opening before anything is made: what is refused is left as it was.
+fn look(directory: &Path, settings: &Settings) -> Result<(), EngineError> {
+    let elsewhere = settings.redo_directory.as_deref();
+    let redo = elsewhere.map(|path| RealDisk::new(path, false)).transpose()?;
+    let data = directory.exists().then(|| RealDisk::new(directory, false)).transpose()?;
+    let of_redo = redo.as_ref().zip(elsewhere);
+    let of_data = data.as_ref().map(|disk| (disk, directory));
+    if let Some(data) = &data
+        && kept::exists(data)?
+    {
+        settings.check_reopen(&kept::read(data)?)?;
+        let control = kept::name(CONTROL_NAME);
+        return match redo.as_ref().unwrap_or(data).list()?.contains(&control) {
+            true => Ok(()),
+            false => Err(EngineError::Redo(RedoError::NotFound { file: CONTROL_NAME })),
+        };
+    }
+    for (disk, path) in of_data.into_iter().chain(of_redo) {
+        create::leftovers(disk, &path.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// Makes the directory if only the last part of its path is missing.

@@ -8,5 +8,7 @@ mod crash;
 mod failing_threads;
 mod faults;
 mod mutants;
+mod readme;
+mod refused;
 mod threads;
 mod toy;

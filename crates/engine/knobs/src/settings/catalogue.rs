@@ -56,7 +56,7 @@ macro_rules! settings {
         },)+];
 
         impl Default for Settings {
-            /// The defaults for a machine whose memory is not known: a pool of 128 MiB.
+            /// The defaults of an engine inside another program: small, and quick to make.
             fn default() -> Settings {
                 Settings { $($name: $default,)+ }
             }
@@ -92,7 +92,7 @@ macro_rules! settings {
 }
 
 settings! {
-    buffer_pool_size: u64 = 128 * M, "25 % of memory", size(256 * K, 16 * T), Open,
+    buffer_pool_size: u64 = 128 * M, "128M", size(256 * K, 16 * T), Open,
         {"innodb_buffer_pool_size" = "128M"}, [],
         "Memory for pages; at least 64 of them.";
     page_size: u32 = 16384, "16K", power(4 * K, 64 * K), Creation,
@@ -100,9 +100,9 @@ settings! {
         "Size of a page on disk and in memory.";
     data_files: u32 = 4, "4", count(1, 64), Creation, {}, [],
         "Files over which pages are striped, so that no single file's lock sets the pace.";
-    redo_log_capacity: u64 = 2 * G, "2G", size(64 * K, 128 * G), Live,
+    redo_log_capacity: u64 = 32 * M, "32M", size(64 * K, 128 * G), Live,
         {"innodb_redo_log_capacity" = "100M"}, [],
-        "Disk space for redo; the more there is, the longer changes gather before pages are written.";
+        "Disk space for redo, written when the engine is made; the more there is, the longer changes gather before pages are written.";
     redo_directory: Option<PathBuf> = None, "the data's", Kind::Directory, Creation,
         {"innodb_log_group_home_dir" = "./"}, ["log_group_home_dir"],
         "Directory of the redo files, where they shall lie on another device than the data.";
@@ -181,7 +181,7 @@ settings! {
     read_ahead_threshold: u32 = 56, "56", count(0, 64), Live,
         {"innodb_read_ahead_threshold" = "56"}, [],
         "Pages of an extent read in order after which the next extent is read ahead; 0 never.";
-    autoextend_increment: u64 = 64 * M, "64M", size(64 * K, 1000 * M), Open,
+    autoextend_increment: u64 = 8 * M, "8M", size(64 * K, 1000 * M), Open,
         {"innodb_autoextend_increment" = "64"}, [],
         "Step by which the data grows, over all files; InnoDB counts it in MiB.";
     merge_threshold: u32 = 50, "50", count(1, 50), Live,

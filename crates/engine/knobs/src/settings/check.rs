@@ -15,15 +15,21 @@ pub const FRAMES_MIN: u64 = 64;
 const REDO_PAGES_MIN: u64 = 16;
 const LOG_BUFFER_PAGES_MIN: u64 = 4;
 
-/// The share of memory that the pool takes by default.
+/// The share of memory that the pool takes on a machine of its own.
 const POOL_MEMORY_SHARE: u64 = 4;
 
 impl Settings {
-    /// The defaults on a machine with this much memory: the pool is a quarter of it, in whole MiB.
+    /// For a machine with this much memory that serves one engine: the pool is a quarter of it, in
+    /// whole MiB, redo and growth are sized for a load that lasts. The rest is as by default.
     #[must_use]
-    pub fn default_for(memory_bytes: u64) -> Settings {
+    pub fn for_server(memory_bytes: u64) -> Settings {
         let share = memory_bytes / POOL_MEMORY_SHARE / (1 << 20) * (1 << 20);
-        Settings { buffer_pool_size: share.clamp(8 << 20, 1 << 44), ..Settings::default() }
+        Settings {
+            buffer_pool_size: share.clamp(8 << 20, 1 << 44),
+            redo_log_capacity: 2 << 30,
+            autoextend_increment: 64 << 20,
+            ..Settings::default()
+        }
     }
 
     /// Sets one setting from text. What does not go together is found by `check`, so that the order

@@ -9,7 +9,7 @@ fn every_default_is_what_the_catalogue_says_and_goes_with_the_others() {
     let defaults = Settings::default();
     for setting in CATALOGUE {
         let printed = defaults.get(setting.name).unwrap();
-        let is_in_words = ["buffer_pool_size", "redo_directory"].contains(&setting.name);
+        let is_in_words = setting.name == "redo_directory";
         assert!(is_in_words || printed == setting.default, "{}: {printed}", setting.name);
         let mut again = defaults.clone();
         again.set(setting.name, &printed).unwrap();
@@ -19,11 +19,12 @@ fn every_default_is_what_the_catalogue_says_and_goes_with_the_others() {
 }
 
 #[test]
-fn defaults_are_those_that_are_promised() {
-    let settings = Settings::default_for(16 << 30);
+fn a_server_has_what_is_promised() {
+    let settings = Settings::for_server(16 << 30);
     for (name, value) in [
         ("buffer_pool_size", "4G"),
         ("redo_log_capacity", "2G"),
+        ("autoextend_increment", "64M"),
         ("flush_method", "O_DIRECT"),
         ("flush_log_at_commit", "1"),
         ("page_size", "16K"),
@@ -39,7 +40,7 @@ fn defaults_are_those_that_are_promised() {
 #[test]
 fn the_pool_of_any_machine_works() {
     for memory in [0, 1, 1 << 20, 700 << 20, 16 << 30, 3 << 40, u64::MAX] {
-        let settings = Settings::default_for(memory);
+        let settings = Settings::for_server(memory);
         assert_eq!(settings.buffer_pool_size % (1 << 20), 0, "{memory}");
         settings.check().unwrap_or_else(|error| panic!("{memory}: {error}"));
     }
@@ -188,7 +189,7 @@ fn what_creation_decides_cannot_be_opened_otherwise() {
 
 #[test]
 fn text_keeps_what_differs_and_what_creation_decides() {
-    let defaults = Settings::default_for(8 << 30);
+    let defaults = Settings::for_server(8 << 30);
     let mut settings = defaults.clone();
     settings.set("io_capacity", "400").unwrap();
     let text = settings.to_text(&defaults);
@@ -197,6 +198,24 @@ fn text_keeps_what_differs_and_what_creation_decides() {
         lines,
         ["page_size = 16K", "data_files = 4", "redo_directory = ", "io_capacity = 400"]
     );
+}
+
+#[test]
+fn a_text_of_the_first_version_says_the_same_as_then() {
+    let text = "page_size = 16K\ndata_files = 4\nredo_directory = \n";
+    let settings = Settings::from_text(text, Settings::left_out()).unwrap();
+    let expected = [
+        ("redo_log_capacity", "2G"),
+        ("autoextend_increment", "64M"),
+        ("buffer_pool_size", "128M"),
+        ("log_buffer_size", "16M"),
+        ("doublewrite_pages", "128"),
+        ("io_capacity", "10000"),
+        ("flush_method", "O_DIRECT"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(settings.get(name).unwrap(), value, "{name}");
+    }
 }
 
 #[test]

@@ -6,7 +6,10 @@ use std::fmt::Write as _;
 use super::kind::When;
 use super::{CATALOGUE, SettingError, Settings, find};
 
-const HEADER: &str = "# Settings of this data. Lines that are left out have their default.\n";
+const HEADER: &str = "\
+# Settings of this data. Lines that are left out have their default, but redo_log_capacity = 2G
+# and autoextend_increment = 64M.
+";
 
 /// Why a text is not settings. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -40,6 +43,17 @@ pub enum TextError {
 }
 
 impl Settings {
+    /// What lines stand for that are left out of a kept text: the defaults when the first was kept.
+    /// They stay as they are whatever the defaults become, or data would change with the program.
+    #[must_use]
+    pub fn left_out() -> Settings {
+        Settings {
+            redo_log_capacity: 2 << 30,
+            autoextend_increment: 64 << 20,
+            ..Settings::default()
+        }
+    }
+
     /// What differs from `defaults`, and everything that only creation decides.
     #[must_use]
     pub fn to_text(&self, defaults: &Settings) -> String {
