@@ -146,6 +146,22 @@ impl Written {
         in_place && bytes <= u64::from(most_bytes)
     }
 
+    /// Blocks of a file that it touches.
+    pub(super) fn blocks(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The part of it that lies in the first `count` blocks that it touches.
+    pub(super) fn first_blocks(&self, count: usize) -> Self {
+        let parts = parts(self.at, self.bytes).take(count);
+        let bytes = parts.last().map_or(0, |(_, _, part)| part.end);
+        let mut content = Blocks::default();
+        self.put_part(0..bytes, &mut content);
+        let mut part = vec![0; bytes];
+        content.read(self.at, &mut part);
+        Self::new(self.at, &part)
+    }
+
     /// Puts all of it into a file.
     pub(super) fn put(&self, to: &mut Blocks) {
         self.put_part(0..self.bytes, to);

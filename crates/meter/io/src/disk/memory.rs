@@ -119,6 +119,25 @@ impl MemDisk {
         (inner.names.clone(), contents.collect())
     }
 
+    /// A disk with the facts and bounds of this one and with these names and contents, as
+    /// `snapshot` gives them.
+    pub(super) fn with_snapshot(
+        &self,
+        names: BTreeMap<FileName, u64>,
+        contents: BTreeMap<u64, Blocks>,
+    ) -> Self {
+        let old = self.lock();
+        let mut inner = Inner::new(old.facts);
+        inner.capacity_bytes = old.capacity_bytes;
+        inner.next_inode = old.next_inode;
+        inner.names = names;
+        inner.contents = contents.into_iter().collect();
+        let unnamed = |inode: &u64| !inner.names.values().any(|named| named == inode);
+        let unnamed: Vec<u64> = inner.contents.keys().copied().filter(unnamed).collect();
+        unnamed.into_iter().for_each(|inode| inner.forget(inode));
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
     /// What a file is known by whatever its name, and whether this call made it.
     pub(super) fn open_inode(
         &self,

@@ -22,7 +22,7 @@ use in_turn::InTurn;
 pub use memory::MemDisk;
 pub use name::FileName;
 pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
-pub use trace::{Tear, TraceDisk};
+pub use trace::{Ending, Tear, TraceDisk};
 
 use crate::SyncKind;
 

@@ -4,14 +4,14 @@
 //! a change of length that no finished sync covers, or still in flight) is kept, dropped or, if it
 //! is a write, torn. Name changes that no `sync_dir` covers survive up to some point in their
 //! order, as journalling file systems keep them. A write that failed, or that a failed sync should
-//! have covered, is never durable again.
+//! have covered, is never durable again. The page cache has all of it until then.
 //! It knows nothing of threads: the history is one sequence.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::disk::blocks::{Blocks, Written};
 use crate::disk::memory::MemDisk;
-use crate::disk::trace::Tear;
+use crate::disk::trace::{Ending, Tear};
 use crate::disk::{Facts, FileName};
 use crate::noise::Noise;
 
@@ -47,7 +47,9 @@ enum State {
     InFlight,
     /// Finished; the next sync may cover it.
     Volatile,
-    /// Failed, or a sync that should have covered it failed.
+    /// It failed, whole or in part.
+    Failed,
+    /// A sync that should have covered it failed: the cache holds it, and no sync writes it again.
     Lost,
     Durable,
 }
@@ -154,6 +156,34 @@ impl Replay {
         });
         MemDisk::with_files(facts, files)
     }
+
+    /// The process ends here: the state that its successor begins with, and every name and content
+    /// as the page cache shows them.
+    pub(super) fn restarted(
+        &self,
+        seed: u64,
+        ending: Ending,
+    ) -> (Self, BTreeMap<FileName, u64>, BTreeMap<u64, Blocks>) {
+        let mut after = Self { played: 0, ..self.clone() };
+        let syncs = std::mem::take(&mut after.syncs);
+        after.name_syncs.clear();
+        if ending == Ending::SyncFailed {
+            // Each number is that of one update of one file.
+            let contents = after.contents.values_mut();
+            contents.for_each(|content| {
+                syncs.values().for_each(|covered| content.settle(covered, State::Lost));
+            });
+        }
+        let mut names = after.names.clone();
+        for change in &after.name_changes {
+            rename(&mut names, change.clone());
+        }
+        let mut chance = Chance::new(seed);
+        let contents = after.contents.iter_mut();
+        let contents = contents.map(|(inode, content)| (*inode, content.cached(&mut chance)));
+        let contents = contents.collect();
+        (after, names, contents)
+    }
 }
 
 impl Content {
@@ -164,7 +194,7 @@ impl Content {
             return;
         };
         update.state = match (succeeded, update.through) {
-            (false, _) => State::Lost,
+            (false, _) => State::Failed,
             (true, true) => State::Durable,
             (true, false) => State::Volatile,
         };
@@ -194,6 +224,32 @@ impl Content {
         for update in self.updates.drain(..count) {
             apply(&mut self.base, &update.change);
         }
+    }
+
+    /// What the page cache holds once the process is gone. A write that was in flight got there
+    /// whole, up to some page, or not at all; so did one that failed, and nothing vouches for that.
+    fn cached(&mut self, chance: &mut Chance) -> Blocks {
+        let mut cached = self.base.clone();
+        let mut left = Vec::new();
+        for mut update in self.updates.drain(..) {
+            if matches!(update.state, State::InFlight | State::Failed) {
+                let is_cut = chance.cuts(&mut update.change);
+                let has_failed = update.state == State::Failed;
+                update.state = if has_failed { State::Lost } else { State::Volatile };
+                if is_cut && has_failed {
+                    // The device may have it all the same.
+                    left.push(update);
+                    continue;
+                }
+                if is_cut {
+                    continue;
+                }
+            }
+            apply(&mut cached, &update.change);
+            left.push(update);
+        }
+        self.updates = left;
+        cached
     }
 
     fn after(&self, chance: &mut Chance, tear: Tear, facts: Facts) -> Blocks {
@@ -268,6 +324,20 @@ impl Chance {
             0 => 0,
             1 => most,
             _ => (self.noise.next() % (most as u64 + 1)) as usize,
+        }
+    }
+
+    /// Cuts a change that a dying process made; whether nothing of it is left.
+    fn cuts(&mut self, change: &mut Change) -> bool {
+        match (self.seed, self.noise.next() >> 62, change) {
+            (0, _, _) => true,
+            (1, _, _) => false,
+            (_, 2, Change::Write(written)) => {
+                let most = written.blocks();
+                *written = written.first_blocks(self.up_to(most));
+                written.blocks() == 0
+            }
+            (_, roll, _) => roll == 0,
         }
     }
 

@@ -25,6 +25,17 @@ pub enum Tear {
     Sectors(u32),
 }
 
+/// How a process ended whose machine went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It was killed. What it wrote is in the page cache, and the next sync of the file makes that
+    /// durable.
+    Killed,
+    /// The syncs that were in flight failed, and it gave up. What they should have covered is in
+    /// the page cache, taken for clean: later syncs succeed and do not write it.
+    SyncFailed,
+}
+
 /// Events between two states that are kept, so that points can be looked at in any order.
 const EVENTS_PER_STATE: usize = 256;
 
@@ -42,9 +53,10 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(start: Replay) -> Self {
+    /// Numbers are given out from behind `next`.
+    fn new(start: Replay, next: u32) -> Self {
         let (events, acknowledged, states) = (Vec::new(), Vec::new(), vec![start.clone()]);
-        Self { events, acknowledged, next: 0, replay: start, states }
+        Self { events, acknowledged, next, replay: start, states }
     }
 
     fn number(&mut self) -> u32 {
@@ -86,12 +98,35 @@ impl TraceDisk {
     /// Records what happens to `memory` from now on; what it holds now is durable.
     pub fn new(memory: MemDisk) -> Self {
         let (names, contents) = memory.snapshot();
-        let recorder = Recorder::new(Replay::new(names, contents));
-        Self {
-            memory,
-            recorder: Arc::new(Mutex::new(recorder)),
-            inodes: Arc::new(RwLock::new(Vec::new())),
-        }
+        Self::recording(memory, Recorder::new(Replay::new(names, contents), 0))
+    }
+
+    fn recording(memory: MemDisk, recorder: Recorder) -> Self {
+        let inodes = Arc::new(RwLock::new(Vec::new()));
+        Self { memory, recorder: Arc::new(Mutex::new(recorder)), inodes }
+    }
+
+    /// The disk as the next process finds it when this one ended at point `at` and the machine went
+    /// on: reads see what was written, what was not durable still is not, and what happens from now
+    /// on is recorded behind it. With seed 0 nothing of a write in flight got into the page cache,
+    /// with seed 1 all of it, with every other chance decides. Acknowledgements begin anew.
+    ///
+    /// # Panics
+    /// When `at` is not below [`points`](Self::points).
+    pub fn restarted(&self, at: usize, seed: u64, ending: Ending) -> Self {
+        let mut recorder = self.lock();
+        let (start, names, contents) = recorder.at(at).restarted(seed, ending);
+        let next = recorder.next;
+        drop(recorder);
+        Self::recording(self.memory.with_snapshot(names, contents), Recorder::new(start, next))
+    }
+
+    /// The first point from `at` on at which a sync of a file has just begun.
+    pub fn next_sync(&self, at: usize) -> Option<usize> {
+        let recorder = self.lock();
+        let from = recorder.events.get(at.saturating_sub(1)..)?;
+        let began = from.iter().position(|event| matches!(event, Event::SyncBegan { .. }))?;
+        Some(at.max(1) + began)
     }
 
     /// The disk underneath, for faults.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{
-    Aligned, Disk, Durability, FileId, FileMode, FileName, MemDisk, Tear, TraceDisk,
+    Aligned, Disk, Durability, Ending, FileId, FileMode, FileName, MemDisk, Tear, TraceDisk,
 };
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ const SECTORS: usize = 8;
 const FILES: usize = 3;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Write { file: usize, sector: usize, sectors: usize, through: bool },
     Sync { file: usize },
     FailedSync { file: usize },
@@ -26,7 +26,7 @@ enum Step {
     Acknowledge,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let file = 0..FILES;
     let step = prop_oneof![
         6 => (file.clone(), 0..SECTORS, 1usize..4, any::<bool>()).prop_map(
@@ -51,7 +51,7 @@ struct Sector {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Model {
+pub struct Model {
     contents: Vec<Vec<Sector>>,
     durable_names: BTreeMap<FileName, usize>,
     names_since: Vec<(Option<FileName>, FileName, usize)>,
@@ -97,7 +97,7 @@ impl Model {
         all
     }
 
-    fn allows(&self, image: &MemDisk, seed: u64) -> bool {
+    pub fn allows(&self, image: &MemDisk, seed: u64) -> bool {
         let all = self.names();
         let allowed = match seed {
             0 => &all[..1],
@@ -132,25 +132,39 @@ impl Model {
     }
 }
 
-struct Run {
-    disk: TraceDisk,
+pub struct Run {
+    pub disk: TraceDisk,
     fail_syncs: Arc<AtomicBool>,
     files: Vec<(FileName, FileId)>,
-    model: Model,
+    pub model: Model,
     next: u16,
 }
 
 impl Run {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        let disk = TraceDisk::new(MemDisk::new());
         let fail_syncs = Arc::new(AtomicBool::new(false));
-        let memory = MemDisk::new();
-        let fail = Arc::clone(&fail_syncs);
-        memory.before_each(move |call| match call.kind {
+        let run = Self { disk, fail_syncs, files: Vec::new(), model: Model::default(), next: 0 };
+        run.arm();
+        run
+    }
+
+    fn arm(&self) {
+        let fail = Arc::clone(&self.fail_syncs);
+        self.disk.memory().before_each(move |call| match call.kind {
             CallKind::Sync if fail.load(Ordering::Relaxed) => Fault::Errno(libc::EIO),
             _ => Fault::None,
         });
-        let disk = TraceDisk::new(memory);
-        Self { disk, fail_syncs, files: Vec::new(), model: Model::default(), next: 0 }
+    }
+
+    /// Goes on as the next process, with the same files open.
+    pub fn restart(&mut self, seed: u64, ending: Ending) {
+        self.disk = self.disk.restarted(self.disk.points() - 1, seed, ending);
+        self.arm();
+        self.model.acknowledged.clear();
+        for (name, file) in &mut self.files {
+            *file = self.disk.open(name, FileMode::Existing).unwrap();
+        }
     }
 
     fn fresh(&mut self) -> u16 {
@@ -158,7 +172,7 @@ impl Run {
         self.next
     }
 
-    fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &Step) {
         match *step {
             Step::Create => self.create(),
             Step::SyncNames => {
@@ -267,7 +281,7 @@ proptest! {
     }
 }
 
-fn one_file() -> (TraceDisk, FileName, FileId) {
+pub fn one_file() -> (TraceDisk, FileName, FileId) {
     let memory = MemDisk::new();
     let name = FileName::new("a").unwrap();
     let start = memory.open(&name, FileMode::Create).unwrap();

@@ -10,4 +10,5 @@ mod disks;
 mod images;
 mod locks;
 mod place;
+mod restarts;
 mod sets;
