@@ -25,10 +25,7 @@ impl Redo {
         self.adopt(plan)?;
         let mut ledger = lock(&self.ledger);
         let (lsn, clean) = (ledger.newest.checkpoint, ledger.newest.clean);
-        self.write_ledger(&mut ledger, lsn, clean)?;
-        drop(ledger);
-        self.free_segments();
-        Ok(())
+        self.write_ledger(&mut ledger, lsn, clean)
     }
 
     /// Makes what a plan needs and is not there, then follows the plan.
@@ -44,8 +41,10 @@ impl Redo {
                 if missing == 0 {
                     segments.plan = plan;
                     segments.spare.extend(made);
+                    // Less room is told before it goes, more once it is there.
+                    self.room_bytes.fetch_min(plan.room_bytes(), Ordering::AcqRel);
+                    self.shed(&mut segments, self.checkpoint.load(Ordering::Acquire));
                     self.room_bytes.store(plan.room_bytes(), Ordering::Release);
-                    self.shed(&mut segments);
                     return Ok(());
                 }
                 let number = segments.next_number;
@@ -60,11 +59,10 @@ impl Redo {
 
     /// Follows the plan and publishes the room that is left. Whoever was admitted may still append
     /// the reserve, even when the capacity has just become smaller than the age.
-    pub(crate) fn shed(&self, segments: &mut Segments) {
-        let checkpoint = self.checkpoint.load(Ordering::Acquire);
-        let reserve = self.age_limits().reserve_bytes();
-        let needed = checkpoint + segments.plan.room_bytes();
-        segments.shed(needed.max(self.lsn().0 + reserve));
+    pub(crate) fn shed(&self, segments: &mut Segments, checkpoint: u64) {
+        let room_bytes = segments.plan.room_bytes();
+        let reserve = AgeLimits::of(room_bytes).reserve_bytes();
+        segments.shed((checkpoint + room_bytes).max(self.lsn().0 + reserve));
         self.room_end.store(segments.room_end(), Ordering::Release);
     }
 

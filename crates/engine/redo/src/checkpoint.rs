@@ -1,7 +1,7 @@
 //! Checkpoints, and what they set free.
 //!
 //! Invariant: a segment is free only when a durable checkpoint lies behind its last byte. The
-//! checkpoint never goes back.
+//! checkpoint never goes back: it is published while the ledger is held.
 
 use std::sync::atomic::Ordering;
 
@@ -54,50 +54,59 @@ impl Redo {
         if lsn < newest.checkpoint || (lsn, clean) == (newest.checkpoint, newest.clean) {
             return self.check();
         }
-        self.write_ledger(&mut ledger, lsn, clean)?;
-        drop(ledger);
-        self.free_segments();
-        Ok(())
+        self.write_ledger(&mut ledger, lsn, clean)
     }
 
-    /// Writes down the checkpoint and the present geometry.
+    /// Writes down the checkpoint and the present geometry, then frees what lies before.
     pub(crate) fn write_ledger(
         &self,
         ledger: &mut Ledger,
         lsn: u64,
         clean: bool,
     ) -> Result<(), RedoError> {
+        let next = Control {
+            checkpoint: lsn,
+            incarnation: ledger.incarnation_at(lsn),
+            geometry: lock(&self.segments).plan.geometry,
+            clean,
+            ..ledger.newest
+        };
+        self.write_slot(ledger, next)?;
+        self.free_before(lsn);
+        Ok(())
+    }
+
+    /// Writes down once more what the newest slot says, which was found and may not be durable.
+    pub(crate) fn confirm_ledger(&self) -> Result<(), RedoError> {
+        let mut ledger = lock(&self.ledger);
+        let newest = ledger.newest;
+        self.write_slot(&mut ledger, newest)
+    }
+
+    fn write_slot(&self, ledger: &mut Ledger, next: Control) -> Result<(), RedoError> {
         self.check()?;
         let (sync, block_bytes) = {
             let writer = lock(&self.writer);
             (writer.sync, writer.block_bytes as u32)
         };
         // Without syncs nothing is known to be durable.
-        let durable = if sync == RedoSync::None { lsn } else { self.durable().0 };
-        let next = Control {
-            checkpoint: lsn,
-            incarnation: ledger.incarnation_at(lsn),
-            durable,
-            geometry: lock(&self.segments).plan.geometry,
-            block_bytes,
-            clean,
-            ..ledger.newest
-        };
-        let written = ledger.write(next, sync);
+        let durable = if sync == RedoSync::None { next.checkpoint } else { self.durable().0 };
+        let written = ledger.write(Control { durable, block_bytes, ..next }, sync);
         written.map_err(|cause| self.fail("write the control file", cause))?;
         if !matches!(sync, RedoSync::WriteThrough | RedoSync::None) {
             add(&self.counts.fsyncs, 1);
         }
-        self.checkpoint.store(lsn, Ordering::Release);
         Ok(())
     }
 
-    /// Frees what lies before the checkpoint, and removes what has no use any more.
-    pub(crate) fn free_segments(&self) {
+    /// Frees what lies before a checkpoint that is durable, publishes it, and removes what has no
+    /// use any more. The room comes first: whoever sees the checkpoint may use what it freed.
+    pub(crate) fn free_before(&self, checkpoint: u64) {
         let surplus = {
             let mut segments = lock(&self.segments);
-            segments.free_before(self.checkpoint.load(Ordering::Acquire));
-            self.shed(&mut segments);
+            segments.free_before(checkpoint);
+            self.shed(&mut segments, checkpoint);
+            self.checkpoint.store(checkpoint, Ordering::Release);
             std::mem::take(&mut segments.surplus)
         };
         if !surplus.is_empty() {

@@ -74,6 +74,18 @@ pub enum RedoError {
         /// What the control file knows.
         durable: u64,
     },
+    /// A segment is damaged that may hold what follows in the log.
+    #[error(
+        "{file} is a damaged segment of the redo log: its header is not valid or the file is cut, \
+         and no other file holds LSN {lsn}, where the log goes on; restore {file} from a backup \
+         (without it, what was committed from LSN {lsn} on is lost)"
+    )]
+    Damaged {
+        /// The segment's file.
+        file: String,
+        /// Where the log goes on, or recovery begins.
+        lsn: u64,
+    },
     /// The segment where recovery begins is not there.
     #[error("no redo segment holds LSN {lsn}, where recovery begins; restore the files")]
     NoSegment {

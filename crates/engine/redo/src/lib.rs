@@ -18,6 +18,7 @@ mod error;
 mod fields;
 mod file;
 mod fill;
+mod found;
 mod frame;
 mod fuzz;
 mod geometry;

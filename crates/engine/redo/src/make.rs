@@ -15,7 +15,8 @@ use crate::layout::{HEADER_BLOCK_BYTES, SEGMENT_PREFIX};
 use crate::segments::Segment;
 use crate::{RedoError, RedoSync};
 
-const CHUNK_BYTES: u64 = 1 << 20;
+/// One read or write of a segment, in bytes.
+pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 const EFBIG: i32 = 27;

@@ -1,12 +1,13 @@
 //! Opening a log, and going on where it ends.
 //!
-//! Invariant: opening only reads. Going on first makes what was found durable, and seals off what
-//! a crash may have left behind the end by a new incarnation, before anything else is appended.
+//! Invariant: opening only reads. Going on first makes what was found durable (`found`), and seals
+//! off what a crash may have left behind the end by a new incarnation, before anything else is
+//! appended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use iostrata_io::disk::{Aligned, Disk, FileMode};
+use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
 use iostrata_page::Lsn;
 
 use crate::checkpoint::Ledger;
@@ -21,7 +22,7 @@ use crate::header::Header;
 use crate::layout::{
     BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
 };
-use crate::make::number_of;
+use crate::make::{CHUNK_BYTES, number_of};
 use crate::redo::{Redo, lock};
 use crate::segments::{Segment, Segments};
 use crate::turn::Turn;
@@ -38,14 +39,16 @@ pub(crate) fn open(disk: &Arc<dyn Disk>, s: &RedoSettings) -> Result<(Redo, Scan
     let not_found = RedoError::NotFound { file: CONTROL_NAME };
     let (file, control) = read_control(disk)?.ok_or(not_found)?;
     let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
-    let found = find_segments(disk)?;
+    let (found, damaged) = find_segments(disk)?;
     let block_bytes = block_bytes(s, &file, &found)?;
     let mut segments = Segments::new(plan, control.checkpoint, found);
     if segments.chain.is_empty() {
-        return Err(RedoError::NoSegment { lsn: control.checkpoint });
+        let lsn = control.checkpoint;
+        let missing = RedoError::NoSegment { lsn };
+        return Err(damaged.map_or(missing, |file| RedoError::Damaged { file, lsn }));
     }
     segments.next_number = segments.next_number.max(next_number(disk)?);
-    let scan = Scan::new(control, segments.chain.clone())?;
+    let scan = Scan::new(control, segments.chain.clone(), damaged)?;
     let buffer_bytes = s.log_buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
     let buffer_bytes = buffer_bytes.next_multiple_of(GRANULE_BYTES) as usize;
     let writer = Writer {
@@ -81,26 +84,49 @@ fn ledger(file: OpenFile, control: Control) -> Ledger {
     Ledger { file, newest: control, block, incarnations: vec![(0, control.incarnation)] }
 }
 
-/// Every segment that is whole. What is not was being made or removed when a crash came.
-fn find_segments(disk: &Arc<dyn Disk>) -> Result<Vec<Segment>, RedoError> {
+/// Every segment that is whole, and the first that is damaged: a segment whose making a crash cut
+/// off has nothing but zeros, since its header is written when those are durable.
+fn find_segments(disk: &Arc<dyn Disk>) -> Result<(Vec<Segment>, Option<String>), RedoError> {
     let failed = RedoError::disk("read a segment of");
     let mut block = Aligned::zeroed(HEADER_BLOCK_BYTES);
-    let mut found = Vec::new();
+    let (mut found, mut damaged) = (Vec::new(), None);
     for name in disk.list().map_err(&failed)? {
         if number_of(&name).is_none() {
             continue;
         }
         let file = OpenFile::open(disk, name, FileMode::Existing).map_err(&failed)?;
         let bytes = file.len().map_err(&failed)?;
-        if bytes < HEADER_BLOCK_BYTES as u64 {
-            continue;
+        let mut header = None;
+        if bytes >= HEADER_BLOCK_BYTES as u64 {
+            file.read(0, &mut block).map_err(&failed)?;
+            header = Header::decode(&block, file.name.as_str())?;
         }
-        file.read(0, &mut block).map_err(&failed)?;
-        let header = Header::decode(&block, file.name.as_str())?;
-        let whole = header.filter(|header| bytes >= header.geometry.file_bytes());
-        found.extend(whole.map(|header| Segment { file: Arc::new(file), header }));
+        match header.filter(|header| bytes >= header.geometry.file_bytes()) {
+            Some(header) => found.push(Segment { file: Arc::new(file), header }),
+            None if damaged.is_none() && !is_zeros(&file, bytes).map_err(&failed)? => {
+                damaged = Some(file.name.to_string());
+            }
+            None => {}
+        }
     }
-    Ok(found)
+    Ok((found, damaged))
+}
+
+/// Whether the whole blocks of a file are zeros.
+fn is_zeros(file: &OpenFile, bytes: u64) -> Result<bool, DiskError> {
+    let mut chunk = Aligned::zeroed(CHUNK_BYTES as usize);
+    let (block, mut at) = (u64::from(file.block_bytes()), 0);
+    let end = bytes / block * block;
+    while at < end {
+        let some = (end - at).min(CHUNK_BYTES);
+        chunk.set_len(some as usize);
+        file.read(at, &mut chunk)?;
+        if chunk.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += some;
+    }
+    Ok(true)
 }
 
 fn next_number(disk: &Arc<dyn Disk>) -> Result<u64, RedoError> {
@@ -129,14 +155,14 @@ impl Redo {
             segments.retire_beyond(end);
             segments.plan
         };
+        self.settle_found(end)?;
         let tail = self.read_tail(end)?;
-        self.written.store(end, Ordering::Release);
-        self.lsn.store(end, Ordering::Release);
         self.remove_half_made()?;
         self.adopt(plan)?;
         let incarnations = self.seal_off(&tail, end, scan.into_incarnations())?;
-        lock(&self.ledger).incarnations = incarnations;
-        self.free_segments();
+        let mut ledger = lock(&self.ledger);
+        ledger.incarnations = incarnations;
+        self.free_before(ledger.newest.checkpoint);
         Ok(self.lsn())
     }
 
@@ -169,8 +195,7 @@ impl Redo {
         Ok(())
     }
 
-    /// Appends the incarnation frame and makes it durable, with all before it. Gives which number
-    /// seals which frames.
+    /// Appends the incarnation frame and makes it durable. Gives which number seals which frames.
     fn seal_off(
         &self,
         tail: &[u8],
@@ -181,10 +206,6 @@ impl Redo {
         if room_end < end + frame::INCARNATION_BYTES as u64 {
             return Err(RedoError::Full { lsn: end });
         }
-        // What a killed program wrote may be in the page cache only.
-        let chain: Vec<_> =
-            lock(&self.segments).chain.iter().map(|s| Arc::clone(&s.file)).collect();
-        lock(&self.writer).unsynced.extend(chain);
         let old = incarnations.last().map_or(0, |(_, number)| *number);
         let new = old.wrapping_add(1);
         let sealed_end = {

@@ -89,7 +89,8 @@ impl Redo {
     /// Opens the log for reading; `start` makes it ready for appends.
     ///
     /// # Errors
-    /// [`RedoError::NotFound`], [`RedoError::Version`], [`RedoError::Setting`], the disk's.
+    /// [`RedoError::NotFound`], [`RedoError::Damaged`], [`RedoError::Version`],
+    /// [`RedoError::Setting`], the disk's.
     pub fn open(disk: Arc<dyn Disk>, s: RedoSettings) -> Result<(Self, Scan), RedoError> {
         open(&disk, &s)
     }

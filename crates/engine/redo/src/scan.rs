@@ -43,6 +43,10 @@ struct Found {
 pub struct Scan {
     control: Control,
     chain: VecDeque<Segment>,
+    /// A segment file that can be no part of the chain.
+    damaged: Option<String>,
+    /// The log may go on behind the chain.
+    ran_out: bool,
     /// The log from `window_at` on, as far as it was read.
     window: Vec<u8>,
     window_at: u64,
@@ -58,11 +62,17 @@ pub struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(control: Control, chain: VecDeque<Segment>) -> Result<Self, RedoError> {
+    pub(crate) fn new(
+        control: Control,
+        chain: VecDeque<Segment>,
+        damaged: Option<String>,
+    ) -> Result<Self, RedoError> {
         let largest = chain.iter().map(|s| s.header.geometry.payload_bytes).max().unwrap_or(1);
         let mut scan = Self {
             control,
             chain,
+            damaged,
+            ran_out: false,
             window: Vec::new(),
             window_at: control.checkpoint,
             chunk: Aligned::zeroed(largest.min(READ_BYTES) as usize),
@@ -90,7 +100,7 @@ impl Scan {
     /// The next frame; none at the end of the log.
     ///
     /// # Errors
-    /// The disk's, [`RedoError::Truncated`], [`RedoError::UnknownFrame`].
+    /// The disk's, [`RedoError::Damaged`], [`RedoError::Truncated`], [`RedoError::UnknownFrame`].
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, RedoError> {
         if self.found.is_none() {
@@ -144,6 +154,10 @@ impl Scan {
     }
 
     fn check_end(&self) -> Result<(), RedoError> {
+        if let (true, Some(file)) = (self.ran_out, &self.damaged) {
+            let lsn = self.chain.back().map_or(self.position, |segment| segment.header.end());
+            return Err(RedoError::Damaged { file: file.clone(), lsn });
+        }
         let (end, durable) = (self.position, self.control.durable);
         if end < durable { Err(RedoError::Truncated { end, durable }) } else { Ok(()) }
     }
@@ -183,7 +197,10 @@ impl Scan {
         }
         let lsn = self.window_at + self.window.len() as u64;
         let aligned = lsn / READ_ALIGNMENT_BYTES * READ_ALIGNMENT_BYTES;
-        let Some(place) = place(&self.chain, aligned) else { return Ok(false) };
+        let Some(place) = place(&self.chain, aligned) else {
+            self.ran_out = true;
+            return Ok(false);
+        };
         self.chunk.set_len(place.left.min(self.chunk.allocated() as u64) as usize);
         let read = place.file.read(place.at, &mut self.chunk);
         read.map_err(RedoError::disk("read"))?;

@@ -69,6 +69,17 @@ pub fn drain(scan: &mut Scan) -> Result<Vec<Vec<u8>>, RedoError> {
     Ok(bodies)
 }
 
+/// Appends bodies, durably and without a checkpoint, until the log is so old.
+pub fn fill(redo: &Redo, life: u32, age: u64) -> Vec<Vec<u8>> {
+    let mut bodies = Vec::new();
+    while redo.lsn().0 - redo.checkpoint_lsn().0 < age {
+        bodies.push(long(life, bodies.len() as u32));
+        let end = redo.append(bodies.last().unwrap()).end;
+        redo.make_durable(end).unwrap();
+    }
+    bodies
+}
+
 /// Appends a body and makes it durable, with a checkpoint before when the log is half full.
 pub fn commit(redo: &Redo, body: &[u8]) -> Result<Lsn, RedoError> {
     let age = redo.lsn().0 - redo.checkpoint_lsn().0;

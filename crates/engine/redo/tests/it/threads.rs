@@ -1,7 +1,7 @@
 //! Many threads at once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use iostrata_io::disk::memory::{CallKind, Fault};
@@ -154,4 +154,50 @@ fn a_write_during_a_sync_is_not_covered_by_it() {
     redo.make_durable(end).unwrap();
     assert!(redo.written() > end);
     assert_eq!(redo.durable(), end);
+}
+
+/// Ends a test's loops also when a thread panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whoever sees a checkpoint, or a larger capacity, may append into the room it gives.
+#[test]
+fn room_is_there_before_it_is_told() {
+    // Frames of a short body and of one that takes nearly all that is held in reserve.
+    const FRAMES: [(u64, u64); 2] = [(9_209, 9_200), (17, 8)];
+    let rounds = if std::env::var_os("IOSTRATA_SOAK").is_some() { 40_000 } else { 800 };
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let redo = fresh(&disk, &smallest());
+    let is_over = AtomicBool::new(false);
+    let full = |frame: u64| redo.checkpoint_lsn().0 + redo.limits().capacity - frame;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _over = Over(&is_over);
+            while !is_over.load(Ordering::Relaxed) {
+                for (frame, body) in FRAMES {
+                    if redo.lsn().0 <= full(frame) {
+                        redo.append(&vec![1; body as usize]);
+                        break;
+                    }
+                }
+            }
+        });
+        let _over = Over(&is_over);
+        for round in 0..rounds {
+            while redo.lsn().0 < full(17) && !is_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            redo.make_durable(redo.lsn()).unwrap();
+            match round % 8 {
+                0 => redo.set_capacity(100_000).unwrap(),
+                4 => redo.set_capacity(65_536).unwrap(),
+                _ => redo.take_checkpoint(redo.durable(), false).unwrap(),
+            }
+        }
+    });
 }
