@@ -204,6 +204,8 @@ fn disks_opened(
         create::files(&disks, &settings)?;
     } else {
         settings.check_reopen(&kept::read(&*disks.data)?)?;
+        // A process that was killed may have named the settings in a cache only.
+        disks.data.sync_dir()?;
         create::finish(&disks)?;
     }
     let keeper = Keeper { disk: Arc::clone(&disks.data), writing: Mutex::default() };

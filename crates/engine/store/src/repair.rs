@@ -4,8 +4,9 @@
 //! and only a copy that is good in every byte replaces a page that is not. All is durable before
 //! the copies are forgotten, so a crash in repair leaves the same work to the next.
 //! What a killed process, or one whose write or sync failed, left in a cache looks whole and is not
-//! durable, or may be overtaken by what the device still holds: whole pages of such a batch are
-//! written again from their copies too, and every data file is synced.
+//! durable, or may be overtaken by what the device still holds: copies are written again before
+//! they are used, whole pages of such a batch are written again from their copies too, every data
+//! file is synced, and the copies are forgotten even where none are found.
 //! With order kept, a page of a batch with a bad copy is never torn: its place was not begun. What
 //! breaks that (a device that lied) is reported as torn and not restorable.
 
@@ -58,14 +59,19 @@ impl Store {
             self.doublewrite.order.continue_after(found.sequence);
         }
         let mut copies = self.examine(&files, &found, &mut repair)?;
+        if !copies.is_empty() {
+            let both = files.iter().zip(&found);
+            let mut both = both.filter_map(|(file, found)| Some((file, found.as_ref()?)));
+            let rewritten =
+                both.try_for_each(|(file, found)| file.rewrite(found, self.data.sync_kind()));
+            rewritten.map_err(|error| self.data.poison.set(error))?;
+        }
         self.put_back(&mut copies)?;
         add(&self.data.tally.pages_restored, repair.restored.len() as u64);
         for file in &files {
             file.lengthen(self.data.sync_kind())?;
         }
-        if found.iter().flatten().any(|found| found.kind != Kind::Empty) {
-            self.forget_copies(&mut files)?;
-        }
+        self.forget_copies(&mut files)?;
         self.repaired.store(true, Release);
         Ok(repair)
     }

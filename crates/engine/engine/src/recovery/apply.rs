@@ -2,7 +2,9 @@
 //!
 //! Invariant: the records of one page are applied in the order of the log by one thread; a frame
 //! that the page has seen is passed over, by the page's LSN alone; a page that cannot be read is
-//! believed to be new only when its records begin with one that needs nothing of before.
+//! believed to be new only when its records begin with one that needs nothing of before. Every page
+//! with records is dirty afterwards: one that has seen them all may be in a cache alone, where a
+//! failed sync left it for clean.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -144,11 +146,9 @@ fn apply_page(
     let Some(first) = pieces.first() else { return Ok(()) };
     let mut held = pin(core, page, record(first).starts_page())?.exclusive();
     let seen = PageView::new(&held).lsn();
+    held.mark_dirty(first.start);
     let mut stamp = None;
     for piece in pieces.iter().filter(|piece| piece.end > seen) {
-        if stamp.is_none() {
-            held.mark_dirty(piece.start);
-        }
         if let Some(end) = stamp.filter(|end| *end != piece.end) {
             PageEdit::new(&mut held).set_lsn(end);
         }

@@ -103,7 +103,8 @@ fn run(kind: CallKind, number: u64) -> bool {
     let recording = Recording { seed: 0, disk, history, opened: 0 };
     let sweep = Sweep::<EngineStore>::new(&how, &STILL);
     for seed in [0, 1, 77] {
-        let crash = Crash { point, seed, tear: Tear::Sectors(512) };
+        let tear = Tear::Sectors(512);
+        let crash = Crash { point, seed, tear, ending: None };
         let judged = sweep.one(&recording, crash, false);
         judged.unwrap_or_else(|what| panic!("{kind:?} {number}, seed {seed}: {what}"));
     }

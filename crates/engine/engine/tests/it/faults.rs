@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex};
 
 use iostrata_engine::{Engine, EngineError};
 use iostrata_io::disk::memory::{Call, CallKind, Fault};
-use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
+use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
+use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, STILL, commit};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
 use crate::common::record::{Recording, record};
+use crate::common::restarts::Left;
 use crate::common::sweep::{Crash, Sweep};
 
 const SHAPE: Shape = Shape { batches: 40, tables: 2, ..STILL };
@@ -170,16 +172,27 @@ impl Run {
         Ok(())
     }
 
-    /// Everything acknowledged is there when it is opened on the disk without the fault, and on
-    /// what a crash now may leave.
+    /// Everything acknowledged is there when it is opened on the disk without the fault, on what a
+    /// crash now may leave, and on what one leaves after the next process went on.
     fn judge(self, how: &How, before_close: usize) -> Result<(), String> {
         self.armed.store(false, Ordering::Relaxed);
         let last = self.disk.points() - 1;
         let recording = Recording { seed: SEED, disk: self.disk, history: self.history, opened: 0 };
         let sweep = Sweep::<EngineStore>::new(how, &SHAPE);
         for (point, seed) in [(before_close, 0), (before_close, 31), (last, 0), (last, 1)] {
-            let crash = Crash { point, seed, tear: Tear::Sectors(512) };
+            let tear = Tear::Sectors(512);
+            let crash = Crash { point, seed, tear, ending: None };
             sweep.one(&recording, crash, false).map_err(|what| format!("{crash:?}: {what}"))?;
+        }
+        let Recording { disk, history, .. } = recording;
+        for seed in [0, 1] {
+            let needed = history.needed(&disk.acknowledged(last));
+            // A sync that failed is on record; nothing else is in flight.
+            let disk = disk.restarted(last, seed, Ending::Killed);
+            let left = Left { disk, history: history.clone(), needed };
+            let crash = Crash { point: last, seed, tear: Tear::Sectors(512), ending: None };
+            let lived = sweep.live(left, crash, &mut Chance::new(last as u64));
+            lived.map_err(|what| format!("restarted: {what}"))?;
         }
         Ok(())
     }

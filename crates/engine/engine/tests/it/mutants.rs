@@ -3,7 +3,7 @@
 //! Every row names the recording whose sweep finds it. `cargo test -- --nocapture mutants` prints
 //! what was seen.
 
-use iostrata_io::disk::Tear;
+use iostrata_io::disk::{Ending, Tear};
 
 use crate::common::altered::Alteration;
 use crate::common::engine::{EngineStore, How, SHAPE};
@@ -29,6 +29,7 @@ struct Mutant {
 const ALL: &[Tear] = &[Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
 const GROWING: Live = &[("redo_log_capacity", &["64K", "256K"])];
 const TORN: &[Tear] = &[Tear::Sectors(512)];
+const WHOLE: &[Tear] = &[Tear::Whole];
 
 fn mutant(name: &'static str, alteration: Alteration, tears: &'static [Tear]) -> Mutant {
     Mutant { name, seed: 1, settings: &[], alteration, tears, shape: SHAPE }
@@ -38,13 +39,47 @@ fn none() -> Alteration {
     Alteration::default()
 }
 
-/// What a recovery lacks. (The redo control file is not among it: an older checkpoint serves as
-/// well until the redo behind it is written over, which takes longer than these runs.)
+/// What a recovery lacks.
 fn mutants_of_recovery() -> Vec<Mutant> {
     vec![
         mutant("recovery does not sync redo", unsynced("redo-0"), ALL),
         mutant("recovery does not sync data", unsynced("data-"), ALL),
     ]
+}
+
+/// What the opening lacks that follows a process which ended so.
+fn mutants_of_opening() -> Vec<(Ending, Mutant)> {
+    let control = Alteration { unwritten: Some(("redo-control", 0)), ..unsynced("redo-control") };
+    vec![
+        (Ending::Killed, mutant("opening does not write the control slot", control, ALL)),
+        (Ending::SyncFailed, mutant("opening trusts cached frames", unrepeated("redo-0"), ALL)),
+        (
+            Ending::SyncFailed,
+            mutant("opening trusts cached copies of pages", unrepeated("doublewrite-"), TORN),
+        ),
+        (
+            Ending::SyncFailed,
+            Mutant {
+                settings: &[("doublewrite", "OFF")],
+                ..mutant("opening trusts cached pages", unrepeated("data-"), WHOLE)
+            },
+        ),
+        (
+            Ending::Killed,
+            Mutant {
+                shape: Shape { live: GROWING, ..SHAPE },
+                ..mutant(
+                    "opening does not sync names",
+                    Alteration { no_sync_dir: true, ..none() },
+                    ALL,
+                )
+            },
+        ),
+    ]
+}
+
+fn unrepeated(files: &'static str) -> Alteration {
+    Alteration { unrepeated: Some(files), ..none() }
 }
 
 fn unsynced(files: &'static str) -> Alteration {
@@ -99,7 +134,7 @@ fn mutants() -> Vec<Mutant> {
 fn swept(mutant: &Mutant, may_be_damaged: bool) -> Outcome {
     let how = How::with(mutant.settings);
     let altered = how.clone().altered(mutant.alteration.clone());
-    let missing = || mutant.alteration.switch.turn_on();
+    let missing = || mutant.alteration.switch.turn(true);
     let recording =
         record_after::<EngineStore>(mutant.seed, &mutant.shape, &altered, missing).unwrap();
     let tears = mutant.tears;
@@ -128,7 +163,7 @@ fn swept_in_recovery(mutant: &Mutant) -> Outcome {
     let how = How::with(mutant.settings);
     let recording = record::<EngineStore>(mutant.seed, &mutant.shape, &how).unwrap();
     let altered = how.altered(mutant.alteration.clone());
-    mutant.alteration.switch.turn_on();
+    mutant.alteration.switch.turn(true);
     let (tears, nested_every) = (mutant.tears, 1);
     let sweep = Sweep {
         tears,
@@ -139,7 +174,29 @@ fn swept_in_recovery(mutant: &Mutant) -> Outcome {
     sweep.run(&recording, 2_000)
 }
 
-fn all_are_found(mutants: &[Mutant], swept: impl Fn(&Mutant) -> Outcome) {
+/// Sweeps a sound run after whose end each opening lacks the safeguard. Pages are written behind
+/// it, so there the safeguard is missing from then on.
+fn swept_after_restarts(ending: Ending, mutant: &Mutant) -> Outcome {
+    let how = How::with(mutant.settings);
+    let recording = record::<EngineStore>(mutant.seed, &mutant.shape, &how).unwrap();
+    let alteration = &mutant.alteration;
+    let altered = how.altered(alteration.clone());
+    let is_behind = alteration.unrepeated == Some("data-");
+    alteration.switch.turn(is_behind);
+    let sweep = Sweep {
+        tears: mutant.tears,
+        is_open: true,
+        ending: Some(ending),
+        opening: if is_behind { None } else { Some(&alteration.switch) },
+        ..Sweep::<EngineStore>::new(&altered, &mutant.shape)
+    };
+    sweep.run(&recording, 10_000)
+}
+
+fn all_are_found<'m>(
+    mutants: impl IntoIterator<Item = &'m Mutant>,
+    swept: impl Fn(&Mutant) -> Outcome,
+) {
     let mut missed = Vec::new();
     for mutant in mutants {
         let outcome = swept(mutant);
@@ -162,6 +219,13 @@ fn every_missing_safeguard_is_found() {
 #[test]
 fn every_missing_safeguard_of_recovery_is_found() {
     all_are_found(&mutants_of_recovery(), swept_in_recovery);
+}
+
+#[test]
+fn every_missing_safeguard_of_opening_is_found() {
+    for (ending, mutant) in &mutants_of_opening() {
+        all_are_found([mutant], |mutant| swept_after_restarts(*ending, mutant));
+    }
 }
 
 /// Without doublewrite, checksums do not repair a torn page, but they name it. Without them, too,

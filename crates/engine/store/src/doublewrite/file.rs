@@ -172,6 +172,18 @@ impl DoublewriteFile {
         buffer
     }
 
+    /// Writes a batch that was found where it lies already, durably.
+    pub(crate) fn rewrite(&self, found: &Found, sync: SyncKind) -> Result<(), StoreError> {
+        if found.kind != Kind::Copies {
+            return Ok(());
+        }
+        let bytes = found.header_bytes + found.entries.len() * self.page_bytes;
+        // A file that is too short has lost a copy; the pages are judged without it.
+        let Some(batch) = self.read_at(BATCH_AT, bytes)? else { return Ok(()) };
+        self.disk.write(self.id, BATCH_AT, &batch, self.plan.durability())?;
+        self.sync(sync)
+    }
+
     /// Makes it durable that no copy may be restored any more, whatever the flush method.
     pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), StoreError> {
         let mut header = Aligned::zeroed(header_bytes(self.pages));

@@ -27,6 +27,7 @@ fn pages_lie_striped_and_copies_contiguous() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::ODirect));
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
+    let opened = store.counters();
     let mut copies = Round::new(5, &[6, 1, 2]).copies(settings.page_size);
     store.write(&mut copies).unwrap();
     let mut back: Vec<_> = copies.iter().map(|copy| copy.page.0).collect();
@@ -37,6 +38,7 @@ fn pages_lie_striped_and_copies_contiguous() {
         let place = &content(&disk, name)[at * 4096..][..4096];
         assert_eq!(place, &sealed(number, 5, size)[..], "page {number}");
     }
+    // Opening forgets what is in either file, so the first batch is in the first one all the same.
     let copies = content(&disk, "doublewrite-0");
     assert_eq!(copies.len() as u64, doublewrite_file_bytes(4, 4096));
     let first = 4096 + header_bytes(4);
@@ -45,7 +47,7 @@ fn pages_lie_striped_and_copies_contiguous() {
     }
     let counters = store.counters();
     assert_eq!((counters.dblwr_writes, counters.dblwr_pages_written), (1, 3));
-    assert_eq!((counters.pages_written, counters.dblwr_fsyncs), (3, 1));
+    assert_eq!((counters.pages_written, counters.dblwr_fsyncs), (3, opened.dblwr_fsyncs + 1));
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Alteration {
     pub unsynced: Option<&'static str>,
     /// Writes to these files do nothing, from this offset on.
     pub unwritten: Option<(&'static str, u64)>,
+    /// Writes of what these files hold already do nothing.
+    pub unrepeated: Option<&'static str>,
     /// `sync_dir` does nothing.
     pub no_sync_dir: bool,
     /// A sync that failed is said to have succeeded, whatever the switch says.
@@ -41,8 +43,8 @@ pub struct Altered {
 pub struct Switch(Arc<AtomicBool>);
 
 impl Switch {
-    pub fn turn_on(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    pub fn turn(&self, on: bool) {
+        self.0.store(on, Ordering::SeqCst);
     }
 
     fn is_on(&self) -> bool {
@@ -75,6 +77,20 @@ impl Names {
     fn is_unwritten(&self, file: FileId, at: u64, altered: &Alteration) -> bool {
         let beginning = altered.unwritten.and_then(|(name, from)| (at >= from).then_some(name));
         self.begins(file, beginning) && altered.switch.is_on()
+    }
+
+    fn is_repeated(
+        &self,
+        disk: &dyn Disk,
+        (file, at): (FileId, u64),
+        from: &Aligned,
+        altered: &Alteration,
+    ) -> bool {
+        let mut held = Aligned::zeroed(from.len());
+        self.begins(file, altered.unrepeated)
+            && altered.switch.is_on()
+            && disk.read(file, at, &mut held).is_ok()
+            && held[..] == from[..]
     }
 
     fn is_unsynced(&self, file: FileId, altered: &Alteration) -> bool {
@@ -112,7 +128,10 @@ impl Disk for Altered {
     }
 
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
-        if self.names.is_unwritten(file, at, &self.alteration) {
+        let altered = &self.alteration;
+        if self.names.is_unwritten(file, at, altered)
+            || self.names.is_repeated(&*self.inner, (file, at), from, altered)
+        {
             return Ok(());
         }
         let d = self.names.durability(file, d, &self.alteration);
@@ -129,6 +148,7 @@ impl Disk for Altered {
 
     fn batch(&self) -> Box<dyn Batch> {
         Box::new(AlteredBatch {
+            disk: Arc::clone(&self.inner),
             inner: self.inner.batch(),
             alteration: self.alteration.clone(),
             names: self.names.clone(),
@@ -159,6 +179,7 @@ impl Disk for Altered {
 }
 
 struct AlteredBatch {
+    disk: Arc<dyn Disk>,
     inner: Box<dyn Batch>,
     alteration: Alteration,
     names: Names,
@@ -172,7 +193,10 @@ impl Batch for AlteredBatch {
     }
 
     fn write(&mut self, file: FileId, at: u64, from: Aligned, d: Durability, tag: u64) {
-        if self.names.is_unwritten(file, at, &self.alteration) {
+        let altered = &self.alteration;
+        if self.names.is_unwritten(file, at, altered)
+            || self.names.is_repeated(&*self.disk, (file, at), &from, altered)
+        {
             self.skipped.push(Finished { tag, buffer: from, result: Ok(()) });
             return;
         }

@@ -9,6 +9,7 @@ pub mod model;
 pub mod plan;
 pub mod quiet;
 pub mod record;
+pub mod restarts;
 pub mod store;
 pub mod sweep;
 

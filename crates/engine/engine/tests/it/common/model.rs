@@ -120,6 +120,13 @@ impl History {
         self.place.insert(id, count);
     }
 
+    /// The first `count` changes.
+    pub fn upto(&self, count: usize) -> Self {
+        let mut part = Self::new(self.base.clone());
+        self.changes[..count].iter().for_each(|(id, change)| part.push(*id, change.clone()));
+        part
+    }
+
     pub fn len(&self) -> usize {
         self.changes.len()
     }

@@ -41,6 +41,9 @@ pub fn record_after<S: Store>(
     Ok(Recording { seed, disk, history, opened })
 }
 
+/// Changes of runs that go on have numbers from here on.
+const GONE_ON: u64 = 1 << 48;
+
 /// One thread's work on a store, with its history.
 pub struct Run<'a, S: Store> {
     store: &'a S,
@@ -54,8 +57,18 @@ pub struct Run<'a, S: Store> {
 impl<'a, S: Store> Run<'a, S> {
     /// A run on a store that holds `base`.
     pub fn new(store: &'a S, disk: &'a TraceDisk, base: Tables) -> Self {
-        let waiting = VecDeque::new();
-        Self { store, disk, history: History::new(base), waiting, next: 0, now_us: 0 }
+        Self::behind(store, disk, History::new(base), 0)
+    }
+
+    /// A run on a store that holds what a history tells of, and goes on with it.
+    pub fn going_on(store: &'a S, disk: &'a TraceDisk, history: History) -> Self {
+        // Each number, also of a run after this one, is that of its place.
+        let next = GONE_ON + history.len() as u64;
+        Self::behind(store, disk, history, next)
+    }
+
+    fn behind(store: &'a S, disk: &'a TraceDisk, history: History, next: u64) -> Self {
+        Self { store, disk, history, waiting: VecDeque::new(), next, now_us: 0 }
     }
 
     /// Every step of a plan, in order.

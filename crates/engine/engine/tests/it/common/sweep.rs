@@ -3,21 +3,28 @@
 //! An image is right when the store opens on it, finds nothing wrong with itself, holds the state
 //! after some number of changes that is not below what was acknowledged, and holds the same after
 //! it is opened once more. Of every few images the recovery itself, and what is committed after it,
-//! is recorded and crashed in turn.
+//! is recorded and crashed in turn. A process may also end without a crash (`restarts`).
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
-use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
+use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 
+use crate::common::altered::Switch;
 use crate::common::chance::Chance;
+use crate::common::is_soak;
 use crate::common::model::History;
 use crate::common::plan::{Shape, more};
 use crate::common::quiet::{Watch, quietly};
 use crate::common::record::{Recording, Run};
+use crate::common::restarts;
 use crate::common::store::{DAMAGE, Store};
 
 const TEARS: [Tear; 3] = [Tear::Whole, Tear::Sectors(512), Tear::Sectors(4096)];
+
+/// Of so many images one is judged after kills, and one after failed syncs; in the long form there
+/// are as many of each.
+const RESTARTED_SHARE: usize = 3;
 
 /// One crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +32,8 @@ pub struct Crash {
     pub point: usize,
     pub seed: u64,
     pub tear: Tear,
+    /// The process ended so at the point; the power is cut later. None: it is cut there.
+    pub ending: Option<Ending>,
 }
 
 /// A crash after which something was wrong.
@@ -48,6 +57,10 @@ pub struct Sweep<'a, S: Store> {
     pub pass: u64,
     /// Damage may be found as long as it is named: for engines without protection from torn pages.
     pub may_be_damaged: bool,
+    /// How processes end before the power is cut; none of them does without.
+    pub ending: Option<Ending>,
+    /// On while a store is opened after such an end.
+    pub opening: Option<&'a Switch>,
 }
 
 /// What a sweep did.
@@ -61,7 +74,13 @@ pub struct Outcome {
 }
 
 /// `count` crashes at these points, in their order.
-fn sample(at: Range<usize>, count: usize, tears: &[Tear], chance: &mut Chance) -> Vec<Crash> {
+fn sample(
+    at: Range<usize>,
+    count: usize,
+    tears: &[Tear],
+    ending: Option<Ending>,
+    chance: &mut Chance,
+) -> Vec<Crash> {
     let points = at.len();
     let mut crashes: Vec<Crash> = (0..count)
         .map(|number| {
@@ -73,7 +92,7 @@ fn sample(at: Range<usize>, count: usize, tears: &[Tear], chance: &mut Chance) -
                 1 => 1,
                 _ => chance.next() >> 16,
             };
-            Crash { point, seed, tear: *chance.pick(tears) }
+            Crash { point, seed, tear: *chance.pick(tears), ending }
         })
         .collect();
     crashes.sort_by_key(|crash| crash.point);
@@ -90,6 +109,8 @@ impl<'a, S: Store> Sweep<'a, S> {
             is_open: false,
             pass: 0,
             may_be_damaged: false,
+            ending: None,
+            opening: None,
         }
     }
 
@@ -98,11 +119,14 @@ impl<'a, S: Store> Sweep<'a, S> {
         let watch = Watch::new();
         let mut outcome = Outcome::default();
         let mut chance = Chance::new(recording.seed ^ 0xcafe ^ (self.pass << 32));
-        let nested = 1.0 + 2.0 / self.nested_every as f64;
-        let count = (images as f64 / nested) as usize;
+        let each = match self.ending {
+            None => 1.0 + 2.0 / self.nested_every as f64,
+            Some(_) => restarts::IMAGES,
+        };
+        let count = (images as f64 / each) as usize;
         let from = if self.is_open { recording.opened } else { 0 };
         let at = from..recording.disk.points();
-        for crash in sample(at, count, self.tears, &mut chance) {
+        for crash in sample(at, count, self.tears, self.ending, &mut chance) {
             let replay = text(recording.seed, crash);
             watch.on(replay.clone());
             let is_nested = chance.next().is_multiple_of(self.nested_every);
@@ -124,6 +148,9 @@ impl<'a, S: Store> Sweep<'a, S> {
 
     /// Judges one crash; the number of images that were judged for it.
     pub fn one(&self, recording: &Recording, crash: Crash, nested: bool) -> Result<usize, String> {
+        if let Some(ending) = crash.ending {
+            return self.restarts(recording, crash, ending);
+        }
         let history = &recording.history;
         let needed = history.needed(&recording.disk.acknowledged(crash.point));
         let image = || recording.disk.image(crash.point, crash.seed, crash.tear);
@@ -143,13 +170,14 @@ impl<'a, S: Store> Sweep<'a, S> {
         needed: usize,
         is_closed: bool,
     ) -> Result<usize, String> {
-        let (store, count) = self.opened(&image, history, needed, "open")?;
+        let opened = || S::open(Arc::new(image.clone()), self.how);
+        let (store, count) = self.right(opened, history, needed, "open")?;
         if is_closed {
             store.close().map_err(|error| format!("close: {error}"))?;
         } else {
             drop(store);
         }
-        let (store, again) = self.opened(&image, history, needed, "second open")?;
+        let (store, again) = self.right(opened, history, needed, "second open")?;
         drop(store);
         if history.digest(again) != history.digest(count) {
             return Err(format!("opened twice: {count} changes, then {again}"));
@@ -157,15 +185,16 @@ impl<'a, S: Store> Sweep<'a, S> {
         Ok(count)
     }
 
-    fn opened(
+    /// A store that opens and holds what it must, and how many changes that is.
+    pub fn right(
         &self,
-        image: &MemDisk,
+        open: impl FnOnce() -> Result<S, String>,
         history: &History,
         needed: usize,
         doing: &str,
     ) -> Result<(S, usize), String> {
         let failed = |error: String| format!("{doing}: {error}");
-        let store = S::open(Arc::new(image.clone()), self.how).map_err(failed)?;
+        let store = open().map_err(failed)?;
         store.check().map_err(|error| format!("{doing}, check: {error}"))?;
         let found = store.digest().map_err(|error| format!("{doing}, scan: {error}"))?;
         let contents = || store.contents().unwrap_or_default();
@@ -199,7 +228,7 @@ impl<'a, S: Store> Sweep<'a, S> {
             let needed = again.needed(&disk.acknowledged(point));
             let image = disk.image(point, seed, tear);
             self.judge(image, &again, needed, seed & 2 == 0).map_err(|what| {
-                let crash = Crash { point, seed, tear };
+                let crash = Crash { point, seed, tear, ending: None };
                 format!("{crash:?}: {what}")
             })?;
         }
@@ -213,7 +242,12 @@ pub fn text(recording: u64, crash: Crash) -> String {
         Tear::Whole => "whole".to_owned(),
         Tear::Sectors(bytes) => bytes.to_string(),
     };
-    format!("{recording}:{}:{}:{tear}", crash.point, crash.seed)
+    let ending = match crash.ending {
+        None => "",
+        Some(Ending::Killed) => ":killed",
+        Some(Ending::SyncFailed) => ":failed",
+    };
+    format!("{recording}:{}:{}:{tear}{ending}", crash.point, crash.seed)
 }
 
 /// The recording's seed and the crash that `IOSTRATA_SWEEP` asks for.
@@ -226,7 +260,13 @@ pub fn parse(text: &str) -> Option<(u64, Crash)> {
         "whole" => Tear::Whole,
         bytes => Tear::Sectors(bytes.parse().ok()?),
     };
-    Some((recording, Crash { point, seed, tear }))
+    let ending = match parts.next() {
+        None => None,
+        Some("killed") => Some(Ending::Killed),
+        Some("failed") => Some(Ending::SyncFailed),
+        Some(_) => return None,
+    };
+    Some((recording, Crash { point, seed, tear, ending }))
 }
 
 /// Sweeps recordings of these seeds, `images` in all; panics with what replays the first violation.
@@ -247,26 +287,32 @@ pub fn prove<S: Store>(
     if let Some(asked) = std::env::var_os("IOSTRATA_SWEEP") {
         let asked = asked.to_string_lossy();
         let Some((seed, crash)) = parse(&asked) else {
-            panic!("IOSTRATA_SWEEP is {asked:?}: use recording:point:seed:tear");
+            panic!("IOSTRATA_SWEEP is {asked:?}: use recording:point:seed:tear[:killed|:failed]");
         };
         let found = sweep.one(&recorded(seed), crash, true);
         eprintln!("{test}: {asked}: {found:?}");
         assert!(found.is_ok(), "{found:?}");
         return;
     }
-    let mut total = 0;
-    let mut points = 0;
+    let (mut total, mut restarted, mut points) = (0, 0, 0);
     for seed in seeds {
         let recording = recorded(*seed);
         points += recording.disk.points();
-        let outcome = sweep.run(&recording, images / seeds.len());
-        total += outcome.images;
-        if let Some(Violation { replay, what }) = outcome.violation {
-            panic!(
-                "{what}\nreplay: IOSTRATA_SWEEP={replay} cargo test -p iostrata-engine --test it \
-                 {test} -- --exact"
-            );
+        for ending in [None, Some(Ending::Killed), Some(Ending::SyncFailed)] {
+            let share = if ending.is_none() || is_soak() { 1 } else { RESTARTED_SHARE };
+            let sweep = Sweep { ending, ..*sweep };
+            let outcome = sweep.run(&recording, images / seeds.len() / share);
+            if ending.is_some() { &mut restarted } else { &mut total }.add_assign(outcome.images);
+            if let Some(Violation { replay, what }) = outcome.violation {
+                panic!(
+                    "{what}\nreplay: IOSTRATA_SWEEP={replay} cargo test -p iostrata-engine \
+                     --test it {test} -- --exact"
+                );
+            }
         }
     }
-    eprintln!("{test}: {total} images of {points} points of {} runs", seeds.len());
+    let runs = seeds.len();
+    eprintln!(
+        "{test}: {total} images, {restarted} after restarts, of {points} points, {runs} runs"
+    );
 }
