@@ -42,6 +42,22 @@ pub struct Unavailable {
     pub fix: Option<String>,
 }
 
+/// How the fix of a part begins that was planned and left out.
+const ALLOW_MORE: &str = "allow more with ";
+
+impl Unavailable {
+    /// A planned part that was left out for want of time or of a budget, which `option` sets.
+    pub fn left_out(what: impl Into<String>, why: impl Into<String>, option: &str) -> Self {
+        let fix = Some(format!("{ALLOW_MORE}{option}"));
+        Self { what: what.into(), why: why.into(), fix }
+    }
+
+    /// Whether it was planned and left out, and not impossible here.
+    pub fn is_left_out(&self) -> bool {
+        self.fix.as_deref().is_some_and(|fix| fix.starts_with(ALLOW_MORE))
+    }
+}
+
 /// A profile of one replicate of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profiled {

@@ -124,6 +124,7 @@ mod tests {
             depth,
             below: below.iter().map(|&name| name.to_owned()).collect(),
             size_bytes: None,
+            alignment_offset_bytes: None,
         }
     }
 
@@ -141,7 +142,13 @@ mod tests {
         let numbers: Vec<_> = found.iter().map(|d| (d.number, d.partitions.clone())).collect();
         let wanted = [("8:0", "8:2"), ("8:16", "8:17")];
         assert_eq!(numbers, wanted.map(|(disk, part)| (number(disk), vec![number(part)])));
-        let looped = LayerKind::Loop { backing_file: None, direct_io: None };
+        let looped = LayerKind::Loop {
+            backing_file: None,
+            direct_io: None,
+            offset_bytes: None,
+            backing_file_system: None,
+            backing_block_bytes: None,
+        };
         let stack = [
             layer("loop1", "7:1", looped, 0, &["sda"]),
             layer("sda", "8:0", LayerKind::Disk, 1, &[]),

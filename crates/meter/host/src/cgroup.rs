@@ -86,8 +86,7 @@ pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
     let v2 = group_v2(root, &mounts);
     let cpu = group_v1(root, &mounts, "cpu");
     let memory = group_v1(root, &mounts, "memory");
-    let quotas_v2 = above(&v2).filter_map(|group| quota_v2(root, &group.dir()));
-    let quotas_v1 = above(&cpu).filter_map(|group| quota_v1(root, &group.dir()));
+    let quota = tightest_quota(root, &v2, &cpu);
     let memory_v2 =
         above(&v2).filter_map(|group| root.number::<u64>(group.dir().join("memory.max")));
     let memory_v1 = above(&memory)
@@ -95,7 +94,9 @@ pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
     CgroupFacts {
         path_v2: membership_v2(root),
         path_v1_blkio: membership_v1(root, "blkio"),
-        cpu_quota_cpus: quotas_v2.chain(quotas_v1).reduce(f64::min),
+        cpu_quota_cpus: quota.as_ref().map(|(_, cpus)| *cpus),
+        cpu_quota_version: quota.as_ref().map(|(group, _)| group.version),
+        cpu_quota_group: quota.map(|(group, _)| group.path.to_string_lossy().into_owned()),
         // Version 1 writes "no limit" as a number near the largest.
         memory_limit_bytes: memory_v2.chain(memory_v1).filter(|bytes| *bytes < 1 << 60).min(),
     }
@@ -103,6 +104,25 @@ pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
 
 fn above(group: &Option<Group>) -> impl Iterator<Item = Group> + '_ {
     group.iter().flat_map(Group::and_above)
+}
+
+/// The group whose processor quota holds this process back, where one does. Its own `cpu.stat` is
+/// the one that counts how often.
+pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry]) -> Option<Group> {
+    let (v2, cpu) = (group_v2(root, mounts), group_v1(root, mounts, "cpu"));
+    tightest_quota(root, &v2, &cpu).map(|(group, _)| group)
+}
+
+/// The tightest of all quotas on the way up, in processors, and the group that sets it.
+fn tightest_quota(root: &Root, v2: &Option<Group>, v1: &Option<Group>) -> Option<(Group, f64)> {
+    let of = |group: Group| {
+        let cpus = match group.version {
+            CgroupVersion::V2 => quota_v2(root, &group.dir()),
+            CgroupVersion::V1 => quota_v1(root, &group.dir()),
+        };
+        Some((group, cpus?))
+    };
+    above(v2).chain(above(v1)).filter_map(of).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// `cpu.max`: quota and period in microseconds, or `max`.

@@ -47,6 +47,8 @@ pub fn describe_host(root: &Root) -> HostFacts {
         io_uring_disabled: root.number("/proc/sys/kernel/io_uring_disabled"),
         dirty_ratio_pct: root.number("/proc/sys/vm/dirty_ratio"),
         dirty_background_ratio_pct: root.number("/proc/sys/vm/dirty_background_ratio"),
+        dirty_bytes: root.number("/proc/sys/vm/dirty_bytes"),
+        dirty_background_bytes: root.number("/proc/sys/vm/dirty_background_bytes"),
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) fn layer_kind(root: &Root, dir: &Path) -> LayerKind {
         LayerKind::Loop {
             backing_file: root.word(dir.join("loop/backing_file")),
             direct_io: root.flag(dir.join("loop/dio")),
+            offset_bytes: root.number(dir.join("loop/offset")),
+            backing_file_system: None,
+            backing_block_bytes: None,
         }
     } else if name.starts_with("bcache") {
         LayerKind::Bcache

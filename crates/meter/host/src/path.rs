@@ -148,7 +148,10 @@ impl Describer<'_> {
             .collect();
         for (at, file) in loops {
             match self.behind(Path::new(&file), file_steps) {
-                Some(found) => stack.append_below(at, found.stack),
+                Some(found) => {
+                    add_backing(&mut stack.layers[at].kind, &found.facts);
+                    stack.append_below(at, found.stack);
+                }
                 None => notes.push(format!("what lies below the file {file} was not found")),
             }
         }
@@ -212,6 +215,16 @@ impl Describer<'_> {
             return None;
         }
         self.describe(file, steps).ok()
+    }
+}
+
+/// What holds the file behind a loop device; nothing where that is itself a device.
+fn add_backing(kind: &mut LayerKind, behind: &PathFacts) {
+    if let LayerKind::Loop { backing_file_system, backing_block_bytes, .. } = kind
+        && behind.kind != PathKind::BlockDevice
+    {
+        *backing_file_system = behind.file_system.clone();
+        *backing_block_bytes = behind.block_bytes;
     }
 }
 

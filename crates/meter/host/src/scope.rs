@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iostrata_run::host::{BlockLayer, LayerKind, PathFacts};
 
 use crate::Root;
-use crate::cgroup::{Group, group_v1, group_v2};
+use crate::cgroup::{Group, group_v1, group_v2, quota_group};
 use crate::foreign::FlushCost;
 use crate::limits::{FoundLimit, limits_on};
 
@@ -33,7 +33,7 @@ impl Scope {
         let mounts = crate::mounts(root);
         let tops = tops(&facts.block_stack);
         // The top group has the file but no quota to count.
-        let quota = |group: &Group| {
+        let counts = |group: &Group| {
             let text = root.text(group.dir().join("cpu.stat"));
             text.is_some_and(|text| text.contains("nr_periods"))
         };
@@ -49,9 +49,10 @@ impl Scope {
             devices: facts.devices.iter().map(|device| device.name.clone()).collect(),
             flush_cost: FlushCost::of(facts),
             limits: limits_on(root, &mounts, &facts.block_stack),
-            cpu_group: group_v2(root, &mounts)
-                .filter(quota)
-                .or_else(|| group_v1(root, &mounts, "cpu").filter(quota)),
+            cpu_group: quota_group(root, &mounts)
+                .or_else(|| group_v2(root, &mounts))
+                .filter(counts)
+                .or_else(|| group_v1(root, &mounts, "cpu").filter(counts)),
             uncounted: facts
                 .devices
                 .iter()

@@ -48,6 +48,7 @@ impl Stack {
                 size_bytes: root
                     .number::<u64>(dir.join("size"))
                     .map(|sectors| sectors.saturating_mul(512)),
+                alignment_offset_bytes: root.number(dir.join("alignment_offset")),
             });
             stack.dirs.push(dir);
         }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use iostrata_run::host::{CgroupVersion, DeviceNumber, IoLimit, ThrottleEvidence};
+use iostrata_run::host::{CgroupVersion, DeviceNumber, IoLimit, LimitedRate, ThrottleEvidence};
 
 use crate::Root;
 use crate::cgroup::Group;
@@ -67,9 +67,12 @@ impl ThrottleCounters {
                 None => device_io(&found.limit.device),
             };
             let used = passed.and_then(|io| used_pct(&found.limit, io, seconds));
-            if used > evidence.io_limit_used_pct {
-                evidence.io_limit_used_pct = used;
+            if let Some((used, rate)) = used
+                && Some(used) > evidence.io_limit_used_pct
+            {
+                evidence.io_limit_used_pct = Some(used);
                 evidence.io_limit = Some(found.limit.clone());
+                evidence.io_limit_rate = Some(rate);
             }
         }
         (evidence != ThrottleEvidence::default()).then_some(evidence)
@@ -85,21 +88,19 @@ fn between(before: GroupIo, after: GroupIo) -> GroupIo {
     }
 }
 
-/// The largest share of any of the limit's four values, in percent.
-fn used_pct(limit: &IoLimit, io: GroupIo, seconds: f64) -> Option<f64> {
-    let pairs = [
-        (limit.read_bytes_per_s, io.read_bytes),
-        (limit.write_bytes_per_s, io.written_bytes),
-        (limit.read_iops, io.reads),
-        (limit.write_iops, io.writes),
-    ];
-    pairs
-        .iter()
-        .filter_map(|(limit, done)| {
-            let limit = limit.filter(|limit| *limit > 0)?;
-            Some(*done as f64 / seconds / limit as f64 * 100.0)
-        })
-        .reduce(f64::max)
+/// The largest share of any of the limit's four values, in percent, and which one it is.
+fn used_pct(limit: &IoLimit, io: GroupIo, seconds: f64) -> Option<(f64, LimitedRate)> {
+    let share = |rate: LimitedRate| {
+        let done = match rate {
+            LimitedRate::ReadBytes => io.read_bytes,
+            LimitedRate::WriteBytes => io.written_bytes,
+            LimitedRate::Reads => io.reads,
+            LimitedRate::Writes => io.writes,
+        };
+        let bound = limit.bound(rate).filter(|bound| *bound > 0)?;
+        Some((done as f64 / seconds / bound as f64 * 100.0, rate))
+    };
+    LimitedRate::ALL.into_iter().filter_map(share).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds.
@@ -207,7 +208,7 @@ mod tests {
             write_iops: Some(0),
         };
         let io = GroupIo { reads: 10, writes: 99, read_bytes: 1 << 30, written_bytes: 1900 };
-        assert_eq!(used_pct(&limit, io, 2.0), Some(95.0));
+        assert_eq!(used_pct(&limit, io, 2.0), Some((95.0, LimitedRate::WriteBytes)));
     }
 
     proptest! {

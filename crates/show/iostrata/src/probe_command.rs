@@ -63,10 +63,16 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         return Err(Ending::NotHere(format!(
             "nothing could be measured in {}: {}",
             options.dir.display(),
-            document.unavailable.first().map_or("no reason is known", |first| first.why.as_str())
+            why_nothing(&document.unavailable)
         )));
     }
     Ok(())
+}
+
+/// Why nothing was measured: what was left out says more than what this place lacks.
+fn why_nothing(unavailable: &[Unavailable]) -> &str {
+    let left_out = unavailable.iter().find(|one| one.is_left_out());
+    left_out.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
 }
 
 fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {

@@ -11,7 +11,8 @@ use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts, paired};
 
 use crate::compared::{Bar, carries};
 use crate::figure::{application_latency_us, device_latency_us, op_of};
-use crate::observed::{Observed, Which};
+use crate::finding::{Case, Cause, cause};
+use crate::observed::Which;
 
 /// Smallest share of the latency above the device worth naming, in percent.
 pub(crate) const SHARE_PCT_MIN: f64 = 50.0;
@@ -41,7 +42,7 @@ pub(crate) struct AboveDevice {
     pub application_us: f64,
     /// Latency at the device, in microseconds.
     pub device_us: f64,
-    /// `limit`; for writes that no known limit held back, `filesystem`.
+    /// The layer of what holds the requests back, as far as that is known.
     pub layer: Layer,
     /// Whether the processors were the limit.
     cpu_limited: bool,
@@ -64,9 +65,18 @@ impl AboveDevice {
 }
 
 /// Sets the application's latency of a point against the device's.
-pub(crate) fn above_device(log: &Observed<'_>, id: &str, which: Which) -> Option<AboveDevice> {
-    let replicates: Vec<&Replicate> =
-        log.replicates(id, which).into_iter().map(|(_, one)| one).filter(|one| same(one)).collect();
+pub(crate) fn above_device(case: &Case<'_, '_>, id: &str, which: Which) -> Option<AboveDevice> {
+    let cause = cause(case, id);
+    if cause == Cause::PageCache {
+        return None;
+    }
+    let replicates: Vec<&Replicate> = case
+        .log
+        .replicates(id, which)
+        .into_iter()
+        .map(|(_, one)| one)
+        .filter(|one| same(one))
+        .collect();
     let latencies = |of: fn(&Replicate) -> Option<f64>| {
         replicates.iter().filter_map(|one| of(one)).collect::<Vec<f64>>()
     };
@@ -81,10 +91,7 @@ pub(crate) fn above_device(log: &Observed<'_>, id: &str, which: Which) -> Option
         share: Measured { value: loss.loss_pct, ci95: loss.loss_pct_ci95, n: loss.n, verdicts },
         application_us: mean(&application),
         device_us: mean(&device),
-        layer: match replicates.first()?.point.metric.op {
-            OpKind::Write if !held_back => Layer::Filesystem,
-            _ => Layer::Limit,
-        },
+        layer: cause.layer(replicates.first()?.point.metric.op, held_back),
         cpu_limited: replicates.iter().any(|one| carries(one, Verdict::CpuLimited)),
     })
 }

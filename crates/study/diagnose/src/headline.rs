@@ -4,21 +4,25 @@
 //! mentioned. The order is: what the storage can do, what it loses, what to change, how sure.
 
 use iostrata_run::{Curve, Finding, FindingKind, ProbeDocument, Replicate};
+use iostrata_stats::Verdict;
 use iostrata_units::{bytes, count, microseconds, percent, seconds};
 
 use crate::advice::is_fitting;
 use crate::finding::{FindingId, SUSTAINED};
+use crate::not_measured::{left_out, nothing_measured};
 use crate::observed::Observed;
+use crate::withheld::is_withheld;
 
 /// The sentences for a document whose other parts are complete.
 pub(crate) fn headline(document: &ProbeDocument, log: &Observed<'_>) -> Vec<String> {
-    if document.rungs.is_empty() {
-        return vec!["Nothing was measured.".to_owned()];
+    if let Some(sentences) = nothing_measured(document) {
+        return sentences;
     }
     let can: Vec<String> = [reads(document), writes(document, log)].into_iter().flatten().collect();
     let mut sentences = can;
     sentences.push(lost(document));
-    sentences.push(changes(document));
+    let changed = [Some(changes(document)), left_out(document)];
+    sentences.push(changed.into_iter().flatten().collect::<Vec<_>>().join(" "));
     sentences.extend(caution(document));
     sentences
 }
@@ -28,10 +32,18 @@ fn reads(document: &ProbeDocument) -> Option<String> {
         .iter()
         .filter_map(|(name, size)| {
             let curve = document.curves.iter().find(|curve| curve.name == *name)?;
-            read_part(curve, size)
+            let of_memory = curve.points.iter().any(|point| is_of_memory(document, &point.rung));
+            if of_memory { None } else { read_part(curve, size) }
         })
         .collect();
     (!parts.is_empty()).then(|| format!("This storage serves {}.", parts.join(" and ")))
+}
+
+/// Whether the page cache answered what a rung is about: its figures are not the storage's.
+fn is_of_memory(document: &ProbeDocument, name: &str) -> bool {
+    let rung = document.rungs.iter().find(|rung| rung.name == name);
+    let by_cache = [Verdict::Cached, Verdict::DirectIgnored];
+    rung.is_some_and(|rung| by_cache.iter().any(|&verdict| rung.verdicts.has(verdict)))
 }
 
 fn read_part(curve: &Curve, size: &str) -> Option<String> {
@@ -61,6 +73,9 @@ fn writes(document: &ProbeDocument, log: &Observed<'_>) -> Option<String> {
 
 /// Pages per second that can be flushed, from the finding.
 fn flushed(document: &ProbeDocument) -> Option<String> {
+    if is_withheld(&document.findings) {
+        return None;
+    }
     let id = FindingId::FlushCapacity.name();
     let evidence = &document.findings.iter().find(|finding| finding.id == id)?.evidence;
     let number = |name: &str| evidence.get(name)?.as_f64();
@@ -139,7 +154,10 @@ fn changes(document: &ProbeDocument) -> String {
     let nothing = if document.interrupted {
         "Nothing to change was seen before the run was stopped"
     } else if document.losses.is_empty() && !document.findings.iter().any(is_loss) {
-        "Nothing needs to change"
+        match left_out(document) {
+            None => "Nothing needs to change",
+            Some(_) => "Nothing of what was measured needs to change",
+        }
     } else {
         "No setting of the server gives that back"
     };
@@ -170,6 +188,9 @@ fn caution_words(id: &str) -> Option<&'static str> {
         FindingId::NotSteadyDevice => Some("the device is not steady"),
         FindingId::ForeignIo => Some("other processes used the device"),
         FindingId::Steal => Some("the hypervisor took processor time away"),
+        FindingId::CpuQuota => Some("a CPU quota was often the limit"),
+        FindingId::MisalignedStart => Some("the volume begins off the blocks of the disk"),
+        FindingId::NearlyFull => Some("the file system is nearly full"),
         FindingId::CpuBoundHost => Some("the processors were often the limit"),
         _ => None,
     }

@@ -14,6 +14,7 @@ mod figure;
 mod finding;
 mod headline;
 mod loss;
+mod not_measured;
 mod observed;
 mod pair;
 mod rung;
@@ -21,6 +22,7 @@ mod simulate;
 mod study;
 mod summary;
 mod verify;
+mod withheld;
 
 pub use advice::{advise, redo_table};
 pub use figure::metric_of;

@@ -5,21 +5,22 @@
 //! replicates exist they must show it by themselves; where they do not, the whole interval must lie
 //! beyond the threshold.
 
-use iostrata_run::{Event, Loss};
+use iostrata_run::{Event, Loss, ProbeHost};
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
 use crate::compared::{Bar, Compared, compare};
-use crate::finding::FindingId;
+use crate::finding::{Case, FindingId};
 use crate::observed::{Observed, Which};
 use crate::pair::{PAIRS, Pair};
 
 /// The losses, in the order of the catalogue of pairs.
-pub fn losses(events: &[Event]) -> Vec<Loss> {
-    losses_of(&Observed::of(events))
+pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
+    losses_of(&Case { log: &Observed::of(events), host })
 }
 
-pub(crate) fn losses_of(log: &Observed<'_>) -> Vec<Loss> {
+pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
+    let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();
     for pair in PAIRS {
         let Some(loss) = pair_loss(log, pair) else { continue };
@@ -29,7 +30,7 @@ pub(crate) fn losses_of(log: &Observed<'_>) -> Vec<Loss> {
             None => losses.push(loss),
         }
     }
-    losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(log, id, us_min)));
+    losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
     losses
 }
 
@@ -79,10 +80,10 @@ fn pair_text(pair: &Pair, found: &Compared) -> String {
     )
 }
 
-fn device_loss(log: &Observed<'_>, id: &str, us_min: f64) -> Option<Loss> {
-    let found = above_device(log, id, Which::All)?;
-    let bar = bar_of(log, FindingId::LimitAboveDevice, &[id], |which| {
-        above_device(log, id, which)
+fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
+    let found = above_device(case, id, Which::All)?;
+    let bar = bar_of(case.log, FindingId::LimitAboveDevice, &[id], |which| {
+        above_device(case, id, which)
             .filter(|again| again.share.n >= iostrata_stats::PAIRS_MIN as u64)
             .map(|again| again.reaches(us_min, Bar::Finding))
     })?;
@@ -94,7 +95,7 @@ fn device_loss(log: &Observed<'_>, id: &str, us_min: f64) -> Option<Loss> {
         loss_pct_ci95: found.share.ci95,
         loss_pct_n: found.share.n,
         basis: "device_counters".to_owned(),
-        text: device_text(log, id, &found),
+        text: device_text(case.log, id, &found),
     })
 }
 

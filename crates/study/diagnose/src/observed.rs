@@ -102,6 +102,11 @@ impl<'a> Observed<'a> {
         &self.points
     }
 
+    /// Every replicate of every point.
+    pub fn all_replicates(&self) -> Vec<&'a Replicate> {
+        self.points.iter().flat_map(|seen| seen.replicates.iter().copied()).collect()
+    }
+
     /// One point, if it was ever measured.
     pub fn seen(&self, id: &str) -> Option<&Seen<'a>> {
         self.by_id.get(id).map(|&at| &self.points[at])

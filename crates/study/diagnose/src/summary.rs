@@ -29,11 +29,12 @@ pub struct ProbeEnd {
 /// Everything that a probe's events say.
 pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocument {
     let log = Observed::of(events);
-    let findings = findings_of(&Case { log: &log, host: &host });
+    let case = Case { log: &log, host: &host };
+    let findings = findings_of(&case);
     let mut document = ProbeDocument {
         headline: Vec::new(),
         rungs: rungs_of(&log),
-        losses: losses_of(&log),
+        losses: losses_of(&case),
         advice: advise(&findings, &host),
         redo_table: redo_table(&findings),
         findings,

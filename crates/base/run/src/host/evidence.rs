@@ -4,7 +4,7 @@ use iostrata_stats::Verdicts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, QueueTaken};
+use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, LimitedRate, QueueTaken};
 
 /// What was observed beside a measured point. What could not be observed is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,6 +167,8 @@ pub struct ThrottleEvidence {
     pub io_limit_used_pct: Option<f64>,
     /// That limit.
     pub io_limit: Option<IoLimit>,
+    /// Which of its values was used that far.
+    pub io_limit_rate: Option<LimitedRate>,
 }
 
 /// What a caller issued itself in the window, as its own counters say.

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CgroupVersion;
+
 /// What the machine is, as far as it says so without root.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
@@ -56,6 +58,12 @@ pub struct HostFacts {
     pub dirty_ratio_pct: Option<u64>,
     /// Share of memory at which background write-back begins, in percent.
     pub dirty_background_ratio_pct: Option<u64>,
+    /// Bytes that may be dirty before writers must wait (`vm.dirty_bytes`); 0 where the ratio
+    /// holds instead.
+    pub dirty_bytes: Option<u64>,
+    /// Bytes at which background write-back begins (`vm.dirty_background_bytes`); 0 where the
+    /// ratio holds instead.
+    pub dirty_background_bytes: Option<u64>,
 }
 
 /// Where this process stands in the control groups, and what they allow it.
@@ -68,6 +76,10 @@ pub struct CgroupFacts {
     /// Processor time that the tightest quota allows, in processors (2.5 is two and a half);
     /// absent when there is no quota.
     pub cpu_quota_cpus: Option<f64>,
+    /// Path of the group that sets this quota, below the hierarchy's mount point.
+    pub cpu_quota_group: Option<String>,
+    /// Hierarchy that the group belongs to.
+    pub cpu_quota_version: Option<CgroupVersion>,
     /// The tightest memory limit, in bytes; absent when there is none. The page cache of this
     /// process counts against it.
     pub memory_limit_bytes: Option<u64>,

@@ -47,3 +47,36 @@ pub enum LimitScope {
     /// Only write-back of the page cache, which version 1 charges to the root group.
     WriteBack,
 }
+
+/// One of the rates that a limit can bound.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedRate {
+    /// Bytes read per second.
+    ReadBytes,
+    /// Bytes written per second.
+    WriteBytes,
+    /// Reads per second.
+    Reads,
+    /// Writes per second.
+    Writes,
+}
+
+impl LimitedRate {
+    /// Every rate that can be bounded.
+    pub const ALL: [Self; 4] = [Self::Reads, Self::Writes, Self::ReadBytes, Self::WriteBytes];
+}
+
+impl IoLimit {
+    /// The bound on one rate, per second.
+    pub fn bound(&self, rate: LimitedRate) -> Option<u64> {
+        match rate {
+            LimitedRate::ReadBytes => self.read_bytes_per_s,
+            LimitedRate::WriteBytes => self.write_bytes_per_s,
+            LimitedRate::Reads => self.read_iops,
+            LimitedRate::Writes => self.write_iops,
+        }
+    }
+}

@@ -20,6 +20,9 @@ pub struct BlockLayer {
     pub below: Vec<String>,
     /// Size, in bytes.
     pub size_bytes: Option<u64>,
+    /// Bytes from the device's start to the next boundary of a physical block of the disk below,
+    /// as the kernel says (`alignment_offset`): 0 is aligned, -1 cannot be.
+    pub alignment_offset_bytes: Option<i64>,
 }
 
 /// What a block device is.
@@ -68,6 +71,12 @@ pub enum LayerKind {
         backing_file: Option<String>,
         /// Whether it bypasses the page cache of the file's file system.
         direct_io: Option<bool>,
+        /// First byte of the file that belongs to the device.
+        offset_bytes: Option<u64>,
+        /// File system that holds the file; absent where the file is itself a device.
+        backing_file_system: Option<String>,
+        /// Block size of that file system, in bytes.
+        backing_block_bytes: Option<u64>,
     },
     /// A cache in front of another device.
     Bcache,

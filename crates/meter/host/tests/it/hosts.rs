@@ -18,8 +18,11 @@ fn a_machine_described() {
         .file("/sys/devices/system/cpu/vulnerabilities/retbleed", "Mitigation: Enhanced IBRS\n")
         .file(&format!("{CLOCK}/current_clocksource"), "tsc\n")
         .file(&format!("{CLOCK}/available_clocksource"), "tsc kvm-clock acpi_pm \n")
+        .file("/proc/sys/vm/dirty_bytes", "1048576\n")
+        .file("/proc/sys/vm/dirty_background_bytes", "0\n")
         .file("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
     let host = describe_host(&tree.root());
+    assert_eq!((host.dirty_bytes, host.dirty_background_bytes), (Some(1 << 20), Some(0)));
     assert_eq!(host.kernel.as_deref(), Some("6.18.1-test"));
     assert_eq!(host.cpu_model.as_deref(), Some("Fast CPU"));
     assert_eq!((host.cpus, host.cpus_allowed), (Some(4), Some(3)));

@@ -232,13 +232,22 @@ fn a_file_system_on_a_loop_device_leads_to_the_disk() {
         .disk("loop3", "7:3")
         .file(&format!("{}/loop/backing_file", device_dir("loop3")), "/srv/image\n")
         .file(&format!("{}/loop/dio", device_dir("loop3")), "1\n")
+        .file(&format!("{}/loop/offset", device_dir("loop3")), "512\n")
+        .file(&format!("{}/alignment_offset", device_dir("sda")), "3584\n")
         .mount("7:3 / /mnt rw - xfs /dev/loop3 rw")
         .place("/mnt", "7:3");
     let facts = describe(&tree, "/mnt/x");
     assert_eq!(stack(&facts), [("loop3", 0), ("sda1", 1), ("sda", 2)]);
-    let kind = LayerKind::Loop { backing_file: Some("/srv/image".into()), direct_io: Some(true) };
+    let kind = LayerKind::Loop {
+        backing_file: Some("/srv/image".into()),
+        direct_io: Some(true),
+        offset_bytes: Some(512),
+        backing_file_system: Some("ext4".into()),
+        backing_block_bytes: None,
+    };
     assert_eq!(facts.block_stack[0].kind, kind);
     assert_eq!(facts.block_stack[0].below, ["sda1"]);
+    assert_eq!(facts.block_stack[2].alignment_offset_bytes, Some(3584));
 }
 
 #[test]
@@ -289,6 +298,8 @@ fn limits_of_version_2_hold_from_every_group_above() {
     assert!(limits.iter().all(|limit| limit.device == "sda" && limit.version == CgroupVersion::V2));
     let cgroup = describe_host(&tree.root()).cgroup;
     assert_eq!(cgroup.cpu_quota_cpus, Some(1.5));
+    assert_eq!(cgroup.cpu_quota_group.as_deref(), Some("/db"), "the group that sets it");
+    assert_eq!(cgroup.cpu_quota_version, Some(CgroupVersion::V2));
     assert_eq!(cgroup.memory_limit_bytes, Some(1 << 30));
     assert_eq!(cgroup.path_v2.as_deref(), Some("/db/mysql"));
 }

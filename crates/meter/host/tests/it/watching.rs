@@ -6,7 +6,7 @@ use std::time::Duration;
 use iostrata_host::{
     BlindObserver, HostError, HostObserver, Observer, ObserverOptions, Scope, describe_path,
 };
-use iostrata_run::host::{Evidence, OwnIo};
+use iostrata_run::host::{Evidence, LimitedRate, OwnIo};
 use iostrata_stats::Verdict;
 
 use crate::tree::{Tree, device_dir};
@@ -131,8 +131,29 @@ fn a_limit_that_is_used_up_is_seen() {
     assert!(evidence.verdicts.has(Verdict::Throttled));
     let throttle = evidence.throttle.unwrap();
     assert_eq!(throttle.io_limit.unwrap().read_iops, Some(100));
+    assert_eq!(throttle.io_limit_rate, Some(LimitedRate::Reads));
     let idle = observe(&tree, None, |_| {});
     assert!(!idle.verdicts.has(Verdict::Throttled));
+}
+
+#[test]
+fn a_quota_is_counted_where_it_is_set() {
+    let stat = |periods: u64, out: u64| {
+        format!("nr_periods {periods}\nnr_throttled {out}\nthrottled_usec {}\n", out * 50_000)
+    };
+    let tree = machine()
+        .file("/proc/self/cgroup", "0::/db/mysql\n")
+        .file("/sys/fs/cgroup/db/mysql/cpu.max", "max 100000\n")
+        .file("/sys/fs/cgroup/db/mysql/cpu.stat", &stat(0, 0))
+        .file("/sys/fs/cgroup/db/cpu.max", "50000 100000\n")
+        .file("/sys/fs/cgroup/db/cpu.stat", &stat(100, 10));
+    let evidence = observe(&tree, None, |tree| {
+        tree.rewrite("/sys/fs/cgroup/db/cpu.stat", &stat(104, 13));
+    });
+    assert!(evidence.verdicts.has(Verdict::CpuLimited));
+    let throttle = evidence.throttle.unwrap();
+    assert_eq!((throttle.cpu_periods, throttle.cpu_periods_throttled), (Some(4), Some(3)));
+    assert_eq!(throttle.cpu_throttled_us, Some(150_000));
 }
 
 #[test]

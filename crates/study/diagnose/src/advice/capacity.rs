@@ -9,6 +9,7 @@ use iostrata_units::{count, microseconds};
 
 use super::{Found, Place, line};
 use crate::finding::FindingId;
+use crate::withheld::is_withheld;
 
 /// More than this InnoDB does not use: its page cleaners write about as much on the fastest drives,
 /// and a higher limit only makes bursts larger. It is also the default of MySQL 8.4.
@@ -17,6 +18,9 @@ const IO_CAPACITY_MAX: f64 = 20_000.0;
 const IO_CAPACITY_MIN: f64 = 100.0;
 
 pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
+    if is_withheld(found.findings) {
+        return Vec::new();
+    }
     let why = [FindingId::FlushCapacity];
     let number = |name: &str| found.number(FindingId::FlushCapacity, name);
     let (Some(pages), Some(p99_us), Some(objective_us)) =

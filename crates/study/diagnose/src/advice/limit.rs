@@ -1,30 +1,27 @@
 //! Limits and mount options that stand between the server and its device.
 
-use iostrata_run::host::{CgroupVersion, IoLimit, LimitScope};
+use iostrata_run::host::{IoLimit, LimitScope};
 use iostrata_run::{Advice, ProbeHost};
 
 use super::{Found, Place, line};
-use crate::finding::{FindingId, limit_words};
+use crate::finding::{FindingId, lifting, limit_words};
 
-/// Lifting every limit that is known to hold this process back, where it was seen to.
+/// Lifting every limit that is known to hold this process back, where it was seen to: the one that
+/// was used up, or all where that is not known.
 pub(super) fn lift_limits(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
-    if found.get(FindingId::LimitAboveDevice).is_none() {
+    let id = FindingId::LimitAboveDevice;
+    if found.get(id).is_none() {
         return Vec::new();
     }
-    let limits = host.path.limits.iter().filter(|limit| limit.scope == LimitScope::Process);
-    limits.map(lift).collect()
+    let (group, device) = (found.word(id, "limit_cgroup"), found.word(id, "limit_device"));
+    let is_it = |limit: &&IoLimit| match (group, device) {
+        (Some(group), Some(device)) => limit.cgroup == group && limit.device == device,
+        _ => limit.scope == LimitScope::Process,
+    };
+    host.path.limits.iter().filter(is_it).flat_map(lift).collect()
 }
 
-fn lift(limit: &IoLimit) -> Advice {
-    let (setting, value) = match limit.version {
-        CgroupVersion::V2 => {
-            (format!("io.max of {}", limit.cgroup), format!("{} max", limit.device_number))
-        }
-        CgroupVersion::V1 => (
-            format!("blkio.throttle.*_device of {}", limit.cgroup),
-            format!("{} 0", limit.device_number),
-        ),
-    };
+fn lift(limit: &IoLimit) -> Vec<Advice> {
     let words = limit_words(limit);
     let text = format!(
         "The group allows {words} on {}, which is less than the device gives. Lift it if it is not \
@@ -32,7 +29,12 @@ fn lift(limit: &IoLimit) -> Advice {
         limit.device
     );
     let undo = format!("set it to {words} again");
-    line(&setting, value, Place::ControlGroup, &[FindingId::LimitAboveDevice], text, &undo)
+    let one = |(file, value): (String, String)| {
+        let setting = format!("{file} of {}", limit.cgroup);
+        let why = [FindingId::LimitAboveDevice];
+        line(&setting, value, Place::ControlGroup, &why, text.clone(), &undo)
+    };
+    lifting(limit).into_iter().map(one).collect()
 }
 
 /// Turning barriers on again.

@@ -3,10 +3,12 @@
 //! Invariant: every line rests on findings, and nothing is advised that a default already does or
 //! that could only be right elsewhere. Barriers are never turned off; the doublewrite is never
 //! turned off, because a server that does not ask for atomic writes does not get them. Schedulers
-//! and queue sizes were not compared without root, so that nothing is advised about them.
+//! were not compared without root, so that nothing is advised about them; a queue only where it was
+//! seen to be full and is shorter than any driver makes it.
 
 mod capacity;
 mod files;
+mod host;
 mod limit;
 mod page_writes;
 mod redo;
@@ -23,9 +25,14 @@ pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     let found = Found { findings };
     let mut advice = Vec::new();
     advice.extend(limit::lift_limits(&found, host));
+    advice.extend(host::cpu_quota(&found, host));
     advice.extend(limit::barriers(&found));
+    advice.extend(host::aligned_start(&found));
+    advice.extend(host::nr_requests(&found, host));
+    advice.extend(host::dirty_limit(&found));
     advice.extend(files::data_files(&found));
-    advice.extend(sync_method::flush_method(&found));
+    advice.extend(sync_method::data_journal(&found, host));
+    advice.extend(sync_method::flush_method(&found, host));
     advice.extend(sync_method::fdatasync(&found));
     advice.extend(sync_method::write_through(&found));
     advice.extend(sync_method::native_aio(&found));
@@ -69,6 +76,10 @@ pub(crate) enum Place {
     MountOption,
     Schema,
     ControlGroup,
+    Sysctl,
+    Sysfs,
+    PartitionTable,
+    LoopSetup,
 }
 
 impl Place {
@@ -79,6 +90,10 @@ impl Place {
             Place::MountOption => "mount option",
             Place::Schema => "schema",
             Place::ControlGroup => "control group",
+            Place::Sysctl => "sysctl",
+            Place::Sysfs => "/sys/block/DEVICE/queue",
+            Place::PartitionTable => "partition table",
+            Place::LoopSetup => "losetup --offset",
         }
     }
 }

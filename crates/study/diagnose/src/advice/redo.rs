@@ -7,6 +7,7 @@ use iostrata_run::{Finding, RedoRow};
 
 use super::Found;
 use crate::finding::FindingId;
+use crate::withheld::is_withheld;
 
 const MIB: f64 = 1_048_576.0;
 /// Redo per second of a small, a usual, a busy and an extreme server.
@@ -23,7 +24,10 @@ pub(crate) const REDO_BYTES_PER_DIRTY_PAGE: f64 = 4_096.0;
 pub fn redo_table(findings: &[Finding]) -> Vec<RedoRow> {
     let found = Found { findings };
     let pages_per_s = found.number(FindingId::FlushCapacity, "pages_per_s");
-    let Some(pages_per_s) = pages_per_s.filter(|&pages| pages > 0.0) else { return Vec::new() };
+    let Some(pages_per_s) = pages_per_s.filter(|&pages| pages > 0.0 && !is_withheld(findings))
+    else {
+        return Vec::new();
+    };
     RATES_MIB_PER_S
         .iter()
         .map(|mib| {

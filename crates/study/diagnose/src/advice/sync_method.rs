@@ -2,14 +2,39 @@
 //!
 //! O_DIRECT is InnoDB's default on Linux and right wherever it is honoured: nothing is said then.
 
-use iostrata_run::Advice;
+use iostrata_run::host::PathKind;
+use iostrata_run::{Advice, ProbeHost};
 use iostrata_units::{count, percent};
 
 use super::{Found, Place, line};
 use crate::finding::FindingId;
 
-pub(super) fn flush_method(found: &Found<'_>) -> Option<Advice> {
+/// The mount option that keeps data out of the journal.
+const DATA_JOURNAL: &str = "data=journal";
+
+fn journals_data(host: &ProbeHost) -> bool {
+    host.path.mount_options.iter().any(|option| option == DATA_JOURNAL)
+}
+
+/// The journal for metadata alone: direct I/O is then done.
+pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
     let id = FindingId::DirectIoIgnored;
+    found.get(id).filter(|_| journals_data(host))?;
+    let text = format!(
+        "{DATA_JOURNAL} writes every page twice and through the page cache. data=ordered, the \
+         default, journals metadata alone and lets direct I/O through; the server's doublewrite \
+         protects pages in either case. It takes a mount, not a remount."
+    );
+    let undo = format!("mount with {DATA_JOURNAL} again");
+    Some(line("data", "ordered", Place::MountOption, &[id], text, &undo))
+}
+
+/// Nothing is said of places in memory, or where a mount option brings direct I/O back.
+pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
+    let id = FindingId::DirectIoIgnored;
+    if host.path.kind == PathKind::Tmpfs || journals_data(host) {
+        return None;
+    }
     let text = match found.word(id, "behaviour")? {
         "refused" => "O_DIRECT is refused here; say so instead of relying on the fallback.",
         _ => {

@@ -1,12 +1,18 @@
-//! Requests that wait above the device: a limit of a control group or of the volume's driver.
+//! Requests that wait above the device: a known limit, another known cause, or one that is not
+//! known.
+//!
+//! Invariant: what is known comes first. Only where no limit, no queue and no process explains the
+//! wait is the cause called unknown, with what would tell.
 
 use iostrata_run::Finding;
-use iostrata_run::host::{IoLimit, LimitScope};
-use iostrata_spec::Point;
-use iostrata_units::{bytes, count, microseconds, percent};
+use iostrata_run::host::{DirectIoBehaviour, IoLimit, LimitScope};
+use iostrata_spec::{Layer, OpKind, Point};
+use iostrata_units::{microseconds, percent};
 
-use super::statement::{Effect, WithEvidence, loss};
-use super::{Case, FindingId};
+use super::known_limit::{Reached, reached, words};
+use super::queue::{queue_explains, small_queue};
+use super::statement::{Effect, WithEvidence, loss, loss_of_unknown_size};
+use super::{Case, FindingId, place};
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
 use crate::compared::Bar;
 use crate::observed::Which;
@@ -14,7 +20,78 @@ use crate::observed::Which;
 /// Points measured again at most.
 const CONFIRM_MAX: usize = 2;
 
+/// What holds requests back above the device.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cause<'c> {
+    /// The page cache answers: the device's requests are other ones.
+    PageCache,
+    /// A control group's limit.
+    Limit(&'c IoLimit),
+    /// A process in user space serves the file system.
+    UserSpace(&'c str),
+    /// The device's queue holds fewer requests than are in flight.
+    Queue { device: &'c str, requests: u64 },
+    /// None of these.
+    Unknown,
+}
+
+/// What is known to hold the requests of a point back.
+pub(crate) fn cause<'c>(case: &Case<'c, '_>, point: &str) -> Cause<'c> {
+    let path = &case.host.path;
+    if path.direct_io.behaviour == DirectIoBehaviour::Ignored {
+        return Cause::PageCache;
+    }
+    if let Some(limit) = path.limits.iter().find(|limit| limit.scope == LimitScope::Process) {
+        return Cause::Limit(limit);
+    }
+    if let Some(file_system) = place::served_by_process(case) {
+        return Cause::UserSpace(file_system);
+    }
+    match queue_explains(case, point) {
+        Some((device, requests)) => Cause::Queue { device, requests },
+        None => Cause::Unknown,
+    }
+}
+
+impl Cause<'_> {
+    /// The layer that the cause belongs to. Where it is not known: writes that no known limit held
+    /// back are the file system's, anything else a limit's.
+    pub fn layer(&self, op: OpKind, held_back: bool) -> Layer {
+        match self {
+            Cause::Queue { .. } => Layer::Block,
+            Cause::PageCache | Cause::UserSpace(_) => Layer::Filesystem,
+            Cause::Unknown if op == OpKind::Write && !held_back => Layer::Filesystem,
+            Cause::Limit(_) | Cause::Unknown => Layer::Limit,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Cause::PageCache => "The page cache stands between.".to_owned(),
+            Cause::Limit(limit) => {
+                format!("The control group {} allows {}.", limit.cgroup, words(limit))
+            }
+            Cause::UserSpace(file_system) => format!(
+                "A process in user space serves this file system ({file_system}): every request \
+                 passes through it."
+            ),
+            Cause::Queue { device, requests } => format!(
+                "The queue of {device} holds {requests} requests (nr_requests): the others wait \
+                 for a free place."
+            ),
+            Cause::Unknown => "The cause is not known: no limit, queue or user-space process was \
+                               found that explains it. To find it, look at the limits that the \
+                               container's host or the hypervisor sets, and at where the kernel \
+                               waits (perf, as root)."
+                .to_owned(),
+        }
+    }
+}
+
 pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    if reached(case).is_some() {
+        return Vec::new();
+    }
     let hinted: Vec<&str> = reaching(case, Which::All, Bar::Suspicion)
         .into_iter()
         .map(|(id, _)| id)
@@ -25,55 +102,74 @@ pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
 
 fn reaching(case: &Case<'_, '_>, which: Which, bar: Bar) -> Vec<(&'static str, AboveDevice)> {
     let found = |&(id, us_min): &(&'static str, f64)| {
-        let found = above_device(case.log, id, which)?;
+        let found = above_device(case, id, which)?;
         found.reaches(us_min, bar).then_some((id, found))
     };
     WATCHED.iter().filter_map(found).collect()
 }
 
+fn largest(found: Vec<(&'static str, AboveDevice)>) -> Option<(&'static str, AboveDevice)> {
+    found.into_iter().max_by(|a, b| a.1.share.value.total_cmp(&b.1.share.value))
+}
+
+fn effect(found: &AboveDevice) -> Effect {
+    Effect { pct: found.share.value, ci95: found.share.ci95, n: found.share.n }
+}
+
 pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
+    match reached(case) {
+        Some(reached) => Some(known(case, &reached)),
+        None => waiting(case),
+    }
+}
+
+/// A limit that was used up; the wait above the device is its size where that was seen.
+fn known(case: &Case<'_, '_>, reached: &Reached<'_>) -> Finding {
+    let id = FindingId::LimitAboveDevice;
+    let (n, text) = (reached.hit as u64, reached.sentence());
+    let finding = match largest(reaching(case, Which::All, Bar::Finding)) {
+        Some((point, found)) => loss(id, Layer::Limit, effect(&found), text).with("point", point),
+        None => loss_of_unknown_size(id, Layer::Limit, n, text),
+    };
+    finding
+        .with("limit_cgroup", reached.limit.cgroup.as_str())
+        .with("limit_device", reached.limit.device.as_str())
+        .with("limit_used_pct", reached.used_pct)
+        .with("limited", n)
+        .with("measured", reached.measured as u64)
+}
+
+/// Time above the device, with its cause as far as it is known.
+fn waiting(case: &Case<'_, '_>) -> Option<Finding> {
     let id = FindingId::LimitAboveDevice;
     let which = Which::Confirming(id.name());
-    let (point, found) = reaching(case, which, Bar::Finding)
-        .into_iter()
-        .max_by(|a, b| a.1.share.value.total_cmp(&b.1.share.value))?;
-    let limit = case.host.path.limits.iter().find(|limit| limit.scope == LimitScope::Process);
-    let cause = match limit {
-        Some(limit) => format!("The control group {} allows {}.", limit.cgroup, words(limit)),
-        None => "No control group limit is visible from here: look at the container's or the \
-                 service's I/O limits."
-            .to_owned(),
-    };
+    let mut found = reaching(case, which, Bar::Finding);
+    if small_queue(case).is_some() {
+        found.retain(|(point, _)| !matches!(cause(case, point), Cause::Queue { .. }));
+    }
+    let (point, found) = largest(found)?;
+    let cause = cause(case, point);
     let title = case.log.seen(point).map_or(point, |seen| seen.point.title.as_str());
     let text = format!(
         "{title}: the device answers in {}, the application waits {}; {} of the time is spent \
-         above the device. {cause}",
+         above the device. {}",
         microseconds(found.device_us),
         microseconds(found.application_us),
-        percent(found.share.value)
+        percent(found.share.value),
+        cause.sentence()
     );
-    let effect = Effect { pct: found.share.value, ci95: found.share.ci95, n: found.share.n };
     let used = case.log.replicates(point, which).iter().find_map(|(_, one)| limit_used_pct(one));
+    let group = match &cause {
+        Cause::Limit(limit) => Some(limit.cgroup.clone()),
+        _ => None,
+    };
     Some(
-        loss(id, found.layer, effect, text)
+        loss(id, found.layer, effect(&found), text)
             .with("point", point)
             .with("application_us", found.application_us)
             .with("device_us", found.device_us)
-            .with_some("limit_cgroup", limit.map(|limit| limit.cgroup.clone()))
+            .with("cause_known", cause != Cause::Unknown)
+            .with_some("limit_cgroup", group)
             .with_some("limit_used_pct", used),
     )
-}
-
-/// What a limit allows, in words.
-pub(crate) fn words(limit: &IoLimit) -> String {
-    let parts: Vec<String> = [
-        limit.read_iops.map(|value| format!("{} reads/s", count(value as f64))),
-        limit.write_iops.map(|value| format!("{} writes/s", count(value as f64))),
-        limit.read_bytes_per_s.map(|value| format!("{}/s read", bytes(value as f64))),
-        limit.write_bytes_per_s.map(|value| format!("{}/s written", bytes(value as f64))),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    parts.join(", ")
 }

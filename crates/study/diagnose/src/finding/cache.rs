@@ -48,13 +48,18 @@ pub(super) fn direct_ignored(case: &Case<'_, '_>) -> Option<Finding> {
         );
         return Some(caution(id, Layer::Filesystem, 0, text).with("behaviour", "refused"));
     }
-    let (point, n) = confirmed(case, id, Verdict::DirectIgnored)?;
+    let seen = confirmed(case, id, Verdict::DirectIgnored);
+    let (point, n) = match (seen, facts.behaviour) {
+        (Some((point, n)), _) => (Some(point), n),
+        (None, DirectIoBehaviour::Ignored) => (None, 0),
+        (None, _) => return None,
+    };
     let text = format!(
         "The file system accepts O_DIRECT and does not do it{because}: requests go through the \
          page cache, and what is written is not on the device before it is flushed."
     );
     let found = caution(id, Layer::Filesystem, n, text);
-    Some(found.with("behaviour", "ignored").with("point", point))
+    Some(found.with("behaviour", "ignored").with_some("point", point))
 }
 
 pub(super) fn cached_confirming(case: &Case<'_, '_>) -> Vec<Point> {

@@ -8,6 +8,7 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 use iostrata_units::{count, microseconds, percent};
 
+use super::keeper::Keeper;
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use super::{Case, FindingId};
 use crate::compared::carries;
@@ -138,16 +139,17 @@ pub(super) fn cheap(case: &Case<'_, '_>) -> Option<Finding> {
     if again.len() < PAIRS_MIN || flush_us >= CHEAP_US {
         return None;
     }
-    let who = match case.host.machine.virtualisation {
-        Some(_) => "the virtual machine's host keeps the data in memory or in a protected cache",
-        None => "the drive's cache is protected, or its flush does nothing",
-    };
+    let keeper = Keeper::of(case);
     let text = format!(
-        "The device says that its write cache is volatile, and flushes it in {}: {who}. Whether \
-         commits survive a power cut cannot be measured from here; ask whoever runs the storage.",
-        microseconds(flush_us)
+        "The device says that its write cache is volatile, and flushes it in {}. {}",
+        microseconds(flush_us),
+        keeper.sentence()
     );
-    Some(caution(id, Layer::Device, again.len() as u64, text).with("flush_us", flush_us))
+    Some(
+        caution(id, Layer::Device, again.len() as u64, text)
+            .with("flush_us", flush_us)
+            .with("kept_by", keeper.name()),
+    )
 }
 
 /// Rate of 16 committers over that of one.

@@ -54,6 +54,8 @@ findings! {
     SchedulerCost = "scheduler_cost",
     /// The request queue is smaller than the load that the device rewards.
     SmallQueue = "small_queue",
+    /// The device begins off the boundaries of the blocks below it.
+    MisalignedStart = "misaligned_start",
     /// Random reads cost a seek.
     SeekCost = "seek_cost",
     /// The kernel's rotational flag is wrong.
@@ -66,6 +68,10 @@ findings! {
     BarriersOff = "barriers_off",
     /// The directory is not on a disk of this machine.
     NotALocalDisk = "not_a_local_disk",
+    /// The file system has little room left.
+    NearlyFull = "nearly_full",
+    /// Buffered writers must wait after few dirty bytes.
+    SmallDirtyLimit = "small_dirty_limit",
     /// The device promises atomic writes of whole pages.
     AtomicWritesPromised = "atomic_writes_promised",
     /// A higher rate fell to a lower one.
@@ -78,6 +84,8 @@ findings! {
     Steal = "steal",
     /// The processors, not the storage, set the pace.
     CpuBoundHost = "cpu_bound_host",
+    /// A quota on processor time set the pace.
+    CpuQuota = "cpu_quota",
     /// Reads slow down while pages are flushed.
     FlushReadInterference = "flush_read_interference",
     /// Pages per second that can be flushed beside commits and reads.

@@ -10,7 +10,7 @@ use iostrata_stats::Verdict;
 use iostrata_units::percent;
 
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
+use super::{Case, FindingId, quota};
 use crate::compared::carries;
 use crate::figure::median;
 
@@ -18,36 +18,65 @@ use crate::figure::median;
 const REPLICATES_MIN: usize = 3;
 /// Share of all replicates that must have been hit.
 const SHARE_MIN: f64 = 0.1;
+/// Most processes that are named.
+const NAMED_MAX: usize = 3;
+
+/// Whether enough replicates were hit, of more than one point.
+pub(super) fn is_widespread(hit: &[&Replicate], measured: usize) -> bool {
+    let several = hit.iter().any(|one| one.point.id != hit[0].point.id);
+    several && hit.len() >= REPLICATES_MIN && hit.len() as f64 >= SHARE_MIN * measured as f64
+}
 
 /// The replicates that carry a verdict, and how many there are in all; `None` when too few do, or
 /// all of one point.
 fn hit<'a>(case: &Case<'_, 'a>, verdict: Verdict) -> Option<(Vec<&'a Replicate>, usize)> {
-    let all: Vec<&'a Replicate> =
-        case.log.points().iter().flat_map(|seen| seen.replicates.iter().copied()).collect();
+    let all = case.log.all_replicates();
     let hit: Vec<&'a Replicate> = all.iter().copied().filter(|one| carries(one, verdict)).collect();
-    let first = hit.first()?.point.id.as_str();
-    let several = hit.iter().any(|one| one.point.id != first);
-    let enough = hit.len() >= REPLICATES_MIN && hit.len() as f64 >= SHARE_MIN * all.len() as f64;
-    (several && enough).then_some((hit, all.len()))
+    is_widespread(&hit, all.len()).then_some((hit, all.len()))
+}
+
+/// A process seen beside measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Suspect {
+    /// Measurements in which it did I/O.
+    windows: usize,
+    /// Its share of what other processes did, summed over the measurements: often and much.
+    weight: f64,
+}
+
+/// The processes that did most of the foreign I/O over all measurements, the first first. A
+/// process that is there in every window outranks one that was large once.
+fn suspects<'a>(hit: &[&'a Replicate]) -> Vec<(&'a str, Suspect)> {
+    let mut seen: BTreeMap<&str, Suspect> = BTreeMap::new();
+    for foreign in hit.iter().filter_map(|one| one.evidence.as_ref()?.foreign.as_ref()) {
+        let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+        for process in &foreign.processes {
+            let bytes_per_s = process.read_bytes_per_s + process.write_bytes_per_s;
+            *by_name.entry(process.comm.as_str()).or_default() += bytes_per_s;
+        }
+        let all: f64 = by_name.values().sum();
+        for (name, bytes_per_s) in by_name.into_iter().filter(|(_, bytes)| *bytes > 0.0) {
+            let suspect = seen.entry(name).or_default();
+            suspect.windows += 1;
+            suspect.weight += bytes_per_s / all;
+        }
+    }
+    let mut ranked: Vec<(&str, Suspect)> = seen.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.weight.total_cmp(&a.1.weight));
+    ranked
 }
 
 pub(super) fn foreign_io(case: &Case<'_, '_>) -> Option<Finding> {
     let (hit, all) = hit(case, Verdict::ForeignIo)?;
-    let mut seen: BTreeMap<&str, f64> = BTreeMap::new();
-    for process in hit
-        .iter()
-        .filter_map(|one| one.evidence.as_ref()?.foreign.as_ref())
-        .flat_map(|f| &f.processes)
-    {
-        let most = seen.entry(process.comm.as_str()).or_default();
-        *most = most.max(process.read_bytes_per_s + process.write_bytes_per_s);
-    }
-    let mut named: Vec<(&str, f64)> = seen.into_iter().collect();
-    named.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let names: Vec<&str> = named.iter().take(3).map(|&(name, _)| name).collect();
-    let who = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let ranked = suspects(&hit);
+    let named = ranked.iter().take(NAMED_MAX);
+    let names: Vec<&str> = named.clone().map(|&(name, _)| name).collect();
+    let windows: Vec<u64> = named.clone().map(|(_, suspect)| suspect.windows as u64).collect();
+    let each: Vec<String> =
+        named.map(|(name, suspect)| format!("{name} in {}", suspect.windows)).collect();
+    let who = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
     let text = format!(
-        "Other processes{who} used the device during {} of {all} measurements: figures are lower \
+        "Other processes used the device during {} of {all} measurements{who}: figures are lower \
          and less certain than on a quiet machine.",
         hit.len()
     );
@@ -56,7 +85,8 @@ pub(super) fn foreign_io(case: &Case<'_, '_>) -> Option<Finding> {
         found
             .with("disturbed", hit.len() as u64)
             .with("measured", all as u64)
-            .with("processes", names),
+            .with("processes", names)
+            .with("process_windows", windows),
     )
 }
 
@@ -80,7 +110,13 @@ pub(super) fn steal(case: &Case<'_, '_>) -> Option<Finding> {
 }
 
 pub(super) fn cpu_bound(case: &Case<'_, '_>) -> Option<Finding> {
-    let (hit, all) = hit(case, Verdict::CpuLimited)?;
+    let measured = case.log.all_replicates();
+    let busy = |one: &Replicate| carries(one, Verdict::CpuLimited) && !quota::is_held_back(one);
+    let hit: Vec<&Replicate> = measured.iter().copied().filter(|one| busy(one)).collect();
+    let all = measured.len();
+    if !is_widespread(&hit, all) {
+        return None;
+    }
     let cpus = case.host.machine.cpus_allowed.or(case.host.machine.cpus);
     let on = cpus.map(|cpus| format!(" on {cpus} processors")).unwrap_or_default();
     let text = format!(

@@ -5,25 +5,34 @@
 //! what the planned replicates measured) need no further points. One family per file.
 
 mod above;
+mod alignment;
 mod cache;
 mod flush;
 mod id;
+mod keeper;
+mod known_limit;
 mod machine;
 mod pairs;
 mod place;
 mod queue;
+mod quota;
+mod room;
 mod seek;
 mod sizing;
 mod statement;
 mod steady;
+mod write_back;
 
 use iostrata_run::{Event, Finding, ProbeHost};
 use iostrata_spec::Point;
 
 use crate::observed::{Observed, Which};
+use crate::withheld::withhold;
 
-pub(crate) use above::words as limit_words;
+pub(crate) use above::{Cause, cause};
 pub use id::FindingId;
+pub(crate) use known_limit::{lifting, words as limit_words};
+pub(crate) use place::{in_memory, served_by_process};
 pub(crate) use steady::SUSTAINED;
 
 /// Something that the points measured so far hint at.
@@ -107,7 +116,10 @@ pub fn conclude(suspicion: &Suspicion, events: &[Event], host: &ProbeHost) -> Op
 
 /// Every finding of a run.
 pub(crate) fn findings_of(case: &Case<'_, '_>) -> Vec<Finding> {
-    FindingId::ALL.iter().filter_map(|&id| conclude_one(id, case)).collect()
+    let mut findings: Vec<Finding> =
+        FindingId::ALL.iter().filter_map(|&id| conclude_one(id, case)).collect();
+    withhold(case, &mut findings);
+    findings
 }
 
 /// The points that would confirm a finding; empty when nothing hints at it, or when it is a fact
@@ -134,7 +146,11 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         Id::PageCacheAnswered => cache::cached_confirming(case),
         Id::SchedulerCost
         | Id::BarriersOff
+        | Id::CpuQuota
+        | Id::MisalignedStart
+        | Id::NearlyFull
         | Id::NotALocalDisk
+        | Id::SmallDirtyLimit
         | Id::AtomicWritesPromised
         | Id::BurstLimit
         | Id::NotSteadyDevice
@@ -169,12 +185,16 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::DirectIoIgnored => cache::direct_ignored(case),
         Id::PageCacheAnswered => cache::cached(case),
         Id::BarriersOff => place::barriers_off(case),
+        Id::MisalignedStart => alignment::misaligned_start(case),
+        Id::NearlyFull => room::nearly_full(case),
+        Id::SmallDirtyLimit => write_back::small_dirty_limit(case),
         Id::NotALocalDisk => place::not_a_local_disk(case),
         Id::AtomicWritesPromised => place::atomic_writes_promised(case),
         Id::BurstLimit => steady::burst_limit(case),
         Id::NotSteadyDevice => steady::not_steady(case),
         Id::ForeignIo => machine::foreign_io(case),
         Id::Steal => machine::steal(case),
+        Id::CpuQuota => quota::cpu_quota(case),
         Id::CpuBoundHost => machine::cpu_bound(case),
         Id::FlushReadInterference => sizing::read_interference(case),
         Id::FlushCapacity => sizing::flush_capacity(case),

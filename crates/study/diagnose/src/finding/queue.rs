@@ -1,15 +1,18 @@
-//! Scheduler and request queue. Neither can be changed without root, so that nothing here is more
-//! than a hint or a fact of size.
+//! Scheduler and request queue.
+//!
+//! Neither can be compared without root: a scheduler is no more than a hint, and a queue counts as a
+//! loss only where requests were seen to wait above the device for a place in it.
 
 use iostrata_run::Finding;
 use iostrata_run::host::DeviceFacts;
 use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
-use iostrata_units::{count, rate};
+use iostrata_units::rate;
 
-use super::statement::{WithEvidence, caution, sizing};
+use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use super::{Case, FindingId};
-use crate::compared::carries;
+use crate::above_device::{ABOVE_US_MIN_MANY, above_device};
+use crate::compared::{Bar, carries};
 use crate::figure::{combined, median};
 use crate::observed::Which;
 
@@ -48,10 +51,23 @@ pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
     Some(found.with("scheduler", scheduler).with("iops_best", best.0))
 }
 
+/// Requests that the queue holds, on all hardware queues together.
+fn queue_requests(device: &DeviceFacts) -> Option<u64> {
+    device.nr_requests?.checked_mul(u64::from(device.queues.unwrap_or(1)))
+}
+
+/// The device and its queue's size, where a point keeps more requests in flight than that.
+pub(super) fn queue_explains<'c>(case: &Case<'c, '_>, point: &str) -> Option<(&'c str, u64)> {
+    let device = queue_device(case)?;
+    let size = queue_requests(device)?;
+    let [stream] = case.log.seen(point)?.point.streams.as_slice() else { return None };
+    let in_flight = u64::from(stream.spec.jobs) * u64::from(stream.spec.depth);
+    (in_flight > size).then_some((device.name.as_str(), size))
+}
+
 /// Depths around the queue's size: half of it, all of it, twice.
 fn depths(case: &Case<'_, '_>) -> Option<[u64; 3]> {
-    let device = queue_device(case)?;
-    let size = device.nr_requests?.checked_mul(u64::from(device.queues.unwrap_or(1)))?;
+    let size = queue_requests(queue_device(case)?)?;
     (2..=64).contains(&size).then_some([size / 2, size, size * 2])
 }
 
@@ -96,12 +112,26 @@ pub(super) fn small_queue(case: &Case<'_, '_>) -> Option<Finding> {
     if n < PAIRS_MIN as u64 {
         return None;
     }
-    let [_, size, _] = depths(case)?;
+    let [_, size, twice] = depths(case)?;
+    let device = queue_device(case)?;
     let text = format!(
-        "Throughput grows until the queue of {} requests is full and stops there: the queue, not \
-         the device, may be the limit. A larger nr_requests helps only where the driver has more \
-         tags; read it back after setting it.",
-        count(size as f64)
+        "Throughput grows until the queue of {} holds {size} requests and stops there: the queue, \
+         not the device, is what holds requests back. A larger nr_requests helps where the driver \
+         has room for more; read it back after setting it.",
+        device.name
     );
-    Some(sizing(id, Layer::Block, n, text).with("queue_requests", size))
+    let deep = [format!("{CURVE}16"), format!("{CURVE}{twice}")];
+    let wait = deep
+        .iter()
+        .filter(|point| queue_explains(case, point).is_some())
+        .filter_map(|point| above_device(case, point, Which::All))
+        .find(|wait| wait.reaches(ABOVE_US_MIN_MANY, Bar::Finding));
+    let finding = match wait {
+        Some(wait) => {
+            let share = wait.share;
+            loss(id, Layer::Block, Effect { pct: share.value, ci95: share.ci95, n: share.n }, text)
+        }
+        None => sizing(id, Layer::Block, n, text),
+    };
+    Some(finding.with("queue_requests", size).with("device", device.name.as_str()))
 }

@@ -33,6 +33,11 @@ pub(crate) fn loss(id: FindingId, layer: Layer, effect: Effect, text: String) ->
     }
 }
 
+/// A loss that is certain and whose size was not measured, seen in `n` replicates.
+pub(crate) fn loss_of_unknown_size(id: FindingId, layer: Layer, n: u64, text: String) -> Finding {
+    Finding { effect_pct_n: n, ..bare(id, FindingKind::Loss, layer, text) }
+}
+
 /// A fact that a setting has to match, from `n` replicates.
 pub(crate) fn sizing(id: FindingId, layer: Layer, n: u64, text: String) -> Finding {
     Finding { effect_pct_n: n, ..bare(id, FindingKind::Sizing, layer, text) }

@@ -107,7 +107,7 @@ fn a_limit_shows_as_time_above_the_device() {
     assert!(finding.effect_pct.unwrap() > 80.0, "{finding:?}");
     assert!(finding.text.contains("1.5 K reads/s"), "{}", finding.text);
     assert!(document.losses.iter().any(|loss| loss.basis == "device_counters"));
-    assert!(settings(&document).contains(&("io.max of /db", "254:0 max")));
+    assert!(settings(&document).contains(&("io.max of /db", "254:0 riops=max wiops=max")));
 }
 
 #[test]

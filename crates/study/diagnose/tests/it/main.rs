@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod catalogue;
+mod causes;
 mod clean;
 mod defects;
 mod disturbed;

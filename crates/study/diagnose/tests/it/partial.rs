@@ -3,7 +3,7 @@
 use iostrata_diagnose::{
     ProbeEnd, losses, rungs, summarise, suspect, verifications, verify_points,
 };
-use iostrata_run::Event;
+use iostrata_run::{Event, Unavailable};
 use proptest::prelude::*;
 
 use crate::support::{Disk, Random, document, found, host, probe};
@@ -12,6 +12,12 @@ use crate::support::{Disk, Random, document, found, host, probe};
 fn nothing_measured_says_so() {
     let document = summarise(host(), &[], ProbeEnd { interrupted: true, ..ProbeEnd::default() });
     assert_eq!(document.headline, ["Nothing was measured."]);
+    let mut filling = summarise(host(), &[], ProbeEnd::default());
+    assert!(!filling.headline.join(" ").contains("needs to change"));
+    let why = "in 22 s only 9 MiB could be written";
+    let left_out = Unavailable::left_out("every rung", why, "--max-time");
+    filling = summarise(host(), &[Event::Unavailable(left_out)], ProbeEnd::default());
+    assert_eq!(filling.headline[1], "In 22 s only 9 MiB could be written.");
     assert!(document.interrupted && document.rungs.is_empty() && document.advice.is_empty());
 }
 
@@ -29,6 +35,25 @@ fn reads_alone_bring_no_word_about_writes() {
     let text = document.headline.join(" ");
     assert!(text.contains("reads/s") && !text.contains("commit"), "{text}");
     assert!(text.contains("Nothing needs to change."), "{text}");
+}
+
+#[test]
+fn parts_that_were_left_out_are_named_beside_the_advice() {
+    let mut events: Vec<Event> = probe(&Disk::default(), &host(), 1);
+    events.retain(|event| match event {
+        Event::Replicate(one) => one.point.streams.iter().all(|s| !s.spec.mix.writes()),
+        _ => false,
+    });
+    let why = "the 110 s that the probe may take were over";
+    for what in ["the sync laboratory", "sustained writes"] {
+        events.push(Event::Unavailable(Unavailable::left_out(what, why, "--max-time")));
+    }
+    let text = summarise(host(), &events, ProbeEnd::default()).headline.join(" ");
+    assert!(!text.contains("Nothing needs to change"), "{text}");
+    assert!(
+        text.contains("Not measured: the sync laboratory; sustained writes (the 110 s"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -93,7 +118,7 @@ proptest! {
             .collect();
         let document = summarise(host(), &part, ProbeEnd::default());
         prop_assert!(!document.headline.is_empty() && document.headline.len() <= 5);
-        prop_assert_eq!(&document.losses, &losses(&part));
+        prop_assert_eq!(&document.losses, &losses(&host(), &part));
         for one in suspect(&part, &host()) {
             prop_assert!(!one.confirm.is_empty());
         }

@@ -16,9 +16,13 @@ const WRITE_BYTES: u64 = 256 * MIB;
 /// Bytes of the log file.
 const LOG_BYTES: u64 = 64 * MIB;
 /// The smallest sets that mean anything.
-const LEAST_BYTES: u64 = 64 * MIB;
+pub(super) const LEAST_BYTES: u64 = 64 * MIB;
 /// Replicates that write as much as they are allowed, those of the database-shaped load included.
 const HEAVY_REPLICATES: u64 = 92;
+/// Sets that are written to and have to be filled: on one, two, four and eight files.
+const WRITE_SETS: f64 = 4.0;
+/// Logs that have to be filled.
+const LOG_SETS: f64 = 3.0;
 /// Share of the budget that is left for points that confirm suspicions and for `--verify`.
 const RESERVE: f64 = 0.15;
 /// What the sustained point may write of the budget.
@@ -47,6 +51,13 @@ pub struct Announcement {
     pub point_write_bytes_max: u64,
     /// Bytes that the sustained point may write.
     pub sustained_write_bytes_max: u64,
+}
+
+impl Announcement {
+    /// How many sets of `write_bytes` are filled in all, logs included.
+    pub(super) fn sets(&self) -> f64 {
+        WRITE_SETS + LOG_SETS * self.log_bytes as f64 / self.write_bytes.max(1) as f64
+    }
 }
 
 /// Fits the probe into the directory's free space and the user's bounds.

@@ -1,7 +1,22 @@
 //! What kind of place the directory is, and what that means for the figures.
 
+use std::time::Duration;
+
+use iostrata_host::{Root, quiet_check};
 use iostrata_run::Unavailable;
 use iostrata_run::host::{NetworkKind, PathFacts, PathKind};
+
+/// How long the device is watched for others.
+const WATCHED: Duration = Duration::from_millis(600);
+
+/// Which other processes use the device now, as the end of a sentence; `None` where it is quiet.
+pub(super) fn others(path: &PathFacts) -> Option<String> {
+    let check = quiet_check(&Root::system(), path, WATCHED).filter(|check| !check.quiet)?;
+    let names: Vec<String> =
+        check.processes.iter().take(3).map(|one| format!("{} ({})", one.comm, one.pid)).collect();
+    let who = if names.is_empty() { "something else".to_owned() } else { names.join(", ") };
+    Some(format!("; {who} uses {} at the same time", check.device))
+}
 
 /// What cannot be seen or trusted in a place like this, each with the reason and the way out.
 pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {

@@ -8,6 +8,7 @@
 mod blocks;
 mod budget;
 mod environment;
+mod filling;
 #[cfg(test)]
 mod plan_tests;
 mod prepare;

@@ -11,11 +11,23 @@ use iostrata_run::Unavailable;
 use iostrata_spec::{IoApi, IoSpec, Stream};
 
 use super::budget::Announcement;
+use super::filling::{ReadSet, fill_read_set, write_bytes};
 use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
 use crate::StudyError;
 
 const BLOCK_BYTES: u32 = 4096;
+
+/// What the directory allows, after the read set was made.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// What every point has in common; `None` where nothing can be measured.
+    pub shape: Option<Shape>,
+    /// What cannot be had, each with the fix.
+    pub unavailable: Vec<Unavailable>,
+    /// How fast files are filled.
+    pub fill_bytes_per_s: f64,
+}
 
 /// Makes the read set and finds out what works on it.
 pub(super) fn prepare(
@@ -24,12 +36,22 @@ pub(super) fn prepare(
     shelf: &mut Shelf,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Shape, Vec<Unavailable>), StudyError> {
+) -> Result<Prepared, StudyError> {
     let mut unavailable = Vec::new();
     let mut spec = IoSpec::new(&options.dir);
     spec.size_bytes = announcement.read_bytes;
-    let stream = Stream { name: "data".to_owned(), spec };
-    shelf.prepare(std::slice::from_ref(&stream), stop, progress)?;
+    let mut stream = Stream { name: "data".to_owned(), spec };
+    let time_max = announcement.time_max;
+    let (read_bytes, fill_bytes_per_s) =
+        match fill_read_set(shelf, &mut stream, time_max, stop, progress)? {
+            ReadSet::Filled { bytes, bytes_per_s } => (bytes, bytes_per_s),
+            ReadSet::TooSlow { written_bytes, seconds } => {
+                unavailable.push(too_slow(written_bytes, seconds));
+                return Ok(Prepared { shape: None, unavailable, fill_bytes_per_s: 0.0 });
+            }
+        };
+    let write_bytes =
+        write_bytes(announcement.write_bytes, fill_bytes_per_s, announcement.sets(), time_max);
     let sets = shelf.sets(std::slice::from_ref(&stream));
     let set = sets.first().copied().flatten();
     let direct = set.is_some_and(|set| set.takes_direct());
@@ -61,16 +83,25 @@ pub(super) fn prepare(
         direct,
         deep_api: apis.last().copied().unwrap_or(IoApi::Sync),
         apis,
-        read_bytes: announcement.read_bytes,
-        write_bytes: announcement.write_bytes,
-        log_bytes: announcement.log_bytes,
+        read_bytes,
+        write_bytes,
+        log_bytes: announcement.log_bytes.min(write_bytes),
         block_bytes,
         time_factor: 1.0,
         point_write_bytes_max: announcement.point_write_bytes_max,
         point_time_max: options.point_time.unwrap_or(Duration::from_secs(30)),
         precision: options.precision,
     };
-    Ok((shape, unavailable))
+    Ok(Prepared { shape: Some(shape), unavailable, fill_bytes_per_s })
+}
+
+fn too_slow(written_bytes: u64, seconds: f64) -> Unavailable {
+    let why = format!(
+        "filling the files took too long: {} in {}",
+        iostrata_units::bytes(written_bytes as f64),
+        iostrata_units::seconds(seconds)
+    );
+    Unavailable::left_out("every rung", why, "--max-time, or measure while nothing else runs")
 }
 
 /// Reads for a few milliseconds through an API.

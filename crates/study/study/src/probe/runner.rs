@@ -5,6 +5,7 @@
 //! falls on all alike. A point that fails is named and left out; the probe goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
 use iostrata_host::Root;
@@ -15,6 +16,7 @@ use iostrata_spec::Point;
 use super::blocks::{Block, Part};
 use super::budget::Announcement;
 use super::environment;
+use super::filling::Pace;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
@@ -63,6 +65,7 @@ pub fn run(
         events: Vec::new(),
         part: Part::SelfCost,
         share_done: 0.0,
+        fill_bytes_per_s: 0.0,
     };
     probe.climb()?;
     probe.finish()
@@ -79,11 +82,13 @@ struct Probe<'a> {
     events: Vec<Event>,
     part: Part,
     share_done: f64,
+    /// How fast files are filled.
+    fill_bytes_per_s: f64,
 }
 
 impl Probe<'_> {
     fn climb(&mut self) -> Result<(), StudyError> {
-        let mut shape = self.prepare()?;
+        let Some(mut shape) = self.prepare()? else { return Ok(()) };
         let parts: Vec<Part> = Part::ALL
             .into_iter()
             .filter(|part| !self.options.read_only || !part.writes())
@@ -99,7 +104,7 @@ impl Probe<'_> {
                 }
             }
             self.part = *part;
-            shape.time_factor = self.time_factor(&parts[done..]);
+            shape.time_factor = self.time_factor(&parts[done..], self.fill_left_s(&shape));
             let share = self.share_of(*part, &parts[done..]);
             self.run_part(*part, &shape, share)?;
         }
@@ -115,12 +120,10 @@ impl Probe<'_> {
             return Ok(());
         }
         let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
+        let why = format!("the {all} that the probe may take were over");
         for part in parts {
-            self.store(Event::Unavailable(Unavailable {
-                what: part.title().to_owned(),
-                why: format!("the {all} that the probe may take were over"),
-                fix: Some("allow more with --max-time".to_owned()),
-            }))?;
+            let left_out = Unavailable::left_out(part.title(), why.as_str(), "--max-time");
+            self.store(Event::Unavailable(left_out))?;
         }
         Ok(())
     }
@@ -136,12 +139,21 @@ impl Probe<'_> {
         Ok(())
     }
 
+    /// Seconds that filling the sets which are not there yet will take.
+    fn fill_left_s(&self, shape: &Shape) -> f64 {
+        if self.options.read_only || self.fill_bytes_per_s <= 0.0 {
+            return 0.0;
+        }
+        let all = shape.read_bytes as f64 + self.announcement.sets() * shape.write_bytes as f64;
+        (all - self.shelf.filled_bytes() as f64).max(0.0) / self.fill_bytes_per_s
+    }
+
     /// How much shorter the points of these parts must be for the whole to keep its bound, with
     /// time left for points that confirm a suspicion.
-    fn time_factor(&self, parts: &[Part]) -> f64 {
+    fn time_factor(&self, parts: &[Part], fill_left_s: f64) -> f64 {
         let all_s = self.announcement.time_max.as_secs_f64();
         let reserve_s = if parts == [Part::Sustained] { 0.0 } else { CONFIRM_SHARE * all_s };
-        let left_s = (all_s - reserve_s - self.meter.elapsed_s()).max(0.0);
+        let left_s = (all_s - reserve_s - fill_left_s - self.meter.elapsed_s()).max(0.0);
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
         (left_s / planned_s).clamp(MIN_TIME_FACTOR, 1.0)
     }
@@ -152,13 +164,13 @@ impl Probe<'_> {
         (1.0 - self.share_done).max(0.0) * part.planned_s() / planned_s
     }
 
-    fn prepare(&mut self) -> Result<Shape, StudyError> {
+    fn prepare(&mut self) -> Result<Option<Shape>, StudyError> {
         let listener = &mut *self.listener;
         let mut filling = |progress: iostrata_io::Progress| {
             let total = iostrata_units::bytes(progress.total_bytes as f64);
             listener.progress(0.0, &format!("filling {total} with random data"));
         };
-        let (shape, unavailable) = prepare(
+        let mut prepared = prepare(
             self.options,
             self.announcement,
             &mut self.shelf,
@@ -171,10 +183,17 @@ impl Probe<'_> {
             read_ns: clock.read_ns.clone(),
             fallback: clock.fallback.clone(),
         })?;
+        if prepared.shape.is_none()
+            && let Some(others) = environment::others(&self.host.path)
+        {
+            prepared.unavailable.iter_mut().for_each(|one| one.why.push_str(&others));
+        }
+        let unavailable = prepared.unavailable;
         for one in environment::limits_of(&self.host.path).into_iter().chain(unavailable) {
             self.store(Event::Unavailable(one))?;
         }
-        Ok(shape)
+        self.fill_bytes_per_s = prepared.fill_bytes_per_s;
+        Ok(prepared.shape)
     }
 
     /// Whether a signal came or the time is up.
@@ -244,15 +263,20 @@ impl Probe<'_> {
                 "the write budget of {} is used up",
                 iostrata_units::bytes(self.announcement.written_bytes_max as f64)
             );
-            let what = point.title.clone();
-            let fix = Some("allow more with --max-write".to_owned());
-            self.store(Event::Unavailable(Unavailable { what, why, fix }))?;
+            let left_out = Unavailable::left_out(point.title.as_str(), why, "--max-write");
+            self.store(Event::Unavailable(left_out))?;
             return Ok(Ok(()));
         }
         let (share, title) = (self.share_done, self.part.title());
         let listener = &mut *self.listener;
         listener.progress(share, &format!("{title}: {}", point.title));
-        let prepared = self.shelf.prepare(&point.streams, self.interrupted, &mut |_| ());
+        let left_s = self.announcement.time_max.as_secs_f64() - self.meter.elapsed_s();
+        let left = Duration::from_secs_f64(left_s.max(0.0));
+        let prepared = Pace::until(left, self.interrupted).prepare(
+            &mut self.shelf,
+            &point.streams,
+            &mut |_| (),
+        );
         if let Err(error) = prepared {
             return Ok(if self.is_over() { Ok(()) } else { Err(error.into()) });
         }

@@ -1,0 +1,39 @@
+//! A file system that is nearly full.
+
+use iostrata_run::Finding;
+use iostrata_spec::Layer;
+use iostrata_units::bytes;
+
+use super::statement::{WithEvidence, caution};
+use super::{Case, FindingId};
+
+const GIB: u64 = 1 << 30;
+/// Less than this share of the file system is little, in percent, unless it is a lot in itself.
+const FREE_PCT_MIN: f64 = 10.0;
+/// Free room from which on no share is little: logs and temporary tables of a large server fit.
+const FREE_BYTES_PLENTY: u64 = 50 * GIB;
+/// Less than this is little for a database wherever half of the file system is already used.
+const FREE_BYTES_MIN: u64 = GIB;
+
+pub(super) fn nearly_full(case: &Case<'_, '_>) -> Option<Finding> {
+    let path = &case.host.path;
+    let (free, total) = (path.free_bytes?, path.total_bytes.filter(|total| *total > 0)?);
+    let free_pct = free as f64 / total as f64 * 100.0;
+    let small_share = free_pct < FREE_PCT_MIN && free < FREE_BYTES_PLENTY;
+    let small_rest = free < FREE_BYTES_MIN && free_pct < 50.0;
+    if !small_share && !small_rest {
+        return None;
+    }
+    let text = format!(
+        "The file system is nearly full: {} of {} are free. The files measured here had to be \
+         small, so that caches below may have answered part of it, and what is free lies in \
+         pieces. A server stops when its redo log, binary log or temporary tables find no room.",
+        bytes(free as f64),
+        bytes(total as f64)
+    );
+    Some(
+        caution(FindingId::NearlyFull, Layer::Filesystem, 0, text)
+            .with("free_bytes", free)
+            .with("total_bytes", total),
+    )
+}

@@ -1,0 +1,46 @@
+//! Settings that make buffered writers wait for write-back.
+
+use iostrata_run::Finding;
+use iostrata_run::host::HostFacts;
+use iostrata_spec::Layer;
+use iostrata_units::{bytes, percent};
+
+use super::pairs;
+use super::statement::{WithEvidence, caution};
+use super::{Case, FindingId};
+
+/// Fewer dirty bytes than this make every buffered writer wait for the device: a batch of
+/// doublewrite pages, a binary log group and a few sorts do not fit together.
+const DIRTY_BYTES_MIN: f64 = (64 << 20) as f64;
+
+/// How much may be dirty before writers wait, and the setting that says so.
+fn dirty_limit(machine: &HostFacts) -> Option<(&'static str, String, f64)> {
+    if let Some(limit) = machine.dirty_bytes.filter(|limit| *limit > 0) {
+        return Some(("vm.dirty_bytes", limit.to_string(), limit as f64));
+    }
+    let ratio = machine.dirty_ratio_pct?;
+    let available = machine.memory_available_bytes?;
+    Some(("vm.dirty_ratio", ratio.to_string(), available as f64 * ratio as f64 / 100.0))
+}
+
+pub(super) fn small_dirty_limit(case: &Case<'_, '_>) -> Option<Finding> {
+    let (setting, value, limit) = dirty_limit(&case.host.machine)?;
+    if limit >= DIRTY_BYTES_MIN {
+        return None;
+    }
+    let seen = pairs::conclude(FindingId::BufferedWriteCost, case).and_then(|one| one.effect_pct);
+    let seen = seen.map(|pct| format!(" Here buffered writes lose {} by it.", percent(pct)));
+    let text = format!(
+        "{setting} is {value}: only {} of file data may wait in memory before writers are stopped \
+         and have to wait for the device. Direct I/O is not touched by it; the binary log, \
+         temporary files, dumps and everything else that is buffered is.{}",
+        bytes(limit),
+        seen.unwrap_or_default()
+    );
+    Some(
+        caution(FindingId::SmallDirtyLimit, Layer::Filesystem, 0, text)
+            .with("setting", setting)
+            .with("value", value)
+            .with("dirty_bytes_max", limit),
+    )
+}

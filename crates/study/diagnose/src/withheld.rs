@@ -1,0 +1,76 @@
+//! Why a flush capacity is not made into settings.
+//!
+//! A rate that the processors, a limit, other processes, the page cache or memory decided is not
+//! the storage's: it is shown, and nothing is sized by it.
+
+use iostrata_run::{Finding, Replicate};
+use iostrata_stats::Verdict;
+
+use crate::compared::carries;
+use crate::database::{CURVE, Database};
+use crate::finding::{Case, FindingId, in_memory, served_by_process};
+
+/// Name of the reason in the finding's evidence.
+const WITHHELD: &str = "not_sized_because";
+
+/// Says beside the flush capacity why nothing is sized by it, where something else decided it.
+pub(crate) fn withhold(case: &Case<'_, '_>, findings: &mut [Finding]) {
+    let Some(reason) = reason(case, findings) else { return };
+    let id = FindingId::FlushCapacity.name();
+    if let Some(capacity) = findings.iter_mut().find(|finding| finding.id == id) {
+        capacity.text =
+            format!("{} No innodb_io_capacity is derived from it: {reason}.", capacity.text);
+        capacity.evidence.insert(WITHHELD.to_owned(), reason.into());
+    }
+}
+
+/// Whether a flush capacity is the storage's own.
+pub(crate) fn is_withheld(findings: &[Finding]) -> bool {
+    let id = FindingId::FlushCapacity.name();
+    findings.iter().any(|finding| finding.id == id && finding.evidence.contains_key(WITHHELD))
+}
+
+/// What decided the figure instead of the storage.
+fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
+    let get = |id: FindingId| findings.iter().find(|finding| finding.id == id.name());
+    let limit = get(FindingId::LimitAboveDevice);
+    if in_memory(case).is_some() {
+        return Some("the data are in memory");
+    }
+    if served_by_process(case).is_some() {
+        return Some("a process in user space serves the files");
+    }
+    if get(FindingId::DirectIoIgnored).is_some() {
+        return Some("the page cache took the writes");
+    }
+    if limit.is_some_and(|limit| limit.evidence.contains_key("limit_cgroup")) {
+        return Some("a control group's limit set the pace");
+    }
+    if get(FindingId::CpuQuota).is_some() {
+        return Some("the CPU quota set the pace");
+    }
+    let deciding = deciding(case);
+    let mostly = |verdict: Verdict| {
+        let hit = deciding.iter().filter(|one| carries(one, verdict)).count();
+        2 * hit > deciding.len()
+    };
+    let disturbed = [
+        (Verdict::Throttled, "a limit set the pace"),
+        (Verdict::CpuLimited, "the processors set the pace"),
+        (Verdict::ForeignIo, "other processes used the device"),
+    ];
+    disturbed.into_iter().find(|(verdict, _)| mostly(*verdict)).map(|(_, why)| why)
+}
+
+/// The replicates of the level that decided the capacity: the first that missed the objective, or
+/// the highest where none did.
+fn deciding<'a>(case: &Case<'_, 'a>) -> Vec<&'a Replicate> {
+    let database = Database::of(case.log);
+    let level = database.first_beyond().or_else(|| database.carried());
+    let Some(pages_per_s) = level.map(|level| level.pages_per_s) else { return Vec::new() };
+    let on_level = case.log.points().iter().filter(|seen| {
+        let place = seen.point.curve.as_ref();
+        place.is_some_and(|place| place.curve == CURVE && place.x == pages_per_s)
+    });
+    on_level.flat_map(|seen| seen.replicates.iter().copied()).collect()
+}

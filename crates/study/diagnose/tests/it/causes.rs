@@ -1,0 +1,335 @@
+//! Causes that show in facts of the host: each is named, and nothing else is.
+
+use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_run::host::{
+    BlockLayer, CgroupVersion, DeviceFacts, DirectIoBehaviour, ForeignIo, IoLimit, LayerKind,
+    LimitedRate, NetworkKind, PathKind, ProcessIo, ThrottleEvidence,
+};
+use iostrata_run::{Event, FindingKind, ProbeDocument, ProbeHost, Replicate};
+use iostrata_spec::Layer;
+use iostrata_stats::Verdict;
+
+use crate::support::{Disk, found, host, io_limit, loss_ids, only, probe, probe_with};
+
+/// The document of a log in which something was seen beside every replicate.
+fn beside(
+    mut events: Vec<Event>,
+    host: &ProbeHost,
+    see: impl Fn(usize, &mut Replicate),
+) -> ProbeDocument {
+    for (number, event) in events.iter_mut().enumerate() {
+        if let Event::Replicate(replicate) = event {
+            see(number, replicate);
+        }
+    }
+    summarise(host.clone(), &events, ProbeEnd::default())
+}
+
+fn throttle(replicate: &mut Replicate) -> &mut ThrottleEvidence {
+    let evidence = replicate.evidence.as_mut().unwrap();
+    evidence.throttle.get_or_insert_default()
+}
+
+fn setting<'d>(document: &'d ProbeDocument, name: &str) -> Option<&'d str> {
+    let line = document.advice.iter().find(|one| one.setting == name)?;
+    Some(line.value.as_str())
+}
+
+fn is_sized(document: &ProbeDocument) -> bool {
+    setting(document, "innodb_io_capacity").is_some() || !document.redo_table.is_empty()
+}
+
+fn layer(name: &str, kind: LayerKind, depth: u32, below: &[&str]) -> BlockLayer {
+    BlockLayer {
+        name: name.to_owned(),
+        device_number: None,
+        kind,
+        depth,
+        below: below.iter().map(|&name| name.to_owned()).collect(),
+        size_bytes: None,
+        alignment_offset_bytes: None,
+    }
+}
+
+fn loop_over(file_system: Option<&str>, offset_bytes: u64) -> LayerKind {
+    LayerKind::Loop {
+        backing_file: Some("/srv/image".to_owned()),
+        direct_io: Some(true),
+        offset_bytes: Some(offset_bytes),
+        backing_file_system: file_system.map(str::to_owned),
+        backing_block_bytes: file_system.map(|_| 4096),
+    }
+}
+
+fn bandwidth_limit() -> IoLimit {
+    IoLimit {
+        version: CgroupVersion::V1,
+        read_iops: None,
+        write_iops: None,
+        write_bytes_per_s: Some(30 << 20),
+        ..io_limit(0, 0)
+    }
+}
+
+#[test]
+fn a_limit_that_is_used_up_needs_no_confirming_point() {
+    let mut limited = host();
+    limited.path.limits = vec![bandwidth_limit()];
+    let mut events = probe(&Disk::default(), &limited, 1);
+    events.retain(|event| !matches!(event, Event::Suspected { .. }));
+    let seen = |used: f64| {
+        beside(events.clone(), &limited, |number, replicate| {
+            *throttle(replicate) = ThrottleEvidence {
+                io_limit_used_pct: Some(if number % 4 == 0 { used } else { 20.0 }),
+                io_limit: Some(bandwidth_limit()),
+                io_limit_rate: Some(LimitedRate::WriteBytes),
+                ..ThrottleEvidence::default()
+            };
+        })
+    };
+    let document = seen(97.0);
+    let finding = found(&document, "limit_above_device").unwrap();
+    assert_eq!((finding.kind, finding.layer), (FindingKind::Loss, Layer::Limit));
+    assert!(finding.text.contains("/db allows 30 MiB/s written on vda"), "{}", finding.text);
+    let lift = "\"254:0 0\" to blkio.throttle.write_bps_device";
+    assert!(finding.text.contains(lift), "{}", finding.text);
+    assert_eq!(setting(&document, "blkio.throttle.write_bps_device of /db"), Some("254:0 0"));
+    assert!(!is_sized(&document), "{:?}", document.advice);
+    assert!(document.headline.join(" ").contains("30 MiB/s"), "{:?}", document.headline);
+    let unused = seen(60.0);
+    assert!(found(&unused, "limit_above_device").is_none());
+    assert!(unused.advice.iter().all(|one| !one.setting.contains("throttle")));
+}
+
+#[test]
+fn a_wait_behind_an_ignored_direct_flag_is_the_page_caches() {
+    let disk = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
+    let mut cached = host();
+    cached.path.file_system = Some("btrfs".to_owned());
+    cached.path.direct_io.behaviour = DirectIoBehaviour::Ignored;
+    cached.path.direct_io.reason =
+        Some("btrfs writes checksummed data through the page cache".to_owned());
+    let document = crate::support::document(&disk, &cached, 2);
+    assert!(found(&document, "limit_above_device").is_none());
+    assert!(document.losses.iter().all(|loss| loss.basis != "device_counters"));
+    assert!(found(&document, "direct_io_ignored").unwrap().text.contains("checksummed"));
+    assert!(!is_sized(&document));
+}
+
+#[test]
+fn a_short_queue_is_named_before_limits() {
+    let disk = Disk { channels: 4.0, limit_iops: Some(50_000.0), ..Disk::default() };
+    let mut queued = host();
+    queued.path.devices[0].nr_requests = Some(4);
+    let events = probe(&disk, &queued, 3);
+    let document = beside(events, &queued, |_, replicate| {
+        if let Some(device) = replicate.evidence.as_mut().and_then(|one| one.device.as_mut()) {
+            device.queue_size = 4.0;
+        }
+    });
+    let finding = found(&document, "limit_above_device").map(|one| one.text.clone());
+    let text = finding.unwrap_or_default();
+    assert!(!text.contains("not known") && !text.contains("container"), "{text}");
+    assert!(text.is_empty() || text.contains("nr_requests"), "{text}");
+}
+
+#[test]
+fn a_process_in_user_space_is_named_and_nothing_is_sized_by_it() {
+    let disk = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
+    let mut served = host();
+    served.path.file_system = Some("fuseblk".to_owned());
+    let document = crate::support::document(&disk, &served, 4);
+    let finding = found(&document, "limit_above_device").unwrap();
+    assert_eq!(finding.layer, Layer::Filesystem);
+    assert!(finding.text.contains("user space"), "{}", finding.text);
+    assert!(found(&document, "not_a_local_disk").is_some());
+    assert!(!is_sized(&document));
+    let mut plain = host();
+    plain.path.kind = PathKind::Network { protocol: NetworkKind::Fuse };
+    assert!(!is_sized(&crate::support::document(&Disk::default(), &plain, 4)));
+}
+
+#[test]
+fn an_unknown_cause_is_called_unknown() {
+    let disk = Disk { limit_iops: Some(1_500.0), ..Disk::default() };
+    let document = crate::support::document(&disk, &host(), 5);
+    let text = &found(&document, "limit_above_device").unwrap().text;
+    assert!(text.contains("The cause is not known"), "{text}");
+}
+
+#[test]
+fn a_processor_quota_is_not_called_busy_processors() {
+    let mut slowed = host();
+    slowed.machine.cgroup.cpu_quota_cpus = Some(0.5);
+    slowed.machine.cgroup.cpu_quota_group = Some("/db".to_owned());
+    slowed.machine.cgroup.cpu_quota_version = Some(CgroupVersion::V1);
+    let events = probe_with(&Disk::default(), &slowed, 6, |_| only(Verdict::CpuLimited));
+    let count = events.iter().filter(|one| matches!(one, Event::Replicate(_))).count() as u64;
+    let document = beside(events, &slowed, |_, replicate| {
+        *throttle(replicate) = ThrottleEvidence {
+            cpu_periods: Some(4),
+            cpu_periods_throttled: Some(3),
+            ..ThrottleEvidence::default()
+        };
+    });
+    let finding = found(&document, "cpu_quota").unwrap();
+    let counted = format!("{} of {} periods", 3 * count, 4 * count);
+    assert!(finding.text.contains(&counted), "{}", finding.text);
+    assert!(found(&document, "cpu_bound_host").is_none());
+    assert_eq!(setting(&document, "cpu.cfs_quota_us of /db"), Some("-1"));
+    assert!(!is_sized(&document));
+}
+
+#[test]
+fn busy_processors_size_nothing() {
+    let document = |verdict| {
+        let events = probe_with(&Disk::default(), &host(), 7, |id| match id {
+            "database_level_4" => only(verdict),
+            _ => Default::default(),
+        });
+        summarise(host(), &events, ProbeEnd::default())
+    };
+    for verdict in [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Throttled] {
+        let document = document(verdict);
+        assert!(!is_sized(&document), "{verdict:?}");
+        let text = &found(&document, "flush_capacity").unwrap().text;
+        assert!(text.contains("No innodb_io_capacity is derived"), "{text}");
+    }
+    assert!(is_sized(&document(Verdict::NotSteady)));
+}
+
+#[test]
+fn the_process_that_is_always_there_comes_first() {
+    let process = |comm: &str, bytes_per_s: f64| ProcessIo {
+        pid: 7,
+        comm: comm.to_owned(),
+        read_bytes_per_s: bytes_per_s,
+        write_bytes_per_s: 0.0,
+    };
+    let events = probe_with(&Disk::default(), &host(), 8, |_| only(Verdict::ForeignIo));
+    let document = beside(events, &host(), |number, replicate| {
+        let processes = match number {
+            9 => vec![process("bash", 9e9), process("fio", 1e8)],
+            _ => vec![process("fio", 1e8), process("cron", 1e3)],
+        };
+        replicate.evidence.as_mut().unwrap().foreign =
+            Some(ForeignIo { raised: true, processes, ..ForeignIo::default() });
+    });
+    let finding = found(&document, "foreign_io").unwrap();
+    assert_eq!(finding.evidence["processes"][0], "fio");
+    assert!(finding.text.contains("(fio in "), "{}", finding.text);
+}
+
+#[test]
+fn a_start_off_the_blocks_below_is_found_through_the_stack() {
+    let stack = |start_bytes, offset_bytes, file_system: Option<&str>| {
+        let mut host = host();
+        let start = LayerKind::Partition { number: Some(1), start_bytes: Some(start_bytes) };
+        host.path.block_stack = vec![
+            layer("loop3", loop_over(file_system, offset_bytes), 0, &["sda1"]),
+            layer("sda1", start, 1, &["sda"]),
+            layer("sda", LayerKind::Disk, 2, &[]),
+        ];
+        host.path.devices = ["loop3", "sda"].map(DeviceFacts::named).to_vec();
+        host.path.devices[1].physical_block_bytes = Some(4096);
+        host
+    };
+    let starts = |host: &ProbeHost| {
+        let document = crate::support::document(&Disk::default(), host, 9);
+        let finding = found(&document, "misaligned_start").cloned();
+        let device = finding.map(|one| one.evidence["device"].as_str().unwrap().to_owned())?;
+        assert_eq!(setting(&document, &format!("first byte of {device}")), Some("1048576"));
+        Some(device)
+    };
+    assert_eq!(starts(&stack(1 << 20, 0, Some("ext4"))), None);
+    assert_eq!(starts(&stack(1 << 20, 512, Some("ext4"))).as_deref(), Some("loop3"));
+    assert_eq!(starts(&stack(63 * 512, 0, None)).as_deref(), Some("sda1"), "the one that is off");
+    assert_eq!(starts(&stack(63 * 512, 512, None)), None, "and may cancel out at the disk");
+    let mut alone = stack(63 * 512, 0, None);
+    alone.path.block_stack.remove(0);
+    alone.path.block_stack.iter_mut().for_each(|layer| layer.depth -= 1);
+    assert_eq!(starts(&alone).as_deref(), Some("sda1"));
+}
+
+#[test]
+fn little_room_is_a_caution_and_a_small_volume_is_not() {
+    let room = |free_mib: u64, total_mib: u64| {
+        let mut host = host();
+        (host.path.free_bytes, host.path.total_bytes) =
+            (Some(free_mib << 20), Some(total_mib << 20));
+        let document = crate::support::document(&Disk::default(), &host, 10);
+        assert!(loss_ids(&document).is_empty());
+        found(&document, "nearly_full").is_some()
+    };
+    assert!(room(500, 4096) && room(500, 200 << 10) && room(20 << 10, 252 << 10));
+    assert!(!room(900, 1024) && !room(74 << 10, 252 << 10) && !room(1 << 20, 64 << 20));
+}
+
+#[test]
+fn few_dirty_bytes_are_named_with_the_setting() {
+    let mut small = host();
+    small.machine.dirty_bytes = Some(1 << 20);
+    let document = crate::support::document(&Disk::default(), &small, 11);
+    let finding = found(&document, "small_dirty_limit").unwrap();
+    assert!(finding.text.starts_with("vm.dirty_bytes is 1048576"), "{}", finding.text);
+    assert_eq!(setting(&document, "vm.dirty_ratio"), Some("20"));
+    let mut usual = host();
+    usual.machine.dirty_bytes = Some(0);
+    (usual.machine.dirty_ratio_pct, usual.machine.memory_available_bytes) =
+        (Some(20), Some(8 << 30));
+    let document = crate::support::document(&Disk::default(), &usual, 11);
+    assert!(found(&document, "small_dirty_limit").is_none());
+}
+
+#[test]
+fn a_journal_for_data_is_answered_with_ordered_data() {
+    let mut journal = host();
+    journal.path.mount_options.push("data=journal".to_owned());
+    journal.path.direct_io.behaviour = DirectIoBehaviour::Ignored;
+    let cached = || [Verdict::Cached, Verdict::DirectIgnored].into_iter().collect();
+    let events = probe_with(&Disk::default(), &journal, 12, |id| match id.starts_with("read") {
+        true => cached(),
+        false => Default::default(),
+    });
+    let document = summarise(journal, &events, ProbeEnd::default());
+    assert_eq!(setting(&document, "data"), Some("ordered"));
+    assert_eq!(setting(&document, "innodb_flush_method"), None);
+    let text = document.headline.join(" ");
+    assert!(!text.contains("reads/s"), "{text}");
+}
+
+#[test]
+fn memory_is_found_below_a_loop_device_and_sizes_nothing() {
+    let mut memory = host();
+    memory.path.block_stack = vec![layer("loop0", loop_over(Some("tmpfs"), 0), 0, &[])];
+    memory.path.devices[0].write_cache = Some("write back".to_owned());
+    let document = crate::support::document(&Disk::default(), &memory, 13);
+    assert!(found(&document, "not_a_local_disk").unwrap().text.contains("in memory (tmpfs)"));
+    assert!(!is_sized(&document));
+    let mut zram = host();
+    zram.path.block_stack = vec![layer("zram0", LayerKind::Zram, 0, &[])];
+    let document = crate::support::document(&Disk::default(), &zram, 13);
+    assert!(found(&document, "not_a_local_disk").is_some() && !is_sized(&document));
+}
+
+#[test]
+fn what_is_known_of_a_cheap_flush_depends_on_who_answers_it() {
+    let kept_by = |change: &dyn Fn(&mut ProbeHost)| {
+        let mut host = host();
+        host.path.devices[0].write_cache = Some("write back".to_owned());
+        change(&mut host);
+        let document = crate::support::document(&Disk::default(), &host, 14);
+        let finding = found(&document, "flush_suspiciously_cheap").unwrap().clone();
+        finding.evidence["kept_by"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(kept_by(&|_| ()), "drive");
+    assert_eq!(kept_by(&|host| host.machine.virtualisation = Some("kvm".into())), "hypervisor");
+    let over = |file_system: &'static str| {
+        move |host: &mut ProbeHost| {
+            host.machine.virtualisation = Some("kvm".into());
+            host.path.block_stack = vec![layer("loop0", loop_over(Some(file_system), 0), 0, &[])];
+        }
+    };
+    assert_eq!(kept_by(&over("tmpfs")), "memory");
+    assert_eq!(kept_by(&over("fuse.x")), "process");
+}

@@ -1,0 +1,218 @@
+//! Filling files within the time of a probe.
+//!
+//! Invariant: filling counts in the budget. A read set that would take too long is given up early
+//! and made smaller; where even the smallest takes too long, that is said and nothing is measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use iostrata_io::{FileSetError, Progress};
+use iostrata_spec::Stream;
+
+use super::budget::LEAST_BYTES;
+use super::shelf::Shelf;
+
+const MIB: u64 = 1 << 20;
+/// Share of the whole time in which the read set must be filled.
+const READ_SHARE: f64 = 0.2;
+/// Share of the whole time in which all sets that are written to must be filled.
+const WRITE_SHARE: f64 = 0.25;
+/// After this long, how long the rest will take is predicted from the rate so far.
+const PREDICT_AFTER: Duration = Duration::from_secs(2);
+/// A smaller set is planned to take this share of the time that it may take.
+const SMALLER_SHARE: f64 = 0.5;
+
+/// What filling the read set brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ReadSet {
+    /// It is there.
+    Filled {
+        /// Its size.
+        bytes: u64,
+        /// How fast it was filled.
+        bytes_per_s: f64,
+    },
+    /// Not even the smallest set could be filled in time.
+    TooSlow {
+        /// Bytes that were written.
+        written_bytes: u64,
+        /// In how many seconds.
+        seconds: f64,
+    },
+}
+
+/// Fills the read set, smaller than asked for where that would take too long.
+///
+/// # Errors
+/// As the file set's, `Stopped` after a signal included.
+pub(super) fn fill_read_set(
+    shelf: &mut Shelf,
+    stream: &mut Stream,
+    time_max: Duration,
+    interrupted: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReadSet, FileSetError> {
+    let allowed = time_max.mul_f64(READ_SHARE);
+    let began = Instant::now();
+    let mut written_bytes = 0;
+    loop {
+        let mut pace = Pace::new(allowed, interrupted);
+        let prepared = pace.prepare(shelf, std::slice::from_ref(stream), progress);
+        written_bytes += pace.done_bytes;
+        let seconds = pace.began.elapsed().as_secs_f64().max(1e-6);
+        match prepared {
+            Ok(()) => {
+                let bytes = stream.spec.size_bytes;
+                return Ok(ReadSet::Filled { bytes, bytes_per_s: bytes as f64 / seconds });
+            }
+            Err(FileSetError::Stopped { .. }) if pace.gave_up => {}
+            Err(error) => return Err(error),
+        }
+        let smaller = smaller_bytes(pace.done_bytes, seconds, allowed.as_secs_f64());
+        let too_small = smaller < LEAST_BYTES / 4 || smaller >= stream.spec.size_bytes;
+        if too_small || began.elapsed() > 2 * allowed {
+            let seconds = began.elapsed().as_secs_f64();
+            return Ok(ReadSet::TooSlow { written_bytes, seconds });
+        }
+        stream.spec.size_bytes = smaller;
+    }
+}
+
+/// A set that can be filled well within the time at the rate so far, in whole MiB.
+fn smaller_bytes(done_bytes: u64, seconds: f64, allowed_s: f64) -> u64 {
+    let rate = done_bytes as f64 / seconds;
+    (rate * allowed_s * SMALLER_SHARE) as u64 / MIB * MIB
+}
+
+/// Size of each set that is written to, so that filling `sets` of them keeps its share of the
+/// time: at most what was announced.
+pub(super) fn write_bytes(announced: u64, bytes_per_s: f64, sets: f64, time_max: Duration) -> u64 {
+    let within = bytes_per_s * time_max.as_secs_f64() * WRITE_SHARE / sets;
+    announced.min((within as u64 / MIB * MIB).max(LEAST_BYTES / 4))
+}
+
+/// Stops filling when a signal came or the time for it is over.
+pub(super) struct Pace<'a> {
+    began: Instant,
+    allowed: Duration,
+    interrupted: &'a AtomicBool,
+    /// Bytes written so far.
+    done_bytes: u64,
+    /// Whether time ended it, and no signal.
+    gave_up: bool,
+    /// Whether the rate so far may end it early.
+    predicts: bool,
+}
+
+impl<'a> Pace<'a> {
+    /// Filling that may be given up early, when the rate so far says that it will take too long.
+    fn new(allowed: Duration, interrupted: &'a AtomicBool) -> Self {
+        Self { predicts: true, ..Self::until(allowed, interrupted) }
+    }
+
+    /// Filling that ends with the time.
+    pub(super) fn until(allowed: Duration, interrupted: &'a AtomicBool) -> Self {
+        Self {
+            began: Instant::now(),
+            allowed,
+            interrupted,
+            done_bytes: 0,
+            gave_up: false,
+            predicts: false,
+        }
+    }
+
+    /// Prepares the sets of these streams.
+    ///
+    /// # Errors
+    /// As the shelf's; `Stopped` where the time was over.
+    pub(super) fn prepare(
+        &mut self,
+        shelf: &mut Shelf,
+        streams: &[Stream],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), FileSetError> {
+        let stop = AtomicBool::new(self.interrupted.load(Ordering::Relaxed));
+        let mut look = |filled: Progress| {
+            progress(filled);
+            self.done_bytes = filled.done_bytes;
+            let late = is_late(self.began.elapsed(), filled, self.allowed, self.predicts);
+            self.gave_up |= late;
+            if late || self.interrupted.load(Ordering::Relaxed) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        shelf.prepare(streams, &stop, &mut look)
+    }
+}
+
+/// Whether filling takes longer than it may, or will at the rate so far.
+fn is_late(elapsed: Duration, filled: Progress, allowed: Duration, predicts: bool) -> bool {
+    if filled.done_bytes >= filled.total_bytes {
+        return false;
+    }
+    let share = filled.done_bytes.max(1) as f64 / filled.total_bytes as f64;
+    let whole_s = elapsed.as_secs_f64() / share;
+    elapsed > allowed || (predicts && elapsed >= PREDICT_AFTER && whole_s > allowed.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn late(elapsed_s: u64, done_bytes: u64, predicts: bool) -> bool {
+        let filled = Progress { done_bytes, total_bytes: GIB };
+        let allowed = Duration::from_secs(22);
+        is_late(Duration::from_secs(elapsed_s), filled, allowed, predicts)
+    }
+
+    #[test]
+    fn a_slow_storage_is_seen_before_the_time_is_over() {
+        assert!(!late(1, 30 * MIB, true), "too early to tell");
+        assert!(late(2, 60 * MIB, true), "34 s are more than 22 s");
+        assert!(!late(2, 60 * MIB, false));
+        assert!(!late(2, 120 * MIB, true));
+        assert!(late(23, 1000 * MIB, false));
+        assert!(!late(23, GIB, true), "it is done");
+    }
+
+    #[test]
+    fn sets_shrink_to_what_the_rate_allows() {
+        assert_eq!(smaller_bytes(60 * MIB, 2.0, 22.0), 330 * MIB);
+        assert_eq!(smaller_bytes(MIB, 5.0, 22.0), 2 * MIB);
+        let of = |mib_per_s: u64| {
+            write_bytes(256 * MIB, (mib_per_s * MIB) as f64, 5.0, Duration::from_secs(100))
+        };
+        assert_eq!((of(1000), of(30), of(1)), (256 * MIB, 150 * MIB, 16 * MIB));
+    }
+
+    #[test]
+    fn a_signal_ends_it_and_is_not_taken_for_slowness() {
+        let interrupted = AtomicBool::new(true);
+        let dir = tempfile::tempdir().unwrap();
+        let mut spec = iostrata_spec::IoSpec::new(dir.path());
+        spec.size_bytes = 64 * MIB;
+        let mut stream = Stream { name: "data".to_owned(), spec };
+        let time = Duration::from_secs(100);
+        let filled =
+            fill_read_set(&mut Shelf::default(), &mut stream, time, &interrupted, &mut |_| ());
+        assert!(matches!(filled, Err(FileSetError::Stopped { .. })), "{filled:?}");
+    }
+
+    #[test]
+    fn a_set_that_is_too_slow_even_when_small_is_given_up() {
+        let interrupted = AtomicBool::new(false);
+        let dir = tempfile::tempdir().unwrap();
+        let mut spec = iostrata_spec::IoSpec::new(dir.path());
+        spec.size_bytes = 64 * MIB;
+        let mut stream = Stream { name: "data".to_owned(), spec };
+        let slow = &mut |_| std::thread::sleep(Duration::from_millis(20));
+        let time = Duration::from_millis(250);
+        let filled = fill_read_set(&mut Shelf::default(), &mut stream, time, &interrupted, slow);
+        assert!(matches!(filled, Ok(ReadSet::TooSlow { .. })), "{filled:?}");
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 0, "what was begun is removed");
+    }
+}
