@@ -115,9 +115,7 @@ fn lost(document: &ProbeDocument) -> String {
         .map(|finding| format!(" {}", finding.text))
         .unwrap_or_default();
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
-    let worst = losses
-        .clone()
-        .max_by(|a, b| a.effect_pct.unwrap_or(0.0).total_cmp(&b.effect_pct.unwrap_or(0.0)));
+    let worst = losses.clone().max_by(|a, b| size_of(a).total_cmp(&size_of(b)));
     let text = match (worst, losses.count()) {
         (Some(worst), 1) => format!("It loses in one place: {}", worst.text),
         (Some(worst), many) => format!("It loses in {many} places, most here: {}", worst.text),
@@ -137,6 +135,11 @@ fn lost(document: &ProbeDocument) -> String {
         },
     };
     format!("{text}{burst}")
+}
+
+/// A loss that is certain and was not measured, as a limit that was used up, comes first.
+fn size_of(loss: &Finding) -> f64 {
+    loss.effect_pct.unwrap_or(100.0)
 }
 
 fn is_loss(finding: &Finding) -> bool {

@@ -1,7 +1,7 @@
 //! Scheduler and request queue.
 //!
-//! Neither can be compared without root: a scheduler is no more than a hint, and a queue counts as a
-//! loss only where requests were seen to wait above the device for a place in it.
+//! Neither can be compared without root: a scheduler is no more than a hint, and a queue counts as
+//! a loss only where requests were seen to wait above the device for a place in it.
 
 use iostrata_run::Finding;
 use iostrata_run::host::DeviceFacts;

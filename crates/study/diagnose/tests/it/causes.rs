@@ -118,19 +118,22 @@ fn a_wait_behind_an_ignored_direct_flag_is_the_page_caches() {
 
 #[test]
 fn a_short_queue_is_named_before_limits() {
-    let disk = Disk { channels: 4.0, limit_iops: Some(50_000.0), ..Disk::default() };
+    // Four requests of 165 us at a time; more of them wait above the device.
+    let disk = Disk { read_us: 160.0, limit_iops: Some(24_200.0), ..Disk::default() };
     let mut queued = host();
     queued.path.devices[0].nr_requests = Some(4);
-    let events = probe(&disk, &queued, 3);
-    let document = beside(events, &queued, |_, replicate| {
-        if let Some(device) = replicate.evidence.as_mut().and_then(|one| one.device.as_mut()) {
-            device.queue_size = 4.0;
-        }
-    });
-    let finding = found(&document, "limit_above_device").map(|one| one.text.clone());
-    let text = finding.unwrap_or_default();
-    assert!(!text.contains("not known") && !text.contains("container"), "{text}");
-    assert!(text.is_empty() || text.contains("nr_requests"), "{text}");
+    let document = crate::support::document(&disk, &queued, 3);
+    let finding = found(&document, "small_queue").unwrap();
+    assert_eq!((finding.kind, finding.layer), (FindingKind::Loss, Layer::Block));
+    assert!(finding.effect_pct.unwrap() > 60.0, "{finding:?}");
+    assert!(found(&document, "limit_above_device").is_none());
+    assert_eq!(setting(&document, "nr_requests of vda"), Some("256"));
+    assert!(document.losses.iter().all(|loss| loss.layer == Layer::Block), "{:?}", document.losses);
+    let text = document.headline.join(" ");
+    assert!(text.contains("the queue of vda holds 4 requests"), "{text}");
+    assert!(!text.contains("container"), "{text}");
+    queued.path.devices[0].nr_requests = Some(256);
+    assert!(found(&crate::support::document(&disk, &queued, 3), "small_queue").is_none());
 }
 
 #[test]

@@ -188,31 +188,33 @@ mod tests {
         assert_eq!((of(1000), of(30), of(1)), (256 * MIB, 150 * MIB, 16 * MIB));
     }
 
-    #[test]
-    fn a_signal_ends_it_and_is_not_taken_for_slowness() {
-        let interrupted = AtomicBool::new(true);
+    /// Fills 64 MiB with a word after each chunk; what came of it, and how many files are left.
+    fn filled(
+        interrupted: bool,
+        time: Duration,
+        chunk: &mut dyn FnMut(Progress),
+    ) -> (Result<ReadSet, FileSetError>, usize) {
         let dir = tempfile::tempdir().unwrap();
         let mut spec = iostrata_spec::IoSpec::new(dir.path());
         spec.size_bytes = 64 * MIB;
         let mut stream = Stream { name: "data".to_owned(), spec };
-        let time = Duration::from_secs(100);
-        let filled =
-            fill_read_set(&mut Shelf::default(), &mut stream, time, &interrupted, &mut |_| ());
+        let mut shelf = Shelf::default();
+        let stop = AtomicBool::new(interrupted);
+        let filled = fill_read_set(&mut shelf, &mut stream, time, &stop, chunk);
+        (filled, std::fs::read_dir(dir.path()).unwrap().count())
+    }
+
+    #[test]
+    fn a_signal_ends_it_and_is_not_taken_for_slowness() {
+        let (filled, _) = filled(true, Duration::from_secs(100), &mut |_| ());
         assert!(matches!(filled, Err(FileSetError::Stopped { .. })), "{filled:?}");
     }
 
     #[test]
-    fn a_set_that_is_too_slow_even_when_small_is_given_up() {
-        let interrupted = AtomicBool::new(false);
-        let dir = tempfile::tempdir().unwrap();
-        let mut spec = iostrata_spec::IoSpec::new(dir.path());
-        spec.size_bytes = 64 * MIB;
-        let mut stream = Stream { name: "data".to_owned(), spec };
+    fn a_set_that_is_too_slow_even_when_small_is_given_up_and_removed() {
         let slow = &mut |_| std::thread::sleep(Duration::from_millis(20));
-        let time = Duration::from_millis(250);
-        let filled = fill_read_set(&mut Shelf::default(), &mut stream, time, &interrupted, slow);
+        let (filled, left) = filled(false, Duration::from_millis(250), slow);
         assert!(matches!(filled, Ok(ReadSet::TooSlow { .. })), "{filled:?}");
-        let left = std::fs::read_dir(dir.path()).unwrap().count();
-        assert_eq!(left, 0, "what was begun is removed");
+        assert_eq!(left, 0);
     }
 }
