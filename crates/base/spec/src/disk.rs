@@ -84,6 +84,10 @@ pub struct DiskSpec {
     pub flush: Option<Duration>,
     /// Disks in the array, for models that are one; mirrored pairs, so an even number.
     pub spindles: Option<u32>,
+    /// Requests above its baseline that it can pay for at the beginning, for models that live on
+    /// credits, instead of a full bucket.
+    #[serde(default)]
+    pub credits: Option<u32>,
 }
 
 /// Why a text is not a disk.
@@ -107,7 +111,7 @@ pub enum DiskSpecError {
     /// No such option.
     #[error(
         "`{found}` in the disk `{disk}` is not an option; options: queue=N, cache=on|off, \
-         flush=TIME, spindles=N"
+         flush=TIME, spindles=N, credits=N"
     )]
     Option {
         /// The text of the option.
@@ -135,11 +139,20 @@ fn did_you_mean(name: &Option<&'static str>) -> String {
 const FLUSH_MAX: Duration = Duration::from_secs(10);
 const QUEUE_DEPTH_MAX: u32 = 4096;
 const SPINDLES_MAX: u32 = 256;
+/// What the bucket of a volume holds.
+const CREDITS_MAX: u32 = 5_400_000;
 
 impl DiskSpec {
     /// The model as its data sheet has it.
     pub fn of(model: DiskModel) -> Self {
-        Self { model, queue_depth: None, write_cache: None, flush: None, spindles: None }
+        Self {
+            model,
+            queue_depth: None,
+            write_cache: None,
+            flush: None,
+            spindles: None,
+            credits: None,
+        }
     }
 
     fn set(&mut self, option: &str, disk: &str) -> Result<(), DiskSpecError> {
@@ -174,6 +187,12 @@ impl DiskSpec {
                     is_array && n.is_multiple_of(2) && (2..=SPINDLES_MAX).contains(n)
                 });
                 self.spindles = Some(count.ok_or_else(bounds)?);
+            }
+            "credits" => {
+                let bounds = out("cloud-burst takes 0 to 5400000 credits");
+                let has_bucket = self.model == DiskModel::CloudBurst;
+                let credits = value.parse().ok().filter(|n| has_bucket && *n <= CREDITS_MAX);
+                self.credits = Some(credits.ok_or_else(bounds)?);
             }
             _ => return Err(unknown()),
         }
@@ -227,6 +246,9 @@ impl fmt::Display for DiskSpec {
         if let Some(spindles) = self.spindles {
             write!(f, ",spindles={spindles}")?;
         }
+        if let Some(credits) = self.credits {
+            write!(f, ",credits={credits}")?;
+        }
         Ok(())
     }
 }
@@ -246,6 +268,7 @@ mod tests {
             "hdd-7k2,queue=1,cache=off",
             "raid10-hdd,spindles=34",
             "nvme-no-plp,flush=2000us",
+            "cloud-burst,credits=20000",
             "probe:/tmp/p.json,queue=32",
         ] {
             assert_eq!(disk(text).to_string(), text);
@@ -271,5 +294,7 @@ mod tests {
         assert!(said("raid10-hdd,spindles=3").contains("even number"));
         assert!(said("hdd-15k,spindles=4").contains("raid10-hdd takes"));
         assert!(said("nvme,flush=11s").contains("0 to 10s"));
+        assert!(said("cloud-burst,credits=5400001").contains("0 to 5400000"));
+        assert!(said("nvme,credits=1").contains("cloud-burst takes"));
     }
 }

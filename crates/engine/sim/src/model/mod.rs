@@ -44,6 +44,7 @@ pub fn drive(
     seed: u64,
 ) -> Result<Box<dyn Drive>, ModelError> {
     check_capacity(spec, capacity_bytes)?;
+    options::check_credits(spec)?;
     let hdd = |sheet: HddParameters| -> Result<Box<dyn Drive>, ModelError> {
         Ok(Box::new(Hdd::new(options::hdd(spec, sheet)?, capacity_bytes, seed)))
     };
@@ -65,7 +66,11 @@ pub fn drive(
         DiskModel::NvmeNoPlp => flash(FlashParameters::evo_970_plus()),
         DiskModel::CloudBurst => {
             let parameters = options::cloud(spec, CloudParameters::gp2())?;
-            Ok(Box::new(Cloud::new(parameters, capacity_bytes, seed)))
+            let volume = Cloud::new(parameters, capacity_bytes, seed);
+            Ok(Box::new(match spec.credits {
+                Some(credits) => volume.with_credits(f64::from(credits)),
+                None => volume,
+            }))
         }
         DiskModel::Probe(file) => {
             let Some(measured) = measured else {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::disk::DiskSpec;
+use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 use super::ModelError;
 use crate::drive::cloud::CloudParameters;
@@ -90,6 +90,14 @@ pub(super) fn table(spec: &DiskSpec, table: Table) -> Result<Table, ModelError> 
         None => table,
     };
     Ok(table.with_flush_ns_min(spec.flush.map_or(0, whole_ns)))
+}
+
+/// Refuses credits where the model has none.
+pub(super) fn check_credits(spec: &DiskSpec) -> Result<(), ModelError> {
+    if spec.credits.is_some() && spec.model != DiskModel::CloudBurst {
+        return Err(refused(spec, "credits", "only cloud-burst lives on credits"));
+    }
+    Ok(())
 }
 
 fn one_disk(spec: &DiskSpec) -> Result<(), ModelError> {

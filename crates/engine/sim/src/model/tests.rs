@@ -54,6 +54,19 @@ fn options_are_applied() {
 }
 
 #[test]
+fn credits_say_when_the_bucket_runs_dry() {
+    // A floor of 100 per second: 5,800 credits last 2 s at 3,000 per second.
+    let rate = |text: &str, from_s| {
+        let mut drive = of(text, 8 * GIB).unwrap();
+        let window = Window::seconds(from_s, 1.0);
+        run(drive.as_mut(), &Load::random_read(32), window, 1).unwrap().iops.value
+    };
+    assert!((rate("cloud-burst,credits=5800", 0.5) / 3_000.0 - 1.0).abs() < 0.02);
+    assert!((rate("cloud-burst,credits=5800", 3.0) / 100.0 - 1.0).abs() < 0.02);
+    assert!((rate("cloud-burst", 3.0) / 3_000.0 - 1.0).abs() < 0.02);
+}
+
+#[test]
 fn a_flush_takes_at_least_what_is_asked() {
     let names = ["hdd-15k", "ssd-sata", "nvme", "nvme-no-plp", "cloud-burst", "raid10-hdd"];
     for name in names {
@@ -88,6 +101,9 @@ fn options_that_a_model_does_not_have_are_refused() {
         let spec = DiskSpec { spindles: Some(4), ..DiskSpec::of(model) };
         drive(&spec, 8 * GIB, None, 1).err().unwrap().to_string()
     };
+    let credits = DiskSpec { credits: Some(4), ..DiskSpec::of(DiskModel::Nvme) };
+    let refused = drive(&credits, 8 * GIB, None, 1).err().unwrap().to_string();
+    assert!(refused.contains("only cloud-burst"), "{refused}");
     for model in [DiskModel::Hdd15k, DiskModel::Nvme, DiskModel::CloudBurst] {
         assert!(spindles(model).contains("only raid10-hdd"));
     }

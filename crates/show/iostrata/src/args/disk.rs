@@ -72,7 +72,7 @@ pub struct DiskCommon {
 pub struct StartArgs {
     /// What it behaves like: hdd-7k2, hdd-10k, hdd-15k, raid10-hdd, ssd-sata, nvme, nvme-no-plp,
     /// cloud-burst, or probe:FILE, a device that `iostrata probe --json` measured. Options follow,
-    /// separated by commas: queue=N, cache=on|off, flush=TIME, spindles=N
+    /// separated by commas: queue=N, cache=on|off, flush=TIME, spindles=N, credits=N
     #[arg(long, value_name = "M", value_parser = disk)]
     pub model: DiskSpec,
     /// Its size

@@ -27,6 +27,9 @@ pub fn of(disk: &DiskSpec) -> String {
     if let Some(flush) = disk.flush {
         words += &format!(", a flush at least {} ms", flush.as_secs_f64() * 1000.0);
     }
+    if let Some(credits) = disk.credits {
+        words += &format!(", {credits} credits at the beginning");
+    }
     words
 }
 

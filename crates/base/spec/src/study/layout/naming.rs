@@ -53,6 +53,9 @@ fn disk_token(disk: &DiskSpec) -> String {
     if let Some(spindles) = disk.spindles {
         name.push_str(&format!("_s{spindles}"));
     }
+    if let Some(credits) = disk.credits {
+        name.push_str(&format!("_credits{credits}"));
+    }
     name
 }
 
@@ -116,6 +119,7 @@ mod tests {
         assert_eq!(of("disk", "hdd-15k"), "hdd_15k");
         assert_eq!(of("disk", "hdd-7k2,queue=1,cache=off"), "hdd_7k2_q1_cache_off");
         assert_eq!(of("disk", "raid10-hdd,spindles=34"), "raid10_hdd_s34");
+        assert_eq!(of("disk", "cloud-burst,credits=9"), "cloud_burst_credits9");
         assert_eq!(of("disk", "nvme,flush=2000us"), "nvme_flush2000us");
         assert_eq!(of("disk", "probe:/tmp/My Disk.json"), "probe_my_disk");
         assert_eq!(token(None, "O_DIRECT + fsync"), "o_direct_fsync");
