@@ -25,6 +25,15 @@ impl Tear {
     }
 }
 
+/// A pause in which nothing is answered, and how often it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// How long a pause lasts, in ms.
+    pub lasts_ms: u32,
+    /// From the start of one pause to the start of the next, in ms.
+    pub every_ms: u32,
+}
+
 /// One command to a served disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -34,6 +43,8 @@ pub enum Fault {
     EioRate(u32),
     /// Every request takes so many ms longer; 0 ends it.
     Slow(u32),
+    /// Nothing is answered for a while, again and again; `None` ends it.
+    Stall(Option<Stall>),
     /// The power fails.
     PowerCut {
         /// Each piece of each write that is not flushed is kept or lost by itself; absent: every
@@ -59,7 +70,7 @@ pub enum FaultError {
     /// No such command.
     #[error(
         "`{found}` is not a fault; write one of: eio FROM-TO, eio none, eio-rate PER_MILLION, \
-         slow MS, power-cut [tear 512|4096] [seed N], power-on, store-limit BYTES"
+         slow MS, stall MS/EVERY_MS, stall none, power-cut [tear 512|4096] [seed N], power-on, store-limit BYTES"
     )]
     Unknown {
         /// The line.
@@ -84,6 +95,8 @@ impl fmt::Display for Fault {
             Self::Eio(Some(range)) => write!(f, "eio {}-{}", range.start, range.end),
             Self::EioRate(rate) => write!(f, "eio-rate {rate}"),
             Self::Slow(ms) => write!(f, "slow {ms}"),
+            Self::Stall(None) => f.write_str("stall none"),
+            Self::Stall(Some(stall)) => write!(f, "stall {}/{}", stall.lasts_ms, stall.every_ms),
             Self::PowerCut { tear, seed } => {
                 f.write_str("power-cut")?;
                 if let Some(tear) = tear {
@@ -121,6 +134,11 @@ impl FromStr for Fault {
                 let ms = text.parse().ok().filter(|ms| *ms <= SLOW_MS_MAX);
                 ms.map(Self::Slow).ok_or(out(text, "0 to 60000 ms"))
             }
+            ["stall", "none"] => Ok(Self::Stall(None)),
+            ["stall", text] => {
+                let bounds = "a pause and a longer period of at most 60000 ms, as 50/1000";
+                parse_stall(text).map(|stall| Self::Stall(Some(stall))).ok_or(out(text, bounds))
+            }
             ["power-cut", ref rest @ ..] => parse_cut(rest, out),
             ["power-on"] => Ok(Self::PowerOn),
             ["store-limit", text] => {
@@ -130,6 +148,13 @@ impl FromStr for Fault {
             _ => Err(FaultError::Unknown { found: line.trim().to_owned() }),
         }
     }
+}
+
+fn parse_stall(text: &str) -> Option<Stall> {
+    let (lasts, every) = text.split_once('/')?;
+    let (lasts_ms, every_ms) = (lasts.parse().ok()?, every.parse().ok()?);
+    let is_pause = 0 < lasts_ms && lasts_ms < every_ms && every_ms <= SLOW_MS_MAX;
+    is_pause.then_some(Stall { lasts_ms, every_ms })
 }
 
 fn parse_range(text: &str) -> Option<Range<u64>> {
@@ -176,6 +201,8 @@ mod tests {
             "eio 4096-8192",
             "eio-rate 1000000",
             "slow 0",
+            "stall none",
+            "stall 50/1000",
             "power-cut",
             "power-cut tear 512",
             "power-cut tear 4096 seed 7",
@@ -198,6 +225,9 @@ mod tests {
         assert!(said("eio 5").contains("`5` in `eio 5`"));
         assert!(said("eio-rate 1000001").contains("of a million"));
         assert!(said("slow 60001").contains("60000 ms"));
+        for text in ["stall 50", "stall 0/9", "stall 9/9", "stall 1/60001", "stall a/b"] {
+            assert!(said(text).contains("as 50/1000"), "{text}");
+        }
         assert!(said("power-cut tear").contains("512 or 4096"));
         assert!(said("power-cut tear 1024").contains("512 or 4096"));
         assert!(said("power-cut seed x").contains("whole number"));

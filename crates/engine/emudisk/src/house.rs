@@ -56,6 +56,7 @@ impl House<'_> {
             Fault::Eio(range) => self.disk.errors.set_range(range),
             Fault::EioRate(per_million) => self.disk.errors.set_rate(per_million),
             Fault::Slow(ms) => self.disk.pace().set_slow(u64::from(ms) * 1_000_000),
+            Fault::Stall(stall) => self.disk.pace().set_stall(stall),
             Fault::StoreLimit(bytes) => self.disk.set_store_limit(bytes),
             Fault::PowerOn => self.disk.power_on()?,
             Fault::PowerCut { tear, seed } => {

@@ -32,7 +32,7 @@ pub use arguments::{ArgumentsError, COMMAND, ServeArguments};
 pub use changes::{changes, device};
 pub use client::Client;
 pub use error::{ClientError, ServeError};
-pub use fault::{Fault, FaultError, SLOW_MS_MAX, Tear};
+pub use fault::{Fault, FaultError, SLOW_MS_MAX, Stall, Tear};
 pub use options::{SIZE_BYTES_MIN, SIZE_BYTES_STEP, ServeOptions, Store, disk_file};
 pub use server::{serve, serve_drive};
 pub use stats::{DiskStats, Power};

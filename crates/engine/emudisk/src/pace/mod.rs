@@ -15,6 +15,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use iostrata_sim::drive::{Command, Done, Drive, Request};
 
+use crate::fault::Stall;
 use delay::Delayed;
 pub(crate) use tally::Tally;
 pub(crate) use timer::run as run_timer;
@@ -45,6 +46,7 @@ struct Inner<A> {
     /// Requests that the model has done and that are slowed on purpose.
     delayed: Delayed<A>,
     slow_ns: u64,
+    stall: Option<Stall>,
     /// Until when the timer sleeps; 0 while it is awake.
     timer_until_ns: u64,
     is_ending: bool,
@@ -60,9 +62,11 @@ impl<A> Inner<A> {
         drive.advance(self.clock_ns, &mut self.done);
         for Done { id, at_ns } in self.done.drain(..) {
             let Some(answer) = self.in_flight.remove(&id) else { continue };
-            match self.slow_ns {
-                0 => due.push(Due { answer, at_ns }),
-                slow_ns => self.delayed.push(Due { answer, at_ns: at_ns + slow_ns }),
+            match after_stall(at_ns + self.slow_ns, self.stall) {
+                later_ns if later_ns > at_ns => {
+                    self.delayed.push(Due { answer, at_ns: later_ns });
+                }
+                _ => due.push(Due { answer, at_ns }),
             }
         }
         self.delayed.take(now_ns, due);
@@ -80,6 +84,14 @@ impl<A> Inner<A> {
     }
 }
 
+/// The moment itself, or the end of the pause that it falls into.
+fn after_stall(at_ns: u64, stall: Option<Stall>) -> u64 {
+    let Some(Stall { lasts_ms, every_ms }) = stall else { return at_ns };
+    let [lasts_ns, every_ns] = [lasts_ms, every_ms].map(|ms| u64::from(ms) * 1_000_000);
+    let began_ns = at_ns - at_ns % every_ns;
+    at_ns.max(began_ns + lasts_ns)
+}
+
 impl<A> Pace<A> {
     pub(crate) fn new(drive: Box<dyn Drive>, now_ns: u64) -> Self {
         let inner = Inner {
@@ -89,6 +101,7 @@ impl<A> Pace<A> {
             next_id: 0,
             delayed: Delayed::new(),
             slow_ns: 0,
+            stall: None,
             timer_until_ns: 0,
             is_ending: false,
             tally: Tally::default(),
@@ -152,6 +165,11 @@ impl<A> Pace<A> {
     /// From now on every request takes so much longer.
     pub(crate) fn set_slow(&self, slow_ns: u64) {
         self.lock().slow_ns = slow_ns;
+    }
+
+    /// From now on nothing is answered during these pauses.
+    pub(crate) fn set_stall(&self, stall: Option<Stall>) {
+        self.lock().stall = stall;
     }
 
     /// What came so far.

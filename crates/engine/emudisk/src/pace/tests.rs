@@ -78,6 +78,20 @@ fn slowed_requests_come_later() {
 }
 
 #[test]
+fn what_falls_into_a_pause_comes_at_its_end() {
+    let stall = Some(Stall { lasts_ms: 50, every_ms: 1_000 });
+    let ms = |at_ms: u64| after_stall(at_ms * 1_000_000, stall) / 1_000_000;
+    assert_eq!([ms(2_999), ms(3_000), ms(3_049), ms(3_050)], [2_999, 3_050, 3_050, 3_050]);
+    assert_eq!(after_stall(7, None), 7);
+    let (pace, sent) = start();
+    pace.set_stall(Some(Stall { lasts_ms: 59_999, every_ms: 60_000 }));
+    submit(&pace, 1000, "stalled");
+    assert!(sent.recv_timeout(std::time::Duration::from_millis(20)).is_err());
+    assert_eq!(pace.power_off(now_ns()), ["stalled"]);
+    pace.end();
+}
+
+#[test]
 fn a_power_cut_gives_everything_back() {
     let (pace, sent) = start();
     submit(&pace, 900_000_000, "one");

@@ -115,6 +115,10 @@ pub struct FaultArgs {
     /// Let every request take so many milliseconds longer; 0 ends it
     #[arg(long, value_name = "MS", group = "fault", value_parser = slow)]
     pub slow: Option<Fault>,
+    /// Answer nothing for a while, again and again: 50ms/1s is 50 ms at the start of every second;
+    /// none ends it
+    #[arg(long, value_name = "LENGTH/PERIOD", group = "fault", value_parser = stall)]
+    pub stall: Option<Fault>,
     /// Cut the power: writes that were not flushed are lost
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "fault")]
@@ -129,7 +133,7 @@ pub struct FaultArgs {
     /// Most that the contents may take
     #[arg(long, value_name = "SIZE", value_parser = value::size, group = "fault")]
     pub store_limit: Option<u64>,
-    /// End all of it: no errors, no delay, power on
+    /// End all of it: no errors, no delay, no pauses, power on
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           value_parser = value::switch, group = "fault")]
     pub none: Option<bool>,
@@ -181,6 +185,14 @@ fn slow(text: &str) -> Result<Fault, String> {
         return fault(&format!("slow {text}"));
     }
     fault(&format!("slow {}", value::duration(text)?.as_millis()))
+}
+
+fn stall(text: &str) -> Result<Fault, String> {
+    let Some((lasts, every)) = text.split_once('/') else {
+        return fault(&format!("stall {text}"));
+    };
+    let [lasts, every] = [value::duration(lasts)?, value::duration(every)?];
+    fault(&format!("stall {}/{}", lasts.as_millis(), every.as_millis()))
 }
 
 fn tear(text: &str) -> Result<Tear, String> {

@@ -41,7 +41,7 @@ pub fn run(args: &FaultArgs) -> Result<(), Ending> {
 
 /// What to tell the server, in order.
 fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
-    let one = [&args.eio, &args.eio_rate, &args.slow].into_iter().flatten().next();
+    let one = [&args.eio, &args.eio_rate, &args.slow, &args.stall].into_iter().flatten().next();
     if let Some(fault) = one {
         return Ok(vec![fault.clone()]);
     }
@@ -55,13 +55,13 @@ fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
         return Ok(vec![Fault::PowerOn]);
     }
     if args.none == Some(true) {
-        let mut all = vec![Fault::Eio(None), Fault::EioRate(0), Fault::Slow(0)];
+        let mut all = vec![Fault::Eio(None), Fault::EioRate(0), Fault::Slow(0), Fault::Stall(None)];
         all.extend((stats.power == Power::Off).then_some(Fault::PowerOn));
         return Ok(all);
     }
     Err(Ending::Usage(
-        "say what shall go wrong: --eio RANGE, --eio-rate PER_MILLION, --slow MS, --power-cut, \
-         --power-on, --store-limit SIZE or --none"
+        "say what shall go wrong: --eio RANGE, --eio-rate PER_MILLION, --slow MS, \
+         --stall LENGTH/PERIOD, --power-cut, --power-on, --store-limit SIZE or --none"
             .to_owned(),
     ))
 }
