@@ -9,6 +9,7 @@ mod exact_calls;
 mod fio;
 mod harness;
 mod options;
+mod planted;
 mod restore;
 mod signals;
 mod simulate;
