@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use iostrata_io::SyncKind;
-use iostrata_io::disk::{Aligned, Disk, DiskError, Durability, FileId, FileMode, FileName};
+use iostrata_io::disk::{Aligned, Disk, DiskError, Durability, Ending, FileId, FileMode, FileName};
 
 use crate::common::model::{Tables, digest};
 use crate::common::plan::{Op, Shape};
@@ -32,6 +32,8 @@ enum Defect {
     CheckpointSync,
     /// Each row of a batch is a batch of its own.
     Atomicity,
+    /// What opening finds is synced, and not written again.
+    CachedFrames,
 }
 
 struct Toy {
@@ -153,6 +155,10 @@ impl Toy {
             rest = after;
         }
         self.disk.set_len(inner.log, inner.end)?;
+        if inner.end > 0 && self.defect != Defect::CachedFrames {
+            bytes.set_len(inner.end as usize);
+            self.disk.write(inner.log, 0, &bytes, Durability::Volatile)?;
+        }
         self.disk.sync(inner.log, SyncKind::Fsync)?;
         self.sync_dir()
     }
@@ -286,9 +292,11 @@ fn every_defect_of_a_toy_is_found() {
         Defect::DirectorySync,
         Defect::CheckpointSync,
         Defect::Atomicity,
+        Defect::CachedFrames,
     ];
     for how in all {
-        let sweep = Sweep::<Toy>::new(&how, &SHAPE);
+        let ending = (how == Defect::CachedFrames).then_some(Ending::SyncFailed);
+        let sweep = Sweep::<Toy> { ending, ..Sweep::new(&how, &SHAPE) };
         let swept = |seed| sweep.run(&record::<Toy>(seed, &SHAPE, &how).unwrap(), 2_000);
         let outcomes = (1..6).map(swept);
         let found = outcomes.filter_map(|outcome| outcome.violation).next();
