@@ -1,10 +1,13 @@
-//! The sweep over crashes of the engine: 5,000 images, or 100,000 with `IOSTRATA_SOAK=1`.
+//! The sweep over crashes of the engine: 6,000 images and 4,000 after restarts, or 120,000 and
+//! 240,000 with `IOSTRATA_SOAK=1`.
 //!
 //! Each test is one way to run the engine. `IOSTRATA_SWEEP=recording:point:seed:tear` with the
 //! test's name replays one image.
 
 use std::sync::Arc;
 
+use iostrata_engine::{Background, Disks, Engine};
+use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
@@ -127,7 +130,7 @@ fn no_doublewrite_on_an_atomic_disk() {
 /// Four threads write on keys of their own; the order is that of their tickets.
 #[test]
 fn four_writers() {
-    let how = How { background: iostrata_engine::Background::Threads, ..How::with(&[]) };
+    let how = How { background: Background::Threads, ..How::with(&[]) };
     let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..STILL };
     let (seeds, images) = budget(1_000);
     // Recovered without threads: only the recording needs them.
@@ -184,6 +187,30 @@ fn opened_again_and_again() {
             assert_eq!(*digest.get_or_insert(found), found, "opening {round}");
         }
     }
+}
+
+/// The mark of a half-made engine leaves the redo's directory only when it is durable in the other
+/// one that there is an engine, whichever process gets that far.
+#[test]
+fn an_engine_named_in_a_cache_is_no_half_made_one() {
+    let settings = How::with(&[]).settings();
+    let open = |disks| Engine::open_on(disks, settings.clone(), Background::Manual);
+    let [data, redo] = [(); 2].map(|()| TraceDisk::new(MemDisk::new()));
+    let disks = || Disks { data: Arc::new(data.clone()), redo: Arc::new(redo.clone()) };
+    let mut is_named = false;
+    data.memory().before_each(move |call| {
+        is_named |= call.kind == CallKind::Rename;
+        if is_named && call.kind == CallKind::SyncDir { Fault::Errno(5) } else { Fault::None }
+    });
+    assert!(open(disks()).is_err(), "the first process ends before the name is durable");
+    data.memory().before_each(|call| match call.kind {
+        CallKind::Remove => Fault::Errno(5),
+        _ => Fault::None,
+    });
+    assert!(open(disks()).is_err(), "the second one before its own mark is gone");
+    let image = |disk: &TraceDisk| Arc::new(disk.image(disk.points() - 1, 0, Tear::Whole));
+    let engine = open(Disks { data: image(&data), redo: image(&redo) });
+    assert!(engine.is_ok(), "{:?}", engine.err());
 }
 
 /// What a seed replays is what was recorded.

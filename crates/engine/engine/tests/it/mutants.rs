@@ -190,7 +190,7 @@ fn swept_after_restarts(ending: Ending, mutant: &Mutant) -> Outcome {
         opening: if is_behind { None } else { Some(&alteration.switch) },
         ..Sweep::<EngineStore>::new(&altered, &mutant.shape)
     };
-    sweep.run(&recording, 10_000)
+    sweep.run(&recording, 30_000)
 }
 
 fn all_are_found<'m>(

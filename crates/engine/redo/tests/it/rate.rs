@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName, MemDisk, RealDisk};
 use iostrata_page::Lsn;
-use iostrata_redo::{RedoSettings, RedoSync};
+use iostrata_redo::{Redo, RedoSettings, RedoSync};
 
 use crate::common::{fresh, reopen, short, smallest};
 use crate::hooked::Hooked;
@@ -150,5 +150,35 @@ fn rate() {
             measure(name, &disk, RedoSync::WriteThrough, 1, 0);
             measure(name, &disk, RedoSync::WriteThrough, 16, 0);
         }
+    }
+}
+
+/// How long a gibibyte of log without a checkpoint takes to be read, and to be made durable again.
+#[test]
+fn opening() {
+    if std::env::var_os("IOSTRATA_RATE").is_none() {
+        eprintln!("skipped: set IOSTRATA_RATE");
+        return;
+    }
+    for direct in [false, true] {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory.path(), direct).unwrap());
+        let settings =
+            RedoSettings { capacity_bytes: 1_200 << 20, ..settings(RedoSync::Fdatasync) };
+        let redo = fresh(&disk, &settings);
+        while redo.lsn().0 < 1 << 30 {
+            redo.append(&vec![7; 1 << 20]);
+        }
+        redo.make_durable(redo.lsn()).unwrap();
+        drop(redo);
+        let start = Instant::now();
+        let (redo, mut scan) = Redo::open(Arc::clone(&disk), settings).unwrap();
+        while scan.next().unwrap().is_some() {}
+        let read = start.elapsed();
+        redo.start(scan).unwrap();
+        let (written, all) = (redo.counters().os_log_written >> 20, start.elapsed());
+        eprintln!(
+            "direct {direct}: 1 GiB read in {read:.2?}, {written} MiB written, {all:.2?} in all"
+        );
     }
 }
