@@ -223,6 +223,10 @@ pub struct IoSpec {
     pub runtime: Option<Duration>,
     /// Longest time without `runtime`.
     pub point_time: Duration,
+    /// Longest time where requests are so slow that `point_time` does not hold enough of them one
+    /// after another; absent where `point_time` is the bound for them, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point_time_slow: Option<Duration>,
     /// Relative half-width of the 95 % interval at which a point may stop.
     pub precision: f64,
     /// Bytes after which the point stops writing and ends.
@@ -255,6 +259,7 @@ impl IoSpec {
             seed: 1,
             runtime: None,
             point_time: Duration::from_secs(30),
+            point_time_slow: None,
             precision: 0.03,
             write_bytes_max: None,
             variation: Variation::default(),
@@ -265,6 +270,11 @@ impl IoSpec {
     pub fn longest(&self) -> Duration {
         let before = self.variation.start_delay.saturating_add(self.variation.ramp_time);
         before.saturating_add(self.runtime.unwrap_or(self.point_time))
+    }
+
+    /// Requests that all jobs together may have in flight.
+    pub fn in_flight_max(&self) -> f64 {
+        f64::from(self.depth) * f64::from(self.jobs)
     }
 
     /// The largest request in bytes.

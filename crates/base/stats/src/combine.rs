@@ -4,7 +4,9 @@
 //! Invariant: the interval is the wider of two. Within: what the batches of each replicate allow.
 //! Between: Student's t on the replicate values, which also sees what differs from run to run and
 //! stays constant within one (placement, allocation, cache state).
-//! It does not weight: replicates of one point last equally long.
+//! Rates are not weighted: replicates of one point count alike. What is a mean over requests, such
+//! as a latency, is weighted by their rates, so that the mean rate times the mean latency still is
+//! the mean number of requests in flight.
 
 use crate::student::t95;
 use crate::{Measured, Verdict, Verdicts};
@@ -21,15 +23,31 @@ const OF_ONE_REPLICATE: [Verdict; 3] =
 /// replicates do, since the interval between replicates covers a single one. With two replicates
 /// the interval is wide (t = 12.7): two agreeing runs are weak evidence.
 pub fn combine(replicates: &[Measured]) -> Option<Measured> {
-    let (first, rest) = replicates.split_first()?;
-    if rest.is_empty() {
-        return Some(first.clone());
+    let alike: Vec<(f64, Measured)> = replicates.iter().map(|one| (1.0, one.clone())).collect();
+    combine_weighted(&alike)
+}
+
+/// The same where replicates have weights: for a mean latency its number of requests per second.
+/// `None` when there is no weight at all.
+///
+/// Method: ratio estimator over replicates (Cochran, Sampling Techniques, section 6.4).
+pub fn combine_weighted(replicates: &[(f64, Measured)]) -> Option<Measured> {
+    let weighing: Vec<&(f64, Measured)> = replicates.iter().filter(|(w, _)| *w > 0.0).collect();
+    if let [(_, only)] = weighing.as_slice() {
+        return Some(only.clone());
     }
-    let values: Vec<f64> = replicates.iter().map(|replicate| replicate.value).collect();
-    let (mean, between) = mean_and_half_width(&values);
-    let half_width = between.max(half_width_within(replicates));
-    let n = replicates.len() as u64;
-    Some(Measured::new(mean, [mean - half_width, mean + half_width], n, shared(replicates)))
+    let n = weighing.len() as f64;
+    let usual = weighing.iter().map(|(weight, _)| weight).sum::<f64>() / n;
+    let shares: Vec<f64> = weighing.iter().map(|(weight, _)| weight / usual).collect();
+    let figures: Vec<Measured> = weighing.into_iter().map(|(_, one)| one.clone()).collect();
+    figures.first()?;
+    let mean = shares.iter().zip(&figures).map(|(share, one)| share * one.value).sum::<f64>() / n;
+    let apart = |(share, one): (&f64, &Measured)| share * (one.value - mean);
+    let deviations: Vec<f64> = shares.iter().zip(&figures).map(apart).collect();
+    let (_, between) = mean_and_half_width(&deviations);
+    let half_width = between.max(half_width_within(&shares, &figures));
+    let ci95 = [mean - half_width, mean + half_width];
+    Some(Measured::new(mean, ci95, figures.len() as u64, shared(&figures)))
 }
 
 /// The verdicts that a figure takes over from its replicates.
@@ -53,11 +71,11 @@ pub(crate) fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
 
 /// Half width of the mean if the replicates differed only as their own intervals say. Replicates
 /// without an interval count with the widest one present.
-fn half_width_within(replicates: &[Measured]) -> f64 {
+fn half_width_within(shares: &[f64], replicates: &[Measured]) -> f64 {
     let widths = replicates.iter().map(|r| r.ci95.map(|[low, high]| (high - low) / 2.0));
     let widest = widths.clone().flatten().fold(0.0, f64::max);
-    let squares: f64 = widths.map(|width| width.unwrap_or(widest).powi(2)).sum();
-    squares.sqrt() / replicates.len() as f64
+    let weighed = shares.iter().zip(widths).map(|(share, width)| share * width.unwrap_or(widest));
+    weighed.map(|width| width.powi(2)).sum::<f64>().sqrt() / replicates.len() as f64
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod histogram;
 mod histogram_bytes;
 mod knee;
 mod least_squares;
+mod little;
 mod loss;
 mod measured;
 mod multiplicity;
@@ -36,7 +37,7 @@ mod warmup;
 pub use axis::{
     AXIS_MATERIAL_PCT, Axis, AxisError, AxisPoint, AxisShape, AxisStep, Enough, axis, enough,
 };
-pub use combine::combine;
+pub use combine::{combine, combine_weighted};
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
 pub use effects::{
     CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,
@@ -46,6 +47,7 @@ pub use estimate::{Estimate, estimate, estimate_ratio};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
 pub use knee::{Knee, LoadPoint, knee};
+pub use little::{in_flight, is_possible, is_possible_in_window};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};

@@ -8,11 +8,11 @@ use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
 use iostrata_spec::{IoApi, IoSpec, Pacing};
 use iostrata_stats::{
     Estimate, LatencyHistogram, LatencyUs, Measured, StoppingRule, Verdict, Verdicts, choose_cut,
-    estimate, estimate_ratio,
+    estimate, estimate_ratio, is_possible_in_window,
 };
 
 use crate::board::{SliceTally, kind_index};
-use crate::outcome::{Outcome, StreamOutcome};
+use crate::outcome::{Outcome, StreamOutcome, window_ns_min};
 use crate::segment::{KindLatency, Segment};
 
 /// Below this share of the depth asked for, the depth was not reached.
@@ -136,7 +136,7 @@ impl<'a> Kept<'a> {
         let service_ns: u64 = self.slices.iter().flatten().map(|kind| kind.service_ns).sum();
         let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
-        StreamFigures {
+        let mut figures = StreamFigures {
             name: self.stream.plan.name.clone(),
             read,
             write,
@@ -154,7 +154,11 @@ impl<'a> Kept<'a> {
             notes: self.stream.notes.clone(),
             series: self.series(),
             verdicts,
-        }
+        };
+        let withheld =
+            withhold_impossible(&mut figures, self.spec.in_flight_max(), self.duration_s);
+        debug_assert!(!withheld, "{:?}", figures.notes);
+        figures
     }
 
     fn op(&self, kind: OpKind) -> Option<OpFigures> {
@@ -173,12 +177,24 @@ impl<'a> Kept<'a> {
         } else {
             self.segment.bytes[index]
         };
-        let rate = self.rate(|slice| slice[index].count);
-        let mean = |sums: Vec<f64>| figure(estimate_ratio(&sums, &counts), 1e-3);
+        // Of requests that are slow for the window, or of none at all, too few are independent.
+        let least_ns = window_ns_min(self.slices).unwrap_or(f64::INFINITY);
+        let is_short = ios == 0 || self.duration_s * 1e9 < least_ns;
+        let doubted = |mut measured: Measured| {
+            if is_short {
+                measured.verdicts.add(Verdict::TooFewSamples);
+            }
+            measured
+        };
+        let rate = match ios {
+            0 => Measured::without_interval(0.0, 0, Verdicts::none()),
+            _ => self.rate(|slice| slice[index].count),
+        };
+        let mean = |sums: Vec<f64>| doubted(figure(estimate_ratio(&sums, &counts), 1e-3));
         Some(OpFigures {
             ios,
             bytes,
-            iops: rate,
+            iops: doubted(rate),
             latency_mean_us: mean(column(|tally| tally.service_ns)),
             latency_us: summary(&latency.service),
             response_mean_us: latency
@@ -244,7 +260,7 @@ impl<'a> Kept<'a> {
         if cpu.user_s + cpu.sys_s > CPU_SHARE_MAX * capacity_s {
             verdicts.add(Verdict::CpuLimited);
         }
-        let asked = f64::from(self.spec.depth) * f64::from(self.spec.jobs);
+        let asked = self.spec.in_flight_max();
         let closed = self.spec.pacing == Pacing::Closed && self.spec.flush.is_none();
         if closed && self.spec.depth > 1 && depth_mean < DEPTH_SHARE_MIN * asked {
             verdicts.add(Verdict::DepthNotReached);
@@ -283,6 +299,23 @@ impl<'a> Kept<'a> {
     }
 }
 
+/// Takes back the figures of a stream whose rate and latency cannot both be true: a defect of the
+/// meter, which a reader must not be led astray by. Says whether it had to.
+fn withhold_impossible(figures: &mut StreamFigures, in_flight_max: f64, window_s: f64) -> bool {
+    let ops = [&figures.read, &figures.write, &figures.sync];
+    let slowest_us = ops.into_iter().flatten().map(|op| op.latency_us.max).fold(0.0, f64::max);
+    let depth_mean = figures.depth_mean;
+    if is_possible_in_window(depth_mean, in_flight_max, slowest_us, window_s) {
+        return false;
+    }
+    (figures.read, figures.write, figures.sync, figures.total) = (None, None, None, None);
+    figures.notes.push(format!(
+        "figures withheld: rate times latency is {depth_mean:.1} requests in flight, and at most \
+         {in_flight_max} were; this is a defect of the program, please report it"
+    ));
+    true
+}
+
 /// An estimate per slice as a figure; what is counted is never negative, so neither is its
 /// interval.
 fn figure(estimate: Option<Estimate>, factor: f64) -> Measured {
@@ -302,3 +335,6 @@ fn figure_of(mut measured: Measured) -> Measured {
 fn summary(histogram: &LatencyHistogram) -> LatencyUs {
     histogram.summary().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,7 @@ pub(crate) fn small(mix: Mix) -> IoSpec {
 }
 
 /// Runs a spec on files in memory, each request taking what `cost` says of virtual time.
-fn on_memory(
+pub(crate) fn on_memory(
     spec: IoSpec,
     slices: u32,
     cost: impl FnMut(u64) -> u64 + Send + 'static,

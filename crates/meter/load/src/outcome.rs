@@ -5,11 +5,27 @@
 
 use iostrata_stats::Verdicts;
 
-use crate::board::SliceTally;
+use crate::board::{SliceTally, Tally};
 use crate::failure::Failure;
 use crate::job::JobOutcome;
 use crate::segment::Segment;
 use crate::window::StreamPlan;
+
+/// A window shorter than so many requests one after another says little about their rate.
+const LATENCIES_MIN: f64 = 20.0;
+
+/// How long a window must be for requests as slow as these, in nanoseconds; `None` while none has
+/// completed. The slowest kind counts.
+pub(crate) fn window_ns_min(slices: &[SliceTally]) -> Option<f64> {
+    let mean_ns = |kind: usize| {
+        let tallies = slices.iter().map(|slice| slice[kind]);
+        let (count, ns) =
+            tallies.fold((0, 0), |sum, one: Tally| (sum.0 + one.count, sum.1 + one.service_ns));
+        (count > 0).then(|| ns as f64 / count as f64)
+    };
+    let slowest = (0..3).filter_map(mean_ns).reduce(f64::max)?;
+    Some(LATENCIES_MIN * slowest)
+}
 
 /// What one stream brought back.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::error::LoadError;
 use crate::failure::Failure;
 use crate::job::{Job, JobOutcome};
-use crate::outcome::{Outcome, StreamOutcome};
+use crate::outcome::{Outcome, StreamOutcome, window_ns_min};
 use crate::process;
 use crate::span::Span;
 
@@ -31,6 +31,8 @@ const SLICES_MIN: u32 = 250;
 const SLICE: Duration = Duration::from_millis(1);
 /// How often the controller looks at the window.
 const LOOK: Duration = Duration::from_millis(4);
+/// Slices before the planned end of a window at which it is decided whether it needs to be longer.
+const END_NOTICE: usize = 10;
 /// Workers are told the start this long before it.
 const NOTICE_NS: u64 = 2_000_000;
 /// Segments that can be cut as warm-up begin at these parts of the longest window.
@@ -100,6 +102,8 @@ struct Window<'a, C> {
     clock: C,
     exact: bool,
     rule: StoppingRule,
+    /// Slices after which the window ends, unless its requests are slow.
+    planned_slices: u32,
 }
 
 impl<'a, C: Clock> Window<'a, C> {
@@ -110,10 +114,12 @@ impl<'a, C: Clock> Window<'a, C> {
         let alone = streams.iter().any(|one| one.spec.variation.io_bytes_max.is_some());
         let most = if alone { SLICES_MAX_ALONE } else { SLICES_MAX };
         let slices = (longest.as_nanos() / SLICE.as_nanos()).clamp(1, u128::from(most)) as u32;
-        let jobs = jobs(streams, main.runtime.is_some(), slices, longest / slices);
+        let exact = main.runtime.is_some();
+        let jobs = jobs(streams, exact, slices, longest / slices);
+        let slow = main.point_time_slow.filter(|_| !exact).unwrap_or(longest).max(longest);
         let layout = Layout {
             workers: jobs.len() as u32,
-            slices,
+            slices: (slow.as_secs_f64() / longest.as_secs_f64() * f64::from(slices)) as u32,
             slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
         };
         Ok(Self {
@@ -122,8 +128,9 @@ impl<'a, C: Clock> Window<'a, C> {
             board: Board::new(layout).map_err(LoadError::Board)?,
             facts,
             clock,
-            exact: main.runtime.is_some(),
+            exact,
             rule: StoppingRule::new(main.precision, (slices / 16).max(SLICES_MIN) as usize),
+            planned_slices: slices,
         })
     }
 
@@ -233,30 +240,50 @@ impl<'a, C: Clock> Window<'a, C> {
             }
             if !self.exact {
                 next_check = self.look(start, next_check);
+                self.end_as_planned(start);
             }
         }
         observer.closed();
         interrupted
     }
 
+    /// Slices that every worker has posted: one counts as posted once the one after the next has
+    /// begun.
+    fn posted(&self, start: u64) -> usize {
+        let begun = self.clock.now().saturating_sub(start) / self.board.layout().slice_ticks;
+        (begun as usize).saturating_sub(2)
+    }
+
     /// Ends the window early if it is time to look and the main stream is precise enough.
     fn look(&self, start: u64, next_check: usize) -> usize {
-        // A slice counts as posted once the one after the next has begun.
-        let begun = self.clock.now().saturating_sub(start) / self.board.layout().slice_ticks;
-        let posted = (begun as usize).saturating_sub(2);
         // On a busy machine this thread may look after the last slice has ended.
-        if posted < next_check || next_check > self.board.layout().slices as usize {
+        if self.posted(start) < next_check || next_check > self.board.layout().slices as usize {
             return next_check;
         }
-        let counts: Vec<f64> = self
-            .slices_of(0, next_check)
-            .iter()
-            .map(|tally| tally.iter().map(|kind| kind.count as f64).sum())
-            .collect();
-        if self.rule.decide(&counts) == Stop::Enough {
+        let slices = self.slices_of(0, next_check);
+        let total = |tally: &SliceTally| tally.iter().map(|kind| kind.count as f64).sum();
+        let counts: Vec<f64> = slices.iter().map(total).collect();
+        if self.is_long_enough(&slices) && self.rule.decide(&counts) == Stop::Enough {
             self.board.post_stop_soon(self.clock.now());
         }
         self.rule.next_check(next_check)
+    }
+
+    /// Ends a window whose time is up, unless its requests are so slow that it needs more.
+    fn end_as_planned(&self, start: u64) {
+        let (posted, most) = (self.posted(start), self.board.layout().slices as usize);
+        let planned = self.planned_slices as usize;
+        let is_up = planned < most && posted + END_NOTICE >= planned;
+        if is_up && self.is_long_enough(&self.slices_of(0, posted.min(most))) {
+            // Workers look two slices ahead at most, and `posted` lies two behind them.
+            self.board.post_stop_after(planned.max(posted + 4) as u64);
+        }
+    }
+
+    /// Whether these slices last long enough for requests as slow as theirs.
+    fn is_long_enough(&self, slices: &[SliceTally]) -> bool {
+        let slice_ns = self.clock.to_ns(self.board.layout().slice_ticks) as f64;
+        window_ns_min(slices).is_some_and(|least| slices.len() as f64 * slice_ns >= least)
     }
 
     /// Tallies of the first slices of one stream, summed over its workers.
@@ -366,3 +393,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,13 @@
 //! Invariant: a curve has at least two points; its values are those of the rungs with the same
 //! names. It draws nothing.
 
-use iostrata_run::{Curve, CurvePoint, Replicate};
+use iostrata_run::{Curve, CurvePoint, OpFigures, Replicate};
 use iostrata_spec::{Better, OpKind, Point};
-use iostrata_stats::{LatencyUs, LoadPoint, combine, knee};
+use iostrata_stats::{LatencyUs, LoadPoint, combine_weighted, knee};
 use iostrata_units::{microseconds, rate};
 
 use crate::database::{self, Database};
-use crate::figure::{combined, median, op_of, stream_of};
+use crate::figure::{agrees_with_depth, combined, median, op_of, stream_of, weighted_mean};
 use crate::observed::{Observed, Seen};
 
 const READERS: &str = "readers";
@@ -63,17 +63,16 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
 
 fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
     let figure = combined(seen.replicates.iter().copied())?;
-    let latency = |take: fn(&LatencyUs) -> f64| {
-        median(seen.replicates.iter().filter_map(|one| Some(take(&latency_of(one)?))).collect())
-    };
+    let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
+    let mean = weighted_mean(seen.replicates.iter().copied(), |one| Some(latency_of(one)?.mean));
     Some(CurvePoint {
         rung: seen.point.id.clone(),
         x,
         value: figure.value,
         value_ci95: figure.ci95,
         value_n: figure.n,
-        latency_mean_us: latency(|us| us.mean),
-        latency_p99_us: latency(|us| us.p99),
+        latency_mean_us: mean.filter(|&us| agrees_with_depth(seen.point, figure.value, us)),
+        latency_p99_us: median(p99),
     })
 }
 
@@ -203,10 +202,11 @@ fn readers_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
         let streams = seen.replicates.iter().filter_map(|one| stream_of(one, READERS));
         streams.filter_map(|stream| stream.read.as_ref())
     };
-    let means: Vec<_> = reads()
-        .map(|op| op.response_mean_us.clone().unwrap_or_else(|| op.latency_mean_us.clone()))
-        .collect();
-    let figure = combine(&means)?;
+    let mean = |op: &OpFigures| {
+        let mean = op.response_mean_us.as_ref().unwrap_or(&op.latency_mean_us);
+        (op.iops.value, mean.clone())
+    };
+    let figure = combine_weighted(&reads().map(mean).collect::<Vec<_>>())?;
     let p99 = reads().map(|op| op.response_us.unwrap_or(op.latency_us).p99).collect();
     Some(CurvePoint {
         rung: seen.point.id.clone(),

@@ -4,8 +4,8 @@
 //! `None`, never zero. Nothing is compared here.
 
 use iostrata_run::{OpFigures, Replicate, StreamFigures};
-use iostrata_spec::{FlushCount, MetricKind, OpKind, Pacing, SyncWrites};
-use iostrata_stats::{Measured, Verdicts, combine};
+use iostrata_spec::{FlushCount, MetricKind, OpKind, Pacing, Point, SyncWrites};
+use iostrata_stats::{Measured, Verdicts, combine_weighted, is_possible};
 
 /// Figures of one kind of request of a stream.
 pub(crate) fn op_of(stream: &StreamFigures, op: OpKind) -> Option<&OpFigures> {
@@ -70,8 +70,14 @@ fn only_mean(mean: f64) -> Option<Measured> {
 pub(crate) fn combined<'a>(
     replicates: impl IntoIterator<Item = &'a Replicate>,
 ) -> Option<Measured> {
-    let figures: Vec<Measured> = replicates.into_iter().filter_map(metric_of).collect();
-    combine(&figures)
+    let per_request = |one: &Replicate| {
+        matches!(one.point.metric.kind, MetricKind::LatencyMeanUs | MetricKind::ResponseMeanUs)
+    };
+    let weigh = |one: &'a Replicate| {
+        let weight = if per_request(one) { metric_rate(one)? } else { 1.0 };
+        Some((weight, metric_of(one)?))
+    };
+    combine_weighted(&replicates.into_iter().filter_map(weigh).collect::<Vec<_>>())
 }
 
 /// Whether every write of the main stream is followed by its own flush.
@@ -118,20 +124,36 @@ pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
     }
 }
 
-/// Mean over replicates, each weighing as long as it lasted.
+/// Requests per second that a replicate was measured for, or flushes where those are its figure.
+fn metric_rate(replicate: &Replicate) -> Option<f64> {
+    let metric = &replicate.point.metric;
+    Some(op_of(replicate.streams.get(metric.stream)?, metric.op)?.iops.value)
+}
+
+/// Mean over the requests of all replicates: each weighs with its rate, so that this and the mean
+/// of their rates make the requests that were in flight.
 pub(crate) fn weighted_mean<'a>(
     replicates: impl IntoIterator<Item = &'a Replicate>,
     value: impl Fn(&Replicate) -> Option<f64>,
 ) -> Option<f64> {
+    let weigh = |one: &'a Replicate| Some((metric_rate(one)?, value(one)?));
     let (mut sum, mut weight) = (0.0, 0.0);
-    for replicate in replicates {
-        if let Some(value) = value(replicate).filter(|value| value.is_finite()) {
-            let seconds = replicate.duration_s.max(1e-9);
-            sum += value * seconds;
-            weight += seconds;
+    for (rate, value) in replicates.into_iter().filter_map(weigh) {
+        if value.is_finite() {
+            sum += value * rate;
+            weight += rate;
         }
     }
     (weight > 0.0).then(|| sum / weight)
+}
+
+/// Whether a point's figure and a mean latency of its requests can both be true. Requests on a
+/// schedule may wait in any number.
+pub(crate) fn agrees_with_depth(point: &Point, figure: f64, latency_us: f64) -> bool {
+    let spec = point.streams.get(point.metric.stream).map(|stream| &stream.spec);
+    let closed = spec.filter(|spec| spec.pacing == Pacing::Closed);
+    let is_rate = point.metric.kind == MetricKind::Iops;
+    closed.is_none_or(|spec| !is_rate || is_possible(figure, latency_us, spec.in_flight_max()))
 }
 
 /// The middle value; of an even number the mean of the two in the middle.

@@ -6,7 +6,9 @@
 use iostrata_run::{Event, Replicate, Rung};
 use iostrata_spec::{Better, Layer};
 
-use crate::figure::{application_latency_us, combined, device_latency_us, weighted_mean};
+use crate::figure::{
+    agrees_with_depth, application_latency_us, combined, device_latency_us, weighted_mean,
+};
 use crate::observed::{Observed, Seen};
 
 /// One rung per point, in ladder order.
@@ -47,7 +49,10 @@ fn is_trial(id: &str) -> bool {
 fn rung(seen: &Seen<'_>) -> Option<Rung> {
     let all = || seen.replicates.iter().copied();
     let figure = combined(all())?;
-    let mean = |value: fn(&Replicate) -> Option<f64>| weighted_mean(all(), value);
+    let mean = |value: fn(&Replicate) -> Option<f64>| {
+        let us = weighted_mean(all(), value);
+        us.filter(|&us| agrees_with_depth(seen.point, figure.value, us))
+    };
     Some(Rung {
         name: seen.point.id.clone(),
         title: seen.point.title.clone(),

@@ -9,7 +9,7 @@ use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, 
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
 use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, StudyPlan};
-use iostrata_stats::{LatencyUs, Measured, Verdicts, combine};
+use iostrata_stats::{LatencyUs, Measured, Verdicts, combine, combine_weighted};
 
 use crate::figure::{combined, metric_of, op_of};
 
@@ -113,27 +113,30 @@ fn ops<'a>(replicates: &[&'a Replicate], kind: OpKind) -> Vec<&'a OpFigures> {
 fn op(replicates: &[&Replicate], kind: OpKind) -> Option<StudyOp> {
     let ops = ops(replicates, kind);
     let iops = combine(&ops.iter().map(|op| op.iops.clone()).collect::<Vec<_>>())?;
-    let means: Vec<Measured> = ops.iter().map(|op| op.latency_mean_us.clone()).collect();
-    let responses: Vec<(u64, LatencyUs)> =
-        ops.iter().filter_map(|op| Some((op.ios, op.response_us?))).collect();
+    let means: Vec<(f64, Measured)> =
+        ops.iter().map(|op| (op.iops.value, op.latency_mean_us.clone())).collect();
+    let responses: Vec<(f64, LatencyUs)> =
+        ops.iter().filter_map(|op| Some((op.iops.value, op.response_us?))).collect();
     Some(StudyOp {
         iops: iops.value,
         iops_ci95: iops.ci95.map(not_negative),
         iops_n: iops.n,
-        latency_us: latency(&ops.iter().map(|op| (op.ios, op.latency_us)).collect::<Vec<_>>()),
-        latency_us_mean_ci95: combine(&means).and_then(|mean| mean.ci95),
+        latency_us: latency(
+            &ops.iter().map(|op| (op.iops.value, op.latency_us)).collect::<Vec<_>>(),
+        ),
+        latency_us_mean_ci95: combine_weighted(&means).and_then(|mean| mean.ci95),
         response_us: (!responses.is_empty()).then(|| latency(&responses)),
     })
 }
 
-/// Latency over several replicates: means and percentiles weighted by requests, the largest of the
-/// maxima. A percentile of all requests together would need their histograms; the difference is far
-/// below the one between replicates.
-fn latency(replicates: &[(u64, LatencyUs)]) -> LatencyUs {
-    let all: u64 = replicates.iter().map(|(ios, _)| ios).sum();
+/// Latency over several replicates: means and percentiles weighted by requests per second, since
+/// replicates count alike; the largest of the maxima. A percentile of all requests together would
+/// need their histograms; the difference is far below the one between replicates.
+fn latency(replicates: &[(f64, LatencyUs)]) -> LatencyUs {
+    let all: f64 = replicates.iter().map(|(rate, _)| rate).sum();
     let weighted = |of: fn(&LatencyUs) -> f64| {
-        let sum: f64 = replicates.iter().map(|(ios, one)| *ios as f64 * of(one)).sum();
-        sum / all.max(1) as f64
+        let sum: f64 = replicates.iter().map(|(rate, one)| rate * of(one)).sum();
+        if all > 0.0 { sum / all } else { 0.0 }
     };
     LatencyUs {
         mean: weighted(|one| one.mean),

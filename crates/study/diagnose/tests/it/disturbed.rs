@@ -116,3 +116,44 @@ fn an_unconfirmed_loss_that_may_be_small_is_not_listed() {
         }
     }
 }
+
+/// A device that stood still during one of the replicates, as a spent burst allowance makes it.
+fn with_a_collapsed_replicate() -> Vec<Event> {
+    let calm = Disk { noise: 0.0, ..Disk::default() };
+    let slow = calm.clone().with("commit_fdatasync", 0.02).with("read_4k_depth_4", 0.02);
+    let events = [calm, slow].map(|disk| probe_with(&disk, &host(), 1, |_| Verdicts::none()));
+    let [calm, slow] = events;
+    let pick = |(calm, slow): (Event, Event)| match &calm {
+        Event::Replicate(replicate) if replicate.replicate > 0 => slow,
+        _ => calm,
+    };
+    calm.into_iter().zip(slow).map(pick).collect()
+}
+
+#[test]
+fn rate_and_latency_of_a_collapsed_point_agree_with_its_depth() {
+    let document = summarise(host(), &with_a_collapsed_replicate(), ProbeEnd::default());
+    let commit = document.rungs.iter().find(|rung| rung.name == "commit_fdatasync").unwrap();
+    let in_flight = commit.value * commit.latency_us.unwrap() * 1e-6;
+    assert!((in_flight - 1.0).abs() < 0.05, "one committer, {in_flight} in flight: {commit:?}");
+    let curve = document.curves.iter().find(|curve| curve.name == "read_4k").unwrap();
+    let point = curve.points.iter().find(|point| point.x == 4.0).unwrap();
+    let in_flight = point.value * point.latency_mean_us.unwrap() * 1e-6;
+    assert!((in_flight - 4.0).abs() < 0.2, "{in_flight} in flight: {point:?}");
+}
+
+#[test]
+fn a_latency_that_contradicts_its_rate_is_not_shown() {
+    let mut events = with_a_collapsed_replicate();
+    for event in &mut events {
+        if let Event::Replicate(replicate) = event
+            && replicate.point.id == "commit_fdatasync"
+        {
+            let sync = replicate.streams[0].sync.as_mut().unwrap();
+            sync.latency_us.mean *= 9.0;
+        }
+    }
+    let document = summarise(host(), &events, ProbeEnd::default());
+    let commit = document.rungs.iter().find(|rung| rung.name == "commit_fdatasync").unwrap();
+    assert_eq!(commit.latency_us, None, "{commit:?}");
+}

@@ -104,6 +104,9 @@ impl Part {
     }
 }
 
+/// How much longer a point may last where its requests are slow.
+const SLOW_FACTOR: u32 = 3;
+
 /// A spec on the probe's directory that runs at most `millis`.
 fn spec(shape: &Shape, mix: Mix, api: IoApi, millis: u64) -> IoSpec {
     let mut spec = IoSpec::new(&shape.dir);
@@ -111,6 +114,7 @@ fn spec(shape: &Shape, mix: Mix, api: IoApi, millis: u64) -> IoSpec {
     spec.block_bytes = if mix == Mix::Read { shape.block_bytes } else { PAGE_BYTES };
     spec.size_bytes = if mix == Mix::Read { shape.read_bytes } else { shape.write_bytes };
     spec.point_time = time(shape, millis);
+    spec.point_time_slow = Some((spec.point_time * SLOW_FACTOR).min(shape.point_time_max));
     spec.precision = shape.precision;
     if mix.writes() {
         spec.write_bytes_max = Some(shape.point_write_bytes_max);
