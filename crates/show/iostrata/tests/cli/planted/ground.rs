@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::disk::Disks;
 use crate::harness::{Bench, stderr};
 
@@ -17,6 +19,7 @@ pub struct Ground {
     mounted: bool,
     is_loop: bool,
     groups: Vec<PathBuf>,
+    memory: Option<TempDir>,
 }
 
 impl Ground {
@@ -39,10 +42,37 @@ impl Ground {
 
     /// A file system made by a program, `mkfs.xfs -q`, on a loop device over a file.
     pub fn on_loop(bytes: u64, mkfs: &str, mount_options: &[&str]) -> Self {
-        let mut ground = Self::bare();
+        Self::on_loop_at("0", bytes, mkfs, mount_options)
+    }
+
+    /// The same on a loop device that begins at a byte of its file.
+    pub fn on_loop_at(offset: &str, bytes: u64, mkfs: &str, mount_options: &[&str]) -> Self {
+        let ground = Self::bare();
         let file = ground.bench().path("volume");
-        std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
-        let words = ["--find", "--show", "--direct-io=on", file.to_str().unwrap()];
+        ground.over(&file, offset, bytes, mkfs, mount_options)
+    }
+
+    /// The same over a file in memory.
+    pub fn in_memory(bytes: u64, mkfs: &str) -> Self {
+        let mut ground = Self::bare();
+        let memory = TempDir::with_prefix_in("planted-", "/dev/shm").unwrap();
+        let file = memory.path().join("volume");
+        ground.memory = Some(memory);
+        ground.over(&file, "0", bytes, mkfs, &[])
+    }
+
+    fn over(
+        mut self,
+        file: &Path,
+        offset: &str,
+        bytes: u64,
+        mkfs: &str,
+        mount_options: &[&str],
+    ) -> Self {
+        let ground = &mut self;
+        std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
+        let file = file.to_str().unwrap();
+        let words = ["--find", "--show", "--direct-io=on", "--offset", offset, file];
         let device = run("losetup", &words).trim().to_owned();
         (ground.device, ground.is_loop) = (Some(device.clone()), true);
         let mut words: Vec<&str> = mkfs.split_whitespace().collect();
@@ -50,7 +80,7 @@ impl Ground {
         words.push(&device);
         run(program, &words);
         ground.mount(mount_options);
-        ground
+        self
     }
 
     fn bare() -> Self {
@@ -58,7 +88,7 @@ impl Ground {
         let dir = disks.0.path("data");
         std::fs::create_dir(&dir).unwrap();
         let (device, mounted, is_loop, groups) = (None, false, false, Vec::new());
-        Self { disks, device, dir, mounted, is_loop, groups }
+        Self { disks, device, dir, mounted, is_loop, groups, memory: None }
     }
 
     fn mount(&mut self, options: &[&str]) {
@@ -74,6 +104,11 @@ impl Ground {
     /// The directory to be probed.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The device that was made for it.
+    pub fn device(&self) -> &str {
+        self.device.as_deref().unwrap()
     }
 
     /// `major:minor` of the device below the directory, as limits are written.

@@ -5,6 +5,7 @@
 //! findings that must not be there. Where the cause can be taken away again, the same ground is
 //! probed once more, and the findings must be gone.
 
+mod causes;
 mod clean;
 mod ground;
 mod patterns;
