@@ -130,6 +130,8 @@ pub fn room(name: &str) -> Option<&'static Room> {
 /// Outside crates whose types must not cross a border, and the rooms that may use them.
 pub const OWNERS: &[(&str, &[&str])] = &[
     ("clap", &["iostrata"]),
+    ("clap_complete", &["iostrata"]),
+    ("clap_mangen", &["iostrata"]),
     ("indicatif", &["iostrata"]),
     ("signal-hook", &["iostrata"]),
     ("fuser", &["emudisk"]),

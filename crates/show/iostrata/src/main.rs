@@ -9,6 +9,7 @@ mod display;
 mod ending;
 mod engine_command;
 mod fio_command;
+mod help_files_command;
 mod io_command;
 mod io_parts;
 mod kept;
@@ -72,6 +73,8 @@ fn run(cli: &Cli) -> Result<(), Ending> {
         Command::Engine(args) => engine_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
+        Command::Completions(args) => help_files_command::completions(args),
+        Command::Man(args) => help_files_command::man(args),
         Command::Worker => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 mod disk;
 mod engine;
 mod fio;
+mod help_files;
 mod io;
 mod probe;
 mod restore;
@@ -18,6 +19,7 @@ pub use engine::{
     CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
 };
 pub use fio::{FioArgs, OutputFormat};
+pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
@@ -71,6 +73,14 @@ pub enum Command {
     /// what they set; only what is still as the run left it. A run that is still going is left
     /// alone. May be repeated.
     Restore(RestoreArgs),
+    /// Print a script that completes commands and options in a shell
+    ///
+    /// For bash: iostrata completions bash > ~/.local/share/bash-completion/completions/iostrata
+    Completions(CompletionsArgs),
+    /// Write the manual pages, one for each command
+    ///
+    /// For all users: iostrata man /usr/local/share/man/man1
+    Man(ManArgs),
     /// One worker of `io --process`; not for users
     #[command(name = iostrata_load::WORKER_COMMAND, hide = true)]
     Worker,
@@ -89,7 +99,7 @@ impl Command {
             Self::Engine(args) => args.action.is_quiet(),
             Self::Restore(args) => args.quiet,
             Self::Report(_) => false,
-            Self::Worker => true,
+            Self::Completions(_) | Self::Man(_) | Self::Worker => true,
         }
     }
 }

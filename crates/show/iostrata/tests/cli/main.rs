@@ -8,6 +8,7 @@ mod engine;
 mod exact_calls;
 mod fio;
 mod harness;
+mod help_files;
 mod options;
 mod planted;
 mod restore;

@@ -1,0 +1,90 @@
+//! `iostrata completions` and `iostrata man`: the same definitions as the help, for a shell and for
+//! `man`.
+//!
+//! Invariant: nothing is written by hand; what clap parses is what is completed and described.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+
+/// Arguments of `iostrata completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell that is to complete
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Arguments of `iostrata man`.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Directory for the pages; made if it is not there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+impl CompletionsArgs {
+    /// The script for the shell.
+    pub fn script(&self) -> Vec<u8> {
+        let (mut command, mut script) = (shown(&Cli::command()), Vec::new());
+        clap_complete::generate(self.shell, &mut command, "iostrata", &mut script);
+        script
+    }
+}
+
+/// Writes one page for each command into a directory.
+///
+/// # Errors
+/// What the system says.
+pub fn write_man_pages(dir: &Path) -> io::Result<()> {
+    clap_mangen::generate_to(shown(&Cli::command()), dir)
+}
+
+/// A command without those below it that are not for users. clap can take none away, so one that
+/// has others below it is made anew.
+fn shown(command: &Command) -> Command {
+    let below: Vec<&Command> =
+        command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
+    if below.is_empty() {
+        return command.clone();
+    }
+    let shown = Command::new(command.get_name().to_owned())
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(command.get_arguments().cloned())
+        .subcommands(below.into_iter().map(shown));
+    let shown = match command.get_about() {
+        Some(about) => shown.about(about.clone()),
+        None => shown,
+    };
+    match command.get_long_about() {
+        Some(about) => shown.long_about(about.clone()),
+        None => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(command: &Command, out: &mut Vec<String>) {
+        for below in command.get_subcommands() {
+            out.push(below.get_name().to_owned());
+            names(below, out);
+        }
+    }
+
+    #[test]
+    fn what_is_not_for_users_is_left_out() {
+        let [mut all, mut those_shown] = [Vec::new(), Vec::new()];
+        names(&Cli::command(), &mut all);
+        names(&shown(&Cli::command()), &mut those_shown);
+        let hidden: Vec<&String> = all.iter().filter(|name| !those_shown.contains(name)).collect();
+        assert_eq!(hidden.len(), 3, "{hidden:?}");
+        assert!(those_shown.iter().any(|name| name == "crash-test"));
+    }
+}
