@@ -9,6 +9,9 @@ use super::Breach;
 use super::tables::{self, Floor, IMPURE, OWNERS, ROOMS, Room};
 use crate::workspace::{Dependency, Package, Workspace};
 
+/// The package at the top of the repository.
+const INSTALLED: &str = "iostrata";
+
 /// All borders of the workspace.
 pub fn judge(workspace: &Workspace) -> Vec<Breach> {
     let mut breaches: Vec<Breach> = Vec::new();
@@ -51,6 +54,8 @@ fn room_name(package: &str) -> &str {
 fn place(room: &Room, path: &Path) -> Option<String> {
     let expected = match room.floor {
         Floor::Xtask => PathBuf::from("xtask/Cargo.toml"),
+        // Its code lies on its floor, too.
+        _ if room.name == INSTALLED => PathBuf::from("Cargo.toml"),
         floor => Path::new("crates").join(floor.directory()).join(room.name).join("Cargo.toml"),
     };
     (path != expected).then(|| format!("belongs in {}", expected.display()))

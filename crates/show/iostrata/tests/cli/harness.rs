@@ -74,5 +74,5 @@ pub fn document(output: &Output, schema: &str) -> serde_json::Value {
 }
 
 pub fn repository() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
