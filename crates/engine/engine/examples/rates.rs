@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use iostrata_engine::{Engine, EngineError, Settings, Table};
+use iostrata_engine::{Engine, EngineError, Table};
 
 fn main() -> Result<(), EngineError> {
     let mut arguments = std::env::args_os().skip(1);
@@ -15,7 +15,7 @@ fn main() -> Result<(), EngineError> {
         std::process::exit(2);
     };
     let rows = arguments.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1_000_000);
-    let mut settings = Settings::default();
+    let mut settings = Engine::server_settings();
     settings.set("buffer_pool_size", "512M")?;
     for pair in arguments.filter_map(|text| text.into_string().ok()) {
         let (name, value) = pair.split_once('=').unwrap_or((&pair, ""));
