@@ -3,13 +3,13 @@
 //! Invariant: a line is appended whole and flushed before the next thing starts, so that a killed
 //! run is a shorter run and nothing else.
 
-use iostrata_spec::Point;
-use iostrata_stats::{Measured, Verdicts};
+use iostrata_spec::{OpKind, Point};
+use iostrata_stats::{Interval, Measured, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StreamFigures;
-use crate::host::{BlockLatency, Evidence, Profile};
+use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
 use crate::study_document::ChangeRecord;
 
 /// One finished measurement of one point.
@@ -69,6 +69,42 @@ pub struct Profiled {
     pub profile: Profile,
 }
 
+/// Latencies of several replicates of a point taken together: percentiles for which one window is
+/// too short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pooled {
+    /// The point.
+    pub point: String,
+    /// The replicates.
+    pub replicates: Vec<u32>,
+    /// One entry per stream and kind of request.
+    pub latencies: Vec<PooledLatency>,
+}
+
+/// The response latency of one kind of request of a stream, over several replicates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PooledLatency {
+    /// The stream.
+    pub stream: String,
+    /// The kind of request.
+    pub op: OpKind,
+    /// Requests in all.
+    pub n: u64,
+    /// Rising percentiles.
+    pub percentiles: Vec<Percentile>,
+}
+
+/// A percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentile {
+    /// Which one: 99 is exceeded by one request of a hundred.
+    pub percent: f64,
+    /// The latency in microseconds.
+    pub us: f64,
+    /// Its 95 % interval, by order statistics; absent where too few requests lie beyond it.
+    pub us_ci95: Option<Interval>,
+}
+
 /// Latency by layer of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traced {
@@ -104,8 +140,17 @@ pub enum Event {
         /// The points that will confirm or clear it.
         confirm: Vec<String>,
     },
+    /// The limits of control groups are others than before.
+    Limits {
+        /// Seconds since the start of the run.
+        at_s: f64,
+        /// All limits in force.
+        limits: Vec<IoLimit>,
+    },
     /// What the kernel did during one replicate of a point.
     Profiled(Box<Profiled>),
+    /// Latencies of all replicates of a point.
+    Pooled(Box<Pooled>),
     /// Where the requests of a point spent their time, from a pass apart from the measured ones.
     Traced(Box<Traced>),
     /// A system setting was changed for the run, or turned out differently than asked for.

@@ -37,7 +37,9 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{Event, Profiled, Replicate, Traced, Unavailable};
+pub use event::{
+    Event, Percentile, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
+};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};

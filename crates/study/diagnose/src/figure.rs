@@ -168,12 +168,17 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// What a stream asks for per second; `None` for one that runs as fast as it can.
+pub(crate) fn asked_per_s(point: &Point, name: &str) -> Option<f64> {
+    let planned = point.streams.iter().find(|stream| stream.name == name)?;
+    let Pacing::Open { rate_iops, .. } = planned.spec.pacing else { return None };
+    Some(rate_iops * f64::from(planned.spec.jobs.max(1)))
+}
+
 /// Share of the asked arrival rate that was achieved by a stream, at most 1 for noise above it;
 /// `None` for a stream that runs as fast as it can.
 pub(crate) fn achieved_share(replicate: &Replicate, name: &str) -> Option<f64> {
-    let planned = replicate.point.streams.iter().find(|stream| stream.name == name)?;
-    let Pacing::Open { rate_iops, .. } = planned.spec.pacing else { return None };
-    let asked = rate_iops * f64::from(planned.spec.jobs.max(1));
+    let asked = asked_per_s(&replicate.point, name)?;
     let stream = stream_of(replicate, name)?;
     let done: f64 =
         [&stream.read, &stream.write].into_iter().flatten().map(|op| op.iops.value).sum();

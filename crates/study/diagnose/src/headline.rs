@@ -80,8 +80,9 @@ fn flushed(document: &ProbeDocument) -> Option<String> {
     let evidence = &document.findings.iter().find(|finding| finding.id == id)?.evidence;
     let number = |name: &str| evidence.get(name)?.as_f64();
     Some(format!(
-        "{} pages/s can be flushed while the 99th percentile of commits stays at {}",
+        "{} pages/s can be flushed while the {:.0}th percentile of commits stays at {}",
         count(number("pages_per_s")?),
+        number("commit_percentile").unwrap_or(99.0),
         microseconds(number("commit_p99_us")?)
     ))
 }
@@ -108,15 +109,9 @@ fn sentence(text: &str) -> Option<String> {
 }
 
 fn lost(document: &ProbeDocument) -> String {
-    let burst = document
-        .findings
-        .iter()
-        .find(|finding| finding.id == FindingId::BurstLimit.name())
-        .map(|finding| format!(" {}", finding.text))
-        .unwrap_or_default();
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
     let worst = losses.clone().max_by(|a, b| size_of(a).total_cmp(&size_of(b)));
-    let text = match (worst, losses.count()) {
+    match (worst, losses.count()) {
         (Some(worst), 1) => format!("It loses in one place: {}", worst.text),
         (Some(worst), many) => format!("It loses in {many} places, most here: {}", worst.text),
         (None, _) => match document.losses.first() {
@@ -133,8 +128,7 @@ fn lost(document: &ProbeDocument) -> String {
             }
             None => "No layer takes away anything that could be measured.".to_owned(),
         },
-    };
-    format!("{text}{burst}")
+    }
 }
 
 /// A loss that is certain and was not measured, as a limit that was used up, comes first.

@@ -7,18 +7,21 @@
 
 mod above_device;
 mod advice;
+mod cap;
 mod compared;
 mod curve;
 mod database;
 mod figure;
 mod finding;
 mod headline;
+mod lasting;
 mod loss;
 mod not_measured;
 mod observed;
 mod pair;
 mod rung;
 mod simulate;
+mod stalls;
 mod study;
 mod summary;
 mod verify;

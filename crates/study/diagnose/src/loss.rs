@@ -10,7 +10,7 @@ use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
 use crate::compared::{Bar, Compared, compare};
-use crate::finding::{Case, FindingId};
+use crate::finding::{Case, FindingId, explains_requests};
 use crate::observed::{Observed, Which};
 use crate::pair::{PAIRS, Pair};
 
@@ -22,7 +22,8 @@ pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
 pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
     let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();
-    for pair in PAIRS {
+    let capped = explains_requests(log);
+    for pair in PAIRS.iter().filter(|pair| !(capped && pair.is_inherent())) {
         let Some(loss) = pair_loss(log, pair) else { continue };
         match losses.iter_mut().find(|other| other.to == loss.to && other.layer == loss.layer) {
             Some(other) if other.loss_pct >= loss.loss_pct => {}

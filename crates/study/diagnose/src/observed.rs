@@ -1,13 +1,17 @@
 //! The event log as a diagnosis reads it: replicates by point, what was suspected when.
 //!
 //! Invariant: one replicate per number and point (a later line replaces an earlier one), ordered by
-//! number; points are in the order of their first line. It judges nothing.
+//! number; points are in the order of their first line. Where the rates fell on the way, only what
+//! was measured after the fall is in it; points of which nothing was are kept apart.
 
 use std::collections::BTreeMap;
 
-use iostrata_run::{Event, Replicate, Unavailable};
+use iostrata_run::host::IoLimit;
+use iostrata_run::{Event, Pooled, Replicate, Unavailable};
 use iostrata_spec::Point;
 use iostrata_stats::Measured;
+
+use crate::lasting::{Fall, falls, is_before};
 
 /// What is known of one point.
 #[derive(Clone, Debug)]
@@ -35,6 +39,10 @@ pub(crate) struct Observed<'a> {
     suspected: BTreeMap<&'a str, Suspected<'a>>,
     unavailable: Vec<&'a Unavailable>,
     clock: Option<(&'a str, &'a Measured)>,
+    falls: Vec<Fall>,
+    fallen: Vec<Seen<'a>>,
+    limits: Vec<&'a IoLimit>,
+    pooled: BTreeMap<&'a str, &'a Pooled>,
 }
 
 /// What was known when something was suspected for the first time.
@@ -54,6 +62,10 @@ impl<'a> Observed<'a> {
                 Event::Unavailable(unavailable) => log.unavailable.push(unavailable),
                 Event::Suspected { id, confirm } => log.suspect(id, confirm),
                 Event::Clock { name, read_ns, .. } => log.clock = Some((name, read_ns)),
+                Event::Limits { limits, .. } => log.limits = limits.iter().collect(),
+                Event::Pooled(pooled) => {
+                    log.pooled.insert(&pooled.point, pooled);
+                }
                 Event::Profiled(_)
                 | Event::Traced(_)
                 | Event::Changed(_)
@@ -64,7 +76,54 @@ impl<'a> Observed<'a> {
         for seen in &mut log.points {
             seen.replicates.sort_by_key(|replicate| replicate.replicate);
         }
+        log.keep_what_lasts();
         log
+    }
+
+    /// Sets aside what was measured before the rates fell.
+    fn keep_what_lasts(&mut self) {
+        let all: Vec<&Replicate> =
+            self.points.iter().flat_map(|seen| seen.replicates.iter().copied()).collect();
+        self.falls = falls(&all);
+        if self.falls.is_empty() {
+            return;
+        }
+        for mut seen in std::mem::take(&mut self.points) {
+            let (before, lasting): (Vec<&Replicate>, Vec<&Replicate>) =
+                seen.replicates.iter().partition(|one| is_before(one, &self.falls));
+            if lasting.is_empty() {
+                seen.replicates = before;
+                self.fallen.push(seen);
+            } else {
+                seen.replicates = lasting;
+                self.points.push(seen);
+            }
+        }
+        let places = self.points.iter().enumerate();
+        self.by_id = places.map(|(at, seen)| (seen.point.id.as_str(), at)).collect();
+    }
+
+    /// When rates fell and stayed low; empty for a run that held.
+    pub fn falls(&self) -> &[Fall] {
+        &self.falls
+    }
+
+    /// Points that were measured only before the rates fell: not what lasts.
+    pub fn fallen(&self) -> &[Seen<'a>] {
+        &self.fallen
+    }
+
+    /// Latencies over all replicates of a point that last.
+    pub fn pooled(&self, point: &str) -> Option<&'a Pooled> {
+        let pooled = *self.pooled.get(point)?;
+        let seen = self.seen(point)?;
+        let lasts = |number: &u32| seen.replicates.iter().any(|one| one.replicate == *number);
+        pooled.replicates.iter().all(lasts).then_some(pooled)
+    }
+
+    /// The limits of control groups as they were read last, where they changed during the run.
+    pub fn limits(&self) -> &[&'a IoLimit] {
+        &self.limits
     }
 
     fn add(&mut self, replicate: &'a Replicate) {

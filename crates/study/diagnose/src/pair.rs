@@ -32,6 +32,16 @@ pub(crate) struct Pair {
     pub words: &'static str,
 }
 
+impl Pair {
+    /// Whether the price of the upper rung is that of requests that the lower one does without.
+    pub fn is_inherent(&self) -> bool {
+        self.loss_pct_min >= INHERENT_LOSS_PCT_MIN && self.extra_us_min >= INHERENT_EXTRA_US_MIN
+    }
+}
+
+const INHERENT_LOSS_PCT_MIN: f64 = 50.0;
+const INHERENT_EXTRA_US_MIN: f64 = 1_000.0;
+
 /// Work that a well-set database does: threads, files, direct overwrites.
 const fn steady(
     from: &'static str,
@@ -61,7 +71,11 @@ const fn inherent(
     finding: FindingId,
     words: &'static str,
 ) -> Pair {
-    Pair { loss_pct_min: 50.0, extra_us_min: 1000.0, ..steady(from, to, layer, finding, words) }
+    Pair {
+        loss_pct_min: INHERENT_LOSS_PCT_MIN,
+        extra_us_min: INHERENT_EXTRA_US_MIN,
+        ..steady(from, to, layer, finding, words)
+    }
 }
 
 /// The same requests through another API: a quarter and 20 us, with processors to spare.

@@ -5,6 +5,7 @@
 
 use iostrata_run::{Event, Replicate, Rung};
 use iostrata_spec::{Better, Layer};
+use iostrata_stats::Verdict;
 
 use crate::figure::{
     agrees_with_depth, application_latency_us, combined, device_latency_us, weighted_mean,
@@ -18,7 +19,14 @@ pub fn rungs(events: &[Event]) -> Vec<Rung> {
 
 pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
     let shown = log.points().iter().filter(|seen| !is_trial(&seen.point.id));
-    let mut rungs: Vec<Rung> = clock_rung(log).into_iter().chain(shown.filter_map(rung)).collect();
+    // What was measured only before the rates fell stays visible as what it is.
+    let fallen = log.fallen().iter().filter(|seen| !is_trial(&seen.point.id)).filter_map(|seen| {
+        let mut rung = rung(seen)?;
+        rung.verdicts.add(Verdict::BurstLimited);
+        Some(rung)
+    });
+    let lasting = shown.filter_map(rung);
+    let mut rungs: Vec<Rung> = clock_rung(log).into_iter().chain(lasting).chain(fallen).collect();
     rungs.sort_by_key(|rung| rung.layer);
     rungs
 }

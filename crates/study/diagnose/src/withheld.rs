@@ -66,7 +66,7 @@ fn reason(case: &Case<'_, '_>, findings: &[Finding]) -> Option<&'static str> {
 /// the highest where none did.
 fn deciding<'a>(case: &Case<'_, 'a>) -> Vec<&'a Replicate> {
     let database = Database::of(case.log);
-    let level = database.first_beyond().or_else(|| database.carried());
+    let level = database.first_missed().or_else(|| database.carried());
     let Some(pages_per_s) = level.map(|level| level.pages_per_s) else { return Vec::new() };
     let on_level = case.log.points().iter().filter(|seen| {
         let place = seen.point.curve.as_ref();

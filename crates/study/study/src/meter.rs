@@ -130,18 +130,19 @@ impl<'a> Meter<'a> {
             })
             .collect();
         let touches_files = plans.iter().any(|plan| plan.spec.api != IoApi::Null);
-        let mut eyes = Eyes { observer: None, notes: Vec::new(), progress, watchers };
+        let (started, opened_s) = (self.started, 0.0);
+        let mut eyes =
+            Eyes { observer: None, notes: Vec::new(), progress, watchers, started, opened_s };
         if touches_files {
             match self.observer.arm(&self.scope) {
                 Ok(()) => eyes.observer = Some(&mut self.observer),
                 Err(error) => eyes.notes.push(error.to_string()),
             }
         }
-        let started_s = self.started.elapsed().as_secs_f64();
         let surroundings =
             Surroundings { interrupted: self.interrupted, program: self.program.clone() };
         let outcome = measure(&plans, &surroundings, &mut eyes)?;
-        let notes = eyes.notes;
+        let (notes, opened_s) = (eyes.notes, eyes.opened_s);
         self.written_bytes += touching(&outcome).map(|stream| stream.written_bytes).sum::<u64>();
         let evidence = touches_files.then(|| self.evidence(&outcome, notes)).flatten();
         let figures = WindowFigures::of(&outcome);
@@ -152,7 +153,7 @@ impl<'a> Meter<'a> {
                 verdicts: verdicts(&figures, evidence.as_ref()),
                 point: point.clone(),
                 replicate,
-                started_s,
+                started_s: opened_s + figures.warm_up_s,
                 duration_s: figures.duration_s,
                 streams: figures.streams,
                 evidence,
@@ -236,6 +237,10 @@ struct Eyes<'a, 'w> {
     notes: Vec<String>,
     progress: &'a mut dyn FnMut(f64),
     watchers: &'a mut [&'w mut dyn Watcher],
+    /// When the meter was made.
+    started: Instant,
+    /// When the window opened, in seconds since then.
+    opened_s: f64,
 }
 
 impl Eyes<'_, '_> {
@@ -251,6 +256,7 @@ impl Eyes<'_, '_> {
 impl WindowObserver for Eyes<'_, '_> {
     fn opened(&mut self) {
         self.look(HostObserver::start);
+        self.opened_s = self.started.elapsed().as_secs_f64();
         self.watchers.iter_mut().for_each(|watcher| watcher.opened());
     }
 

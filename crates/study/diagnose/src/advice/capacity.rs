@@ -28,6 +28,7 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
     else {
         return Vec::new();
     };
+    let percent = number("commit_percentile").unwrap_or(99.0);
     let most = two_digits(pages.min(IO_CAPACITY_MAX)).max(IO_CAPACITY_MIN);
     let usual = two_digits(most / 2.0).max(IO_CAPACITY_MIN);
     let capped = if pages > IO_CAPACITY_MAX {
@@ -36,7 +37,7 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
         String::new()
     };
     let most_text = format!(
-        "At {} pages/s the 99th percentile of commits is {} (objective {}), doublewrite \
+        "At {} pages/s the {percent:.0}th percentile of commits is {} (objective {}), doublewrite \
          included{capped}.",
         count(pages),
         microseconds(p99_us),

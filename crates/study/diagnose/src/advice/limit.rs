@@ -18,10 +18,18 @@ pub(super) fn lift_limits(found: &Found<'_>, host: &ProbeHost) -> Vec<Advice> {
         (Some(group), Some(device)) => limit.cgroup == group && limit.device == device,
         _ => limit.scope == LimitScope::Process,
     };
-    host.path.limits.iter().filter(is_it).flat_map(lift).collect()
+    host.path.limits.iter().filter(is_it).flat_map(|limit| lift(limit, id)).collect()
 }
 
-fn lift(limit: &IoLimit) -> Vec<Advice> {
+/// Lifting the limit that was set while the run went on.
+pub(super) fn lift_new(found: &Found<'_>) -> Vec<Advice> {
+    let id = FindingId::LimitSetMeanwhile;
+    let limit = found.get(id).and_then(|finding| finding.evidence.get("limit"));
+    let limit = limit.and_then(|limit| serde_json::from_value(limit.clone()).ok());
+    limit.map(|limit| lift(&limit, id)).unwrap_or_default()
+}
+
+fn lift(limit: &IoLimit, why: FindingId) -> Vec<Advice> {
     let words = limit_words(limit);
     let text = format!(
         "The group allows {words} on {}, which is less than the device gives. Lift it if it is not \
@@ -31,8 +39,7 @@ fn lift(limit: &IoLimit) -> Vec<Advice> {
     let undo = format!("set it to {words} again");
     let one = |(file, value): (String, String)| {
         let setting = format!("{file} of {}", limit.cgroup);
-        let why = [FindingId::LimitAboveDevice];
-        line(&setting, value, Place::ControlGroup, &why, text.clone(), &undo)
+        line(&setting, value, Place::ControlGroup, &[why], text.clone(), &undo)
     };
     lifting(limit).into_iter().map(one).collect()
 }

@@ -13,6 +13,7 @@ mod limit;
 mod page_writes;
 mod redo;
 mod sync_method;
+mod volume;
 
 use iostrata_run::{Advice, Finding, ProbeHost, Risk};
 
@@ -25,6 +26,8 @@ pub fn advise(findings: &[Finding], host: &ProbeHost) -> Vec<Advice> {
     let found = Found { findings };
     let mut advice = Vec::new();
     advice.extend(limit::lift_limits(&found, host));
+    advice.extend(limit::lift_new(&found));
+    advice.extend(volume::raise_cap(&found));
     advice.extend(host::cpu_quota(&found, host));
     advice.extend(limit::barriers(&found));
     advice.extend(host::aligned_start(&found));
@@ -80,6 +83,7 @@ pub(crate) enum Place {
     Sysfs,
     PartitionTable,
     LoopSetup,
+    Volume,
 }
 
 impl Place {
@@ -94,6 +98,7 @@ impl Place {
             Place::Sysfs => "/sys/block/DEVICE/queue",
             Place::PartitionTable => "partition table",
             Place::LoopSetup => "losetup --offset",
+            Place::Volume => "provider of the volume",
         }
     }
 }

@@ -50,6 +50,10 @@ findings! {
     ApiOverhead = "api_overhead",
     /// Requests wait above the device.
     LimitAboveDevice = "limit_above_device",
+    /// The volume takes so many requests or bytes per second and no more.
+    VolumeCap = "volume_cap",
+    /// A limit was set while the run went on.
+    LimitSetMeanwhile = "limit_set_meanwhile",
     /// A scheduler is in use that costs fast devices time.
     SchedulerCost = "scheduler_cost",
     /// The request queue is smaller than the load that the device rewards.
@@ -76,6 +80,8 @@ findings! {
     AtomicWritesPromised = "atomic_writes_promised",
     /// A higher rate fell to a lower one.
     BurstLimit = "burst_limit",
+    /// Nothing is answered for a moment, again and again.
+    PeriodicPauses = "periodic_pauses",
     /// Rates drifted, waved or stepped.
     NotSteadyDevice = "not_steady_device",
     /// Other processes used the device.

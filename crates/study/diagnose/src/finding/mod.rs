@@ -7,12 +7,15 @@
 mod above;
 mod alignment;
 mod cache;
+mod capped;
+mod fell;
 mod flush;
 mod id;
 mod keeper;
 mod known_limit;
 mod machine;
 mod pairs;
+mod pauses;
 mod place;
 mod queue;
 mod quota;
@@ -30,6 +33,7 @@ use crate::observed::{Observed, Which};
 use crate::withheld::withhold;
 
 pub(crate) use above::{Cause, cause};
+pub(crate) use capped::explains_requests;
 pub use id::FindingId;
 pub(crate) use known_limit::{lifting, words as limit_words};
 pub(crate) use place::{in_memory, served_by_process};
@@ -85,7 +89,7 @@ pub fn suspect(events: &[Event], host: &ProbeHost) -> Vec<Suspicion> {
 fn urgency(id: FindingId) -> u8 {
     use FindingId as Id;
     match id {
-        Id::LimitAboveDevice => 0,
+        Id::BurstLimit | Id::LimitAboveDevice | Id::LimitSetMeanwhile | Id::VolumeCap => 0,
         Id::PerFileWriteLock
         | Id::MixedFileLock
         | Id::FsyncJournalCost
@@ -139,6 +143,8 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         Id::FlushSuspiciouslyCheap => flush::cheap_confirming(case),
         Id::NoGroupCommitGain => flush::no_gain_confirming(case),
         Id::LimitAboveDevice => above::confirming(case),
+        Id::VolumeCap => capped::confirming(case),
+        Id::BurstLimit | Id::LimitSetMeanwhile => fell::confirming(id, case),
         Id::SmallQueue => queue::small_queue_confirming(case),
         Id::SeekCost => seek::seek_cost_confirming(case),
         Id::RotationalFlagWrong => seek::flag_wrong_confirming(case),
@@ -152,7 +158,7 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         | Id::NotALocalDisk
         | Id::SmallDirtyLimit
         | Id::AtomicWritesPromised
-        | Id::BurstLimit
+        | Id::PeriodicPauses
         | Id::NotSteadyDevice
         | Id::ForeignIo
         | Id::Steal
@@ -178,6 +184,7 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::FlushSuspiciouslyCheap => flush::cheap(case),
         Id::NoGroupCommitGain => flush::no_gain(case),
         Id::LimitAboveDevice => above::conclude(case),
+        Id::VolumeCap => capped::conclude(case),
         Id::SchedulerCost => queue::scheduler_cost(case),
         Id::SmallQueue => queue::small_queue(case),
         Id::SeekCost => seek::seek_cost(case),
@@ -190,7 +197,9 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::SmallDirtyLimit => write_back::small_dirty_limit(case),
         Id::NotALocalDisk => place::not_a_local_disk(case),
         Id::AtomicWritesPromised => place::atomic_writes_promised(case),
-        Id::BurstLimit => steady::burst_limit(case),
+        Id::BurstLimit => steady::burst_limit(case).or_else(|| fell::allowance(case)),
+        Id::LimitSetMeanwhile => fell::limit_set(case),
+        Id::PeriodicPauses => pauses::periodic(case),
         Id::NotSteadyDevice => steady::not_steady(case),
         Id::ForeignIo => machine::foreign_io(case),
         Id::Steal => machine::steal(case),

@@ -8,7 +8,7 @@ use iostrata_spec::Point;
 use iostrata_units::{count, microseconds, percent};
 
 use super::statement::{Effect, WithEvidence, loss};
-use super::{Case, FindingId};
+use super::{Case, FindingId, explains_requests};
 use crate::compared::{Bar, Compared, compare};
 use crate::figure::combined;
 use crate::observed::Which;
@@ -17,18 +17,23 @@ use crate::pair::{PAIRS, Pair};
 /// Share of the best rate that counts as enough files.
 const ENOUGH: f64 = 0.9;
 
+/// The pairs of a finding. Where the volume is capped, work that takes more requests takes longer
+/// by as much: that is the cap, not the work.
+fn looked_at(id: FindingId, case: &Case<'_, '_>) -> impl Iterator<Item = &'static Pair> {
+    let capped = explains_requests(case.log);
+    PAIRS.iter().filter(move |pair| pair.finding == id && !(capped && pair.is_inherent()))
+}
+
 pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
-    let hinted = PAIRS.iter().filter(|pair| {
-        pair.finding == id
-            && compare(case.log, pair, Which::All)
-                .is_some_and(|found| found.reaches(pair, Bar::Suspicion))
+    let hinted = looked_at(id, case).filter(|pair| {
+        compare(case.log, pair, Which::All).is_some_and(|found| found.reaches(pair, Bar::Suspicion))
     });
     let ids: Vec<&str> = hinted.flat_map(|pair| [pair.from, pair.to]).collect();
     case.points(&ids)
 }
 
 pub(super) fn conclude(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
-    let confirmed = PAIRS.iter().filter(|pair| pair.finding == id).filter_map(|pair| {
+    let confirmed = looked_at(id, case).filter_map(|pair| {
         let found = compare(case.log, pair, Which::Confirming(id.name()))?;
         found.reaches(pair, Bar::Finding).then_some((pair, found))
     });

@@ -10,7 +10,7 @@ use iostrata_units::{count, microseconds};
 
 use super::statement::{WithEvidence, sizing};
 use super::{Case, FindingId};
-use crate::database::{Database, Level};
+use crate::database::{Database, Level, Shortfall};
 use crate::figure::{application_latency_us, combined, weighted_mean};
 
 /// How many times longer reads must take while pages are flushed.
@@ -24,62 +24,72 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
     if level.n < PAIRS_MIN as u64 {
         return None;
     }
-    let beyond = database.first_beyond();
+    let missed_at = database.first_missed();
     let commit_objective = database.commit_objective_us()?;
-    let most = match beyond {
+    let most = match missed_at {
         Some(next) => {
             format!("; at {} pages/s {}", count(next.pages_per_s), missed(&database, next))
         }
-        None => "; that was the highest rate tried".to_owned(),
+        None => "; no rate that was tried is known to be too high".to_owned(),
     };
     let text = format!(
         "Beside commits and reads, {} pages of 16 KiB per second can be flushed, doublewrite \
-         included, while 99 % of commits take less than {}{most}.",
+         included, while {} % of commits take less than {}{most}.",
         count(level.pages_per_s),
+        database.commit_percent(),
         microseconds(commit_objective)
     );
-    Some(
-        sizing(FindingId::FlushCapacity, Layer::Transactions, level.n, text)
-            .with("pages_per_s", level.pages_per_s)
-            .with_some("pages_per_s_missed", beyond.map(|next| next.pages_per_s))
-            .with("commit_p99_us", level.commit_p99_us)
-            .with("commit_mean_us", level.commit_mean_us)
-            .with("commit_p99_objective_us", commit_objective)
-            .with_some("read_p99_us", level.read_p99_us)
-            .with_some("read_p99_objective_us", database.read_objective_us())
-            .with("pages_per_s_written", level.pages_done_per_s),
-    )
+    let found = sizing(FindingId::FlushCapacity, Layer::Transactions, level.n, text)
+        .with("pages_per_s", level.pages_per_s)
+        .with_some("pages_per_s_missed", missed_at.map(|next| next.pages_per_s))
+        .with_some("read_p99_us", level.read.map(|read| read.us))
+        .with_some("read_p99_objective_us", database.read_objective_us())
+        .with("read_percentile", database.read_percent());
+    Some(with_level(found, &database, level))
 }
 
-/// Even the lowest rate of pages misses the objective: said without a size to set.
+/// The figures of a level.
+fn with_level(found: Finding, database: &Database, level: &Level) -> Finding {
+    found
+        .with("commit_percentile", database.commit_percent())
+        .with("commit_p99_us", level.commit.us)
+        .with_some("commit_p99_us_ci95", level.commit.us_ci95.map(|ci95| ci95.to_vec()))
+        .with("commit_mean_us", level.commit_mean_us)
+        .with_some("commit_p99_objective_us", database.commit_objective_us())
+        .with("pages_per_s_written", level.pages_done_per_s)
+}
+
+/// No rate of pages is known to keep the objective: said without a size to set.
 fn nothing_carried(database: &Database) -> Option<Finding> {
-    let least = database.first_beyond().filter(|level| level.n >= PAIRS_MIN as u64)?;
+    let least = database.first_missed().filter(|level| level.n >= PAIRS_MIN as u64)?;
     let objective_us = database.commit_objective_us()?;
     let text = format!(
-        "Already {} pages of 16 KiB per second are too many beside commits and reads: {} (objective \
-         {}).",
+        "{} pages of 16 KiB per second are too many beside commits and reads: {} (objective {}); \
+         no lower rate that was tried is known to hold.",
         count(least.pages_per_s),
         missed(database, least),
         microseconds(objective_us)
     );
-    Some(
-        sizing(FindingId::FlushCapacity, Layer::Transactions, least.n, text)
-            .with("pages_per_s_missed", least.pages_per_s)
-            .with("commit_p99_us", least.commit_p99_us)
-            .with("commit_p99_objective_us", objective_us)
-            .with("pages_per_s_written", least.pages_done_per_s),
-    )
+    let found = sizing(FindingId::FlushCapacity, Layer::Transactions, least.n, text)
+        .with("pages_per_s_missed", least.pages_per_s);
+    Some(with_level(found, database, least))
 }
 
+/// What of the objective a level missed.
 fn missed(database: &Database, level: &Level) -> String {
-    if !level.achieved {
-        return format!("only {} were reached", count(level.pages_done_per_s));
+    if let Some(Shortfall { what, asked, done }) = level.shortfall {
+        return format!("only {} of {} {what}/s are done", count(done), count(asked));
     }
-    match (database.commit_objective_us(), level.read_p99_us) {
-        (Some(objective), _) if level.commit_p99_us > objective => {
-            format!("the slowest commits take {}", microseconds(level.commit_p99_us))
+    let beyond = |percent: f64| format!("one of {}", count(100.0 / (100.0 - percent)));
+    match (database.commit_objective_us(), level.read) {
+        (Some(objective), _) if level.commit.us > objective => {
+            let one = beyond(database.commit_percent());
+            format!("{one} commits takes {} or more", microseconds(level.commit.us))
         }
-        (_, Some(read)) => format!("the slowest reads take {}", microseconds(read)),
+        (_, Some(read)) => {
+            let one = beyond(database.read_percent());
+            format!("{one} reads takes {} or more", microseconds(read.us))
+        }
         _ => "it does not hold".to_owned(),
     }
 }
@@ -87,7 +97,7 @@ fn missed(database: &Database, level: &Level) -> String {
 pub(super) fn read_interference(case: &Case<'_, '_>) -> Option<Finding> {
     let database = Database::of(case.log);
     let idle = database.idle()?;
-    let level = database.carried().or_else(|| database.first_beyond())?;
+    let level = database.carried().or_else(|| database.first_missed())?;
     let (alone, beside) = (idle.read_mean_us?, level.read_mean_us?);
     let much = beside >= READS_FACTOR_MIN * alone && beside - alone >= READS_EXTRA_US_MIN;
     let apart = level.read_mean_us_min? > idle.read_mean_us_max?;

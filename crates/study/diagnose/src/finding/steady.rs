@@ -4,17 +4,23 @@
 //! the device and is left out.
 
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{IoApi, Layer};
-use iostrata_stats::{Shape, Steadiness, Verdict};
+use iostrata_spec::{IoApi, Layer, OpKind};
+use iostrata_stats::{Shape, Steadiness, Verdict, estimate, loss as loss_of};
 use iostrata_units::{bytes, percent, rate, seconds};
 
-use super::statement::{WithEvidence, caution};
+use super::statement::{Effect, WithEvidence, caution, loss};
 use super::{Case, FindingId};
 use crate::compared::carries;
 
 pub(crate) const SUSTAINED: &str = "sustained_16k";
 /// Undisturbed replicates that are needed to judge a device.
 const REPLICATES_MIN: usize = 10;
+/// Change relative to the mean from which a rate that does not hold matters.
+const SIZE_MIN: f64 = 0.2;
+/// Share of the window in which tasks may wait for a processor, in percent.
+const PRESSURE_PCT_MAX: f64 = 20.0;
+/// Share of the processors that may be busy, in percent.
+const BUSY_PCT_MAX: f64 = 85.0;
 const DISTURBED: [Verdict; 5] = [
     Verdict::CpuLimited,
     Verdict::ForeignIo,
@@ -52,8 +58,11 @@ pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
         seconds(at_s),
         bytes(written)
     );
+    let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
+    let fall = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
+    let effect = Effect { pct: fall_pct, ci95: fall.loss_pct_ci95, n: fall.n };
     Some(
-        caution(FindingId::BurstLimit, Layer::Device, 1, text)
+        loss(FindingId::BurstLimit, Layer::Device, effect, text)
             .with("fall_pct", fall_pct)
             .with("after_s", at_s)
             .with("after_bytes", written)
@@ -61,10 +70,34 @@ pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
     )
 }
 
+/// Whether tasks waited for a processor: what the rate did then may be their doing.
+fn is_pressed(replicate: &Replicate) -> bool {
+    let Some(evidence) = &replicate.evidence else { return false };
+    let waited = evidence.pressure.and_then(|pressure| pressure.cpu).map(|cpu| cpu.some_pct);
+    let busy = evidence.cpu.map(|cpu| cpu.busy_pct());
+    waited.is_some_and(|pct| pct > PRESSURE_PCT_MAX) || busy.is_some_and(|pct| pct > BUSY_PCT_MAX)
+}
+
+/// Whether the rate of a window drifted, waved or stepped by as much as matters.
+fn wavers(replicate: &Replicate) -> bool {
+    let Some(stream) = replicate.streams.get(replicate.point.metric.stream) else { return false };
+    let column = match replicate.point.metric.op {
+        OpKind::Read => &stream.series.reads,
+        OpKind::Write => &stream.series.writes,
+        OpKind::Sync => &stream.series.syncs,
+    };
+    let slices: Vec<f64> = column.iter().map(|&count| f64::from(count)).collect();
+    let steadiness = Steadiness::of(&slices);
+    let matters = |shape: &Shape| {
+        !matches!(shape, Shape::Stall { .. }) && steadiness.relative_size(shape) >= SIZE_MIN
+    };
+    carries(replicate, Verdict::NotSteady) && steadiness.shapes.iter().any(matters)
+}
+
 /// Whether the longest point was steady: short ones then wobble for other reasons.
 fn holds_for_long(calm: &[&Replicate]) -> bool {
     let mut sustained = calm.iter().filter(|one| one.point.id == SUSTAINED);
-    sustained.any(|one| !carries(one, Verdict::NotSteady) && !carries(one, Verdict::BurstLimited))
+    sustained.any(|one| !wavers(one) && !carries(one, Verdict::BurstLimited))
 }
 
 pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
@@ -74,9 +107,10 @@ pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
         .iter()
         .filter(|seen| seen.point.streams.iter().all(|stream| stream.spec.api != IoApi::Null));
     let all: Vec<&Replicate> = of_device.flat_map(|seen| seen.replicates.iter().copied()).collect();
-    let calm: Vec<&Replicate> = all.iter().copied().filter(|one| is_undisturbed(one)).collect();
+    let calm: Vec<&Replicate> =
+        all.iter().copied().filter(|one| is_undisturbed(one) && !is_pressed(one)).collect();
     let enough = calm.len() >= REPLICATES_MIN && 2 * calm.len() >= all.len();
-    let unsteady = calm.iter().filter(|one| carries(one, Verdict::NotSteady)).count();
+    let unsteady = calm.iter().filter(|one| wavers(one)).count();
     if !enough || unsteady * 2 < calm.len() || holds_for_long(&calm) {
         return None;
     }

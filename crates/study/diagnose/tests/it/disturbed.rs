@@ -1,7 +1,8 @@
 //! A machine that disturbs its own measurement: warned about, not diagnosed.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_run::{Event, FindingKind, ProbeDocument};
+use iostrata_run::host::{PressureShare, PressureShares};
+use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, found, host, loss_ids, only, probe_with};
@@ -47,8 +48,30 @@ fn steal_and_unsteady_rates_are_named() {
     let stolen = with_verdicts(&Disk::default(), |_| only(Verdict::Steal));
     assert!(found(&stolen, "steal").is_some());
     assert!(found(&stolen, "not_steady_device").is_none());
-    let unsteady = with_verdicts(&Disk::default(), |_| only(Verdict::NotSteady));
-    assert!(found(&unsteady, "not_steady_device").is_some());
+    let unsteady = |drift: f64, cpu_pct: f64| {
+        let mut events = probe_with(&Disk::default(), &host(), 1, |_| only(Verdict::NotSteady));
+        for event in &mut events {
+            let Event::Replicate(one) = event else { continue };
+            drift_by(one, drift);
+            let waited = PressureShare { some_pct: cpu_pct, ..PressureShare::default() };
+            let pressure = PressureShares { cpu: Some(waited), ..PressureShares::default() };
+            one.evidence.as_mut().unwrap().pressure = Some(pressure);
+        }
+        summarise(host(), &events, ProbeEnd::default())
+    };
+    assert!(found(&unsteady(0.5, 0.0), "not_steady_device").is_some());
+    assert!(found(&unsteady(0.1, 0.0), "not_steady_device").is_none(), "a size that matters");
+    assert!(found(&unsteady(0.5, 40.0), "not_steady_device").is_none(), "processors were short");
+}
+
+/// Lets the rate of a replicate rise evenly by so much of its mean.
+fn drift_by(one: &mut Replicate, share: f64) {
+    let slice = |at: u32| (10_000.0 * (1.0 + share * (f64::from(at) / 100.0 - 0.5))) as u32;
+    let counts: Vec<u32> = (0..100).map(slice).collect();
+    for stream in &mut one.streams {
+        let (reads, writes, syncs) = (counts.clone(), counts.clone(), counts.clone());
+        stream.series = Series { width_s: 0.005, reads, writes, syncs, ..Series::default() };
+    }
 }
 
 #[test]
@@ -84,13 +107,21 @@ fn reads_from_the_page_cache_are_named() {
 
 #[test]
 fn wild_figures_raise_no_loss() {
+    // Sixteen pairs and forty seeds are 640 comparisons: one of them by chance is what is allowed.
+    let mut raised = Vec::new();
     for seed in 0..40 {
         let disk = Disk { noise: 0.4, ..Disk::default() };
         let events = probe_with(&disk, &host(), seed, |_| only(Verdict::NotSteady));
         let document = summarise(host(), &events, ProbeEnd::default());
-        assert!(loss_ids(&document).is_empty(), "seed {seed}: {:?}", loss_ids(&document));
-        assert!(document.losses.is_empty(), "seed {seed}: {:?}", document.losses);
+        for id in ["burst_limit", "limit_set_meanwhile", "periodic_pauses", "volume_cap"] {
+            assert!(found(&document, id).is_none(), "seed {seed}: {id}");
+        }
+        let losses = document.losses.iter().map(|loss| loss.to.clone());
+        let ids = loss_ids(&document).into_iter().map(str::to_owned);
+        let all: Vec<String> = losses.chain(ids).collect();
+        raised.extend((!all.is_empty()).then_some((seed, all)));
     }
+    assert!(raised.len() <= 1, "{raised:?}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ const LOG_BYTES: u64 = 64 * MIB;
 /// The smallest sets that mean anything.
 pub(super) const LEAST_BYTES: u64 = 64 * MIB;
 /// Replicates that write as much as they are allowed, those of the database-shaped load included.
-const HEAVY_REPLICATES: u64 = 92;
+const HEAVY_REPLICATES: u64 = 98;
 /// Sets that are written to and have to be filled: on one, two, four and eight files.
 const WRITE_SETS: f64 = 4.0;
 /// Logs that have to be filled.
@@ -29,7 +29,7 @@ const RESERVE: f64 = 0.15;
 const SUSTAINED_SHARE: f64 = 0.15;
 const SUSTAINED_BYTES_MAX: u64 = 4096 * MIB;
 /// The whole, filling and confirmations included, at factor 1.
-const WHOLE: Duration = Duration::from_secs(110);
+const WHOLE: Duration = Duration::from_secs(116);
 const WHOLE_READ_ONLY: Duration = Duration::from_secs(40);
 
 /// What a probe will do at most.

@@ -11,6 +11,7 @@ mod environment;
 mod filling;
 #[cfg(test)]
 mod plan_tests;
+mod pool;
 mod prepare;
 mod runner;
 mod shape;

@@ -81,6 +81,7 @@ pub(super) fn prepare(
     let shape = Shape {
         dir: options.dir.clone(),
         direct,
+        writes: !options.read_only,
         deep_api: apis.last().copied().unwrap_or(IoApi::Sync),
         apis,
         read_bytes,

@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
-use iostrata_host::Root;
+use iostrata_host::{Root, Scope, describe_path};
 use iostrata_load::clock_facts;
+use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;
 
-use super::blocks::{Block, Part};
+use super::blocks::{Block, Moment, Part};
 use super::budget::Announcement;
 use super::environment;
 use super::filling::Pace;
+use super::pool::Pool;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
 use super::shelf::Shelf;
@@ -24,6 +26,8 @@ use crate::{Listener, Meter, StudyError};
 
 /// Share of the time that is kept for confirming what is suspected.
 const CONFIRM_SHARE: f64 = 0.15;
+/// What is kept of it for what the last parts may bring.
+const CONFIRM_SHARE_END: f64 = 0.04;
 /// Points are never cut shorter than this for want of time: the last ones are left out instead.
 const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
@@ -63,6 +67,8 @@ pub fn run(
         meter,
         shelf: Shelf::default(),
         events: Vec::new(),
+        limits: host.path.limits.clone(),
+        pool: Pool::default(),
         part: Part::SelfCost,
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
@@ -80,6 +86,10 @@ struct Probe<'a> {
     meter: Meter<'a>,
     shelf: Shelf,
     events: Vec<Event>,
+    /// Limits of control groups as they were read last.
+    limits: Vec<IoLimit>,
+    /// Latencies of the part that is being measured.
+    pool: Pool,
     part: Part,
     share_done: f64,
     /// How fast files are filled.
@@ -108,10 +118,8 @@ impl Probe<'_> {
             let share = self.share_of(*part, &parts[done..]);
             self.run_part(*part, &shape, share)?;
         }
-        if self.options.read_only {
-            self.confirm()?;
-        }
-        Ok(())
+        // Once more at the end: rates that fell during the last part leave nothing that lasts.
+        if self.is_over() { Ok(()) } else { self.confirm() }
     }
 
     /// Names the parts for which no time was left; after a signal there is nothing to explain.
@@ -130,12 +138,18 @@ impl Probe<'_> {
 
     /// Measures every block of a part.
     fn run_part(&mut self, part: Part, shape: &Shape, share: f64) -> Result<(), StudyError> {
+        if matches!(part, Part::Reference(_)) {
+            self.read_limits()?;
+        }
         let sustained_max = self.announcement.sustained_write_bytes_max;
         let blocks = part.blocks(shape, &self.events, sustained_max);
         for block in &blocks {
             self.run_block(block, share / blocks.len() as f64)?;
         }
         self.shelf.drop_used_up();
+        for pooled in self.pool.take() {
+            self.store(Event::Pooled(Box::new(pooled)))?;
+        }
         Ok(())
     }
 
@@ -152,7 +166,8 @@ impl Probe<'_> {
     /// time left for points that confirm a suspicion.
     fn time_factor(&self, parts: &[Part], fill_left_s: f64) -> f64 {
         let all_s = self.announcement.time_max.as_secs_f64();
-        let reserve_s = if parts == [Part::Sustained] { 0.0 } else { CONFIRM_SHARE * all_s };
+        let was_confirmed = !parts.contains(&Part::Database);
+        let reserve_s = all_s * if was_confirmed { CONFIRM_SHARE_END } else { CONFIRM_SHARE };
         let left_s = (all_s - reserve_s - fill_left_s - self.meter.elapsed_s()).max(0.0);
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
         (left_s / planned_s).clamp(MIN_TIME_FACTOR, 1.0)
@@ -211,13 +226,26 @@ impl Probe<'_> {
     fn budget(&self) -> u64 {
         let all = self.announcement.written_bytes_max;
         match self.part {
-            Part::Sustained => all,
+            Part::Sustained | Part::Reference(Moment::End) => all,
             _ => all.saturating_sub(self.announcement.sustained_write_bytes_max),
         }
     }
 
     fn run_block(&mut self, block: &Block, share: f64) -> Result<(), StudyError> {
-        self.run_points(&block.points, 0..block.replicates, share)
+        let first = self.next_replicate(&block.points);
+        self.run_points(&block.points, first..first + block.replicates, share)
+    }
+
+    /// Reads the limits of control groups again, and looks for their effect where they changed.
+    fn read_limits(&mut self) -> Result<(), StudyError> {
+        let root = Root::system();
+        let Ok(path) = describe_path(&root, &self.options.dir) else { return Ok(()) };
+        if path.limits == self.limits {
+            return Ok(());
+        }
+        self.meter.look_at(Scope::of(&root, &path));
+        self.limits.clone_from(&path.limits);
+        self.store(Event::Limits { at_s: self.meter.elapsed_s(), limits: path.limits })
     }
 
     /// Measures points in turns, the order reversed from one replicate to the next.
@@ -293,12 +321,14 @@ impl Probe<'_> {
             return Ok(Err(error));
         }
         self.listener.store_replicate(&measurement.replicate, &measurement.histograms)?;
+        self.pool.add(&measurement.replicate, &measurement.histograms);
         self.events.push(Event::Replicate(Box::new(measurement.replicate)));
         Ok(Ok(()))
     }
 
     /// Measures the points that confirm or clear what `diagnose` suspects.
     fn confirm(&mut self) -> Result<(), StudyError> {
+        self.read_limits()?;
         let suspicions = iostrata_diagnose::suspect(&self.events, self.host);
         for Suspicion { id, confirm } in &suspicions {
             if self.is_over() {

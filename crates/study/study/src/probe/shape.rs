@@ -33,6 +33,8 @@ pub struct Shape {
     pub dir: PathBuf,
     /// Whether the file system takes O_DIRECT.
     pub direct: bool,
+    /// Whether anything is written beside the file that is read.
+    pub writes: bool,
     /// The API that keeps many requests in flight.
     pub deep_api: IoApi,
     /// The APIs that work here.

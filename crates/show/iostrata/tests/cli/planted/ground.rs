@@ -121,6 +121,13 @@ impl Ground {
         whole.map_or(format!("{major}:{minor}"), |text| text.trim().to_owned())
     }
 
+    /// Sets a fault of the emulated disk: `--stall 50ms/1s`, `--none`.
+    pub fn fault(&self, words: &str) {
+        let device = self.device.as_deref().unwrap();
+        let output = self.bench().line(&format!("disk fault {device} {words}"));
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+
     /// A control group of a version 1 controller; `None` with a word where there is none.
     pub fn group(&mut self, controller: &str, test: &str) -> Option<PathBuf> {
         let name = format!("iostrata-planted-{}-{}", std::process::id(), self.groups.len());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iostrata_run::host::{Evidence, Iostat};
 use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
-use iostrata_spec::{IoApi, Pacing, Point};
+use iostrata_spec::{IoApi, IoSpec, Pacing, Point};
 use iostrata_stats::{LatencyUs, Measured, Verdicts};
 
 use super::Random;
@@ -28,6 +28,10 @@ pub struct Disk {
     pub shares_flushes: bool,
     /// Most requests per second that a limit lets through, waiting above the device.
     pub limit_iops: Option<f64>,
+    /// Most requests per second that the volume takes, waiting in it.
+    pub volume_iops: Option<f64>,
+    /// Most bytes per second that the volume takes.
+    pub volume_bytes_per_s: Option<f64>,
     /// Most page writes per second beside commits and reads.
     pub pages_per_s_max: f64,
     /// Factor on the rate of single points.
@@ -48,6 +52,8 @@ impl Default for Disk {
             channels: 16.0,
             shares_flushes: true,
             limit_iops: None,
+            volume_iops: None,
+            volume_bytes_per_s: None,
             pages_per_s_max: 15_000.0,
             factor: BTreeMap::new(),
             noise: 0.02,
@@ -95,16 +101,23 @@ impl Disk {
         }
     }
 
-    fn closed(&self, service_us: f64, in_flight: f64, factor: f64) -> Speed {
+    /// What the volume lets through of requests of this size, where it is capped.
+    fn cap_iops(&self, bytes: u32) -> Option<f64> {
+        let of_bytes = self.volume_bytes_per_s.map(|most| most / f64::from(bytes));
+        self.volume_iops.into_iter().chain(of_bytes).reduce(f64::min)
+    }
+
+    fn closed(&self, service_us: f64, spec: &IoSpec, factor: f64) -> Speed {
+        let in_flight = f64::from(spec.jobs * spec.depth);
         let device_us = service_us * (in_flight / self.channels).max(1.0);
         let free = in_flight / (device_us + self.above_us) * 1e6 * factor;
-        let iops = self.limit_iops.map_or(free, |limit| free.min(limit));
+        let held = [self.limit_iops, self.cap_iops(spec.block_bytes)];
+        let iops = held.into_iter().flatten().fold(free, f64::min);
         Speed { iops, application_us: in_flight / iops * 1e6 }
     }
 
     fn alone(&self, point: &Point, wobble: f64, random: &mut Random) -> StreamFigures {
         let spec = &point.streams[0].spec;
-        let in_flight = f64::from(spec.jobs * spec.depth);
         let factor = self.factor.get(point.id.as_str()).copied().unwrap_or(1.0) * wobble;
         let mut stream = empty(&point.streams[0].name);
         if spec.api == IoApi::Null {
@@ -119,11 +132,11 @@ impl Disk {
             return self.commit(point, factor);
         }
         if spec.mix.reads() {
-            let speed = self.closed(self.read_us, in_flight, factor);
+            let speed = self.closed(self.read_us, spec, factor);
             stream.read = Some(op(speed.iops, speed.application_us));
         }
         if spec.mix.writes() {
-            let speed = self.closed(self.write_us, in_flight, factor);
+            let speed = self.closed(self.write_us, spec, factor);
             stream.write = Some(op(speed.iops, speed.application_us));
             if point.id == "sustained_16k" {
                 stream.series = self.sustained(speed.iops, random);
@@ -196,9 +209,10 @@ impl Disk {
         let rate = |op: fn(&StreamFigures) -> &Option<OpFigures>| {
             streams.iter().filter_map(|one| op(one).as_ref()).map(|one| one.iops.value).sum::<f64>()
         };
+        let capped_us = self.cap_iops(spec.block_bytes).map(|cap| in_flight / cap * 1e6);
         let await_ms = |us: f64, limit: Option<f64>| {
             let queued = if limit.is_some() { 1.0 } else { (in_flight / self.channels).max(1.0) };
-            Some(us * queued / 1000.0)
+            Some((us * queued).max(capped_us.unwrap_or(0.0)) / 1000.0)
         };
         let device = Iostat {
             reads_per_s: rate(|one| &one.read),

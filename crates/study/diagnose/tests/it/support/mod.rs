@@ -11,6 +11,7 @@ mod random;
 
 use iostrata_diagnose::{ProbeEnd, summarise, suspect};
 use iostrata_run::{Event, Finding, ProbeDocument, ProbeHost};
+use iostrata_spec::Point;
 use iostrata_stats::{Verdict, Verdicts};
 
 pub use disk::Disk;
@@ -33,24 +34,36 @@ pub fn probe_with(
     seed: u64,
     verdicts: impl Fn(&str) -> Verdicts,
 ) -> Vec<Event> {
-    let mut random = Random::new(seed);
-    let mut events = Vec::new();
-    for (point, replicates) in plan() {
-        for number in 0..replicates {
-            let replicate = disk.measure(&point, number, &mut random, &verdicts(&point.id));
-            events.push(Event::Replicate(Box::new(replicate)));
+    probe_over_time(|_| disk.clone(), host, seed, verdicts)
+}
+
+/// A probe of a disk that changes: what it is at each second of the run.
+pub fn probe_over_time(
+    disk_at: impl Fn(f64) -> Disk,
+    host: &ProbeHost,
+    seed: u64,
+    verdicts: impl Fn(&str) -> Verdicts,
+) -> Vec<Event> {
+    let (mut random, mut events, mut now_s) = (Random::new(seed), Vec::new(), 0.0);
+    let mut measure = |events: &mut Vec<Event>, points: &[Point], replicates: u32| {
+        let first = next_replicate(events, points);
+        for number in first..first + replicates {
+            for point in points {
+                let verdicts = verdicts(&point.id);
+                let mut one = disk_at(now_s).measure(point, number, &mut random, &verdicts);
+                one.started_s = now_s;
+                now_s += one.duration_s + 0.1;
+                events.push(Event::Replicate(Box::new(one)));
+            }
         }
+    };
+    for (points, replicates) in plan() {
+        measure(&mut events, &points, replicates);
     }
     for suspicion in suspect(&events, host) {
         let confirm = suspicion.confirm.iter().map(|point| point.id.clone()).collect();
         events.push(Event::Suspected { id: suspicion.id.name().to_owned(), confirm });
-        let first = next_replicate(&events, &suspicion.confirm);
-        for number in first..first + CONFIRMATIONS {
-            for point in &suspicion.confirm {
-                let replicate = disk.measure(point, number, &mut random, &verdicts(&point.id));
-                events.push(Event::Replicate(Box::new(replicate)));
-            }
-        }
+        measure(&mut events, &suspicion.confirm, CONFIRMATIONS);
     }
     events.push(Event::Finished { at_s: 100.0, bytes_written: 1 << 30 });
     events

@@ -8,45 +8,51 @@ use iostrata_spec::{
 /// Page rates of the database-shaped levels.
 const LEVELS: [f64; 6] = [0.0, 2_000.0, 5_000.0, 10_000.0, 20_000.0, 30_000.0];
 
-/// Every point with its number of replicates.
-pub fn plan() -> Vec<(Point, u32)> {
-    let mut points = vec![(reads("meter_null", Layer::Host, IoApi::Null, 1, 4096), 3)];
+/// Blocks of points that take turns, each with its number of replicates.
+pub fn plan() -> Vec<(Vec<Point>, u32)> {
+    let reference = || (vec![reads_deep("reference_read"), writes_deep("reference_write")], 2);
+    let mut blocks =
+        vec![(vec![reads("meter_null", Layer::Host, IoApi::Null, 1, 4096)], 3), reference()];
     for (curve, block) in [("read_4k", 4096), ("read_16k", 16384)] {
-        for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
+        let point = |depth: u32| {
             let id = format!("{curve}_depth_{depth}");
             let mut point = reads(&id, Layer::Device, IoApi::IoUring, depth, block);
             place(&mut point, curve, "requests in flight", f64::from(depth));
-            points.push((point, 3));
-        }
+            point
+        };
+        blocks.push(([1, 2, 4, 8, 16, 32, 64, 128].map(point).to_vec(), 3));
     }
-    for api in [IoApi::Sync, IoApi::Libaio, IoApi::IoUring] {
-        let id = format!("read_16k_{}_16", api.name());
-        points.push((reads(&id, Layer::FileApi, api, 16, 16384), 4));
-    }
-    for files in [1, 2, 4, 8] {
+    let api =
+        |api: IoApi| reads(&format!("read_16k_{}_16", api.name()), Layer::FileApi, api, 16, 16384);
+    blocks.push(([IoApi::Sync, IoApi::Libaio, IoApi::IoUring].map(api).to_vec(), 4));
+    blocks.push(reference());
+    let overwrites = |files: u32| {
         let mut point = files_point("write", files, |_| ());
         place(&mut point, "write_files", "files", f64::from(files));
-        points.push((point, 4));
-    }
-    for files in [1, 8] {
-        points.push((files_point("mixed", files, |s| s.mix = Mix::Both { read_pct: 70 }), 4));
-        points.push((
-            files_point("unwritten", files, |s| s.preparation = Preparation::Fallocated),
-            4,
-        ));
-        points.push((
-            files_point("buffered", files, |s| (s.direct, s.flush) = (false, flush(64))),
-            4,
-        ));
-    }
-    points.push((sequential("overwrite_16k", Preparation::Written), 4));
-    points.push((sequential("append_16k", Preparation::Empty), 4));
-    points.push((flushed("flushed_16k_direct", true), 4));
-    points.push((flushed("flushed_16k_buffered", false), 4));
-    points.extend(commits());
-    points.extend((0..LEVELS.len()).map(|number| (level(number), 3)));
-    points.push((sustained(), 1));
-    points
+        point
+    };
+    blocks.push(([1, 2, 4, 8].map(overwrites).to_vec(), 4));
+    let mixed = |files| files_point("mixed", files, |s| s.mix = Mix::Both { read_pct: 70 });
+    let unwritten =
+        |files| files_point("unwritten", files, |s| s.preparation = Preparation::Fallocated);
+    let buffered =
+        |files| files_point("buffered", files, |s| (s.direct, s.flush) = (false, flush(64)));
+    blocks.push(([1, 8].map(mixed).to_vec(), 4));
+    blocks.push(([1, 8].map(unwritten).to_vec(), 4));
+    blocks.push(([1, 8].map(buffered).to_vec(), 4));
+    let appends = [("overwrite_16k", Preparation::Written), ("append_16k", Preparation::Empty)];
+    blocks.push((appends.map(|(id, preparation)| sequential(id, preparation)).to_vec(), 4));
+    let ways = [("flushed_16k_direct", true), ("flushed_16k_buffered", false)];
+    blocks.push((ways.map(|(id, direct)| flushed(id, direct)).to_vec(), 4));
+    blocks.push((commits(), 4));
+    blocks.push(((0..LEVELS.len()).map(level).collect(), 3));
+    blocks.push((vec![writes_deep("sustained_16k")], 1));
+    blocks.push(reference());
+    blocks
+}
+
+fn reads_deep(id: &str) -> Point {
+    reads(id, Layer::Device, IoApi::IoUring, 8, 16384)
 }
 
 fn place(point: &mut Point, curve: &str, axis: &str, x: f64) {
@@ -118,7 +124,7 @@ fn flushed(id: &str, direct: bool) -> Point {
     one(id, Layer::FileApi, "data", spec, OpKind::Write, "writes/s")
 }
 
-fn commits() -> Vec<(Point, u32)> {
+fn commits() -> Vec<Point> {
     let commit = |id: &str, jobs: u32, change: &dyn Fn(&mut IoSpec)| {
         let mut spec = spec(Mix::Write, 4096);
         (spec.access, spec.flush, spec.jobs) = (Access::Sequential, flush(1), jobs);
@@ -127,13 +133,13 @@ fn commits() -> Vec<(Point, u32)> {
         if id.starts_with("commit_fdatasync") {
             place(&mut point, "commit", "committers", f64::from(jobs));
         }
-        (point, 4)
+        point
     };
     let mut empty = commit("flush_empty", 1, &|spec| {
         (spec.mix, spec.flush) = (Mix::FlushOnly(FlushMethod::Fdatasync), None);
     });
-    (empty.0.metric.op, empty.0.metric.kind) = (OpKind::Sync, MetricKind::LatencyMeanUs);
-    (empty.0.metric.better, empty.0.metric.unit) = (Better::Lower, "us".to_owned());
+    (empty.metric.op, empty.metric.kind) = (OpKind::Sync, MetricKind::LatencyMeanUs);
+    (empty.metric.better, empty.metric.unit) = (Better::Lower, "us".to_owned());
     vec![
         commit("commit_fsync", 1, &|_| ()),
         commit("commit_fdatasync", 1, &|_| ()),
@@ -170,8 +176,8 @@ fn level(number: usize) -> Point {
     point
 }
 
-fn sustained() -> Point {
+fn writes_deep(id: &str) -> Point {
     let mut spec = spec(Mix::Write, 16384);
-    (spec.api, spec.depth) = (IoApi::IoUring, 32);
-    one("sustained_16k", Layer::Device, "data", spec, OpKind::Write, "writes/s")
+    (spec.api, spec.depth) = (IoApi::IoUring, if id.starts_with("sustained") { 32 } else { 8 });
+    one(id, Layer::Device, "data", spec, OpKind::Write, "writes/s")
 }

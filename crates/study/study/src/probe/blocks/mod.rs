@@ -8,6 +8,7 @@ mod database;
 mod files;
 mod flushed;
 mod reads;
+mod reference;
 mod self_cost;
 mod sustained;
 
@@ -29,6 +30,8 @@ pub(super) struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     SelfCost,
+    /// The same reads and writes each time.
+    Reference(Moment),
     Reads,
     Api,
     Files,
@@ -39,29 +42,41 @@ pub(super) enum Part {
     Sustained,
 }
 
+/// When the reference points are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Start,
+    Middle,
+    End,
+}
+
 impl Part {
     /// The parts of a whole probe, in order.
-    pub(super) const ALL: [Part; 9] = [
+    pub(super) const ALL: [Part; 12] = [
         Part::SelfCost,
+        Part::Reference(Moment::Start),
         Part::Reads,
         Part::Api,
+        Part::Reference(Moment::Middle),
         Part::Files,
         Part::Appends,
         Part::Flushed,
         Part::Commits,
         Part::Database,
         Part::Sustained,
+        Part::Reference(Moment::End),
     ];
 
     /// Whether it writes anything but the file it reads.
     pub(super) fn writes(self) -> bool {
-        !matches!(self, Part::SelfCost | Part::Reads | Part::Api)
+        !matches!(self, Part::SelfCost | Part::Reference(_) | Part::Reads | Part::Api)
     }
 
     /// What it does, for the progress line.
     pub(super) fn title(self) -> &'static str {
         match self {
             Part::SelfCost => "the meter itself",
+            Part::Reference(_) => "the same reads and writes again",
             Part::Reads => "random reads at rising concurrency",
             Part::Api => "file APIs at equal depth",
             Part::Files => "random writes on 1 to 8 files",
@@ -77,13 +92,14 @@ impl Part {
     pub(super) fn planned_s(self) -> f64 {
         match self {
             Part::SelfCost => 1.0,
+            Part::Reference(_) => 2.4,
             Part::Reads => 22.0,
             Part::Api => 7.0,
             Part::Files => 22.0,
             Part::Appends => 4.5,
             Part::Flushed => 4.5,
             Part::Commits => 17.0,
-            Part::Database => 14.0,
+            Part::Database => 26.0,
             Part::Sustained => 12.0,
         }
     }
@@ -92,6 +108,7 @@ impl Part {
     pub(super) fn blocks(self, shape: &Shape, events: &[Event], sustained_max: u64) -> Vec<Block> {
         match self {
             Part::SelfCost => self_cost::blocks(shape),
+            Part::Reference(_) => reference::blocks(shape, shape.writes),
             Part::Reads => reads::blocks(shape),
             Part::Api => api::blocks(shape),
             Part::Files => files::blocks(shape),

@@ -1,0 +1,111 @@
+//! A volume that takes so many requests or bytes per second and no more, whatever is done.
+
+use iostrata_run::Finding;
+use iostrata_spec::{Layer, Point};
+use iostrata_stats::{PAIRS_MIN, paired};
+use iostrata_units::{bytes, count, microseconds};
+
+use super::above::{Cause, cause};
+use super::statement::{Effect, WithEvidence, loss};
+use super::{Case, FindingId};
+use crate::cap::{CURVES, Cap, Unit, cap};
+use crate::figure::application_latency_us;
+use crate::observed::{Observed, Which};
+
+/// Writes that must end at the same rate.
+const CONFIRM_WRITES: &str = "write_16k_files_8";
+
+/// The cap of a run, as far as it was confirmed.
+pub(crate) fn confirmed(log: &Observed<'_>) -> Option<Cap> {
+    cap(log, Which::Confirming(FindingId::VolumeCap.name()))
+}
+
+/// Whether losses that only count requests are explained by a cap: a confirmed one, or one that was
+/// suspected and is yet to be confirmed.
+pub(crate) fn explains_requests(log: &Observed<'_>) -> bool {
+    match log.confirm_ids(FindingId::VolumeCap.name()) {
+        Some(_) => confirmed(log).is_some(),
+        None => cap(log, Which::All).is_some(),
+    }
+}
+
+/// Whether requests wait above the device for a reason that has a name: a limit, a short queue.
+fn is_known_otherwise(case: &Case<'_, '_>, cap: &Cap) -> bool {
+    let point = format!("{}{}", CURVES[0], cap.depth_many);
+    !cap.in_device && cause(case, &point) != Cause::Unknown
+}
+
+/// One alone, some that meet the cap, many; both sizes; writes.
+pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
+    let Some(cap) = cap(case.log, Which::All) else { return Vec::new() };
+    if is_known_otherwise(case, &cap) {
+        return Vec::new();
+    }
+    let depths = [1, cap.depth_min, cap.depth_many];
+    let reads = CURVES.iter().flat_map(|curve| depths.map(|depth| format!("{curve}{depth}")));
+    let ids: Vec<String> = reads.chain([CONFIRM_WRITES.to_owned()]).collect();
+    case.points(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+pub(super) fn conclude(case: &Case<'_, '_>) -> Option<Finding> {
+    let id = FindingId::VolumeCap;
+    let cap = confirmed(case.log).filter(|cap| !is_known_otherwise(case, cap))?;
+    let latencies = |depth: u32| {
+        let point = format!("{}{depth}", CURVES[0]);
+        let all = case.log.replicates(&point, Which::Confirming(id.name()));
+        all.iter().filter_map(|(_, one)| application_latency_us(one)).collect::<Vec<f64>>()
+    };
+    let (alone, many) = (latencies(1), latencies(cap.depth_many));
+    let pairs = alone.len().min(many.len());
+    let waiting = paired(&many[..pairs], &alone[..pairs]).ok()?.loss();
+    if waiting.n < PAIRS_MIN as u64 {
+        return None;
+    }
+    let effect = Effect { pct: waiting.loss_pct, ci95: waiting.loss_pct_ci95, n: waiting.n };
+    let layer = if cap.in_device { Layer::Device } else { Layer::Limit };
+    let [low, high] = cap.per_s.ci95.unwrap_or([cap.per_s.value; 2]);
+    let name = match cap.unit {
+        Unit::Requests => "cap_iops",
+        Unit::Bytes => "cap_bytes_per_s",
+    };
+    Some(
+        loss(id, layer, effect, text(&cap))
+            .with(name, cap.per_s.value)
+            .with(&format!("{name}_low"), low)
+            .with(&format!("{name}_high"), high)
+            .with("depth_reached", cap.depth_min)
+            .with("alone_us", cap.alone_us)
+            .with("waiting_us", cap.latency_us - cap.alone_us),
+    )
+}
+
+fn text(cap: &Cap) -> String {
+    let per_s = |value: f64| match cap.unit {
+        Unit::Requests => count(value),
+        Unit::Bytes => bytes(value),
+    };
+    let what = match cap.unit {
+        Unit::Requests => "requests/s",
+        Unit::Bytes => "per second",
+    };
+    let between = cap
+        .per_s
+        .ci95
+        .map_or_else(String::new, |[low, high]| format!(" ({} to {})", per_s(low), per_s(high)));
+    let alike = match (cap.unit, cap.writes_too) {
+        (Unit::Requests, true) => "4 KiB or 16 KiB, read or written",
+        (Unit::Requests, false) => "4 KiB or 16 KiB",
+        (Unit::Bytes, true) => "in requests of 4 KiB or 16 KiB, read or written",
+        (Unit::Bytes, false) => "in requests of 4 KiB or 16 KiB",
+    };
+    let whose = if cap.in_device { "The volume" } else { "Something above the device" };
+    format!(
+        "{whose} lets {} {what} pass{between} and no more, {alike}. {} in flight reach that; more \
+         bring only waiting: {} with {} in flight, {} alone.",
+        per_s(cap.per_s.value),
+        cap.depth_min,
+        microseconds(cap.latency_us),
+        cap.depth_many,
+        microseconds(cap.alone_us)
+    )
+}

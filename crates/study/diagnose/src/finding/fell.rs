@@ -1,0 +1,112 @@
+//! Rates that fell on the way and stayed low: an allowance that ran out, or a limit that was set
+//! meanwhile.
+//!
+//! Invariant: a limit is named only where it was read after the fall and not before the run.
+
+use iostrata_run::Finding;
+use iostrata_run::host::IoLimit;
+use iostrata_spec::{Layer, Point};
+use iostrata_units::{count, microseconds, percent, seconds};
+
+use super::known_limit::words;
+use super::statement::{Effect, WithEvidence, loss};
+use super::{Case, FindingId};
+use crate::lasting::{Fall, Kind};
+
+/// Points that say what is left after a fall.
+const AFTERWARDS: [&str; 6] = [
+    "read_4k_depth_1",
+    "read_4k_depth_16",
+    "read_16k_depth_16",
+    "write_16k_files_8",
+    "commit_fdatasync",
+    "commit_fdatasync_16",
+];
+
+/// A limit that was not there when the run began.
+fn new_limit<'c>(case: &Case<'c, '_>) -> Option<&'c IoLimit> {
+    let known = &case.host.path.limits;
+    case.log.limits().iter().copied().find(|limit| !known.contains(limit))
+}
+
+/// The points of which nothing was measured after the fall.
+pub(super) fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
+    let is_limit = new_limit(case).is_some();
+    if case.log.falls().is_empty() || is_limit != (id == FindingId::LimitSetMeanwhile) {
+        return Vec::new();
+    }
+    let fallen = case.log.fallen();
+    let wanted = AFTERWARDS.iter().filter_map(|id| fallen.iter().find(|one| one.point.id == *id));
+    wanted.map(|seen| seen.point.clone()).collect()
+}
+
+pub(super) fn limit_set(case: &Case<'_, '_>) -> Option<Finding> {
+    let limit = new_limit(case)?;
+    let fall = worst(case)?;
+    let text = format!(
+        "{} Meanwhile the control group {} was limited to {}.{}",
+        what_fell(case, fall),
+        limit.cgroup,
+        words(limit),
+        LASTS
+    );
+    let found = loss(FindingId::LimitSetMeanwhile, Layer::Limit, effect(fall), text);
+    Some(evidence(found, fall).with_some("limit", serde_json::to_value(limit).ok()))
+}
+
+pub(super) fn allowance(case: &Case<'_, '_>) -> Option<Finding> {
+    if new_limit(case).is_some() {
+        return None;
+    }
+    let fall = worst(case)?;
+    let text = format!(
+        "{} A burst allowance ran out, or whoever serves the device limited it.{LASTS}",
+        what_fell(case, fall)
+    );
+    Some(evidence(loss(FindingId::BurstLimit, Layer::Device, effect(fall), text), fall))
+}
+
+/// What that means for the other figures.
+const LASTS: &str = " All figures are those from after the fall; what was measured only before it \
+                     is marked.";
+
+fn worst<'c>(case: &Case<'c, '_>) -> Option<&'c Fall> {
+    let falls = case.log.falls().iter();
+    falls.max_by(|a, b| a.loss.loss_pct.total_cmp(&b.loss.loss_pct))
+}
+
+fn effect(fall: &Fall) -> Effect {
+    Effect { pct: fall.loss.loss_pct, ci95: fall.loss.loss_pct_ci95, n: fall.loss.n }
+}
+
+fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
+    let who = match (case.log.falls().len(), fall.kind) {
+        (2.., _) => "Reads and writes",
+        (_, Kind::Reads) => "Reads",
+        (_, Kind::Writes) => "Writes",
+    };
+    let figure = |value: f64| match fall.unit.as_str() {
+        "us" => microseconds(value),
+        unit => format!("{} {unit}", count(value)),
+    };
+    let [from_s, to_s] = fall.between_s;
+    format!(
+        "{who} lost {} after {} and did not come back ({}: {} before, {} after).",
+        percent(fall.loss.loss_pct),
+        seconds((from_s + to_s) / 2.0),
+        fall.witness,
+        figure(fall.before.value),
+        figure(fall.after.value)
+    )
+}
+
+fn evidence(finding: Finding, fall: &Fall) -> Finding {
+    finding
+        .with("fall_pct", fall.loss.loss_pct)
+        .with("after_s", fall.between_s[0])
+        .with("at_latest_s", fall.between_s[1])
+        .with("before", fall.before.value)
+        .with("after", fall.after.value)
+        .with("unit", fall.unit.clone())
+        .with("points_that_fell", fall.points as u64)
+}

@@ -1,0 +1,259 @@
+//! Pauses that come again and again: moments in which nothing was answered, over all windows of a
+//! run, and the period that they keep.
+//!
+//! Method: a pause is a stretch of a window in which, at its own rate, many answers were due and
+//! none came. The moments of all pauses are folded at every period that the run can tell apart; the
+//! longest at which they fall together (Rayleigh's test) is theirs when most of the moments that it
+//! predicts within windows had a pause, too.
+//! Invariant: windows that processors, limits or others held back are left out. A pause that keeps
+//! no period is not named here.
+
+use std::f64::consts::TAU;
+
+use iostrata_run::{Replicate, Series, StreamFigures};
+use iostrata_spec::{IoApi, Pacing};
+use iostrata_stats::Verdict;
+
+use crate::compared::carries;
+use crate::figure::median;
+use crate::observed::Observed;
+
+/// Shortest pause, in seconds.
+const PAUSE_S_MIN: f64 = 0.015;
+/// Answers that were due in it at least.
+const DUE_MIN: f64 = 8.0;
+/// Pauses from which on a period can be told.
+const PAUSES_MIN: usize = 8;
+/// Periods that are looked for, in seconds.
+const PERIOD_S: [f64; 2] = [0.1, 15.0];
+/// Periods of a run that must have been seen.
+const CYCLES_MIN: f64 = 4.0;
+/// `n R^2` of Rayleigh's test that chance does not reach at any of ten thousand periods.
+const RAYLEIGH_MIN: f64 = 18.0;
+/// Share of this at a longer period that makes the shorter one its fraction.
+const AS_GOOD: f64 = 0.9;
+/// Share of the predicted pauses that must have been there.
+const KEPT_MIN: f64 = 0.6;
+/// How far a pause may lie from its moment, as a share of the period.
+const AROUND: f64 = 0.1;
+const DISTURBED: [Verdict; 4] =
+    [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal, Verdict::Throttled];
+
+/// Pauses that keep a period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PeriodicPauses {
+    /// From one to the next, in seconds.
+    pub period_s: f64,
+    /// How long one lasts: mean and standard error, in seconds.
+    pub lasts_s: f64,
+    pub lasts_error_s: f64,
+    /// Pauses that were seen at their moments.
+    pub seen: usize,
+    /// Moments within windows at which one was due.
+    pub due: usize,
+}
+
+/// A stretch of the run, in seconds since its start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stretch {
+    from_s: f64,
+    to_s: f64,
+}
+
+impl Stretch {
+    fn middle_s(self) -> f64 {
+        (self.from_s + self.to_s) / 2.0
+    }
+
+    fn lasts_s(self) -> f64 {
+        self.to_s - self.from_s
+    }
+}
+
+/// Looks through the windows of a run.
+pub(crate) fn periodic_pauses(log: &Observed<'_>) -> Option<PeriodicPauses> {
+    let all = log.points().iter().flat_map(|seen| seen.replicates.iter().copied());
+    let looked: Vec<(Stretch, Vec<Stretch>)> = all.filter_map(pauses_of).collect();
+    let (windows, pauses): (Vec<Stretch>, Vec<Vec<Stretch>>) = looked.into_iter().unzip();
+    periodic(&windows, &pauses.concat())
+}
+
+fn periodic(windows: &[Stretch], pauses: &[Stretch]) -> Option<PeriodicPauses> {
+    if pauses.len() < PAUSES_MIN {
+        return None;
+    }
+    let begun_s = windows.iter().map(|window| window.from_s).reduce(f64::min)?;
+    let ended_s = windows.iter().map(|window| window.to_s).reduce(f64::max)?;
+    let moments: Vec<f64> = pauses.iter().map(|pause| pause.middle_s() - begun_s).collect();
+    let (period_s, phase_s) = period_of(&moments, ended_s - begun_s)?;
+    let from_moment = |at_s: f64| {
+        let off = (at_s - begun_s - phase_s).rem_euclid(period_s);
+        off.min(period_s - off)
+    };
+    let kept: Vec<Stretch> = pauses
+        .iter()
+        .copied()
+        .filter(|pause| from_moment(pause.middle_s()) <= AROUND * period_s)
+        .collect();
+    let lengths: Vec<f64> = kept.iter().map(|pause| pause.lasts_s()).collect();
+    let typical_s = median(lengths.clone())?;
+    let due: usize = windows
+        .iter()
+        .map(|window| {
+            let inside = [window.from_s + typical_s / 2.0, window.to_s - typical_s / 2.0];
+            let numbers = inside.map(|at_s| (at_s - begun_s - phase_s) / period_s);
+            (numbers[1].floor() - numbers[0].ceil() + 1.0).max(0.0) as usize
+        })
+        .sum();
+    if due == 0 || (kept.len() as f64) < KEPT_MIN * due as f64 {
+        return None;
+    }
+    let n = lengths.len() as f64;
+    let mean = lengths.iter().sum::<f64>() / n;
+    let squares: f64 = lengths.iter().map(|length| (length - mean).powi(2)).sum();
+    Some(PeriodicPauses {
+        period_s,
+        lasts_s: mean,
+        lasts_error_s: (squares / (n - 1.0).max(1.0) / n).sqrt(),
+        seen: kept.len(),
+        due,
+    })
+}
+
+/// The longest period at which these moments fall together, and where in it.
+fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
+    let n = moments_s.len() as f64;
+    let fold = |per_s: f64| {
+        let (sine, cosine) = moments_s.iter().fold((0.0, 0.0), |(sine, cosine), at_s| {
+            let angle = TAU * per_s * at_s;
+            (sine + angle.sin(), cosine + angle.cos())
+        });
+        ((sine * sine + cosine * cosine) / n, f64::atan2(sine, cosine))
+    };
+    let step = 1.0 / (8.0 * span_s);
+    let first = (1.0 / PERIOD_S[1]).max(CYCLES_MIN / span_s);
+    let steps = ((1.0 / PERIOD_S[0] - first) / step).max(0.0) as usize;
+    let tried: Vec<(f64, f64)> = (0..=steps)
+        .map(|at| first + at as f64 * step)
+        .map(|per_s| (per_s, fold(per_s).0))
+        .collect();
+    let best = tried.iter().map(|(_, power)| *power).fold(0.0, f64::max);
+    let enough = (AS_GOOD * best).max(RAYLEIGH_MIN.min(0.95 * n));
+    if best < enough || best < RAYLEIGH_MIN.min(0.95 * n) {
+        return None;
+    }
+    // The first frequency that is as good as any, at the top of its peak.
+    let at = tried.iter().position(|(_, power)| *power >= enough)?;
+    let peak = tried[at..].iter().take(16).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let per_s = peak.0;
+    Some((1.0 / per_s, fold(per_s).1.rem_euclid(TAU) / TAU / per_s))
+}
+
+/// The window of a replicate and the pauses in it; `None` where pauses could not be seen.
+fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
+    let calm = DISTURBED.iter().all(|&verdict| !carries(replicate, verdict));
+    let [planned] = replicate.point.streams.as_slice() else { return None };
+    let spec = &planned.spec;
+    if !calm || !spec.direct || spec.api == IoApi::Null || spec.pacing != Pacing::Closed {
+        return None;
+    }
+    let stream: &StreamFigures = replicate.streams.first()?;
+    let counts = counts(&stream.series)?;
+    let width_s = stream.series.width_s;
+    let window = Stretch {
+        from_s: replicate.started_s,
+        to_s: replicate.started_s + counts.len() as f64 * width_s,
+    };
+    let all: f64 = counts.iter().sum();
+    // While a pause lasts nothing is counted: the rate is that of the other slices.
+    let busy = counts.iter().filter(|count| **count > 0.0).count() as f64;
+    let per_s = all / (busy * width_s);
+    // A window too short to tell a pause from a slow device is none.
+    if width_s > PAUSE_S_MIN || per_s * PAUSE_S_MIN * 4.0 < DUE_MIN {
+        return None;
+    }
+    let mut pauses = Vec::new();
+    let mut empty_from = None;
+    for (at, count) in counts.iter().chain([&1.0]).enumerate() {
+        match (*count == 0.0, empty_from) {
+            (true, None) => empty_from = Some(at),
+            (false, Some(from)) => {
+                let lasts_s = (at - from) as f64 * width_s;
+                let inside = from > 0 && at < counts.len();
+                if inside && lasts_s >= PAUSE_S_MIN && lasts_s * per_s >= DUE_MIN {
+                    let from_s = window.from_s + from as f64 * width_s;
+                    pauses.push(Stretch { from_s, to_s: from_s + lasts_s });
+                }
+                empty_from = None;
+            }
+            _ => {}
+        }
+    }
+    Some((window, pauses))
+}
+
+/// Answers of all kinds by slice.
+fn counts(series: &Series) -> Option<Vec<f64>> {
+    let columns = [&series.reads, &series.writes, &series.syncs];
+    let slices = columns.iter().map(|column| column.len()).max().filter(|&slices| slices > 0)?;
+    let sum = |at: usize| columns.iter().filter_map(|column| column.get(at)).sum::<u32>();
+    Some((0..slices).map(|at| f64::from(sum(at))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of 0.4 s with breaks of 0.1 s, over 100 s.
+    fn windows() -> Vec<Stretch> {
+        (0..200)
+            .map(|at| at as f64 * 0.5)
+            .map(|at| Stretch { from_s: at, to_s: at + 0.4 })
+            .collect()
+    }
+
+    /// The pauses at these moments that fall into windows.
+    fn seen(moments: impl Iterator<Item = f64>, lasts_s: f64) -> Vec<Stretch> {
+        let all = moments.map(|at_s| Stretch { from_s: at_s, to_s: at_s + lasts_s });
+        let within = |pause: &Stretch| {
+            windows().iter().any(|w| w.from_s <= pause.from_s && pause.to_s <= w.to_s)
+        };
+        all.filter(within).collect()
+    }
+
+    /// A number of 0 to 1 that looks like chance (splitmix64).
+    fn chance(at: usize) -> f64 {
+        let mut bits = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[test]
+    fn a_period_is_found_with_its_length() {
+        for period_s in [0.37, 1.0, 1.003, 2.7, 6.1] {
+            let wobble = |at: usize| at as f64 * period_s + 0.02 * chance(at) * period_s;
+            let count = (100.0 / period_s) as usize;
+            let found = periodic(&windows(), &seen((0..count).map(wobble), 0.05));
+            let found = found.unwrap_or_else(|| panic!("{period_s}"));
+            assert!((found.period_s / period_s - 1.0).abs() < 0.01, "{period_s}: {found:?}");
+            assert!((found.lasts_s - 0.05).abs() < 1e-6 && found.seen >= 8, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn pauses_by_chance_keep_no_period() {
+        for seed in 0..20 {
+            let moments = (0..80).map(|at| 100.0 * chance(at * 31 + seed * 997));
+            assert_eq!(periodic(&windows(), &seen(moments, 0.03)), None, "seed {seed}");
+        }
+        assert_eq!(periodic(&windows(), &[]), None);
+    }
+
+    #[test]
+    fn a_few_pauses_that_happen_to_fit_are_none() {
+        // Ten pauses a second apart at the end of a run that had none before.
+        let moments = (88..100).map(|at| f64::from(at) + 0.1);
+        assert_eq!(periodic(&windows(), &seen(moments, 0.05)), None);
+    }
+}
