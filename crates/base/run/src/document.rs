@@ -19,10 +19,18 @@ pub struct IoOpDocument {
     pub ios: u64,
     /// `ios / duration_s`.
     pub iops: f64,
-    /// 95 % interval.
+    /// 95 % interval of the mean over this window. It says nothing about another time.
     pub iops_ci95: Option<Interval>,
     /// Independent samples behind it.
     pub iops_n: u64,
+    /// Holds what the same command measures within the next hour, in 95 of 100 cases. It rests on
+    /// `iops_repeat_n` earlier runs of the same workload; absent in runs of older versions.
+    #[serde(default)]
+    pub iops_repeat_ci95: Option<Interval>,
+    /// Earlier runs on this host and path, of the last day and kept beside this one. With none the
+    /// interval assumes a drift of 5 % and adds what moved within this window.
+    #[serde(default)]
+    pub iops_repeat_n: u64,
     /// Bytes per second.
     pub bytes_per_s: f64,
     /// Service latency.

@@ -65,6 +65,14 @@ impl RunReader {
         Ok(Self { dir: dir.to_owned(), manifest, events, result, notes })
     }
 
+    /// What was run, without reading what was measured.
+    ///
+    /// # Errors
+    /// As [`RunReader::open`].
+    pub fn manifest_of(dir: &Path) -> Result<Manifest, RunReadError> {
+        read_manifest(dir)
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir

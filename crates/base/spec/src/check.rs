@@ -6,9 +6,10 @@ use crate::variation::{BlockSizes, Blocks, Sharing, Step};
 use crate::{Access, IoApi, IoSpec, Pacing};
 use iostrata_units::Size;
 
-/// Block sizes that direct I/O takes on every device: multiples of the smallest sector.
-const SECTOR_BYTES: u32 = 512;
-const BLOCK_BYTES_MAX: u32 = 16 << 20;
+/// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
+pub const BLOCK_BYTES_MIN: u32 = 512;
+/// The largest request.
+pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
 const ZIPF_THETA_MAX: f64 = 4.0;
 const JOBS_MAX: u32 = 4096;
 const DEPTH_MAX: u32 = 4096;
@@ -26,6 +27,11 @@ pub struct SpecError {
     pub why: String,
     /// What to do instead.
     pub fix: String,
+}
+
+/// The block sizes there are, as a fix.
+pub fn block_range() -> String {
+    format!("use {} to {}", Size(BLOCK_BYTES_MIN.into()), Size(BLOCK_BYTES_MAX.into()))
 }
 
 fn refuse(
@@ -90,10 +96,10 @@ impl IoSpec {
 
     fn check_blocks(&self) -> Result<(), SpecError> {
         let (block, bs) = (self.block_bytes, Size(u64::from(self.block_bytes)));
-        if !(SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&block) {
-            return refuse("bs", bs, "out of range", "use 512 to 16M");
+        if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
+            return refuse("bs", bs, "out of range", block_range());
         }
-        if self.direct && !block.is_multiple_of(SECTOR_BYTES) {
+        if self.direct && !block.is_multiple_of(BLOCK_BYTES_MIN) {
             return refuse(
                 "bs",
                 bs,
@@ -159,10 +165,10 @@ impl IoSpec {
         }
         for bytes in each {
             let size = Size(bytes.into());
-            if !(SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&bytes) {
-                return refuse("bs", size, "out of range", "use 512 to 16M");
+            if !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes) {
+                return refuse("bs", size, "out of range", block_range());
             }
-            if self.direct && !bytes.is_multiple_of(SECTOR_BYTES) {
+            if self.direct && !bytes.is_multiple_of(BLOCK_BYTES_MIN) {
                 let why = "direct I/O needs whole sectors";
                 return refuse("bs", size, why, "use multiples of 512, or direct=0");
             }

@@ -152,6 +152,24 @@ pub enum RateProcess {
     Poisson,
 }
 
+/// The memory of requests, by fio's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// Pages of the usual size, as fio and most programs have them. A request of a megabyte is then
+    /// hundreds of pieces for the device, and may be split.
+    #[default]
+    Malloc,
+    /// Huge pages, taken without being reserved: a request is one piece or few.
+    MmapHuge,
+}
+
+impl Memory {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What a created file holds when measuring starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -201,6 +219,9 @@ pub struct IoSpec {
     pub jobs: u32,
     /// Whether jobs are processes instead of threads.
     pub processes: bool,
+    /// The memory that requests read into and write from.
+    #[serde(default, skip_serializing_if = "Memory::is_default")]
+    pub memory: Memory,
     /// Whether the page cache is bypassed.
     pub direct: bool,
     /// Whether completions are polled for, where the device allows it.
@@ -248,6 +269,7 @@ impl IoSpec {
             depth: 1,
             jobs: 1,
             processes: false,
+            memory: Memory::Malloc,
             direct: false,
             polled: false,
             sync: SyncWrites::None,

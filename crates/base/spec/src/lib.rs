@@ -12,10 +12,10 @@ mod point;
 pub mod study;
 mod variation;
 
-pub use check::SpecError;
+pub use check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, SpecError, block_range};
 pub use io::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
-    RateProcess, SyncWrites, ZipfTheta,
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
+    Preparation, RateProcess, SyncWrites, ZipfTheta,
 };
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
 pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};

@@ -19,6 +19,13 @@ const SLICES_MIN: usize = 60;
 /// Widening of the interval of a series that was stopped by looking at it.
 const WIDENING: f64 = 1.06;
 
+/// How long a window must be for a relative half width of `precision`, when one of `duration_s` has
+/// `relative_half_width`: noise averages out with the square root of time. Infinite when nothing is
+/// known of the width.
+pub fn time_for_precision(duration_s: f64, relative_half_width: f64, precision: f64) -> f64 {
+    duration_s * (relative_half_width / precision).powi(2)
+}
+
 /// What to do at a moment of testing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {

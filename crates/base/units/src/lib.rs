@@ -29,6 +29,14 @@ pub enum UnitError {
         /// What could be written instead.
         example: &'static str,
     },
+    /// A minus in front.
+    #[error("`{found}` is negative; write for example {example}")]
+    Negative {
+        /// The text as it was given.
+        found: String,
+        /// What could be written instead.
+        example: &'static str,
+    },
     /// A unit that does not exist.
     #[error("`{unit}` in `{found}` is not a unit; use one of {known}")]
     UnknownUnit {
@@ -52,6 +60,9 @@ fn split(text: &str, example: &'static str) -> Result<(f64, String), UnitError> 
     let text = text.trim();
     if text.is_empty() {
         return Err(UnitError::Empty { example });
+    }
+    if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        return Err(UnitError::Negative { found: text.to_owned(), example });
     }
     let not_a_number = || UnitError::NotANumber { found: text.to_owned(), example };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

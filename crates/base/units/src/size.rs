@@ -81,6 +81,8 @@ mod tests {
         for text in ["", "k", "-4k", "4x", "4kk", "1e9", "..", "99999999T"] {
             assert!(parse_size(text).is_err(), "{text} was taken");
         }
+        let error = parse_size("-4k").unwrap_err().to_string();
+        assert!(error.contains("`-4k` is negative"), "{error}");
         let error = parse_size("4q").unwrap_err().to_string();
         assert!(error.contains("`q`") && error.contains("K, M, G, T"), "{error}");
     }

@@ -19,8 +19,17 @@ use crate::noise::Noise;
 
 /// Alignment of every slot, and distance between the stamps of a block, in bytes.
 const PAGE_BYTES: usize = 4096;
-/// A region this large or larger asks for huge pages.
+/// Size and alignment of a huge page, in bytes.
 const HUGE_BYTES: usize = 2 << 20;
+
+/// The pages of memory that a region is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Of the usual size, wherever the kernel finds them.
+    Small,
+    /// Huge ones, where the kernel has some.
+    Huge,
+}
 
 /// One worker's request buffers: `slots` slots of `block_bytes` each.
 #[derive(Debug)]
@@ -33,8 +42,11 @@ pub struct Buffers {
 
 #[derive(Debug)]
 struct Region {
+    /// Where its bytes lie: the mapping's start, or the first huge page in it.
     start: NonNull<c_void>,
     bytes: usize,
+    mapped: NonNull<c_void>,
+    mapped_bytes: usize,
 }
 
 // SAFETY: the region is plain memory that nothing else owns; all access is by raw copies.
@@ -43,28 +55,73 @@ unsafe impl Send for Region {}
 // which is what a request in flight means; no reference is ever formed.
 unsafe impl Sync for Region {}
 
+impl Region {
+    /// Maps a region. Its last huge page is mapped whole, so that it can be one.
+    fn map(pages: Pages, bytes: usize) -> Result<Self, io::Error> {
+        let mapped_bytes = match pages {
+            Pages::Small => bytes,
+            Pages::Huge => bytes.next_multiple_of(HUGE_BYTES) + HUGE_BYTES,
+        };
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                mapped_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        let none = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let mapped = NonNull::new(start).ok_or_else(none)?;
+        let mut region = Self { start: mapped, bytes, mapped, mapped_bytes };
+        if pages == Pages::Huge {
+            let aside = start.align_offset(HUGE_BYTES);
+            region.start = NonNull::new(start.wrapping_byte_add(aside)).ok_or_else(none)?;
+            // SAFETY: advice on our own mapping. A refusal only means small pages.
+            let _small_pages_do = unsafe { madvise(start, mapped_bytes, Advice::LinuxHugepage) };
+        }
+        Ok(region)
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `Buffers::new`, and the last owner is going.
-        let unmapped = unsafe { munmap(self.start.as_ptr(), self.bytes) };
+        // SAFETY: this is the mapping made in `Region::map`, and the last owner is going.
+        let unmapped = unsafe { munmap(self.mapped.as_ptr(), self.mapped_bytes) };
         debug_assert!(unmapped.is_ok(), "unmapping our own region failed: {unmapped:?}");
     }
 }
 
 impl Buffers {
-    /// Maps and fills `slots` slots of `block_bytes` bytes each, different for every seed.
+    /// Maps and fills `slots` slots of `block_bytes` bytes each in small pages, different for every
+    /// seed.
     ///
     /// # Errors
     /// [`IoError::Memory`] when the region cannot be mapped.
     pub fn new(slots: u32, block_bytes: u32, seed: u64) -> Result<Self, IoError> {
+        Self::in_pages(Pages::Small, slots, block_bytes, seed)
+    }
+
+    /// The same in pages of a kind.
+    ///
+    /// # Errors
+    /// As [`Buffers::new`].
+    pub fn in_pages(
+        pages: Pages,
+        slots: u32,
+        block_bytes: u32,
+        seed: u64,
+    ) -> Result<Self, IoError> {
         assert!(slots > 0 && block_bytes > 0, "{slots} slots of {block_bytes} bytes");
         let stride = (block_bytes as usize).next_multiple_of(PAGE_BYTES);
         let bytes = stride * slots as usize;
-        let start = map(bytes).map_err(|source| IoError::Memory { bytes: bytes as u64, source })?;
+        let region = Region::map(pages, bytes)
+            .map_err(|source| IoError::Memory { bytes: bytes as u64, source })?;
         // SAFETY: the region was just mapped readable and writable and nobody else knows of it.
-        let content = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>().as_ptr(), bytes) };
+        let content =
+            unsafe { std::slice::from_raw_parts_mut(region.start.cast::<u8>().as_ptr(), bytes) };
         Noise::new(seed).fill(content);
-        Ok(Self { region: Some(Arc::new(Region { start, bytes })), slots, block_bytes, stride })
+        Ok(Self { region: Some(Arc::new(region)), slots, block_bytes, stride })
     }
 
     /// No memory at all, for an API that touches none.
@@ -155,26 +212,9 @@ impl Buffers {
     }
 }
 
-fn map(bytes: usize) -> Result<NonNull<c_void>, io::Error> {
-    // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
-    let start = unsafe {
-        mmap_anonymous(
-            ptr::null_mut(),
-            bytes,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )?
-    };
-    if bytes >= HUGE_BYTES {
-        // SAFETY: advice on our own mapping. A refusal only means small pages.
-        let _small_pages_do = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
-    }
-    NonNull::new(start).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::Buffers;
+    use super::{Buffers, HUGE_BYTES, Pages};
 
     #[test]
     fn slots_are_aligned_filled_and_different() {
@@ -206,6 +246,15 @@ mod tests {
         let mut after = vec![0; 16384];
         buffers.copy_out(1, &mut after);
         assert_eq!(neighbour, after);
+    }
+
+    #[test]
+    fn a_single_megabyte_can_be_one_huge_page() {
+        let buffers = Buffers::in_pages(Pages::Huge, 1, 1 << 20, 1).unwrap();
+        assert_eq!(buffers.pointer(0, 1) as usize % HUGE_BYTES, 0);
+        let mut content = vec![0; 1 << 20];
+        buffers.copy_out(0, &mut content);
+        assert!(content.iter().filter(|byte| **byte == 0).count() < 10_000, "it is filled");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use api::null::NullApi;
 pub use api::sync::SyncApi;
 pub use api::uring::UringApi;
 pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
-pub use buffers::Buffers;
+pub use buffers::{Buffers, Pages};
 pub use error::{IoError, OpenError};
 pub use extents::ExtentReport;
 pub use fileset::leftovers::remove_leftovers;

@@ -5,9 +5,9 @@
 
 use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, NullApi, OpenFiles, OpenMode, OpenSync,
-    SyncApi, SyncKind, UringApi, WriteThrough,
+    Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
-use iostrata_spec::{FlushMethod, IoApi, IoSpec, Mix, SyncWrites};
+use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, SyncWrites};
 use iostrata_stats::{Verdict, Verdicts};
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,11 @@ impl Job {
             Buffers::none()
         } else {
             let seed = spec.seed.wrapping_add(u64::from(self.number) << 32);
-            Buffers::new(spec.depth, spec.block_bytes_most(), seed)?
+            let pages = match spec.memory {
+                Memory::Malloc => Pages::Small,
+                Memory::MmapHuge => Pages::Huge,
+            };
+            Buffers::in_pages(pages, spec.depth, spec.block_bytes_most(), seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
         let recorder = Recorder::new(board.clone(), self.number, &self.first_slices, kept(spec));

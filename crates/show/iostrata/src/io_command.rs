@@ -15,6 +15,7 @@ use crate::io_parts::{files_ending, io_document, note_host, path_facts};
 use crate::kept::histogram_parts;
 use crate::run_dir::RunDir;
 use crate::signals::Interruption;
+use crate::{io_history, io_notes};
 
 /// Runs the command.
 ///
@@ -150,6 +151,10 @@ fn finish(
     let stream = &replicate.streams[0];
     let mut document = io_document(stream, replicate.duration_s, &replicate.verdicts);
     document.run = run_dir.shown();
+    io_history::add_repeats(&mut document, &replicate, run_dir);
+    let whole = measurement.error.is_none() && !measurement.interrupted;
+    let spec = &replicate.point.streams[0].spec;
+    document.notes.extend(io_notes::notes(spec, stream, document.duration_s, whole));
     let Some(writer) = &mut run_dir.writer else { return Ok(document) };
     let parts = histogram_parts(&replicate, &measurement.histograms);
     let kept = writer

@@ -57,6 +57,8 @@ pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -
             iops: figures.iops.value,
             iops_ci95: figures.iops.ci95,
             iops_n: figures.iops.n,
+            iops_repeat_ci95: None,
+            iops_repeat_n: 0,
             bytes_per_s: figures.bytes as f64 / duration_s.max(f64::MIN_POSITIVE),
             latency_us: figures.latency_us,
             latency_us_mean_ci95: figures.latency_mean_us.ci95,

@@ -11,6 +11,8 @@ mod engine_command;
 mod fio_command;
 mod help_files_command;
 mod io_command;
+mod io_history;
+mod io_notes;
 mod io_parts;
 mod kept;
 mod probe_command;

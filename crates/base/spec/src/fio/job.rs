@@ -105,6 +105,7 @@ impl Builder<'_> {
             drop_cache: api != IoApi::Null && self.switch("invalidate")?.unwrap_or(true),
             ..Variation::default()
         };
+        spec.memory = requests::memory(settings)?;
         self.set_depth(&mut spec)?;
         self.set_durability(&mut spec)?;
         self.set_schedule(&mut spec)?;

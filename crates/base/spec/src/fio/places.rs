@@ -136,7 +136,17 @@ pub(super) fn amount(
     let base = settings.base()?;
     let files = paths.len() as u64;
     let read = |text: &str| asked(text, base);
-    let there = || paths.iter().filter_map(|path: &PathBuf| world.bytes_of(path)).min();
+    let there = || -> Result<Option<u64>, FioError> {
+        let mut least = None;
+        for path in paths {
+            let found = world.bytes_of(path).map_err(|why| {
+                let why = format!("the size of {} is not known: {why}", path.display());
+                job_refusal(job, origin, format!("{why}; say size= or run as a user who may"))
+            })?;
+            least = found.into_iter().chain(least).min();
+        }
+        Ok(least)
+    };
     let offset = settings.value("offset", read)?;
     let size = settings.value("size", read)?;
     let each = settings.value("filesize", |text| one_size(text, base))?;
@@ -151,17 +161,17 @@ pub(super) fn amount(
         None => 0,
         Some(Asked::Bytes(bytes)) => bytes,
         Some(Asked::Percent(percent)) => {
-            share(percent, there().ok_or_else(|| needs_file(settings.peek("offset")))?)
+            share(percent, there()?.ok_or_else(|| needs_file(settings.peek("offset")))?)
         }
     };
     let file_bytes = match (each, size) {
         (Some(each), _) => each,
         (None, Some(Asked::Bytes(bytes))) => bytes / files,
         (None, Some(Asked::Percent(percent))) => {
-            let whole = there().ok_or_else(|| needs_file(settings.peek("size")))?;
+            let whole = there()?.ok_or_else(|| needs_file(settings.peek("size")))?;
             share(percent, whole).min(whole.saturating_sub(offset_bytes))
         }
-        (None, None) => match there() {
+        (None, None) => match there()? {
             Some(whole) => whole.saturating_sub(offset_bytes),
             None => {
                 let path = paths.first().map_or(Path::new("a file"), PathBuf::as_path);

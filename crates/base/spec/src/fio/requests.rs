@@ -3,7 +3,7 @@
 //! Invariant: what the job never does has no size: a job that only reads has one kind of blocks.
 
 use crate::variation::{BlockShare, BlockSizes, Blocks, FileOrder, Step};
-use crate::{Access, Mix, ZipfTheta};
+use crate::{Access, Memory, Mix, ZipfTheta};
 
 use super::error::{FioError, Why};
 use super::settings::{Settings, refusal};
@@ -186,6 +186,16 @@ pub(super) fn access(settings: &Settings, random: bool) -> Result<Access, FioErr
     }
     let drawn = settings.value("norandommap", value::switch)?.unwrap_or(false);
     Ok(if drawn { Access::Uniform } else { Access::Coverage })
+}
+
+/// What requests read into and write from. A file behind a colon is where fio finds huge pages.
+pub(super) fn memory(settings: &Settings) -> Result<Memory, FioError> {
+    let memory = settings.value("mem", |text| match text.split(':').next().map(str::trim) {
+        Some("malloc" | "shm" | "mmap" | "mmapshared") => Ok(Memory::Malloc),
+        Some("mmaphuge" | "shmhuge") => Ok(Memory::MmapHuge),
+        _ => Err(Why::new("there is no such memory here; use malloc or mmaphuge")),
+    })?;
+    Ok(memory.unwrap_or_default())
 }
 
 /// Which of several files is next.

@@ -10,7 +10,8 @@ use super::world::{Machine, World};
 pub(super) struct Desk {
     files: BTreeMap<PathBuf, Vec<u8>>,
     variables: BTreeMap<String, String>,
-    sizes: BTreeMap<PathBuf, u64>,
+    /// Nothing is known of what lies behind a closed door.
+    sizes: BTreeMap<PathBuf, Option<u64>>,
 }
 
 impl Desk {
@@ -25,8 +26,13 @@ impl Desk {
     }
 
     /// A data file or device of a size.
+    pub(super) fn with_hidden(mut self, path: &str) -> Self {
+        self.sizes.insert(path.into(), None);
+        self
+    }
+
     pub(super) fn with_data(mut self, path: &str, bytes: u64) -> Self {
-        self.sizes.insert(path.into(), bytes);
+        self.sizes.insert(path.into(), Some(bytes));
         self
     }
 }
@@ -40,8 +46,9 @@ impl World for Desk {
         self.variables.get(name).cloned()
     }
 
-    fn bytes_of(&self, path: &Path) -> Option<u64> {
-        self.sizes.get(path).copied()
+    fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String> {
+        let found = self.sizes.get(path);
+        found.map(|bytes| bytes.ok_or_else(|| "Permission denied".to_owned())).transpose()
     }
 
     fn machine(&self) -> Machine {

@@ -17,7 +17,10 @@ pub trait World {
     fn variable(&self, name: &str) -> Option<String>;
 
     /// Bytes of an existing file or device; `None` when there is none.
-    fn bytes_of(&self, path: &Path) -> Option<u64>;
+    ///
+    /// # Errors
+    /// In words, when there is one or may be one, and nobody here may know its size.
+    fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String>;
 
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn machine(&self) -> Machine;

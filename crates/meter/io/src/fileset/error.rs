@@ -5,6 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use iostrata_units::{Size, bytes as shown};
 use thiserror::Error;
 
 /// Why a file set could not be prepared.
@@ -33,8 +34,8 @@ pub enum FileSetError {
     NoFiles,
     /// Less than a block per file.
     #[error(
-        "--size {total} is smaller than one block of {block_bytes} bytes in each of {files} \
-         files; use at least {least}"
+        "--size {} is smaller than one block of {} in each of {files} files; use at least {}",
+        Size(*total), Size(u64::from(*block_bytes)), Size(*least)
     )]
     TooSmall {
         /// Bytes asked for.
@@ -53,7 +54,10 @@ pub enum FileSetError {
         path: PathBuf,
     },
     /// An existing file or device is smaller than asked for.
-    #[error("{path} has {bytes} bytes, fewer than the {asked} asked for; use a smaller --size")]
+    #[error(
+        "{path} has {}, less than the {} asked for; use a smaller --size",
+        shown(*bytes as f64), shown(*asked as f64)
+    )]
     ExistingTooSmall {
         /// The file or device.
         path: PathBuf,
@@ -89,8 +93,8 @@ pub enum FileSetError {
     },
     /// Not enough room.
     #[error(
-        "{directory} has {available} bytes free and {needed} are needed; free some or use a \
-         smaller --size"
+        "{directory} has {} free and {} are needed; free some or use a smaller --size",
+        shown(*available as f64), shown(*needed as f64)
     )]
     NoSpace {
         /// The directory.

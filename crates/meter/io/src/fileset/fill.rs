@@ -15,7 +15,7 @@ use crate::fileset::made::system;
 use crate::fileset::{FileSetError, FileSetPlan, Fill, Progress};
 use crate::{
     ApiConfig, Buffers, Done, FileApi, FileSpec, IoError, LibaioApi, Op, OpKind, OpenError,
-    OpenFiles, OpenMode, OpenSync, SyncApi, UringApi,
+    OpenFiles, OpenMode, OpenSync, Pages, SyncApi, UringApi,
 };
 
 const CHUNK_BYTES: u32 = 1 << 20;
@@ -90,7 +90,8 @@ fn write_all(filling: &mut Filling<'_>, spec: &FileSpec, number: u64) -> Result<
     let files = open_for_filling(spec)?;
     let seed = filling.plan.seed.wrapping_add(number);
     let depth = if files.mode().direct { DEPTH } else { 1 };
-    let buffers = Buffers::new(depth, CHUNK_BYTES, seed).map_err(|error| failed(spec, error))?;
+    let buffers = Buffers::in_pages(Pages::Huge, depth, CHUNK_BYTES, seed);
+    let buffers = buffers.map_err(|error| failed(spec, error))?;
     let config = ApiConfig { depth, ..ApiConfig::default() };
     if depth > 1 {
         if let Ok((api, _caps)) = UringApi::start(&config, &files, &buffers) {

@@ -76,14 +76,14 @@ pub struct StartArgs {
     #[arg(long, value_name = "M", value_parser = disk)]
     pub model: DiskSpec,
     /// Its size
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub size: u64,
     /// Where its contents live: memory, or a directory with room for a sparse file without a name
     #[arg(long, value_name = "memory|DIR", default_value = "memory")]
     pub store: PathBuf,
     /// Most that the contents may take; a write beyond it fails as on a full thin volume
     /// [default: the size]
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub store_limit: Option<u64>,
     /// Seed of everything random: where the platters stand, what a power cut tears
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use iostrata_spec::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
-    RateProcess, SpecError, SyncWrites,
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
+    Preparation, RateProcess, SpecError, SyncWrites,
 };
 
 use super::{Common, value};
@@ -28,8 +28,9 @@ pub struct IoArgs {
     /// Reads in every hundred requests of randrw and readwrite
     #[arg(long, value_name = "PCT", default_value_t = 50)]
     rwmixread: u8,
-    /// Bytes of each request, 512 to 1M
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block)]
+    /// Bytes of each request, 512 to 16M
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block,
+          allow_hyphen_values = true)]
     bs: u32,
     /// Requests that each job keeps in flight
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -40,6 +41,9 @@ pub struct IoArgs {
     /// The way to the kernel
     #[arg(long, value_enum, default_value = "sync", alias = "engine")]
     ioengine: Engine,
+    /// Memory of the requests, by fio's names
+    #[arg(long, visible_alias = "iomem", value_enum, default_value = "malloc")]
+    mem: Mem,
     /// Bypass the page cache
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
@@ -67,13 +71,13 @@ pub struct IoArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     nrfiles: u32,
     /// Bytes of all files together [default: 1G, or the whole of an existing file]
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub size: Option<u64>,
     /// What files made for the run hold at the start
     #[arg(long, value_enum, default_value = "written")]
     prepare: Prepare,
     /// Measure exactly this long; without it a point stops at --precision or --point-time (30 s)
-    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", value_parser = value::duration, allow_hyphen_values = true)]
     runtime: Option<Duration>,
     /// Requests per second of each job, on a schedule that waits for nothing
     #[arg(long, value_name = "N")]
@@ -92,7 +96,7 @@ pub struct IoArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     process: bool,
     /// End the point after this many written bytes
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     max_write: Option<u64>,
     /// Keep the files that were made, for the next run
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
@@ -123,6 +127,16 @@ enum Engine {
     #[value(name = "io_uring", alias = "io-uring")]
     IoUring,
     Null,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mem {
+    /// Pages of the usual size, as databases and fio have them unless told otherwise
+    #[value(aliases = ["mmap", "shm", "mmapshared"])]
+    Malloc,
+    /// Huge pages, which need not be reserved: a large request is not split for its memory
+    #[value(name = "mmaphuge", alias = "shmhuge")]
+    MmapHuge,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -183,6 +197,10 @@ impl IoArgs {
         };
         (spec.depth, spec.jobs, spec.processes) = (self.iodepth, self.numjobs, self.process);
         (spec.direct, spec.polled) = (self.direct, self.hipri);
+        spec.memory = match self.mem {
+            Mem::Malloc => Memory::Malloc,
+            Mem::MmapHuge => Memory::MmapHuge,
+        };
         spec.sync = match self.sync {
             WritePromise::None => SyncWrites::None,
             WritePromise::Dsync => SyncWrites::Dsync,

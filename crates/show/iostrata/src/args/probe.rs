@@ -19,10 +19,11 @@ pub struct ProbeArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub read_only: bool,
     /// Never write more than this in all
-    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G")]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G",
+          allow_hyphen_values = true)]
     pub max_write: u64,
     /// Size of the file set that requests go to
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub size: Option<u64>,
     /// What the storage is for: a server whose data lies in DIR (not connected to yet)
     #[arg(long, value_name = "T")]

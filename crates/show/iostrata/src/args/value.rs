@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{Access, ZipfTheta};
+use iostrata_spec::{Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ZipfTheta, block_range};
 use iostrata_units::{parse_duration, parse_size};
 
 /// `1`, `0`, `true`, `false`, `yes`, `no`, `on`, `off`.
@@ -21,7 +21,9 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// A block size in bytes.
 pub fn block(text: &str) -> Result<u32, String> {
-    u32::try_from(size(text)?).map_err(|_| format!("`{text}` is too large; use 512 to 1M"))
+    let bytes = u32::try_from(size(text)?).ok();
+    let fits = |bytes: &u32| (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(bytes);
+    bytes.filter(fits).ok_or_else(|| format!("`{text}` is out of range; {}", block_range()))
 }
 
 /// A duration.

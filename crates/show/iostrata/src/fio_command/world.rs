@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -34,16 +34,19 @@ impl World for ThisWorld {
         std::env::var(name).ok()
     }
 
-    fn bytes_of(&self, path: &Path) -> Option<u64> {
-        let meta = std::fs::metadata(path).ok()?;
-        if meta.is_file() {
-            return Some(meta.len());
-        }
+    fn bytes_of(&self, path: &Path) -> Result<Option<u64>, String> {
+        let in_words = |error: std::io::Error| error.to_string();
+        let meta = match std::fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(in_words(error)),
+        };
         if meta.file_type().is_block_device() {
             // The end of a device is its size.
-            return File::open(path).ok()?.seek(SeekFrom::End(0)).ok();
+            let end = File::open(path).and_then(|mut device| device.seek(SeekFrom::End(0)));
+            return end.map(Some).map_err(in_words);
         }
-        None
+        Ok(meta.is_file().then_some(meta.len()))
     }
 
     fn machine(&self) -> Machine {

@@ -17,6 +17,12 @@ fn assert_rates(document: &Value, op: &str) {
     assert!(number(document, &format!("/{op}/iops_ci95/0")) <= iops);
     assert!(number(document, &format!("/{op}/iops_ci95/1")) >= iops);
     assert!(number(document, &format!("/{op}/iops_n")) >= 2.0);
+    // Another run may be slower or faster than this window allows for.
+    for (side, sign) in [(0, 1.0), (1, -1.0)] {
+        let [window, again] = ["iops_ci95", "iops_repeat_ci95"]
+            .map(|name| sign * number(document, &format!("/{op}/{name}/{side}")));
+        assert!(again <= window, "side {side}: {again} {window}");
+    }
     for field in ["mean", "p50", "p95", "p99", "p99_9", "max"] {
         assert!(number(document, &format!("/{op}/latency_us/{field}")) > 0.0, "{field}");
     }

@@ -29,7 +29,9 @@ pub(crate) fn lines(io: &IoDocument, paper: &Paper) -> Vec<String> {
     }
     lines.push(String::new());
     lines.push(effort(io));
+    lines.extend(repeats(io).iter().flat_map(|text| paper.wrapped(text, 0)));
     lines.extend(cautions(io, paper));
+    lines.extend(io.run.iter().map(|run| paper.dim(&format!("The run is kept in {run}"))));
     lines
 }
 
@@ -83,6 +85,25 @@ fn effort(io: &IoDocument) -> String {
         text.push_str(&format!(", start lateness p99 {}", words::value(late, "us")));
     }
     text
+}
+
+/// What the intervals above do not say: what the next run will bring.
+fn repeats(io: &IoDocument) -> Option<String> {
+    let ops = [("reads", &io.read), ("writes", &io.write)];
+    let found = ops.into_iter().filter_map(|(name, op)| {
+        let op = op.as_ref()?;
+        let [low, high] = op.iops_repeat_ci95?;
+        let range = format!("{} to {}", words::value(low, "/s"), words::value(high, "/s"));
+        Some((op.iops_repeat_n, format!("{range} {name}")))
+    });
+    let (runs, ranges): (Vec<u64>, Vec<String>) = found.unzip();
+    let basis = match runs.first()? {
+        0 => "no earlier run here; a drift of 5 % is assumed".to_owned(),
+        1 => "by one earlier run here".to_owned(),
+        runs => format!("by {runs} earlier runs here"),
+    };
+    let ranges = ranges.join(", ");
+    Some(format!("+- is for this window; measured again within the hour: {ranges} ({basis})"))
 }
 
 fn cautions(io: &IoDocument, paper: &Paper) -> Vec<String> {

@@ -68,4 +68,7 @@ fn one_workload_reads_like_what_users_of_fio_know() {
     ] {
         assert!(text.lines().any(|one| one == line), "no line {line:?} in\n{text}");
     }
+    let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let again = "+- is for this window; measured again within the hour: 16.5 K/s to 20.2 K/s reads";
+    assert!(flowing.contains(again) && flowing.contains("(by 7 earlier runs here)"), "{text}");
 }

@@ -119,13 +119,21 @@ fn read_bytes(options: &ProbeOptions, free_bytes: Option<u64>) -> Result<u64, St
         }
         return Ok(asked / MIB * MIB);
     }
+    if free_bytes / 6 < LEAST_BYTES {
+        return Err(format!(
+            "too little room: {} are free; free at least {}, make the probe's files smaller with \
+             --size (at least {}, of which it needs three times), or measure another directory",
+            iostrata_units::bytes(free_bytes as f64),
+            iostrata_units::bytes((LEAST_BYTES * 6) as f64),
+            iostrata_units::Size(LEAST_BYTES / 4),
+        ));
+    }
     if allowed < LEAST_BYTES {
         return Err(format!(
-            "too little room: {} free and a budget of {}; free at least {} or measure another \
-             directory",
-            iostrata_units::bytes(free_bytes as f64),
-            iostrata_units::bytes(options.write_bytes_max as f64),
-            iostrata_units::bytes((LEAST_BYTES * 6) as f64)
+            "--max-write {}: too little for the probe's files; use at least {}, or smaller files \
+             with --size",
+            iostrata_units::Size(options.write_bytes_max),
+            iostrata_units::Size(LEAST_BYTES * 4),
         ));
     }
     Ok(allowed.min(READ_BYTES))

@@ -24,9 +24,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     warned("dedupe_mode", "working_set", CONTENT),
     warned("dedupe_working_set_percentage", "5", CONTENT),
     warned("dedupe_global", "1", CONTENT).but(&["0"]),
-    warned("mem", "shm", "buffers are anonymous memory, in huge pages where there are some")
-        .or(&["iomem"])
-        .but(&["malloc", "mmap"]),
+    changes(
+        "mem",
+        "mmaphuge",
+        "mmaphuge and shmhuge: huge pages, not reserved; others: usual ones",
+    )
+    .or(&["iomem"]),
     warned("iomem_align", "4k", "buffers are aligned to 4096 bytes").or(&["mem_align"]),
     warned("hugepage_size", "2m", "the kernel chooses the size of pages"),
     refused("lockmem", "1g", "memory is not taken away; use a study with a memory limit")

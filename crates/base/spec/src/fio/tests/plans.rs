@@ -79,6 +79,9 @@ fn files_and_stonewalls_make_waves_and_groups() {
         Desk::default().with_file("a.fio", "[global]\nsize=1m\n[a]\n").with_file("b.fio", "[d]\n");
     let error = parse(&["a.fio".into(), "b.fio".into()], &[], &globals).unwrap_err();
     assert!(error.to_string().starts_with("b.fio:1: [d]: d.0.0 does not exist yet"), "{error}");
+    let hidden = Desk::default().with_file("a.fio", "[a]\nfilename=/dev/x\n").with_hidden("/dev/x");
+    let error = parse(&["a.fio".into()], &[], &hidden).unwrap_err().to_string();
+    assert!(error.contains("the size of /dev/x is not known: Permission denied"), "{error}");
 }
 
 #[test]

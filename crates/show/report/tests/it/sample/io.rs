@@ -11,6 +11,8 @@ fn op(iops: f64, bytes: f64, mean: f64) -> IoOpDocument {
         iops,
         iops_ci95: Some([iops * 0.991, iops * 1.009]),
         iops_n: 118,
+        iops_repeat_ci95: Some([iops * 0.9, iops * 1.1]),
+        iops_repeat_n: 7,
         bytes_per_s: iops * bytes,
         latency_us: percentiles(mean),
         latency_us_mean_ci95: Some([mean * 0.99, mean * 1.01]),

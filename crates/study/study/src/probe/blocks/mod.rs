@@ -122,7 +122,7 @@ impl Part {
 }
 
 /// How much longer a point may last where its requests are slow.
-const SLOW_FACTOR: u32 = 3;
+const SLOW_FACTOR: u32 = 2;
 
 /// A spec on the probe's directory that runs at most `millis`.
 fn spec(shape: &Shape, mix: Mix, api: IoApi, millis: u64) -> IoSpec {
