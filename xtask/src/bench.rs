@@ -13,6 +13,7 @@ mod iostrata;
 mod null;
 mod parity;
 mod peers;
+mod repeat;
 mod sample;
 mod table;
 
@@ -30,10 +31,11 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("null") => null::run(args)?,
         Some("parity") => parity::run(args)?,
         Some("peers") => peers::run(args)?,
+        Some("repeat") => repeat::run(args)?,
         Some(other) => {
-            bail!("no benchmark is named {other}; there are disk, null, parity and peers")
+            bail!("no benchmark is named {other}; there are disk, null, parity, peers and repeat")
         }
-        None => bail!("name a benchmark: disk, null, parity or peers"),
+        None => bail!("name a benchmark: disk, null, parity, peers or repeat"),
     }
     Ok(true)
 }

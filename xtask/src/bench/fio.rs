@@ -41,11 +41,15 @@ pub fn case(case: &Case, file: &Path, size: &str, runtime_s: u32) -> Result<Samp
         format!("--numjobs={}", case.jobs),
         format!("--iodepth={}", case.depth),
         format!("--size={size}"),
+        format!("--bs={}", case.block),
         format!("--runtime={runtime_s}"),
     ];
-    let same = "--bs=4k --direct=1 --time_based --norandommap --randrepeat=0 --thread \
+    let same = "--direct=1 --time_based --norandommap --randrepeat=0 --thread \
                 --group_reporting --overwrite=1 --output-format=json";
     words.extend(same.split_whitespace().map(str::to_owned));
+    if case.memory != "malloc" {
+        words.push(format!("--mem={}", case.memory));
+    }
     if case.engine == "io_uring" {
         words.extend(["--fixedbufs", "--registerfiles"].map(str::to_owned));
     }

@@ -58,7 +58,9 @@ impl Iostrata {
             "--size",
             size,
             "--bs",
-            "4k",
+            case.block,
+            "--mem",
+            case.memory,
             "--rw",
             case.rw,
             "--direct",
@@ -73,16 +75,30 @@ impl Iostrata {
     }
 
     fn io(&self, path: &Path, words: &[&str], runtime: &str) -> Result<Sample> {
+        sample(&self.document(path, words, runtime, &self.runs)?)
+            .with_context(|| format!("iostrata io {}", words.join(" ")))
+    }
+
+    /// The document that `iostrata io` prints of a run kept in `out`.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn document(
+        &self,
+        path: &Path,
+        words: &[&str],
+        runtime: &str,
+        out: &Path,
+    ) -> Result<String> {
         let mut command = Command::new(&self.program);
         command.arg("io").arg("--path").arg(path).args(words);
-        command.args(["--runtime", runtime, "--json", "--quiet", "--out"]).arg(&self.runs);
+        command.args(["--runtime", runtime, "--json", "--quiet", "--out"]).arg(out);
         let output = command.stderr(Stdio::piped()).output().context("cannot run iostrata")?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             bail!("iostrata io {}: {}: {}", words.join(" "), output.status, said.trim());
         }
-        sample(&String::from_utf8_lossy(&output.stdout))
-            .with_context(|| format!("iostrata io {}", words.join(" ")))
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 

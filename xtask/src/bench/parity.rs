@@ -18,11 +18,15 @@ use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
 
-/// What both sides do, 4 KiB, direct.
+/// What both sides do, direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// `randread` or `randwrite`.
     pub rw: &'static str,
+    /// Bytes of a request, as both programs write it.
+    pub block: &'static str,
+    /// Memory of the requests, by fio's name.
+    pub memory: &'static str,
     /// `sync` or `io_uring`.
     pub engine: &'static str,
     /// Threads.
@@ -31,13 +35,35 @@ pub struct Case {
     pub depth: u32,
 }
 
-const ENGINES: [(&str, u32, u32); 4] =
-    [("sync", 1, 1), ("sync", 16, 1), ("io_uring", 1, 1), ("io_uring", 1, 32)];
+/// Block, memory, engine, jobs, depth.
+const SHAPES: [(&str, &str, &str, u32, u32); 11] = [
+    ("4k", "malloc", "sync", 1, 1),
+    ("4k", "malloc", "sync", 4, 1),
+    ("4k", "malloc", "sync", 16, 1),
+    ("4k", "malloc", "io_uring", 1, 1),
+    ("4k", "malloc", "io_uring", 1, 32),
+    ("16k", "malloc", "sync", 1, 1),
+    ("16k", "malloc", "libaio", 1, 16),
+    ("16k", "malloc", "io_uring", 1, 16),
+    ("1m", "malloc", "sync", 8, 1),
+    ("1m", "malloc", "io_uring", 1, 8),
+    ("1m", "mmaphuge", "io_uring", 1, 8),
+];
+
+/// What fio takes for 8 buffers of a megabyte, rounded up.
+const HUGE_PAGES_MIN: u64 = 16;
 
 fn cases() -> impl Iterator<Item = Case> {
-    ["randread", "randwrite"]
-        .into_iter()
-        .flat_map(|rw| ENGINES.map(|(engine, jobs, depth)| Case { rw, engine, jobs, depth }))
+    ["randread", "randwrite"].into_iter().flat_map(|rw| {
+        SHAPES.map(|(block, memory, engine, jobs, depth)| Case {
+            rw,
+            block,
+            memory,
+            engine,
+            jobs,
+            depth,
+        })
+    })
 }
 
 /// Runs every case and prints one table.
@@ -49,6 +75,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let runtime_s: u32 = args.option("--runtime", 2)?;
     let size: String = args.option("--size", "512M".to_owned())?;
     let dir: String = args.option("--dir", String::new())?;
+    let only: String = args.option("--only", String::new())?;
     args.finish()?;
     ensure!(pairs >= PAIRS_MIN, "--pairs {pairs}: a conclusion needs at least {PAIRS_MIN}");
     let workspace = Workspace::read()?;
@@ -57,7 +84,13 @@ pub fn run(mut args: Args) -> Result<()> {
     let _lock = execute::lock(&scratch)?;
     let dir = if dir.is_empty() { scratch } else { PathBuf::from(dir) };
     let file = dir.join(format!("iostrata-parity-{}.dat", std::process::id()));
-    let outcome = measure(&iostrata, &file, &size, pairs, runtime_s);
+    let mut cases: Vec<Case> = cases().filter(|case| name(case).contains(&only)).collect();
+    if free_huge_pages() < HUGE_PAGES_MIN {
+        println!("without mmaphuge: fio needs {HUGE_PAGES_MIN} free huge pages (vm.nr_hugepages)");
+        cases.retain(|case| case.memory == "malloc");
+    }
+    ensure!(!cases.is_empty(), "--only {only}: no case has that in its name");
+    let outcome = measure(&iostrata, &cases, &file, &size, pairs, runtime_s);
     if file.exists() {
         fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
     }
@@ -67,38 +100,47 @@ pub fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Huge pages that fio can take; iostrata needs none to be reserved.
+fn free_huge_pages() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+    line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+}
+
 fn measure(
     iostrata: &Iostrata,
+    cases: &[Case],
     file: &std::path::Path,
     size: &str,
     pairs: usize,
     runtime_s: u32,
 ) -> Result<Vec<Row>> {
     println!("filling {size} and warming up");
-    for case in cases() {
-        iostrata.case(&case, file, size, 1)?;
+    for case in cases {
+        iostrata.case(case, file, size, 1)?;
     }
-    println!("4K direct on {}, {pairs} pairs of {runtime_s} s, order alternated", file.display());
+    println!("direct on {}, {pairs} pairs of {runtime_s} s, order alternated", file.display());
     let mut rows = Vec::new();
-    for case in cases() {
-        println!("{}", name(&case));
+    for case in cases {
+        println!("{}", name(case));
         let found = Pairs::alternate(
             pairs,
-            || fio::case(&case, file, size, runtime_s),
-            || iostrata.case(&case, file, size, runtime_s),
+            || fio::case(case, file, size, runtime_s),
+            || iostrata.case(case, file, size, runtime_s),
             |fio, ours| {
                 print!("  fio {:>9.0} IOPS {:>7.0} ns/IO", fio.iops, fio.cpu_ns_per_io);
                 println!("   iostrata {:>9.0} IOPS {:>7.0} ns/IO", ours.iops, ours.cpu_ns_per_io);
             },
         )?;
-        rows.push(row(&case, &found)?);
+        rows.push(row(case, &found)?);
     }
     Ok(rows)
 }
 
 fn name(case: &Case) -> String {
-    let Case { rw, engine, jobs, depth } = case;
-    format!("{rw} {engine} jobs {jobs} depth {depth}")
+    let Case { rw, block, memory, engine, jobs, depth } = case;
+    let memory = if *memory == "malloc" { String::new() } else { format!(" {memory}") };
+    format!("{rw} {block} {engine} jobs {jobs} depth {depth}{memory}")
 }
 
 fn row(case: &Case, found: &Pairs) -> Result<Row> {
@@ -121,7 +163,7 @@ mod tests {
     #[test]
     fn every_case_is_there_once() {
         let all: Vec<Case> = cases().collect();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 22);
         assert!(all.iter().enumerate().all(|(at, case)| !all[..at].contains(case)));
     }
 
@@ -133,7 +175,7 @@ mod tests {
         };
         let found =
             Pairs { fio: side([10.0, 10.1, 9.9], 100.0), ours: side([20.0, 20.2, 19.9], 50.0) };
-        let case = Case { rw: "randread", engine: "sync", jobs: 1, depth: 1 };
+        let case = cases().next().unwrap();
         let row = row(&case, &found).unwrap();
         assert!(row.iops.ratio > 1.9 && row.cpu.ratio < 0.6, "{:?}", row.iops);
     }
