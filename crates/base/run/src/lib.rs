@@ -52,7 +52,7 @@ pub use simulate_document::{
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
 pub use study_document::{
-    AxisKind, ChangeRecord, StudyAxis, StudyDiffDocument, StudyDocument, StudyEffect,
-    StudyInteraction, StudyOp, StudyPoint, ThenRow, UslDocument,
+    AxisKind, ChangeRecord, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument,
+    StudyEffect, StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use writer::RunWriter;

@@ -90,6 +90,29 @@ pub struct StudyPoint {
     pub verdicts: Verdicts,
 }
 
+/// One part of the answer to a study's question.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyAnswer {
+    /// What it decides.
+    pub asks: String,
+    /// The sentence that holds; else why none does.
+    pub text: String,
+    /// Whether it could be decided.
+    pub is_known: bool,
+    /// The points above the line over those below it; null where another finding is quoted.
+    pub ratio: Option<f64>,
+    /// 95 % interval.
+    pub ratio_ci95: Option<Interval>,
+    /// Pairs of replicates behind it.
+    pub ratio_n: u64,
+    /// The points above the line.
+    pub of: Vec<String>,
+    /// Those below it.
+    pub over: Vec<String>,
+    /// Verdicts of what went in.
+    pub verdicts: Verdicts,
+}
+
 /// What changing one factor from one level to another does, over all points equal otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudyEffect {
@@ -194,6 +217,35 @@ pub struct UslDocument {
     pub curve: Vec<[f64; 2]>,
 }
 
+/// How long requests wait along an axis of rates, from their scheduled starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyResponse {
+    /// Mean response time at each level, in microseconds.
+    pub mean_us: Vec<f64>,
+    /// 99th percentile at each level, in microseconds.
+    pub p99_us: Vec<f64>,
+    /// The level from which on requests wait: from there to the end every 99th percentile is over
+    /// three times the smallest of all.
+    pub knee: Option<f64>,
+    /// The highest level at which more requests come than are done, where there is one.
+    pub backlog: Option<StudyBacklog>,
+}
+
+/// A queue that grows, because more requests come than are done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyBacklog {
+    /// The level.
+    pub at: f64,
+    /// Requests by which the queue grows every second: those that come less those that are done.
+    pub per_s: f64,
+    /// 95 % interval.
+    pub per_s_ci95: Interval,
+    /// Length of a window in seconds.
+    pub window_s: f64,
+    /// Longest response time in a window, in microseconds: how far the queue had grown at its end.
+    pub wait_us_max: f64,
+}
+
 /// Throughput along an axis, all other levels fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StudyAxis {
@@ -217,6 +269,9 @@ pub struct StudyAxis {
     pub enough: Option<f64>,
     /// The fit, for `workers` with four levels or more.
     pub usl: Option<UslDocument>,
+    /// How long requests wait, along an axis of rates.
+    #[serde(default)]
+    pub response: Option<StudyResponse>,
     /// One sentence.
     pub text: String,
 }
@@ -272,6 +327,9 @@ pub struct StudyDocument {
     pub host: ProbeHost,
     /// The verdict in a few sentences.
     pub headline: Vec<String>,
+    /// The answers to its question, where its text says what answers it.
+    #[serde(default)]
+    pub answers: Vec<StudyAnswer>,
     /// The factors with their levels.
     pub factors: Vec<FactorLevels>,
     /// The points.

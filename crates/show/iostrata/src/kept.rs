@@ -21,6 +21,10 @@ impl Listener for Keeper<'_> {
         self.display.progress(share, text);
     }
 
+    fn note(&mut self, text: &str) {
+        self.display.note(text);
+    }
+
     fn store(&mut self, event: &Event) -> Result<(), StudyError> {
         match &mut self.run_dir.writer {
             Some(writer) => Ok(writer.append(event)?),

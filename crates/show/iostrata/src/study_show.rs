@@ -149,7 +149,7 @@ fn measuring(shown: &Shown<'_>) -> Vec<(String, String)> {
     let mut rows = vec![
         row("points", cost.points.to_string()),
         row("replicates", replicates(cost)),
-        row("windows", format!("at most {}", units::seconds(cost.window_s))),
+        row("windows", units::seconds(cost.window_s)),
         row(
             "precise enough",
             format!("interval within {}", units::percent(measuring.precision * 100.0)),
@@ -168,11 +168,14 @@ fn measuring(shown: &Shown<'_>) -> Vec<(String, String)> {
 
 fn replicates(cost: &PlanCost) -> String {
     let asked = f64::from(cost.replicates_asked);
-    if cost.replicates >= asked {
+    if cost.replicates > asked {
         return format!(
-            "{} of every point, more where it is not precise enough",
-            cost.replicates_asked
+            "{asked} of every point, {:.0} on average where it is not precise before",
+            cost.replicates
         );
+    }
+    if cost.replicates == asked {
+        return format!("{asked} of every point");
     }
     format!("{:.1} of every point on average: the budget has no room for {asked}", cost.replicates)
 }
@@ -240,11 +243,11 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_spec::study::{Extent, MeasuringOverrides, SMOKE, StudySpec, cost};
+    use iostrata_spec::study::{Extent, MeasuringOverrides, StudySpec, cost, shipped_text};
 
     #[test]
     fn a_plan_shows_factors_parts_cost_changes_and_points() {
-        let spec = StudySpec::parse(SMOKE.1, "smoke.toml").unwrap();
+        let spec = StudySpec::parse(shipped_text("smoke").unwrap(), "smoke.toml").unwrap();
         let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
         let shown = Shown {
             plan: &plan,

@@ -36,7 +36,8 @@ pub fn render(run: &RunReader) -> Rendered {
 
 /// The report: one offline HTML file with interactive charts, a few megabytes of script included.
 pub fn html(view: &RunView<'_>) -> String {
-    html::page(view)
+    let result = view.study().map(study::shared_once);
+    html::page(&RunView { result: result.as_ref().or(view.result), ..*view })
 }
 
 /// The report in Markdown, without charts.
@@ -49,7 +50,9 @@ pub fn markdown(view: &RunView<'_>) -> String {
 /// With `colour` it carries ANSI styles and block characters; without, it is plain ASCII but for
 /// what names and paths bring with them. Control characters in names are replaced.
 pub fn terminal(view: &RunView<'_>, width: usize, colour: bool) -> String {
-    text::terminal::verdict(view, width, colour)
+    let result = view.study().map(study::shared_once);
+    let view = RunView { result: result.as_ref().or(view.result), ..*view };
+    text::terminal::verdict(&view, width, colour)
 }
 
 /// Two points to be shown beside each other.

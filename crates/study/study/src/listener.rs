@@ -11,6 +11,8 @@ use crate::StudyError;
 pub trait Listener {
     /// How far it has come: a share from 0 to 1, and what is being done.
     fn progress(&mut self, share: f64, text: &str);
+    /// Says something that a reader shall see whatever the display does.
+    fn note(&mut self, _text: &str) {}
     /// Stores an event that is not a replicate.
     ///
     /// # Errors

@@ -33,11 +33,12 @@ pub struct PlanCost {
     pub points: usize,
     /// Replicates of every point that the plan asks for.
     pub replicates_asked: u32,
-    /// Replicates of every point, on average, that the budget leaves room for; at least one.
+    /// Replicates of every point, on average, that there is time for; at least one. A point that is
+    /// precise before gets those that the plan asks for, and others its time.
     pub replicates: f64,
-    /// Longest window, in seconds: the text's, or a shorter one that the budget leaves room for.
+    /// Length of a window, in seconds: the text's, or a shorter one for which there is time.
     pub window_s: f64,
-    /// Seconds for these replicates; what is left of a budget goes to points that need more.
+    /// Seconds for all of it.
     pub duration_s: f64,
     /// Seconds of that for volumes and files.
     pub preparation_s: f64,
@@ -81,12 +82,12 @@ fn fitting(plan: &StudyPlan, preparation_s: f64) -> (f64, f64) {
     let pace = Pace {
         points: plan.cells.len(),
         replicates: measuring.replicates,
+        replicates_max: measuring.replicates_max,
         traced: measuring.traced,
         point_time_s: measuring.point_time.as_secs_f64(),
         left_s: measuring.budget.map(|budget| budget.as_secs_f64() - preparation_s),
     };
-    let replicates = pace.replicates_fitting().min(f64::from(measuring.replicates));
-    (pace.window_s(), replicates)
+    (pace.window_s(), pace.replicates_fitting())
 }
 
 fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {

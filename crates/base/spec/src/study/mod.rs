@@ -5,6 +5,7 @@
 //! can be laid out, and every cell differs from every other in at least one level. It does not know
 //! what this machine allows: that is found out where the plan is run.
 
+mod answer;
 mod cell;
 mod cost;
 #[cfg(test)]
@@ -17,16 +18,19 @@ pub mod pacing;
 mod plan;
 pub mod setting;
 mod shipped;
+#[cfg(test)]
+mod shipped_tests;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod text;
 mod then;
 
+pub use answer::{Answer, AnswerFrom, Contrast, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
 pub use cost::{PlanCost, cost};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
-pub use shipped::{SMOKE, shipped, shipped_text};
+pub use shipped::{shipped, shipped_text};
 pub use spec::{MeasuringOverrides, PartOutline, StudySpec};
 pub use text::error::{Place, StudyTextError};
 pub use then::{Take, Then, ThenFigure, ThenMetric};

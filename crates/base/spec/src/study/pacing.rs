@@ -1,10 +1,12 @@
-//! How long a window may be, so that a budget holds enough replicates.
+//! How long windows are and how many rounds a budget holds.
 //!
-//! Invariant: pure; what a plan says beforehand and what its runner does come from here. Replicates
-//! differ by more than one long window shows, so a budget is better spent on more of them than on
-//! longer ones: windows are made short enough for [`REPLICATES_AIMED_AT`].
+//! Invariant: pure; what a plan says beforehand and what its runner does come from here, so that a
+//! study takes as long as it says. Replicates differ by more than one long window shows, so a
+//! budget is better spent on more of them than on longer ones: windows are made short enough for
+//! [`REPLICATES_AIMED_AT`].
 
-/// Time beside each measured window, in seconds: starting and stopping workers and observers.
+/// Time beside each measured window, in seconds: starting and stopping workers and observers. What
+/// it really is, the first round of a study shows.
 pub const WINDOW_OVERHEAD_S: f64 = 0.08;
 /// Length of a traced pass beside its overhead, in seconds.
 pub const TRACED_S: f64 = 0.3;
@@ -21,6 +23,8 @@ pub struct Pacing {
     pub points: usize,
     /// Replicates that every point shall have.
     pub replicates: u32,
+    /// More are never spent on one point.
+    pub replicates_max: u32,
     /// Whether every point gets a traced pass.
     pub traced: bool,
     /// The longest that the study allows a window, in seconds.
@@ -35,19 +39,46 @@ impl Pacing {
         if self.traced { (TRACED_S + WINDOW_OVERHEAD_S) * self.points as f64 } else { 0.0 }
     }
 
-    /// The longest that a window may be, in seconds.
-    pub fn window_s(&self) -> f64 {
-        let Some(left_s) = self.left_s else { return self.point_time_s };
-        let wanted = f64::from(self.replicates.max(REPLICATES_AIMED_AT));
-        let each_s = (left_s - self.traced_s()).max(0.0) / self.points.max(1) as f64 / wanted;
-        (each_s - WINDOW_OVERHEAD_S).max(WINDOW_S_MIN).min(self.point_time_s)
+    /// Replicates that windows are made short enough for.
+    fn replicates_aimed_at(&self) -> u32 {
+        REPLICATES_AIMED_AT.min(self.replicates_max).max(self.replicates)
     }
 
-    /// Replicates of every point, on average, that there is time for.
+    /// Length of a window, in seconds.
+    pub fn window_s(&self) -> f64 {
+        let Some(left_s) = self.left_s else { return self.point_time_s };
+        let windows = self.points.max(1) as f64 * f64::from(self.replicates_aimed_at());
+        self.window_within((left_s - self.traced_s()) / windows, WINDOW_OVERHEAD_S)
+    }
+
+    /// Length of a window where each may take `each_s` with what is beside it.
+    fn window_within(&self, each_s: f64, overhead_s: f64) -> f64 {
+        (each_s - overhead_s).max(WINDOW_S_MIN).min(self.point_time_s)
+    }
+
+    /// The same once `done` rounds have shown what is beside a window and `left_s` are left for the
+    /// others.
+    pub fn window_after_s(&self, done: u32, left_s: f64, overhead_s: f64) -> f64 {
+        let rounds = self.replicates_aimed_at().saturating_sub(done).max(1);
+        let windows = self.points.max(1) as f64 * f64::from(rounds);
+        self.window_within(left_s / windows, overhead_s)
+    }
+
+    /// Replicates of every point, on average, that there is time for: those asked for without a
+    /// bound, and never more than windows are made for.
     pub fn replicates_fitting(&self) -> f64 {
         let Some(left_s) = self.left_s else { return f64::from(self.replicates) };
-        let round_s = (self.window_s() + WINDOW_OVERHEAD_S) * self.points.max(1) as f64;
-        ((left_s - self.traced_s()) / round_s).max(1.0)
+        let fitting = (left_s - self.traced_s()) / self.round_s();
+        fitting.clamp(1.0, f64::from(self.replicates_aimed_at()))
+    }
+
+    /// Seconds of all rounds that there is time for.
+    pub fn rounds_s(&self) -> f64 {
+        self.replicates_fitting() * self.round_s()
+    }
+
+    fn round_s(&self) -> f64 {
+        (self.window_s() + WINDOW_OVERHEAD_S) * self.points.max(1) as f64
     }
 }
 
@@ -56,7 +87,14 @@ mod tests {
     use super::*;
 
     fn pacing(points: usize, left_s: f64) -> Pacing {
-        Pacing { points, replicates: 3, traced: true, point_time_s: 2.0, left_s: Some(left_s) }
+        Pacing {
+            points,
+            replicates: 3,
+            replicates_max: 30,
+            traced: true,
+            point_time_s: 2.0,
+            left_s: Some(left_s),
+        }
     }
 
     #[test]
@@ -65,6 +103,27 @@ mod tests {
             let fitting = pacing(points, left_s).replicates_fitting();
             assert!(fitting >= 7.9, "{points} points in {left_s} s: {fitting}");
         }
+    }
+
+    #[test]
+    fn rounds_end_with_their_budget_or_with_their_replicates() {
+        let within = pacing(100, 1000.0);
+        let whole = within.rounds_s() + within.traced_s();
+        assert!((whole - 1000.0).abs() < 1.0, "the budget is used: {whole}");
+        let few = pacing(4, 1000.0);
+        assert_eq!((few.window_s(), few.replicates_fitting()), (2.0, 8.0));
+        assert!(few.rounds_s() < 70.0, "no more than eight replicates are waited for");
+        let three = Pacing { replicates_max: 3, ..few };
+        assert_eq!(three.replicates_fitting(), 3.0);
+    }
+
+    #[test]
+    fn windows_give_way_to_what_is_beside_them() {
+        let pacing = pacing(100, 1000.0);
+        // After one of eight rounds, with 0.5 s beside each window.
+        let window_s = pacing.window_after_s(1, 840.0, 0.5);
+        assert!((100.0 * 7.0 * (window_s + 0.5) - 840.0).abs() < 1e-6, "{window_s}");
+        assert_eq!(pacing.window_after_s(7, 10.0, 0.5), WINDOW_S_MIN);
     }
 
     #[test]

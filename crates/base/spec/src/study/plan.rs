@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Then};
+use super::{Answer, Cell, Then};
 
 /// Which of its two extents a study is run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,9 @@ pub struct StudyPlan {
     pub cells: Vec<Cell>,
     /// How they are measured.
     pub measuring: Measuring,
+    /// What the question comes down to.
+    #[serde(default)]
+    pub answers: Vec<Answer>,
     /// What was true then, for replications.
     pub then: Option<Then>,
 }

@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use super::layout::Layout;
+use super::text::answer_table;
 use super::text::design::{Design, Sections};
 use super::text::error::StudyTextError;
 use super::text::exclude::{Rule, Vocabulary, rules};
 use super::text::fields::Fields;
 use super::text::measure;
 use super::text::source::Source;
-use super::text::then_table::ThenReader;
-use super::text::tree::{self, Entry, Node};
-use super::{Extent, FactorLevels, Measuring, StudyPlan, Then};
+use super::text::then_table::LevelReader;
+use super::text::tree;
+use super::{Answer, Extent, FactorLevels, Measuring, StudyPlan, Then};
 
 const KEYS: &[&str] = &[
     "name", "title", "question", "base", "factors", "exclude", "part", "measure", "quick", "full",
-    "then",
+    "answer", "then",
 ];
 /// Longest name of a study, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -58,6 +59,7 @@ pub struct StudySpec {
     source: Source,
     quick: Extended,
     full: Extended,
+    answers: Vec<Answer>,
     then: Option<Then>,
 }
 
@@ -82,27 +84,29 @@ impl StudySpec {
         let title = top.needed("title", 0, "say in one line what it is: title = \"...\"")?.text;
         let question = top.text("question")?.map(|spot| spot.text).unwrap_or_default();
         let (quick, full) = extents(&source, &top)?;
+        let (answers, then) = (Vec::new(), None);
         let mut spec =
-            Self { source: source.clone(), name, title, question, quick, full, then: None };
+            Self { source: source.clone(), name, title, question, quick, full, answers, then };
         spec.plan(Extent::Quick, None, &MeasuringOverrides::default())?;
         let full = spec.plan(Extent::Full, None, &MeasuringOverrides::default())?;
-        spec.then = match top.get("then") {
-            Some(node) => Some(spec.read_then(node, top.table("then")?, &full)?),
-            None => None,
-        };
+        (spec.answers, spec.then) = spec.said_of_points(&top, &full)?;
         Ok(spec)
     }
 
-    fn read_then(
+    /// What the text says of points: the answers to its question, and the figures of an original.
+    fn said_of_points(
         &self,
-        node: &Node,
-        entries: &[Entry],
+        top: &Fields<'_>,
         full: &StudyPlan,
-    ) -> Result<Then, StudyTextError> {
+    ) -> Result<(Vec<Answer>, Option<Then>), StudyTextError> {
         let vocabulary = Vocabulary::of(&[&self.full.design, &self.quick.design]);
         let reader =
-            ThenReader { source: &self.source, vocabulary: &vocabulary, cells: &full.cells };
-        reader.read(node.at, entries)
+            LevelReader { source: &self.source, vocabulary: &vocabulary, cells: &full.cells };
+        let then = match top.get("then") {
+            Some(node) => Some(reader.then(node.at, top.table("then")?)?),
+            None => None,
+        };
+        Ok((answer_table::read(&reader, &top.tables("answer")?)?, then))
     }
 
     fn extended(&self, extent: Extent) -> &Extended {
@@ -138,6 +142,7 @@ impl StudySpec {
             factors: layout.factors(&cells),
             cells,
             measuring,
+            answers: self.answers.clone(),
             then: self.then.clone(),
         })
     }

@@ -259,6 +259,34 @@ const WRONG: &[(&str, (usize, usize), &[&str])] = &[
         (8, 1),
         &["2 points stand beside it"],
     ),
+    ("[factors]\nworkers=[1,2]\n[[answer]]\nof={workers=2}", (5, 1), &["asks", "is missing"]),
+    (
+        "[factors]\nworkers=[1,2]\n[[answer]]\nasks='a'\nover={workers=1}",
+        (5, 1),
+        &["[[answer]] of", "is missing"],
+    ),
+    (
+        "[factors]\nworkers=[1,2]\n[[answer]]\nasks='a'\nof={workers=3}",
+        (7, 13),
+        &["of workers `3`", "no such level"],
+    ),
+    (
+        "[factors]\nworkers=[1,2]\n[[answer]]\nasks='a'\nof={workers=2}\nover={workers=1}\n\
+         more='{times} times'\nless='{percent} less'\nsame='none'",
+        (10, 6),
+        &["`percent`", "is no figure", "{share}"],
+    ),
+    (
+        "[factors]\nworkers=[1,2]\nbs=['4k','8k']\n[[answer]]\nasks='a'\nof={workers=2}\n\
+         over={bs='4k'}\nat={workers=1}\nmore='a'\nless='b'\nsame='c'",
+        (6, 1),
+        &["no two points differ"],
+    ),
+    (
+        "[factors]\nworkers=[1,2]\n[[answer]]\nasks='a'\nfindings='enough'\nmore='m'",
+        (8, 1),
+        &["`more`", "does not go with findings"],
+    ),
     ("[factors]\nworkers = [1", (4, 13), &["TOML"]),
     ("", (1, 1), &["nothing is varied"]),
 ];
@@ -286,6 +314,32 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
+fn the_points_of_an_answer_differ_in_its_levels_alone() {
+    let text = format!(
+        "{SMALL}\n[[answer]]\nasks = 'whether ext4 takes anything'\nof = {{ fs = 'ext4' }}\n\
+         over = {{ fs = 'raw' }}\nat = {{ rw = 'randwrite', method = 'direct', files = 1 }}\n\
+         more = 'more'\nless = 'leaves {{share}}'\nsame = 'none'"
+    );
+    let plan = plan(&text, Extent::Quick);
+    let [Answer { from: AnswerFrom::Contrast(contrast), .. }] = plan.answers.as_slice() else {
+        panic!("{:?}", plan.answers);
+    };
+    let id = |place: usize| plan.cells[place].id.as_str();
+    let found: Vec<(&str, Vec<&str>)> = contrast
+        .counterparts(&plan.cells)
+        .into_iter()
+        .map(|(a, below)| (id(a), below.into_iter().map(id).collect()))
+        .collect();
+    // The raw device has no files: that is no obstacle.
+    let expected = [
+        ("ext4_randwrite_w1_direct_f1", vec!["raw_randwrite_w1_direct"]),
+        ("ext4_randwrite_w4_direct_f1", vec!["raw_randwrite_w4_direct"]),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(filled(&contrast.less, |_| "93 %".to_owned()), "leaves 93 %");
+}
+
+#[test]
 fn too_many_points_are_refused_before_they_are_made() {
     let levels: Vec<String> = (1..=500).map(|n| n.to_string()).collect();
     let list = levels.join(",");
@@ -297,77 +351,20 @@ fn too_many_points_are_refused_before_they_are_made() {
 }
 
 #[test]
-fn shipped_studies_can_be_run_in_both_extents() {
-    for (name, text) in shipped().iter().chain([&SMOKE]) {
-        let spec = StudySpec::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(spec.name, *name);
-        for extent in [Extent::Quick, Extent::Full] {
-            let plan = spec.plan(extent, None, &MeasuringOverrides::default()).unwrap();
-            let budget = plan.measuring.budget.unwrap().as_secs_f64();
-            let cost = cost(&plan);
-            assert!(cost.duration_s < budget * 1.02, "{name} {extent:?}: {cost:?}");
-            assert!(cost.replicates >= 1.0);
-        }
-    }
-}
-
-#[test]
-fn fusion_io_has_the_points_of_the_post() {
-    let spec = spec(shipped_text("fusion-io").unwrap());
-    let of = |extent| spec.plan(extent, None, &MeasuringOverrides::default()).unwrap();
-    let (quick, full) = (of(Extent::Quick), of(Extent::Full));
-    let main = |plan: &StudyPlan| {
-        plan.cells.iter().filter(|cell| cell.parts.iter().any(|part| part == "main")).count()
-    };
-    assert_eq!((main(&quick), main(&full)), (130, 156));
-    assert_eq!((quick.cells.len(), full.cells.len()), (166, 324));
-    let limit = |cell: &Cell| cell.conditions.memory_limit_bytes.map(|bytes| bytes * 2);
-    assert!(quick.cells.iter().all(|cell| limit(cell) == Some(cell.workload.size_bytes)));
-    assert!(ids(&quick).contains(&"ext4_randwrite_4k_w16_direct_f1"));
-    assert_eq!(quick.then.as_ref().map(|then| then.figures.len()), Some(26));
-}
-
-#[test]
-fn ext4_vs_xfs_works_as_its_tool_did() {
-    let spec = spec(shipped_text("ext4-vs-xfs").unwrap());
-    let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
-    let cell = plan.cells.iter().find(|cell| cell.level("api") == Some("async")).unwrap();
-    let spec = &cell.workload;
-    assert_eq!((spec.api, spec.depth, spec.jobs, spec.files), (IoApi::Libaio, 128, 1, 128));
-    assert_eq!(spec.mix, Mix::Both { read_pct: 60 });
-    let flush = spec.flush.unwrap();
-    assert_eq!((flush.every, flush.scope), (100, FlushScope::All));
-    assert_eq!(plan.then.as_ref().map(|then| then.figures.len()), Some(42));
-}
-
-#[test]
-fn names_of_points_are_snake_case_and_unique() {
-    for (name, text) in shipped() {
-        let plan = plan(text, Extent::Full);
-        let mut names = ids(&plan);
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), plan.cells.len(), "{name}");
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        assert!(names.iter().all(|name| name.chars().all(fits) && !name.contains("__")));
-    }
-}
-
-#[test]
 fn a_plan_says_what_it_costs() {
     let plan = plan(SMALL, Extent::Quick);
     let is = cost(&plan);
     assert_eq!((is.points, is.volumes), (12, 2));
     // The raw device whole, and the sets of one and of two files on ext4.
     assert_eq!(is.prepared_bytes, 3 * (64 << 20));
-    assert_eq!((is.fixed_minute_s, is.window_s, is.replicates), (720.0, 2.0, 3.0));
-    assert!(is.duration_s > 12.0 * 3.0 * 2.0 && is.duration_s < 100.0, "{is:?}");
+    assert_eq!((is.fixed_minute_s, is.window_s, is.replicates), (720.0, 2.0, 8.0));
+    assert!(is.duration_s > 12.0 * 8.0 * 2.0 && is.duration_s < 220.0, "{is:?}");
     assert!(is.written_bytes_max > 0);
 
     let overrides =
         MeasuringOverrides { budget: Some(Duration::from_secs(22)), ..Default::default() };
     let short = cost(&spec(SMALL).plan(Extent::Quick, None, &overrides).unwrap());
-    assert!(short.window_s <= 0.3 && short.replicates == 3.0, "windows first: {short:?}");
+    assert!(short.window_s <= 0.3 && short.replicates < 4.0, "windows first: {short:?}");
     let overrides =
         MeasuringOverrides { budget: Some(Duration::from_secs(12)), ..Default::default() };
     let shorter = cost(&spec(SMALL).plan(Extent::Quick, None, &overrides).unwrap());

@@ -33,6 +33,10 @@ pub enum ThenMetric {
     LatencyMeanUs,
     /// 95th percentile of the latency in microseconds.
     LatencyP95Us,
+    /// Mean response time in microseconds: from the scheduled start of a request.
+    ResponseMeanUs,
+    /// 99th percentile of the response time in microseconds.
+    ResponseP99Us,
     /// Requests that the device completed per second: iostat's r/s and w/s.
     DeviceIops,
     /// Requests per second that were merged into others: rrqm/s and wrqm/s.
@@ -49,11 +53,13 @@ pub enum ThenMetric {
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 10] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 12] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
         ("latency_p95_us", ThenMetric::LatencyP95Us, "us"),
+        ("response_mean_us", ThenMetric::ResponseMeanUs, "us"),
+        ("response_p99_us", ThenMetric::ResponseP99Us, "us"),
         ("device_iops", ThenMetric::DeviceIops, "IOPS"),
         ("device_merged_per_s", ThenMetric::DeviceMergedPerS, "/s"),
         ("device_mib_per_s", ThenMetric::DeviceMibPerS, "MiB/s"),

@@ -72,6 +72,11 @@ pub(crate) fn verdicts(verdicts: &Verdicts) -> Markup {
     }
 }
 
+/// Something that is unfolded when a reader asks for it.
+pub(crate) fn folded(name: &str, what: Markup) -> Markup {
+    html! { details data-print { summary { (name) } (what) } }
+}
+
 /// A column of a table.
 pub(crate) struct Column<'a> {
     /// Its head.

@@ -17,9 +17,9 @@ use crate::chart::{kernel_colour, segment_colour};
 use crate::words;
 
 /// Frames of all flame graphs of a page together.
-const FRAMES: usize = 120_000;
+const FRAMES: usize = 30_000;
 /// Fewest and most frames of one flame graph.
-const FRAMES_OF_ONE: [usize; 2] = [200, 1_500];
+const FRAMES_OF_ONE: [usize; 2] = [80, 1_500];
 
 /// Everything that the chooser of points needs.
 #[derive(Serialize)]

@@ -33,10 +33,10 @@ pub(crate) fn varying<'a>(
     study.factors.iter().filter(differs).collect()
 }
 
-/// A level as a number on an axis.
+/// A level as a place on an axis; nothing where it has none.
 pub(crate) fn number(factor: &str, level: &str) -> Option<f64> {
     match Setting::named(factor) {
-        Some(setting) => setting.number(level),
+        Some(setting) => setting.position(level),
         None => level.parse().ok(),
     }
 }
@@ -93,6 +93,7 @@ pub(crate) fn level_words(factor: &str, level: &str) -> String {
             format!("{level} {}{plural}", factor.trim_end_matches('s'))
         }
         ("iodepth", _) => format!("depth {level}"),
+        ("rate_pct" | "rate_iops", _) if level == "0" => "as fast as it goes".to_owned(),
         ("rate_pct", _) => format!("{level} % of the limit"),
         ("direct", Some(SettingValue::Switch(false))) => "buffered".to_owned(),
         (_, Some(SettingValue::Switch(true))) => factor.replace('_', " "),
@@ -137,5 +138,7 @@ mod tests {
         assert_eq!(number("bs", "4k"), Some(4096.0));
         assert_eq!(number("share", "0.5"), Some(0.5));
         assert_eq!(number("filesystem", "ext4"), None);
+        assert_eq!(number("rate_pct", "95"), Some(95.0));
+        assert_eq!(number("rate_pct", "0"), None, "a closed loop lies on no axis of rates");
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use iostrata_report::html;
-use iostrata_run::{RunResult, StudyDocument};
+use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
+use iostrata_stats::Verdict;
 use serde_json::Value;
 
 use crate::complete::changed;
@@ -210,4 +211,60 @@ fn axes_of_further_levels_are_folded() {
     assert_eq!(first[1]["line"]["color"], first[2]["line"]["color"], "one file system, one colour");
     assert!(first[0]["error_y"]["array"].as_array().unwrap().len() == 6);
     assert!(matches!(sample::study().result, Some(RunResult::Study(_))));
+}
+
+#[test]
+fn response_time_over_load_is_the_first_picture() {
+    let sample = without(|study| {
+        let axis = &mut study.axes[0];
+        let values = |times: f64| axis.x.iter().map(|x| times * x).collect::<Vec<f64>>();
+        axis.response = Some(StudyResponse {
+            mean_us: values(900.0),
+            p99_us: values(4_000.0),
+            knee: axis.x.last().copied(),
+            backlog: Some(StudyBacklog {
+                at: axis.x[axis.x.len() - 1],
+                per_s: 150.0,
+                per_s_ci95: [148.0, 152.0],
+                window_s: 4.0,
+                wait_us_max: 410_000.0,
+            }),
+        });
+    });
+    let page = html(&sample.view());
+    let place = |id: &str| page.find(&format!("<section id=\"{id}\"")).unwrap();
+    assert!(place("response") < place("then") && place("response") < place("matrix"));
+    let text = "the queue grows by 150 requests every second (148 to 152)";
+    assert!(page.contains(text), "what a growing queue is must be said");
+    let (_, charts) = page.split_once("id=\"chart-data\">").unwrap();
+    let charts: Value = serde_json::from_str(charts.split_once("</script>").unwrap().0).unwrap();
+    let drawn = &charts["response-0"];
+    assert_eq!(drawn["data"].as_array().unwrap().len(), 2, "99th percentile and mean");
+    assert_eq!(drawn["layout"]["annotations"][0]["text"], "waiting begins");
+}
+
+#[test]
+fn one_figure_is_no_chart() {
+    let sample = without(|study| {
+        study.axes.clear();
+        study.points.truncate(1);
+    });
+    let page = html(&sample.view());
+    assert!(page.contains("id=\"matrix\"") && !page.contains("chart-panel-0-0"));
+    let value = &sample.study_ref().points[0];
+    assert!(page.contains(&format!("title=\"{}\"", Value::from(value.value))));
+}
+
+#[test]
+fn a_caution_of_most_points_is_said_once() {
+    let foreign = Verdict::ForeignIo;
+    let sample = without(|study| {
+        study.points.iter_mut().for_each(|point| point.verdicts.add(foreign));
+        study.verdicts = [foreign].into_iter().collect();
+    });
+    let page = ours(&html(&sample.view()));
+    assert!(page.contains(&format!("Of most points: {}", foreign.explain())));
+    assert!(!page.contains(">foreign_io</span>"), "and not again at every point");
+    let text = iostrata_report::terminal(&sample.view(), 100, false);
+    assert!(text.contains(foreign.explain()), "{text}");
 }

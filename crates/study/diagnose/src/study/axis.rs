@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{AxisKind, StudyAxis, StudyPoint, UslDocument};
+use iostrata_spec::study::setting::Setting;
 use iostrata_spec::study::{Cell, FactorLevels, LevelAt, StudyPlan};
 use iostrata_stats::{
     AXIS_MATERIAL_PCT, AxisPoint, AxisShape, Enough, Measured, Usl, UslPoint, axis, enough, usl,
@@ -13,6 +14,7 @@ use iostrata_stats::{
 
 use super::effect::not_ruled_out;
 use super::points::{Seen, figures};
+use super::response::response;
 
 /// The factor whose curves follow the scalability law.
 pub(crate) const WORKERS: &str = "workers";
@@ -61,7 +63,7 @@ fn one(
     let mut places: Vec<(f64, &str)> = cells
         .iter()
         .filter(|cell| points.iter().any(|point| point.id == cell.id && point.value > 0.0))
-        .filter_map(|cell| Some((number(cell.level(factor)?)?, cell.id.as_str())))
+        .filter_map(|cell| Some((position(factor, cell.level(factor)?)?, cell.id.as_str())))
         .collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0));
     if places.len() < 2 {
@@ -92,6 +94,7 @@ fn one(
         change_pct_ci95: change.map(|(_, ends)| ends),
         enough: enough.level,
         usl: law,
+        response: response(factor, &places, &cells, seen, points),
     })
 }
 
@@ -157,10 +160,12 @@ fn sentence(
     format!("{place}: {course}{enough}")
 }
 
-/// A level as a number: `16`, `4K`, `90%`.
-pub(crate) fn number(level: &str) -> Option<f64> {
-    let plain = level.trim_end_matches('%').parse::<f64>().ok();
-    plain.or_else(|| iostrata_units::parse_size(level).ok().map(|bytes| bytes as f64))
+/// A level as a place on its axis; nothing for a level that lies on none.
+fn position(factor: &str, level: &str) -> Option<f64> {
+    match Setting::named(factor) {
+        Some(setting) => setting.position(level),
+        None => level.parse().ok(),
+    }
 }
 
 fn law(places: &[(f64, &str)], points: &[StudyPoint]) -> Option<UslDocument> {

@@ -48,7 +48,7 @@ pub(crate) fn findings_of(
     findings.extend(layer_losses(plan, seen));
     findings.extend(axes.iter().filter_map(collapse));
     findings.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    findings.extend(responses(axes, points));
+    findings.extend(responses(axes));
     findings.extend(axes.iter().filter_map(files));
     findings.extend(indifferent(plan, effects));
     findings.extend(at_loop_ceiling(points));
@@ -187,6 +187,7 @@ mod tests {
             change_pct_ci95: Some([-60.0, -40.0]),
             enough: Some(1.0),
             usl: None,
+            response: None,
         }
     }
 

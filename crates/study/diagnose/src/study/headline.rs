@@ -19,6 +19,12 @@ pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
         let why = document.unavailable.first().map_or("no reason is known", |one| one.why.as_str());
         return vec![format!("Nothing could be measured: {why}.")];
     }
+    if !document.answers.is_empty() {
+        // The author said what answers the question; whatever else was seen stands below.
+        sentences.extend(document.answers.iter().map(|answer| sentence(&answer.text)));
+        sentences.push(precision(document));
+        return sentences;
+    }
     let losses = document.findings.iter().filter(|finding| finding.kind == FindingKind::Loss);
     sentences.extend(losses.take(2).map(|finding| sentence(&finding.text)));
     // The question of a study that varies the queue, before what its other factors do.

@@ -12,7 +12,7 @@ use iostrata_stats::{Comparison, Measured, paired_measured};
 use serde_json::json;
 
 use super::axis::place;
-use super::points::{Seen, figures};
+use super::points::{Seen, figures, paired_replicates};
 
 /// Losses below this are how file systems are, in percent.
 const LOSS_PCT_MIN: f64 = 5.0;
@@ -111,10 +111,7 @@ fn pair<'a>(raw: &'a Cell, other: &'a Cell, seen: &BTreeMap<&str, Seen<'_>>) -> 
     let by_number = |cell: &Cell| -> Option<BTreeMap<u32, Measured>> {
         Some(figures(seen.get(cell.id.as_str())?).into_iter().collect())
     };
-    let (lower, upper) = (by_number(raw)?, by_number(other)?);
-    let both = lower.iter().filter_map(|(number, low)| Some((low, upper.get(number)?)));
-    let (low, high): (Vec<Measured>, Vec<Measured>) =
-        both.map(|(low, high)| (low.clone(), high.clone())).unzip();
+    let (low, high) = paired_replicates(&by_number(raw)?, &by_number(other)?);
     let comparison = paired_measured(&low, &high).ok()?;
     Some(Pair { levels: &other.levels, points: [&raw.id, &other.id], comparison })
 }

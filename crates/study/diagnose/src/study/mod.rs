@@ -3,7 +3,9 @@
 //! Invariant: it works on any part of a log (interrupted, points missing) and says nothing about
 //! what was not measured. Pure.
 
+mod answer;
 mod axis;
+mod caution;
 mod effect;
 mod finding;
 mod headline;
@@ -35,7 +37,9 @@ pub fn summarise_study(
 ) -> StudyDocument {
     let seen = points::by_point(events);
     let points = points::points(plan, &seen);
-    let (effects, interactions) = effect::effects_of(plan, &seen);
+    let (mut effects, interactions) = effect::effects_of(plan, &seen);
+    let shared = points::run_verdicts(&points);
+    effects.iter_mut().for_each(|one| caution::keep_shared(&mut one.verdicts, &shared));
     let axes = axis::axes_of(plan, &seen, &points);
     let queue_changes = queue::queue_changes(plan, &seen, &points);
     let unavailable = unavailable(events);
@@ -51,6 +55,7 @@ pub fn summarise_study(
         extent: plan.extent,
         host,
         headline: Vec::new(),
+        answers: answer::answers_of(plan, &seen, &points, &findings),
         factors: plan.factors.clone(),
         findings,
         then_source: plan.then.as_ref().map(|then| then.source.clone()),
@@ -65,7 +70,7 @@ pub fn summarise_study(
         fixed_minute_s: plan.fixed_minute_s(),
         bytes_written: end.bytes_written,
         interrupted: end.interrupted,
-        verdicts: points::run_verdicts(&points),
+        verdicts: shared,
         method: method(events, &seen, &points),
         layers: vec![Layer::Device, Layer::Block, Layer::Limit, Layer::Filesystem, Layer::FileApi],
         report: None,

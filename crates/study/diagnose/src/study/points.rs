@@ -11,6 +11,7 @@ use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, StudyPlan};
 use iostrata_stats::{LatencyUs, Measured, Verdicts, combine, combine_weighted};
 
+use super::caution::cautions;
 use crate::figure::{combined, metric_of, op_of};
 
 /// The replicates and the evidence of one point.
@@ -47,7 +48,8 @@ pub(crate) fn points(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Vec<S
     plan.cells.iter().filter_map(point).collect()
 }
 
-fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
+/// A cell's point; nothing without a replicate.
+pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
     let replicates = &seen.replicates;
     let figure = combined(replicates.iter().copied())?;
     let measured_s: f64 = replicates.iter().map(|one| one.duration_s).sum();
@@ -78,7 +80,7 @@ fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         io_limit_used_pct: mean(replicates.iter().filter_map(|one| limit_used(one))),
         profile: profile(&seen.profiles),
         latency_by_layer: seen.traced.map(|traced| traced.latency.clone()),
-        verdicts: figure.verdicts,
+        verdicts: cautions(cell, replicates),
     })
 }
 
@@ -103,6 +105,15 @@ fn emulated(replicates: &[&Replicate]) -> Option<EmulatedDisk> {
 pub(crate) fn figures(seen: &Seen<'_>) -> Vec<(u32, Measured)> {
     let figure = |one: &&Replicate| Some((one.replicate, metric_of(one)?));
     seen.replicates.iter().filter_map(figure).collect()
+}
+
+/// The replicates that two points have in common, in the order of their numbers.
+pub(crate) fn paired_replicates(
+    first: &BTreeMap<u32, Measured>,
+    second: &BTreeMap<u32, Measured>,
+) -> (Vec<Measured>, Vec<Measured>) {
+    let both = first.iter().filter_map(|(number, one)| Some((one, second.get(number)?)));
+    both.map(|(one, other)| (one.clone(), other.clone())).unzip()
 }
 
 fn ops<'a>(replicates: &[&'a Replicate], kind: OpKind) -> Vec<&'a OpFigures> {

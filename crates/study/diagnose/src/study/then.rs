@@ -2,11 +2,14 @@
 //!
 //! Invariant: a figure without a matching point stays blank; nothing printed is altered.
 
-use iostrata_run::host::Iostat;
-use iostrata_run::{DeviceMetric, StudyPoint, ThenRow};
-use iostrata_spec::study::{LevelAt, Take, Then, ThenFigure, ThenMetric};
-use iostrata_stats::{Interval, Verdicts};
+use std::collections::BTreeMap;
 
+use iostrata_run::host::Iostat;
+use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
+use iostrata_spec::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
+use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
+
+use super::points::{Seen, point};
 use super::queue::device_figure;
 
 /// A figure of today's.
@@ -69,12 +72,14 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         point: point.id.clone(),
         verdicts: point.verdicts.clone(),
     };
-    let latency = |of: fn(&iostrata_stats::LatencyUs) -> f64| {
-        let ops: Vec<_> = [&point.read, &point.write].into_iter().flatten().collect();
+    let weighted = |of: &dyn Fn(&StudyOp) -> Option<f64>| {
+        let ops: Vec<&StudyOp> = [&point.read, &point.write].into_iter().flatten().collect();
         let all: f64 = ops.iter().map(|op| op.iops).sum();
-        let sum: f64 = ops.iter().map(|op| op.iops * of(&op.latency_us)).sum();
-        (all > 0.0).then(|| sum / all)
+        let sums: Option<Vec<f64>> = ops.iter().map(|op| Some(op.iops * of(op)?)).collect();
+        sums.filter(|_| all > 0.0).map(|sums| sums.iter().sum::<f64>() / all)
     };
+    let latency = |of: fn(&LatencyUs) -> f64| weighted(&|op| Some(of(&op.latency_us)));
+    let response = |of: fn(&LatencyUs) -> f64| weighted(&|op| op.response_us.as_ref().map(of));
     match metric {
         ThenMetric::Iops => Some(now(point.value, point.value_ci95)),
         ThenMetric::BytesPerS => {
@@ -84,6 +89,8 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         }
         ThenMetric::LatencyMeanUs => latency(|one| one.mean).map(|mean| now(mean, None)),
         ThenMetric::LatencyP95Us => latency(|one| one.p95).map(|p95| now(p95, None)),
+        ThenMetric::ResponseMeanUs => response(|one| one.mean).map(|mean| now(mean, None)),
+        ThenMetric::ResponseP99Us => response(|one| one.p99).map(|p99| now(p99, None)),
         ThenMetric::DeviceIops
         | ThenMetric::DeviceMergedPerS
         | ThenMetric::DeviceMibPerS
@@ -93,6 +100,24 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
             device(metric, point.device.as_ref()?).map(|value| now(value, None))
         }
     }
+}
+
+/// The same of every single replicate of a cell, by its number.
+pub(crate) fn by_replicate(
+    metric: ThenMetric,
+    cell: &Cell,
+    seen: &Seen<'_>,
+) -> BTreeMap<u32, Measured> {
+    let figure = |one: &&Replicate| {
+        let alone = Seen { replicates: vec![*one], ..Seen::default() };
+        let now = of(metric, &point(cell, &alone)?)?;
+        let measured = match now.ci95 {
+            Some(ends) => Measured::new(now.value, ends, now.n, now.verdicts),
+            None => Measured::without_interval(now.value, now.n, now.verdicts),
+        };
+        Some((one.replicate, measured))
+    };
+    seen.replicates.iter().filter_map(figure).collect()
 }
 
 /// A column of iostat over reads and writes together, as it was printed before 2010.

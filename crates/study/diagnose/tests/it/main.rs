@@ -11,5 +11,7 @@ mod patterns;
 mod place;
 mod sizing;
 mod study;
+mod study_answers;
 mod study_queue;
+mod study_response;
 mod support;

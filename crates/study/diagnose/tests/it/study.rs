@@ -1,25 +1,24 @@
 //! Studies on made-up disks: what is there is found, what is not is not claimed.
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
-use iostrata_run::{
-    AxisKind, Cpu, Event, FindingKind, Replicate, Series, StreamFigures, StudyDocument,
-};
+use iostrata_run::{AxisKind, Event, FindingKind, StudyDocument};
+use iostrata_spec::IoSpec;
 use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, StudyPlan, Take, Then, ThenFigure,
     ThenMetric, Volume, VolumeKind,
 };
-use iostrata_spec::{Better, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
-use iostrata_stats::{Measured, Verdict, Verdicts};
+use iostrata_stats::Verdict;
 
+use crate::support::study::{replicate, stream};
 use crate::support::{Random, host};
 
 const WORKERS: [u32; 5] = [1, 4, 16, 64, 128];
 const FILES: [u32; 4] = [1, 2, 4, 8];
 
 /// What a made-up storage does: IOPS by file system, workers and files.
-type Storage = fn(&str, u32, u32) -> f64;
+pub type Storage = fn(&str, u32, u32) -> f64;
 
-fn level(factor: &str, level: impl ToString) -> LevelAt {
+pub fn level(factor: &str, level: impl ToString) -> LevelAt {
     LevelAt { factor: factor.to_owned(), level: level.to_string() }
 }
 
@@ -49,7 +48,7 @@ fn cell(kind: VolumeKind, workers: u32, files: u32) -> Cell {
     }
 }
 
-fn plan() -> StudyPlan {
+pub fn plan() -> StudyPlan {
     let mut cells = Vec::new();
     for workers in WORKERS {
         cells.push(cell(VolumeKind::Raw, workers, 1));
@@ -74,6 +73,7 @@ fn plan() -> StudyPlan {
         ],
         cells,
         measuring: Measuring { replicates: 4, ..Measuring::default() },
+        answers: Vec::new(),
         then: Some(Then {
             source: "made up".to_owned(),
             machine: "none".to_owned(),
@@ -100,57 +100,14 @@ fn figure(text: &str, value: f64, at: &str, take: Take, over: Option<&str>) -> T
     }
 }
 
-fn replicate(cell: &Cell, number: u32, iops: f64) -> Event {
-    let total = Measured::new(iops, [iops * 0.995, iops * 1.005], 40, Verdicts::none());
-    let stream = StreamFigures {
-        name: "load".to_owned(),
-        duration_s: Some(1.0),
-        read: None,
-        write: None,
-        sync: None,
-        total: Some(total),
-        cpu: Cpu::default(),
-        depth_mean: 1.0,
-        start_lateness_us_p99: None,
-        errors: Vec::new(),
-        notes: Vec::new(),
-        series: Series::default(),
-        verdicts: Verdicts::none(),
-    };
-    Event::Replicate(Box::new(Replicate {
-        point: Point {
-            id: cell.id.clone(),
-            title: cell.title.clone(),
-            layer: Layer::Filesystem,
-            streams: vec![Stream { name: "load".to_owned(), spec: cell.workload.clone() }],
-            metric: Metric {
-                stream: 0,
-                op: OpKind::Read,
-                kind: MetricKind::TotalIops,
-                unit: "IOPS".to_owned(),
-                better: Better::Higher,
-            },
-            curve: None,
-            block: "main".to_owned(),
-            levels: cell.levels.clone(),
-        },
-        replicate: number,
-        started_s: 0.0,
-        duration_s: 1.0,
-        streams: vec![stream],
-        evidence: None,
-        verdicts: Verdicts::none(),
-    }))
-}
-
 /// The events of a study of this storage, with 1 % of noise.
-fn events(plan: &StudyPlan, storage: Storage) -> Vec<Event> {
+pub fn events(plan: &StudyPlan, storage: Storage) -> Vec<Event> {
     let mut random = Random::new(11);
     let mut events = Vec::new();
     for number in 0..plan.measuring.replicates {
         for cell in &plan.cells {
             let iops = storage(cell.volume.kind.name(), cell.workload.jobs, cell.workload.files);
-            events.push(replicate(cell, number, iops * (1.0 + 0.01 * random.normal())));
+            events.push(replicate(cell, number, stream(iops * (1.0 + 0.01 * random.normal()))));
         }
     }
     events
@@ -168,13 +125,13 @@ fn ids(document: &StudyDocument, kind: FindingKind) -> Vec<&str> {
 }
 
 /// Scales alike everywhere.
-fn clean(_: &str, workers: u32, _: u32) -> f64 {
+pub fn clean(_: &str, workers: u32, _: u32) -> f64 {
     100_000.0 * f64::from(workers) / (f64::from(workers) + 8.0)
 }
 
 /// The storage of 2012: ext4 writes one file at a time; XFS falls apart beyond four workers on one
 /// file.
-fn of_2012(kind: &str, workers: u32, files: u32) -> f64 {
+pub fn of_2012(kind: &str, workers: u32, files: u32) -> f64 {
     match kind {
         "raw" => clean(kind, workers, files),
         "ext4" => clean(kind, workers, files).min(12_000.0 * f64::from(files)),

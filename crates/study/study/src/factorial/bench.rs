@@ -183,7 +183,7 @@ impl<'a, W: World> Bench<'a, W> {
     ) -> Result<Option<(Measured, f64)>, StudyError> {
         let started = Instant::now();
         let set_up = self.set_up(cell, &cell.title)?;
-        let mut point = point(cell, &set_up.place, how.window, how.precision);
+        let mut point = point(cell, &set_up.place, how.window);
         point.streams[0].spec.write_bytes_max = how.write_bytes_max;
         // Every replicate draws its own offsets and arrivals: else what one seed happens to bring
         // would look like a property of the point.
@@ -252,7 +252,7 @@ impl<'a, W: World> Bench<'a, W> {
         let text = format!("tracing {}", cell.title);
         self.listener.progress(share, &text);
         let set_up = self.set_up(cell, &text)?;
-        let mut point = point(cell, &set_up.place, TRACED_PASS, 1.0);
+        let mut point = point(cell, &set_up.place, TRACED_PASS);
         point.streams[0].spec.runtime = Some(TRACED_PASS);
         if !self.eyes.arm_trace(&set_up.scope) {
             return Ok(());
@@ -331,7 +331,6 @@ impl<'a, W: World> Bench<'a, W> {
 #[derive(Clone, Debug)]
 pub(super) struct How {
     pub window: Duration,
-    pub precision: f64,
     pub write_bytes_max: Option<u64>,
     /// Share of the whole that is done, for the display.
     pub share: f64,

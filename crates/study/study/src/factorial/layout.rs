@@ -68,6 +68,15 @@ pub struct VolumeLayout {
 }
 
 impl VolumeLayout {
+    /// The volume as a sentence names it.
+    pub(super) fn words(&self) -> String {
+        let options = &self.volume.mount_options;
+        if options.is_empty() {
+            return format!("the volume {}", self.name);
+        }
+        format!("the volume {} mounted with {}", self.name, options.join(","))
+    }
+
     /// The devices of its members.
     pub fn devices(&self) -> Vec<DeviceRef> {
         self.members.iter().map(|member| member.device.clone()).collect()

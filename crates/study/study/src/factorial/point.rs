@@ -6,16 +6,14 @@ use std::time::Duration;
 use iostrata_spec::study::{Cell, VolumeKind};
 use iostrata_spec::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
 
-/// The part of the target precision that one window may be content with: replicates differ by more
-/// than one window shows.
-const WINDOW_PRECISION: f64 = 0.4;
-
-/// The point of a cell on a place, measured for at most `window`.
-pub(super) fn point(cell: &Cell, place: &Path, window: Duration, precision: f64) -> Point {
+/// The point of a cell on a place, measured for `window`: windows of one length are comparable, and
+/// a study takes as long as it says.
+pub(super) fn point(cell: &Cell, place: &Path, window: Duration) -> Point {
     let mut spec = cell.workload.clone();
     spec.path = place.to_owned();
     spec.point_time = window;
-    spec.precision = (precision * WINDOW_PRECISION).max(0.002);
+    // Never precise enough to end early.
+    spec.precision = 0.0;
     Point {
         id: cell.id.clone(),
         title: cell.title.clone(),

@@ -11,7 +11,7 @@ use iostrata_change::{ChangeError, DeviceRef, Session, World};
 use iostrata_host::Root;
 use iostrata_load::clock_facts;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::study::pacing::Pacing;
+use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
 
 use super::batch::batches;
 use super::bench::{Bench, How};
@@ -43,7 +43,14 @@ pub fn run<W: World>(
     let mut bench = Bench::new(session, interrupted, listener, meter, eyes);
     bench.before_s = before_s(task.done);
     let standings = standings(task);
-    let mut rounds = Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0 };
+    let mut rounds = Rounds {
+        task,
+        bench,
+        standings,
+        left_out: BTreeSet::new(),
+        cost_s: 0.0,
+        overhead_s: WINDOW_OVERHEAD_S,
+    };
     if task.done.is_empty() {
         rounds.bench.store(clock_event())?;
         missing.into_iter().try_for_each(|one| rounds.bench.store(Event::Unavailable(one)))?;
@@ -64,6 +71,8 @@ struct Rounds<'a, W: World> {
     left_out: BTreeSet<usize>,
     /// What one replicate takes, in seconds, as it turned out lately.
     cost_s: f64,
+    /// What of that is beside the window.
+    overhead_s: f64,
 }
 
 impl<W: World> Rounds<'_, W> {
@@ -77,7 +86,7 @@ impl<W: World> Rounds<'_, W> {
         }
         let layouts = lay_out(self.task.plan, &place)?;
         let batches = batches(&layouts, self.task)?;
-        let mut cells_left = self.task.plan.cells.len();
+        let mut measured = 0;
         for batch in &batches {
             if self.bench.is_interrupted() {
                 break;
@@ -87,8 +96,11 @@ impl<W: World> Rounds<'_, W> {
                 let found = calibrate::ceilings(&mut self.bench, self.task)?;
                 self.bench.ceilings = found;
             }
-            let share = cells.len() as f64 / cells_left.max(1) as f64;
-            cells_left = cells_left.saturating_sub(cells.len());
+            // Those of a volume that cannot be made leave their time to the others.
+            let gone = self.left_out.len() + measured;
+            let left = self.task.plan.cells.len().saturating_sub(gone);
+            let share = cells.len() as f64 / left.max(cells.len()).max(1) as f64;
+            measured += cells.len();
             self.measure(&cells, share)?;
             self.bench.tear_down()?;
         }
@@ -106,7 +118,7 @@ impl<W: World> Rounds<'_, W> {
             self.bench.listener.progress(0.0, &format!("making the volume {}", layout.name));
             match self.bench.make(layout, &self.task.place.dir) {
                 Ok(()) => cells.extend(on_it),
-                Err(error) => self.leave_out(&on_it, &volume_text(layout), error)?,
+                Err(error) => self.leave_out(&on_it, &layout.words(), error)?,
             }
         }
         Ok(cells)
@@ -153,26 +165,39 @@ impl<W: World> Rounds<'_, W> {
         let pacing = Pacing {
             points: cells.len(),
             replicates: measuring.replicates,
+            replicates_max: measuring.replicates_max,
             traced: measuring.traced,
             point_time_s: measuring.point_time.as_secs_f64(),
             left_s: end_s.map(|end_s| end_s - self.bench.elapsed_s()),
         };
-        let window = seconds(pacing.window_s());
-        let end_s = end_s.map(|end_s| end_s - pacing.traced_s());
-        self.rounds(cells, window, end_s)?;
+        let measuring_s = pacing.rounds_s() + pacing.traced_s();
+        self.bench.listener.note(&format!(
+            "The volumes are ready after {}; measuring their {} points takes about {} more.",
+            iostrata_units::seconds(self.bench.elapsed_s()),
+            cells.len(),
+            iostrata_units::seconds(measuring_s)
+        ));
+        let end_s = end_s.map(|_| self.bench.elapsed_s() + pacing.rounds_s());
+        let window = self.rounds(cells, &pacing, end_s)?;
         self.once_more(cells, window, end_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
     }
 
-    /// Every cell once per round, as many rounds as the plan says.
+    /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows
+    /// as it was at the end: every round makes up for what the one before took beside its windows.
     fn rounds(
         &mut self,
         cells: &[usize],
-        window: Duration,
+        pacing: &Pacing,
         end_s: Option<f64>,
-    ) -> Result<(), StudyError> {
+    ) -> Result<Duration, StudyError> {
         let measuring = &self.task.plan.measuring;
+        let mut window = seconds(pacing.window_s());
         for round in 0..measuring.replicates {
+            if let Some(end_s) = end_s.filter(|_| round > 0) {
+                let left_s = end_s - self.bench.elapsed_s();
+                window = seconds(pacing.window_after_s(round, left_s, self.overhead_s));
+            }
             let wanting: Vec<usize> = cells
                 .iter()
                 .copied()
@@ -182,15 +207,15 @@ impl<W: World> Rounds<'_, W> {
             for index in order::order(&self.task.plan.cells, &wanting, measuring.seed, round) {
                 let first = self.standings[index].figures.is_empty();
                 if !first && !self.goes_on(end_s) {
-                    return Ok(());
+                    return Ok(window);
                 }
                 self.once(index, window, end_s, &text)?;
                 if self.bench.is_interrupted() {
-                    return Ok(());
+                    return Ok(window);
                 }
             }
         }
-        Ok(())
+        Ok(window)
     }
 
     /// The traced passes: after the measured windows, because enabled tracepoints slow them down.
@@ -279,7 +304,6 @@ impl<W: World> Rounds<'_, W> {
         let (share, left) = self.progress(end_s);
         let how = How {
             window,
-            precision: measuring.precision,
             write_bytes_max: measuring
                 .write_bytes_max
                 .map(|most| most.saturating_sub(self.bench.written_bytes()).max(1 << 20)),
@@ -291,6 +315,8 @@ impl<W: World> Rounds<'_, W> {
             Ok(Some((figure, took_s))) => {
                 let is_first = self.cost_s == 0.0;
                 self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
+                let beside_s = took_s - window.as_secs_f64();
+                self.overhead_s = 0.95 * self.overhead_s + 0.05 * beside_s;
                 self.standings[index].figures.push(figure);
             }
             Err(_) if self.bench.is_interrupted() => {}
@@ -333,14 +359,6 @@ impl<W: World> Rounds<'_, W> {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
-}
-
-fn volume_text(layout: &VolumeLayout) -> String {
-    let options = &layout.volume.mount_options;
-    if options.is_empty() {
-        return format!("the volume {}", layout.name);
-    }
-    format!("the volume {} mounted with {}", layout.name, options.join(","))
 }
 
 fn clock_event() -> Event {

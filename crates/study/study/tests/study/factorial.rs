@@ -108,6 +108,7 @@ fn plan(traced: bool) -> StudyPlan {
             traced,
             ..Measuring::default()
         },
+        answers: Vec::new(),
         then: None,
     }
 }

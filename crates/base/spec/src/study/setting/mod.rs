@@ -168,6 +168,13 @@ impl Setting {
         }
     }
 
+    /// A level as a place on an axis. A rate of 0 is none: as fast as it goes has no place beside
+    /// rates.
+    pub fn position(&self, label: &str) -> Option<f64> {
+        let is_rate = matches!(self.id, SettingId::RatePct | SettingId::RateIops);
+        self.number(label).filter(|number| !is_rate || *number > 0.0)
+    }
+
     /// Whether its levels are numbers on an axis. Block sizes are not: requests of another size are
     /// other work, so that there is no curve over them.
     pub fn is_axis(&self) -> bool {

@@ -77,6 +77,19 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A single value or a list of them; none where it is left out.
+    ///
+    /// # Errors
+    /// When it, or a value of the list, is a list or a table.
+    pub fn texts(&self, key: &str) -> Result<Vec<Spot>, StudyTextError> {
+        let nodes = match self.get(key) {
+            None => &[],
+            Some(Node { value: Value::Array(nodes), .. }) => nodes.as_slice(),
+            Some(node) => std::slice::from_ref(node),
+        };
+        nodes.iter().map(|node| spot(self.source, &self.thing(key), node)).collect()
+    }
+
     /// A value read by a parser.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! fix. Invariant: pure; whatever the text, there is a design or an error, never a panic, and the
 //! work is bounded by the limits that the errors name.
 
+pub(super) mod answer_table;
 pub(super) mod design;
 pub(super) mod error;
 pub(super) mod exclude;

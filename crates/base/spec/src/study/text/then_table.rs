@@ -13,24 +13,24 @@ const FIGURE_KEYS: &[&str] =
 /// A study may have so many figures.
 const FIGURES_MAX: usize = 1024;
 
-/// A reader of figures.
-pub(in crate::study) struct ThenReader<'a> {
+/// A reader of levels that points of the study have.
+pub(in crate::study) struct LevelReader<'a> {
     /// The text.
     pub source: &'a Source,
     /// The factors and levels there are.
     pub vocabulary: &'a Vocabulary<'a>,
-    /// The cells in full extent: every figure must stand beside some of them.
+    /// The cells in full extent: what is said of points must be said of some of them.
     pub cells: &'a [Cell],
 }
 
 type Refusal = (String, String);
 
-impl ThenReader<'_> {
+impl LevelReader<'_> {
     /// What was printed.
     ///
     /// # Errors
     /// The first thing that is wrong; a figure beside which no cell stands is.
-    pub fn read(&self, at: usize, entries: &[Entry]) -> Result<Then, StudyTextError> {
+    pub fn then(&self, at: usize, entries: &[Entry]) -> Result<Then, StudyTextError> {
         let fields = Fields::open(self.source, "[then]", entries, KEYS)?;
         let from = fields.needed("source", at, "say who printed it, where and when")?;
         let machine = fields.needed("machine", at, "say on which machine it was made")?;
@@ -85,20 +85,7 @@ impl ThenReader<'_> {
         text: &str,
     ) -> Result<Vec<LevelAt>, StudyTextError> {
         let thing = format!("[[then.figure]] {key}");
-        let mut levels = Vec::new();
-        for entry in entries {
-            let factor = self.vocabulary.factor(self.source, &thing, &entry.key, entry.at)?;
-            let spot = spot(self.source, &format!("{thing} {}", entry.key), &entry.node)?;
-            // Levels that only cells have, such as a default, are known by their cells.
-            let label = factor.canonical(&spot.text);
-            let has = |cell: &Cell| cell.level(&factor.name) == Some(&*label);
-            let level = if self.cells.iter().any(has) {
-                label
-            } else {
-                self.vocabulary.level(self.source, &thing, factor, &spot)?
-            };
-            levels.push(LevelAt { factor: factor.name.clone(), level });
-        }
+        let levels = self.levels(&thing, entries)?;
         let matching = self
             .cells
             .iter()
@@ -117,6 +104,28 @@ impl ThenReader<'_> {
             _ => Ok(levels),
         }
     }
+
+    /// Factors with the level of each.
+    ///
+    /// # Errors
+    /// A factor or a level that the study does not have.
+    pub fn levels(&self, thing: &str, entries: &[Entry]) -> Result<Vec<LevelAt>, StudyTextError> {
+        let mut levels = Vec::new();
+        for entry in entries {
+            let factor = self.vocabulary.factor(self.source, thing, &entry.key, entry.at)?;
+            let spot = spot(self.source, &format!("{thing} {}", entry.key), &entry.node)?;
+            // Levels that only cells have, such as a default, are known by their cells.
+            let label = factor.canonical(&spot.text);
+            let has = |cell: &Cell| cell.level(&factor.name) == Some(&*label);
+            let level = if self.cells.iter().any(has) {
+                label
+            } else {
+                self.vocabulary.level(self.source, thing, factor, &spot)?
+            };
+            levels.push(LevelAt { factor: factor.name.clone(), level });
+        }
+        Ok(levels)
+    }
 }
 
 fn number(text: &str) -> Result<f64, Refusal> {
@@ -126,7 +135,8 @@ fn number(text: &str) -> Result<f64, Refusal> {
     }
 }
 
-fn metric(text: &str) -> Result<ThenMetric, Refusal> {
+/// What is taken from a point.
+pub(in crate::study) fn metric(text: &str) -> Result<ThenMetric, Refusal> {
     let found = ThenMetric::NAMED.iter().find(|(name, _, _)| *name == text);
     found.map(|(_, metric, _)| *metric).ok_or_else(|| {
         let names: Vec<&str> = ThenMetric::NAMED.iter().map(|(name, _, _)| *name).collect();
@@ -134,7 +144,8 @@ fn metric(text: &str) -> Result<ThenMetric, Refusal> {
     })
 }
 
-fn take(text: &str) -> Result<Take, Refusal> {
+/// Which of several points.
+pub(in crate::study) fn take(text: &str) -> Result<Take, Refusal> {
     match text {
         "only" => Ok(Take::Only),
         "max" => Ok(Take::Max),

@@ -2,7 +2,7 @@
 
 use iostrata_run::{AxisKind, StudyDocument, StudyEffect};
 use iostrata_spec::study::Extent;
-use iostrata_stats::Conclusion;
+use iostrata_stats::{Conclusion, Verdict};
 use maud::{Markup, html};
 
 use crate::html::summary::counted;
@@ -121,13 +121,16 @@ fn how_sure(study: &StudyDocument) -> Markup {
             p {
                 (counted(study.points.len(), "point")) ", "
                 (counted(replicates as usize, "replicate")) ", " (extent) ", "
-                @if doubtful > 0 { (doubtful) " with a caution, " }
+                @if doubtful > 0 { (doubtful) " with a caution of their own, " }
                 (words::value(study.duration_s, "s")) " instead of "
                 (words::value(study.fixed_minute_s, "s")) " at a fixed minute each, "
                 (words::value(study.bytes_written as f64, "bytes")) " written. Intervals are 95 %."
             }
             @if !study.verdicts.is_sound() {
-                p.warn { "Of the whole run: " (words::verdicts(&study.verdicts)) "." }
+                p.warn {
+                    "Of most points: "
+                    (study.verdicts.iter().map(Verdict::explain).collect::<Vec<_>>().join("; ")) "."
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Invariant: what is large (profiles, latencies of all points) is drawn or unfolded only when a
 //! reader asks for it, so that the page opens at once.
 
+mod answers;
 mod axes;
 mod changes;
 mod closely;
@@ -14,6 +15,7 @@ mod layers;
 mod method;
 mod panels;
 mod points;
+mod response;
 mod then;
 
 pub(crate) use closely::scripts;
@@ -23,10 +25,10 @@ use iostrata_run::StudyDocument;
 use maud::Markup;
 
 use super::page::Section;
-use super::{findings, host, tables};
+use super::{findings, host, parts, tables};
 use crate::RunView;
 use crate::chart::Charts;
-use crate::study::all_panels;
+use crate::study::{all_panels, is_rated};
 
 /// The sections that have something to say, in reading order.
 pub(crate) fn sections(
@@ -39,12 +41,19 @@ pub(crate) fn sections(
         all.extend(body.map(|body| Section { id, name: name.to_owned(), body }));
     };
     let sets = all_panels(study);
+    add("response", "Response time over load", response::section(study, charts));
     add("then", "Then and now", then::section(study));
     for (n, set) in sets.iter().enumerate() {
         const IDS: [&str; 4] = ["matrix", "matrix-2", "matrix-3", "matrix-4"];
         let Some(id) = IDS.get(n) else { break };
-        add(id, &panels::name(set), Some(panels::section(study, n, set, charts)));
+        let matrix = panels::section(study, n, set, charts);
+        // Where requests come at a given rate, that is what is done, too: no picture of anything.
+        let is_given = set.axis.is_some_and(|axis| is_rated(study, &axis.factor));
+        let matrix =
+            if is_given { parts::folded("What was done of each rate", matrix) } else { matrix };
+        add(id, &panels::name(set), Some(matrix));
     }
+    add("answers", "What the answers rest on", answers::section(study));
     add("effects", "What each factor does", effects::section(study, charts));
     add("axes", "Along the axes", axes::section(study, charts));
     if !study.findings.is_empty() {

@@ -8,6 +8,7 @@ use crate::chart::{
 };
 use crate::html::parts;
 use crate::study::{Look, Panel, PanelLine, Panels, axis_words};
+use crate::words;
 
 /// The largest top of a panel over the smallest, up to which they share a scale.
 const SHARED_SCALE: f64 = 3.0;
@@ -103,7 +104,9 @@ impl Drawn<'_> {
     /// Throughput.
     fn value(&self, n: usize, one: &Panel<'_>, charts: &mut Charts) -> Markup {
         let name = format!("panel-{}-{n}", self.set_number);
-        let Some(axis) = self.set.axis else { return self.rows(&name, one, charts) };
+        let Some(axis) = self.set.axis.filter(|_| has_course(one)) else {
+            return self.rows(&name, one, charts);
+        };
         let line = |line: &PanelLine<'_>| {
             self.trace(line, |x, point| {
                 Some(Mark { x, y: point.value, ci95: point.value_ci95, hover: hover(point) })
@@ -118,7 +121,7 @@ impl Drawn<'_> {
 
     /// Mean latency of the main requests.
     fn latency(&self, n: usize, one: &Panel<'_>, charts: &mut Charts) -> Markup {
-        let Some(axis) = self.set.axis else { return html! {} };
+        let Some(axis) = self.set.axis.filter(|_| has_course(one)) else { return html! {} };
         let line = |line: &PanelLine<'_>| {
             self.trace(line, |x, point| {
                 let (what, op) = main_op(point)?;
@@ -181,9 +184,29 @@ impl Drawn<'_> {
                 verdicts: Some(&point.verdicts),
             })
             .collect();
+        let title = first_upper(&one.title);
+        if let [only] = rows.as_slice() {
+            // A single bar compares nothing.
+            let (title, point) =
+                if title.is_empty() { (only.title, "") } else { (&*title, only.title) };
+            return html! {
+                p {
+                    b { (title) } " " (point) " "
+                    span title=(words::exact(only.value)) {
+                        (parts::value(only.value, only.ci95, self.unit))
+                    }
+                    @if only.ci95.is_none() { ", no interval" }
+                }
+            };
+        }
         let chart = bars(name, self.unit, self.unit, &rows);
-        parts::figure(charts, &chart, &first_upper(&one.title), "")
+        parts::figure(charts, &chart, &title, "")
     }
+}
+
+/// Whether some line of a panel has points at several places of the axis.
+fn has_course(one: &Panel<'_>) -> bool {
+    one.lines.iter().any(|line| line.points.iter().any(|(x, _)| *x != line.points[0].0))
 }
 
 /// The scale that all panels share, if none would be a flat line on it.

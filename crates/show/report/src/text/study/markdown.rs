@@ -4,6 +4,7 @@ use iostrata_run::{StudyAxis, StudyDocument, StudyEffect, StudyPoint, ThenRow};
 use iostrata_stats::{Conclusion, Interval};
 
 use super::evidence::{changes, latencies, layers, path, waits};
+use super::response;
 use crate::RunView;
 use crate::study::{axis_words, factor_words, level_words, listed, varying};
 use crate::text::markdown::{escaped, figure, table};
@@ -18,6 +19,7 @@ pub(crate) fn document(view: &RunView<'_>, study: &StudyDocument) -> String {
         text.push_str(&format!("\n{strong}{}{strong}\n", escaped(sentence)));
     }
     text.push_str(&format!("\n{}. {}\n", escaped(&study.title), escaped(&study.question)));
+    text.push_str(&response::markdown(study));
     text.push_str(&then(study));
     text.push_str(&points(study));
     text.push_str(&effects(study));

@@ -1,8 +1,9 @@
 //! The matrix of a study for a terminal: rows are curves, columns the levels of the axis.
 
 use iostrata_run::{AxisKind, StudyAxis, StudyDocument, StudyPoint};
+use iostrata_stats::{Verdict, Verdicts};
 
-use crate::study::{Panel, PanelLine, Panels, all_panels, axis_words};
+use crate::study::{Panel, PanelLine, Panels, all_panels, axis_words, is_rated};
 use crate::text::paper::{Paper, clean, cut, cut_middle, pad, right};
 use crate::words;
 
@@ -17,7 +18,9 @@ const ROWS: usize = 60;
 
 /// Every point: rows are curves, columns the levels of the axis.
 pub(super) fn matrix(study: &StudyDocument, paper: &Paper) -> Vec<String> {
-    let sets = all_panels(study);
+    let mut sets = all_panels(study);
+    // Of given rates, those are what is done; their response times stand above.
+    sets.retain(|set| !set.axis.is_some_and(|axis| is_rated(study, &axis.factor)));
     let (first, rest) = match sets.split_first() {
         Some(parts) => parts,
         None => return Vec::new(),
@@ -34,8 +37,11 @@ pub(super) fn matrix(study: &StudyDocument, paper: &Paper) -> Vec<String> {
         lines.truncate(ROWS);
         lines.push(paper.dim(&format!("  and {more} more lines in the report")));
     }
+    let carried: Verdicts = study.points.iter().flat_map(|point| point.verdicts.iter()).collect();
+    let why: Vec<&str> = carried.iter().map(Verdict::explain).collect();
+    let star = if why.is_empty() { String::new() } else { format!("* {}; ", why.join(", or ")) };
     let marks = format!(
-        "~ an interval wider than {} {}; * a caution; - not measured",
+        "~ an interval wider than {} {}; {star}- not measured",
         paper.plus_minus(),
         words::value(study.precision * 100.0, "percent")
     );

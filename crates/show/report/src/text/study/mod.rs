@@ -3,4 +3,5 @@
 mod evidence;
 pub(crate) mod markdown;
 mod matrix;
+mod response;
 pub(crate) mod terminal;

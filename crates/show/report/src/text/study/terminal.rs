@@ -2,9 +2,10 @@
 //! of each curve, what was not possible.
 
 use iostrata_run::{StudyDocument, StudyEffect, ThenRow};
-use iostrata_stats::Conclusion;
+use iostrata_stats::{Conclusion, Verdict};
 
 use super::matrix::matrix;
+use super::response;
 use crate::RunView;
 use crate::study::{axis_words, factor_words, level_words};
 use crate::text::paper::{Paper, clean, cut, pad, right, wrapped_to};
@@ -28,9 +29,14 @@ pub(crate) fn lines(view: &RunView<'_>, study: &StudyDocument, paper: &Paper) ->
         let wrapped = paper.wrapped(sentence, 0);
         lines.extend(wrapped.into_iter().map(|line| if n == 0 { paper.bold(&line) } else { line }));
     }
-    for part in
-        [then(study, paper), effects(study, paper), matrix(study, paper), missing(view, paper)]
-    {
+    let parts = [
+        response::lines(study, paper),
+        then(study, paper),
+        effects(study, paper),
+        matrix(study, paper),
+        missing(view, paper),
+    ];
+    for part in parts {
         if !part.is_empty() {
             lines.push(String::new());
             lines.extend(part);
@@ -156,7 +162,8 @@ fn foot(study: &StudyDocument, paper: &Paper) -> Vec<String> {
         text = format!("Stopped before its end; {text}");
     }
     if !study.verdicts.is_sound() {
-        text.push_str(&format!("; cautions: {}", words::verdicts(&study.verdicts)));
+        let why: Vec<&str> = study.verdicts.iter().map(Verdict::explain).collect();
+        text.push_str(&format!(". Of most points: {}", why.join("; ")));
     }
     let mut lines: Vec<String> =
         paper.wrapped(&text, 0).iter().map(|line| paper.dim(line)).collect();

@@ -8,6 +8,7 @@ mod disk;
 mod host;
 mod plan;
 mod random;
+pub mod study;
 
 use iostrata_diagnose::{ProbeEnd, summarise, suspect};
 use iostrata_run::{Event, Finding, ProbeDocument, ProbeHost};

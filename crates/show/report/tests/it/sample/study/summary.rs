@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{
-    AxisKind, ChangeRecord, Finding, FindingKind, StudyAxis, StudyDocument, StudyEffect,
-    StudyInteraction, StudyPoint, ThenRow, Unavailable, UslDocument,
+    AxisKind, ChangeRecord, Finding, FindingKind, StudyAnswer, StudyAxis, StudyDocument,
+    StudyEffect, StudyInteraction, StudyPoint, ThenRow, Unavailable, UslDocument,
 };
 use iostrata_spec::Layer;
 use iostrata_spec::study::{Extent, LevelAt};
@@ -190,6 +190,7 @@ fn curve(axis: &str, levels: Vec<LevelAt>, points: &[(f64, &StudyPoint)]) -> Stu
         change_pct: at.map(|_| change),
         change_pct_ci95: at.map(|_| [change - 3.0, change + 3.0]),
         enough: (axis == "files").then_some(*best_x),
+        response: None,
         usl: has_law.then(|| UslDocument {
             lambda: points[0].1.value,
             lambda_ci95: around(points[0].1.value, 0.08),
@@ -259,6 +260,32 @@ fn changes() -> Vec<ChangeRecord> {
     ]
 }
 
+/// One answer that was given and one that could not be.
+fn answers(points: &[StudyPoint]) -> Vec<StudyAnswer> {
+    let id = |at: usize| vec![points[at].id.clone()];
+    vec![
+        StudyAnswer {
+            asks: "whether ext4 leaves the device what it can do".into(),
+            text: "One hot file still caps ext4".into(),
+            is_known: true,
+            ratio: Some(0.139),
+            ratio_ci95: Some([0.131, 0.147]),
+            ratio_n: 3,
+            of: id(1),
+            over: id(0),
+            verdicts: <_>::default(),
+        },
+        StudyAnswer {
+            asks: "whether eight files bring more".into(),
+            text: "it cannot be said whether eight files bring more".into(),
+            ratio: Some(1.1),
+            ratio_ci95: Some([0.6, 2.0]),
+            ratio_n: 3,
+            ..StudyAnswer::default()
+        },
+    ]
+}
+
 /// A document around points; factors and axes are still to come.
 pub fn around_points(points: Vec<StudyPoint>) -> StudyDocument {
     StudyDocument {
@@ -272,6 +299,7 @@ pub fn around_points(points: Vec<StudyPoint>) -> StudyDocument {
             "XFS still falls after 4 writers on one file, by 83 % up to 256; in 2012 it fell from 40 K to 12 K between 4 and 16.".into(),
             "Then fsync beat O_DIRECT on ext4; here it does, too (1.04 times). Four files are enough for ext4, two for XFS.".into(),
         ],
+        answers: answers(&points),
         factors: vec![],
         then: then(&points),
         points,

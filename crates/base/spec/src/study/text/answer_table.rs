@@ -1,0 +1,119 @@
+//! The tables `[[answer]]`: what the question comes down to, with a sentence for each outcome.
+
+use super::error::StudyTextError;
+use super::fields::Fields;
+use super::then_table::{LevelReader, metric, take};
+use super::tree::Entry;
+use crate::study::answer::{Answer, AnswerFrom, Contrast, PLACEHOLDERS, named};
+use crate::study::{LevelAt, Take};
+
+const THING: &str = "[[answer]]";
+/// Its keys.
+pub(in crate::study) const KEYS: &[&str] =
+    &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same"];
+/// A study may have so many answers: more than these nobody reads at the top of a page.
+const ANSWERS_MAX: usize = 12;
+
+/// The answers of a study.
+///
+/// # Errors
+/// The first thing that is wrong; a contrast that no points of the full extent make is.
+pub(in crate::study) fn read(
+    levels: &LevelReader<'_>,
+    tables: &[(usize, &[Entry])],
+) -> Result<Vec<Answer>, StudyTextError> {
+    if let Some((at, _)) = tables.get(ANSWERS_MAX) {
+        let (found, fix) = (tables.len().to_string(), format!("use {ANSWERS_MAX} at most"));
+        return Err(levels.source.error(*at, THING, &found, "too many answers", fix));
+    }
+    tables.iter().map(|(at, entries)| answer(levels, *at, entries)).collect()
+}
+
+fn answer(
+    levels: &LevelReader<'_>,
+    at: usize,
+    entries: &[Entry],
+) -> Result<Answer, StudyTextError> {
+    let fields = Fields::open(levels.source, THING, entries, KEYS)?;
+    let fix =
+        "say what it decides, to be read behind \"it cannot be said\": asks = \"whether ...\"";
+    let asks = fields.needed("asks", at, fix)?.text;
+    let findings: Vec<String> =
+        fields.texts("findings")?.into_iter().map(|spot| spot.text).collect();
+    let from = if findings.is_empty() {
+        AnswerFrom::Contrast(contrast(levels, &fields, at, &asks)?)
+    } else if let Some(other) =
+        entries.iter().find(|one| !["asks", "findings"].contains(&&*one.key))
+    {
+        let why = "does not go with findings";
+        let fix = "write two answers, or leave one of them away";
+        return Err(levels.source.error(other.at, THING, &other.key, why, fix));
+    } else {
+        AnswerFrom::Findings(findings)
+    };
+    Ok(Answer { asks, from })
+}
+
+fn contrast(
+    levels: &LevelReader<'_>,
+    fields: &Fields<'_>,
+    at: usize,
+    asks: &str,
+) -> Result<Contrast, StudyTextError> {
+    let side = |key: &str| -> Result<Vec<LevelAt>, StudyTextError> {
+        let found = levels.levels(&format!("{THING} {key}"), fields.table(key)?)?;
+        if found.is_empty() && key != "at" {
+            let fix = format!("name levels: {key} = {{ filesystem = \"ext4\" }}");
+            return Err(levels.source.error(at, format!("{THING} {key}"), asks, "is missing", fix));
+        }
+        Ok(found)
+    };
+    let found = Contrast {
+        metric: fields.parsed("metric", metric)?.unwrap_or_default(),
+        at: side("at")?,
+        of: side("of")?,
+        over: side("over")?,
+        take: fields.parsed("take", take)?.unwrap_or_default(),
+        more: sentence(levels, fields, "more", at)?,
+        less: sentence(levels, fields, "less", at)?,
+        same: sentence(levels, fields, "same", at)?,
+    };
+    match unpaired(&found, levels) {
+        None => Ok(found),
+        Some((why, fix)) => Err(levels.source.error(at, THING, asks, why, fix)),
+    }
+}
+
+/// Why no points of the full extent can be set against each other.
+fn unpaired(contrast: &Contrast, levels: &LevelReader<'_>) -> Option<(String, &'static str)> {
+    let lacking = "name levels that points of the full extent have on both sides";
+    if contrast.take != Take::Only {
+        let is_empty = contrast.sides(levels.cells).iter().any(Vec::is_empty);
+        return is_empty.then(|| ("one side has no points".to_owned(), lacking));
+    }
+    let found = contrast.counterparts(levels.cells);
+    match found.iter().map(|(_, below)| below.len()).max() {
+        None => Some(("no two points differ in these levels alone".to_owned(), lacking)),
+        Some(1) => None,
+        Some(many) => Some((
+            format!("{many} points below the line stand against one above it"),
+            "name more levels in at, or say take = \"max\"",
+        )),
+    }
+}
+
+fn sentence(
+    levels: &LevelReader<'_>,
+    fields: &Fields<'_>,
+    key: &str,
+    at: usize,
+) -> Result<String, StudyTextError> {
+    let spot = fields.needed(key, at, &format!("write a sentence: {key} = \"...\""))?;
+    if let Some(odd) = named(&spot.text).find(|name| !PLACEHOLDERS.contains(name)) {
+        let known: Vec<String> = PLACEHOLDERS.iter().map(|name| format!("{{{name}}}")).collect();
+        let fix = format!("use {}", known.join(", "));
+        let thing = format!("{THING} {key}");
+        return Err(levels.source.error(spot.at, thing, odd, "is no figure of a contrast", fix));
+    }
+    Ok(spot.text)
+}
