@@ -47,7 +47,7 @@ pub(crate) fn response(
     let waits = |one: &&(f64, &StudyPoint, &Cell, LatencyUs)| one.3.p99 > KNEE_TIMES * lowest_us;
     // From there on: what only one rate in the middle shows came from elsewhere.
     let knee = all.iter().rev().take_while(waits).last().map(|one| one.0);
-    let backlogs = all.iter().filter_map(|(level, point, cell, response)| {
+    let mut backlogs = all.iter().filter_map(|(level, point, cell, response)| {
         let (per_s, per_s_ci95) = growth(seen.get(cell.id.as_str())?, cell)?;
         Some(StudyBacklog {
             at: *level,
@@ -61,7 +61,7 @@ pub(crate) fn response(
         mean_us: all.iter().map(|one| one.3.mean).collect(),
         p99_us: all.iter().map(|one| one.3.p99).collect(),
         knee,
-        backlog: backlogs.last(),
+        backlog: backlogs.next_back(),
     })
 }
 
@@ -76,7 +76,7 @@ fn growth(seen: &Seen<'_>, cell: &Cell) -> Option<(f64, [f64; 2])> {
     let done = combine(&counted.collect::<Vec<_>>())?;
     let [low, high] = done.ci95?;
     (high < asked * (1.0 - UNDONE_SHARE_MIN))
-        .then(|| (asked - done.value, [asked - high, asked - low]))
+        .then_some((asked - done.value, [asked - high, asked - low]))
 }
 
 /// One statement per curve over the rate.
