@@ -42,10 +42,7 @@ pub enum RunWriteError {
         source: serde_json::Error,
     },
     /// The system refused.
-    #[error(
-        "cannot {doing} {}: {source}; check space and permissions, or give --out another directory",
-        path.display()
-    )]
+    #[error("cannot {doing} {}: {source}; check space and permissions", path.display())]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -62,12 +59,14 @@ pub enum RunWriteError {
 pub enum RunReadError {
     /// Not a run directory.
     #[error(
-        "{} is not a run directory: it has no run.json; give a directory made by iostrata --out",
+        "{} is not a run directory: {found}; name one, as in iostrata-runs or as --out named it",
         dir.display()
     )]
     NotARun {
         /// The directory.
         dir: PathBuf,
+        /// What is there instead.
+        found: &'static str,
     },
     /// Written by a newer program in a layout that this one does not know.
     #[error(

@@ -3,6 +3,7 @@
 //! Invariants: what older versions wrote stays readable; a line that a kill cut off is left out and
 //! named in the notes; damage anywhere else is an error with file and line. It writes nothing.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -111,11 +112,15 @@ impl RunReader {
 
 fn read_manifest(dir: &Path) -> Result<Manifest, RunReadError> {
     let path = dir.join(layout::MANIFEST);
-    if !path.is_file() {
-        return Err(RunReadError::NotARun { dir: dir.to_owned() });
-    }
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| RunReadError::Io { path: path.clone(), source })?;
+    let text = std::fs::read_to_string(&path).map_err(|source| {
+        let found = match source.kind() {
+            ErrorKind::NotADirectory => "it is a file",
+            ErrorKind::NotFound if !dir.exists() => "there is nothing of that name",
+            ErrorKind::NotFound => "it has no run.json",
+            _ => return RunReadError::Io { path: path.clone(), source },
+        };
+        RunReadError::NotARun { dir: dir.to_owned(), found }
+    })?;
     let any: AnyManifest = from_json(&path, 0, &text)?;
     let FormatVersion { major, minor } = any.format_version;
     if major > FormatVersion::CURRENT.major {

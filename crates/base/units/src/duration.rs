@@ -55,5 +55,7 @@ mod tests {
         for text in ["", "ms", "-1", "5 weeks", "1e400", "99999999999h"] {
             assert!(parse_duration(text).is_err(), "{text} was taken");
         }
+        let negative = parse_duration("-5s").unwrap_err().to_string();
+        assert!(negative.starts_with("`-5s` is negative; write for example"), "{negative}");
     }
 }

@@ -23,7 +23,7 @@ use crate::{io_history, io_notes};
 /// As the contract's exit codes say.
 pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     let mut spec = args.spec()?;
-    let display = Display::new(args.common.quiet);
+    let display = Display::new(args.common.printing.quiet);
     let files = match spec.api {
         IoApi::Null => None,
         _ => Some(prepare(args, &spec, &display, interruption)?),
@@ -171,7 +171,7 @@ fn show(
     run_dir: &RunDir,
     measurement: &Measurement,
 ) -> Result<(), Ending> {
-    if args.common.json {
+    if args.common.printing.json {
         return print_json(document);
     }
     let result = RunResult::Io(Box::new(document.clone()));

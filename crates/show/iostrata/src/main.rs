@@ -37,11 +37,14 @@ use ending::Ending;
 use signals::Interruption;
 
 fn main() -> ExitCode {
-    let arguments = args::with_dashes(std::env::args_os());
+    let arguments = args::prepared(std::env::args_os());
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let _unprintable = error.print();
+            if let Some(tip) = args::switch_tip(&arguments, &error) {
+                anstream::eprintln!("tip: {tip}");
+            }
             return ExitCode::from(error.exit_code() as u8);
         }
     };

@@ -7,7 +7,7 @@ use iostrata_host::{Root, describe_host, describe_path, quiet_check};
 use iostrata_report::RunView;
 use iostrata_run::{Event, ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
 use iostrata_study::Listener as _;
-use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome};
+use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome, TooSmall};
 use iostrata_units as units;
 
 use crate::args::ProbeArgs;
@@ -27,11 +27,14 @@ const PRECISION: f64 = 0.03;
 /// As the contract's exit codes say.
 pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> {
     let options = options(args)?;
-    let display = Display::new(args.common.quiet);
+    let display = Display::new(args.common.printing.quiet);
     let root = Root::system();
     let path = describe_path(&root, &options.dir)
         .map_err(|error| Ending::Usage(format!("{}: {error}", options.dir.display())))?;
-    let announcement = probe::announce(&options, &path).map_err(Ending::NotHere)?;
+    let announcement = probe::announce(&options, &path).map_err(|error| match error {
+        TooSmall::Asked(why) => Ending::Usage(why),
+        TooSmall::Room(why) => Ending::NotHere(why),
+    })?;
     let host = ProbeHost { machine: describe_host(&root), path };
     display.note(&announced(&options, &announcement, &host));
     note_other_users(&root, &host, &display);
@@ -184,7 +187,7 @@ fn show(
     run_dir: &RunDir,
     outcome: &ProbeOutcome,
 ) -> Result<(), Ending> {
-    if args.common.json {
+    if args.common.printing.json {
         return print_json(document);
     }
     let result = RunResult::Probe(Box::new(document.clone()));

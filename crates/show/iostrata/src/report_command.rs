@@ -78,6 +78,8 @@ fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), End
     let html = iostrata_report::html(view);
     let path = RunWriter::resume(dir, run.manifest())
         .and_then(|writer| writer.write_report(&html))
-        .map_err(|error| Ending::NotHere(error.to_string()))?;
+        .map_err(|error| {
+            Ending::NotHere(format!("the report cannot be written: {error} (or use --format)"))
+        })?;
     print_text(&format!("{}\n", path.display()))
 }

@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 /// # Errors
 /// When something could not be put back: it is listed and stays in the journal.
 pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
-    let display = Display::new(args.quiet);
+    let display = Display::new(args.printing.quiet);
     if let Some(target) = &args.target {
         display.note(&format!(
             "{target}: no settings of servers are changed yet, so there are none to put back"
@@ -24,7 +24,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
     }
     let state = StateDir::of_user();
     let report = restore(&state, &System::new());
-    if args.json {
+    if args.printing.json {
         print_json(&report)?;
     } else {
         print_text(&text(&report, &state))?;

@@ -31,11 +31,19 @@ impl RunDir {
         let now = jiff::Timestamp::now();
         let manifest = Manifest::new(kind, env!("CARGO_PKG_VERSION"), &arguments, now);
         let dir = out.map_or_else(|| default_dir(name), Path::to_owned);
+        if out.is_some_and(|out| out.exists() && !out.is_dir()) {
+            return Err(Ending::Usage(format!(
+                "--out {}: it is not a directory; name one that is new or empty",
+                dir.display()
+            )));
+        }
         match RunWriter::create(&dir, &manifest) {
             Ok(writer) => Ok(Self { writer: Some(writer), manifest, note: None }),
-            Err(error) if out.is_some() => Err(Ending::Usage(format!("--out: {error}"))),
+            Err(error) if out.is_some() => {
+                Err(Ending::Usage(format!("--out {}: {error}", dir.display())))
+            }
             Err(error) => {
-                let note = format!("{error}; the run is not kept (choose a place with --out)");
+                let note = format!("The run is not kept: {error}, or choose a place with --out.");
                 Ok(Self { writer: None, manifest, note: Some(note) })
             }
         }

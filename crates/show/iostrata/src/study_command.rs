@@ -40,7 +40,7 @@ fn list_shipped(args: &ListArgs) -> Result<(), Ending> {
         })
     };
     let studies = shipped().iter().map(listed).collect::<Result<Vec<_>, Ending>>()?;
-    if args.common.json { print_json(&studies) } else { print_text(&list(&studies)) }
+    if args.printing.json { print_json(&studies) } else { print_text(&list(&studies)) }
 }
 
 fn show_study(args: &ShowArgs) -> Result<(), Ending> {
@@ -48,7 +48,7 @@ fn show_study(args: &ShowArgs) -> Result<(), Ending> {
     let overrides = args.choice.overrides(&args.common);
     let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
     let changes = changes(&plan, &args.place)?;
-    show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.json)
+    show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.printing.json)
 }
 
 /// Prints a plan with what it costs and changes; `run --dry-run` ends here too.
@@ -73,7 +73,7 @@ fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), Ending> 
     let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
     let changes = changes(&plan, &args.place)?;
     if args.dry_run {
-        return show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.json);
+        return show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.printing.json);
     }
     let plan = watched(plan, args.no_profile, args.no_trace);
     study_run::run(plan, &args.place, &args.common, interruption)
@@ -89,5 +89,5 @@ fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
 }
 
 fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), Ending> {
-    study_run::resume(&args.run, &args.common, interruption)
+    study_run::resume(&args.run, args.printing, interruption)
 }

@@ -25,7 +25,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Ending> {
     let b = point(&args.b, args.run.as_deref())?;
     let profiles = a.profile.as_ref().zip(b.profile.as_ref());
     let profile = profiles.map(|(a, b)| ProfileDiff::of(a, b));
-    if args.common.json {
+    if args.printing.json {
         return print_json(&StudyDiffDocument { a, b, profile });
     }
     let diff = PointDiff { a: (&args.a, &a), b: (&args.b, &b), profile: profile.as_ref() };

@@ -16,7 +16,7 @@ use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
 use iostrata_study::factorial::{self, Place, StudyOutcome, StudyTask};
 use iostrata_units as units;
 
-use crate::args::{Common, StudyPlace};
+use crate::args::{Common, Printing, StudyPlace};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
 use crate::kept::Keeper;
@@ -49,7 +49,7 @@ pub fn run(
     interruption: &Interruption,
 ) -> Result<(), Ending> {
     needs_root(&plan)?;
-    let display = Display::new(common.quiet);
+    let display = Display::new(common.printing.quiet);
     // What the options say must be right before a run directory is made.
     place_of(&plan, place, PathBuf::new())?;
     let mut run_dir = RunDir::begin(RunKind::Study, &plan.name, common.out.as_deref())?;
@@ -64,14 +64,14 @@ pub fn run(
     let host = begin(&mut run_dir, &plan, &dir, place.device.as_ref())?;
     let place = place_of(&plan, place, absolute(&dir)?)?;
     display.note(&announced(&plan, &place, &host)?);
-    go_on(&plan, &place, host, &[], run_dir, common, &display, interruption)
+    go_on(&plan, &place, host, &[], run_dir, common.printing.json, &display, interruption)
 }
 
 /// Goes on with a study that was killed or interrupted.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn resume(run: &Path, common: &Common, interruption: &Interruption) -> Result<(), Ending> {
+pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Result<(), Ending> {
     let bad = |why: String| Ending::Usage(format!("study resume {}: {why}", run.display()));
     let reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
     let manifest = reader.manifest().clone();
@@ -82,7 +82,7 @@ pub fn resume(run: &Path, common: &Common, interruption: &Interruption) -> Resul
         return Err(bad("the study is finished; see its report".to_owned()));
     }
     needs_root(&plan)?;
-    let display = Display::new(common.quiet);
+    let display = Display::new(printing.quiet);
     let restored = restore(&StateDir::of_user(), &System::new());
     if restored.journals.iter().any(|journal| !journal.things.is_empty()) {
         display.note("What the killed run had changed is put back; going on.");
@@ -100,7 +100,7 @@ pub fn resume(run: &Path, common: &Common, interruption: &Interruption) -> Resul
         .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
     let run_dir = RunDir { writer: Some(writer), manifest, note: None };
     let done = reader.events().to_vec();
-    go_on(&plan, &place, host, &done, run_dir, common, &display, interruption)
+    go_on(&plan, &place, host, &done, run_dir, printing.json, &display, interruption)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the two ways in share everything after it")]
@@ -110,7 +110,7 @@ fn go_on(
     host: ProbeHost,
     done: &[Event],
     mut run_dir: RunDir,
-    common: &Common,
+    json: bool,
     display: &Display,
     interruption: &Interruption,
 ) -> Result<(), Ending> {
@@ -134,7 +134,7 @@ fn go_on(
         outcome => outcome.map_err(ending_of)?,
     };
     let document = conclude(plan, host, &outcome, &run_dir)?;
-    show(common, &document, &run_dir, &outcome)?;
+    show(json, &document, &run_dir, &outcome)?;
     if !undone.is_settled() {
         return Err(Ending::NotHere(
             "not everything could be put back; run iostrata restore".to_owned(),
@@ -174,6 +174,10 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place,
             named.display(),
             device.display()
         )));
+    }
+    if let Some(dir) = place.dir.as_ref().filter(|dir| dir.exists() && !dir.is_dir()) {
+        let dir = dir.display();
+        return Err(Ending::Usage(format!("--dir {dir}: it is not a directory; name another")));
     }
     if let Some(device) = &place.device {
         is_block_device(device)?;
@@ -305,12 +309,12 @@ fn conclude(
 }
 
 fn show(
-    common: &Common,
+    json: bool,
     document: &StudyDocument,
     run_dir: &RunDir,
     outcome: &StudyOutcome,
 ) -> Result<(), Ending> {
-    if common.json {
+    if json {
         return print_json(document);
     }
     let result = RunResult::Study(Box::new(document.clone()));

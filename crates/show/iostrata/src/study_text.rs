@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use iostrata_spec::study::{StudySpec, shipped, shipped_text};
+use iostrata_units::Size;
 
 use crate::ending::Ending;
 
@@ -27,11 +28,15 @@ pub fn load(study: &str) -> Result<StudySpec, Ending> {
         )));
     }
     let unreadable = |error: &dyn std::fmt::Display| {
-        Ending::Usage(format!("study {study}: cannot be read as text: {error}; give a .toml file"))
+        Ending::Usage(format!("study {study}: cannot be read: {error}; give a .toml file"))
     };
     let found = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
-    if !found.is_file() || found.len() > TEXT_BYTES_MAX {
-        return Err(unreadable(&"it is no file of up to 256K"));
+    if !found.is_file() {
+        return Err(unreadable(&"it is not a file"));
+    }
+    if found.len() > TEXT_BYTES_MAX {
+        let most = Size(TEXT_BYTES_MAX);
+        return Err(unreadable(&format!("it has {}, and a study at most {most}", found.len())));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     StudySpec::parse(&text, study).map_err(usage)

@@ -75,10 +75,10 @@ impl Reader<'_> {
         if self.including.len() >= INCLUDES_MAX {
             return Err(refuse(format!("more than {INCLUDES_MAX} files include each other")));
         }
-        let bytes = self
-            .world
-            .read(path)
-            .map_err(|why| refuse(format!("{} cannot be read: {why}", path.display())))?;
+        let bytes = self.world.read(path).map_err(|why| match path == asked_by.file.as_path() {
+            true => refuse(format!("it cannot be read: {why}")),
+            false => refuse(format!("{} cannot be read: {why}", path.display())),
+        })?;
         self.including.push(path.to_owned());
         let file = Arc::new(path.to_owned());
         for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {

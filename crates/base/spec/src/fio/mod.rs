@@ -44,14 +44,37 @@ use settings::{Settings, refusal};
 /// The first thing that cannot be run: file, line, option, reason, fix.
 pub fn parse(files: &[PathBuf], only: &[String], world: &dyn World) -> Result<FioPlan, FioError> {
     let mut planner = Planner::new(world);
-    for file in files {
-        let sections = lines::read(file, world)?;
+    let all: Vec<Vec<Section>> =
+        files.iter().map(|file| lines::read(file, world)).collect::<Result<_, _>>()?;
+    check_sections(files, only, &all)?;
+    for sections in &all {
         if !planner.plan.waves.is_empty() {
             planner.begin_wave();
         }
-        planner.file(&sections, only)?;
+        planner.file(sections, only)?;
     }
     planner.finish(files)
+}
+
+/// Refuses the name of a section that no file has.
+fn check_sections(
+    files: &[PathBuf],
+    only: &[String],
+    all: &[Vec<Section>],
+) -> Result<(), FioError> {
+    let jobs = all.iter().flatten().filter(|section| !section.is_global());
+    let names: BTreeSet<&str> = jobs.map(|section| section.name.as_str()).collect();
+    let Some(missing) = only.iter().find(|name| !names.contains(name.as_str())) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = names.into_iter().collect();
+    let why = match names.as_slice() {
+        [] => "there is no such section, and no other; write one such as [job]".to_owned(),
+        [name] => format!("there is no such section; the only one is {name}"),
+        names => format!("there is no such section; there are {}", names.join(", ")),
+    };
+    let origin = Origin { file: Arc::new(files.first().cloned().unwrap_or_default()), line: 0 };
+    Err(FioError { origin, what: format!("--section {missing}"), why })
 }
 
 struct Planner<'a> {

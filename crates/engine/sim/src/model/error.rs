@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use iostrata_units::bytes;
 use thiserror::Error;
 
 /// Why a disk can't be modelled as it was asked for.
@@ -19,8 +20,8 @@ pub enum ModelError {
     },
     /// Too few bytes to hold anything.
     #[error(
-        "a disk of {found_bytes} bytes is too small for the model {model}: it takes at least \
-         {least_bytes} bytes"
+        "a disk of {} is too small for the model {model}: it takes at least {}",
+        bytes(*found_bytes as f64), bytes(*least_bytes as f64)
     )]
     TooSmall {
         /// The model's name.
@@ -32,8 +33,8 @@ pub enum ModelError {
     },
     /// Too many bytes.
     #[error(
-        "a disk of {found_bytes} bytes is too large for the model {model}: it takes at most \
-         {most_bytes} bytes"
+        "a disk of {} is too large for the model {model}: it takes at most {}",
+        bytes(*found_bytes as f64), bytes(*most_bytes as f64)
     )]
     TooLarge {
         /// The model's name.

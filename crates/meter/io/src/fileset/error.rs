@@ -125,7 +125,7 @@ pub enum FileSetError {
         path: PathBuf,
     },
     /// Another error.
-    #[error("cannot {doing} {path}: {source}")]
+    #[error("cannot {doing} {path}: {source}{}", fix(source))]
     System {
         /// What was tried.
         doing: &'static str,
@@ -134,4 +134,13 @@ pub enum FileSetError {
         /// The kernel's answer.
         source: io::Error,
     },
+}
+
+/// What would help against an answer of the kernel, where that is known.
+fn fix(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; run it as a user who may, or choose another place",
+        io::ErrorKind::ReadOnlyFilesystem => "; choose a place that can be written",
+        _ => "",
+    }
 }

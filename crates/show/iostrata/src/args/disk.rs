@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use iostrata_emudisk::{Fault, Tear};
 use iostrata_spec::disk::DiskSpec;
 
-use super::value;
+use super::{Printing, value};
 
 /// Arguments of `iostrata disk`.
 #[derive(Args, Debug)]
@@ -54,19 +54,6 @@ impl DiskAction {
     }
 }
 
-/// Options that every one has.
-#[derive(Args, Clone, Debug)]
-pub struct DiskCommon {
-    /// Print one JSON document on stdout and nothing else there
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub json: bool,
-    /// Print no notes
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub quiet: bool,
-}
-
 /// Arguments of `iostrata disk start`.
 #[derive(Args, Debug)]
 pub struct StartArgs {
@@ -76,27 +63,27 @@ pub struct StartArgs {
     #[arg(long, value_name = "M", value_parser = disk)]
     pub model: DiskSpec,
     /// Its size
-    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: u64,
     /// Where its contents live: memory, or a directory with room for a sparse file without a name
     #[arg(long, value_name = "memory|DIR", default_value = "memory")]
     pub store: PathBuf,
     /// Most that the contents may take; a write beyond it fails as on a full thin volume
     /// [default: the size]
-    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub store_limit: Option<u64>,
     /// Seed of everything random: where the platters stand, what a power cut tears
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]
-    pub common: DiskCommon,
+    pub common: Printing,
 }
 
 /// Arguments of `iostrata disk list`.
 #[derive(Args, Debug)]
 pub struct DiskListArgs {
     #[command(flatten)]
-    pub common: DiskCommon,
+    pub common: Printing,
 }
 
 /// Arguments of `iostrata disk fault`.
@@ -138,7 +125,7 @@ pub struct FaultArgs {
           value_parser = value::switch, group = "fault")]
     pub none: Option<bool>,
     #[command(flatten)]
-    pub common: DiskCommon,
+    pub common: Printing,
 }
 
 /// Arguments of `iostrata disk stop`.
@@ -153,7 +140,7 @@ pub struct StopArgs {
           value_parser = value::switch, group = "which")]
     pub all: Option<bool>,
     #[command(flatten)]
-    pub common: DiskCommon,
+    pub common: Printing,
 }
 
 /// Arguments of the hidden `iostrata disk serve`, which no user types.

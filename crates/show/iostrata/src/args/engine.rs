@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::value;
+use super::{Printing, value};
 
 /// Arguments of `iostrata engine`.
 #[derive(Args, Debug)]
@@ -40,8 +40,8 @@ impl EngineAction {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Check(common) | Self::Stats(common) => common.quiet,
-            Self::CrashTest(args) => args.common.quiet,
+            Self::Check(common) | Self::Stats(common) => common.printing.quiet,
+            Self::CrashTest(args) => args.printing.quiet,
             Self::CrashWorker(_) => true,
         }
     }
@@ -50,17 +50,11 @@ impl EngineAction {
 /// What every one has.
 #[derive(Args, Clone, Debug)]
 pub struct EngineCommon {
-    /// The engine's directory; for crash-test the directory to work in, made if it is missing
+    /// The engine's directory
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Print one JSON document on stdout and nothing else there
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub json: bool,
-    /// Print no progress and no notes
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub printing: Printing,
 }
 
 /// How the writer is cut off.
@@ -77,20 +71,23 @@ pub enum CrashKind {
 /// Arguments of `iostrata engine crash-test`.
 #[derive(Args, Debug)]
 pub struct CrashTestArgs {
-    #[command(flatten)]
-    pub common: EngineCommon,
+    /// The directory to work in, made if it is missing
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
     /// How long
-    #[arg(long, value_name = "TIME", default_value = "40", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", default_value = "40", value_parser = value::bound)]
     pub seconds: Duration,
     /// How the writer is cut off
     #[arg(long, value_enum, default_value = "auto")]
     pub by: CrashKind,
     /// Seed of the moments and of what is written
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
     /// A setting of the engine, as name=value; may be repeated
     #[arg(long = "engine", value_name = "NAME=VALUE")]
     pub engine: Vec<String>,
+    #[command(flatten)]
+    pub printing: Printing,
 }
 
 /// Arguments of the hidden writer.

@@ -9,8 +9,6 @@ use super::{Common, value};
 /// Arguments of `iostrata fio`.
 #[derive(Args, Debug)]
 pub struct FioArgs {
-    #[command(flatten)]
-    pub common: Common,
     /// Job files; the jobs of each end before those of the next begin
     #[arg(required = true, value_name = "JOBFILE")]
     pub files: Vec<PathBuf>,
@@ -28,6 +26,8 @@ pub struct FioArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub overwrite_contents: bool,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// A form of the results.

@@ -14,8 +14,6 @@ use super::{Common, value};
 /// Arguments of `iostrata io`.
 #[derive(Args, Debug)]
 pub struct IoArgs {
-    #[command(flatten)]
-    pub common: Common,
     /// A file, a directory or a block device
     ///
     /// A path that does not exist is made, filled with incompressible data, measured and removed. A
@@ -26,17 +24,16 @@ pub struct IoArgs {
     #[arg(long, value_enum, default_value = "randread")]
     rw: Rw,
     /// Reads in every hundred requests of randrw and readwrite
-    #[arg(long, value_name = "PCT", default_value_t = 50)]
+    #[arg(long, value_name = "PCT", default_value_t = 50, value_parser = value::percent)]
     rwmixread: u8,
     /// Bytes of each request, 512 to 16M
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block,
-          allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = value::block)]
     bs: u32,
     /// Requests that each job keeps in flight
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     iodepth: u32,
     /// Jobs that share the files
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     numjobs: u32,
     /// The way to the kernel
     #[arg(long, value_enum, default_value = "sync", alias = "engine")]
@@ -53,10 +50,10 @@ pub struct IoArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     hipri: bool,
     /// fsync after every N writes of each job
-    #[arg(long, value_name = "N", conflicts_with = "fdatasync")]
+    #[arg(long, value_name = "N", conflicts_with = "fdatasync", value_parser = value::whole::<u32>)]
     fsync: Option<u32>,
     /// fdatasync after every N writes of each job
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     fdatasync: Option<u32>,
     /// Flush the file just written, or every file
     #[arg(long, value_enum, default_value = "file")]
@@ -68,19 +65,19 @@ pub struct IoArgs {
     #[arg(long, value_enum, default_value = "none")]
     sync: WritePromise,
     /// Files that share --size
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     nrfiles: u32,
     /// Bytes of all files together [default: 1G, or the whole of an existing file]
-    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
     /// What files made for the run hold at the start
     #[arg(long, value_enum, default_value = "written")]
     prepare: Prepare,
     /// Measure exactly this long; without it a point stops at --precision or --point-time (30 s)
-    #[arg(long, value_name = "TIME", value_parser = value::duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
     runtime: Option<Duration>,
     /// Requests per second of each job, on a schedule that waits for nothing
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::number)]
     rate_iops: Option<f64>,
     /// How scheduled requests are spaced
     #[arg(long, value_enum, default_value = "fixed")]
@@ -89,14 +86,14 @@ pub struct IoArgs {
     #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = value::distribution)]
     random_distribution: Access,
     /// Seed of every random choice
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     randseed: u64,
     /// Jobs are processes instead of threads
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     process: bool,
     /// End the point after this many written bytes
-    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
     max_write: Option<u64>,
     /// Keep the files that were made, for the next run
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
@@ -106,6 +103,8 @@ pub struct IoArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub overwrite_contents: bool,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -90,23 +90,23 @@ impl Command {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Probe(args) => args.common.quiet,
-            Self::Io(args) => args.common.quiet,
-            Self::Fio(args) => args.common.quiet,
-            Self::Study(args) => args.action.common().quiet,
+            Self::Probe(args) => args.common.printing.quiet,
+            Self::Io(args) => args.common.printing.quiet,
+            Self::Fio(args) => args.common.printing.quiet,
+            Self::Study(args) => args.action.is_quiet(),
             Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
             Self::Engine(args) => args.action.is_quiet(),
-            Self::Restore(args) => args.quiet,
+            Self::Restore(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,
         }
     }
 }
 
-/// Options that every measuring command has.
-#[derive(Args, Clone, Debug)]
-pub struct Common {
+/// How a command prints.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Printing {
     /// Print one JSON document on stdout and nothing else there
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
@@ -115,37 +115,77 @@ pub struct Common {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub quiet: bool,
+}
+
+/// Options that every measuring command has.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    #[command(flatten)]
+    pub printing: Printing,
     /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Bound on the whole command
-    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub max_time: Option<Duration>,
     /// Bound on one measured point
-    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub point_time: Option<Duration>,
     /// Relative half-width of the 95 % interval at which a point may stop [default: 3%]
     #[arg(long, value_name = "SHARE", value_parser = value::share)]
     pub precision: Option<f64>,
 }
 
-/// The arguments with underscores in option names turned into dashes.
-pub fn with_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let dashed = |argument: OsString| match argument.to_str() {
+/// The arguments as clap takes them: underscores in option names turned into dashes, and a value
+/// below zero joined to its option, since `-5` alone reads as an option of that name.
+pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    // What follows a bare `--` is no option.
+    let mut arguments = arguments.peekable();
+    let mut result: Vec<OsString> = Vec::new();
+    while let Some(argument) = arguments.next_if(|argument| argument != "--") {
+        let argument = dashed(argument);
+        match result.last_mut() {
+            Some(option) if is_below_zero(&argument) && is_bare_option(option) => {
+                option.push("=");
+                option.push(argument);
+            }
+            _ => result.push(argument),
+        }
+    }
+    result.extend(arguments);
+    result
+}
+
+fn dashed(argument: OsString) -> OsString {
+    match argument.to_str() {
         Some(text) if text.starts_with("--") => {
             let (name, rest) = text.split_at(text.find('=').unwrap_or(text.len()));
             OsString::from(format!("{}{rest}", name.replace('_', "-")))
         }
         _ => argument,
-    };
-    // What follows a bare `--` is no option.
-    let mut arguments = arguments.peekable();
-    let mut result = Vec::new();
-    while let Some(argument) = arguments.next_if(|argument| argument != "--") {
-        result.push(dashed(argument));
     }
-    result.extend(arguments);
-    result
+}
+
+fn is_bare_option(argument: &OsString) -> bool {
+    argument.to_str().is_some_and(|text| text.starts_with("--") && !text.contains('='))
+}
+
+fn is_below_zero(argument: &OsString) -> bool {
+    let number = argument.to_str().and_then(|text| text.strip_prefix('-'));
+    number.is_some_and(|text| text.starts_with(|letter: char| letter.is_ascii_digit()))
+}
+
+/// What a user meant who wrote `--direct 1`: a switch takes its value behind a `=`.
+pub fn switch_tip(arguments: &[OsString], error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return None };
+    value::switch(found).ok()?;
+    let at = arguments.iter().position(|argument| argument == found.as_str())?;
+    let option = arguments.get(at.checked_sub(1)?).filter(|option| is_bare_option(option))?;
+    Some(format!("write {}={found}", option.to_str()?))
 }
 
 #[cfg(test)]
@@ -161,7 +201,29 @@ mod tests {
     #[test]
     fn underscores_are_dashes_in_names_only() {
         let typed = ["x", "io", "--rate_iops=5", "--ioengine", "io_uring", "--", "--a_b"];
-        let dashed = with_dashes(typed.iter().map(OsString::from));
+        let dashed = prepared(typed.iter().map(OsString::from));
         assert_eq!(dashed, ["x", "io", "--rate-iops=5", "--ioengine", "io_uring", "--", "--a_b"]);
+    }
+
+    #[test]
+    fn values_below_zero_belong_to_their_option() {
+        let typed =
+            ["x", "--size", "-4k", "--seed=1", "-2", "-h", "--json", "-x", "--", "--a", "-1"];
+        let joined = prepared(typed.iter().map(OsString::from));
+        let expected =
+            ["x", "--size=-4k", "--seed=1", "-2", "-h", "--json", "-x", "--", "--a", "-1"];
+        assert_eq!(joined, expected);
+    }
+
+    #[test]
+    fn a_value_behind_a_switch_is_told_where_it_belongs() {
+        let of = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::try_parse_from(&arguments).unwrap_err();
+            switch_tip(&arguments, &error)
+        };
+        assert_eq!(of("x io --path F --direct 1").as_deref(), Some("write --direct=1"));
+        assert_eq!(of("x io --path F 1"), None);
+        assert_eq!(of("x io --path F --nope"), None);
     }
 }

@@ -9,8 +9,6 @@ use super::{Common, value};
 /// Arguments of `iostrata probe`.
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    #[command(flatten)]
-    pub common: Common,
     /// The directory whose storage is measured
     #[arg(default_value = ".")]
     pub dir: PathBuf,
@@ -19,11 +17,10 @@ pub struct ProbeArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub read_only: bool,
     /// Never write more than this in all
-    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G",
-          allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G")]
     pub max_write: u64,
-    /// Size of the file set that requests go to
-    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    /// Size of the file set that requests go to [default: 1G, or what fits]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
     /// What the storage is for: a server whose data lies in DIR (not connected to yet)
     #[arg(long, value_name = "T")]
@@ -32,6 +29,8 @@ pub struct ProbeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub verify: bool,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// Arguments of `iostrata report`.

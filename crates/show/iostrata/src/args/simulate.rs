@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use iostrata_run::KernelThen;
 use iostrata_spec::disk::DiskSpec;
 
-use super::value;
+use super::{Printing, value};
 
 /// Arguments of `iostrata simulate`.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ impl SimulateAction {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Queue(args) => args.common.quiet,
+            Self::Queue(args) => args.common.printing.quiet,
             Self::Unknown(_) => true,
         }
     }
@@ -44,22 +44,16 @@ impl SimulateAction {
 /// Options that every simulation has.
 #[derive(Args, Clone, Debug)]
 pub struct SimulateCommon {
-    /// Print one JSON document on stdout and nothing else there
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub json: bool,
-    /// Print no progress and no notes
-    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
-          default_value = "0", value_parser = value::switch, hide_default_value = true)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub printing: Printing,
     /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Bound on the whole command, in real time
-    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub max_time: Option<Duration>,
     /// Seed of everything that is random; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,
 }
 
@@ -78,7 +72,7 @@ pub struct QueueArgs {
     #[arg(long, value_name = "WHICH", default_value = "both", value_parser = kernels)]
     pub kernel: List<KernelThen>,
     /// Virtual time to simulate at least, over all runs; three replicates of each are the fewest
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = value::bound)]
     pub span: Duration,
     /// Whether to look a second time with a reader beside the inserts
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use iostrata_spec::study::{Extent, MeasuringOverrides};
 
-use super::{Common, value};
+use super::{Common, Printing, value};
 
 /// Arguments of `iostrata study`.
 #[derive(Args, Debug)]
@@ -31,14 +31,14 @@ pub enum StudyAction {
 }
 
 impl StudyAction {
-    /// The options that every one has.
-    pub fn common(&self) -> &Common {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
         match self {
-            Self::List(args) => &args.common,
-            Self::Show(args) => &args.common,
-            Self::Run(args) => &args.common,
-            Self::Resume(args) => &args.common,
-            Self::Diff(args) => &args.common,
+            Self::List(args) => args.printing.quiet,
+            Self::Show(args) => args.common.printing.quiet,
+            Self::Run(args) => args.common.printing.quiet,
+            Self::Resume(args) => args.printing.quiet,
+            Self::Diff(args) => args.printing.quiet,
         }
     }
 }
@@ -47,7 +47,7 @@ impl StudyAction {
 #[derive(Args, Debug)]
 pub struct ListArgs {
     #[command(flatten)]
-    pub common: Common,
+    pub printing: Printing,
 }
 
 /// Which study, and how much of it.
@@ -69,13 +69,13 @@ pub struct StudyChoice {
     #[arg(long = "part", value_name = "NAME")]
     pub parts: Vec<String>,
     /// Bound on the whole: replicates are dropped to keep it, points are not
-    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
     pub budget: Option<Duration>,
     /// Replicates of every point
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub replicates: Option<u32>,
     /// Seed of the order of the points and of their requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u64>)]
     pub seed: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ pub struct ResumeArgs {
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
     #[command(flatten)]
-    pub common: Common,
+    pub printing: Printing,
 }
 
 /// Arguments of `iostrata study diff`.
@@ -177,5 +177,5 @@ pub struct DiffArgs {
     #[arg(long, value_name = "RUN")]
     pub run: Option<PathBuf>,
     #[command(flatten)]
-    pub common: Common,
+    pub printing: Printing,
 }

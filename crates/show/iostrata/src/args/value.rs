@@ -19,6 +19,34 @@ pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
 }
 
+/// A number of things.
+pub fn whole<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.chars().all(|letter| letter.is_ascii_digit()) {
+        return Err(format!("`{text}` is not a whole number; write for example 8"));
+    }
+    if digits.len() < text.len() {
+        return Err(format!("`{text}` is negative; write for example 8"));
+    }
+    let number = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| format!("`{text}` is too large"))
+}
+
+/// A whole number of percent.
+pub fn percent(text: &str) -> Result<u8, String> {
+    let number = whole(text.trim_end_matches('%'))?;
+    if number > 100 {
+        return Err(format!("`{text}` is more than everything; use 0 to 100"));
+    }
+    Ok(number)
+}
+
+/// A number that may have a fraction.
+pub fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| format!("`{text}` is not a number; write for example 500"))
+}
+
 /// A block size in bytes.
 pub fn block(text: &str) -> Result<u32, String> {
     let bytes = u32::try_from(size(text)?).ok();
@@ -29,6 +57,14 @@ pub fn block(text: &str) -> Result<u32, String> {
 /// A duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// How long something may take.
+pub fn bound(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!("`{text}` leaves no time; write for example 30, 5m or 1h")),
+        time => Ok(time),
+    }
 }
 
 /// A share: `0.03` or `3%`.
@@ -53,5 +89,29 @@ pub fn distribution(text: &str) -> Result<Access, String> {
             .map(|theta| Access::Zipfian(ZipfTheta(theta)))
             .map_err(|_| format!("`{theta}` is not a skew; write for example zipf:0.99")),
         _ => Err("use uniform, zipf:0.99 or coverage".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_told_what_is_wrong_with_it() {
+        assert_eq!(whole::<u32>("8"), Ok(8));
+        for (text, why) in [
+            ("-1", "negative"),
+            ("1.5", "not a whole number"),
+            ("", "not a whole number"),
+            ("-", "not a whole number"),
+            ("4294967296", "too large"),
+        ] {
+            let error = whole::<u32>(text).unwrap_err();
+            assert!(error.contains(why) && error.contains(text), "{text}: {error}");
+        }
+        assert_eq!((percent("70%"), percent("100")), (Ok(70), Ok(100)));
+        assert!(percent("101").unwrap_err().contains("0 to 100"));
+        assert!(bound("0s").unwrap_err().contains("no time"));
+        assert!(number("x").is_err() && number("inf").is_err());
     }
 }

@@ -18,7 +18,7 @@ const PROBLEMS_SHOWN: usize = 20;
 /// As the contract's exit codes say; damage is exit code 1.
 pub fn run(common: &EngineCommon) -> Result<(), Ending> {
     let settings = kept(&common.dir)?;
-    let display = Display::new(common.quiet || common.json);
+    let display = Display::new(common.printing.quiet || common.printing.json);
     let opened = Engine::open_with_progress(&common.dir, settings, &mut |progress| {
         display.progress(share(progress), words(progress.phase));
     });
@@ -29,7 +29,7 @@ pub fn run(common: &EngineCommon) -> Result<(), Ending> {
     engine.close().map_err(ending)?;
     display.finish();
     let document = document(common, &report, &recovery);
-    match common.json {
+    match common.printing.json {
         true => print_json(&document)?,
         false => print_text(&text(&document))?,
     }

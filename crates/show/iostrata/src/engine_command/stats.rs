@@ -27,7 +27,7 @@ pub fn run(common: &EngineCommon) -> Result<(), Ending> {
         published_unix_s: page.unix_us as f64 / 1e6,
         counters: counters.collect(),
     };
-    match common.json {
+    match common.printing.json {
         true => print_json(&document),
         false => print_text(&text(&document)),
     }

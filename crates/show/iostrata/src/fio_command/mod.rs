@@ -38,14 +38,14 @@ use world::ThisWorld;
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
-    let display = Display::new(args.common.quiet);
+    let display = Display::new(args.common.printing.quiet);
     let mut plan = parse(&args.files, &args.section, &ThisWorld)
         .map_err(|error| Ending::Usage(error.to_string()))?;
     if let Some(bound) = args.common.max_time {
         bound_waves(&mut plan, bound);
     }
     if args.dry_run {
-        return match args.common.json || args.output_format == OutputFormat::Json {
+        return match args.common.printing.json || args.output_format == OutputFormat::Json {
             true => print_json(&plan),
             false => print_text(&dry_run::text(&plan, width())),
         };
@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
         logs::write(self.plan, &self.waves)?;
         if self.args.output_format == OutputFormat::Json {
             print_json(&shape::document(self.plan, &self.waves))?;
-        } else if self.args.common.json {
+        } else if self.args.common.printing.json {
             print_json(&document)?;
         } else {
             print_text(&text::table(&document))?;

@@ -48,7 +48,7 @@ const REPLICATES_MAX: u32 = 12;
 /// As the contract's exit codes say.
 pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> {
     let started = Instant::now();
-    let display = Display::new(args.common.quiet);
+    let display = Display::new(args.common.printing.quiet);
     let bench = Bench::new(args)?;
     let run_dir =
         RunDir::begin(RunKind::SimulateQueue, "simulate-queue", args.common.out.as_deref())?;
@@ -70,7 +70,7 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
 }
 
 fn show(common: &SimulateCommon, document: &QueueDocument, run_dir: &RunDir) -> Result<(), Ending> {
-    if common.json {
+    if common.printing.json {
         return print_json(document);
     }
     let result = RunResult::SimulateQueue(Box::new(document.clone()));

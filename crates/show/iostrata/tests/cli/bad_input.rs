@@ -48,13 +48,161 @@ fn combinations_that_cannot_be_run() {
         ("report none", ["none", ""]),
         ("sprobe", ["sprobe", "probe"]),
     ];
-    for (line, words) in cases {
-        let message = refused(&bench, line, 2);
-        for word in words {
-            assert!(message.contains(word), "{line}: `{word}` is missing in: {message}");
-        }
+    cases.iter().for_each(|(line, words)| names(&bench, line, 2, words));
+    assert_eq!(bench.data_files(), Vec::<String>::new());
+}
+
+/// A line that must be refused with a message that has all these words.
+fn names(bench: &Bench, line: &str, code: i32, words: &[&str]) {
+    has_words(line, &refused(bench, line, code), words);
+}
+
+fn has_words(line: &str, message: &str, words: &[&str]) {
+    for word in words {
+        assert!(message.contains(word), "{line}: `{word}` is missing in: {message}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be() {
+    let bench = Bench::new();
+    for (line, words) in [
+        ("io --path F --size -4k", ["--size", "`-4k` is negative"]),
+        ("io --path F --runtime -5", ["--runtime", "`-5` is negative"]),
+        ("io --path F --max-time 0", ["--max-time", "`0` leaves no time"]),
+        ("io --path F --iodepth -1", ["--iodepth", "`-1` is negative"]),
+        ("io --path F --numjobs 1.5", ["--numjobs", "`1.5` is not a whole number"]),
+        ("io --path F --nrfiles 5000000000", ["--nrfiles", "`5000000000` is too large"]),
+        ("io --path F --rwmixread 101", ["--rwmixread", "0 to 100"]),
+        ("io --path F --rate-iops many", ["--rate-iops", "`many` is not a number"]),
+        ("io --path F --direct 1", ["'1' found", "tip: write --direct=1"]),
+        ("probe --size -5", ["--size", "negative"]),
+        ("probe --size 1k", ["--size 1K", "at least 16M"]),
+        ("probe --max-write 1k", ["--max-write 1K", "at least 144 MiB"]),
+        ("probe --point-time 0", ["--point-time", "leaves no time"]),
+        ("study show limits --budget -1", ["--budget", "negative"]),
+        ("study show limits --budget 0", ["--budget", "leaves no time"]),
+        ("study show limits --replicates 0", ["--replicates", "1 to 1000"]),
+        ("study show limits --part nope", ["--part `nope`", "main"]),
+        ("study show limit", ["study limit", "limits"]),
+        ("study list --budget 1", ["--budget", "Usage"]),
+        ("disk start --model nvme --size -1", ["--size", "negative"]),
+        ("disk start --model nvme --size 900T", ["900 TiB", "at most 16 TiB"]),
+        ("disk start --model nope --size 1G", ["`nope` is not a disk model", "hdd-15k"]),
+        ("disk fault /dev/loop99 --slow -1", ["--slow", "`-1`"]),
+        ("disk fault /dev/loop99 --eio-rate -1", ["--eio-rate", "-1"]),
+        ("disk fault nope --slow 1", ["nope is no emulated disk", "disk start"]),
+        ("engine crash-test DIR --seconds 0", ["--seconds", "leaves no time"]),
+        ("engine crash-test DIR --seed -1", ["--seed", "negative"]),
+        ("engine crash-test DIR --engine page_size=3", ["--engine: page_size", "4K to 64K"]),
+        ("simulate queue --span -1", ["--span", "negative"]),
+        ("simulate queue --nr-requests -5", ["--nr-requests", "take 1 to 10000000"]),
+        ("simulate nope", ["simulate nope", "`queue`"]),
+        ("restore --size 1", ["--size", "Usage"]),
+    ] {
+        names(&bench, line, 2, &words);
     }
     assert_eq!(bench.data_files(), Vec::<String>::new());
+}
+
+#[test]
+fn places_that_are_something_else() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("file"), "").unwrap();
+    std::fs::write(bench.path("j.fio"), "[global]\nsize=1m\n[a]\n[b]\n").unwrap();
+    for (line, words) in [
+        ("probe file", ["file: not a directory", "io --path"]),
+        ("probe --out file", ["--out file", "not a directory"]),
+        ("io --path F --ioengine null --runtime 1ms --out file", ["--out file", "new or empty"]),
+        ("io --path file/F --size 1M", ["file/F", "Not a directory"]),
+        ("fio .", [".: job file: it cannot be read", "directory"]),
+        ("fio file", ["file: job file", "[job]"]),
+        ("fio j.fio --section c", ["--section c", "there are a, b"]),
+        ("study show .", ["study .: cannot be read", "not a file"]),
+        ("study show file", ["file:1:1", "name"]),
+        ("study run limits --dir file", ["--dir file", "not a directory"]),
+        ("study run limits --device file", ["--device file", "lsblk"]),
+        ("study resume .", ["study resume .", "no run.json"]),
+        ("study diff a b --run file", ["file is not a run directory", "it is a file"]),
+        ("report none", ["none is not a run directory", "nothing of that name"]),
+        ("report .", [". is not a run directory", "no run.json"]),
+        ("disk start --model nvme --size 1G --store file", ["--store file", "memory"]),
+        ("disk start --model probe:file --size 1G", ["probe:file", "iostrata probe"]),
+        ("engine check file", ["file holds no engine", "name the directory"]),
+        ("engine crash-test file", ["file: it is no directory", "name one"]),
+    ] {
+        names(&bench, line, 2, &words);
+    }
+    assert_eq!(bench.data_files(), ["file", "j.fio"]);
+}
+
+#[test]
+fn runs_that_cannot_be_read() {
+    let bench = Bench::new();
+    let made = bench.line("io --path F --ioengine null --size 1M --runtime 10ms --out RUN");
+    assert!(made.status.success(), "{}", stderr(&made));
+    let kept = std::fs::read_to_string(bench.path("RUN/run.json")).unwrap();
+    let put = |text: &str| std::fs::write(bench.path("RUN/run.json"), text).unwrap();
+    put(&kept[..kept.len() / 2]);
+    names(&bench, "report RUN", 2, &["RUN/run.json", "damaged"]);
+    let current = "\"major\": 1";
+    assert!(kept.contains(current), "{kept}");
+    put(&kept.replacen(current, "\"major\": 99", 1));
+    names(&bench, "report RUN", 2, &["RUN is in format 99.", "or newer"]);
+    put(&kept);
+    let events = bench.path("RUN/events.jsonl");
+    let lines = std::fs::read_to_string(&events).unwrap();
+    std::fs::write(&events, format!("nonsense\n{lines}")).unwrap();
+    names(&bench, "report RUN", 2, &["RUN/events.jsonl line 1 is damaged"]);
+}
+
+#[test]
+fn what_a_user_without_rights_may_not_do() {
+    let bench = Bench::new();
+    for name in ["closed", "fixed"] {
+        std::fs::create_dir(bench.path(name)).unwrap();
+    }
+    if !bench.admits_nobody() {
+        return;
+    }
+    let made = bench.line("io --path F --ioengine null --size 1M --runtime 10ms --out RUN");
+    assert!(made.status.success(), "{}", stderr(&made));
+    bench.set_mode("closed", 0o700);
+    bench.set_mode("fixed", 0o555);
+    let image = bench.path("image");
+    File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    let device = attach(&image).unwrap_or_default();
+    let jobs = format!("[a]\nrw=read\nfilename={device}\n");
+    std::fs::write(bench.path("j.fio"), jobs).unwrap();
+    let reads = format!("io --path {device} --rw randread --runtime 10ms");
+    let mut cases = vec![
+        ("probe ../fixed", 3, ["fixed/iostrata-", "another place"]),
+        ("probe ../closed", 3, ["closed", "Permission denied"]),
+        ("io --path ../fixed/F --size 1M", 3, ["fixed/F: Permission denied", "another place"]),
+        ("io --path ../closed/F --size 1M", 2, ["closed/F: Permission denied", "another place"]),
+        ("report ../closed", 2, ["closed/run.json", "Permission denied"]),
+        ("report ../RUN", 3, ["the report cannot be written", "--format"]),
+        ("study run limits", 3, ["needs root", "sudo"]),
+        ("disk start --model nvme --size 64M", 3, ["needs root", "sudo"]),
+        ("engine check ../closed", 3, ["closed", "Permission denied"]),
+        ("engine crash-test ../fixed/d", 3, ["fixed/d: Permission denied", "can be written"]),
+    ];
+    if device.is_empty() {
+        eprintln!("skipped: no loop device can be attached");
+    } else {
+        cases.push(("fio ../j.fio", 2, ["/dev/loop", "Permission denied"]));
+        cases.push((&reads, 3, ["/dev/loop", "Permission denied"]));
+    }
+    let outputs: Vec<_> =
+        cases.iter().map(|(line, ..)| bench.as_nobody(line).output().unwrap()).collect();
+    if !device.is_empty() {
+        assert!(Command::new("losetup").args(["-d", &device]).status().unwrap().success());
+    }
+    for ((line, code, words), output) in cases.iter().zip(&outputs) {
+        assert_eq!(output.status.code(), Some(*code), "{line}: {}", stderr(output));
+        has_words(line, &stderr(output), words);
+        assert!(!stderr(output).contains("does not exist"), "{line}: {}", stderr(output));
+    }
 }
 
 #[test]

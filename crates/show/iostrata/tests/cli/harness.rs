@@ -1,6 +1,7 @@
 //! Running the program in a directory of its own on a real disk.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -36,6 +37,38 @@ impl Bench {
     /// Runs a command line, words split at blanks.
     pub fn line(&self, line: &str) -> Output {
         self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Whether the program can be run by a user who owns nothing but the directory `home`, which is
+    /// made; says so when it cannot.
+    pub fn admits_nobody(&self) -> bool {
+        std::fs::create_dir(self.path("home")).unwrap();
+        self.set_mode("", 0o755);
+        self.set_mode("home", 0o777);
+        // The build's own directory may be closed to others.
+        std::fs::copy(env!("CARGO_BIN_EXE_iostrata"), self.path("iostrata")).unwrap();
+        let output = self.as_nobody("--version").output();
+        let is_ready = output.is_ok_and(|output| output.status.success());
+        if !is_ready {
+            eprintln!("skipped: needs root, setpriv and a directory that others may enter");
+        }
+        is_ready
+    }
+
+    /// A command line as that user, in `home`, with the state where such a user's is.
+    pub fn as_nobody(&self, line: &str) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(self.path("iostrata")).args(line.split_whitespace()).env("NO_COLOR", "1");
+        command.current_dir(self.path("home")).env("HOME", self.path("home"));
+        command.env_remove("IOSTRATA_STATE").env_remove("XDG_STATE_HOME");
+        command
+    }
+
+    /// Sets the permissions of something in the directory.
+    pub fn set_mode(&self, name: &str, mode: u32) {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.path(name), mode).unwrap();
     }
 
     /// Every file under the directory but those of run directories.

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use iostrata_run::host::PathFacts;
+use iostrata_units::{Size, bytes};
+use thiserror::Error;
 
 use super::shape::ProbeOptions;
 
@@ -15,8 +17,10 @@ const READ_BYTES: u64 = 1024 * MIB;
 const WRITE_BYTES: u64 = 256 * MIB;
 /// Bytes of the log file.
 const LOG_BYTES: u64 = 64 * MIB;
-/// The smallest sets that mean anything.
+/// Write sets are no smaller, unless the read set is.
 pub(super) const LEAST_BYTES: u64 = 64 * MIB;
+/// The smallest read set that shows more than caches.
+const READ_BYTES_MIN: u64 = 16 * MIB;
 /// Replicates that write as much as they are allowed, those of the database-shaped load included.
 const HEAVY_REPLICATES: u64 = 98;
 /// Sets that are written to and have to be filled: on one, two, four and eight files.
@@ -31,6 +35,17 @@ const SUSTAINED_BYTES_MAX: u64 = 4096 * MIB;
 /// The whole, filling and confirmations included, at factor 1.
 const WHOLE: Duration = Duration::from_secs(116);
 const WHOLE_READ_ONLY: Duration = Duration::from_secs(40);
+
+/// Why a probe cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TooSmall {
+    /// What was asked for is.
+    #[error("{0}")]
+    Asked(String),
+    /// The room in the directory is.
+    #[error("{0}")]
+    Room(String),
+}
 
 /// What a probe will do at most.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,22 +78,19 @@ impl Announcement {
 /// Fits the probe into the directory's free space and the user's bounds.
 ///
 /// # Errors
-/// In words: what is too small, what was found, and the fix.
-pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement, String> {
+/// What is too small, what was found, and the fix.
+pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement, TooSmall> {
     let read_bytes = read_bytes(options, path.free_bytes)?;
-    let write_bytes = (read_bytes / 4).clamp(LEAST_BYTES.min(read_bytes), WRITE_BYTES);
-    let log_bytes = LOG_BYTES.min(write_bytes);
-    // One read set, four write sets, the consumed set of the moment, the logs.
-    let file_bytes_max =
-        if options.read_only { read_bytes } else { read_bytes + 5 * write_bytes + 3 * log_bytes };
+    let Sets { write_bytes, log_bytes, all_bytes: file_bytes_max } =
+        Sets::beside(read_bytes, options.read_only);
     let filled_bytes = file_bytes_max;
     if filled_bytes > options.write_bytes_max {
-        return Err(format!(
+        return Err(TooSmall::Asked(format!(
             "--max-write {}: the files alone need {}; use at least that, a smaller --size, or \
              --read-only",
-            iostrata_units::Size(options.write_bytes_max),
-            iostrata_units::Size(filled_bytes)
-        ));
+            Size(options.write_bytes_max),
+            Size(filled_bytes)
+        )));
     }
     let for_requests = options.write_bytes_max - filled_bytes;
     let sustained = ((for_requests as f64 * SUSTAINED_SHARE) as u64).min(SUSTAINED_BYTES_MAX);
@@ -97,44 +109,68 @@ pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement
     })
 }
 
+/// The sets beside a read set.
+struct Sets {
+    write_bytes: u64,
+    log_bytes: u64,
+    /// Of all files at one time, at most.
+    all_bytes: u64,
+}
+
+impl Sets {
+    fn beside(read_bytes: u64, read_only: bool) -> Self {
+        let least = LEAST_BYTES.min(read_bytes);
+        let write_bytes = (read_bytes / 4).clamp(least, WRITE_BYTES);
+        let log_bytes = LOG_BYTES.min(write_bytes);
+        // One read set, four write sets, the consumed set of the moment, the logs.
+        let written = if read_only { 0 } else { 5 * write_bytes + 3 * log_bytes };
+        Self { write_bytes, log_bytes, all_bytes: read_bytes + written }
+    }
+}
+
 /// The read set: what was asked for, or what the free space and the budget allow.
-fn read_bytes(options: &ProbeOptions, free_bytes: Option<u64>) -> Result<u64, String> {
+fn read_bytes(options: &ProbeOptions, free_bytes: Option<u64>) -> Result<u64, TooSmall> {
     let free_bytes = free_bytes.unwrap_or(u64::MAX);
-    // Everything together is at most three times the read set, and half the space is left alone.
-    let allowed = (free_bytes / 6).min(options.write_bytes_max / 4) / MIB * MIB;
     if let Some(asked) = options.size_bytes {
-        if asked < LEAST_BYTES / 4 {
-            return Err(format!(
-                "--size {}: too small to measure anything but caches; use at least 16M",
-                iostrata_units::Size(asked)
-            ));
+        if asked < READ_BYTES_MIN {
+            return Err(TooSmall::Asked(format!(
+                "--size {}: too small to measure anything but caches; use at least {}",
+                Size(asked),
+                Size(READ_BYTES_MIN)
+            )));
         }
         if asked > free_bytes / 3 {
-            return Err(format!(
+            return Err(TooSmall::Room(format!(
                 "--size {}: the probe needs up to three times that and {} are free; use a smaller \
                  --size",
-                iostrata_units::Size(asked),
-                iostrata_units::bytes(free_bytes as f64)
-            ));
+                Size(asked),
+                bytes(free_bytes as f64)
+            )));
         }
         return Ok(asked / MIB * MIB);
     }
-    if free_bytes / 6 < LEAST_BYTES {
-        return Err(format!(
-            "too little room: {} are free; free at least {}, make the probe's files smaller with \
-             --size (at least {}, of which it needs three times), or measure another directory",
-            iostrata_units::bytes(free_bytes as f64),
-            iostrata_units::bytes((LEAST_BYTES * 6) as f64),
-            iostrata_units::Size(LEAST_BYTES / 4),
-        ));
-    }
-    if allowed < LEAST_BYTES {
-        return Err(format!(
-            "--max-write {}: too little for the probe's files; use at least {}, or smaller files \
-             with --size",
-            iostrata_units::Size(options.write_bytes_max),
-            iostrata_units::Size(LEAST_BYTES * 4),
-        ));
-    }
-    Ok(allowed.min(READ_BYTES))
+    let all_bytes = |read_bytes| Sets::beside(read_bytes, options.read_only).all_bytes;
+    // A tenth of the space is left alone.
+    let room_bytes = free_bytes / 10 * 9;
+    let fits = |read_bytes: &u64| {
+        let most_bytes = (free_bytes / 6).min(options.write_bytes_max / 4);
+        *read_bytes <= most_bytes
+            && all_bytes(*read_bytes) <= room_bytes.min(options.write_bytes_max)
+    };
+    let sizes = (READ_BYTES_MIN / MIB..=READ_BYTES / MIB).rev().map(|mebibytes| mebibytes * MIB);
+    let least_bytes = all_bytes(READ_BYTES_MIN);
+    sizes.into_iter().find(fits).ok_or_else(|| match options.write_bytes_max < least_bytes {
+        true => TooSmall::Asked(format!(
+            "--max-write {}: too little to measure anything but caches; use at least {}",
+            Size(options.write_bytes_max),
+            bytes(least_bytes as f64)
+        )),
+        false => TooSmall::Room(format!(
+            "too little room: {} free; free at least {}, or name a smaller --size, down to {}, or \
+             another directory",
+            bytes(free_bytes as f64),
+            bytes((least_bytes * 10).div_ceil(9) as f64),
+            Size(READ_BYTES_MIN)
+        )),
+    })
 }

@@ -17,6 +17,6 @@ mod runner;
 mod shape;
 mod shelf;
 
-pub use budget::{Announcement, announce};
+pub use budget::{Announcement, TooSmall, announce};
 pub use runner::{ProbeOutcome, run};
 pub use shape::{ProbeOptions, Shape};

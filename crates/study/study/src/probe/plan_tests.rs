@@ -131,10 +131,13 @@ fn what_does_not_fit_is_refused_with_the_figures() {
     let refused = |change: fn(&mut ProbeOptions), free_bytes| {
         let mut options = options();
         change(&mut options);
-        announce(&options, &facts(free_bytes)).unwrap_err()
+        announce(&options, &facts(free_bytes)).unwrap_err().to_string()
     };
     let message = refused(|_| (), 100 << 20);
-    assert!(message.contains("100 MiB free"), "{message}");
+    assert!(message.contains("100 MiB free; free at least 160 MiB"), "{message}");
+    assert!(message.contains("a smaller --size, down to 16M"), "{message}");
+    let message = refused(|options| options.write_bytes_max = 1024, 100 << 30);
+    assert!(message.contains("--max-write 1K") && !message.contains("free"), "{message}");
     let message = refused(|options| options.size_bytes = Some(50 << 30), 100 << 30);
     assert!(message.contains("--size 50G") && message.contains("100 GiB"), "{message}");
     let message = refused(|options| options.size_bytes = Some(4096), 100 << 30);
@@ -144,4 +147,16 @@ fn what_does_not_fit_is_refused_with_the_figures() {
     };
     let message = refused(few, 100 << 30);
     assert!(message.contains("--max-write 1G"), "{message}");
+}
+
+#[test]
+fn the_files_fit_into_the_free_space() {
+    for free_mib in [161_u64, 200, 300, 384, 500, 800, 1200, 4000, 100_000] {
+        let announced = announce(&options(), &facts(free_mib << 20)).unwrap();
+        assert!(announced.file_bytes_max * 10 <= (free_mib << 20) * 9, "{free_mib}: {announced:?}");
+        // Shrunk no more than needed.
+        let is_used = announced.file_bytes_max * 10 + (90 << 20) > (free_mib << 20) * 9;
+        let most_mib = (free_mib / 6).min(1024);
+        assert!(is_used || announced.read_bytes == most_mib << 20, "{free_mib}: {announced:?}");
+    }
 }

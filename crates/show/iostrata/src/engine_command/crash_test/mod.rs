@@ -48,8 +48,8 @@ pub fn worker(args: &CrashWorkerArgs) -> Result<(), Ending> {
 pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Ending> {
     let settings = settings(args)?;
     let start = Instant::now();
-    let display = Display::new(args.common.quiet || args.common.json);
-    let home = home(&args.common.dir)?;
+    let display = Display::new(args.printing.quiet || args.printing.json);
+    let home = home(&args.dir)?;
     let mut document = CrashTestDocument::default();
     let ended = all_rounds(args, &settings, &home, &mut document, (&display, interruption));
     display.finish();
@@ -59,7 +59,7 @@ pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Endi
         remove(&home);
     }
     ended?;
-    match args.common.json {
+    match args.printing.json {
         true => print_json(&document)?,
         false => print_text(&text(&document))?,
     }
@@ -82,7 +82,10 @@ struct Home {
 
 fn home(dir: &Path) -> Result<Home, Ending> {
     let failed = |error: std::io::Error| {
-        Ending::NotHere(format!("cannot make a directory in {}: {error}", dir.display()))
+        let dir = dir.display();
+        Ending::NotHere(format!(
+            "cannot make a directory in {dir}: {error}; choose one that can be written"
+        ))
     };
     let usage = |why: &str| Ending::Usage(format!("{}: {why}", dir.display()));
     let made = if dir.is_dir() {
@@ -119,9 +122,9 @@ fn settings(args: &CrashTestArgs) -> Result<Settings, Ending> {
     });
     for pair in SETTINGS.into_iter().map(Ok).chain(given) {
         let (name, value) = pair?;
-        settings.set(name, value).map_err(|error| Ending::Usage(error.to_string()))?;
+        settings.set(name, value).map_err(|error| Ending::Usage(format!("--engine: {error}")))?;
     }
-    settings.check().map_err(|error| Ending::Usage(error.to_string()))?;
+    settings.check().map_err(|error| Ending::Usage(format!("--engine: {error}")))?;
     Ok(settings)
 }
 
