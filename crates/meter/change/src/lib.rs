@@ -1,7 +1,8 @@
 //! The only crate that alters the system: plan, journal, apply, put back.
 //!
 //! Purpose: a [`Session`] applies [`Change`]s and undoes them; [`restore`] does the undoing for a
-//! process that was killed, from its journal alone. Invariant: nothing is altered before the
+//! process that was killed, from its journal alone; [`MeasuringFiles`] keeps the same kind of
+//! journal of the files that are measured on. Invariant: nothing is altered before the
 //! intent, with what was there before, is durable; things are found again by token (a loop device
 //! by its backing file), never by number; what is neither ours nor as before is left and reported.
 //! It measures nothing, decides nothing about what to change, and prints nothing.
@@ -16,6 +17,7 @@ mod in_place;
 mod instance;
 mod journal;
 mod kind;
+mod measuring_files;
 mod owner;
 mod restore;
 mod retry;
@@ -43,8 +45,9 @@ pub use error::{ChangeError, JournalError};
 pub use in_place::{changes_in_place, wait_until_undone};
 pub use instance::write_instance;
 pub use journal::leftover::{Leftover, leftovers};
+pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
-pub use restore::{JournalReport, JournalState, RestoreReport, restore};
+pub use restore::{JournalReport, JournalState, RestoreReport, remove_left_files, restore};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Answer, Ending, ServerCommand};
 pub use session::{Applied, Session};

@@ -14,6 +14,7 @@ use crate::effect::{How, Left, Prior};
 use crate::error::JournalError;
 use crate::journal::{Content, Entry, Journal, Record, parse};
 use crate::kind;
+use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
 use crate::retry;
 use crate::state::StateDir;
@@ -45,6 +46,9 @@ pub struct JournalReport {
     pub things: Vec<Thing>,
     /// What is neither ours nor as before.
     pub left: Vec<Left>,
+    /// Measuring files that were still there.
+    #[serde(default)]
+    pub files: Vec<LeftFile>,
     /// Lines that could not be read.
     pub damaged_lines: u32,
     /// Why the journal itself could not be worked with.
@@ -69,6 +73,20 @@ impl RestoreReport {
 pub fn restore(state: &StateDir, world: &dyn World) -> RestoreReport {
     let journals = state.journals().into_iter();
     RestoreReport { journals: journals.filter_map(|path| one(state, world, path)).collect() }
+}
+
+/// Removes the measuring files that processes left when they were killed, where their journals
+/// hold nothing else. One report for each journal that was dealt with.
+pub fn remove_left_files(state: &StateDir, world: &dyn World) -> RestoreReport {
+    let holds_only_files = |path: &PathBuf| {
+        let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
+        !content.files.is_empty() && content.entries.is_empty() && content.damaged_lines == 0
+    };
+    let journals = state.journals().into_iter().filter(holds_only_files);
+    let mut journals: Vec<JournalReport> =
+        journals.filter_map(|path| one(state, world, path)).collect();
+    journals.retain(|journal| journal.state != JournalState::InUse);
+    RestoreReport { journals }
 }
 
 /// `None` when the journal went away meanwhile.
@@ -97,6 +115,7 @@ pub(crate) fn unreported(journal: PathBuf) -> JournalReport {
         state: JournalState::InUse,
         things: Vec::new(),
         left: Vec::new(),
+        files: Vec::new(),
         damaged_lines: 0,
         error: None,
     }
@@ -135,7 +154,9 @@ pub(crate) fn put_back(
     mut journal: Journal,
     report: &mut JournalReport,
 ) -> Result<(), JournalError> {
-    let Content { owner, mut entries, damaged_lines, .. } = journal.content()?;
+    let content = journal.content()?;
+    report.files = measuring_files::remove(&content);
+    let Content { owner, mut entries, damaged_lines, .. } = content;
     report.damaged_lines = damaged_lines;
     let same_boot = |owner: &Owner| owner.boot_id == world.owner().boot_id;
     let rebooted = owner.as_ref().is_some_and(|owner| !same_boot(owner));
@@ -146,8 +167,9 @@ pub(crate) fn put_back(
     let undone = undoing::all(world, &mut journal, &mut entries);
     report.things.extend(undone.things);
     report.left = undone.left;
+    let stays = report.files.iter().any(|file| file.error.is_some());
     // An unreadable line may hold a change; it stays for a program that can read it.
-    if !entries.is_empty() || damaged_lines > 0 {
+    if stays || !entries.is_empty() || damaged_lines > 0 {
         report.state = JournalState::Unsettled;
         return Ok(());
     }

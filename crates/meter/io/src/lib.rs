@@ -27,7 +27,9 @@ pub use api::{ApiConfig, Caps, FileApi, Refused, WriteThrough};
 pub use buffers::{Buffers, Pages};
 pub use error::{IoError, OpenError};
 pub use extents::ExtentReport;
-pub use fileset::leftovers::remove_leftovers;
+pub use fileset::leftovers::{
+    FileRecord, abandoned_bytes, record_files, remove_abandoned, remove_leftovers,
+};
 pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
 pub use op::{Done, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};

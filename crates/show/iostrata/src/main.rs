@@ -65,6 +65,10 @@ fn run(cli: &Cli) -> Result<(), Ending> {
     }
     let interruption = Interruption::listen()
         .map_err(|error| Ending::NotHere(format!("cannot listen for signals: {error}")))?;
+    if cli.command.makes_files() {
+        restore_command::clear_files(cli.command.is_quiet());
+        restore_command::record_files();
+    }
     if !matches!(cli.command, Command::Restore(_)) {
         restore_command::note_leftovers(cli.command.is_quiet());
     }

@@ -1,8 +1,13 @@
-//! `iostrata restore`: puts back what a killed run left changed; and the note that says so.
+//! `iostrata restore`: puts back what a killed run left changed and removes its files; and the notes
+//! that say so.
+
+use std::path::Path;
 
 use iostrata_change::{
-    JournalReport, JournalState, Leftover, RestoreReport, StateDir, System, leftovers, restore,
+    JournalReport, JournalState, LeftFile, Leftover, MeasuringFiles, RestoreReport, StateDir,
+    System, leftovers, remove_left_files, restore,
 };
+use iostrata_units as units;
 
 use crate::args::RestoreArgs;
 use crate::display::{Display, print_json, print_text};
@@ -33,8 +38,8 @@ pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
         return Ok(());
     }
     Err(Ending::NotHere(
-        "not everything could be put back; what is listed as not undone stays in the journal: free \
-         it and run iostrata restore again"
+        "not everything could be put back; what is listed as not undone or not removed stays in \
+         the journal: free it and run iostrata restore again"
             .to_owned(),
     ))
 }
@@ -54,19 +59,21 @@ fn journal_text(report: &JournalReport) -> String {
         text.push('\n');
     };
     let path = report.journal.display();
+    let is_empty = report.things.is_empty() && report.files.is_empty();
     let owner = report
         .owner
         .as_ref()
         .map_or_else(|| "an unknown process".to_owned(), |owner| format!("process {}", owner.pid));
     match report.state {
         JournalState::InUse => line(&format!("in use by {owner}, left alone: {path}")),
-        JournalState::Settled if report.things.is_empty() => {
+        JournalState::Settled if is_empty => {
             line(&format!("nothing left of {owner}"));
         }
         _ => {}
     }
     report.things.iter().for_each(|thing| line(&thing.to_string()));
     report.left.iter().for_each(|left| line(&left.to_string()));
+    report.files.iter().for_each(|file| line(&file.to_string()));
     if report.damaged_lines > 0 {
         line(&format!(
             "{} lines of {path} cannot be read by this version; look at them by hand",
@@ -79,28 +86,79 @@ fn journal_text(report: &JournalReport) -> String {
     text
 }
 
-/// What every other command says first when a killed run left changes behind.
+/// Writes down the measuring files of this process from now on, so that a killed one's are found.
+pub fn record_files() {
+    let on_failure = |error: &dyn std::fmt::Display| {
+        anstream::eprintln!(
+            "{error}; should this run be killed, remove its files by hand (or set IOSTRATA_STATE \
+             to a directory that can be written)"
+        );
+    };
+    let state = StateDir::of_user();
+    let record = MeasuringFiles::new(state, Box::new(move |error| on_failure(error)));
+    iostrata_io::record_files(Box::new(record));
+}
+
+/// What a command that makes files does first: removes those that killed runs left.
+pub fn clear_files(quiet: bool) {
+    let report = remove_left_files(&StateDir::of_user(), &System::new());
+    for journal in report.journals.iter().filter(|journal| !quiet && !journal.files.is_empty()) {
+        let (kept, gone): (Vec<LeftFile>, Vec<LeftFile>) =
+            journal.files.iter().cloned().partition(|file| file.error.is_some());
+        let who = killed(journal.owner.as_ref().map(|owner| owner.pid));
+        if !gone.is_empty() {
+            anstream::eprintln!("Removed {}, left by a run that was {who}.", named_files(&gone));
+        }
+        kept.iter().for_each(|file| anstream::eprintln!("{file}"));
+    }
+}
+
+/// What every other command says first when a killed run left changes or files behind.
 pub fn note_leftovers(quiet: bool) {
     if quiet {
         return;
     }
     for leftover in leftovers(&StateDir::of_user()) {
-        anstream::eprintln!("{}", note(&leftover));
+        notes(&leftover).iter().for_each(|note| anstream::eprintln!("{note}"));
     }
 }
 
-fn note(leftover: &Leftover) -> String {
-    let who = leftover.owner.as_ref().map_or_else(
-        || "A run that was killed".to_owned(),
-        |owner| format!("A run that was killed (process {})", owner.pid),
-    );
-    let changes = &leftover.changes;
-    let mut named = changes.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    if changes.len() > NAMED {
-        named = format!("{named}; and {} more", changes.len() - NAMED);
+fn notes(leftover: &Leftover) -> Vec<String> {
+    let who = killed(leftover.owner.as_ref().map(|owner| owner.pid));
+    let mut notes = Vec::new();
+    if !leftover.files.is_empty() {
+        let files = named_files(&leftover.files);
+        let them = if leftover.files.len() == 1 { "it" } else { "them" };
+        notes
+            .push(format!("A run that was {who} left {files}. To remove {them}: iostrata restore"));
     }
-    let named = if named.is_empty() { leftover.path.display().to_string() } else { named };
-    format!("{who} left the system changed: {named}. To put it back: iostrata restore")
+    if !leftover.changes.is_empty() || leftover.files.is_empty() {
+        let changes = &leftover.changes;
+        let mut named = changes.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+        if changes.len() > NAMED {
+            named = format!("{named}; and {} more", changes.len() - NAMED);
+        }
+        let named = if named.is_empty() { leftover.path.display().to_string() } else { named };
+        notes.push(format!("A run that was {who} left the system changed: {named}. To put it back: iostrata restore"));
+    }
+    notes
+}
+
+fn killed(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "killed".to_owned(), |pid| format!("killed (process {pid})"))
+}
+
+/// `1.1 GiB in 3 measuring files in /data`.
+fn named_files(files: &[LeftFile]) -> String {
+    let size = units::bytes(files.iter().map(|file| file.bytes).sum::<u64>() as f64);
+    if let [file] = files {
+        return format!("the measuring file {} ({size})", file.path.display());
+    }
+    let mut dirs: Vec<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
+    dirs.sort_unstable();
+    dirs.dedup();
+    let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    format!("{} measuring files in {} ({size})", files.len(), dirs.join(", "))
 }
 
 #[cfg(test)]
@@ -110,11 +168,15 @@ mod tests {
     #[test]
     fn the_note_names_the_first_changes_and_the_way_out() {
         let changes = ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
-        let leftover = Leftover { path: "/s/j".into(), owner: None, changes };
-        let note = note(&leftover);
-        assert!(
-            note.contains("a; b; c; and 2 more") && note.contains("iostrata restore"),
-            "{note}"
-        );
+        let mut leftover = Leftover { path: "/s/j".into(), owner: None, changes, files: vec![] };
+        let said = "A run that was killed left the system changed: a; b; c; and 2 more. To put it \
+                    back: iostrata restore";
+        assert_eq!(notes(&leftover), [said]);
+        let file = |name: &str| LeftFile { path: name.into(), bytes: 1 << 20, error: None };
+        leftover.files = vec![file("/a/1"), file("/a/2"), file("/b/1")];
+        leftover.changes.clear();
+        let said = "A run that was killed left 3 measuring files in /a, /b (3 MiB). To remove \
+                    them: iostrata restore";
+        assert_eq!(notes(&leftover), [said]);
     }
 }

@@ -9,10 +9,11 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Content, Entry, parse};
 use crate::change::Change;
+use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
 use crate::state::StateDir;
 
-/// A journal with changes that nobody undid.
+/// A journal with changes that nobody undid, or with files that nobody removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The journal.
@@ -21,9 +22,11 @@ pub struct Leftover {
     pub owner: Option<Owner>,
     /// The changes in words, oldest first.
     pub changes: Vec<String>,
+    /// Measuring files that are still there.
+    pub files: Vec<LeftFile>,
 }
 
-/// The journals of dead processes that still hold changes with something to put back.
+/// The journals of dead processes with something to put back, or with measuring files to remove.
 pub fn leftovers(state: &StateDir) -> Vec<Leftover> {
     state.journals().into_iter().filter_map(leftover).collect()
 }
@@ -38,8 +41,9 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
     }
     let lasting = content.entries.iter().filter(|entry| entry.change.is_lasting());
     let changes: Vec<String> = lasting.map(|entry| entry.change.describe()).collect();
-    let is_left = !changes.is_empty() || content.damaged_lines > 0;
-    is_left.then_some(Leftover { path, owner: content.owner, changes })
+    let files = measuring_files::left(&content);
+    let is_left = !changes.is_empty() || !files.is_empty() || content.damaged_lines > 0;
+    is_left.then_some(Leftover { path, owner: content.owner, changes, files })
 }
 
 /// Whether a server holds the journal of a process that died before it left the server behind.

@@ -1,4 +1,5 @@
-//! The journal: what is meant to be changed, what was, and what is undone, one line each.
+//! The journal: what is meant to be changed, what was, and what is undone, one line each; or which
+//! measuring files were made.
 //!
 //! Layout: a file of JSON lines, `changes-<pid>-<start>-<n>.jsonl`; the first line names the owner.
 //! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the

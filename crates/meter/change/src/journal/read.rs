@@ -3,6 +3,8 @@
 //! Invariant: never fails; a line that cannot be read in the middle is counted, not skipped in
 //! silence.
 
+use std::path::PathBuf;
+
 use crate::journal::{Entry, Record, VERSION};
 use crate::owner::Owner;
 
@@ -12,6 +14,8 @@ pub(crate) struct Content {
     pub(crate) owner: Option<Owner>,
     /// Changes that are not undone, in the order in which they were made.
     pub(crate) entries: Vec<Entry>,
+    /// Files that were announced, each with when.
+    pub(crate) files: Vec<(PathBuf, u64)>,
     /// Bytes of the whole lines.
     pub(crate) whole_bytes: u64,
     /// Whole lines that could not be read.
@@ -56,6 +60,9 @@ impl Content {
                 }
             }
             Record::Undone { id, .. } => self.entries.retain(|entry| entry.id != id),
+            Record::Files { at_us, paths } => {
+                self.files.extend(paths.into_iter().map(|path| (path, at_us)));
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: lines are only added; a change counts as undone when its last line says so.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
@@ -27,6 +29,8 @@ pub(crate) enum Record {
     Undoing { id: ChangeId },
     /// It is undone.
     Undone { id: ChangeId, how: How },
+    /// Files to measure on are about to be made; they go with their process.
+    Files { at_us: u64, paths: Vec<PathBuf> },
 }
 
 /// A change as the lines tell it.

@@ -1,7 +1,9 @@
-//! The files that this process made and still has to remove.
+//! The files that this process made and still has to remove, and those that a killed one left.
 //!
 //! Invariant: a path is on the list from before anybody can see the file until it is removed or
-//! complete and kept; a file that took its place meanwhile (another inode) is left alone.
+//! complete and kept; a file that took its place meanwhile (another inode) is left alone. Where a
+//! [`FileRecord`] is kept, it knows a path before the file is made, and the file carries a mark.
+//! A file of a process that is gone is removed only if that mark, or being empty, shows whose it is.
 //! It is not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
 
 use std::fs;
@@ -11,7 +13,68 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static LEFTOVERS: Mutex<Vec<Leftover>> = Mutex::new(Vec::new());
+use super::marker;
+
+static LEFTOVERS: Mutex<Made> = Mutex::new(Made { files: Vec::new(), record: None });
+
+/// Clocks of file systems tick more coarsely than the clock that a record is stamped with.
+const CLOCK_GRAIN_US: u64 = 100_000;
+
+/// Where it is written down which files a process makes, for others to remove after a kill.
+pub trait FileRecord: Send {
+    /// Takes down files that are about to be made; durable when it returns. Returns the words that
+    /// their marks name the owner by; none when nothing could be written down, and the files are
+    /// made all the same.
+    fn announce(&mut self, paths: &[PathBuf]) -> Option<String>;
+    /// Every file is gone or kept.
+    fn settle(&mut self);
+}
+
+/// What this process made.
+struct Made {
+    files: Vec<Leftover>,
+    record: Option<Box<dyn FileRecord>>,
+}
+
+/// Keeps a record of all files that are made from now on.
+pub fn record_files(record: Box<dyn FileRecord>) {
+    lock().record = Some(record);
+}
+
+/// Writes down that these files are about to be made, and returns how their marks name the owner.
+pub(crate) fn announce(paths: &[PathBuf]) -> Option<String> {
+    let paths: Vec<PathBuf> = paths.iter().filter_map(|path| real(path).ok()).collect();
+    lock().record.as_mut()?.announce(&paths)
+}
+
+/// The path by which a later process finds the file: absolute, and its directory without links.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    let directory = fs::canonicalize(super::plan::directory_of(path))?;
+    Ok(directory.join(path.file_name().unwrap_or_default()))
+}
+
+/// The bytes that a file of a dead process takes, when it was made by `owner` to go with its run.
+/// A file without a mark counts when it is empty, private and no older than its announcement: its
+/// maker was killed before it could mark it.
+pub fn abandoned_bytes(path: &Path, owner: &str, announced_us: u64) -> Option<u64> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    let is_marked = marker::is_temporary_of(path, &meta, owner);
+    let is_mine = meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+    let is_new =
+        marker::born_us(&meta).is_some_and(|born_us| born_us + CLOCK_GRAIN_US >= announced_us);
+    let is_empty = meta.is_file() && meta.len() == 0;
+    let is_unmarked = is_empty && is_mine && is_new && !marker::is_there(path);
+    (is_marked || is_unmarked).then(|| meta.blocks() * 512)
+}
+
+/// Removes a file for which [`abandoned_bytes`] answered.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn remove_abandoned(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    marker::remove_beside(path)
+}
 
 /// One file to remove, known by its path and inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,36 +87,44 @@ pub(crate) struct Leftover {
 /// Removes every file that this process made and did not mean to keep. Returns how many it
 /// removed. For the thread that waits for signals, and for the end of a program.
 pub fn remove_leftovers() -> usize {
-    let mut leftovers = lock();
-    let removed = leftovers.iter().filter(|file| unlink(file)).count();
-    leftovers.clear();
+    let mut made = lock();
+    let removed = made.files.iter().filter(|file| unlink(file)).count();
+    made.files.clear();
+    if let Some(record) = &mut made.record {
+        record.settle();
+    }
     removed
 }
 
-/// Makes a file that must not exist yet, and lists it.
-pub(crate) fn create(path: &Path) -> io::Result<(File, Leftover)> {
+/// Makes a file that must not exist yet, lists it, and marks it with its owner.
+pub(crate) fn create(path: &Path, owner: Option<&str>) -> io::Result<(File, Leftover)> {
     // Under the lock, so that the file is never there without being listed.
-    let mut leftovers = lock();
+    let mut made = lock();
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     let meta = file.metadata()?;
     // A directory change of the process must not lead to another file.
     let path = std::path::absolute(path)?;
     let leftover = Leftover { path, device: meta.dev(), inode: meta.ino() };
-    leftovers.push(leftover.clone());
+    if let Some(owner) = owner {
+        marker::set_temporary(&leftover.path, &file, owner).inspect_err(|_| {
+            unlink(&leftover);
+        })?;
+    }
+    made.files.push(leftover.clone());
     Ok((file, leftover))
 }
 
 /// Takes a file off the list: it stays.
 pub(crate) fn keep(file: &Leftover) {
-    lock().retain(|listed| listed != file);
+    lock().files.retain(|listed| listed != file);
 }
 
 /// Removes one file and takes it off the list.
 pub(crate) fn remove(file: &Leftover) {
-    let mut leftovers = lock();
-    let listed = leftovers.len();
-    leftovers.retain(|other| other != file);
-    if leftovers.len() < listed {
+    let files = &mut lock().files;
+    let listed = files.len();
+    files.retain(|other| other != file);
+    if files.len() < listed {
         unlink(file);
     }
 }
@@ -61,10 +132,10 @@ pub(crate) fn remove(file: &Leftover) {
 fn unlink(file: &Leftover) -> bool {
     let same = fs::symlink_metadata(&file.path)
         .is_ok_and(|meta| meta.dev() == file.device && meta.ino() == file.inode);
-    same && fs::remove_file(&file.path).is_ok()
+    same && remove_abandoned(&file.path).is_ok()
 }
 
-fn lock() -> MutexGuard<'static, Vec<Leftover>> {
+fn lock() -> MutexGuard<'static, Made> {
     LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,19 +147,55 @@ mod tests {
     fn only_what_was_made_here_and_not_kept_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name| directory.path().join(name);
-        let (_file, kept) = create(&path("kept")).unwrap();
+        let (_file, kept) = create(&path("kept"), None).unwrap();
         keep(&kept);
-        create(&path("left")).unwrap();
+        create(&path("left"), None).unwrap();
         // Another file of the same name is not ours any more.
-        create(&path("replaced")).unwrap();
+        create(&path("replaced"), None).unwrap();
         fs::write(path("other"), "theirs").unwrap();
         fs::rename(path("other"), path("replaced")).unwrap();
-        let (_file, gone) = create(&path("gone")).unwrap();
+        let (_file, gone) = create(&path("gone"), None).unwrap();
         remove(&gone);
 
         assert_eq!(remove_leftovers(), 1);
         assert!(path("kept").exists() && path("replaced").exists());
         assert!(!path("left").exists() && !path("gone").exists());
-        assert!(create(&path("kept")).is_err());
+        assert!(create(&path("kept"), None).is_err());
+    }
+    #[test]
+    fn of_a_dead_process_only_what_it_marked_is_removed() {
+        const OWNER: &str = "7 8 boot";
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = |name| directory.path().join(name);
+        let mebibyte = vec![1; 1 << 20];
+        let fill = |mut file: &File| io::Write::write_all(&mut file, &mebibyte).unwrap();
+        let (marked, _) = create(&path("marked"), Some(OWNER)).unwrap();
+        fill(&marked);
+        let bytes = |name, owner, at_us| abandoned_bytes(&path(name), owner, at_us);
+        assert!(bytes("marked", OWNER, u64::MAX).is_some_and(|bytes| bytes >= 1 << 20));
+        assert_eq!(bytes("marked", "7 9 boot", 0), None, "made by another process");
+
+        // A copy with all its attributes, and a new file of the same name, are somebody else's.
+        let mut copy = std::process::Command::new("cp");
+        copy.arg("-a").arg(path("marked")).arg(path("copy"));
+        assert!(copy.status().unwrap().success());
+        assert_eq!(bytes("copy", OWNER, 0), None);
+        fs::remove_file(path("marked")).unwrap();
+        fs::write(path("marked"), "theirs").unwrap();
+        assert_eq!(bytes("marked", OWNER, 0), None);
+        std::os::unix::fs::symlink(path("copy"), path("link")).unwrap();
+        assert_eq!(bytes("link", OWNER, 0), None);
+
+        // Killed before it could be marked: empty, private and new.
+        let (file, _) = create(&path("empty"), None).unwrap();
+        assert_eq!(bytes("empty", OWNER, 0), Some(0));
+        assert_eq!(bytes("empty", OWNER, u64::MAX - CLOCK_GRAIN_US), None, "older than announced");
+        fill(&file);
+        assert_eq!(bytes("empty", OWNER, 0), None, "somebody wrote into it");
+
+        // One that is kept is nobody's leftover.
+        let (file, _) = create(&path("kept"), Some(OWNER)).unwrap();
+        marker::set(&path("kept"), &file, 0, crate::Fill::Empty).unwrap();
+        assert_eq!(bytes("kept", OWNER, 0), None);
     }
 }

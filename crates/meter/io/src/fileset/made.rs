@@ -59,14 +59,15 @@ fn make(
     if plan.fill != Fill::Empty {
         space::check(&directory_of(&paths[0]), total_bytes)?;
     }
+    let owner = leftovers::announce(&paths);
     // Owns what is made from the first file on, so that an early return removes it.
     let specs = specs(paths, bytes);
     let mut set =
         FileSet { specs, writable: true, reused: false, filled_bytes: 0, temporary: Vec::new() };
     let mut filling = Filling { plan, stop, progress, done_bytes: 0, total_bytes };
     for (number, spec) in set.specs.iter().enumerate() {
-        let (file, leftover) =
-            leftovers::create(&spec.path).map_err(|source| system("create", &spec.path, source))?;
+        let (file, leftover) = leftovers::create(&spec.path, owner.as_deref())
+            .map_err(|source| system("create", &spec.path, source))?;
         set.temporary.push(leftover);
         fill::fill(&mut filling, spec, &file, number as u64)?;
         if plan.keep {

@@ -1,16 +1,20 @@
-//! The mark of a file that iostrata made and filled completely.
+//! The mark of a file that iostrata made: filled completely and kept, or to go with its run.
 //!
-//! Layout: one line of text, `iostrata 1 <bytes> <device> <inode> <fill>`, in the extended
-//! attribute `user.iostrata`; where the file system has none, in a hidden file `.NAME.iostrata`
-//! beside it. Device and inode keep a copy from passing as the original.
-//! Invariant: set only after the last byte was written and flushed, and taken away before the file
-//! is changed in size; a file whose size or allocation does not match its mark is not used again.
+//! Layout: one line of text in the extended attribute `user.iostrata`; where the file system has
+//! none, in a hidden file `.NAME.iostrata` beside it. A kept file has
+//! `iostrata 1 <bytes> <device> <inode> <fill>`, one that goes with its run
+//! `iostrata-temporary 1 <inode> <born_us> <owner>`. The inode keeps a copy from passing as the
+//! original, and its birth a later file of the same inode.
+//! Invariant: the mark of a kept file is set only after the last byte was written and flushed, and
+//! taken away before the file is changed in size; a file whose size or allocation does not match
+//! its mark is not used again. A temporary file is marked before its first byte is written.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
 use rustix::io::Errno;
@@ -43,13 +47,31 @@ pub(super) fn is_complete(path: &Path, bytes: u64, fill: Fill) -> bool {
 
 /// Sets the mark and makes it durable.
 pub(super) fn set(path: &Path, file: &File, bytes: u64, fill: Fill) -> io::Result<()> {
-    let text = text(bytes, &file.metadata()?, fill);
-    match fsetxattr(file.as_fd(), ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
-        Ok(()) => {}
-        Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOSPC) => fs::write(beside(path), text)?,
-        Err(errno) => return Err(errno.into()),
-    }
+    write(path, file, &text(bytes, &file.metadata()?, fill))?;
     file.sync_all()
+}
+
+/// Marks a file that was just made as one that goes with the run of `owner`.
+pub(super) fn set_temporary(path: &Path, file: &File, owner: &str) -> io::Result<()> {
+    write(path, file, &temporary(&file.metadata()?, owner))
+}
+
+/// Whether `owner` made this very file, and it is not to be kept.
+pub(super) fn is_temporary_of(path: &Path, meta: &fs::Metadata, owner: &str) -> bool {
+    meta.is_file() && read(path).is_some_and(|found| found == temporary(meta, owner))
+}
+
+/// Whether the file has any mark.
+pub(super) fn is_there(path: &Path) -> bool {
+    read(path).is_some()
+}
+
+/// Removes the hidden file that holds the mark where the file system has no attributes.
+pub(super) fn remove_beside(path: &Path) -> io::Result<()> {
+    match fs::remove_file(beside(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Takes the mark away.
@@ -58,10 +80,7 @@ pub(super) fn clear(path: &Path, file: &File) -> io::Result<()> {
         Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => {}
         Err(errno) => return Err(errno.into()),
     }
-    match fs::remove_file(beside(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    remove_beside(path)
 }
 
 fn text(bytes: u64, meta: &fs::Metadata, fill: Fill) -> String {
@@ -71,6 +90,28 @@ fn text(bytes: u64, meta: &fs::Metadata, fill: Fill) -> String {
         Fill::Empty => "empty",
     };
     format!("iostrata 1 {bytes} {} {} {fill}", meta.dev(), meta.ino())
+}
+
+fn temporary(meta: &fs::Metadata, owner: &str) -> String {
+    format!("iostrata-temporary 1 {} {} {owner}", meta.ino(), born_us(meta).unwrap_or(0))
+}
+
+/// When a file was made, where the file system says.
+pub(super) fn born_us(meta: &fs::Metadata) -> Option<u64> {
+    let born = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(born.as_micros() as u64)
+}
+
+fn write(path: &Path, file: &File, text: &str) -> io::Result<()> {
+    match fsetxattr(file.as_fd(), ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOSPC) => {
+            // An older mark would be found first.
+            clear(path, file)?;
+            fs::write(beside(path), text)
+        }
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -67,11 +67,11 @@ pub enum Command {
     Engine(EngineArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
-    /// Put back every system setting that a killed run left changed
+    /// Put back every system setting that a killed run left changed, and remove its files
     ///
-    /// Detaches loop devices, unmounts, removes groups and files that runs made, and sets back
-    /// what they set; only what is still as the run left it. A run that is still going is left
-    /// alone. May be repeated.
+    /// Detaches loop devices, unmounts, removes groups and files that killed runs made, and sets
+    /// back what they set; only what is still as the run left it. Runs that are still going and
+    /// files that were kept are left alone. May be repeated.
     Restore(RestoreArgs),
     /// Print a script that completes commands and options in a shell
     ///
@@ -100,6 +100,18 @@ impl Command {
             Self::Restore(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,
+        }
+    }
+
+    /// Whether it makes files to measure on.
+    pub fn makes_files(&self) -> bool {
+        match self {
+            Self::Probe(_) | Self::Io(_) => true,
+            Self::Fio(args) => !args.dry_run,
+            Self::Study(args) => {
+                matches!(args.action, StudyAction::Run(_) | StudyAction::Resume(_))
+            }
+            _ => false,
         }
     }
 }

@@ -6,6 +6,7 @@ mod disk;
 mod disk_kill;
 mod engine;
 mod exact_calls;
+mod files_kill;
 mod fio;
 mod harness;
 mod help_files;
