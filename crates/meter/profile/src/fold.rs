@@ -40,8 +40,10 @@ pub(crate) fn fold(samples: &Samples, idle_computed: u64, symbols: &Kallsyms) ->
             row.add(&mut profile, stack[0].name, stack[0].module, frames(&stack));
         }
     }
-    for (program, &samples) in &samples.programs {
-        let mut row = Row { layer: KernelLayer::User, taken_in: None, samples };
+    let own = samples.own.iter().map(|program| (KernelLayer::User, program));
+    let others = samples.others.iter().map(|program| (KernelLayer::OtherPrograms, program));
+    for (layer, (program, &samples)) in own.chain(others) {
+        let mut row = Row { layer, taken_in: None, samples };
         row.add(&mut profile, PROGRAM, program, vec![PROGRAM.to_owned()]);
     }
     if idle_computed > 0 {
@@ -144,12 +146,12 @@ mod tests {
 a000 T past_the_end
 ";
 
-    fn samples(kernel: &[(&[u64], u64)], programs: &[(&str, u64)]) -> Samples {
+    fn samples(kernel: &[(&[u64], u64)], own: &[(&str, u64)]) -> Samples {
         let kernel_total: u64 = kernel.iter().map(|(_, count)| count).sum();
-        let program_total: u64 = programs.iter().map(|(_, count)| count).sum();
+        let program_total: u64 = own.iter().map(|(_, count)| count).sum();
         Samples {
             kernel: kernel.iter().map(|(chain, count)| ((*chain).into(), *count)).collect(),
-            programs: programs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            own: own.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             total: kernel_total + program_total,
             ..Samples::default()
         }
@@ -192,6 +194,17 @@ a000 T past_the_end
             ("_raw_spin_lock", "[kernel]"),
         ];
         assert_eq!(top, expected);
+    }
+
+    #[test]
+    fn other_programs_are_told_from_the_one_that_measures() {
+        let mut samples = samples(&[], &[("iostrata", 3)]);
+        samples.others.insert("iostrata".to_owned(), 2);
+        samples.others.insert("mysqld".to_owned(), 4);
+        samples.total += 6;
+        let profile = fold(&samples, 0, &Kallsyms::default());
+        let of = |name| layer(&profile, name);
+        assert_eq!((of(KernelLayer::User), of(KernelLayer::OtherPrograms)), (3, 6));
     }
 
     #[test]

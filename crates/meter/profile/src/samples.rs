@@ -13,8 +13,10 @@ use crate::record::{Chain, Stamp};
 pub(crate) struct Samples {
     /// Kernel stacks, innermost address first.
     pub(crate) kernel: HashMap<Box<[u64]>, u64>,
-    /// Samples in programs, by name.
-    pub(crate) programs: HashMap<String, u64>,
+    /// Samples in this program and its children, by name.
+    pub(crate) own: HashMap<String, u64>,
+    /// Samples in other programs, by name.
+    pub(crate) others: HashMap<String, u64>,
     /// All.
     pub(crate) total: u64,
     /// Of these, how many hit the idle task.
@@ -37,10 +39,12 @@ impl Samples {
         self.total += 1;
         self.on_idle_task += u64::from(stamp.pid == 0);
         if in_program {
+            let is_own = processes.is_own(stamp.pid);
             let program = processes.program(stamp.pid);
-            match self.programs.get_mut(program) {
+            let programs = if is_own { &mut self.own } else { &mut self.others };
+            match programs.get_mut(program) {
                 Some(count) => *count += 1,
-                None => drop(self.programs.insert(program.to_owned(), 1)),
+                None => drop(programs.insert(program.to_owned(), 1)),
             }
             return;
         }

@@ -22,8 +22,10 @@ pub const KERNEL_MODULE: &str = "[kernel]";
 )]
 #[serde(rename_all = "snake_case")]
 pub enum KernelLayer {
-    /// Programs; as a wait: what a program chose to wait for (a lock of its own, a timer).
+    /// The measuring program; as a wait: what it chose to wait for (a lock of its own, a timer).
     User,
+    /// Programs that do not belong to the measurement.
+    OtherPrograms,
     /// Entry and exit of system calls, io_uring and libaio included.
     SystemCall,
     /// What all file systems share.
@@ -58,7 +60,7 @@ pub enum KernelLayer {
 
 impl KernelLayer {
     /// Every layer, from the program down to the device, then what is no step of the way.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::User,
         Self::SystemCall,
         Self::Vfs,
@@ -73,6 +75,7 @@ impl KernelLayer {
         Self::Interrupt,
         Self::Lock,
         Self::TaskSwitch,
+        Self::OtherPrograms,
         Self::Idle,
         Self::Other,
     ];
@@ -81,6 +84,7 @@ impl KernelLayer {
     pub fn title(self) -> &'static str {
         match self {
             Self::User => "program",
+            Self::OtherPrograms => "other programs",
             Self::SystemCall => "system call",
             Self::Vfs => "VFS",
             Self::Filesystem => "file system",

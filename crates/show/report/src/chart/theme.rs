@@ -30,6 +30,7 @@ pub(crate) fn line_colour(n: usize) -> &'static str {
 pub(crate) fn kernel_colour(layer: KernelLayer) -> &'static str {
     match layer {
         KernelLayer::User => "#d9822b",
+        KernelLayer::OtherPrograms => "#9aa5b1",
         KernelLayer::SystemCall => "#e3b04b",
         KernelLayer::Vfs => "#82aee8",
         KernelLayer::Filesystem => "#3f7fd1",
