@@ -102,6 +102,8 @@ pub struct CrashTestDocument {
     pub kills: u64,
     /// Of these, power cuts of an emulated disk.
     pub power_cuts: u64,
+    /// Power cuts after a kill and a restart on the same disk; those kills are not in `kills`.
+    pub restarts: u64,
     /// Commits that were acknowledged.
     pub acknowledged: u64,
     /// Acknowledged commits that were not there afterwards.

@@ -28,8 +28,9 @@ pub enum EngineAction {
     /// Kill a writing engine again and again, and look for what it had acknowledged
     ///
     /// Works in a directory of its own inside DIR. Kills the writer at random moments and, with
-    /// root and /dev/fuse, cuts the power of an emulated disk under it. Exit code 1 when anything
-    /// acknowledged is lost or a structure is damaged; the directory is kept then.
+    /// root and /dev/fuse, cuts the power of an emulated disk under it, every other time after a
+    /// kill and a restart. Exit code 1 when anything acknowledged is lost or a structure is
+    /// damaged; the directory is kept then.
     CrashTest(CrashTestArgs),
     /// The writer of `crash-test`; not for users
     #[command(hide = true)]

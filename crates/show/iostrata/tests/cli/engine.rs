@@ -118,6 +118,39 @@ fn nothing_acknowledged_is_lost_in_a_crash() {
     assert!(!bench.path("DIR").exists(), "what was made is gone");
 }
 
+/// Kills and power cuts of a long test, over all ways of writing.
+const LONG_TEST_KILLS: u64 = 200;
+
+#[test]
+fn two_hundred_crashes_lose_nothing() {
+    if std::env::var_os("IOSTRATA_SOAK").is_none() {
+        eprintln!("skipped: a long test (cargo xtask soak)");
+        return;
+    }
+    let ways = ["", "--engine flush_method=fsync", "--engine page_size=4K", "--by power"];
+    let (mut kills, mut power_cuts, mut restarts) = (0, 0, 0);
+    for seed in 1.. {
+        let bench = Bench::new();
+        let way = ways[seed % ways.len()];
+        let line = format!("engine crash-test DIR --seconds 30 --seed {seed} --json {way}");
+        let output = bench.line(&line);
+        if output.status.code() == Some(3) {
+            eprintln!("skipped: {way}: {}", stderr(&output).trim());
+            continue;
+        }
+        let found = document(&output, "engine-crash-test");
+        let number = |name: &str| found[name].as_u64().unwrap();
+        assert_eq!((number("lost"), number("check_failures")), (0, 0), "{line}: {found:#}");
+        kills += number("kills");
+        power_cuts += number("power_cuts");
+        restarts += number("restarts");
+        if kills + restarts >= LONG_TEST_KILLS {
+            break;
+        }
+    }
+    eprintln!("{kills} kills, {power_cuts} of them power cuts, {restarts} after a restart");
+}
+
 #[test]
 fn a_test_of_crashes_finds_what_is_lost() {
     let bench = Bench::new();

@@ -176,8 +176,12 @@ fn all_rounds(
 
 fn line(document: &CrashTestDocument) -> String {
     format!(
-        "{} kills ({} by power), {} commits acknowledged, {} lost",
-        document.kills, document.power_cuts, document.acknowledged, document.lost
+        "{} kills ({} by power, {} of these after a restart), {} commits acknowledged, {} lost",
+        document.kills,
+        document.power_cuts,
+        document.restarts,
+        document.acknowledged,
+        document.lost
     )
 }
 

@@ -72,16 +72,27 @@ impl<'r> Rounds<'r> {
         place: &mut dyn Place,
         document: &mut CrashTestDocument,
     ) -> Result<(), Ending> {
-        let writer = Writer::start(&place.directory(), self.seed)?;
-        std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
-        let chance = self.random.below(u64::MAX);
-        place.cut(chance)?;
-        let heard = writer.kill();
+        let mut heard = Heard::default();
+        if place.is_power() && self.random.below(2) == 0 {
+            // What the killed one left is in the page cache, and the next one recovers from it.
+            heard = self.write(place)?.kill();
+            document.restarts += 1;
+        }
+        let writer = self.write(place)?;
+        place.cut(self.random.below(u64::MAX))?;
+        heard.go_on(writer.kill());
         document.kills += 1;
         document.power_cuts += u64::from(place.is_power());
         document.acknowledged += heard.count;
         place.mend()?;
         self.look(&place.directory(), heard, document)
+    }
+
+    /// A writer that has written for a random while.
+    fn write(&mut self, place: &dyn Place) -> Result<Writer, Ending> {
+        let writer = Writer::start(&place.directory(), self.seed)?;
+        std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
+        Ok(writer)
     }
 
     /// Opens the engine and compares.

@@ -17,6 +17,17 @@ pub struct Heard {
     pub count: u64,
 }
 
+impl Heard {
+    /// Adds what a writer said that came after.
+    pub fn go_on(&mut self, later: Heard) {
+        self.count += later.count;
+        for (last, later) in self.last.iter_mut().zip(later.last) {
+            // One that was cut off early has said nothing.
+            *last = later.max(*last);
+        }
+    }
+}
+
 /// A running writer.
 pub struct Writer {
     child: Child,
