@@ -62,6 +62,7 @@ impl KernelLayer {
     /// Every layer, from the program down to the device, then what is no step of the way.
     pub const ALL: [Self; 17] = [
         Self::User,
+        Self::OtherPrograms,
         Self::SystemCall,
         Self::Vfs,
         Self::Filesystem,
@@ -75,7 +76,6 @@ impl KernelLayer {
         Self::Interrupt,
         Self::Lock,
         Self::TaskSwitch,
-        Self::OtherPrograms,
         Self::Idle,
         Self::Other,
     ];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Access, FlushScope, IoApi, Mix, Pacing};
+use crate::{Access, FlushScope, Mix, Pacing};
 
 const SMALL: &str = r#"
 name = "small"

@@ -74,7 +74,7 @@ fn files_and_stonewalls_make_waves_and_groups() {
     let chosen = parse(&["a.fio".into()], &["b".to_owned()], &desk).unwrap();
     assert_eq!(names(&chosen), [["b"]]);
     let missing = parse(&["b.fio".into()], &["nobody".to_owned()], &desk).unwrap_err();
-    assert!(missing.to_string().contains("no job"), "{missing}");
+    assert!(missing.to_string().contains("there are d, e"), "{missing}");
     let globals =
         Desk::default().with_file("a.fio", "[global]\nsize=1m\n[a]\n").with_file("b.fio", "[d]\n");
     let error = parse(&["a.fio".into(), "b.fio".into()], &[], &globals).unwrap_err();
