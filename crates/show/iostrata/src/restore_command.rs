@@ -1,5 +1,5 @@
-//! `iostrata restore`: puts back what a killed run left changed and removes its files; and the notes
-//! that say so.
+//! `iostrata restore`: puts back what a killed run left changed and removes its files; and the
+//! notes that say so.
 
 use std::path::Path;
 

@@ -112,7 +112,7 @@ fn options_that_a_model_does_not_have_are_refused() {
 #[test]
 fn sizes_and_probes_that_do_not_fit_are_refused() {
     let size = |bytes| of("nvme", bytes).err().unwrap().to_string();
-    assert!(size(4096).contains("at least 1048576"), "{}", size(4096));
+    assert!(size(4096).contains("at least 1 MiB"), "{}", size(4096));
     assert!(size(u64::MAX / 2).contains("at most"));
     assert!(size((1 << 20) + 512).contains("multiple of 4096"));
     assert!(error("probe:/tmp/p.json").contains("probe:/tmp/p.json needs"));

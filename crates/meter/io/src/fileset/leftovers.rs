@@ -3,7 +3,7 @@
 //! Invariant: a path is on the list from before anybody can see the file until it is removed or
 //! complete and kept; a file that took its place meanwhile (another inode) is left alone. Where a
 //! [`FileRecord`] is kept, it knows a path before the file is made, and the file carries a mark.
-//! A file of a process that is gone is removed only if that mark, or being empty, shows whose it is.
+//! A file of a dead process is removed only if that mark, or being empty, shows whose it is.
 //! It is not for use inside a signal handler: it takes a lock. A thread that waits for signals may.
 
 use std::fs;
@@ -143,8 +143,16 @@ fn lock() -> MutexGuard<'static, Made> {
 mod tests {
     use super::*;
 
+    /// The list is the process's: one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[test]
     fn only_what_was_made_here_and_not_kept_is_removed() {
+        let _alone = alone();
         let directory = tempfile::tempdir().unwrap();
         let path = |name| directory.path().join(name);
         let (_file, kept) = create(&path("kept"), None).unwrap();
@@ -162,9 +170,11 @@ mod tests {
         assert!(!path("left").exists() && !path("gone").exists());
         assert!(create(&path("kept"), None).is_err());
     }
+
     #[test]
     fn of_a_dead_process_only_what_it_marked_is_removed() {
         const OWNER: &str = "7 8 boot";
+        let _alone = alone();
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = |name| directory.path().join(name);
         let mebibyte = vec![1; 1 << 20];
