@@ -17,17 +17,20 @@ use crate::journal::{Content, Journal, Record};
 use crate::owner::Owner;
 use crate::state::StateDir;
 
+/// Is told why nothing can be written down.
+type OnFailure = Box<dyn FnOnce(&JournalError) + Send>;
+
 /// The record of this process's measuring files. Its journal begins with the first of them.
 pub struct MeasuringFiles {
     state: StateDir,
     journal: Option<Journal>,
-    /// Told once why nothing can be written down.
-    on_failure: Option<Box<dyn FnOnce(&JournalError) + Send>>,
+    /// Told once.
+    on_failure: Option<OnFailure>,
 }
 
 impl MeasuringFiles {
     /// A record in this place; `on_failure` is told why, should none be possible.
-    pub fn new(state: StateDir, on_failure: Box<dyn FnOnce(&JournalError) + Send>) -> Self {
+    pub fn new(state: StateDir, on_failure: OnFailure) -> Self {
         Self { state, journal: None, on_failure: Some(on_failure) }
     }
 

@@ -41,7 +41,11 @@ fn no_combination_of_options_panics() {
             prop_assert!(!message.contains("panicked"), "{line}: {message}");
             match output.status.code() {
                 Some(0) => prop_assert!(message.is_empty(), "{line}: {message}"),
-                Some(2 | 3) => prop_assert!(message.starts_with("iostrata: "), "{line}: {message}"),
+                Some(2 | 3) => {
+                    let is_told =
+                        message.starts_with("iostrata: ") || message.starts_with("error: ");
+                    prop_assert!(is_told, "{line}: {message}");
+                }
                 code => prop_assert!(false, "{line}: {code:?} {message}"),
             }
             prop_assert!(bench.data_files().is_empty(), "{line} left {:?}", bench.data_files());
