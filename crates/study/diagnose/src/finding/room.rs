@@ -24,10 +24,15 @@ pub(super) fn nearly_full(case: &Case<'_, '_>) -> Option<Finding> {
     if !small_share && !small_rest {
         return None;
     }
+    let measured = if small_rest {
+        " The files measured here had to be small, so that caches below may have answered part of \
+         it, and what is free lies in pieces."
+    } else {
+        ""
+    };
     let text = format!(
-        "The file system is nearly full: {} of {} are free. The files measured here had to be \
-         small, so that caches below may have answered part of it, and what is free lies in \
-         pieces. A server stops when its redo log, binary log or temporary tables find no room.",
+        "The file system is nearly full: {} of {} are free.{measured} A server stops when its redo \
+         log, binary log or temporary tables find no room.",
         bytes(free as f64),
         bytes(total as f64)
     );
