@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{HostFacts, PathFacts};
-use crate::{Cpu, IoErrorCount, Series, Unavailable};
+use crate::{Cpu, IoErrorCount, Series, Unavailable, Unknown};
 
 /// Requests of one kind, as `iostrata io` prints them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +66,9 @@ pub struct IoDocument {
     pub notes: Vec<String>,
     /// Where the events are.
     pub run: Option<String>,
+    /// Kinds of requests whose rate is not known, and why.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
     /// What speaks against the figures.
     pub verdicts: Verdicts,
 }
@@ -179,6 +182,9 @@ pub struct Advice {
     pub setting: String,
     /// The value to give it.
     pub value: String,
+    /// What servers have unless told otherwise, where that is known.
+    #[serde(default)]
+    pub default: Option<String>,
     /// Where it is set: `my.cnf [mysqld]`, `mount option`, `udev rule`, `schema`.
     #[serde(rename = "where")]
     pub where_: String,
@@ -275,8 +281,17 @@ pub struct ProbeDocument {
     pub headline: Vec<String>,
     /// The ladder, from the device up.
     pub rungs: Vec<Rung>,
+    /// Figures that are not known, and why. Impossible ones are not among the rungs at all.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
     /// Losses between rungs.
     pub losses: Vec<Loss>,
+    /// Pairs of rungs with equal work that were compared.
+    #[serde(default)]
+    pub compared: u64,
+    /// Those of them whose intervals allow a loss beyond its threshold and do not show one.
+    #[serde(default)]
+    pub undecided: Vec<Loss>,
     /// What was found.
     pub findings: Vec<Finding>,
     /// What to change.
@@ -295,6 +310,9 @@ pub struct ProbeDocument {
     pub duration_s: f64,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
+    /// Why parts are missing that would change what is concluded; null for a whole run.
+    #[serde(default)]
+    pub incomplete: Option<String>,
     /// What speaks against the whole run.
     pub verdicts: Verdicts,
     /// Path of the report, when one was written.

@@ -44,6 +44,8 @@ pub struct Unavailable {
 
 /// How the fix of a part begins that was planned and left out.
 const ALLOW_MORE: &str = "allow more with ";
+/// The fix of a part for which there was no room.
+const MAKE_ROOM: &str = "free some space and run it again";
 
 impl Unavailable {
     /// A planned part that was left out for want of time or of a budget, which `option` sets.
@@ -52,9 +54,14 @@ impl Unavailable {
         Self { what: what.into(), why: why.into(), fix }
     }
 
+    /// A planned part that failed because the file system filled up.
+    pub fn without_room(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into(), fix: Some(MAKE_ROOM.to_owned()) }
+    }
+
     /// Whether it was planned and left out, and not impossible here.
     pub fn is_left_out(&self) -> bool {
-        self.fix.as_deref().is_some_and(|fix| fix.starts_with(ALLOW_MORE))
+        self.fix.as_deref().is_some_and(|fix| fix.starts_with(ALLOW_MORE) || fix == MAKE_ROOM)
     }
 }
 

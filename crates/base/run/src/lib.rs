@@ -23,6 +23,7 @@ mod scrub;
 mod series;
 mod simulate_document;
 mod study_document;
+mod unknown;
 mod writer;
 
 pub use disk_document::{
@@ -55,4 +56,5 @@ pub use study_document::{
     AxisKind, ChangeRecord, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument,
     StudyEffect, StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
+pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

@@ -183,7 +183,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|source| RunReadError::Io { path: path.clone(), source })?;
-    Ok(match manifest.kind {
+    let result = match manifest.kind {
         RunKind::Probe => Some(RunResult::Probe(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Io => Some(RunResult::Io(Box::new(from_json(&path, 0, &text)?))),
         RunKind::Fio => Some(RunResult::Fio(Box::new(from_json(&path, 0, &text)?))),
@@ -192,7 +192,8 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
             Some(RunResult::SimulateQueue(Box::new(from_json(&path, 0, &text)?)))
         }
         RunKind::Unknown => None,
-    })
+    };
+    Ok(result.map(RunResult::checked))
 }
 
 /// Parses JSON that begins at a line (from 0) of a file.

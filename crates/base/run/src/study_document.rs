@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::{
     BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, ProfileDiff, QueueTaken,
 };
-use crate::{Finding, ProbeHost, QueueChange, Unavailable};
+use crate::{Finding, ProbeHost, QueueChange, Unavailable, Unknown};
 
 /// Latency of requests of one kind at a point, over all its replicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -334,6 +334,9 @@ pub struct StudyDocument {
     pub factors: Vec<FactorLevels>,
     /// The points.
     pub points: Vec<StudyPoint>,
+    /// Points whose figure is not known, and why. Impossible ones are not among the points at all.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
     /// Main effects.
     pub effects: Vec<StudyEffect>,
     /// Interactions that matter.

@@ -8,6 +8,7 @@
 //! as a latency, is weighted by their rates, so that the mean rate times the mean latency still is
 //! the mean number of requests in flight.
 
+use crate::measured::around;
 use crate::student::t95;
 use crate::{Measured, Verdict, Verdicts};
 
@@ -46,8 +47,7 @@ pub fn combine_weighted(replicates: &[(f64, Measured)]) -> Option<Measured> {
     let deviations: Vec<f64> = shares.iter().zip(&figures).map(apart).collect();
     let (_, between) = mean_and_half_width(&deviations);
     let half_width = between.max(half_width_within(&shares, &figures));
-    let ci95 = [mean - half_width, mean + half_width];
-    Some(Measured::new(mean, ci95, figures.len() as u64, shared(&figures)))
+    Some(Measured::new(mean, around(mean, half_width), figures.len() as u64, shared(&figures)))
 }
 
 /// The verdicts that a figure takes over from its replicates.
@@ -92,10 +92,13 @@ mod tests {
     fn takes_the_wider_interval() {
         let calm = combine(&[sound(100.0, 9.0), sound(100.1, 9.0), sound(99.9, 9.0)]).unwrap();
         let [low, high] = calm.ci95.unwrap();
-        assert!(((high - low) / 2.0 - 9.0 / 3f64.sqrt()).abs() < 1e-9, "within is wider");
+        assert!(((high / low).ln() * 50.0 - 9.0 / 3f64.sqrt()).abs() < 1e-9, "within is wider");
         let wild = combine(&[sound(90.0, 0.1), sound(100.0, 0.1), sound(110.0, 0.1)]).unwrap();
         let [low, high] = wild.ci95.unwrap();
-        assert!(((high - low) / 2.0 - 4.3027 * 10.0 / 3f64.sqrt()).abs() < 0.01, "between is");
+        assert!(
+            ((high / low).ln() * 50.0 - 4.3027 * 10.0 / 3f64.sqrt()).abs() < 0.01,
+            "between is"
+        );
         assert_eq!((wild.n, wild.value), (3, 100.0));
     }
 

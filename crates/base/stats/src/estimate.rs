@@ -18,6 +18,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::measured::around;
 use crate::noise::{BATCHES_MIN, MeanError, mean, mean_error};
 use crate::shape::{Decomposed, decompose};
 use crate::student::t95;
@@ -111,7 +112,8 @@ fn finish(value: f64, apart: Decomposed, widening: f64) -> Estimate {
     let mean_ci95 = known.map(|error| {
         let half_width = widening * t95(error.freedom) * error.standard_error();
         let centre = value - apart.cut_wave;
-        [(centre - half_width).min(value), (centre + half_width).max(value)]
+        let [low, high] = around(centre, half_width);
+        [low.min(value), high.max(value)]
     });
     Estimate {
         mean: value,

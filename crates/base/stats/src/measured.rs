@@ -11,6 +11,21 @@ use crate::{Verdict, Verdicts};
 /// A 95 % confidence interval, `[low, high]`.
 pub type Interval = [f64; 2];
 
+/// The interval around a value with so much to each side.
+///
+/// Rates, times and costs are positive: theirs is taken on a logarithmic scale (delta method), so
+/// that a wide one never reaches below zero; a narrow one is as good as symmetric.
+pub(crate) fn around(value: f64, half_width: f64) -> Interval {
+    if value <= 0.0 {
+        return [value - half_width, value + half_width];
+    }
+    let factor = (half_width / value).min(WIDEST).exp();
+    [value / factor, value * factor]
+}
+
+/// Beyond this many times e nothing is known, and the ends stay finite.
+const WIDEST: f64 = 50.0;
+
 /// A measured value with its 95 % interval, the number of samples behind it, and its verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
@@ -78,4 +93,20 @@ pub struct LatencyUs {
     pub p99_9: f64,
     /// The slowest request.
     pub max: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_positive_stays_positive() {
+        let [low, high] = around(100.0, 2.0);
+        assert!((low - 98.0).abs() < 0.03 && (high - 102.0).abs() < 0.03, "{low} {high}");
+        let [low, high] = around(993.0, 2_504.0);
+        assert!(low > 0.0 && low < 993.0 && high > 993.0, "{low} {high}");
+        let [low, high] = around(1.0, f64::INFINITY);
+        assert!(low > 0.0 && high.is_finite(), "{low} {high}");
+        assert_eq!(around(-4.0, 10.0), [-14.0, 6.0], "a difference may be either");
+    }
 }

@@ -49,7 +49,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     display.finish();
     let measurement = measured.map_err(ending_of)?;
     let ended = ending(&meter, &measurement, files.as_ref());
-    let document = finish(&measurement, &ended, &mut run_dir, files.as_ref())?;
+    let document = finish(&measurement, &ended, &mut run_dir, files.as_ref());
     if let Some(note) = &run_dir.note {
         display.note(note);
     }
@@ -58,7 +58,7 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     match measurement.error {
         Some(error) => Err(ending_of(error)),
         None if interruption.is_set() => Err(Ending::Interrupted(interruption.exit_code())),
-        None => Ok(()),
+        None => run_dir.kept(),
     }
 }
 
@@ -143,7 +143,7 @@ fn finish(
     ended: &Event,
     run_dir: &mut RunDir,
     files: Option<&FileSet>,
-) -> Result<IoDocument, Ending> {
+) -> IoDocument {
     let mut replicate = measurement.replicate.clone();
     if let Some(files) = files {
         replicate.verdicts.merge(&iostrata_study::extent_verdicts(files, &replicate.point));
@@ -155,14 +155,17 @@ fn finish(
     let whole = measurement.error.is_none() && !measurement.interrupted;
     let spec = &replicate.point.streams[0].spec;
     document.notes.extend(io_notes::notes(spec, stream, document.duration_s, whole));
-    let Some(writer) = &mut run_dir.writer else { return Ok(document) };
+    let Some(writer) = &mut run_dir.writer else { return document };
     let parts = histogram_parts(&replicate, &measurement.histograms);
     let kept = writer
         .append_replicate(&replicate, &parts)
         .and_then(|()| writer.append(ended))
         .and_then(|()| writer.write_result(&document));
-    kept.map_err(|error| Ending::NotHere(error.to_string()))?;
-    Ok(document)
+    if let Err(error) = kept {
+        run_dir.lose(error);
+        document.run = None;
+    }
+    document
 }
 
 fn show(

@@ -77,6 +77,8 @@ pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -
         errors: stream.errors.clone(),
         notes: stream.notes.clone(),
         run: None,
+        unknown: Vec::new(),
         verdicts: verdicts.clone(),
     }
+    .checked()
 }

@@ -1,7 +1,7 @@
 //! How a run is kept: progress to the display, events and histograms to the run directory.
 
 use iostrata_load::{Histograms, kind_index};
-use iostrata_run::{Event, LatencyKind, Replicate, StreamHistogram};
+use iostrata_run::{Event, LatencyKind, Replicate, RunWriteError, StreamHistogram};
 use iostrata_spec::OpKind;
 use iostrata_study::{Listener, StudyError};
 
@@ -14,6 +14,21 @@ pub struct Keeper<'a> {
     pub display: &'a Display,
     /// Where events are kept.
     pub run_dir: &'a mut RunDir,
+    /// Whether the run goes on when they cannot be kept any more.
+    pub goes_on: bool,
+}
+
+impl Keeper<'_> {
+    fn written(&mut self, written: Result<(), RunWriteError>) -> Result<(), StudyError> {
+        match written {
+            Err(error) if self.goes_on => {
+                self.display.note(&format!("{error}; going on without the run directory"));
+                self.run_dir.lose(error);
+                Ok(())
+            }
+            written => Ok(written?),
+        }
+    }
 }
 
 impl Listener for Keeper<'_> {
@@ -26,10 +41,8 @@ impl Listener for Keeper<'_> {
     }
 
     fn store(&mut self, event: &Event) -> Result<(), StudyError> {
-        match &mut self.run_dir.writer {
-            Some(writer) => Ok(writer.append(event)?),
-            None => Ok(()),
-        }
+        let written = self.run_dir.writer.as_mut().map_or(Ok(()), |writer| writer.append(event));
+        self.written(written)
     }
 
     fn store_replicate(
@@ -37,12 +50,10 @@ impl Listener for Keeper<'_> {
         replicate: &Replicate,
         histograms: &[Histograms],
     ) -> Result<(), StudyError> {
-        match &mut self.run_dir.writer {
-            Some(writer) => {
-                Ok(writer.append_replicate(replicate, &histogram_parts(replicate, histograms))?)
-            }
-            None => Ok(()),
-        }
+        let parts = histogram_parts(replicate, histograms);
+        let writer = self.run_dir.writer.as_mut();
+        let written = writer.map_or(Ok(()), |writer| writer.append_replicate(replicate, &parts));
+        self.written(written)
     }
 }
 

@@ -1,12 +1,12 @@
 //! `iostrata probe`: announces, runs, concludes, reports.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
 use iostrata_report::RunView;
-use iostrata_run::{Event, ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
-use iostrata_study::Listener as _;
+use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
 use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome, TooSmall};
 use iostrata_units as units;
 
@@ -45,8 +45,7 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         display.note(note);
     }
     let outcome = {
-        let mut listener = Keeper { display: &display, run_dir: &mut run_dir };
-        beforehand(args).iter().try_for_each(|event| listener.store(event)).map_err(ending_of)?;
+        let mut listener = Keeper { display: &display, run_dir: &mut run_dir, goes_on: true };
         let flag = interruption.flag();
         probe::run(&options, &announcement, &host, flag, &mut listener)
     };
@@ -57,8 +56,9 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         }
         outcome => outcome.map_err(ending_of)?,
     };
-    let document = conclude(args, host, &outcome, &run_dir)?;
+    let document = conclude(host, &outcome, &mut run_dir);
     show(args, &document, &run_dir, &outcome)?;
+    run_dir.kept()?;
     if outcome.interrupted {
         return Err(Ending::Interrupted(interruption.exit_code()));
     }
@@ -78,9 +78,24 @@ fn why_nothing(unavailable: &[Unavailable]) -> &str {
     left_out.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
 }
 
+/// The directory: DIR, or where the data of `--target` lies.
+fn place(args: &ProbeArgs) -> Result<PathBuf, Ending> {
+    match &args.target {
+        None => Ok(args.dir.clone()),
+        // The target may hold a password and is not repeated.
+        Some(target) if target.contains("://") => Err(Ending::Usage(
+            "--target: the probe measures storage and connects to no server; name the directory \
+             of the server's data instead, for example iostrata probe /var/lib/mysql"
+                .to_owned(),
+        )),
+        Some(target) => Ok(PathBuf::from(target.strip_prefix("engine:").unwrap_or(target))),
+    }
+}
+
 fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {
-    let dir = std::fs::canonicalize(&args.dir).map_err(|error| {
-        Ending::Usage(format!("{}: {error}; name an existing directory", args.dir.display()))
+    let named = place(args)?;
+    let dir = std::fs::canonicalize(&named).map_err(|error| {
+        Ending::Usage(format!("{}: {error}; name an existing directory", named.display()))
     })?;
     if !dir.is_dir() {
         return Err(Ending::Usage(format!(
@@ -149,36 +164,21 @@ fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {
     ));
 }
 
-/// What is known not to be possible before anything is measured.
-fn beforehand(args: &ProbeArgs) -> Vec<Event> {
-    let target = args.target.as_ref().map(|_| {
-        Event::Unavailable(Unavailable {
-            what: "--target".to_owned(),
-            why: "the probe measures storage; it does not connect to a server".to_owned(),
-            fix: Some("name the server's data directory as DIR".to_owned()),
-        })
-    });
-    target.into_iter().collect()
-}
-
 /// Concludes and keeps the document and the report.
-fn conclude(
-    args: &ProbeArgs,
-    host: ProbeHost,
-    outcome: &ProbeOutcome,
-    run_dir: &RunDir,
-) -> Result<ProbeDocument, Ending> {
+fn conclude(host: ProbeHost, outcome: &ProbeOutcome, run_dir: &mut RunDir) -> ProbeDocument {
     let end = ProbeEnd {
         bytes_written: outcome.written_bytes,
         duration_s: outcome.duration_s,
         interrupted: outcome.interrupted,
+        is_full: outcome.is_full,
     };
-    let mut events = beforehand(args);
-    events.extend_from_slice(&outcome.events);
-    let mut document = summarise(host, &events, end);
+    let mut document = summarise(host, &outcome.events, end);
     document.report = run_dir.report();
-    run_dir.keep(&document)?;
-    Ok(document)
+    if let Err(error) = run_dir.keep(&document) {
+        run_dir.lose(error);
+        document.report = None;
+    }
+    document
 }
 
 fn show(
@@ -197,5 +197,6 @@ fn show(
         events: &outcome.events,
         notes: &[],
     };
-    print_text(&iostrata_report::terminal(&view, width(), colour()))
+    print_text(&iostrata_report::terminal(&view, width(), colour()))?;
+    document.report.iter().try_for_each(|report| print_text(&format!("Report: {report}\n")))
 }

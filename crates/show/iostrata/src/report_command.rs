@@ -16,10 +16,12 @@ use crate::study_diff::end_of;
 /// # Errors
 /// When a run cannot be read, or its report not be written.
 pub fn run(args: &ReportArgs) -> Result<(), Ending> {
-    args.runs.iter().try_for_each(|dir| one(dir, args.format))
+    let format = if args.json { Some(Format::Json) } else { args.format };
+    args.runs.iter().try_for_each(|dir| one(dir, format))
 }
 
-fn one(dir: &Path, format: Format) -> Result<(), Ending> {
+/// One run in one form; without a form its summary and, last, the path of its report.
+fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
     let run = RunReader::open(dir).map_err(|error| Ending::Usage(error.to_string()))?;
     let concluded = match run.result() {
         Some(_) => None,
@@ -31,11 +33,16 @@ fn one(dir: &Path, format: Format) -> Result<(), Ending> {
         events: run.events(),
         notes: run.notes(),
     };
+    let summary = || print_text(&iostrata_report::terminal(&view, width(), colour()));
     match format {
-        Format::Html => write_html(dir, &run, &view),
-        Format::Markdown => print_text(&iostrata_report::markdown(&view)),
-        Format::Terminal => print_text(&iostrata_report::terminal(&view, width(), colour())),
-        Format::Json => match view.result {
+        None => {
+            summary()?;
+            write_html(dir, &run, &view)
+        }
+        Some(Format::Html) => write_html(dir, &run, &view),
+        Some(Format::Markdown) => print_text(&iostrata_report::markdown(&view)),
+        Some(Format::Terminal) => summary(),
+        Some(Format::Json) => match view.result {
             Some(RunResult::Probe(document)) => print_json(document),
             Some(RunResult::Io(document)) => print_json(document),
             Some(RunResult::Fio(document)) => print_json(document),
@@ -70,6 +77,7 @@ fn conclude(run: &RunReader) -> Result<Option<RunResult>, Ending> {
         bytes_written: written.sum(),
         duration_s: last_s.unwrap_or(0.0),
         interrupted: true,
+        is_full: false,
     };
     Ok(Some(RunResult::Probe(Box::new(summarise(host, run.events(), end)))))
 }

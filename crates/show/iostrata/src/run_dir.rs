@@ -1,7 +1,8 @@
 //! Where a command keeps its run, and how it begins one.
 //!
 //! Invariant: a directory that the user named must be writable; the default one is a convenience,
-//! and a command goes on without it.
+//! and a command goes on without it. One that fills up on the way loses no verdict: it is printed,
+//! and then what could not be written.
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ pub struct RunDir {
     pub manifest: Manifest,
     /// Why there is no directory.
     pub note: Option<String>,
+    /// Why the directory could not be written to the end.
+    lost: Option<String>,
 }
 
 impl RunDir {
@@ -38,15 +41,20 @@ impl RunDir {
             )));
         }
         match RunWriter::create(&dir, &manifest) {
-            Ok(writer) => Ok(Self { writer: Some(writer), manifest, note: None }),
+            Ok(writer) => Ok(Self { writer: Some(writer), manifest, note: None, lost: None }),
             Err(error) if out.is_some() => {
                 Err(Ending::Usage(format!("--out {}: {error}", dir.display())))
             }
             Err(error) => {
                 let note = format!("The run is not kept: {error}, or choose a place with --out.");
-                Ok(Self { writer: None, manifest, note: Some(note) })
+                Ok(Self { writer: None, manifest, note: Some(note), lost: None })
             }
         }
+    }
+
+    /// A run that goes on in its directory.
+    pub fn resumed(writer: RunWriter, manifest: Manifest) -> Self {
+        Self { writer: Some(writer), manifest, note: None, lost: None }
     }
 
     /// Writes the manifest again, with what became known.
@@ -80,6 +88,25 @@ impl RunDir {
         let html = iostrata_report::render(&reader).html;
         writer.write_report(&html).map_err(|error| not_kept(&error))?;
         Ok(())
+    }
+
+    /// Goes on without the directory: what was measured can still be printed.
+    pub fn lose(&mut self, why: impl std::fmt::Display) {
+        self.writer = None;
+        self.lost.get_or_insert(why.to_string());
+    }
+
+    /// Fails when the directory was lost on the way, which is said after everything is printed.
+    ///
+    /// # Errors
+    /// What could not be written, and what to do.
+    pub fn kept(&self) -> Result<(), Ending> {
+        self.lost.as_ref().map_or(Ok(()), |why| {
+            Err(Ending::NotHere(format!(
+                "the run was not kept: {why}; what is printed above is all there is (choose a \
+                 place with room by --out)"
+            )))
+        })
     }
 
     /// The directory as printed.

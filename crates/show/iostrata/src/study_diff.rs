@@ -86,5 +86,5 @@ pub fn end_of(events: &[Event]) -> ProbeEnd {
             });
             (last.unwrap_or(0.0), 0, true)
         });
-    ProbeEnd { bytes_written, duration_s, interrupted }
+    ProbeEnd { bytes_written, duration_s, interrupted, is_full: false }
 }

@@ -98,7 +98,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
     };
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
-    let run_dir = RunDir { writer: Some(writer), manifest, note: None };
+    let run_dir = RunDir::resumed(writer, manifest);
     let done = reader.events().to_vec();
     go_on(&plan, &place, host, &done, run_dir, printing.json, &display, interruption)
 }
@@ -118,7 +118,7 @@ fn go_on(
         .map_err(|error| Ending::NotHere(error.to_string()))?;
     let task = StudyTask { plan, place: place.clone(), done };
     let outcome = {
-        let mut keeper = Keeper { display, run_dir: &mut run_dir };
+        let mut keeper = Keeper { display, run_dir: &mut run_dir, goes_on: false };
         factorial::run(&task, &mut session, interruption.flag(), &mut keeper)
     };
     display.progress(1.0, "putting everything back");
@@ -301,6 +301,7 @@ fn conclude(
         bytes_written: outcome.written_bytes,
         duration_s: outcome.duration_s,
         interrupted: outcome.interrupted,
+        is_full: false,
     };
     let mut document = summarise_study(host, plan, &outcome.events, end);
     document.report = run_dir.report();

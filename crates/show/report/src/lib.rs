@@ -8,6 +8,7 @@
 
 mod chart;
 mod html;
+mod rows;
 mod simulate;
 mod study;
 mod text;

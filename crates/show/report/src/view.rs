@@ -8,7 +8,7 @@ use iostrata_run::{
     Curve, Event, FioDocument, IoDocument, Manifest, ProbeDocument, ProbeHost, QueueDocument,
     Replicate, RunReader, RunResult, Rung, StudyDocument, Unavailable,
 };
-use iostrata_spec::{Better, Layer, Point};
+use iostrata_spec::{Layer, Point};
 use iostrata_stats::Verdict;
 
 /// A run to be shown: what the run directory holds, borrowed.
@@ -152,98 +152,8 @@ impl<'a> RunView<'a> {
     }
 }
 
-/// Rungs that share a unit, so that they can share an axis.
-pub(crate) struct UnitGroup<'a> {
-    /// The unit.
-    pub(crate) unit: &'a str,
-    /// Whether more is better.
-    pub(crate) better: Better,
-    /// The rungs, by layer from the device up, else in the document's order.
-    pub(crate) rungs: Vec<&'a Rung>,
-}
-
-/// The rungs that stand for the ladder, by unit, what the machine itself costs last. Of a curve
-/// only its first point and its knee (or its last point) are taken, of a comparison only its best:
-/// the rest is in their own charts.
-pub(crate) fn ladder<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> Vec<UnitGroup<'a>> {
-    let compared = comparisons(view, probe);
-    let beaten = |rung: &Rung| {
-        let mut blocks = compared.iter().filter(|block| block.rungs.contains(&rung));
-        blocks.any(|block| best(&block.rungs).is_some_and(|best| best != rung))
-    };
-    let shown = |rung: &&Rung| stands_for_itself(probe, rung) && !beaten(rung);
-    let mut groups = by_unit(probe.rungs.iter().filter(shown));
-    groups.sort_by_key(|group| group.rungs.iter().all(|rung| rung.layer == Layer::Host));
-    groups
-}
-
-/// Groups rungs by unit, units in order of appearance.
-pub(crate) fn by_unit<'a>(rungs: impl Iterator<Item = &'a Rung>) -> Vec<UnitGroup<'a>> {
-    let mut groups: Vec<UnitGroup<'a>> = Vec::new();
-    for rung in rungs {
-        let same =
-            |group: &&mut UnitGroup<'_>| group.unit == rung.unit && group.better == rung.better;
-        match groups.iter_mut().find(same) {
-            Some(group) => group.rungs.push(rung),
-            None => {
-                groups.push(UnitGroup { unit: &rung.unit, better: rung.better, rungs: vec![rung] })
-            }
-        }
-    }
-    for group in &mut groups {
-        group.rungs.sort_by_key(|rung| rung.layer);
-    }
-    groups
-}
-
-fn stands_for_itself(probe: &ProbeDocument, rung: &Rung) -> bool {
-    let on: Vec<_> = probe.curves.iter().filter(|curve| place(curve, rung).is_some()).collect();
-    on.is_empty() || on.iter().any(|curve| is_landmark(curve, rung))
-}
-
 fn place(curve: &Curve, rung: &Rung) -> Option<f64> {
     curve.points.iter().find(|point| point.rung == rung.name).map(|point| point.x)
-}
-
-fn is_landmark(curve: &Curve, rung: &Rung) -> bool {
-    let ends = [curve.points.first(), curve.points.last()];
-    let [first, last] = ends.map(|point| point.map(|point| point.x));
-    let x = place(curve, rung);
-    x.is_some() && (x == first || x == curve.knee_x.or(last))
-}
-
-/// The rungs for the cards at the top: one plain commit, and of each curve the point that the
-/// document marks (or its end, where more is better); without curves the best rung of each unit.
-pub(crate) fn key_rungs(probe: &ProbeDocument) -> Vec<&Rung> {
-    let mut names: Vec<&str> = vec!["commit_fdatasync"];
-    names.extend(probe.curves.iter().filter_map(landmark));
-    let mut keys: Vec<&Rung> = Vec::new();
-    for name in names {
-        let rung = probe.rungs.iter().find(|rung| rung.name == name);
-        keys.extend(rung.filter(|rung| !keys.contains(rung)));
-    }
-    if keys.len() < 2 {
-        let storage = probe.rungs.iter().filter(|rung| rung.layer != Layer::Host);
-        keys = by_unit(storage).iter().filter_map(|group| best(&group.rungs)).collect();
-    }
-    keys.sort_by_key(|rung| rung.layer);
-    keys
-}
-
-/// The rung at the marked point of a curve.
-fn landmark(curve: &Curve) -> Option<&str> {
-    let last = curve.points.last().filter(|_| curve.unit.ends_with("/s"));
-    let marked = curve.points.iter().find(|point| Some(point.x) == curve.knee_x);
-    marked.or(last).map(|point| point.rung.as_str())
-}
-
-/// The best of rungs that share a unit.
-fn best<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
-    let all = rungs.iter().copied();
-    match rungs.first()?.better {
-        Better::Higher => all.max_by(|a, b| a.value.total_cmp(&b.value)),
-        Better::Lower => all.min_by(|a, b| a.value.total_cmp(&b.value)),
-    }
 }
 
 /// Rungs that were measured interleaved because they are compared: the same block of the plan and
@@ -265,7 +175,7 @@ pub(crate) fn comparisons<'a>(view: &RunView<'a>, probe: &'a ProbeDocument) -> V
             let starts_it = curve.points.first().is_some_and(|first| first.rung == rung.name);
             place(curve, rung).is_some() && !starts_it
         });
-        if along_curve || rung.layer == Layer::Host {
+        if along_curve || rung.layer == Layer::Host || probe.unknown_of(&rung.name).is_some() {
             continue;
         }
         let same = |other: &&mut Comparison<'_>| {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::host::{PathSegment, QueueStep};
-use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Risk, RunKind};
+use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Refusal, Risk, RunKind, refusal};
 use iostrata_stats::{Interval, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde::Deserialize;
@@ -32,6 +32,7 @@ pub(crate) fn value(value: f64, unit: &str) -> String {
         "ms" => microseconds(value * 1e3),
         "s" => seconds(value),
         "bytes" => bytes(value),
+        "MiB/s" => format!("{}/s", bytes(value * 1_048_576.0)),
         "bytes/s" => format!("{}/s", bytes(value)),
         "percent" | "%" => percent(value),
         "" => count(value),
@@ -72,8 +73,46 @@ pub(crate) fn split(number: f64, unit: &str) -> (String, String) {
     }
 }
 
+/// A measured figure as every view shows it.
+pub(crate) struct Shown {
+    /// The value with its unit, or `unknown`.
+    pub(crate) text: String,
+    /// Half the interval in percent, where the figure is known and has one.
+    pub(crate) half: Option<String>,
+    /// Why it is unknown, with what it lies between.
+    pub(crate) why: Option<String>,
+}
+
+impl Shown {
+    /// The figure with its spread behind a sign, or that it is unknown: `104 K/s +- 2.0 %`.
+    pub(crate) fn with_spread(&self, plus_minus: &str) -> String {
+        let half = self.half.as_ref().map(|half| format!(" {plus_minus} {half}"));
+        format!("{}{}", self.text, half.unwrap_or_default())
+    }
+}
+
+/// A rate, time or cost with its interval: what cannot be, or says nothing, is `unknown`.
+pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> Shown {
+    match refusal(number, ci95) {
+        None => Shown { text: value(number, unit), half: half_width(number, ci95), why: None },
+        Some(why) => {
+            let between = ci95.filter(|_| why == Refusal::WiderThanValue);
+            Shown { text: UNKNOWN.to_owned(), half: None, why: Some(because(why, between, unit)) }
+        }
+    }
+}
+
+/// What stands where a figure is not known.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+/// Why a figure is not known: `its interval is wider than its value, 12 K to 90 K reads/s`.
+pub(crate) fn because(why: Refusal, between: Option<Interval>, unit: &str) -> String {
+    let range = between.map(|ends| format!(", {}", interval(ends, unit)));
+    format!("{}{}", why.explain(), range.unwrap_or_default())
+}
+
 /// Half the interval in percent of the value: `0.8 %`; nothing without an interval or at zero.
-pub(crate) fn half_width(value: f64, ci95: Option<Interval>) -> Option<String> {
+fn half_width(value: f64, ci95: Option<Interval>) -> Option<String> {
     let [low, high] = ci95?;
     let share = (high - low) / 2.0 / value.abs() * 100.0;
     match share {
@@ -206,7 +245,10 @@ pub(crate) fn evidence(name: &str, what: &Value) -> (String, String) {
     let base = name.strip_suffix("_ci95").unwrap_or(name);
     let interval_of = if base.len() < name.len() { ", 95 %" } else { "" };
     let known = UNITS.iter().find_map(|(end, unit)| Some((base.strip_suffix(end)?, *unit)));
-    let (stem, unit) = known.unwrap_or((base, ""));
+    // `response_us_at_50_pct` ends in the share at which it was taken: two units are none.
+    let inside = ["_us_", "_ns_", "_ms_", "_s_", "_bytes_", "_iops_"];
+    let is_one = |stem: &str| !inside.iter().any(|unit| stem.contains(unit));
+    let (stem, unit) = known.filter(|(stem, _)| is_one(stem)).unwrap_or((base, ""));
     (title(stem) + interval_of, json(what, unit))
 }
 
@@ -253,6 +295,26 @@ fn json(what: &Value, unit: &str) -> String {
     }
 }
 
+/// That no loss was found, with the rule by which one would have been.
+pub(crate) fn no_loss(probe: &ProbeDocument) -> String {
+    let compared = probe.compared;
+    if probe.interrupted {
+        return "No loss seen before the run was stopped.".to_owned();
+    }
+    if compared == 0 {
+        return "No loss found: nothing could be compared.".to_owned();
+    }
+    let open = match probe.undecided.len() {
+        0 => String::new(),
+        open => format!(" {open} of them could not be decided."),
+    };
+    format!(
+        "No loss found in {compared} comparisons of equal work. A loss is a difference beyond its \
+         95 % interval and beyond what matters: 20 % and 5 us per request where the work is the \
+         same, half and a millisecond where more has to be done.{open}"
+    )
+}
+
 /// What a list of advice is called: settings to change where a loss stands behind one of them, else
 /// settings that suit a storage that loses nothing.
 pub(crate) fn changes_title(probe: &ProbeDocument) -> &'static str {
@@ -260,7 +322,11 @@ pub(crate) fn changes_title(probe: &ProbeDocument) -> &'static str {
         probe.findings.iter().any(|one| one.id == *id && one.kind == FindingKind::Loss)
     };
     let gives_back = probe.advice.iter().any(|advice| advice.why.iter().any(is_loss));
-    if gives_back || probe.advice.is_empty() { "What to change" } else { "Settings that fit" }
+    if gives_back || probe.advice.is_empty() {
+        "What to change"
+    } else {
+        "Settings for this storage"
+    }
 }
 
 #[cfg(test)]
@@ -288,6 +354,7 @@ mod tests {
         assert_eq!(times_range([1.21, 1.27]), "[1.21, 1.27]");
         assert_eq!(value(5e8, "B/s"), "500 MB/s");
         assert_eq!(value(12.0, "B/s"), "12 B/s");
+        assert_eq!(value(1_925.0, "MiB/s"), "1.88 GiB/s");
         assert_eq!(value(1.5, "times"), "1.5x");
         assert_eq!(printed(12_000.0, Some(14_000.0), "IOPS"), "12 K to 14 K IOPS");
         assert_eq!(exact(104_321.062_5), "104321.0625");
@@ -301,6 +368,12 @@ mod tests {
         assert_eq!(
             shown("loss_pct_ci95", json!([2.0, 4.0])),
             ("Loss, 95 %".into(), "2.0 % to 4.0 %".into())
+        );
+        let two_units = shown("response_us_p99_at_50_pct", json!(15_898.0));
+        assert_eq!(two_units.1, "15.9 K", "microseconds are no share");
+        assert_eq!(
+            shown("response_p99_at_50_percent_of_limit_us", json!(15_898.0)),
+            ("Response p99 at 50 percent of limit".into(), "15.9 ms".into())
         );
         assert_eq!(shown("scheduler", json!("bfq")), ("Scheduler".into(), "bfq".into()));
         assert_eq!(shown("x", json!(null)).1, "not known");

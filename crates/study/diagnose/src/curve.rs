@@ -9,7 +9,9 @@ use iostrata_stats::{LatencyUs, LoadPoint, combine_weighted, knee};
 use iostrata_units::{microseconds, rate};
 
 use crate::database::{self, Database};
-use crate::figure::{agrees_with_depth, combined, median, op_of, stream_of, weighted_mean};
+use crate::figure::{
+    agrees_with_depth, application_latency_us, combined, median, op_of, stream_of, weighted_mean,
+};
 use crate::observed::{Observed, Seen};
 
 const READERS: &str = "readers";
@@ -64,7 +66,8 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
 fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
     let figure = combined(seen.replicates.iter().copied())?;
     let p99 = seen.replicates.iter().filter_map(|one| Some(latency_of(one)?.p99)).collect();
-    let mean = weighted_mean(seen.replicates.iter().copied(), |one| Some(latency_of(one)?.mean));
+    // The same mean as the rung's: one figure has one latency.
+    let mean = weighted_mean(seen.replicates.iter().copied(), application_latency_us);
     Some(CurvePoint {
         rung: seen.point.id.clone(),
         x,

@@ -22,8 +22,7 @@ pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
 pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
     let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();
-    let capped = explains_requests(log);
-    for pair in PAIRS.iter().filter(|pair| !(capped && pair.is_inherent())) {
+    for pair in telling(log) {
         let Some(loss) = pair_loss(log, pair) else { continue };
         match losses.iter_mut().find(|other| other.to == loss.to && other.layer == loss.layer) {
             Some(other) if other.loss_pct >= loss.loss_pct => {}
@@ -33,6 +32,45 @@ pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
     }
     losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
     losses
+}
+
+/// The pairs that can tell a loss: where requests are capped, those that cost further requests by
+/// their nature say nothing about a layer.
+fn telling(log: &Observed<'_>) -> impl Iterator<Item = &'static Pair> {
+    let capped = explains_requests(log);
+    PAIRS.iter().filter(move |pair| !(capped && pair.is_inherent()))
+}
+
+/// What became of the pairs of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Comparisons {
+    /// Pairs that were compared.
+    pub made: u64,
+    /// Those that may hold a loss and do not show one.
+    pub undecided: Vec<Loss>,
+}
+
+/// Every pair, whether it lost or not.
+pub(crate) fn comparisons_of(log: &Observed<'_>) -> Comparisons {
+    let mut all = Comparisons::default();
+    for pair in telling(log) {
+        let Some(found) = compare(log, pair, Which::All) else { continue };
+        all.made += 1;
+        if pair_loss(log, pair).is_none() && !is_cleared(log, pair, &found) {
+            all.undecided.push(loss_of(pair, &found));
+        }
+    }
+    all
+}
+
+/// Whether a pair is known not to lose as much as counts: by its interval, because a request takes
+/// hardly longer, or because the points that were to confirm it did not.
+fn is_cleared(log: &Observed<'_>, pair: &Pair, found: &Compared) -> bool {
+    let confirming = Which::Confirming(pair.finding.name());
+    let again = compare(log, pair, confirming);
+    let refuted = again.is_some_and(|again| !again.reaches(pair, Bar::Finding));
+    let small = found.loss.is_less_than(pair.loss_pct_min);
+    small || refuted || found.extra_us < pair.extra_us_min
 }
 
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
@@ -58,7 +96,11 @@ fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
             .filter(|again| again.loss.n >= iostrata_stats::PAIRS_MIN as u64)
             .map(|again| again.reaches(pair, Bar::Finding))
     })?;
-    found.reaches(pair, bar).then(|| Loss {
+    found.reaches(pair, bar).then(|| loss_of(pair, &found))
+}
+
+fn loss_of(pair: &Pair, found: &Compared) -> Loss {
+    Loss {
         from: pair.from.to_owned(),
         to: pair.to.to_owned(),
         layer: pair.layer,
@@ -66,8 +108,8 @@ fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
         loss_pct_ci95: found.loss.loss_pct_ci95,
         loss_pct_n: found.loss.n,
         basis: "paired_rungs".to_owned(),
-        text: pair_text(pair, &found),
-    })
+        text: pair_text(pair, found),
+    }
 }
 
 fn pair_text(pair: &Pair, found: &Compared) -> String {

@@ -5,8 +5,9 @@
 
 use iostrata_run::{Event, Replicate, Rung};
 use iostrata_spec::{Better, Layer};
-use iostrata_stats::Verdict;
+use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts};
 
+use crate::compared::carries;
 use crate::figure::{
     agrees_with_depth, application_latency_us, combined, device_latency_us, weighted_mean,
 };
@@ -54,6 +55,32 @@ fn is_trial(id: &str) -> bool {
     crate::verify::is_trial(id)
 }
 
+/// Half an interval from which a disturbance is taken to have moved a figure, relative to it.
+const MOVED: f64 = 0.1;
+
+/// The verdicts that change what may be concluded from a rung. What happened to few of its
+/// replicates, or left them all alike, is covered by the interval between them; what concerns the
+/// whole run is said once, for the run.
+fn decisive(seen: &Seen<'_>, figure: &Measured) -> Verdicts {
+    let replicates = seen.replicates.len();
+    let several = replicates >= PAIRS_MIN;
+    let moved = figure.relative_half_width() > MOVED;
+    let of_half = |verdict| {
+        let having = seen.replicates.iter().filter(|one| carries(one, verdict)).count();
+        2 * having >= replicates
+    };
+    let changes = |verdict: &Verdict| match verdict {
+        Verdict::ClockFallback | Verdict::MemlockLimited => false,
+        Verdict::TooFewSamples => !several,
+        Verdict::NotSteady | Verdict::BurstLimited | Verdict::Steal | Verdict::ForeignIo => {
+            !several || (moved && of_half(*verdict))
+        }
+        Verdict::CpuLimited | Verdict::DepthNotReached => of_half(*verdict),
+        _ => true,
+    };
+    figure.verdicts.iter().filter(changes).collect()
+}
+
 fn rung(seen: &Seen<'_>) -> Option<Rung> {
     let all = || seen.replicates.iter().copied();
     let figure = combined(all())?;
@@ -72,6 +99,6 @@ fn rung(seen: &Seen<'_>) -> Option<Rung> {
         better: seen.point.metric.better,
         latency_us: mean(application_latency_us),
         device_latency_us: mean(device_latency_us),
-        verdicts: figure.verdicts,
+        verdicts: decisive(seen, &figure),
     })
 }

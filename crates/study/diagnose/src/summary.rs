@@ -10,7 +10,7 @@ use crate::advice::{advise, redo_table};
 use crate::curve::curves_of;
 use crate::finding::{Case, findings_of};
 use crate::headline::headline;
-use crate::loss::losses_of;
+use crate::loss::{comparisons_of, losses_of};
 use crate::observed::Observed;
 use crate::rung::rungs_of;
 use crate::verify::verifications_of;
@@ -24,6 +24,8 @@ pub struct ProbeEnd {
     pub duration_s: f64,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+    /// Whether points failed because the file system filled up.
+    pub is_full: bool,
 }
 
 /// Everything that a probe's events say.
@@ -31,10 +33,14 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let log = Observed::of(events);
     let case = Case { log: &log, host: &host };
     let findings = findings_of(&case);
+    let comparisons = comparisons_of(&log);
     let mut document = ProbeDocument {
         headline: Vec::new(),
         rungs: rungs_of(&log),
+        unknown: Vec::new(),
         losses: losses_of(&case),
+        compared: comparisons.made,
+        undecided: comparisons.undecided,
         advice: advise(&findings, &host),
         redo_table: redo_table(&findings),
         findings,
@@ -44,12 +50,24 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
         bytes_written: end.bytes_written,
         duration_s: end.duration_s,
         interrupted: end.interrupted,
+        incomplete: incomplete(end),
         verdicts: run_verdicts(&log),
         report: None,
         host,
-    };
-    document.headline = headline(&document, &log);
+    }
+    .checked();
+    document.headline = headline(&document);
     document
+}
+
+/// Why parts are missing that would change what is concluded.
+fn incomplete(end: ProbeEnd) -> Option<String> {
+    let why = match end {
+        ProbeEnd { is_full: true, .. } => "the file system filled up during the probe",
+        ProbeEnd { interrupted: true, .. } => "the run was stopped before its end",
+        _ => return None,
+    };
+    Some(why.to_owned())
 }
 
 /// Verdicts that at least a quarter of all replicates carry, of those that speak against a whole

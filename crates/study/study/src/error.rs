@@ -4,6 +4,7 @@ use iostrata_change::ChangeError;
 use iostrata_host::HostError;
 use iostrata_io::{FileSetError, OpKind};
 use iostrata_load::{FailedRequest, LoadError};
+use iostrata_run::Unavailable;
 
 /// Why a point or a study could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,8 @@ pub enum StudyError {
         offset: u64,
         /// What the kernel answered, with the fix where there is one.
         why: String,
+        /// The error number; absent where fewer bytes were moved than asked for.
+        errno: Option<i32>,
     },
     /// A file was removed while it was measured.
     #[error("{path} was removed while it was measured; leave the files alone until the run ends")]
@@ -75,6 +78,30 @@ pub enum StudyError {
 }
 
 impl StudyError {
+    /// Whether the file system, or a quota on it, had no room left.
+    pub(crate) fn is_full(&self) -> bool {
+        use std::io::{Error, ErrorKind};
+        let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        match self {
+            Self::Files(FileSetError::NoSpace { .. } | FileSetError::Full { .. }) => true,
+            Self::Files(
+                FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
+            ) => full(source.kind()),
+            Self::Request { errno: Some(errno), .. } => {
+                full(Error::from_raw_os_error(*errno).kind())
+            }
+            _ => false,
+        }
+    }
+
+    /// A point that could not be measured because of this.
+    pub(crate) fn missing(&self, what: &str) -> Unavailable {
+        match self.is_full() {
+            true => Unavailable::without_room(what, self.to_string()),
+            false => Unavailable { what: what.to_owned(), why: self.to_string(), fix: None },
+        }
+    }
+
     /// A failed request in a user's words.
     pub(crate) fn request(failed: &FailedRequest, path: String) -> Self {
         let doing = match failed.kind {
@@ -92,7 +119,7 @@ impl StudyError {
                 format!("{error}{}", fix(error.kind(), failed))
             }
         };
-        StudyError::Request { doing, path, offset: failed.offset, why }
+        StudyError::Request { doing, path, offset: failed.offset, why, errno: failed.errno() }
     }
 }
 

@@ -115,7 +115,10 @@ pub fn document() -> ProbeDocument {
         host: host(),
         headline: vec!["Nothing need change.".into()],
         rungs: vec![],
+        unknown: vec![],
         losses: vec![],
+        compared: 0,
+        undecided: vec![],
         findings: vec![],
         advice: vec![],
         redo_table: vec![],
@@ -125,6 +128,7 @@ pub fn document() -> ProbeDocument {
         bytes_written: 4096,
         duration_s: 4.5,
         interrupted: false,
+        incomplete: None,
         verdicts: Verdicts::none(),
         report: None,
     }

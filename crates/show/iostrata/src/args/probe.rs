@@ -22,8 +22,11 @@ pub struct ProbeArgs {
     /// Size of the file set that requests go to [default: 1G, or what fits]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
-    /// What the storage is for: a server whose data lies in DIR (not connected to yet)
-    #[arg(long, value_name = "T")]
+    /// Measure where this target's data lies, instead of DIR: a directory or engine:DIR
+    ///
+    /// A server (mysql://...) is refused, since the probe connects to none: name the directory of
+    /// its data.
+    #[arg(long, value_name = "T", conflicts_with = "dir")]
     pub target: Option<String>,
     /// Try the advice that needs no root inside the probe's own files, before and after
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
@@ -39,9 +42,14 @@ pub struct ReportArgs {
     /// Run directories
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// What to make of each
-    #[arg(long, value_enum, default_value = "html")]
-    pub format: Format,
+    /// Print the run's own JSON document and nothing else
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true,
+          conflicts_with = "format")]
+    pub json: bool,
+    /// Make only this of each [default: the summary, and report.html written again]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
 }
 
 /// A form of a report.

@@ -17,3 +17,4 @@ mod signals;
 mod simulate;
 mod study;
 mod study_kill;
+mod views;

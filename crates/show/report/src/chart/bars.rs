@@ -83,7 +83,7 @@ fn captions(row: usize, bar: &Bar<'_>, unit: &str) -> [Annotation; 2] {
             .border_pad(0.0)
     };
     let mark = if bar.verdicts.is_some_and(|verdicts| !verdicts.is_sound()) { " *" } else { "" };
-    let width = words::half_width(bar.value, bar.ci95).filter(|_| unit != "percent");
+    let width = words::shown(bar.value, bar.ci95, unit).half.filter(|_| unit != "percent");
     let spread = match (width, bar.ci95) {
         (Some(width), _) => format!(" \u{b1} {width}"),
         (None, Some(ci95)) => format!("  {}", words::range(ci95, unit)),

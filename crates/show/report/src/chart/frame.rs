@@ -102,7 +102,7 @@ impl Hover<'_> {
         lines.push(format!("<b>{}</b>  ({})", plain(&shown), words::exact(self.value)));
         match self.ci95 {
             Some(ci95) => {
-                let width = words::half_width(self.value, Some(ci95));
+                let width = words::shown(self.value, Some(ci95), self.unit).half;
                 let width = width.map_or(String::new(), |width| format!(" (\u{b1} {width})"));
                 lines.push(format!("95 %: {}{width}", plain(&words::interval(ci95, self.unit))));
             }

@@ -13,12 +13,7 @@ pub(crate) fn section(probe: &ProbeDocument) -> Markup {
     let server: Vec<&Advice> =
         probe.advice.iter().filter(|advice| advice.where_.starts_with(SERVER)).collect();
     html! {
-        @if probe.advice.is_empty() && probe.interrupted {
-            p.lead { "Nothing to change was found before the run was stopped." }
-        } @else if probe.advice.is_empty() {
-            p.lead.good { "Nothing need change." }
-            p.say { "No setting that was looked at would give a measurable gain here." }
-        }
+        @if probe.advice.is_empty() { p.lead { "Nothing was advised." } }
         @if !server.is_empty() {
             h3 { "For the server" }
             div.copy {
@@ -51,6 +46,7 @@ fn one(advice: &Advice) -> Markup {
             p { (advice.text) }
             p.note {
                 span.tag { (advice.where_) }
+                @if let Some(default) = &advice.default { span.tag { "default " (default) } }
                 span.tag.good[advice.risk == Risk::None].warn[advice.risk != Risk::None] {
                     (words::risk(advice.risk))
                 }

@@ -15,8 +15,7 @@ pub(crate) fn ops(io: &IoDocument) -> Vec<(&'static str, &IoOpDocument)> {
 
 /// The rates as a headline, and a card per kind.
 pub(crate) fn header(io: &IoDocument) -> Markup {
-    let rates: Vec<String> =
-        ops(io).iter().map(|(name, op)| words::value(op.iops, &format!("{name}/s"))).collect();
+    let rates: Vec<String> = ops(io).iter().map(|(name, op)| rate(name, op)).collect();
     html! {
         h1 { (if rates.is_empty() { "Nothing completed".to_owned() } else { rates.join(", ") }) }
         div.cards { @for (name, op) in ops(io) { (card(name, op)) } }
@@ -30,12 +29,20 @@ pub(crate) fn header(io: &IoDocument) -> Markup {
     }
 }
 
+/// `104 K reads/s`, or `reads unknown`.
+fn rate(name: &str, op: &IoOpDocument) -> String {
+    let shown = words::shown(op.iops, op.iops_ci95, &format!("{name}/s"));
+    if shown.why.is_some() { format!("{name} {}", shown.text) } else { shown.text }
+}
+
 fn card(name: &str, op: &IoOpDocument) -> Markup {
     html! {
         div.card {
-            (parts::big(op.iops, &format!("{name}/s")))
+            (parts::big(op.iops, op.iops_ci95, &format!("{name}/s")))
             div.spread {
-                @if let Some(half) = words::half_width(op.iops, op.iops_ci95) { "\u{b1} " (half) ", " }
+                @if let Some(half) = words::shown(op.iops, op.iops_ci95, "").half {
+                    "\u{b1} " (half) ", "
+                }
                 "n = " (op.iops_n)
             }
             p.what {

@@ -1,38 +1,71 @@
-//! The ladder: every rung with its interval, one chart per unit, coloured by layer.
+//! The ladder: rungs with their intervals, one chart per depth, coloured by layer.
 
-use iostrata_run::{ProbeDocument, Rung};
+use iostrata_run::{ProbeDocument, Rung, Unknown};
 use iostrata_spec::{Better, Layer};
 use maud::{Markup, html};
 
 use super::parts::{self, cell, number, table, text};
-use crate::RunView;
-use crate::chart::{Bar, Charts, bars, id_of, layer_colour};
-use crate::view::{UnitGroup, ladder};
+use crate::chart::{Bar, Charts, bars, layer_colour};
+use crate::rows::{Depth, LADDER};
 use crate::words;
 
 /// Charts of the ladder and the table behind them.
-pub(crate) fn section(view: &RunView<'_>, probe: &ProbeDocument, charts: &mut Charts) -> Markup {
-    let groups = ladder(view, probe);
-    let mut layers: Vec<Layer> = probe.rungs.iter().map(|rung| rung.layer).collect();
+pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Markup {
+    let rows = LADDER.iter().flat_map(|depth| depth.rows(probe));
+    let mut layers: Vec<Layer> = rows.filter_map(|row| Some(row.rung?.layer)).collect();
     layers.sort();
     layers.dedup();
     html! {
         p.say {
-            "What each step of the path delivers, from the device up. Whiskers are 95 % intervals; "
-            "a star marks a figure that carries a caution. Of what is measured over a range only "
-            "the ends are here, of what is compared only the best; the rest follows below."
+            "What each step of the path delivers, side by side only where equally many requests "
+            "are in flight. Colours are layers, here and everywhere. Whiskers are 95 % intervals; "
+            "a star marks a figure of which less may be concluded."
         }
         ul.layers { @for layer in layers { li { (parts::layer(layer)) } } }
-        @for group in &groups { (unit_chart(group, charts)) }
+        div.ladder { @for depth in &LADDER { (depth_chart(depth, probe, charts)) } }
+        (unknown(&probe.unknown))
         details data-print { summary { "All rungs as a table" } (rungs(&probe.rungs)) }
     }
 }
 
-fn unit_chart(group: &UnitGroup<'_>, charts: &mut Charts) -> Markup {
-    let rows: Vec<Bar<'_>> = group.rungs.iter().map(|rung| bar(rung)).collect();
-    let name = format!("ladder-{}", id_of(group.unit));
-    let chart = bars(&name, group.unit, &axis_title(group.unit), &rows);
-    parts::figure(charts, &chart, &unit_title(group.unit), better(group.better))
+/// The rungs of a depth; one alone is said and not drawn.
+fn depth_chart(depth: &Depth, probe: &ProbeDocument, charts: &mut Charts) -> Markup {
+    let known: Vec<(&'static str, &Rung)> =
+        depth.rows(probe).filter_map(|row| Some((row.title, row.rung?))).collect();
+    let axis = if depth.unit == "/s" { "per second" } else { depth.unit };
+    match known.as_slice() {
+        [] => html! {},
+        [(title, rung)] => html! {
+            p {
+                b { (depth.title) } ": " (title) " "
+                (parts::value(rung.value, rung.value_ci95, &rung.unit))
+                (parts::verdicts(&rung.verdicts))
+            }
+        },
+        several => {
+            let rows: Vec<Bar<'_>> =
+                several.iter().map(|&(title, rung)| Bar { title, ..bar(rung) }).collect();
+            let chart = bars(&format!("ladder-{}", depth.name), depth.unit, axis, &rows);
+            parts::figure(charts, &chart, depth.title, "")
+        }
+    }
+}
+
+/// What is not known, with the reason of each.
+pub(crate) fn unknown(all: &[Unknown]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h3 { "Not known" }
+            dl.facts {
+                @for one in all {
+                    div data-unknown=(one.name) {
+                        dt { (one.title) }
+                        dd { (words::because(one.why, one.between, &one.unit)) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The row of a rung.
@@ -83,7 +116,7 @@ fn rungs(rungs: &[Rung]) -> Markup {
         vec![
             cell(&rung.title),
             parts::layer(rung.layer),
-            cell(words::value(rung.value, &rung.unit)),
+            cell(words::shown(rung.value, rung.value_ci95, &rung.unit).text),
             parts::interval(rung.value_ci95, &rung.unit),
             cell(rung.value_n.to_string()),
             parts::verdicts(&rung.verdicts),

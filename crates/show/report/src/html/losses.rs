@@ -11,15 +11,11 @@ use crate::words;
 /// The chart of losses with its table, or a plain statement.
 pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Markup {
     if probe.losses.is_empty() {
-        return html! { @if probe.interrupted {
-            p.lead { "No loss seen before the run was stopped." }
-        } @else {
-            p.lead.good { "No loss found." }
-            p.say {
-                "Where two rungs do identical work and differ in one layer, the upper one delivers "
-                "what the lower one delivers, within the interval."
-            }
-        } };
+        let sure = probe.incomplete.is_none() && probe.undecided.is_empty() && probe.compared > 0;
+        return html! {
+            p.lead.good[sure] { (words::no_loss(probe)) }
+            (undecided(probe))
+        };
     }
     let titles: Vec<String> = probe.losses.iter().map(|loss| title(probe, loss)).collect();
     let rows: Vec<Bar<'_>> =
@@ -27,9 +23,12 @@ pub(crate) fn section(probe: &ProbeDocument, charts: &mut Charts) -> Markup {
     let chart = bars("losses", "percent", "percent lost", &rows);
     let says = "Share of what the lower rung delivers that the upper one does not, with its paired \
                 95 % interval. Both do identical work and differ in one layer.";
+    let one = rows.len() == 1;
     html! {
-        (parts::figure(charts, &chart, "Lost between two rungs", says))
-        (losses(probe))
+        // One bar is not a chart.
+        @if !one { (parts::figure(charts, &chart, "Lost between two rungs", says)) }
+        (losses(probe, &probe.losses))
+        (undecided(probe))
     }
 }
 
@@ -49,7 +48,18 @@ fn bar<'a>(loss: &'a Loss, title: &'a str) -> Bar<'a> {
     }
 }
 
-fn losses(probe: &ProbeDocument) -> Markup {
+/// Comparisons whose figures vary too much.
+fn undecided(probe: &ProbeDocument) -> Markup {
+    html! {
+        @if !probe.undecided.is_empty() {
+            h3 { "Not decided" }
+            p.say { "Their intervals allow a loss that would matter and do not show one." }
+            (losses(probe, &probe.undecided))
+        }
+    }
+}
+
+fn losses(probe: &ProbeDocument, all: &[Loss]) -> Markup {
     let columns = [
         text("What it says"),
         text("From"),
@@ -72,5 +82,5 @@ fn losses(probe: &ProbeDocument) -> Markup {
             cell(words::title(&loss.basis)),
         ]
     };
-    table(&columns, probe.losses.iter().map(row).collect())
+    table(&columns, all.iter().map(row).collect())
 }

@@ -80,7 +80,7 @@ fn sections(view: &RunView<'_>, charts: &mut Charts) -> Vec<Section> {
         all.extend(body.map(|body| Section { id, name: name.to_owned(), body }));
     };
     if let Some(probe) = view.probe() {
-        add("ladder", "The ladder", Some(ladder::section(view, probe, charts)));
+        add("ladder", "The ladder", Some(ladder::section(probe, charts)));
         add("losses", "Losses", Some(losses::section(probe, charts)));
         add("load", "Under load", curves::section(probe, charts));
         add("comparisons", "Side by side", comparison::section(view, probe, charts));

@@ -36,19 +36,25 @@ pub(crate) fn colour(layer: Layer) -> String {
     format!("--c:{}", layer_colour(layer))
 }
 
-/// A value in large letters with its unit in smaller ones.
-pub(crate) fn big(value: f64, unit: &str) -> Markup {
+/// A measured value in large letters with its unit in smaller ones.
+pub(crate) fn big(value: f64, ci95: Option<Interval>, unit: &str) -> Markup {
+    let shown = words::shown(value, ci95, unit);
     let (number, unit) = words::split(value, unit);
-    html! { div.figure { (number) " " small { (unit) } } }
+    html! {
+        div.figure {
+            @if shown.why.is_some() { (shown.text) } @else { (number) " " small { (unit) } }
+        }
+        @if let Some(why) = shown.why { p.note { (why) } }
+    }
 }
 
 /// A value with how sure it is: `104 K reads/s +- 1.2 %`.
 pub(crate) fn value(value: f64, ci95: Option<Interval>, unit: &str) -> Markup {
-    let half = words::half_width(value, ci95);
+    let shown = words::shown(value, ci95, unit);
     html! {
-        span {
-            (words::value(value, unit))
-            @if let Some(half) = half { span.muted { " \u{b1} " (half) } }
+        span title=[shown.why] {
+            (shown.text)
+            @if let Some(half) = shown.half { span.muted { " \u{b1} " (half) } }
         }
     }
 }

@@ -193,9 +193,9 @@ fn start(study: &StudyDocument) -> [usize; 2] {
 
 /// `38.1 K IOPS +- 1.2 %, n = 90`.
 fn figure(point: &StudyPoint) -> String {
-    let half = words::half_width(point.value, point.value_ci95);
-    let half = half.map_or(", no interval".to_owned(), |half| format!(" \u{b1} {half}"));
-    format!("{}{half}, n = {}", words::value(point.value, &point.unit), point.value_n)
+    let shown = words::shown(point.value, point.value_ci95, &point.unit);
+    let none = if point.value_ci95.is_none() { ", no interval" } else { "" };
+    format!("{}{none}, n = {}", shown.with_spread("\u{b1}"), point.value_n)
 }
 
 /// One decimal, as profilers print shares.

@@ -1,7 +1,7 @@
 //! One I/O workload for a terminal: rates, bandwidth, percentiles, and what speaks against them.
 
 use iostrata_run::{IoDocument, IoOpDocument};
-use iostrata_stats::LatencyUs;
+use iostrata_stats::{LatencyUs, Verdict};
 
 use super::paper::{Paper, pad, right};
 use crate::words;
@@ -47,9 +47,9 @@ fn head() -> String {
 }
 
 fn row(name: &str, op: &IoOpDocument, latency: &LatencyUs, paper: &Paper) -> String {
-    let half = words::half_width(op.iops, op.iops_ci95);
-    let spread = half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
-    let rate = words::value(op.iops, "/s");
+    let shown = words::shown(op.iops, op.iops_ci95, "/s");
+    let spread = shown.half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
+    let rate = shown.text;
     let room = RATE.saturating_sub(rate.chars().count() + spread.chars().count());
     let bandwidth =
         if op.bytes_per_s > 0.0 { words::value(op.bytes_per_s, "bytes/s") } else { String::new() };
@@ -107,11 +107,12 @@ fn repeats(io: &IoDocument) -> Option<String> {
 }
 
 fn cautions(io: &IoDocument, paper: &Paper) -> Vec<String> {
-    let mut texts: Vec<String> = io
-        .verdicts
-        .iter()
-        .map(|verdict| format!("{}: {}", words::verdict(verdict), verdict.explain()))
-        .collect();
+    let unknown = io.unknown.iter().map(|one| {
+        format!("{}s unknown: {}", one.name, words::because(one.why, one.between, &one.unit))
+    });
+    let mut texts: Vec<String> = unknown.collect();
+    let verdict = |verdict: Verdict| format!("{}: {}", words::verdict(verdict), verdict.explain());
+    texts.extend(io.verdicts.iter().map(verdict));
     let error = |error: &iostrata_run::IoErrorCount| {
         format!("{} requests failed with error {}", error.count, error.errno)
     };

@@ -92,9 +92,9 @@ pub(crate) fn figure(
     n: u64,
     unit: &str,
 ) -> String {
-    let half =
-        words::half_width(value, ci95).map_or(String::new(), |half| format!(" \u{b1} {half}"));
-    format!("{}{half} (n = {n})", escaped(&words::value(value, unit)))
+    let shown = words::shown(value, ci95, unit);
+    let why = shown.why.as_ref().map_or(String::new(), |why| format!(": {}", escaped(why)));
+    format!("{}{why} (n = {n})", escaped(&shown.with_spread("\u{b1}")))
 }
 
 fn one_workload(io: &IoDocument) -> String {
@@ -123,6 +123,10 @@ pub(crate) fn workload(io: &IoDocument) -> String {
         ops.into_iter().filter_map(|(name, op)| Some(row(name, op.as_ref()?))).collect();
     let head = ["", "per second", "bandwidth", "mean", "p50", "p95", "p99", "p99.9", "max"];
     let mut text = table(&head, &rows);
+    for one in &io.unknown {
+        let why = words::because(one.why, one.between, &one.unit);
+        text.push_str(&format!("\n- {}s unknown: {}\n", escaped(&one.name), escaped(&why)));
+    }
     for verdict in io.verdicts.iter() {
         text.push_str(&format!("\n- `{}`: {}\n", words::verdict(verdict), verdict.explain()));
     }

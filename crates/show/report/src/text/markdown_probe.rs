@@ -1,6 +1,6 @@
 //! A probe in Markdown.
 
-use iostrata_run::{Advice, Finding, ProbeDocument};
+use iostrata_run::{Advice, Finding, Loss, ProbeDocument, Unknown};
 
 use super::markdown::{code, escaped, figure, table};
 use crate::RunView;
@@ -42,30 +42,47 @@ fn rungs(probe: &ProbeDocument) -> String {
         })
         .collect();
     let head = ["layer", "rung", "value", "application latency", "device latency", "verdicts"];
-    format!("\n## The ladder\n{}", table(&head, &rows))
+    format!("\n## The ladder\n{}{}", table(&head, &rows), unknown(&probe.unknown))
+}
+
+/// What is not known, with the reason of each.
+pub(crate) fn unknown(all: &[Unknown]) -> String {
+    let line = |one: &Unknown| {
+        let why = words::because(one.why, one.between, &one.unit);
+        format!("- {}: {}\n", escaped(&one.title), escaped(&why))
+    };
+    let lines: String = all.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\nNot known:\n\n{lines}") }
 }
 
 fn losses(probe: &ProbeDocument) -> String {
     if probe.losses.is_empty() {
-        return "\n## Losses\n\nNo loss found.\n".to_owned();
+        return format!("\n## Losses\n\n{}\n{}", escaped(&words::no_loss(probe)), undecided(probe));
     }
-    let rows: Vec<_> = probe
-        .losses
-        .iter()
-        .map(|loss| {
-            vec![
-                loss.layer.title().to_owned(),
-                escaped(rung_title(probe, &loss.from)),
-                escaped(rung_title(probe, &loss.to)),
-                words::value(loss.loss_pct, "percent"),
-                loss.loss_pct_ci95.map_or(String::new(), |ci95| words::interval(ci95, "percent")),
-                loss.loss_pct_n.to_string(),
-                escaped(&loss.text),
-            ]
-        })
-        .collect();
-    let head = ["layer", "from", "to", "loss", "95 %", "pairs", "what it says"];
-    format!("\n## Losses\n{}", table(&head, &rows))
+    format!("\n## Losses\n{}{}", loss_table(probe, &probe.losses), undecided(probe))
+}
+
+fn undecided(probe: &ProbeDocument) -> String {
+    if probe.undecided.is_empty() {
+        return String::new();
+    }
+    format!("\nNot decided, because the figures vary:\n{}", loss_table(probe, &probe.undecided))
+}
+
+fn loss_table(probe: &ProbeDocument, losses: &[Loss]) -> String {
+    let row = |loss: &Loss| {
+        vec![
+            loss.layer.title().to_owned(),
+            escaped(rung_title(probe, &loss.from)),
+            escaped(rung_title(probe, &loss.to)),
+            words::value(loss.loss_pct, "percent"),
+            loss.loss_pct_ci95.map_or(String::new(), |ci95| words::interval(ci95, "percent")),
+            loss.loss_pct_n.to_string(),
+            escaped(&loss.text),
+        ]
+    };
+    let rows: Vec<_> = losses.iter().map(row).collect();
+    table(&["layer", "from", "to", "loss", "95 %", "pairs", "what it says"], &rows)
 }
 
 /// Every finding with its evidence, or that nothing stands out.
@@ -94,12 +111,13 @@ pub(crate) fn findings_list(findings: &[Finding]) -> String {
 fn changes(probe: &ProbeDocument) -> String {
     let mut text = format!("\n## {}\n", words::changes_title(probe));
     if probe.advice.is_empty() {
-        text.push_str("\nNothing need change.\n");
+        text.push_str("\nNothing was advised.\n");
         return text;
     }
     let row = |advice: &Advice| {
         vec![
             format!("`{} = {}`", code(&advice.setting), code(&advice.value)),
+            escaped(advice.default.as_deref().unwrap_or("")),
             escaped(&advice.where_),
             escaped(&advice.text),
             words::risk(advice.risk).to_owned(),
@@ -108,7 +126,10 @@ fn changes(probe: &ProbeDocument) -> String {
         ]
     };
     let rows: Vec<_> = probe.advice.iter().map(row).collect();
-    text.push_str(&table(&["setting", "where", "why", "risk", "undo", "findings"], &rows));
+    text.push_str(&table(
+        &["setting", "default", "where", "why", "risk", "undo", "findings"],
+        &rows,
+    ));
     text
 }
 

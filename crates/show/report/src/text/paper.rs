@@ -17,9 +17,6 @@ pub(crate) struct Paper {
 
 /// Fewest columns that are laid out for; a narrower terminal wraps by itself.
 const NARROWEST: usize = 60;
-/// Bars of eighths, as block characters.
-const EIGHTHS: [char; 8] =
-    [' ', '\u{258f}', '\u{258e}', '\u{258d}', '\u{258c}', '\u{258b}', '\u{258a}', '\u{2589}'];
 
 impl Paper {
     pub(crate) fn new(width: usize, colour: bool) -> Self {
@@ -60,26 +57,22 @@ impl Paper {
         if self.colour { "\u{b1}" } else { "+-" }
     }
 
-    /// A bar that fills a share of `width` columns, padded to that width.
-    pub(crate) fn bar(&self, share: f64, width: usize) -> String {
-        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-        let eighths = (share * width as f64 * 8.0).round() as usize;
-        let (full, rest) = (eighths / 8, eighths % 8);
-        let mut bar: String =
-            std::iter::repeat_n(if self.colour { '\u{2588}' } else { '#' }, full).collect();
-        if full < width && self.colour && rest > 0 {
-            bar.push(EIGHTHS[rest]);
-        } else if bar.is_empty() && !self.colour && eighths > 0 {
-            bar.push('#');
-        }
-        pad(&bar, width)
-    }
-
     /// Text as lines of at most the width, each after `indent` spaces.
     pub(crate) fn wrapped(&self, text: &str, indent: usize) -> Vec<String> {
         let room = self.width.saturating_sub(indent).max(20);
         let lines = wrapped_to(text, room);
         lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
+    }
+}
+
+impl Paper {
+    /// The same with every line but the first two columns further in.
+    pub(crate) fn hanging(&self, text: &str, indent: usize) -> Vec<String> {
+        let mut lines = self.wrapped(text, indent + 2);
+        if let Some(first) = lines.first_mut() {
+            first.drain(..2);
+        }
+        lines
     }
 }
 
@@ -171,22 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn bars_fill_their_share() {
-        let plain = Paper::new(100, false);
-        assert_eq!(plain.bar(0.5, 8), "####    ");
-        assert_eq!(plain.bar(0.01, 8), "#       ");
-        assert_eq!(plain.bar(0.0, 8), "        ");
-        assert_eq!(plain.bar(7.0, 8), "########");
-        assert_eq!(
-            Paper::new(100, true).bar(0.5625, 8),
-            "\u{2588}\u{2588}\u{2588}\u{2588}\u{258c}   "
-        );
-    }
-
-    #[test]
     fn long_names_keep_both_ends() {
         assert_eq!(cut_middle("write + fdatasync, 16 committers", 20), "write + f..ommitters");
         assert_eq!(cut_middle("short", 20), "short");
+    }
+
+    #[test]
+    fn what_hangs_is_further_in() {
+        let lines = Paper::new(60, false).hanging(&"word ".repeat(20), 2);
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.len() <= 60), "{lines:?}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn a_browser_runs_nothing_of_it() {
          t.textContent.includes('</script><script>hacked=1'))",
     );
     assert_eq!(shown, true, "chart labels show the text as it is");
-    let hover = browser.hover("ladder-reads-s", 0, 0);
+    let hover = browser.hover("losses", 0, 0);
     assert!(hover.contains("%{y}{{x}}</b>") && hover.contains("&lt;i&gt;"), "{hover}");
     let hover = browser.hover("time", 0, 0);
     assert!(hover.contains("%{y}{{x}}</b>"), "{hover}");

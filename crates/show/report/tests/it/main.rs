@@ -10,3 +10,4 @@ mod study;
 mod study_browser;
 mod study_text;
 mod terminal;
+mod unknown;

@@ -1,5 +1,7 @@
 //! The verdict in a terminal.
 
+use std::path::Path;
+
 use iostrata_report::{html, markdown, terminal};
 
 use crate::sample;
@@ -13,7 +15,7 @@ fn a_verdict_fits_a_screen() {
             let rows = text.lines().count();
             let narrow_table = sample.manifest.arguments[0] == "io";
             assert!(narrow_table || most <= width, "{most} columns at {width}:\n{text}");
-            assert!(width < 100 || rows <= 40, "{rows} rows at {width}:\n{text}");
+            assert!(width < 80 || rows <= 60, "{rows} rows at {width}:\n{text}");
         }
     }
 }
@@ -40,22 +42,43 @@ fn every_job_of_a_job_file_is_in_every_form() {
     assert!(!page.contains("A partial run"));
 }
 
+/// Compares with the text that is kept; `UPDATE_TEXTS=1` keeps a new one, to be read before it is
+/// committed.
+fn assert_kept(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/texts/{name}.txt"));
+    if std::env::var_os("UPDATE_TEXTS").is_some_and(|value| value == "1") {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "{name} differs from what is kept:\n{text}");
+}
+
 #[test]
 fn a_probe_reads_at_a_glance() {
-    let text = terminal(&sample::probe().view(), 100, false);
-    for line in [
-        "iostrata probe /var/lib/mysql, ext4, sdb, Linux 6.12.8-sample",
-        "  device       4 KiB random reads, 16 in flight                ##########   84.3 K reads/s +- 0.8 %",
-        "  device       16 KiB writes for 20 s                          #########   15.8 K writes/s +- 1.6 %*",
-        "  file system    74 % [73, 75]   Writes into a fallocated file that was never written run at 26 %..",
-        "  innodb_flush_method = O_DIRECT          my.cnf [mysqld]; no risk",
-        "Not measured: the raw device below the file system: reading /dev/sdb needs root",
-        "39 rungs in 96.4 s, 3 GiB written, 95 % intervals; * cautions: not_steady, steal",
-    ] {
-        assert!(text.lines().any(|one| one == line), "no line {line:?} in\n{text}");
+    for width in [60, 80] {
+        assert_kept(&format!("probe-{width}"), &terminal(&sample::probe().view(), width, false));
+        let clean = terminal(&sample::clean_probe().view(), width, false);
+        assert_kept(&format!("clean-{width}"), &clean);
     }
-    let text = terminal(&sample::clean_probe().view(), 100, false);
-    assert!(text.contains("\nNo loss found.\nNothing need change.\n"), "{text}");
+}
+
+#[test]
+fn every_run_has_the_same_rows() {
+    let rows = |text: &str| -> Vec<String> {
+        let ladder = text.lines().skip_while(|line| !line.starts_with("One request in flight"));
+        let layers = ["device ", "file system ", "file API "];
+        ladder
+            .filter(|line| layers.iter().any(|layer| line.trim_start().starts_with(layer)))
+            .map(|line| line.chars().take(45).collect())
+            .collect()
+    };
+    let whole = rows(&terminal(&sample::probe().view(), 80, false));
+    let mut little = sample::probe();
+    little.document().rungs.truncate(4);
+    little.document().losses.clear();
+    assert_eq!(whole.len(), 17, "{whole:#?}");
+    assert_eq!(rows(&terminal(&little.view(), 80, false)), whole);
 }
 
 #[test]

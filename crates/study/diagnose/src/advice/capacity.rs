@@ -4,7 +4,7 @@
 //! the rate of every day, so that flushing in the background never uses what commits and reads
 //! need; InnoDB's own default is the same ratio.
 
-use iostrata_run::Advice;
+use iostrata_run::{Advice, Risk};
 use iostrata_units::{count, microseconds};
 
 use super::{Found, Place, line};
@@ -21,7 +21,6 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
     if is_withheld(found.findings) {
         return Vec::new();
     }
-    let why = [FindingId::FlushCapacity];
     let number = |name: &str| found.number(FindingId::FlushCapacity, name);
     let (Some(pages), Some(p99_us), Some(objective_us)) =
         (number("pages_per_s"), number("commit_p99_us"), number("commit_p99_objective_us"))
@@ -46,25 +45,27 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
     let usual_text = "Half of the limit, so that flushing in the background leaves the other half \
                       to commits, reads and bursts."
         .to_owned();
-    let undo = |name: &str| format!("SET GLOBAL {name} to the value before");
-    vec![
-        line(
-            "innodb_io_capacity",
-            format!("{usual}"),
-            Place::MyCnf,
-            &why,
-            usual_text,
-            &undo("innodb_io_capacity"),
-        ),
-        line(
-            "innodb_io_capacity_max",
-            format!("{most}"),
-            Place::MyCnf,
-            &why,
-            most_text,
-            &undo("innodb_io_capacity_max"),
-        ),
-    ]
+    let usual = capacity("innodb_io_capacity", usual, usual_text, &USUAL_DEFAULTS);
+    let most = capacity("innodb_io_capacity_max", most, most_text, &MOST_DEFAULTS);
+    [usual, most].into_iter().flatten().collect()
+}
+
+/// Defaults of MySQL before 8.4 and MariaDB, and of MySQL 8.4.
+const USUAL_DEFAULTS: [f64; 2] = [200.0, 10_000.0];
+const MOST_DEFAULTS: [f64; 2] = [2_000.0, 20_000.0];
+
+/// One of the two; nothing where servers have it already. More flushing than before wears flash.
+fn capacity(name: &str, value: f64, text: String, defaults: &[f64; 2]) -> Option<Advice> {
+    let [least, newest] = *defaults;
+    if value == least {
+        return None;
+    }
+    let why = [FindingId::FlushCapacity];
+    let undo = format!("SET GLOBAL {name} to the value before");
+    let advice = line(name, format!("{value}"), Place::MyCnf, &why, text, &undo);
+    let default = Some(format!("{least}; MySQL 8.4: {newest}"));
+    let risk = if value > least { Risk::Wear } else { Risk::None };
+    Some(Advice { default, risk, ..advice })
 }
 
 /// Rounded down to two significant digits: more would pretend a precision that nothing has.

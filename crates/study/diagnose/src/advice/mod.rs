@@ -115,6 +115,7 @@ pub(crate) fn line(
     Advice {
         setting: setting.to_owned(),
         value: value.into(),
+        default: None,
         where_: place.name().to_owned(),
         why: why.iter().map(|id| id.name().to_owned()).collect(),
         text,

@@ -16,7 +16,7 @@ pub(super) fn flush_neighbors(found: &Found<'_>) -> Option<Advice> {
              seeks.",
             microseconds(seek_us)
         );
-        return Some(line(SETTING, "1", Place::MyCnf, &[FindingId::SeekCost], text, UNDO));
+        return Some(neighbors("1", FindingId::SeekCost, text));
     }
     let read_us = us(FindingId::RotationalFlagWrong)?;
     let text = format!(
@@ -25,7 +25,12 @@ pub(super) fn flush_neighbors(found: &Found<'_>) -> Option<Advice> {
          MySQL 8.0 and later already have 0.",
         microseconds(read_us)
     );
-    Some(line(SETTING, "0", Place::MyCnf, &[FindingId::RotationalFlagWrong], text, UNDO))
+    Some(neighbors("0", FindingId::RotationalFlagWrong, text))
+}
+
+fn neighbors(value: &str, why: FindingId, text: String) -> Advice {
+    let default = Some("0 in MySQL 8.0 and later, 1 in MariaDB".to_owned());
+    Advice { default, ..line(SETTING, value, Place::MyCnf, &[why], text, UNDO) }
 }
 
 const UNDO: &str = "SET GLOBAL innodb_flush_neighbors to the value before";

@@ -37,7 +37,6 @@ pub(crate) use capped::explains_requests;
 pub use id::FindingId;
 pub(crate) use known_limit::{lifting, words as limit_words};
 pub(crate) use place::{in_memory, served_by_process};
-pub(crate) use steady::SUSTAINED;
 
 /// Something that the points measured so far hint at.
 #[derive(Clone, Debug, PartialEq)]

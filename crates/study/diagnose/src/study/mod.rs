@@ -75,11 +75,13 @@ pub fn summarise_study(
         layers: vec![Layer::Device, Layer::Block, Layer::Limit, Layer::Filesystem, Layer::FileApi],
         report: None,
         points,
+        unknown: Vec::new(),
         effects,
         interactions,
         axes,
         queue_changes,
-    };
+    }
+    .checked();
     document.headline = headline::headline(&document);
     document
 }

@@ -15,3 +15,4 @@ mod study_answers;
 mod study_queue;
 mod study_response;
 mod support;
+mod verdict;

@@ -115,7 +115,7 @@ pub fn events(plan: &StudyPlan, storage: Storage) -> Vec<Event> {
 
 fn document(storage: Storage) -> StudyDocument {
     let plan = plan();
-    let end = ProbeEnd { bytes_written: 1, duration_s: 60.0, interrupted: false };
+    let end = ProbeEnd { bytes_written: 1, duration_s: 60.0, ..ProbeEnd::default() };
     summarise_study(host(), &plan, &events(&plan, storage), end)
 }
 

@@ -44,6 +44,8 @@ pub struct ProbeOutcome {
     pub duration_s: f64,
     /// Whether a signal ended it.
     pub interrupted: bool,
+    /// Whether points failed because the file system filled up.
+    pub is_full: bool,
 }
 
 /// Runs the probe.
@@ -72,6 +74,7 @@ pub fn run(
         part: Part::SelfCost,
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
+        is_full: false,
     };
     probe.climb()?;
     probe.finish()
@@ -94,6 +97,7 @@ struct Probe<'a> {
     share_done: f64,
     /// How fast files are filled.
     fill_bytes_per_s: f64,
+    is_full: bool,
 }
 
 impl Probe<'_> {
@@ -265,9 +269,8 @@ impl Probe<'_> {
                 }
                 if let Err(error) = self.run_point(point, replicate)? {
                     failed.push(point.id.clone());
-                    let why = error.to_string();
-                    let what = point.title.clone();
-                    self.store(Event::Unavailable(Unavailable { what, why, fix: None }))?;
+                    self.is_full |= error.is_full();
+                    self.store(Event::Unavailable(error.missing(&point.title)))?;
                 }
                 self.share_done += step;
             }
@@ -344,7 +347,13 @@ impl Probe<'_> {
 
     /// Tries out what was advised, before and after, inside the probe's own files.
     fn verify(&mut self) -> Result<(), StudyError> {
-        for points in iostrata_diagnose::verify_points(self.host, &self.events) {
+        let groups = iostrata_diagnose::verify_points(self.host, &self.events);
+        if groups.is_empty() {
+            let why = "nothing was advised that can be tried without root and without a server";
+            let (what, why) = ("--verify".to_owned(), why.to_owned());
+            return self.store(Event::Unavailable(Unavailable { what, why, fix: None }));
+        }
+        for points in groups {
             let first = self.next_replicate(&points);
             self.run_points(&points, first..first + CONFIRMATIONS, 0.0)?;
         }
@@ -383,6 +392,7 @@ impl Probe<'_> {
             written_bytes: bytes_written,
             duration_s: at_s,
             interrupted,
+            is_full: self.is_full,
         })
     }
 }

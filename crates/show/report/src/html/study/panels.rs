@@ -1,6 +1,6 @@
 //! The matrix as small multiples.
 
-use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
+use iostrata_run::{StudyDocument, StudyOp, StudyPoint, refusal};
 use maud::{Markup, html};
 
 use crate::chart::{
@@ -109,7 +109,9 @@ impl Drawn<'_> {
         };
         let line = |line: &PanelLine<'_>| {
             self.trace(line, |x, point| {
-                Some(Mark { x, y: point.value, ci95: point.value_ci95, hover: hover(point) })
+                let known = refusal(point.value, point.value_ci95).is_none();
+                let ci95 = point.value_ci95;
+                known.then(|| Mark { x, y: point.value, ci95, hover: hover(point) })
             })
         };
         let lines: Vec<PanelTrace> = one.lines.iter().map(line).collect();

@@ -8,6 +8,7 @@ use iostrata_run::{StudyDocument, StudyPoint};
 use iostrata_spec::study::FactorLevels;
 use maud::{Markup, html};
 
+use crate::html::ladder::unknown;
 use crate::html::parts;
 use crate::study::{factor_words, place, varying};
 use crate::words;
@@ -98,6 +99,7 @@ pub(crate) fn section(study: &StudyDocument) -> Option<Markup> {
                 tbody { @for point in &all { (row(study, point, &factors, &columns)) } }
             }
         }
+        (unknown(&study.unknown))
     })
 }
 
@@ -141,7 +143,7 @@ fn row(
     factors: &[&FactorLevels],
     columns: &[&Column],
 ) -> Markup {
-    let half = words::half_width(point.value, point.value_ci95);
+    let shown = words::shown(point.value, point.value_ci95, "");
     let wide = point
         .value_ci95
         .is_none_or(|[low, high]| (high - low) / 2.0 > study.precision * point.value.abs());
@@ -151,10 +153,10 @@ fn row(
             @if factors.is_empty() { td { (point.title) } }
             @for factor in factors { (level_cell(point, factor)) }
             td.n data-v=(point.value) title=(words::exact(point.value)) {
-                b { (words::value(point.value, "")) }
+                b { (shown.text) }
             }
             td.n.warn[wide] title=[interval] {
-                @match half { Some(half) => { "\u{b1} " (half) }, None => "none" }
+                @match shown.half { Some(half) => { "\u{b1} " (half) }, None => "none" }
             }
             td.n { (point.value_n) }
             @for column in columns { (number_cell(column, point)) }

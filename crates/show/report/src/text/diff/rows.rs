@@ -30,9 +30,7 @@ pub(super) fn figures(diff: &PointDiff<'_>, plus_minus: &str) -> Vec<Pair> {
         }
     };
     let with = |value: f64, ci95: Option<Interval>, unit: &str| {
-        let half = words::half_width(value, ci95);
-        let half = half.map_or(String::new(), |half| format!(" {plus_minus} {half}"));
-        Some(format!("{}{half}", words::value(value, unit)))
+        Some(words::shown(value, ci95, unit).with_spread(plus_minus))
     };
     add("value", &|p| with(p.value, p.value_ci95, &p.unit));
     add("95 % interval", &|p| Some(words::interval(p.value_ci95?, &p.unit)));

@@ -8,7 +8,7 @@ use super::response;
 use crate::RunView;
 use crate::study::{axis_words, factor_words, level_words, listed, varying};
 use crate::text::markdown::{escaped, figure, table};
-use crate::text::markdown_probe::{cautions, findings_list, unavailable_list};
+use crate::text::markdown_probe::{cautions, findings_list, unavailable_list, unknown};
 use crate::words;
 
 /// Everything below the title, section by section.
@@ -99,7 +99,7 @@ fn points(study: &StudyDocument) -> String {
     };
     let rows: Vec<_> = all.iter().map(row).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    format!("\n## The matrix\n{}", table(&head, &rows))
+    format!("\n## The matrix\n{}{}", table(&head, &rows), unknown(&study.unknown))
 }
 
 /// An interval, or that there is none.

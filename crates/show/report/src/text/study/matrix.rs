@@ -41,7 +41,8 @@ pub(super) fn matrix(study: &StudyDocument, paper: &Paper) -> Vec<String> {
     let why: Vec<&str> = carried.iter().map(Verdict::explain).collect();
     let star = if why.is_empty() { String::new() } else { format!("* {}; ", why.join(", or ")) };
     let marks = format!(
-        "~ an interval wider than {} {}; {star}- not measured",
+        "~ an interval wider than {} {}; {star}? not known: an interval wider than its value; \
+         - not measured",
         paper.plus_minus(),
         words::value(study.precision * 100.0, "percent")
     );
@@ -144,6 +145,9 @@ fn curve_line(
 
 /// A figure with its marks, at the right of its column: `15.3K`, `9.1K~*`.
 fn marked(study: &StudyDocument, point: &StudyPoint, width: usize, paper: &Paper) -> String {
+    if words::shown(point.value, point.value_ci95, "").why.is_some() {
+        return right("?", width);
+    }
     let short = words::value(point.value, "").replace(' ', "");
     let wide = is_wide(study, point);
     let marks = match (wide, point.verdicts.is_sound()) {
@@ -190,9 +194,8 @@ fn single_line(
     paper: &Paper,
 ) -> String {
     let name = if line.points.len() > 1 { point.title.as_str() } else { label };
-    let half = words::half_width(point.value, point.value_ci95);
-    let spread =
-        half.map_or("no interval".to_owned(), |half| format!("{} {half}", paper.plus_minus()));
+    let shown = words::shown(point.value, point.value_ci95, &point.unit);
+    let spread = shown.half.map_or(String::new(), |half| format!("{} {half}", paper.plus_minus()));
     let width = paper.width.saturating_sub(4 + FIGURE + 2 + SPREAD + 3);
     let mark = match (is_wide(study, point), point.verdicts.is_sound()) {
         (false, true) => "",
@@ -203,7 +206,7 @@ fn single_line(
     format!(
         "    {}{} {}{}",
         pad(&cut_middle(&clean(name), width.saturating_sub(1)), width),
-        paper.bold(&right(&clean(&words::value(point.value, &point.unit)), FIGURE)),
+        paper.bold(&right(&clean(&shown.text), FIGURE)),
         paper.dim(&spread),
         paper.warn(mark)
     )

@@ -95,8 +95,8 @@ fn then_figures(row: &ThenRow, paper: &Paper) -> String {
     let unit = format!(" {}", row.unit);
     let bare = printed.as_ref().and_then(|text| text.strip_suffix(&unit).map(str::to_owned));
     let printed = bare.filter(|_| row.now.is_some()).or(printed);
-    let now = row.now.map(|now| words::value(now, &row.unit));
-    let half = row.now.and_then(|now| words::half_width(now, row.now_ci95));
+    let now = row.now.map(|now| words::shown(now, row.now_ci95, &row.unit));
+    let (now, half) = now.map_or((None, None), |now| (Some(now.text), now.half));
     let spread = half.map_or(String::new(), |half| format!(" {} {half}", paper.plus_minus()));
     let mark = if row.verdicts.is_sound() { "" } else { "*" };
     let times = row.times.filter(|times| times.is_finite()).map(words::times);

@@ -183,6 +183,7 @@ fn advice() -> Vec<Advice> {
         |setting: &str, value: &str, place: &str, why: &str, text: &str, risk, undo: &str| Advice {
             setting: setting.into(),
             value: value.into(),
+            default: setting.contains("io_capacity").then(|| "200".into()),
             where_: place.into(),
             why: vec![why.into()],
             text: text.into(),
@@ -258,7 +259,10 @@ pub fn probe() -> ProbeDocument {
             "Set innodb_flush_method = O_DIRECT and innodb_io_capacity = 1600; nothing else need change.".into(),
         ],
         rungs: rungs(),
+        unknown: vec![],
         losses: losses(),
+        compared: 14,
+        undecided: vec![],
         findings: findings(),
         advice: advice(),
         redo_table: redo_table(),
@@ -283,6 +287,7 @@ pub fn probe() -> ProbeDocument {
         bytes_written: 3_221_225_472,
         duration_s: 96.4,
         interrupted: false,
+        incomplete: None,
         verdicts: Verdicts::none(),
         report: None,
     }

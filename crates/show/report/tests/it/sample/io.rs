@@ -33,6 +33,7 @@ pub fn io() -> IoDocument {
         errors: vec![],
         notes: vec!["io_uring: registered buffers were refused; plain buffers were used".into()],
         run: Some("iostrata-runs/sample".into()),
+        unknown: vec![],
         verdicts: [Verdict::MemlockLimited].into_iter().collect::<Verdicts>(),
     }
 }

@@ -7,6 +7,7 @@ mod commits;
 mod database;
 mod files;
 mod flushed;
+mod in_order;
 mod reads;
 mod reference;
 mod self_cost;
@@ -37,6 +38,7 @@ pub(super) enum Part {
     Files,
     Appends,
     Flushed,
+    InOrder,
     Commits,
     Database,
     Sustained,
@@ -52,7 +54,7 @@ pub(super) enum Moment {
 
 impl Part {
     /// The parts of a whole probe, in order.
-    pub(super) const ALL: [Part; 12] = [
+    pub(super) const ALL: [Part; 13] = [
         Part::SelfCost,
         Part::Reference(Moment::Start),
         Part::Reads,
@@ -61,6 +63,7 @@ impl Part {
         Part::Files,
         Part::Appends,
         Part::Flushed,
+        Part::InOrder,
         Part::Commits,
         Part::Database,
         Part::Sustained,
@@ -82,6 +85,7 @@ impl Part {
             Part::Files => "random writes on 1 to 8 files",
             Part::Appends => "appending against overwriting",
             Part::Flushed => "direct against buffered",
+            Part::InOrder => "large writes in order",
             Part::Commits => "the sync laboratory",
             Part::Database => "the database-shaped load",
             Part::Sustained => "sustained writes",
@@ -93,11 +97,12 @@ impl Part {
         match self {
             Part::SelfCost => 1.0,
             Part::Reference(_) => 2.4,
-            Part::Reads => 22.0,
+            Part::Reads => 24.0,
             Part::Api => 7.0,
             Part::Files => 22.0,
             Part::Appends => 4.5,
             Part::Flushed => 4.5,
+            Part::InOrder => 2.5,
             Part::Commits => 17.0,
             Part::Database => 26.0,
             Part::Sustained => 12.0,
@@ -109,11 +114,12 @@ impl Part {
         match self {
             Part::SelfCost => self_cost::blocks(shape),
             Part::Reference(_) => reference::blocks(shape, shape.writes),
-            Part::Reads => reads::blocks(shape),
+            Part::Reads => [reads::blocks(shape), in_order::reads(shape)].concat(),
             Part::Api => api::blocks(shape),
             Part::Files => files::blocks(shape),
             Part::Appends => files::append_blocks(shape),
             Part::Flushed => flushed::blocks(shape),
+            Part::InOrder => in_order::writes(shape),
             Part::Commits => commits::blocks(shape),
             Part::Database => database::blocks(shape, events),
             Part::Sustained => sustained::blocks(shape, sustained_max),

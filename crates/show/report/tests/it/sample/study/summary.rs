@@ -303,6 +303,7 @@ pub fn around_points(points: Vec<StudyPoint>) -> StudyDocument {
         factors: vec![],
         then: then(&points),
         points,
+        unknown: vec![],
         effects: effects(),
         interactions: interactions(),
         axes: vec![],

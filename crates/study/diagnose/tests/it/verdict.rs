@@ -1,0 +1,94 @@
+//! The sentences agree with each other, with the figures, and with what was not measured.
+
+use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_run::{Event, Refusal, Risk, Unavailable};
+use iostrata_stats::{Verdict, Verdicts};
+
+use crate::support::{Disk, document, found, host, probe, probe_with};
+
+#[test]
+fn a_commit_has_one_latency_everywhere() {
+    let document = document(&Disk { noise: 0.1, ..Disk::default() }, &host(), 3);
+    let rung = document.rungs.iter().find(|rung| rung.name == "commit_fdatasync").unwrap();
+    let curve = document.curves.iter().find(|curve| curve.name == "commit").unwrap();
+    let evidence = &found(&document, "commit_rate").unwrap().evidence;
+    assert_eq!(curve.points[0].rung, rung.name);
+    assert_eq!(curve.points[0].latency_mean_us, rung.latency_us);
+    assert_eq!(evidence["commit_us"].as_f64(), rung.latency_us);
+}
+
+#[test]
+fn a_rate_of_zero_is_no_figure() {
+    let mut events = probe(&Disk::default(), &host(), 4);
+    for event in &mut events {
+        let Event::Replicate(one) = event else { continue };
+        if one.point.id == "sustained_16k" {
+            let write = one.streams[0].write.as_mut().unwrap();
+            (write.ios, write.iops) = (0, write.iops.scaled(0.0));
+        }
+    }
+    let document = summarise(host(), &events, ProbeEnd::default());
+    assert!(document.rungs.iter().all(|rung| rung.name != "sustained_16k"));
+    assert_eq!(document.unknown_of("sustained_16k").unwrap().why, Refusal::NothingCompleted);
+}
+
+#[test]
+fn raising_a_rate_of_flushing_is_a_change_that_wears() {
+    let document = document(&Disk::default(), &host(), 5);
+    let usual = document.advice.iter().find(|one| one.setting == "innodb_io_capacity").unwrap();
+    assert_eq!((usual.value.as_str(), usual.risk), ("5000", Risk::Wear));
+    assert_eq!(usual.default.as_deref(), Some("200; MySQL 8.4: 10000"));
+    let text = document.headline.join(" ");
+    assert!(text.contains("innodb_io_capacity = 5000") && !text.contains("Nothing"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_told_apart_is_no_clean_bill() {
+    let mut open = 0;
+    for seed in 0..20 {
+        let disk = Disk { noise: 0.5, ..Disk::default() };
+        let document = document(&disk, &host(), seed);
+        let text = document.headline.join(" ");
+        assert!(document.compared > 10, "{}", document.compared);
+        if !document.undecided.is_empty() && document.losses.is_empty() {
+            open += 1;
+            assert!(text.contains("could not be decided"), "{text}");
+            assert!(!text.contains("No layer takes away"), "{text}");
+        }
+    }
+    assert!(open > 0, "no seed left anything open");
+}
+
+#[test]
+fn a_full_disk_is_no_clean_bill() {
+    let all = probe(&Disk::default(), &host(), 6);
+    let mut events: Vec<Event> = all.into_iter().take(80).collect();
+    let missing = Unavailable::without_room("durable commits", "no space is left");
+    events.push(Event::Unavailable(missing));
+    let end = ProbeEnd { is_full: true, ..ProbeEnd::default() };
+    let document = summarise(host(), &events, end);
+    let text = document.headline.join(" ");
+    assert!(text.contains("the file system filled up"), "{text}");
+    assert!(text.contains("Not measured: durable commits (no space is left)."), "{text}");
+    assert!(!text.contains("Nothing needs to change"), "{text}");
+    assert!(document.incomplete.is_some());
+}
+
+#[test]
+fn a_star_stands_only_where_less_may_be_concluded() {
+    let disturbed = |noise: f64, verdict: Verdict| {
+        let disk = Disk { noise, ..Disk::default() };
+        let verdicts = |_: &str| [verdict].into_iter().collect::<Verdicts>();
+        let events = probe_with(&disk, &host(), 7, verdicts);
+        let document = summarise(host(), &events, ProbeEnd::default());
+        let starred = document.rungs.iter().filter(|rung| rung.verdicts.has(verdict)).count();
+        (starred, document.rungs.len())
+    };
+    let (starred, _) = disturbed(0.01, Verdict::Steal);
+    assert_eq!(starred, 1, "only what was measured once: the others agree with each other");
+    let (starred, all) = disturbed(0.4, Verdict::Steal);
+    assert!(starred > all / 2, "{starred} of {all}: what was stolen moved the figures");
+    let (starred, all) = disturbed(0.01, Verdict::CpuLimited);
+    assert_eq!(starred, all, "the storage could have done more");
+    assert_eq!(disturbed(0.01, Verdict::ClockFallback).0, 0, "said once, for the run");
+}
