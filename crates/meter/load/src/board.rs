@@ -1,14 +1,15 @@
 //! The board: where a window's start and stop are posted and each worker posts what it has done.
 //!
-//! Invariant: the window's times are written by the controller only, a worker's words by that
-//! worker only, so relaxed stores suffice; a slice is posted once, after it ended. A window always
-//! ends on the edge of a slice, so that counts, histograms and slices agree to the request.
+//! Invariant: a worker's words are written by that worker only, so relaxed stores suffice; a slice
+//! is posted once, after it ended. A window always ends on the edge of a slice, and never before a
+//! slice that a worker has begun, so that counts, histograms and slices agree to the request: its
+//! end and the last slice begun share one word, whoever posts an end late by whatever it waited for.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use iostrata_io::OpKind;
 
@@ -16,7 +17,8 @@ use crate::clock::Ticks;
 use crate::region::Region;
 
 const START: usize = 0;
-const STOP: usize = 1;
+/// How many slices the window has, and how many of them some worker has begun.
+const SLICES: usize = 1;
 const HEAD_WORDS: usize = 8;
 const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
@@ -24,6 +26,26 @@ const WORKER_ENDED: usize = 2;
 const WORKER_HEAD_WORDS: usize = 8;
 /// Words of one slice: for reads, writes and flushes each a count, a service and a response sum.
 const SLICE_WORDS: usize = 9;
+
+/// The slices of a window that has no end yet.
+const NO_END: u32 = u32::MAX;
+
+/// What the word [`SLICES`] says.
+#[derive(Clone, Copy)]
+struct Slices {
+    end: u32,
+    begun: u32,
+}
+
+impl Slices {
+    fn of(word: u64) -> Self {
+        Self { end: (word >> 32) as u32, begun: word as u32 }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.end) << 32 | u64::from(self.begun)
+    }
+}
 
 /// How a board is laid out; a worker process gets it from its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -88,7 +110,7 @@ pub(crate) struct Board {
 impl Board {
     pub(crate) fn new(layout: Layout) -> io::Result<Self> {
         let board = Self { region: Arc::new(Region::new(layout.words())?), layout };
-        board.words()[STOP].store(u64::MAX, Relaxed);
+        board.words()[SLICES].store(Slices { end: NO_END, begun: 0 }.word(), Relaxed);
         Ok(board)
     }
 
@@ -121,24 +143,41 @@ impl Board {
     }
 
     /// Ends the window at the first edge at least two slices after `now`, or earlier if an earlier
-    /// end is posted: workers look at the end at every edge, so none has gone past it.
+    /// end is posted.
     pub(crate) fn post_stop_soon(&self, now: Ticks) {
         let start = self.words()[START].load(Acquire);
         let slices = now.saturating_sub(start) / self.layout.slice_ticks + 2;
         self.post_stop_after(slices);
     }
 
-    /// Ends the window after this many slices, or earlier if an earlier end is posted.
+    /// Ends the window after this many slices, or earlier if an earlier end is posted, or with the
+    /// last slice that a worker has begun: time may have passed since the caller looked at it.
     pub(crate) fn post_stop_after(&self, slices: u64) {
-        let start = self.words()[START].load(Acquire);
-        let slices = slices.min(u64::from(self.layout.slices));
-        self.words()[STOP].fetch_min(start + slices * self.layout.slice_ticks, Release);
+        let wanted = slices.min(u64::from(self.layout.slices)) as u32;
+        let _before = self.words()[SLICES].fetch_update(AcqRel, Acquire, |word| {
+            let Slices { end, begun } = Slices::of(word);
+            Some(Slices { end: end.min(wanted.max(begun)), begun }.word())
+        });
+    }
+
+    /// Lets a worker begin a slice; false when the window ends before it.
+    pub(crate) fn begin_slice(&self, slice: usize) -> bool {
+        let entered = self.words()[SLICES].fetch_update(AcqRel, Acquire, |word| {
+            let Slices { end, begun } = Slices::of(word);
+            ((slice as u64) < u64::from(end))
+                .then(|| Slices { end, begun: begun.max(slice as u32 + 1) }.word())
+        });
+        entered.is_ok()
     }
 
     /// The end; far away while none is posted.
     #[inline]
     pub(crate) fn stop(&self) -> Ticks {
-        self.words()[STOP].load(Acquire)
+        let Slices { end, .. } = Slices::of(self.words()[SLICES].load(Acquire));
+        if end == NO_END {
+            return Ticks::MAX;
+        }
+        self.words()[START].load(Acquire) + u64::from(end) * self.layout.slice_ticks
     }
 
     fn worker_base(&self, worker: u32) -> usize {
@@ -222,6 +261,20 @@ mod tests {
         assert_eq!(board.stop(), 1250);
         board.post_stop_soon(1500);
         assert_eq!(board.stop(), 1250);
+    }
+
+    #[test]
+    fn an_end_that_is_posted_late_cuts_off_no_slice_that_was_begun() {
+        let board = Board::new(Layout { workers: 2, slices: 100, slice_ticks: 10 }).unwrap();
+        board.post_start(1000);
+        assert!((0..8).all(|slice| board.begin_slice(slice)));
+        // Whoever posts it looked at the clock in slice 2 and was kept waiting since.
+        board.post_stop_soon(1020);
+        assert_eq!(board.stop(), 1080);
+        assert!(board.begin_slice(7), "the others still come that far");
+        assert!(!board.begin_slice(8));
+        board.post_stop_soon(1000);
+        assert_eq!(board.stop(), 1080);
     }
 
     #[test]

@@ -53,8 +53,12 @@ impl Recorder {
         }
     }
 
-    /// Begins the worker's part of a window that started at `start`.
-    pub(crate) fn open(&mut self, start: Ticks, span: Span) {
+    /// Begins the worker's part of a window that started at `start`; false when the window ends
+    /// before it.
+    pub(crate) fn open(&mut self, start: Ticks, span: Span) -> bool {
+        if !self.board.begin_slice(span.first_slice) {
+            return false;
+        }
         let slice_ticks = self.board.layout().slice_ticks;
         self.slice = span.first_slice;
         self.slice_end = start + (span.first_slice as u64 + 1) * slice_ticks;
@@ -62,6 +66,7 @@ impl Recorder {
         let begun = self.segments.iter().filter(|one| one.first_slice <= span.first_slice).count();
         self.segment = begun.saturating_sub(1);
         self.cpu_mark = ThreadCpu::now();
+        true
     }
 
     /// Ends the worker's part before its slice does, and returns when that was: `now`, or the end
@@ -115,9 +120,9 @@ impl Recorder {
         while !self.closed && now >= self.slice_end {
             self.board.post_slice(self.worker, self.slice, &self.tally);
             self.tally = SliceTally::default();
-            if self.slice_end >= self.board.stop()
-                || self.slice + 1 == self.board.layout().slices as usize
+            if self.slice + 1 == self.board.layout().slices as usize
                 || self.slice + 1 >= self.end_slice
+                || !self.board.begin_slice(self.slice + 1)
             {
                 self.close(self.slice_end);
                 break;

@@ -146,8 +146,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             }
         }
         self.books.clock.wait(self.start);
-        self.books.recorder.open(start, self.span);
-        true
+        self.books.recorder.open(start, self.span)
     }
 
     /// Posts what the worker did and when it ended.
