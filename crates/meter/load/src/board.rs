@@ -1,9 +1,9 @@
 //! The board: where a window's start and stop are posted and each worker posts what it has done.
 //!
 //! Invariant: a worker's words are written by that worker only, so relaxed stores suffice; a slice
-//! is posted once, after it ended. A window always ends on the edge of a slice, and never before a
-//! slice that a worker has begun, so that counts, histograms and slices agree to the request: its
-//! end and the last slice begun share one word, whoever posts an end late by whatever it waited for.
+//! is posted once, after it ended. A window ends on the edge of a slice, and never before a slice
+//! that a worker has begun, so that counts, histograms and slices agree to the request: its end and
+//! the slices begun share one word, however late an end is posted.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
