@@ -31,7 +31,8 @@ impl Ground {
     /// ext4 on an emulated disk.
     pub fn emulated(model: &str, size: &str) -> Self {
         let mut ground = Self::bare();
-        let (device, _) = ground.disks.start(&format!("--model {model} --size {size}"));
+        let (device, _) =
+            ground.disks.start(&format!("--model {model} --size {size} --store-limit 8G"));
         ground.device = Some(device.clone());
         // Tables that are written behind the probe's back would be foreign I/O.
         let words = ["-q", "-N", "512", "-J", "size=64", "-E", "nodiscard,lazy_itable_init=0"];

@@ -71,7 +71,7 @@ fn a_volume_that_takes_so_many_requests() {
     let capped = probe(&Ground::emulated("cloud-burst", "100G"), "--size 512M");
     let planted = Planted {
         found: &[("volume_cap", "device")],
-        words: &["3 K requests/s", "more bring only waiting", "IOPS of the volume"],
+        words: &["requests/s pass", "more bring only waiting", "IOPS of the volume"],
         absent: &["append_allocation_cost", "not_steady_device", "Nothing needs to change"],
     };
     check(&capped, &planted);
