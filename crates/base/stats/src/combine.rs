@@ -60,8 +60,12 @@ fn shared(replicates: &[Measured]) -> Verdicts {
     replicates.iter().flat_map(|one| one.verdicts.iter()).filter(holds).collect()
 }
 
-/// Mean of independent values and the half width of its 95 % interval; at least two values.
-pub(crate) fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
+/// Mean of independent values and the half width of its 95 % interval; at least two values, no two of
+/// which are of one moment.
+///
+/// # Panics
+/// With fewer than two values.
+pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     assert!(values.len() >= 2, "an interval needs two values, not {}", values.len());
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

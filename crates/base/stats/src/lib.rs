@@ -38,7 +38,7 @@ mod warmup;
 pub use axis::{
     AXIS_MATERIAL_PCT, Axis, AxisError, AxisPoint, AxisShape, AxisStep, Enough, axis, enough,
 };
-pub use combine::{combine, combine_weighted};
+pub use combine::{combine, combine_weighted, mean_and_half_width};
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
 pub use effects::{
     CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,

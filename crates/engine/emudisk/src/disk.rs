@@ -237,7 +237,7 @@ impl<R: Reply> Disk<R> {
         let mut medium = self.medium_mut();
         if !medium.is_on() {
             medium.power_on();
-            self.pace.power_on(drive);
+            self.pace.power_on(drive, now_ns());
         }
         Ok(())
     }

@@ -23,6 +23,11 @@ const NAMED: usize = 3;
 pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
     let display = Display::new(args.printing.quiet);
     if let Some(target) = &args.target {
+        if !["mysql://", "engine:"].iter().any(|scheme| target.starts_with(scheme)) {
+            return Err(Ending::Usage(format!(
+                "--target {target}: not a target; write mysql://user@host:port/db or engine:DIR"
+            )));
+        }
         display.note(&format!(
             "{target}: no settings of servers are changed yet, so there are none to put back"
         ));

@@ -8,7 +8,7 @@ use iostrata_run::{Advice, Finding, FindingKind, ProbeDocument, Rung};
 use iostrata_stats::Verdict;
 use iostrata_units::{count, microseconds, percent};
 
-use crate::advice::is_fitting;
+use crate::advice::{Place, is_fitting};
 use crate::finding::FindingId;
 use crate::not_measured::{left_out, nothing_measured};
 
@@ -103,24 +103,28 @@ fn is_loss(finding: &Finding) -> bool {
 }
 
 fn changes(document: &ProbeDocument) -> String {
-    let settings = |fitting: bool| {
-        let chosen = document.advice.iter().filter(|advice| is_fitting(advice) == fitting);
-        chosen.map(setting).collect::<Vec<_>>().join(", ")
+    let (fits, repairs): (Vec<&Advice>, Vec<&Advice>) =
+        document.advice.iter().partition(|advice| is_fitting(advice));
+    let (raises, changes): (Vec<&Advice>, Vec<&Advice>) =
+        repairs.into_iter().partition(|advice| advice.where_ == Place::Volume.name());
+    let mut clauses: Vec<String> = raises
+        .iter()
+        .map(|advice| format!("raise the {} {}", advice.setting, advice.value))
+        .collect();
+    let settings = |chosen: &[&Advice]| {
+        let pairs = chosen.iter().map(|advice| format!("{} = {}", advice.setting, advice.value));
+        pairs.collect::<Vec<_>>().join(", ")
     };
-    match (settings(false), settings(true)) {
-        (repairs, fits) if repairs.is_empty() && fits.is_empty() => nothing_to_change(document),
-        (repairs, fits) if repairs.is_empty() => {
-            format!("Set {fits}, unless the server has it already.")
-        }
-        (repairs, fits) if fits.is_empty() => format!("Change {repairs}."),
-        (repairs, fits) => {
-            format!("Change {repairs}; set {fits}, unless the server has it already.")
-        }
+    if !changes.is_empty() {
+        clauses.push(format!("change {}", settings(&changes)));
     }
-}
-
-fn setting(advice: &Advice) -> String {
-    format!("{} = {}", advice.setting, advice.value)
+    if !fits.is_empty() {
+        clauses.push(format!("set {}, unless the server has it already", settings(&fits)));
+    }
+    match clauses.join("; ") {
+        none if none.is_empty() => nothing_to_change(document),
+        all => format!("{}{}.", all[..1].to_uppercase(), &all[1..]),
+    }
 }
 
 fn nothing_to_change(document: &ProbeDocument) -> String {

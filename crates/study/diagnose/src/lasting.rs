@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use iostrata_run::Replicate;
 use iostrata_spec::{Better, IoApi, OpKind, Pacing, Point};
-use iostrata_stats::{Loss, Measured, Verdict, loss};
+use iostrata_stats::{Loss, Measured, loss};
 
-use crate::compared::carries;
+use crate::compared::shows_storage;
 use crate::figure::{combined, median, metric_of};
 
 /// How many times the rate before must be that after, seen by several points.
@@ -32,8 +32,6 @@ const ERRORS_MIN: f64 = 8.0;
 const NOISE_MIN: f64 = 0.03;
 /// Degrees of freedom behind that noise at least.
 const FREEDOM_MIN: usize = 2;
-/// Verdicts of windows that are no witnesses.
-const DISTURBED: [Verdict; 3] = [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal];
 
 /// A kind of request that can fall by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,9 +108,8 @@ fn witnessed(point: &Point) -> Option<Kind> {
 
 fn window(replicate: &Replicate) -> Option<Window<'_>> {
     let value = metric_of(replicate)?.value;
-    let calm = DISTURBED.iter().all(|&verdict| !carries(replicate, verdict));
     let speed = if replicate.point.metric.better == Better::Higher { value } else { 1.0 / value };
-    (calm && value > 0.0).then_some(Window { replicate, speed })
+    (shows_storage(replicate) && value > 0.0).then_some(Window { replicate, speed })
 }
 
 fn fall(replicates: &[&Replicate], kind: Kind) -> Option<Fall> {

@@ -12,9 +12,9 @@ use std::f64::consts::TAU;
 
 use iostrata_run::{Replicate, Series, StreamFigures};
 use iostrata_spec::{IoApi, Pacing};
-use iostrata_stats::Verdict;
+use iostrata_stats::mean_and_half_width;
 
-use crate::compared::carries;
+use crate::compared::shows_the_device;
 use crate::figure::median;
 use crate::observed::Observed;
 
@@ -36,17 +36,15 @@ const AS_GOOD: f64 = 0.9;
 const KEPT_MIN: f64 = 0.6;
 /// How far a pause may lie from its moment, as a share of the period.
 const AROUND: f64 = 0.1;
-const DISTURBED: [Verdict; 4] =
-    [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal, Verdict::Throttled];
 
 /// Pauses that keep a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PeriodicPauses {
     /// From one to the next, in seconds.
     pub period_s: f64,
-    /// How long one lasts: mean and standard error, in seconds.
+    /// How long one lasts: mean and half width of its 95 % interval, in seconds.
     pub lasts_s: f64,
-    pub lasts_error_s: f64,
+    pub lasts_half_width_s: f64,
     /// Pauses that were seen at their moments.
     pub seen: usize,
     /// Moments within windows at which one was due.
@@ -105,19 +103,11 @@ fn periodic(windows: &[Stretch], pauses: &[Stretch]) -> Option<PeriodicPauses> {
             (numbers[1].floor() - numbers[0].ceil() + 1.0).max(0.0) as usize
         })
         .sum();
-    if due == 0 || (kept.len() as f64) < KEPT_MIN * due as f64 {
+    if due == 0 || kept.len() < 2 || (kept.len() as f64) < KEPT_MIN * due as f64 {
         return None;
     }
-    let n = lengths.len() as f64;
-    let mean = lengths.iter().sum::<f64>() / n;
-    let squares: f64 = lengths.iter().map(|length| (length - mean).powi(2)).sum();
-    Some(PeriodicPauses {
-        period_s,
-        lasts_s: mean,
-        lasts_error_s: (squares / (n - 1.0).max(1.0) / n).sqrt(),
-        seen: kept.len(),
-        due,
-    })
+    let (lasts_s, lasts_half_width_s) = mean_and_half_width(&lengths);
+    Some(PeriodicPauses { period_s, lasts_s, lasts_half_width_s, seen: kept.len(), due })
 }
 
 /// The longest period at which these moments fall together, and where in it.
@@ -151,10 +141,9 @@ fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
 
 /// The window of a replicate and the pauses in it; `None` where pauses could not be seen.
 fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
-    let calm = DISTURBED.iter().all(|&verdict| !carries(replicate, verdict));
     let [planned] = replicate.point.streams.as_slice() else { return None };
     let spec = &planned.spec;
-    if !calm || !spec.direct || spec.api == IoApi::Null || spec.pacing != Pacing::Closed {
+    if !shows_the_device(replicate) || !spec.direct || spec.api == IoApi::Null || spec.pacing != Pacing::Closed {
         return None;
     }
     let stream: &StreamFigures = replicate.streams.first()?;

@@ -36,9 +36,31 @@ pub(crate) struct Pace<A> {
     wake: Condvar,
 }
 
+/// A drive whose time begins when its power comes on: what it earns by the second, it earns from
+/// then.
+struct Powered {
+    drive: Box<dyn Drive>,
+    since_ns: u64,
+}
+
+impl Powered {
+    fn submit(&mut self, now_ns: u64, request: Request) {
+        self.drive.submit(now_ns - self.since_ns, request);
+    }
+
+    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
+        self.drive.advance(now_ns - self.since_ns, done);
+        done.iter_mut().for_each(|done| done.at_ns += self.since_ns);
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        Some(self.drive.next_event_ns()? + self.since_ns)
+    }
+}
+
 struct Inner<A> {
     /// `None` while there is no power.
-    drive: Option<Box<dyn Drive>>,
+    drive: Option<Powered>,
     /// The latest moment that the drive was told, in ns.
     clock_ns: u64,
     in_flight: HashMap<u64, A>,
@@ -95,7 +117,7 @@ fn after_stall(at_ns: u64, stall: Option<Stall>) -> u64 {
 impl<A> Pace<A> {
     pub(crate) fn new(drive: Box<dyn Drive>, now_ns: u64) -> Self {
         let inner = Inner {
-            drive: Some(drive),
+            drive: Some(Powered { drive, since_ns: now_ns }),
             clock_ns: now_ns,
             in_flight: HashMap::new(),
             next_id: 0,
@@ -158,8 +180,11 @@ impl<A> Pace<A> {
     }
 
     /// The power is back: the drive starts anew.
-    pub(crate) fn power_on(&self, drive: Box<dyn Drive>) {
-        self.lock().drive = Some(drive);
+    pub(crate) fn power_on(&self, drive: Box<dyn Drive>, now_ns: u64) {
+        let mut inner = self.lock();
+        let since_ns = inner.clock_ns.max(now_ns);
+        inner.clock_ns = since_ns;
+        inner.drive = Some(Powered { drive, since_ns });
     }
 
     /// From now on every request takes so much longer.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use iostrata_sim::drive::DriveFacts;
@@ -100,9 +101,45 @@ fn a_power_cut_gives_everything_back() {
     assert_eq!(pace.power_off(now_ns()), ["one"]);
     let refused = pace.submit(now_ns(), Command::Read, 0, 1, "off", &mut Vec::new());
     assert_eq!(refused, Err("off"));
-    pace.power_on(Box::new(Slowly(Vec::new())));
+    pace.power_on(Box::new(Slowly(Vec::new())), now_ns());
     submit(&pace, 1000, "again");
     assert_eq!(sent.recv().unwrap().0, "again");
     assert_eq!(pace.tally().depth_max, 2);
     pace.end();
+}
+
+/// Says when it got its first request, in its own time.
+struct Told(Arc<AtomicU64>);
+
+impl Drive for Told {
+    fn facts(&self) -> DriveFacts {
+        Slowly(Vec::new()).facts()
+    }
+
+    fn submit(&mut self, now_ns: u64, _: Request) {
+        self.0.store(now_ns, Ordering::SeqCst);
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Vec<Done>) {}
+}
+
+/// What a volume earns by the second it does not earn from the start of the machine's clock.
+#[test]
+fn a_drives_time_begins_with_its_power() {
+    let told = Arc::new(AtomicU64::new(u64::MAX));
+    let before_ns = now_ns();
+    let pace = Pace::new(Box::new(Told(told.clone())), before_ns);
+    let came = |pace: &Pace<&'static str>| {
+        pace.submit(now_ns(), Command::Read, 0, 512, "first", &mut Vec::new()).unwrap();
+        told.load(Ordering::SeqCst)
+    };
+    assert!(came(&pace) <= now_ns() - before_ns);
+    pace.power_off(now_ns());
+    let again_ns = now_ns();
+    pace.power_on(Box::new(Told(told.clone())), again_ns);
+    assert!(came(&pace) <= now_ns() - again_ns);
 }

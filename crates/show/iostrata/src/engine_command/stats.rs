@@ -38,11 +38,23 @@ fn is_running(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// When the page was published, in this machine's time zone.
+fn published(unix_s: f64) -> String {
+    match jiff::Timestamp::from_millisecond((unix_s * 1e3) as i64) {
+        Ok(at) => {
+            let here = at.to_zoned(jiff::tz::TimeZone::system());
+            format!("at {}", here.strftime("%Y-%m-%d %H:%M:%S %Z"))
+        }
+        Err(_) => "at a time that is no date".to_owned(),
+    }
+}
+
 fn text(document: &EngineStatsDocument) -> String {
     let state = if document.is_running { "which runs" } else { "which has ended" };
     let mut text = format!(
-        "Published by process {}, {state}, at {:.0} s of Unix time\n",
-        document.pid, document.published_unix_s
+        "Published by process {}, {state}, {}\n",
+        document.pid,
+        published(document.published_unix_s)
     );
     let widest = document.counters.iter().map(|counter| counter.name.len()).max().unwrap_or(0);
     for counter in &document.counters {

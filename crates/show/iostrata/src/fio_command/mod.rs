@@ -16,12 +16,12 @@ use std::time::Duration;
 use iostrata_host::Root;
 use iostrata_io::FileSet;
 use iostrata_run::{Event, FioDocument, RunKind};
-use iostrata_spec::IoApi;
 use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
+use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{Measurement, Meter};
 
-use crate::args::{FioArgs, OutputFormat};
+use crate::args::{Common, FioArgs, OutputFormat};
 use crate::display::{Display, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
 use crate::io_parts::{note_host, path_facts};
@@ -41,9 +41,7 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
     let display = Display::new(args.common.printing.quiet);
     let mut plan = parse(&args.files, &args.section, &ThisWorld)
         .map_err(|error| Ending::Usage(error.to_string()))?;
-    if let Some(bound) = args.common.max_time {
-        bound_waves(&mut plan, bound);
-    }
+    bound_waves(&mut plan, &args.common)?;
     if args.dry_run {
         return match args.common.printing.json || args.output_format == OutputFormat::Json {
             true => print_json(&plan),
@@ -59,16 +57,34 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
     runner.conclude(ended)
 }
 
-/// Shares the bound among the waves, so that the command ends within it.
-fn bound_waves(plan: &mut FioPlan, bound: Duration) {
-    let each = bound / plan.waves.len().max(1) as u32;
-    for stream in
-        plan.waves.iter_mut().flat_map(|wave| &mut wave.jobs).flat_map(|job| &mut job.streams)
-    {
-        let before = stream.spec.variation.start_delay + stream.spec.variation.ramp_time;
-        let left = each.saturating_sub(before).max(Duration::from_millis(1));
-        stream.spec.runtime = stream.spec.runtime.map(|runtime| runtime.min(left));
+/// Applies the bounds of the command line: `--max-time` is shared among the waves, `--point-time`
+/// holds for each, and with `--precision` a wave ends when its first stream is precise.
+fn bound_waves(plan: &mut FioPlan, asked: &Common) -> Result<(), Ending> {
+    let of_whole = asked.max_time.map(|time| time / plan.waves.len().max(1) as u32);
+    let Some(most) = of_whole.into_iter().chain(asked.point_time).min() else {
+        return stop_when_precise(plan, asked.precision);
+    };
+    for spec in specs(plan) {
+        let before = spec.variation.start_delay + spec.variation.ramp_time;
+        let left = most.saturating_sub(before).max(Duration::from_millis(1));
+        spec.runtime = spec.runtime.map(|runtime| runtime.min(left));
     }
+    stop_when_precise(plan, asked.precision)
+}
+
+fn stop_when_precise(plan: &mut FioPlan, precision: Option<f64>) -> Result<(), Ending> {
+    let Some(precision) = precision else { return Ok(()) };
+    for spec in specs(plan) {
+        spec.point_time = spec.runtime.take().unwrap_or(spec.point_time);
+        spec.precision = precision;
+        spec.check().map_err(|error| Ending::Usage(error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn specs(plan: &mut FioPlan) -> impl Iterator<Item = &mut IoSpec> {
+    let jobs = plan.waves.iter_mut().flat_map(|wave| &mut wave.jobs);
+    jobs.flat_map(|job| &mut job.streams).map(|stream| &mut stream.spec)
 }
 
 struct Runner<'a> {

@@ -72,6 +72,23 @@ fn jobs_run_in_waves_and_keep_their_files_as_fio_does() {
 }
 
 #[test]
+fn bounds_of_the_command_line_hold_for_every_wave() {
+    const LONG: &str = "[a]\nioengine=null\nsize=1g\nrw=randread\nruntime=60\ntime_based\n";
+    let bench = bench(LONG);
+    let measured_s = |line: &str| {
+        let document = document(&bench.line(line), "fio");
+        number(&document, "/waves/0/jobs/0/duration_s")
+    };
+    let bounded_s = measured_s("fio j.fio --json --quiet --point-time 300ms");
+    assert!((bounded_s - 0.3).abs() < 0.01, "{bounded_s}");
+    let precise_s = measured_s("fio j.fio --json --quiet --precision 90% --point-time 20s");
+    assert!(precise_s < 19.0, "{precise_s}");
+    let refused = bench.line("fio j.fio --precision 200%");
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("precision"), "{}", stderr(&refused));
+}
+
+#[test]
 fn delays_ramps_and_logs() {
     let bench = bench(
         "[a]\nioengine=null\nsize=1g\nrw=read\nthread\nruntime=1\ntime_based\nstartdelay=300ms\n\

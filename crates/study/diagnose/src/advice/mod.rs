@@ -87,7 +87,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Place::MyCnf => "my.cnf [mysqld]",
             Place::MariaDbCnf => "my.cnf [mariadb]",

@@ -14,12 +14,12 @@ pub(super) fn raise_cap(found: &Found<'_>) -> Option<Advice> {
     let (setting, value, more) = match found.number(id, "cap_iops") {
         Some(cap) => (
             "IOPS of the volume",
-            format!("more than {}", count(cap)),
+            format!("above {}", count(cap)),
             "Larger requests carry more bytes for the same count.",
         ),
         None => (
             "throughput of the volume",
-            format!("more than {}/s", bytes(found.number(id, "cap_bytes_per_s")?)),
+            format!("above {}/s", bytes(found.number(id, "cap_bytes_per_s")?)),
             "Compressed pages and fewer writes of the same page need less of it.",
         ),
     };

@@ -11,7 +11,7 @@ use crate::stalls::periodic_pauses;
 pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {
     let found = periodic_pauses(case.log)?;
     let share = |lasts_s: f64| (100.0 * lasts_s / found.period_s).clamp(0.0, 100.0);
-    let around = 1.96 * found.lasts_error_s;
+    let around = found.lasts_half_width_s;
     let effect = Effect {
         pct: share(found.lasts_s),
         ci95: Some([share(found.lasts_s - around), share(found.lasts_s + around)]),

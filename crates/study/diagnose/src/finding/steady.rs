@@ -10,7 +10,7 @@ use iostrata_units::{bytes, percent, rate, seconds};
 
 use super::statement::{Effect, WithEvidence, caution, loss};
 use super::{Case, FindingId};
-use crate::compared::carries;
+use crate::compared::{carries, shows_the_device};
 
 pub(crate) const SUSTAINED: &str = "sustained_16k";
 /// Undisturbed replicates that are needed to judge a device.
@@ -21,22 +21,11 @@ const SIZE_MIN: f64 = 0.2;
 const PRESSURE_PCT_MAX: f64 = 20.0;
 /// Share of the processors that may be busy, in percent.
 const BUSY_PCT_MAX: f64 = 85.0;
-const DISTURBED: [Verdict; 5] = [
-    Verdict::CpuLimited,
-    Verdict::ForeignIo,
-    Verdict::Steal,
-    Verdict::Throttled,
-    Verdict::ToolLimited,
-];
-
-fn is_undisturbed(replicate: &Replicate) -> bool {
-    DISTURBED.iter().all(|&verdict| !carries(replicate, verdict))
-}
 
 pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
     let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
     let series = &replicate.streams.first()?.series;
-    if !is_undisturbed(replicate) || series.width_s <= 0.0 {
+    if !shows_the_device(replicate) || series.width_s <= 0.0 {
         return None;
     }
     let slices: Vec<f64> =
@@ -108,7 +97,7 @@ pub(super) fn not_steady(case: &Case<'_, '_>) -> Option<Finding> {
         .filter(|seen| seen.point.streams.iter().all(|stream| stream.spec.api != IoApi::Null));
     let all: Vec<&Replicate> = of_device.flat_map(|seen| seen.replicates.iter().copied()).collect();
     let calm: Vec<&Replicate> =
-        all.iter().copied().filter(|one| is_undisturbed(one) && !is_pressed(one)).collect();
+        all.iter().copied().filter(|one| shows_the_device(one) && !is_pressed(one)).collect();
     let enough = calm.len() >= REPLICATES_MIN && 2 * calm.len() >= all.len();
     let unsteady = calm.iter().filter(|one| wavers(one)).count();
     if !enough || unsteady * 2 < calm.len() || holds_for_long(&calm) {

@@ -30,9 +30,10 @@ fn a_volume_that_takes_so_many_requests_is_named() {
     let line = &document.advice[0];
     assert_eq!(
         (line.setting.as_str(), line.value.as_str()),
-        ("IOPS of the volume", "more than 3 K")
+        ("IOPS of the volume", "above 3 K")
     );
     let text = document.headline.join(" ");
+    assert!(text.contains("Raise the IOPS of the volume above 3 K"), "{text}");
     assert!(text.contains("requests/s") && !text.contains("Nothing needs to change"), "{text}");
 }
 
