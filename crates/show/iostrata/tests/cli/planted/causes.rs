@@ -2,54 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use super::ground::{Ground, run};
+use super::setting::{Beside, Setting};
 use super::{Planted, check, finding, probe, probe_in, runs};
 
 const SMALL: &str = "--size 256M";
 /// Tables that are written behind the probe's back would be foreign I/O.
-const EXT4: &str = "mkfs.ext4 -q -N 512 -J size=64 -E nodiscard,lazy_itable_init=0";
-
-/// A setting of the machine that is put back when this is dropped.
-struct Setting(String, String);
-
-impl Setting {
-    fn set(file: &str, value: &str) -> Self {
-        let text = fs::read_to_string(file).unwrap();
-        // Of several choices the one in use stands in brackets.
-        let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-        let before = chosen.map_or(text.trim(), |(name, _)| name).to_owned();
-        fs::write(file, value).unwrap();
-        Self(file.to_owned(), before)
-    }
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        let _ = fs::write(&self.0, &self.1);
-    }
-}
-
-/// A program that is ended when this is dropped.
-struct Beside(Child);
-
-impl Beside {
-    fn start(program: &str, words: &[&str]) -> Self {
-        let mut command = Command::new(program);
-        command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+pub(super) const EXT4: &str = "mkfs.ext4 -q -N 512 -J size=64 -E nodiscard,lazy_itable_init=0";
 
 fn ext4(bytes: u64, options: &[&str]) -> Ground {
     Ground::on_loop(bytes, EXT4, options)

@@ -7,8 +7,10 @@
 
 mod causes;
 mod clean;
+mod devices;
 mod ground;
 mod patterns;
+mod setting;
 
 use std::path::Path;
 
