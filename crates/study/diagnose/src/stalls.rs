@@ -135,8 +135,18 @@ fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
     // The first frequency that is as good as any, at the top of its peak.
     let at = tried.iter().position(|(_, power)| *power >= enough)?;
     let peak = tried[at..].iter().take(16).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let per_s = peak.0;
+    let per_s = top(peak.0 - step, peak.0 + step, |per_s| fold(per_s).0);
     Some((1.0 / per_s, fold(per_s).1.rem_euclid(TAU) / TAU / per_s))
+}
+
+/// Where a function that has one top between these has it.
+fn top(mut from: f64, mut to: f64, height: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..40 {
+        let third = (to - from) / 3.0;
+        let [left, right] = [from + third, to - third];
+        if height(left) < height(right) { from = left } else { to = right }
+    }
+    (from + to) / 2.0
 }
 
 /// The window of a replicate and the pauses in it; `None` where pauses could not be seen.

@@ -20,13 +20,14 @@ pub(crate) fn confirmed(log: &Observed<'_>) -> Option<Cap> {
     cap(log, Which::Confirming(FindingId::VolumeCap.name()))
 }
 
-/// Whether losses that only count requests are explained by a cap: a confirmed one, or one that was
-/// suspected and is yet to be confirmed.
+/// Whether losses that only count requests are explained by a cap: a confirmed one, one that was
+/// suspected and is yet to be confirmed, or that which a fall of the rates left.
 pub(crate) fn explains_requests(log: &Observed<'_>) -> bool {
-    match log.confirm_ids(FindingId::VolumeCap.name()) {
-        Some(_) => confirmed(log).is_some(),
-        None => cap(log, Which::All).is_some(),
-    }
+    !log.falls().is_empty()
+        || match log.confirm_ids(FindingId::VolumeCap.name()) {
+            Some(_) => confirmed(log).is_some(),
+            None => cap(log, Which::All).is_some(),
+        }
 }
 
 /// Whether requests wait above the device for a reason that has a name: a limit, a short queue.

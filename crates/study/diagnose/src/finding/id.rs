@@ -80,6 +80,8 @@ findings! {
     AtomicWritesPromised = "atomic_writes_promised",
     /// A higher rate fell to a lower one.
     BurstLimit = "burst_limit",
+    /// The drive's buffer takes the first writes faster than writes last.
+    WriteBuffer = "write_buffer",
     /// Nothing is answered for a moment, again and again.
     PeriodicPauses = "periodic_pauses",
     /// Rates drifted, waved or stepped.

@@ -157,6 +157,7 @@ fn confirming(id: FindingId, case: &Case<'_, '_>) -> Vec<Point> {
         | Id::NotALocalDisk
         | Id::SmallDirtyLimit
         | Id::AtomicWritesPromised
+        | Id::WriteBuffer
         | Id::PeriodicPauses
         | Id::NotSteadyDevice
         | Id::ForeignIo
@@ -198,6 +199,7 @@ fn conclude_one(id: FindingId, case: &Case<'_, '_>) -> Option<Finding> {
         Id::AtomicWritesPromised => place::atomic_writes_promised(case),
         Id::BurstLimit => steady::burst_limit(case).or_else(|| fell::allowance(case)),
         Id::LimitSetMeanwhile => fell::limit_set(case),
+        Id::WriteBuffer => steady::write_buffer(case),
         Id::PeriodicPauses => pauses::periodic(case),
         Id::NotSteadyDevice => steady::not_steady(case),
         Id::ForeignIo => machine::foreign_io(case),

@@ -5,10 +5,10 @@
 
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::{IoApi, Layer, OpKind};
-use iostrata_stats::{Shape, Steadiness, Verdict, estimate, loss as loss_of};
+use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
 use iostrata_units::{bytes, percent, rate, seconds};
 
-use super::statement::{Effect, WithEvidence, caution, loss};
+use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use super::{Case, FindingId};
 use crate::compared::{carries, shows_the_device};
 
@@ -21,42 +21,83 @@ const SIZE_MIN: f64 = 0.2;
 const PRESSURE_PCT_MAX: f64 = 20.0;
 /// Share of the processors that may be busy, in percent.
 const BUSY_PCT_MAX: f64 = 85.0;
+/// What a drive's own buffer holds at most, and how long it can hide the rate that lasts.
+const BUFFER_BYTES_MAX: f64 = 2e9;
+const BUFFER_S_MAX: f64 = 5.0;
+
+/// A fall of the rate within the sustained point.
+struct SustainedFall {
+    at_s: f64,
+    written_bytes: f64,
+    before: f64,
+    after: f64,
+    loss: Loss,
+}
+
+impl SustainedFall {
+    fn of(case: &Case<'_, '_>) -> Option<Self> {
+        let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
+        let series = &replicate.streams.first()?.series;
+        if !shows_the_device(replicate) || series.width_s <= 0.0 {
+            return None;
+        }
+        let slices: Vec<f64> =
+            series.writes.iter().map(|&writes| f64::from(writes) / series.width_s).collect();
+        if slices.len() < 2 {
+            return None;
+        }
+        let Shape::Step { at, before, after } = Steadiness::of(&slices).burst()? else {
+            return None;
+        };
+        let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
+        let writes: f64 = series.writes.iter().take(at).map(|&writes| f64::from(writes)).sum();
+        let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
+        let loss = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
+        let at_s = at as f64 * series.width_s;
+        Some(Self { at_s, written_bytes: writes * block, before, after, loss })
+    }
+
+    /// Every drive has a buffer of its own; an allowance lasts longer.
+    fn is_of_a_buffer(&self) -> bool {
+        self.written_bytes <= BUFFER_BYTES_MAX && self.at_s <= BUFFER_S_MAX
+    }
+
+    fn with_evidence(&self, finding: Finding) -> Finding {
+        finding
+            .with("fall_pct", 100.0 * (1.0 - self.after / self.before))
+            .with("after_s", self.at_s)
+            .with("after_bytes", self.written_bytes)
+            .with("lasting_writes_per_s", self.after)
+    }
+}
 
 pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
-    let replicate = case.log.seen(SUSTAINED)?.replicates.last()?;
-    let series = &replicate.streams.first()?.series;
-    if !shows_the_device(replicate) || series.width_s <= 0.0 {
-        return None;
-    }
-    let slices: Vec<f64> =
-        series.writes.iter().map(|&writes| f64::from(writes) / series.width_s).collect();
-    if slices.len() < 2 {
-        return None;
-    }
-    let Shape::Step { at, before, after } = Steadiness::of(&slices).burst()? else { return None };
-    let at_s = at as f64 * series.width_s;
-    let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
-    let written: f64 = series.writes.iter().take(at).map(|&writes| f64::from(writes) * block).sum();
-    let fall_pct = 100.0 * (1.0 - after / before);
+    let fall = SustainedFall::of(case).filter(|fall| !fall.is_of_a_buffer())?;
+    let fall_pct = 100.0 * (1.0 - fall.after / fall.before);
     let text = format!(
         "Writes fell from {} to {} ({} less) after {} and {}: an allowance ran out. Figures from \
          before are higher than what lasts.",
-        rate(before),
-        rate(after),
+        rate(fall.before),
+        rate(fall.after),
         percent(fall_pct),
-        seconds(at_s),
-        bytes(written)
+        seconds(fall.at_s),
+        bytes(fall.written_bytes)
     );
-    let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
-    let fall = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
-    let effect = Effect { pct: fall_pct, ci95: fall.loss_pct_ci95, n: fall.n };
-    Some(
-        loss(FindingId::BurstLimit, Layer::Device, effect, text)
-            .with("fall_pct", fall_pct)
-            .with("after_s", at_s)
-            .with("after_bytes", written)
-            .with("lasting_writes_per_s", after),
-    )
+    let effect = Effect { pct: fall_pct, ci95: fall.loss.loss_pct_ci95, n: fall.loss.n };
+    Some(fall.with_evidence(loss(FindingId::BurstLimit, Layer::Device, effect, text)))
+}
+
+pub(super) fn write_buffer(case: &Case<'_, '_>) -> Option<Finding> {
+    let fall = SustainedFall::of(case).filter(SustainedFall::is_of_a_buffer)?;
+    let text = format!(
+        "A buffer of the device takes the first {} of 16 KiB writes at {}; after that {} last. \
+         Figures of short bursts of writes are higher than what lasts.",
+        bytes(fall.written_bytes),
+        rate(fall.before),
+        rate(fall.after)
+    );
+    let found = sizing(FindingId::WriteBuffer, Layer::Device, fall.loss.n, text);
+    Some(fall.with_evidence(found))
 }
 
 /// Whether tasks waited for a processor: what the rate did then may be their doing.

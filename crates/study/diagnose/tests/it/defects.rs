@@ -1,6 +1,7 @@
 //! One defect at a time: found, sized, and answered with the right advice.
 
-use iostrata_run::{Event, ProbeDocument};
+use iostrata_run::{Event, FindingKind, ProbeDocument};
+use iostrata_spec::Layer;
 use iostrata_stats::Verdict;
 
 use crate::support::{Disk, document, found, host, io_limit, loss_ids, probe, probe_with};
@@ -160,6 +161,21 @@ fn a_burst_that_runs_out_is_seen_in_the_sustained_point() {
     let fall = finding.evidence["fall_pct"].as_f64().unwrap();
     assert!((fall - 66.7).abs() < 3.0, "{fall}");
     assert!(document.headline.iter().any(|line| line.contains("allowance")));
+}
+
+#[test]
+fn a_buffer_that_fills_up_is_no_loss_and_bounds_what_is_advised() {
+    let disk =
+        Disk { write_us: 400.0, burst_s: Some(0.6), pages_per_s_max: 1e6, ..Disk::default() };
+    let document = document(&disk, &host(), 15);
+    assert!(found(&document, "burst_limit").is_none());
+    let finding = found(&document, "write_buffer").unwrap();
+    assert_eq!((finding.kind, finding.layer), (FindingKind::Sizing, Layer::Device));
+    let lasting = finding.evidence["lasting_writes_per_s"].as_f64().unwrap();
+    let line = document.advice.iter().find(|one| one.setting == "innodb_io_capacity_max").unwrap();
+    let advised: f64 = line.value.parse().unwrap();
+    assert!(advised <= lasting / 2.0 && advised > lasting / 2.5, "{advised} of {lasting}");
+    assert!(line.text.contains("writes/s last"), "{}", line.text);
 }
 
 #[test]

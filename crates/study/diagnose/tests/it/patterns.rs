@@ -121,6 +121,22 @@ fn nothing_is_pooled_across_a_fall() {
 }
 
 #[test]
+fn appends_after_a_fall_are_only_more_requests() {
+    let three_requests = |disk: Disk| disk.with("append_fdatasync", 0.3);
+    let events = |at_s: f64| {
+        let disk_at =
+            |now_s: f64| three_requests(if now_s < at_s { Disk::default() } else { slow() });
+        probe_over_time(disk_at, &host(), 1, |_| Verdicts::none())
+    };
+    let never_fast = concluded(&events(0.0));
+    assert!(found(&never_fast, "append_allocation_cost").is_some());
+    let fell = concluded(&events(20.0));
+    assert!(found(&fell, "burst_limit").is_some());
+    assert!(found(&fell, "append_allocation_cost").is_none());
+    assert!(fell.losses.is_empty(), "{:?}", fell.losses);
+}
+
+#[test]
 fn what_was_measured_only_before_a_fall_is_marked_and_measured_again() {
     let events = falling(70.0, 3, |_| Verdicts::none());
     let confirm = events.iter().find_map(|event| match event {

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::ground::{Ground, run};
 use super::setting::{Beside, Setting};
 use super::{Planted, check, finding, probe, probe_in, runs};
+use crate::harness::{document, stderr};
 
 const SMALL: &str = "--size 256M";
 /// Tables that are written behind the probe's back would be foreign I/O.
@@ -211,7 +210,15 @@ fn what_a_reader_that_goes_first_leaves_is_not_called_sound() {
     let name = ground.device().trim_start_matches("/dev/");
     let _bfq = Setting::set(&format!("/sys/block/{name}/queue/scheduler"), "bfq");
     let _reader = reader(&ground, &["ionice", "-c", "1", "-n", "0"]);
-    let document: Value = probe(&ground, "--max-time 60");
+    let line = format!("probe {} --json --quiet --max-time 60", ground.dir().display());
+    let output = ground.bench().line(&line);
+    // A write that the kernel does not let through cannot be taken back, and nothing is measured.
+    if output.status.code() == Some(3) {
+        let said = stderr(&output);
+        assert!(said.contains("took too long") && said.contains("fio"), "{said}");
+        return;
+    }
+    let document = document(&output, "probe");
     check(&document, &Planted { absent: &["Nothing needs to change"], ..Planted::default() });
 }
 
@@ -234,7 +241,7 @@ fn reader(ground: &Ground, before: &[&str]) -> Beside {
         "--ioengine=libaio",
         "--iodepth=32",
         "--time_based",
-        "--runtime=400",
+        "--runtime=200",
     ];
     let all = [before, &words[..]].concat();
     Beside::start(all[0], &all[1..])
