@@ -5,7 +5,7 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::{microseconds, rate};
 
-use super::statement::{WithEvidence, caution, sizing};
+use super::statement::{WithEvidence, sizing};
 use super::{Case, FindingId};
 use crate::compared::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
@@ -101,5 +101,5 @@ pub(super) fn flag_wrong(case: &Case<'_, '_>) -> Option<Finding> {
         microseconds(us),
         rate(iops.map_or(0.0, |iops| iops.value))
     );
-    Some(caution(id, Layer::Device, n, text).with("device", device).with("random_read_us", us))
+    Some(sizing(id, Layer::Device, n, text).with("device", device).with("random_read_us", us))
 }

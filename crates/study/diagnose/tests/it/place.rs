@@ -1,15 +1,18 @@
 //! Facts of the host, beside what was measured on it.
 
+use iostrata_run::FindingKind;
 use iostrata_run::host::{DirectIoBehaviour, PathKind};
 
 use crate::support::{Disk, document, found, host, loss_ids};
 
 #[test]
-fn a_wrong_rotational_flag_is_a_caution_with_one_line_of_advice() {
+fn a_wrong_rotational_flag_is_a_fact_with_one_line_of_advice() {
     let mut flagged = host();
     flagged.path.devices[0].rotational_flag = Some(true);
     let document = document(&Disk::default(), &flagged, 1);
-    assert!(found(&document, "rotational_flag_wrong").is_some());
+    let finding = found(&document, "rotational_flag_wrong").unwrap();
+    // The figures are as certain as ever: a setting has to match.
+    assert_eq!(finding.kind, FindingKind::Sizing);
     assert!(loss_ids(&document).is_empty());
     let line = document.advice.iter().find(|one| one.setting == "innodb_flush_neighbors").unwrap();
     assert_eq!(line.value, "0");
