@@ -2,9 +2,9 @@
 //! run, and the period that they keep.
 //!
 //! Method: a pause is a stretch of a window in which, at its own rate, many answers were due and
-//! none came. The moments of all pauses are folded at every period that the run can tell apart; the
-//! longest at which they fall together (Rayleigh's test) is theirs when most of the moments that it
-//! predicts within windows had a pause, too.
+//! none came. The moments of all pauses are folded at every period that the run can tell apart. Of
+//! those at which they fall together (Rayleigh's test) the longest is theirs at which most of the
+//! moments that it predicts within windows had a pause, too.
 //! Invariant: windows that processors, limits or others held back are left out. A pause that keeps
 //! no period is not named here.
 
@@ -30,8 +30,9 @@ const PERIOD_S: [f64; 2] = [0.1, 15.0];
 const CYCLES_MIN: f64 = 4.0;
 /// `n R^2` of Rayleigh's test that chance does not reach at any of ten thousand periods.
 const RAYLEIGH_MIN: f64 = 18.0;
-/// Share of this at a longer period that makes the shorter one its fraction.
-const AS_GOOD: f64 = 0.9;
+/// Share of the best period's power from which another is looked at: a few pauses of another kind
+/// take some of it away.
+const AS_GOOD: f64 = 0.6;
 /// Share of the predicted pauses that must have been there.
 const KEPT_MIN: f64 = 0.6;
 /// How far a pause may lie from its moment, as a share of the period.
@@ -83,35 +84,45 @@ fn periodic(windows: &[Stretch], pauses: &[Stretch]) -> Option<PeriodicPauses> {
     let begun_s = windows.iter().map(|window| window.from_s).reduce(f64::min)?;
     let ended_s = windows.iter().map(|window| window.to_s).reduce(f64::max)?;
     let moments: Vec<f64> = pauses.iter().map(|pause| pause.middle_s() - begun_s).collect();
-    let (period_s, phase_s) = period_of(&moments, ended_s - begun_s)?;
-    let from_moment = |at_s: f64| {
-        let off = (at_s - begun_s - phase_s).rem_euclid(period_s);
-        off.min(period_s - off)
+    let mut beats = beats(&moments, ended_s - begun_s).into_iter();
+    beats.find_map(|beat| kept(windows, pauses, Beat { phase_s: beat.phase_s + begun_s, ..beat }))
+}
+
+/// The pauses that keep a beat, where most of those that it predicts within windows were there.
+fn kept(windows: &[Stretch], pauses: &[Stretch], beat: Beat) -> Option<PeriodicPauses> {
+    let Beat { period_s, phase_s } = beat;
+    let is_near = |pause: &&Stretch| {
+        let off = (pause.middle_s() - phase_s).rem_euclid(period_s);
+        off.min(period_s - off) <= AROUND * period_s
     };
-    let kept: Vec<Stretch> = pauses
-        .iter()
-        .copied()
-        .filter(|pause| from_moment(pause.middle_s()) <= AROUND * period_s)
-        .collect();
-    let lengths: Vec<f64> = kept.iter().map(|pause| pause.lasts_s()).collect();
+    let lengths: Vec<f64> = pauses.iter().filter(is_near).map(|pause| pause.lasts_s()).collect();
     let typical_s = median(lengths.clone())?;
     let due: usize = windows
         .iter()
         .map(|window| {
             let inside = [window.from_s + typical_s / 2.0, window.to_s - typical_s / 2.0];
-            let numbers = inside.map(|at_s| (at_s - begun_s - phase_s) / period_s);
+            let numbers = inside.map(|at_s| (at_s - phase_s) / period_s);
             (numbers[1].floor() - numbers[0].ceil() + 1.0).max(0.0) as usize
         })
         .sum();
-    if due == 0 || kept.len() < 2 || (kept.len() as f64) < KEPT_MIN * due as f64 {
+    let seen = lengths.len();
+    if due == 0 || seen < 2 || (seen as f64) < KEPT_MIN * due as f64 {
         return None;
     }
     let (lasts_s, lasts_half_width_s) = mean_and_half_width(&lengths);
-    Some(PeriodicPauses { period_s, lasts_s, lasts_half_width_s, seen: kept.len(), due })
+    Some(PeriodicPauses { period_s, lasts_s, lasts_half_width_s, seen, due })
 }
 
-/// The longest period at which these moments fall together, and where in it.
-fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
+/// A period and the first moment in it.
+#[derive(Clone, Copy, Debug)]
+struct Beat {
+    period_s: f64,
+    phase_s: f64,
+}
+
+/// The periods at which these moments fall together, the longest first: a fraction of a period is
+/// kept as well as the period itself.
+fn beats(moments_s: &[f64], span_s: f64) -> Vec<Beat> {
     let n = moments_s.len() as f64;
     let fold = |per_s: f64| {
         let (sine, cosine) = moments_s.iter().fold((0.0, 0.0), |(sine, cosine), at_s| {
@@ -123,20 +134,21 @@ fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
     let step = 1.0 / (8.0 * span_s);
     let first = (1.0 / PERIOD_S[1]).max(CYCLES_MIN / span_s);
     let steps = ((1.0 / PERIOD_S[0] - first) / step).max(0.0) as usize;
-    let tried: Vec<(f64, f64)> = (0..=steps)
-        .map(|at| first + at as f64 * step)
-        .map(|per_s| (per_s, fold(per_s).0))
-        .collect();
-    let best = tried.iter().map(|(_, power)| *power).fold(0.0, f64::max);
+    let tried: Vec<f64> = (0..=steps).map(|at| first + at as f64 * step).collect();
+    let powers: Vec<f64> = tried.iter().map(|&per_s| fold(per_s).0).collect();
+    let best = powers.iter().copied().fold(0.0, f64::max);
     let enough = (AS_GOOD * best).max(RAYLEIGH_MIN.min(0.95 * n));
-    if best < enough || best < RAYLEIGH_MIN.min(0.95 * n) {
-        return None;
-    }
-    // The first frequency that is as good as any, at the top of its peak.
-    let at = tried.iter().position(|(_, power)| *power >= enough)?;
-    let peak = tried[at..].iter().take(16).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let per_s = top(peak.0 - step, peak.0 + step, |per_s| fold(per_s).0);
-    Some((1.0 / per_s, fold(per_s).1.rem_euclid(TAU) / TAU / per_s))
+    let is_peak = |at: usize| {
+        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        let higher = beside.filter_map(|at| powers.get(at)).any(|&power| power > powers[at]);
+        powers[at] >= enough && !higher
+    };
+    let peaks = (0..tried.len()).filter(|&at| is_peak(at)).map(|at| {
+        let per_s = top(tried[at] - step, tried[at] + step, |per_s| fold(per_s).0);
+        let phase_s = fold(per_s).1.rem_euclid(TAU) / TAU / per_s;
+        Beat { period_s: 1.0 / per_s, phase_s }
+    });
+    peaks.collect()
 }
 
 /// Where a function that has one top between these has it.
@@ -258,5 +270,14 @@ mod tests {
         // Ten pauses a second apart at the end of a run that had none before.
         let moments = (88..100).map(|at| f64::from(at) + 0.1);
         assert_eq!(periodic(&windows(), &seen(moments, 0.05)), None);
+    }
+
+    /// Others between the moments fall together with them at half the period.
+    #[test]
+    fn a_few_other_pauses_do_not_hide_the_period() {
+        let others = (0..8).map(|at| 7.0 * f64::from(at) + 0.71);
+        let moments = (0..100).map(|at| f64::from(at) + 0.21).chain(others);
+        let found = periodic(&windows(), &seen(moments, 0.05)).unwrap();
+        assert!((found.period_s - 1.0).abs() < 1e-3, "{found:?}");
     }
 }
