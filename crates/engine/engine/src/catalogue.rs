@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use iostrata_page::{Lsn, PageNo, PageView, Record, TableId, row_bytes};
+use iostrata_page::{Lsn, PageNo, Record, TableId, row_bytes};
 
 use crate::batch::Batch;
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
+use crate::pages::{NewPage, Pages};
 use crate::range::Range;
-use crate::space::MapBit;
+use crate::reclaim::free_below_root;
 use crate::super_page::SuperField;
 use crate::table::Table;
 use crate::tree::Tree;
@@ -25,6 +25,8 @@ use crate::tree::descend::Upper;
 pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
 /// Where its root lies: behind the super page and the first map page.
 pub(crate) const CATALOGUE_ROOT: PageNo = PageNo(2);
+/// Its name in reports.
+const ITSELF: &str = "catalogue";
 /// Longest name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// First byte of the hidden names of dropped tables.
@@ -74,6 +76,7 @@ pub(crate) struct Trees {
 /// The tables of an open engine.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
+    pages: Arc<Pages>,
     pub tree: Arc<Tree>,
     known: Mutex<Known>,
     /// Held while a table is made or dropped.
@@ -82,10 +85,10 @@ pub(crate) struct Catalogue {
 
 impl Catalogue {
     /// An engine without tables, until they are read.
-    pub fn new() -> Self {
+    pub fn new(pages: Arc<Pages>) -> Self {
         let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT));
         let known = Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() };
-        Self { tree, known: Mutex::new(known), ddl: Mutex::default() }
+        Self { pages, tree, known: Mutex::new(known), ddl: Mutex::default() }
     }
 
     /// Reads all rows, once the pages can be read. `next` is the number of the next table, 0 when
@@ -93,10 +96,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// What reading said; a row that is none.
-    pub fn read(&self, core: &Core, next: u32) -> Result<(), EngineError> {
+    pub fn read(&self, next: u32) -> Result<(), EngineError> {
         let mut known = self.lock();
         known.next = known.next.max(next);
-        let mut rows = Range::whole(core, &self.tree);
+        let mut rows = Range::whole(&self.pages, &self.tree);
         while let Some((name, value)) = rows.next()? {
             let Some(entry) = Entry::from_bytes(value) else {
                 let problem =
@@ -116,8 +119,14 @@ impl Catalogue {
     }
 
     /// A table by name.
-    pub fn get(&self, name: &str) -> Option<Arc<Tree>> {
-        self.lock().trees.get(name).cloned()
+    pub fn get(&self, name: &str) -> Option<Table> {
+        let tree = self.lock().trees.get(name).cloned()?;
+        Some(Table::new(Arc::clone(&self.pages), tree, name))
+    }
+
+    /// The table of tables.
+    fn itself(&self) -> Table {
+        Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree), ITSELF)
     }
 
     /// Every name, sorted.
@@ -129,7 +138,7 @@ impl Catalogue {
     pub fn trees(&self) -> Trees {
         let known = self.lock();
         let named = known.trees.iter().map(|(name, tree)| (name.clone(), Arc::clone(tree)));
-        let itself = ("catalogue".to_owned(), Arc::clone(&self.tree));
+        let itself = (ITSELF.to_owned(), Arc::clone(&self.tree));
         let live = std::iter::once(itself).chain(named).collect();
         Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
@@ -138,40 +147,33 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
-    pub fn create(&self, core: &Core, name: &str) -> Result<Arc<Tree>, EngineError> {
-        check_name(core, name)?;
+    pub fn create(&self, name: &str) -> Result<Table, EngineError> {
+        check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time();
         if self.lock().trees.contains_key(name) {
             return Err(EngineError::TableExists { name: name.to_owned() });
         }
         let id = TableId(self.lock().next);
         let Some(next) = id.0.checked_add(1) else { return Err(EngineError::TooManyTables) };
-        let (root, end) = self.insert(core, name.as_bytes(), id, next)?;
+        let (root, end) = self.insert(name.as_bytes(), id, next)?;
         let mut known = self.lock();
         known.next = next;
         let tree = Arc::new(Tree::new(id, root));
         known.trees.insert(name.to_owned(), Arc::clone(&tree));
         drop(known);
-        core.redo.make_durable(end).map_err(|error| core.poison.keep(error))?;
-        Ok(tree)
+        self.pages.storage.make_durable(end)?;
+        Ok(Table::new(Arc::clone(&self.pages), tree, name))
     }
 
     /// One frame: the row, the root page, and the number of the table after this one.
-    fn insert(
-        &self,
-        core: &Core,
-        name: &[u8],
-        id: TableId,
-        next: u32,
-    ) -> Result<(PageNo, Lsn), EngineError> {
+    fn insert(&self, name: &[u8], id: TableId, next: u32) -> Result<(PageNo, Lsn), EngineError> {
+        let pages = &*self.pages;
         loop {
-            let room = core.admit(2 * NAME_BYTES_MAX)?;
-            let reserved = core.space.reserve(core)?;
-            let created = core.pool.create(reserved.page)?;
-            let bit = MapBit::of(core, reserved.page)?;
-            let front = core.pool.pin(PageNo(0))?;
-            let found = self.tree.locate(core, name, &mut Upper::default())?;
-            let mut mtr = Mtr::begin(core);
+            let room = pages.admission.admit(2 * NAME_BYTES_MAX)?;
+            let NewPage { reserved, pin: created, bit } = pages.new_page()?;
+            let front = pages.pin(PageNo(0))?;
+            let found = self.tree.locate(pages, name, &mut Upper::default())?;
+            let mut mtr = Mtr::begin(&pages.storage);
             let leaf = mtr.latch(found.pin);
             let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), ENTRY_BYTES);
             if mtr.structure(leaf) != found.structure {
@@ -180,13 +182,16 @@ impl Catalogue {
             if !has_room {
                 drop(mtr);
                 drop(room);
-                self.tree.split_leaf(core, (name, ENTRY_BYTES), found.structure)?;
+                self.tree.split_leaf(pages, (name, ENTRY_BYTES), found.structure)?;
                 continue;
             }
             let root = mtr.latch(created);
             let value = Entry { id, root: reserved.page }.to_bytes();
             let Err(slot) = mtr.page(leaf).find(name) else {
-                return Err(core.poison.broken("a table that is not known has a row".to_owned()));
+                return Err(pages
+                    .storage
+                    .poison
+                    .broken("a table that is not known has a row".to_owned()));
             };
             mtr.change(leaf, &Record::Insert { slot, flags: 0, key: name, value: &value })?;
             mtr.change(root, &Tree::empty_root(id))?;
@@ -203,26 +208,49 @@ impl Catalogue {
     /// # Errors
     /// [`EngineError::NoTable`], or what writing said. Pages that are not freed are at the next
     /// opening.
-    pub fn drop_table(&self, core: &Arc<Core>, name: &str) -> Result<(), EngineError> {
+    pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time();
-        let Some(tree) = self.get(name) else {
+        let Some(table) = self.get(name) else {
             return Err(EngineError::NoTable { name: name.to_owned() });
         };
+        let tree = Arc::clone(table.tree());
         let mut hidden = vec![DROPPED];
         hidden.extend_from_slice(&tree.id.0.to_be_bytes());
         let entry = Entry { id: tree.id, root: tree.root }.to_bytes();
-        let catalogue = Table::new(Arc::clone(core), Arc::clone(&self.tree), "catalogue");
-        let mut batch = Batch::new(Arc::clone(core));
+        let catalogue = self.itself();
+        let mut batch = Batch::new(Arc::clone(&self.pages));
         batch.delete(&catalogue, name.as_bytes())?;
         batch.put(&catalogue, &hidden, &entry)?;
-        tree.begin_drop(core);
+        tree.begin_drop(&self.pages);
         let ticket = batch.commit().inspect_err(|_| tree.cancel_drop())?;
         let mut known = self.lock();
         known.trees.remove(name);
         known.dropped.push((hidden, tree));
         drop(known);
         ticket.wait()?;
-        crate::reclaim::reclaim_all(core)
+        self.reclaim()
+    }
+
+    /// Frees all pages of the tables that were dropped.
+    ///
+    /// # Errors
+    /// What reading or writing said; the rest is freed at the next opening.
+    pub fn reclaim(&self) -> Result<(), EngineError> {
+        let dropped = self.lock().dropped.clone();
+        for (name, tree) in dropped {
+            free_below_root(&self.pages, &tree)?;
+            let mut batch = Batch::new(Arc::clone(&self.pages));
+            batch.delete(&self.itself(), &name)?;
+            batch.free(tree.root);
+            batch.commit()?.wait()?;
+            self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, &tree));
+        }
+        Ok(())
+    }
+
+    /// Whether dropped tables still have pages.
+    pub fn has_dropped(&self) -> bool {
+        !self.lock().dropped.is_empty()
     }
 
     /// Keeps other makers and droppers of tables out.
@@ -230,29 +258,13 @@ impl Catalogue {
         self.ddl.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The dropped tables whose pages are not all free.
-    pub fn dropped(&self) -> Vec<(Vec<u8>, Arc<Tree>)> {
-        self.lock().dropped.clone()
-    }
-
-    /// A dropped table is gone.
-    pub fn forget(&self, tree: &Arc<Tree>) {
-        self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, tree));
-    }
-
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn check_name(core: &Core, name: &str) -> Result<(), EngineError> {
-    let limit = NAME_BYTES_MAX.min(core.page_size.key_bytes_max());
+fn check_name(pages: &Pages, name: &str) -> Result<(), EngineError> {
+    let limit = NAME_BYTES_MAX.min(pages.storage.page_size.key_bytes_max());
     let fits = (1..=limit).contains(&name.len()) && name.as_bytes()[0] != DROPPED;
     if fits { Ok(()) } else { Err(EngineError::TableName { name: name.to_owned(), limit }) }
-}
-
-/// Whether a page is an inner page with children.
-pub(crate) fn last_child(page: &PageView<'_>) -> Option<(usize, PageNo)> {
-    let last = page.count().checked_sub(1)?;
-    (page.level() > 0).then(|| (last, page.child(last)))
 }

@@ -8,11 +8,10 @@ use std::ops::Range;
 use iostrata_page::Lsn;
 use iostrata_pool::Exclusive;
 
-use crate::batch::Changes;
-use crate::core::Core;
+use crate::changes::Changes;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
-use crate::space::MapBit;
+use crate::pages::Pages;
 use crate::tree::descend::{Leaf, Upper};
 
 /// One batch holds at most one in so many frames: half of what all batches may hold together.
@@ -24,8 +23,8 @@ const LEAVES_AT_FIRST: usize = 64;
 const SPARSE_STEPS: usize = 16;
 
 /// Leaves that one batch may hold.
-pub(crate) fn leaves_max(core: &Core) -> usize {
-    (core.pool.frames() / LEAVES_SHARE).max(1)
+pub(crate) fn leaves_max(pages: &Pages) -> usize {
+    (pages.storage.pool.frames() / LEAVES_SHARE).max(1)
 }
 
 /// Changes that fall into one leaf.
@@ -48,14 +47,14 @@ pub(crate) enum Attempt {
 
 /// Finds, latches, checks and changes. `groups` tells afterwards which leaves there were.
 pub(crate) fn attempt(
-    core: &Core,
+    pages: &Pages,
     changes: &Changes<'_>,
     groups: &mut Vec<Group>,
 ) -> Result<Attempt, EngineError> {
     groups.clear();
-    let leaves = locate(core, changes, groups)?;
-    let freed = changes.freed.map(|page| MapBit::of(core, page)).transpose()?;
-    let mut mtr = Mtr::begin(core);
+    let leaves = locate(pages, changes, groups)?;
+    let freed = changes.freed.map(|page| pages.map_bit(page)).transpose()?;
+    let mut mtr = Mtr::begin(&pages.storage);
     let Some(held) = latch(&mut mtr, leaves) else { return Ok(Attempt::Moved) };
     for (group, leaf) in groups.iter().zip(&held) {
         if let Some(op) = first_without_room(&mtr, *leaf, changes, group) {
@@ -64,7 +63,7 @@ pub(crate) fn attempt(
         }
     }
     for (group, leaf) in groups.iter_mut().zip(&held) {
-        apply(core, &mut mtr, *leaf, changes, group)?;
+        apply(pages, &mut mtr, *leaf, changes, group)?;
     }
     if let Some(bit) = freed {
         bit.change(&mut mtr, false)?;
@@ -113,26 +112,26 @@ fn wait_for<'c>(leaf: Leaf<'c>) -> Option<Exclusive<'c>> {
 
 /// The leaves of all changes. Those that are absent are read together first.
 fn locate<'c>(
-    core: &'c Core,
+    pages: &'c Pages,
     changes: &Changes<'_>,
     groups: &mut Vec<Group>,
 ) -> Result<Vec<Leaf<'c>>, EngineError> {
     if changes.len() > 1 {
-        fetch_absent(core, changes)?;
+        fetch_absent(pages, changes)?;
     }
     let mut leaves = Vec::with_capacity(changes.len().min(LEAVES_AT_FIRST));
     let mut upper = Upper::default();
     let mut op = 0;
-    let limit = leaves_max(core);
+    let limit = leaves_max(pages);
     while op < changes.len() {
         if leaves.len() == limit {
             return Err(EngineError::BatchTooWide { limit });
         }
-        let tree = changes.table(op).tree();
-        leaves.push(tree.locate(core, changes.key(op), &mut upper)?);
+        let tree = changes.tree(op);
+        leaves.push(tree.locate(pages, changes.key(op), &mut upper)?);
         let first = op;
         op += 1;
-        while op < changes.len() && changes.same_table(first, op) && upper.admits(changes.key(op)) {
+        while op < changes.len() && changes.same_tree(first, op) && upper.admits(changes.key(op)) {
             op += 1;
         }
         groups.push(Group { ops: first..op, is_sparse: false });
@@ -142,18 +141,18 @@ fn locate<'c>(
 
 /// Reads the leaves that are not in memory, many in flight, so that a batch waits once for the disk
 /// and not once for each of its rows.
-fn fetch_absent(core: &Core, changes: &Changes<'_>) -> Result<(), EngineError> {
+fn fetch_absent(pages: &Pages, changes: &Changes<'_>) -> Result<(), EngineError> {
     let mut absent = Vec::new();
     for op in 0..changes.len() {
-        let tree = changes.table(op).tree();
-        if let Some(page) = tree.absent_leaf(core, changes.key(op))?
+        let tree = changes.tree(op);
+        if let Some(page) = tree.absent_leaf(pages, changes.key(op))?
             && absent.last() != Some(&page)
         {
             absent.push(page);
         }
     }
     if absent.len() > 1 {
-        core.pool.fetch(&absent);
+        pages.storage.pool.fetch(&absent);
     }
     Ok(())
 }
@@ -174,7 +173,7 @@ fn first_without_room(
 }
 
 fn apply(
-    core: &Core,
+    pages: &Pages,
     mtr: &mut Mtr<'_>,
     leaf: Held,
     changes: &Changes<'_>,
@@ -183,13 +182,21 @@ fn apply(
     let before = mtr.page(leaf).used_bytes();
     for op in group.ops.clone() {
         let Some(record) = changes.record(op, &mtr.page(leaf)) else { continue };
-        core.counts.row_changed(&record);
+        pages.storage.counts.row_changed(&record);
         mtr.change(leaf, &record)?;
     }
     let after = mtr.page(leaf).used_bytes();
     // Not at every change of a sparse leaf: looking at its neighbours may mean to read them.
-    let step = core.page_size.bytes() / SPARSE_STEPS;
+    let step = pages.storage.page_size.bytes() / SPARSE_STEPS;
     let has_stepped = after == 0 || before / step != after / step;
-    group.is_sparse = after < before && after < core.sparse_page_bytes() && has_stepped;
+    group.is_sparse = after < before && after < pages.storage.sparse_page_bytes() && has_stepped;
     Ok(())
+}
+
+/// Joins leaves that the batch left nearly empty. What fails here fails again where it matters.
+pub(crate) fn tidy(pages: &Pages, changes: &Changes<'_>, groups: &[Group]) {
+    for group in groups.iter().filter(|group| group.is_sparse) {
+        let first = group.ops.start;
+        let _needed_by_nobody = changes.tree(first).merge_leaf(pages, changes.key(first));
+    }
 }

@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use iostrata_knobs::{Counters, Settings};
 
-use crate::background::Threads;
+use crate::background::Background;
 use crate::batch::Batch;
-use crate::check::CheckReport;
-use crate::core::Core;
+use crate::check::{self, CheckReport};
+use crate::disks::Disks;
 use crate::error::EngineError;
-use crate::open::{self, Background, Disks, Opened};
+use crate::open::{self, Opened};
+use crate::parts::Parts;
+use crate::recovery::{Progress, RecoveryReport};
+use crate::status;
 use crate::table::Table;
 
 /// An open engine. Clones are the same engine.
-#[derive(Clone, Debug)]
-pub struct Engine(Arc<Shared>);
+#[derive(Clone)]
+pub struct Engine(Arc<Opened>);
 
-#[derive(Debug)]
-struct Shared {
-    // Stopped before the core goes.
-    threads: Threads,
-    core: Arc<Core>,
-    keep_settings: open::Keeper,
-    recovery: crate::recovery::RecoveryReport,
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Engine({:?})", self.0.parts.storage)
+    }
 }
 
 impl Engine {
@@ -38,7 +38,7 @@ impl Engine {
     /// A directory that another process has, that holds something else, or whose data cannot be
     /// opened with these settings; what recovery said.
     pub fn open(directory: &Path, settings: Settings) -> Result<Self, EngineError> {
-        open::directory(directory, settings, &mut |_| {}).map(Self::from_opened)
+        open::directory(directory, settings, &mut |_| {}).map(|opened| Self(Arc::new(opened)))
     }
 
     /// As [`Engine::open`], and tells how recovery goes on.
@@ -48,9 +48,9 @@ impl Engine {
     pub fn open_with_progress(
         directory: &Path,
         settings: Settings,
-        progress: &mut dyn FnMut(&crate::recovery::Progress),
+        progress: &mut dyn FnMut(&Progress),
     ) -> Result<Self, EngineError> {
-        open::directory(directory, settings, progress).map(Self::from_opened)
+        open::directory(directory, settings, progress).map(|opened| Self(Arc::new(opened)))
     }
 
     /// Settings for a machine that serves this engine: a quarter of its memory for pages, and 2 GiB
@@ -77,16 +77,11 @@ impl Engine {
         settings: Settings,
         background: Background,
     ) -> Result<Self, EngineError> {
-        open::disks(disks, settings, background, &mut |_| {}).map(Self::from_opened)
+        open::disks(disks, settings, background, &mut |_| {}).map(|opened| Self(Arc::new(opened)))
     }
 
-    fn from_opened(opened: Opened) -> Self {
-        let Opened { core, threads, keeper, recovery } = opened;
-        Self(Arc::new(Shared { threads, core, keep_settings: keeper, recovery }))
-    }
-
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.0.core
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.0.parts
     }
 
     /// Makes an empty table. Durable when it returns.
@@ -94,9 +89,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
     pub fn create_table(&self, name: &str) -> Result<Table, EngineError> {
-        let core = self.core();
-        let tree = core.catalogue.create(core, name)?;
-        Ok(Table::new(Arc::clone(core), tree, name))
+        self.parts().catalogue.create(name)
     }
 
     /// A table by name; it is made if it is not there, and is then durable when this returns.
@@ -121,8 +114,7 @@ impl Engine {
     /// # Errors
     /// None today; reading the catalogue may need the disk one day.
     pub fn table(&self, name: &str) -> Result<Option<Table>, EngineError> {
-        let tree = self.core().catalogue.get(name);
-        Ok(tree.map(|tree| Table::new(Arc::clone(self.core()), tree, name)))
+        Ok(self.parts().catalogue.get(name))
     }
 
     /// The names of all tables, sorted.
@@ -130,7 +122,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::table`].
     pub fn tables(&self) -> Result<Vec<String>, EngineError> {
-        Ok(self.core().catalogue.names())
+        Ok(self.parts().catalogue.names())
     }
 
     /// Drops a table and frees its pages. Handles on it that are left
@@ -140,12 +132,12 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoTable`], or what freeing said.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
-        self.core().catalogue.drop_table(self.core(), name)
+        self.parts().catalogue.drop_table(name)
     }
 
     /// An empty batch of changes.
     pub fn batch(&self) -> Batch {
-        Batch::new(Arc::clone(self.core()))
+        Batch::new(Arc::clone(&self.parts().pages))
     }
 
     /// Changes a setting while the engine runs, and keeps it with the data.
@@ -155,22 +147,21 @@ impl Engine {
     /// is changed then. When the settings file cannot be written the change is in force, but not
     /// kept.
     pub fn set(&self, name: &str, value: &str) -> Result<(), EngineError> {
-        self.core().set(name, value)?;
-        self.0.keep_settings.keep(self.core())
+        self.parts().set(name, value, &*self.0.disk)
     }
 
     /// The settings as they are.
     pub fn settings(&self) -> Settings {
-        self.core().settings()
+        self.parts().storage.hot.all().clone()
     }
 
     /// All counters, under InnoDB's names.
     pub fn counters(&self) -> Counters {
-        crate::status::counters(self.core())
+        status::counters(&self.parts().storage)
     }
 
     /// What recovery found when the engine was opened.
-    pub fn recovery(&self) -> &crate::recovery::RecoveryReport {
+    pub fn recovery(&self) -> &RecoveryReport {
         &self.0.recovery
     }
 
@@ -180,8 +171,7 @@ impl Engine {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
-        let core = self.core();
-        core.cleaner().step(core, now_us).map(|stepped| stepped.next_us)
+        self.parts().cleaner.step(now_us)
     }
 
     /// Writes every dirty page and takes a checkpoint, so that recovery would have nothing to do.
@@ -189,7 +179,7 @@ impl Engine {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
-        self.core().sharp_checkpoint(false)
+        self.parts().flusher.sharp_checkpoint(false)
     }
 
     /// Verifies every structure. Nobody may write meanwhile.
@@ -197,7 +187,7 @@ impl Engine {
     /// # Errors
     /// What reading said other than damage; damage is in the report.
     pub fn check(&self) -> Result<CheckReport, EngineError> {
-        crate::check::check(self.core())
+        check::check(&self.parts().pages, &self.parts().catalogue)
     }
 
     /// Stops the threads and takes a clean checkpoint. Handles that are left are of no use.
@@ -206,12 +196,13 @@ impl Engine {
     /// A poisoned engine, or the failure that poisons it: recovery will find everything
     /// acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
-        self.core().admission.close();
+        let Parts { storage, flusher, pages, .. } = self.parts();
+        pages.admission.close();
         self.0.threads.stop();
-        self.core().sharp_checkpoint(true)?;
-        self.core().forget_copies()?;
-        self.0.threads.publish(self.core());
-        self.core().hold(Vec::new());
+        flusher.sharp_checkpoint(true)?;
+        self.parts().forget_copies()?;
+        self.0.threads.publish();
+        storage.hold(Vec::new());
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use iostrata_page::{
 use iostrata_redo::layout as redo;
 use iostrata_store::layout as store;
 
-use crate::open::FIRST_LSN;
+use crate::create::FIRST_LSN;
 use crate::super_page::SuperField;
 use document::Document;
 

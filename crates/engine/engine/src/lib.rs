@@ -27,24 +27,28 @@
 mod admission;
 mod background;
 mod batch;
-mod bell;
+mod bulk_load;
 mod catalogue;
+mod changes;
 mod check;
 mod cleaner;
 mod commit;
-mod core;
 mod counts;
 mod create;
+mod disks;
 mod engine;
 mod error;
+mod flusher;
 #[cfg(test)]
 mod format_tests;
-mod help;
-mod kept;
-mod live;
+mod hot_settings;
+#[cfg(test)]
+mod layer_tests;
 mod mtr;
 mod neighbours;
 mod open;
+mod pages;
+mod parts;
 mod plan;
 mod poison;
 mod range;
@@ -52,10 +56,12 @@ mod reclaim;
 mod recovery;
 #[cfg(test)]
 mod review_tests;
-mod sample;
+mod settings_file;
+mod signal;
 mod source;
 mod space;
 mod status;
+mod storage;
 mod super_page;
 mod table;
 #[cfg(test)]
@@ -63,14 +69,16 @@ mod tests;
 mod ticket;
 mod tree;
 
+pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
+pub use disks::Disks;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use iostrata_knobs::{Counter, Counters, Settings};
-pub use open::{Background, Disks};
-pub use range::{Direction, Range, Row};
+pub use range::{Range, Row};
 pub use recovery::{Phase, Progress, RecoveryReport};
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
 pub use ticket::Ticket;
+pub use tree::descend::Direction;

@@ -10,22 +10,13 @@ use std::ops::Bound;
 use iostrata_page::{NO_PAGE, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::pages::Pages;
 use crate::tree::Tree;
-use crate::tree::descend::Seek;
+use crate::tree::descend::{Direction, Seek};
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);
-
-/// The order in which rows come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Rising keys.
-    Forward,
-    /// Falling keys.
-    Backward,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -40,7 +31,7 @@ enum Stage {
 
 /// A scan. Ask it for [`next`](Range::next) until there is none.
 pub struct Range<'t> {
-    core: &'t Core,
+    pages: &'t Pages,
     tree: &'t Tree,
     direction: Direction,
     /// What is left of the range: the bound in front moves along.
@@ -65,7 +56,7 @@ impl std::fmt::Debug for Range<'_> {
 
 impl<'t> Range<'t> {
     pub(crate) fn new(
-        core: &'t Core,
+        pages: &'t Pages,
         tree: &'t Tree,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
@@ -75,12 +66,12 @@ impl<'t> Range<'t> {
             Direction::Forward => (low, high),
             Direction::Backward => (high, low),
         };
-        let copy = vec![0; core.page_size.bytes()];
+        let copy = vec![0; pages.storage.page_size.bytes()];
         let stage = Stage::Seeking;
         let ahead = Vec::new();
         let (from, to, passed) = (0, 0, 0);
         Self {
-            core,
+            pages,
             tree,
             direction,
             front,
@@ -96,8 +87,8 @@ impl<'t> Range<'t> {
     }
 
     /// All rows of a tree, rising.
-    pub(crate) fn whole(core: &'t Core, tree: &'t Tree) -> Self {
-        Self::new(core, tree, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
+    pub(crate) fn whole(pages: &'t Pages, tree: &'t Tree) -> Self {
+        Self::new(pages, tree, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
     }
 
     /// The next row, until there is none. Of a table that is dropped meanwhile the rows of the leaf
@@ -164,14 +155,14 @@ impl<'t> Range<'t> {
         (page != NO_PAGE).then_some(page)
     }
 
-    fn seek(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn seek(&mut self) -> Result<(), EngineError> {
         let seek = match (&self.front, self.direction) {
             (Bound::Unbounded, Direction::Forward) => Seek::First,
             (Bound::Unbounded, Direction::Backward) => Seek::Last,
             (Bound::Excluded(key), Direction::Backward) => Seek::Below(key),
             (Bound::Included(key) | Bound::Excluded(key), _) => Seek::Key(key),
         };
-        let leaf = self.tree.leaf(self.core, seek)?;
+        let leaf = self.tree.leaf(self.pages, seek)?;
         self.take(leaf);
         Ok(())
     }
@@ -180,7 +171,7 @@ impl<'t> Range<'t> {
         self.remember();
         self.read_ahead();
         let next = self.tree.unless_dropped(|| {
-            let next = self.core.pool.pin(page)?.shared();
+            let next = self.pages.pin(page)?.shared();
             let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.structure() == *seen);
             if is_same {
                 self.tree.check(&next, Some(1))?;
@@ -196,7 +187,7 @@ impl<'t> Range<'t> {
     }
 
     /// Moves the front bound behind the last row of the copy, in case the place is lost.
-    fn remember(&mut self) {
+    pub(crate) fn remember(&mut self) {
         let view = PageView::new(&self.copy);
         let count = view.count();
         if count == 0 {
@@ -255,64 +246,22 @@ impl<'t> Range<'t> {
             Direction::Backward => from > 0,
         };
         (self.from, self.to) = (from, to.max(from));
-        self.core.counts.rows_read((self.to - self.from) as u64);
+        self.pages.storage.counts.rows_read((self.to - self.from) as u64);
         self.stage = if is_last { Stage::Ending } else { Stage::Within };
     }
 
     /// Asks for the leaves to come, once enough were passed in order.
     fn read_ahead(&mut self) {
-        let threshold = self.core.live.read_ahead_threshold();
+        let threshold = self.pages.storage.hot.read_ahead_threshold();
         if threshold == 0 || self.passed < threshold {
             return;
         }
         self.passed = 0;
         if let Bound::Excluded(key) = &self.front {
-            let found = self.tree.upcoming(self.core, key, self.direction, &mut self.ahead);
+            let found = self.tree.upcoming(self.pages, key, self.direction, &mut self.ahead);
             if found.is_ok() {
-                self.core.pool.prefetch(&self.ahead);
+                self.pages.storage.pool.prefetch(&self.ahead);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use iostrata_io::disk::MemDisk;
-
-    use super::*;
-    use crate::{Background, Disks, Engine, Table};
-
-    fn put(engine: &Engine, table: &Table, keys: &[&[u8]]) {
-        let mut batch = engine.batch();
-        for key in keys {
-            batch.put(table, key, b"v").unwrap();
-        }
-        batch.commit().unwrap().wait().unwrap();
-    }
-
-    #[test]
-    fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
-        for direction in [Direction::Forward, Direction::Backward] {
-            let disks = Disks::one(MemDisk::new());
-            let small = crate::tests::small();
-            let engine = Engine::open_on(disks, small, Background::Manual).unwrap();
-            let table = engine.create_table("t").unwrap();
-            let (there, new): (&[&[u8]], _) = match direction {
-                Direction::Forward => (&[b"a", b"b"], b"c"),
-                Direction::Backward => (&[b"y", b"z"], b"x"),
-            };
-            put(&engine, &table, there);
-            let bound = Bound::Included(&b"m"[..]);
-            let mut range = match direction {
-                Direction::Forward => table.range(bound, Bound::Unbounded, direction),
-                Direction::Backward => table.range(Bound::Unbounded, bound, direction),
-            };
-            // As in `step` when the leaf was moved meanwhile.
-            range.seek().unwrap();
-            range.remember();
-            put(&engine, &table, &[new]);
-            range.seek().unwrap();
-            assert_eq!(range.next().unwrap(), None, "{direction:?}");
         }
     }
 }

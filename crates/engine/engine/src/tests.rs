@@ -11,7 +11,7 @@ use iostrata_page::PageNo;
 
 use crate::mtr::Mtr;
 use crate::super_page::SuperField;
-use crate::{Background, Direction, Disks, Engine, EngineError, Settings};
+use crate::{Background, Direction, Disks, Engine, EngineError, Settings, Table};
 
 pub(crate) fn small() -> Settings {
     let mut settings = Settings::default();
@@ -138,9 +138,9 @@ fn the_number_of_a_dropped_table_is_never_used_again() {
 
 /// Says which number the next table of the next opening gets.
 fn set_next_table(engine: &Engine, number: u32) {
-    let core = engine.core();
-    let mut mtr = Mtr::begin(core);
-    let front = mtr.latch(core.pool.pin(PageNo(0)).unwrap());
+    let storage = &engine.parts().storage;
+    let mut mtr = Mtr::begin(storage);
+    let front = mtr.latch(storage.pool.pin(PageNo(0)).unwrap());
     mtr.change(front, &SuperField::NextTable.set(&number.to_le_bytes())).unwrap();
     mtr.commit();
 }
@@ -214,9 +214,42 @@ fn neighbours_are_written_along_only_when_asked() {
             batch.put(&table, &[row], &[row; 300]).unwrap();
             batch.commit().unwrap().wait().unwrap();
         }
-        let core = engine.core();
-        let flushed = core.cleaner().flush(core, 1, core.redo.lsn(), Cause::Background).unwrap();
+        let flusher = &engine.parts().flusher;
+        let end = flusher.storage.redo.lsn();
+        let flushed = flusher.flush(1, end, Cause::Background).unwrap();
         assert_eq!(flushed.flushed > 1, expects_more, "mode {mode}: {flushed:?}");
         assert!(engine.check().unwrap().is_clean());
+    }
+}
+
+fn put_all(engine: &Engine, table: &Table, keys: &[&[u8]]) {
+    let mut batch = engine.batch();
+    for key in keys {
+        batch.put(table, key, b"v").unwrap();
+    }
+    batch.commit().unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        let engine = open(&MemDisk::new());
+        let table = engine.create_table("t").unwrap();
+        let (there, new): (&[&[u8]], _) = match direction {
+            Direction::Forward => (&[b"a", b"b"], b"c"),
+            Direction::Backward => (&[b"y", b"z"], b"x"),
+        };
+        put_all(&engine, &table, there);
+        let bound = Bound::Included(&b"m"[..]);
+        let mut range = match direction {
+            Direction::Forward => table.range(bound, Bound::Unbounded, direction),
+            Direction::Backward => table.range(Bound::Unbounded, bound, direction),
+        };
+        // As in `step` when the leaf was moved meanwhile.
+        range.seek().unwrap();
+        range.remember();
+        put_all(&engine, &table, &[new]);
+        range.seek().unwrap();
+        assert_eq!(range.next().unwrap(), None, "{direction:?}");
     }
 }

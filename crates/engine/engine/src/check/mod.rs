@@ -7,14 +7,13 @@ mod trees;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use iostrata_page::{PageKind, PageNo, PageView};
 
-use crate::catalogue::Trees;
+use crate::catalogue::{Catalogue, Trees};
 use crate::check::trees::Walk;
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::pages::Pages;
 
 /// Problems that are told one by one; of more only the number is known.
 const PROBLEMS_MAX: usize = 1000;
@@ -82,35 +81,36 @@ impl CheckReport {
 type Reached = BTreeMap<u64, String>;
 
 /// Verifies everything.
-pub(crate) fn check(core: &Arc<Core>) -> Result<CheckReport, EngineError> {
-    let mut report = CheckReport { pages_total: core.store.pages(), ..CheckReport::default() };
+pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport, EngineError> {
+    let mut report =
+        CheckReport { pages_total: pages.storage.store.pages(), ..CheckReport::default() };
     let mut reached = Reached::new();
     reached.insert(0, "the super page".to_owned());
-    for map in 0..core.space.maps() {
-        reached.insert(core.space.map_page(map).0, format!("map {map}"));
+    for map in 0..pages.space.maps() {
+        reached.insert(pages.space.map_page(map).0, format!("map {map}"));
     }
-    let Trees { live, dropped } = core.catalogue.trees();
+    let Trees { live, dropped } = catalogue.trees();
     for (name, tree) in live {
-        let table = Walk::new(core, &tree, &name, &mut report, &mut reached).whole()?;
+        let table = Walk::new(pages, &tree, &name, &mut report, &mut reached).whole()?;
         report.tables.push(table);
     }
     for tree in dropped {
-        Walk::new(core, &tree, "a dropped table", &mut report, &mut reached).remains()?;
+        Walk::new(pages, &tree, "a dropped table", &mut report, &mut reached).remains()?;
     }
-    compare_maps(core, &mut report, &reached)?;
+    compare_maps(pages, &mut report, &reached)?;
     Ok(report)
 }
 
 /// Sets what was reached beside what the maps say is in use.
 fn compare_maps(
-    core: &Core,
+    pages: &Pages,
     report: &mut CheckReport,
     reached: &Reached,
 ) -> Result<(), EngineError> {
-    let bits = core.space.bits();
-    for map in 0..core.space.maps() {
-        let no = core.space.map_page(map);
-        let page = core.pool.pin(no)?.shared();
+    let bits = pages.space.bits();
+    for map in 0..pages.space.maps() {
+        let no = pages.space.map_page(map);
+        let page = pages.pin(no)?.shared();
         let view = PageView::new(&page);
         if view.kind() != PageKind::Space {
             report.problem(no, format!("it is no map but {:?}", view.kind()));

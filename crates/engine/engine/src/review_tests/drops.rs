@@ -143,7 +143,7 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
     let table = engine.create_table("t").unwrap();
     let is_dropped = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let changing = table.tree().hold_structure(engine.core());
+        let changing = table.tree().hold_structure(&engine.parts().pages);
         let (dropper, is_dropped) = (engine.clone(), &is_dropped);
         scope.spawn(move || {
             dropper.drop_table("t").unwrap();
@@ -154,7 +154,7 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
         drop(changing);
         assert!(comes(is_dropped));
     });
-    let later = table.tree().split_leaf(engine.core(), (b"k", 0), 0);
+    let later = table.tree().split_leaf(&engine.parts().pages, (b"k", 0), 0);
     assert!(matches!(later, Err(EngineError::TableDropped)), "{later:?}");
 }
 

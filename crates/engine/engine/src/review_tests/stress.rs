@@ -144,7 +144,8 @@ fn scans_beside_writers(settings: &Settings) {
     });
     let report = engine.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);
-    engine.core().redo.make_durable(engine.core().redo.lsn()).unwrap();
+    let redo = &engine.parts().storage.redo;
+    redo.make_durable(redo.lsn()).unwrap();
     let before: Vec<_> = all(&table);
     drop((engine, table));
     let engine = open();

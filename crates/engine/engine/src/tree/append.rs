@@ -7,10 +7,9 @@ use iostrata_page::{
     NO_PAGE, PageEdit, PageKind, PageNo, PageView, Record, cells_of, row_bytes, shortest_separator,
 };
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
-use crate::space::MapBit;
+use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
 use crate::tree::split::has_room_for_separator;
 use crate::tree::structure::Turn;
@@ -24,9 +23,9 @@ pub(crate) struct Filling {
 
 impl Filling {
     /// An empty leaf of a tree; `fill_pct` of a page is used.
-    pub fn new(core: &Core, tree: &Tree, fill_pct: usize) -> Self {
-        let mut bytes = vec![0; core.page_size.bytes()];
-        let reserve_bytes = core.page_size.bytes() * (100 - fill_pct.min(100)) / 100;
+    pub fn new(pages: &Pages, tree: &Tree, fill_pct: usize) -> Self {
+        let mut bytes = vec![0; pages.storage.page_size.bytes()];
+        let reserve_bytes = pages.storage.page_size.bytes() * (100 - fill_pct.min(100)) / 100;
         empty(&mut bytes, tree);
         Self { bytes, reserve_bytes }
     }
@@ -61,9 +60,9 @@ impl Tree {
     ///
     /// # Errors
     /// What loading the root said.
-    pub fn is_one_leaf(&self, core: &Core) -> Result<bool, EngineError> {
+    pub fn is_one_leaf(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {
-            let root = core.pool.pin(self.root)?.shared();
+            let root = pages.pin(self.root)?.shared();
             Ok(self.check(&root, None)? == 0)
         })
     }
@@ -73,15 +72,17 @@ impl Tree {
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
-    pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<bool, EngineError> {
+    pub fn hang(&self, pages: &Pages, filling: &mut Filling) -> Result<bool, EngineError> {
         let first = PageView::new(&filling.bytes).key(0).to_vec();
-        let _locked = self.lock_structure(core)?;
+        let _locked = self.lock_structure(pages)?;
         loop {
-            let Some(mut way) = self.way(core, &first, 0)? else { panic!("every tree has leaves") };
+            let Some(mut way) = self.way(pages, &first, 0)? else {
+                panic!("every tree has leaves")
+            };
             let is_empty = PageView::new(&way.end.clone().shared()).count() == 0;
             if is_empty {
-                let _room = core.admit_structure()?;
-                let mut mtr = Mtr::begin(core);
+                let _room = pages.admit_structure()?;
+                let mut mtr = Mtr::begin(&pages.storage);
                 let leaf = mtr.latch(way.end);
                 if !is_edge(&mtr.page(leaf), &first) {
                     return Ok(false);
@@ -97,17 +98,17 @@ impl Tree {
                 break;
             }
             match way.turns.pop() {
-                Some(parent) if has_room_for_separator(core, &parent) => {
-                    if !self.hang_on(core, &first, (parent, way.end), filling)? {
+                Some(parent) if has_room_for_separator(pages, &parent) => {
+                    if !self.hang_on(pages, &first, (parent, way.end), filling)? {
                         return Ok(false);
                     }
                     break;
                 }
                 Some(parent) => {
                     way.end = parent.pin;
-                    self.split_step(core, (&first, 0), way)?;
+                    self.split_step(pages, (&first, 0), way)?;
                 }
-                None => self.deepen(core, way.end)?,
+                None => self.deepen(pages, way.end)?,
             }
         }
         empty(&mut filling.bytes, self);
@@ -116,16 +117,14 @@ impl Tree {
 
     fn hang_on<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         first: &[u8],
         (parent, last): (Turn<'c>, iostrata_pool::Pin<'c>),
         filling: &mut Filling,
     ) -> Result<bool, EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let created = core.pool.create(reserved.page)?;
-        let bit = MapBit::of(core, reserved.page)?;
-        let mut mtr = Mtr::begin(core);
+        let _room = pages.admit_structure()?;
+        let NewPage { reserved, pin: created, bit } = pages.new_page()?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin);
         let last = mtr.latch(last);
         let new = mtr.latch(created);

@@ -8,13 +8,21 @@
 use iostrata_page::{PageKind, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
-use crate::core::Core;
 use crate::error::EngineError;
-use crate::range::Direction;
+use crate::pages::Pages;
 use crate::tree::Tree;
 
 /// Leaves asked for in one go, as InnoDB's extent has pages.
 const READ_AHEAD_PAGES: usize = 64;
+
+/// The order in which rows come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Rising keys.
+    Forward,
+    /// Falling keys.
+    Backward,
+}
 
 /// A leaf that was found, not latched: compare `structure` after latching it.
 pub(crate) struct Leaf<'c> {
@@ -78,8 +86,8 @@ impl Tree {
     ///
     /// # Errors
     /// What loading a page said; [`EngineError::Corrupt`]; [`EngineError::TableDropped`].
-    pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
-        self.unless_dropped(|| self.descend(core, seek))
+    pub fn leaf<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+        self.unless_dropped(|| self.descend(pages, seek))
     }
 
     /// What a reader found, who keeps nobody from dropping the table. Its pages are freed after the
@@ -94,17 +102,17 @@ impl Tree {
         found
     }
 
-    fn descend<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+    fn descend<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
         let mut kept = Vec::new();
         'again: loop {
-            let mut node = core.pool.pin(self.root)?.shared();
+            let mut node = pages.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
             while level > 0 {
                 let view = PageView::new(&node);
                 let child = view.child(seek.slot(&view));
-                let Some(pin) = core.pool.try_pin(child) else {
+                let Some(pin) = pages.storage.pool.try_pin(child) else {
                     drop(node);
-                    kept.push(core.pool.pin(child)?);
+                    kept.push(pages.pin(child)?);
                     continue 'again;
                 };
                 node = pin.shared();
@@ -122,7 +130,7 @@ impl Tree {
     /// As [`Tree::leaf`].
     pub fn locate<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         key: &[u8],
         upper: &mut Upper,
     ) -> Result<Leaf<'c>, EngineError> {
@@ -130,7 +138,7 @@ impl Tree {
         let mut kept = Vec::new();
         'again: loop {
             upper.clear();
-            let mut node = core.pool.pin(self.root)?.shared();
+            let mut node = pages.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
             if level == 0 {
                 let structure = node.structure();
@@ -142,9 +150,9 @@ impl Tree {
                 if slot + 1 < view.count() {
                     upper.lower_to(view.key(slot + 1));
                 }
-                let Some(pin) = core.pool.try_pin(child) else {
+                let Some(pin) = pages.storage.pool.try_pin(child) else {
                     drop(node);
-                    kept.push(core.pool.pin(child)?);
+                    kept.push(pages.pin(child)?);
                     continue 'again;
                 };
                 if level == 1 {
@@ -161,13 +169,13 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::leaf`].
-    pub fn absent_leaf(&self, core: &Core, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
+    pub fn absent_leaf(&self, pages: &Pages, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
         self.check_not_dropped()?;
-        let mut node = core.pool.pin(self.root)?.shared();
+        let mut node = pages.pin(self.root)?.shared();
         let mut level = self.check(&node, None)?;
         while level > 0 {
             let child = PageView::new(&node).child_for(key).1;
-            let Some(pin) = core.pool.try_pin(child) else {
+            let Some(pin) = pages.storage.pool.try_pin(child) else {
                 return Ok((level == 1).then_some(child));
             };
             if level == 1 {
@@ -185,17 +193,17 @@ impl Tree {
     /// As [`Tree::leaf`].
     pub fn upcoming(
         &self,
-        core: &Core,
+        pages: &Pages,
         key: &[u8],
         direction: Direction,
         out: &mut Vec<PageNo>,
     ) -> Result<(), EngineError> {
         out.clear();
-        let mut node = core.pool.pin(self.root)?.shared();
+        let mut node = pages.pin(self.root)?.shared();
         let mut level = self.check(&node, None)?;
         while level > 1 {
             let child = PageView::new(&node).child_for(key).1;
-            let Some(pin) = core.pool.try_pin(child) else { return Ok(()) };
+            let Some(pin) = pages.storage.pool.try_pin(child) else { return Ok(()) };
             node = pin.shared();
             level = self.check(&node, Some(level))?;
         }

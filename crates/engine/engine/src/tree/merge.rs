@@ -7,10 +7,9 @@
 use iostrata_page::{NO_PAGE, PageNo, PageView, Record, cells_of, row_bytes};
 use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
-use crate::space::MapBit;
+use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::split::next_leaf;
 use crate::tree::structure::Turn;
@@ -31,27 +30,27 @@ impl Tree {
     ///
     /// # Errors
     /// What loading a page said.
-    pub fn merge_leaf(&self, core: &Core, key: &[u8]) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core)?;
+    pub fn merge_leaf(&self, pages: &Pages, key: &[u8]) -> Result<(), EngineError> {
+        let _locked = self.lock_structure(pages)?;
         let mut level = 0;
-        while self.merge_at(core, key, level)? {
+        while self.merge_at(pages, key, level)? {
             level += 1;
         }
-        while self.flatten(core)? {}
+        while self.flatten(pages)? {}
         Ok(())
     }
 
     /// Merges the page of `key` at one level. Whether its parent lost a cell.
-    fn merge_at(&self, core: &Core, key: &[u8], level: u8) -> Result<bool, EngineError> {
-        let Some(mut way) = self.way(core, key, level)? else { return Ok(false) };
+    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, EngineError> {
+        let Some(mut way) = self.way(pages, key, level)? else { return Ok(false) };
         let Some(parent) = way.turns.pop() else { return Ok(false) };
-        if used_bytes(&way.end) >= core.sparse_page_bytes() {
+        if used_bytes(&way.end) >= pages.storage.sparse_page_bytes() {
             return Ok(false);
         }
         for is_right in [true, false] {
             let page = way.end.clone();
-            let Some(pair) = self.neighbours(core, &parent, page, is_right)? else { continue };
-            if is_worth_joining(core, &pair, level) && self.join(core, &parent, pair)? {
+            let Some(pair) = self.neighbours(pages, &parent, page, is_right)? else { continue };
+            if is_worth_joining(pages, &pair, level) && self.join(pages, &parent, pair)? {
                 return Ok(true);
             }
         }
@@ -61,7 +60,7 @@ impl Tree {
     /// The page and its neighbour on one side, if there is one under the same parent.
     fn neighbours<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         parent: &Turn<'c>,
         page: Pin<'c>,
         is_right: bool,
@@ -74,18 +73,18 @@ impl Tree {
         }
         let other = view.child(if is_right { slot } else { slot - 1 });
         drop(above);
-        let other = core.pool.pin(other)?;
+        let other = pages.pin(other)?;
         let (left, right) = if is_right { (page, other) } else { (other, page) };
         Ok(Some(Pair { left, right, slot }))
     }
 
-    fn join(&self, core: &Core, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
-        let _room = core.admit_structure()?;
+    fn join(&self, pages: &Pages, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
+        let _room = pages.admit_structure()?;
         let freed = pair.right.page_no();
-        let next = next_leaf(core, &pair.right)?;
-        let bit = MapBit::of(core, freed)?;
+        let next = next_leaf(pages, &pair.right)?;
+        let bit = pages.map_bit(freed)?;
         let slot = pair.slot;
-        let mut mtr = Mtr::begin(core);
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
         let [left, right, next] = latch_three(&mut mtr, pair, next);
         let (Some(left), Some(right)) = (left, right) else { panic!("both were latched") };
@@ -107,8 +106,8 @@ impl Tree {
         mtr.moved(left);
         mtr.moved(right);
         mtr.commit();
-        core.space.freed(freed);
-        core.counts.page_merged();
+        pages.space.freed(freed);
+        pages.storage.counts.page_merged();
         Ok(true)
     }
 
@@ -140,8 +139,8 @@ impl Tree {
     }
 
     /// A root with one child takes over what the child holds. Whether it did.
-    fn flatten(&self, core: &Core) -> Result<bool, EngineError> {
-        let root = core.pool.pin(self.root)?;
+    fn flatten(&self, pages: &Pages) -> Result<bool, EngineError> {
+        let root = pages.pin(self.root)?;
         let only = {
             let shared = root.clone().shared();
             let view = PageView::new(&shared);
@@ -150,10 +149,10 @@ impl Tree {
             }
             view.child(0)
         };
-        let _room = core.admit_structure()?;
-        let child = core.pool.pin(only)?;
-        let bit = MapBit::of(core, only)?;
-        let mut mtr = Mtr::begin(core);
+        let _room = pages.admit_structure()?;
+        let child = pages.pin(only)?;
+        let bit = pages.map_bit(only)?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
         let child = mtr.latch(child);
         let mut buffer = Vec::new();
@@ -163,7 +162,7 @@ impl Tree {
         mtr.moved(root);
         mtr.moved(child);
         mtr.commit();
-        core.space.freed(only);
+        pages.space.freed(only);
         Ok(true)
     }
 }
@@ -174,13 +173,14 @@ fn used_bytes(pin: &Pin<'_>) -> usize {
 
 /// Whether two pages may become one. An empty leaf joins even a full one: otherwise a table from
 /// which rows go in the order of their keys, as from a queue, would keep every leaf it ever had.
-fn is_worth_joining(core: &Core, pair: &Pair<'_>, level: u8) -> bool {
+fn is_worth_joining(pages: &Pages, pair: &Pair<'_>, level: u8) -> bool {
     let (left, right) = (used_bytes(&pair.left), used_bytes(&pair.right));
     if level == 0 && left.min(right) == 0 {
         return true;
     }
-    let separator_bytes = if level > 0 { row_bytes(core.page_size.key_bytes_max(), 0) } else { 0 };
-    left + right + separator_bytes <= core.page_size.bytes() * MERGED_PCT_MAX / 100
+    let separator_bytes =
+        if level > 0 { row_bytes(pages.storage.page_size.key_bytes_max(), 0) } else { 0 };
+    left + right + separator_bytes <= pages.storage.page_size.bytes() * MERGED_PCT_MAX / 100
 }
 
 /// Whether the right one's cells still fit, now that both are latched.

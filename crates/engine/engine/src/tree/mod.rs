@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::pages::Pages;
 
 /// A tree of the database.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ impl Tree {
 
     /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody
     /// begins to; readers find out by the mark.
-    pub fn begin_drop(&self, core: &Core) {
+    pub fn begin_drop(&self, pages: &Pages) {
         self.is_dropped.store(true, Ordering::SeqCst);
         // A split, join or load that looked before the mark has the lock. It may still wait for
         // room in the redo, so it must end before admission is paused.
-        drop(self.hold_structure(core));
+        drop(self.hold_structure(pages));
         // Who found leaves before has appended its changes now; nobody finds any after.
-        core.admission.paused(|| ());
+        pages.admission.paused(|| ());
     }
 
     /// Takes the mark away, when nothing came of the drop.

@@ -8,10 +8,9 @@
 use iostrata_page::{NO_PAGE, PageKind, PageView, Record, row_bytes, shortest_separator};
 use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
-use crate::space::MapBit;
+use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
 use crate::tree::structure::{Turn, Way};
 
@@ -33,17 +32,17 @@ impl Tree {
     /// No space on the disk, or what loading a page said.
     pub fn split_leaf(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
         structure: u32,
     ) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core)?;
+        let _locked = self.lock_structure(pages)?;
         loop {
-            let Some(way) = self.way(core, row.0, 0)? else { return Ok(()) };
+            let Some(way) = self.way(pages, row.0, 0)? else { return Ok(()) };
             if way.end.structure() != structure {
                 return Ok(());
             }
-            if self.split_step(core, row, way)? {
+            if self.split_step(pages, row, way)? {
                 return Ok(());
             }
         }
@@ -52,19 +51,19 @@ impl Tree {
     /// One step towards splitting the page at the end of the way: true when it was that page.
     pub(super) fn split_step(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
         way: Way<'_>,
     ) -> Result<bool, EngineError> {
         let mut way = way;
         loop {
             let Some(parent) = way.turns.pop() else {
-                self.deepen(core, way.end)?;
+                self.deepen(pages, way.end)?;
                 return Ok(false);
             };
             let is_leaf = PageView::new(&way.end.clone().shared()).level() == 0;
-            if has_room_for_separator(core, &parent) {
-                self.split(core, row, &parent, way.end)?;
+            if has_room_for_separator(pages, &parent) {
+                self.split(pages, row, &parent, way.end)?;
                 return Ok(is_leaf);
             }
             way.end = parent.pin;
@@ -72,11 +71,10 @@ impl Tree {
     }
 
     /// Moves the root's content into a new page below it.
-    pub(crate) fn deepen(&self, core: &Core, root: Pin<'_>) -> Result<(), EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let (new, bit) = (core.pool.create(reserved.page)?, MapBit::of(core, reserved.page)?);
-        let mut mtr = Mtr::begin(core);
+    pub(crate) fn deepen(&self, pages: &Pages, root: Pin<'_>) -> Result<(), EngineError> {
+        let _room = pages.admit_structure()?;
+        let NewPage { reserved, pin: new, bit } = pages.new_page()?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
         let new = mtr.latch(new);
         let level = mtr.page(root).level();
@@ -98,17 +96,15 @@ impl Tree {
     /// Splits a page whose parent has room.
     fn split(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
         parent: &Turn<'_>,
         page: Pin<'_>,
     ) -> Result<(), EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let created = core.pool.create(reserved.page)?;
-        let bit = MapBit::of(core, reserved.page)?;
-        let next = next_leaf(core, &page)?;
-        let mut mtr = Mtr::begin(core);
+        let _room = pages.admit_structure()?;
+        let NewPage { reserved, pin: created, bit } = pages.new_page()?;
+        let next = next_leaf(pages, &page)?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
         let (page, next) = latch_leaves(&mut mtr, page, next);
         let new = mtr.latch(created);
@@ -137,20 +133,20 @@ impl Tree {
         mtr.moved(page);
         mtr.moved(new);
         mtr.commit();
-        core.counts.page_split();
+        pages.storage.counts.page_split();
         Ok(())
     }
 }
 
-pub(super) fn has_room_for_separator(core: &Core, parent: &Turn<'_>) -> bool {
+pub(super) fn has_room_for_separator(pages: &Pages, parent: &Turn<'_>) -> bool {
     let page = parent.pin.clone().shared();
-    let cost = row_bytes(core.page_size.key_bytes_max(), CHILD_BYTES);
+    let cost = row_bytes(pages.storage.page_size.key_bytes_max(), CHILD_BYTES);
     PageView::new(&page).free_bytes() >= cost
 }
 
 /// The leaf right of a leaf, which has to learn of its new left neighbour.
 pub(super) fn next_leaf<'c>(
-    core: &'c Core,
+    pages: &'c Pages,
     page: &Pin<'c>,
 ) -> Result<Option<Pin<'c>>, EngineError> {
     let shared = page.clone().shared();
@@ -158,7 +154,7 @@ pub(super) fn next_leaf<'c>(
     let right = view.right();
     let has_next = view.level() == 0 && right != NO_PAGE;
     drop(shared);
-    if has_next { Ok(Some(core.pool.pin(right)?)) } else { Ok(None) }
+    if has_next { Ok(Some(pages.pin(right)?)) } else { Ok(None) }
 }
 
 /// Latches one or two leaves by page number.

@@ -9,8 +9,8 @@ use iostrata_page::PageView;
 use iostrata_pool::Pin;
 
 use crate::admission::Pins;
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::pages::Pages;
 use crate::tree::Tree;
 
 /// Pages that a change of a tree's structure pins at once: a way through five levels, a new page, a
@@ -38,9 +38,9 @@ pub(super) struct Way<'c> {
 
 impl Tree {
     /// Keeps other changes of inner pages out, also of a dropped tree. The caller holds no latch.
-    pub(crate) fn hold_structure<'c>(&'c self, core: &'c Core) -> Locked<'c> {
+    pub(crate) fn hold_structure<'c>(&'c self, pages: &'c Pages) -> Locked<'c> {
         // Many trees may be changed at once: with what batches hold they must not take all frames.
-        let pins = core.admission.pins(PINS, core);
+        let pins = pages.admission.pins(PINS);
         let alone = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { _alone: alone, _pins: pins }
     }
@@ -51,8 +51,11 @@ impl Tree {
     ///
     /// # Errors
     /// [`EngineError::TableDropped`].
-    pub(super) fn lock_structure<'c>(&'c self, core: &'c Core) -> Result<Locked<'c>, EngineError> {
-        let locked = self.hold_structure(core);
+    pub(super) fn lock_structure<'c>(
+        &'c self,
+        pages: &'c Pages,
+    ) -> Result<Locked<'c>, EngineError> {
+        let locked = self.hold_structure(pages);
         self.check_not_dropped()?;
         Ok(locked)
     }
@@ -61,12 +64,12 @@ impl Tree {
     /// that. The caller holds the structure lock and no latch.
     pub(super) fn way<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         key: &[u8],
         to_level: u8,
     ) -> Result<Option<Way<'c>>, EngineError> {
         let mut turns = Vec::new();
-        let mut pin = core.pool.pin(self.root)?;
+        let mut pin = pages.pin(self.root)?;
         let mut parent = None;
         loop {
             let node = pin.clone().shared();
@@ -80,7 +83,7 @@ impl Tree {
             let (slot, child) = PageView::new(&node).child_for(key);
             drop(node);
             turns.push(Turn { pin, slot });
-            pin = core.pool.pin(child)?;
+            pin = pages.pin(child)?;
             parent = Some(level);
         }
     }
