@@ -10,7 +10,7 @@ use iostrata_page::PageNo;
 use crate::counters::count;
 use crate::frames::Frame;
 use crate::pool::Pool;
-use crate::queues::{Back, Place};
+use crate::queues::{Back, Pinned, Place};
 use crate::word::Word;
 
 /// Frames decided about between two takings of the lock.
@@ -21,6 +21,8 @@ const TURNS_MAX: usize = 5;
 /// What becomes of a frame at the cold end.
 enum Verdict {
     Gone,
+    /// Or on its way in or out.
+    Pinned,
     Stays(Back),
 }
 
@@ -32,10 +34,11 @@ impl Pool {
         let mut looks = few.min(TURNS_MAX * self.frames.len());
         let (mut drawn, mut warm, mut cold) = (Vec::new(), Vec::new(), Vec::new());
         let mut freed: Vec<u32> = Vec::new();
-        let (mut gone, mut held_back) = (0, 0);
+        let (mut gone, mut held_back, mut pinned) = (0, 0, Pinned::default());
         while gone < max && looks > 0 {
             drawn.clear();
-            self.queues.draw((max - gone).min(DRAWN_MAX).min(looks), held_back, &mut drawn);
+            let most = (max - gone).min(DRAWN_MAX).min(looks);
+            self.queues.draw(most, held_back, pinned, &mut drawn);
             if drawn.is_empty() {
                 break;
             }
@@ -43,6 +46,14 @@ impl Pool {
             for (index, place) in drawn.drain(..) {
                 match self.judge(index, place) {
                     Verdict::Gone => freed.push(index),
+                    Verdict::Pinned => {
+                        warm.push((index, Back::Warm(place)));
+                        match place {
+                            Place::Probation => pinned.probation += 1,
+                            Place::Main => pinned.main += 1,
+                            Place::Nowhere => {}
+                        }
+                    }
                     Verdict::Stays(back @ Back::Warm(_)) => warm.push((index, back)),
                     Verdict::Stays(back @ Back::Cold(from)) => {
                         held_back += usize::from(from == Place::Probation);
@@ -69,7 +80,7 @@ impl Pool {
         let mut word = Word(entry.load(Ordering::Acquire));
         loop {
             if !word.is_resident() || word.pins() > 0 {
-                return Verdict::Stays(Back::Warm(place));
+                return Verdict::Pinned;
             }
             debug_assert_eq!(word.frame(), index);
             let next = match (place, word.uses()) {

@@ -51,6 +51,13 @@ struct Inner {
     places: Vec<Place>,
 }
 
+/// Frames of each queue that were drawn, found pinned and put back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pinned {
+    pub probation: usize,
+    pub main: usize,
+}
+
 impl Queues {
     /// All frames free.
     pub fn new(frames: usize, old_pct: u32) -> Self {
@@ -135,16 +142,18 @@ impl Queues {
     }
 
     /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
-    /// those drawn from probation before will go back to its cold end.
-    pub fn draw(&self, max: usize, held_back: usize, out: &mut Vec<(u32, Place)>) {
+    /// those drawn from probation before will go back to its cold end. A queue in which no more
+    /// frames are left than were found pinned in it gives none: the other one may.
+    pub fn draw(&self, max: usize, held_back: usize, pinned: Pinned, out: &mut Vec<(u32, Place)>) {
         let target = self.probation_target.load(Ordering::Relaxed);
         let mut inner = locked(&self.inner);
         while out.len() < max {
             let is_long = inner.probation.len() + held_back > target;
-            let place = match (inner.probation.len(), inner.main.len()) {
-                (0, 0) => return,
-                (0, _) => Place::Main,
-                (_, 0) => Place::Probation,
+            let has_probation = inner.probation.len() > pinned.probation;
+            let place = match (has_probation, inner.main.len() > pinned.main) {
+                (false, false) => return,
+                (false, true) => Place::Main,
+                (true, false) => Place::Probation,
                 _ if is_long => Place::Probation,
                 _ => Place::Main,
             };

@@ -61,6 +61,28 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
 }
 
 #[test]
+fn frames_are_found_behind_any_number_of_pinned_ones() {
+    // All of the pinned pages came once, or all came back soon; the others the other way round.
+    for are_pinned_back in [false, true] {
+        for pinned in 1..64 {
+            let (pool, _, _) = pool(64);
+            let come = |pages: std::ops::Range<u64>, is_back: bool| -> Vec<_> {
+                for page in pages.clone().filter(|_| is_back) {
+                    drop(pool.pin(PageNo(page)).unwrap());
+                    assert_eq!(pool.evict(1), 1);
+                }
+                pages.map(|page| pool.pin(PageNo(page)).unwrap()).collect()
+            };
+            let held = come(0..pinned, are_pinned_back);
+            drop(come(pinned..64, !are_pinned_back));
+            assert_eq!(pool.free_frames(), 0);
+            drop(pool.pin(PageNo(100)).unwrap());
+            drop(held);
+        }
+    }
+}
+
+#[test]
 fn dirty_frames_that_nobody_writes_exhaust_the_pool() {
     let source = Arc::new(MemorySource::default());
     let pool = Pool::new(settings(8), source, Arc::new(NoSupply));
