@@ -4,11 +4,8 @@
 //! varint, value length varint, key, value`, back to back. Invariant: reading is total; a damaged
 //! cell ends the sequence with an error.
 
-use std::ops::Range;
-
 use crate::fault::CellFault;
 use crate::varint::{self, Reader};
-use crate::view::PageView;
 
 /// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,26 +89,5 @@ impl<'a> Iterator for CellsIter<'a> {
             self.reader = Reader::new(&[]);
         }
         Some(cell)
-    }
-}
-
-/// The cells of a range of slots, as a Splice carries them. `out` is emptied first and holds them;
-/// slots beyond the count are left out.
-#[inline]
-pub fn cells_of<'o>(page: &PageView<'_>, slots: Range<usize>, out: &'o mut Vec<u8>) -> Cells<'o> {
-    out.clear();
-    for slot in slots.start..slots.end.min(page.count()) {
-        page.cell(slot).push_to(out);
-    }
-    Cells { bytes: out }
-}
-
-impl<'a> PageView<'a> {
-    /// Flags, key and value of a slot.
-    #[inline]
-    #[must_use]
-    pub fn cell(&self, slot: usize) -> Cell<'a> {
-        let (key, value) = self.row(slot);
-        Cell { flags: self.flags(slot), key, value }
     }
 }

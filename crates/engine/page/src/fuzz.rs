@@ -3,13 +3,14 @@
 //! Purpose: read everything there is to read from arbitrary bytes, and change what can be changed.
 //! Invariant: they return. A panic is a bug in this crate.
 
-use crate::cells::{Cells, cells_of};
+use crate::cells::Cells;
 use crate::edit::PageEdit;
 use crate::ids::{Lsn, NO_PAGE, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::Record;
 use crate::size::PageSize;
 use crate::view::PageView;
+use crate::view::cells_of;
 
 /// Takes the bytes for a page, of the size that their number allows, reads all of it and applies
 /// every kind of record to copies of it.

@@ -12,9 +12,8 @@ use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{
     CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, FLAG_VERSIONED, HEADER_BYTES,
-    SLOT_BYTES,
+    SLOT_BYTES, cell_bytes, row_bytes,
 };
-use crate::room::{cell_bytes, row_bytes};
 use crate::row::{Place, cell_parts, head_of};
 use crate::size::PageSize;
 use crate::view::PageView;

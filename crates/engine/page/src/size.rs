@@ -8,8 +8,9 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::layout::{CELL_HEADER_BYTES, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES};
-use crate::room::cell_bytes;
+use crate::layout::{
+    CELL_HEADER_BYTES, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, cell_bytes,
+};
 
 /// Bytes of a page: a power of two from 4 KiB to 64 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

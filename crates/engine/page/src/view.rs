@@ -5,6 +5,9 @@
 //! everything its slots promise. Which page it is and whether it may be read now is the caller's
 //! business.
 
+use std::ops::Range;
+
+use crate::cells::{Cell, Cells};
 use crate::fields::{u16_at, u32_at, u64_at};
 use crate::ids::{Lsn, PageNo, TableId};
 use crate::kind::PageKind;
@@ -204,6 +207,14 @@ impl<'a> PageView<'a> {
         self.row(slot).1
     }
 
+    /// Flags, key and value of a slot.
+    #[inline]
+    #[must_use]
+    pub fn cell(&self, slot: usize) -> Cell<'a> {
+        let (key, value) = self.row(slot);
+        Cell { flags: self.flags(slot), key, value }
+    }
+
     /// Flags of a slot's cell.
     #[inline]
     #[must_use]
@@ -220,6 +231,17 @@ impl<'a> PageView<'a> {
         let value = self.value(slot).first_chunk::<CHILD_BYTES>();
         PageNo(value.map_or(0, |value| u64::from_le_bytes(*value)))
     }
+}
+
+/// The cells of a range of slots, as a Splice carries them. `out` is emptied first and holds them;
+/// slots beyond the count are left out.
+#[inline]
+pub fn cells_of<'o>(page: &PageView<'_>, slots: Range<usize>, out: &'o mut Vec<u8>) -> Cells<'o> {
+    out.clear();
+    for slot in slots.start..slots.end.min(page.count()) {
+        page.cell(slot).push_to(out);
+    }
+    Cells::new(out)
 }
 
 impl std::fmt::Debug for PageView<'_> {

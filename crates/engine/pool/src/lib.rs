@@ -21,6 +21,7 @@ mod latch;
 mod links;
 mod load;
 mod parking;
+mod pinning;
 mod pool;
 mod queues;
 mod table;
