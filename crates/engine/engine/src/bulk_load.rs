@@ -39,7 +39,7 @@ impl Table {
                 batch.put(self, key, value)?;
                 let _made_durable_below = batch.commit()?;
             } else if !filling.add(key, value) {
-                self.hang(&mut filling)?;
+                self.append_leaf(&mut filling)?;
                 assert!(filling.add(key, value), "a row within the limits fits an empty page");
             }
             last.clear();
@@ -47,7 +47,7 @@ impl Table {
             loaded += 1;
         }
         if !filling.is_empty() {
-            self.hang(&mut filling)?;
+            self.append_leaf(&mut filling)?;
         }
         if is_bare {
             pages.storage.counts.rows_loaded(loaded);
@@ -56,8 +56,8 @@ impl Table {
         Ok(loaded)
     }
 
-    fn hang(&self, filling: &mut Filling) -> Result<(), EngineError> {
-        if self.tree().hang(self.pages(), filling)? {
+    fn append_leaf(&self, filling: &mut Filling) -> Result<(), EngineError> {
+        if self.tree().append_leaf(self.pages(), filling)? {
             return Ok(());
         }
         Err(EngineError::NotEmpty { name: self.name().to_owned() })

@@ -99,7 +99,9 @@ fn a_sorted_load_into_a_drained_table_loses_nothing() {
     let (root, pages) = (table.tree(), &*engine.parts().pages);
     // Two empty leaves: a split for a row that never comes.
     let leaf = root.locate(pages, b"m", &mut Upper::default()).unwrap();
-    root.deepen(pages, leaf.pin).unwrap();
+    let room = pages.admit_structure().unwrap();
+    root.grow_root(pages, leaf.pin, &pages.new_page().unwrap()).unwrap();
+    drop(room);
     let leaf = root.locate(pages, b"m", &mut Upper::default()).unwrap();
     root.split_leaf(pages, (b"m", 0), leaf.structure).unwrap();
     let rows = (b'a'..=b'z').map(|letter| ([letter], [letter]));

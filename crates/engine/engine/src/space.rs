@@ -166,6 +166,7 @@ impl Space {
 }
 
 /// A map page that is pinned before latching, so that one bit can be changed.
+#[derive(Clone)]
 pub(crate) struct MapBit<'c> {
     pub pin: Pin<'c>,
     pub bit: u32,

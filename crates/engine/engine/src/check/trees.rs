@@ -6,7 +6,7 @@
 use iostrata_page::{NO_PAGE, PageKind, PageNo, PageView};
 use iostrata_pool::PoolError;
 
-use crate::check::{CheckReport, Reached, TableReport};
+use crate::check::report::{CheckReport, Reached, TableReport};
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;

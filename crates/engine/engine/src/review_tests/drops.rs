@@ -143,7 +143,7 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
     let table = engine.create_table("t").unwrap();
     let is_dropped = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let changing = table.tree().hold_structure(&engine.parts().pages);
+        let changing = engine.parts().pages.admit_structure().unwrap();
         let (dropper, is_dropped) = (engine.clone(), &is_dropped);
         scope.spawn(move || {
             dropper.drop_table("t").unwrap();

@@ -12,7 +12,7 @@ use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::split::next_leaf;
-use crate::tree::structure::Turn;
+use crate::tree::structure::{Blocked, Promise, Step, resident, resident_bit};
 
 /// A merged page is at most so full, in percent, so that it is not split again at once.
 const MERGED_PCT_MAX: usize = 85;
@@ -31,24 +31,29 @@ impl Tree {
     /// # Errors
     /// What loading a page said.
     pub fn merge_leaf(&self, pages: &Pages, key: &[u8]) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(pages)?;
-        let mut level = 0;
-        while self.merge_at(pages, key, level)? {
-            level += 1;
+        for level in 0.. {
+            let promise = Promise::wait(pages)?;
+            if !self.restructure(pages, &promise, || self.merge_at(pages, key, level))? {
+                break;
+            }
         }
-        while self.flatten(pages)? {}
-        Ok(())
+        loop {
+            let promise = Promise::wait(pages)?;
+            if !self.restructure(pages, &promise, || self.shrink_root(pages))? {
+                return Ok(());
+            }
+        }
     }
 
     /// Merges the page of `key` at one level. Whether its parent lost a cell.
-    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, EngineError> {
-        let Some(mut way) = self.way(pages, key, level)? else { return Ok(false) };
-        let Some(parent) = way.turns.pop() else { return Ok(false) };
-        if used_bytes(&way.end) >= pages.storage.sparse_page_bytes() {
+    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Blocked> {
+        let Some(mut path) = self.path(pages, key, level)? else { return Ok(false) };
+        let Some(parent) = path.steps.pop() else { return Ok(false) };
+        if used_bytes(&path.end) >= pages.storage.sparse_page_bytes() {
             return Ok(false);
         }
         for is_right in [true, false] {
-            let page = way.end.clone();
+            let page = path.end.clone();
             let Some(pair) = self.neighbours(pages, &parent, page, is_right)? else { continue };
             if is_worth_joining(pages, &pair, level) && self.join(pages, &parent, pair)? {
                 return Ok(true);
@@ -61,10 +66,10 @@ impl Tree {
     fn neighbours<'c>(
         &self,
         pages: &'c Pages,
-        parent: &Turn<'c>,
+        parent: &Step<'c>,
         page: Pin<'c>,
         is_right: bool,
-    ) -> Result<Option<Pair<'c>>, EngineError> {
+    ) -> Result<Option<Pair<'c>>, Blocked> {
         let above = parent.pin.clone().shared();
         let view = PageView::new(&above);
         let slot = if is_right { parent.slot + 1 } else { parent.slot };
@@ -73,16 +78,15 @@ impl Tree {
         }
         let other = view.child(if is_right { slot } else { slot - 1 });
         drop(above);
-        let other = pages.pin(other)?;
+        let other = resident(pages, other)?;
         let (left, right) = if is_right { (page, other) } else { (other, page) };
         Ok(Some(Pair { left, right, slot }))
     }
 
-    fn join(&self, pages: &Pages, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
-        let _room = pages.admit_structure()?;
+    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Pair<'_>) -> Result<bool, Blocked> {
         let freed = pair.right.page_no();
         let next = next_leaf(pages, &pair.right)?;
-        let bit = pages.map_bit(freed)?;
+        let bit = resident_bit(pages, freed)?;
         let slot = pair.slot;
         let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
@@ -139,8 +143,8 @@ impl Tree {
     }
 
     /// A root with one child takes over what the child holds. Whether it did.
-    fn flatten(&self, pages: &Pages) -> Result<bool, EngineError> {
-        let root = pages.pin(self.root)?;
+    fn shrink_root(&self, pages: &Pages) -> Result<bool, Blocked> {
+        let root = resident(pages, self.root)?;
         let only = {
             let shared = root.clone().shared();
             let view = PageView::new(&shared);
@@ -149,9 +153,8 @@ impl Tree {
             }
             view.child(0)
         };
-        let _room = pages.admit_structure()?;
-        let child = pages.pin(only)?;
-        let bit = pages.map_bit(only)?;
+        let child = resident(pages, only)?;
+        let bit = resident_bit(pages, only)?;
         let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
         let child = mtr.latch(child);

@@ -1,7 +1,7 @@
 //! One tree: ordered keys and values in pages.
 //!
 //! Invariant: the root's page number never changes. Inner pages change only under the tree's
-//! structure lock, which is taken before any latch; leaves change under their own latch. Latches
+//! structure lock, which is held for moments; leaves change under their own latch. Latches
 //! are taken down the tree, leaves of one level by page number, map pages last; nothing but a latch
 //! is waited for while one is held: a page that is absent is loaded after everything was let go.
 //! It knows no table names and no batches.
@@ -40,10 +40,8 @@ impl Tree {
     /// begins to; readers find out by the mark.
     pub fn begin_drop(&self, pages: &Pages) {
         self.is_dropped.store(true, Ordering::SeqCst);
-        // A split, join or load that looked before the mark has the lock. It may still wait for
-        // room in the redo, so it must end before admission is paused.
-        drop(self.hold_structure(pages));
-        // Who found leaves before has appended its changes now; nobody finds any after.
+        // Who looked before the mark was promised room, and has appended its changes now. Who is
+        // promised room after sees the mark.
         pages.admission.paused(|| ());
     }
 
