@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
 use iostrata_page::Lsn;
 
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 
@@ -141,17 +141,27 @@ impl Admission {
     /// Whether the engine was closed.
     ///
     /// # Errors
-    /// [`EngineError::Closed`].
+    /// [`RequestError::Closed`].
     pub fn check_open(&self) -> Result<(), EngineError> {
-        if self.is_closed.load(Ordering::SeqCst) { Err(EngineError::Closed) } else { Ok(()) }
+        if self.is_closed.load(Ordering::SeqCst) {
+            Err(EngineError::Request(RequestError::Closed))
+        } else {
+            Ok(())
+        }
     }
 
     /// From now on nobody is admitted; returns once those that were are done.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
+    ///
+    /// # Errors
+    /// [`RequestError::Closed`] when it was closed before.
+    pub fn close(&self) -> Result<(), EngineError> {
+        if self.is_closed.swap(true, Ordering::SeqCst) {
+            return Err(RequestError::Closed.into());
+        }
         while self.promised.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     /// Waits until a batch may hold so many leaves: all together hold at most half of the pool, so
@@ -191,7 +201,10 @@ impl Admission {
             // The capacity may have shrunk since the caller looked.
             let limit = storage.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
             if bytes > limit as u64 {
-                return Err(EngineError::BatchTooLarge { bytes: bytes as usize, limit });
+                return Err(EngineError::Request(RequestError::BatchTooLarge {
+                    bytes: bytes as usize,
+                    limit,
+                }));
             }
             let (checkpoint, lsn) = (redo.checkpoint_lsn(), redo.lsn());
             let rule = self.rule.read();

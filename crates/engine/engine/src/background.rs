@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iostrata_io::disk::DirectoryLock;
-use iostrata_knobs::Counter;
+use iostrata_settings::Counter;
 
 use crate::cleaner::Cleaner;
 use crate::counts::thread_cpu_ns;
@@ -90,10 +90,7 @@ impl Threads {
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), EngineError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        let thread = thread.map_err(|error| EngineError::System {
-            doing: "start a thread",
-            problem: error.to_string(),
-        })?;
+        let thread = thread.map_err(|error| EngineError::system("start a thread", error))?;
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
     }

@@ -8,12 +8,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use iostrata_knobs::Counter;
 use iostrata_page::{Lsn, PageNo};
+use iostrata_settings::Counter;
 
-use crate::changes::{Changes, Op, sort};
+use crate::changes::{Change, Changes, Op, sort};
 use crate::commit::{Attempt, attempt, leaves_max, tidy};
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
 use crate::table::{Table, check_row};
 use crate::ticket::Ticket;
@@ -44,14 +44,61 @@ impl Batch {
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
     ///
     /// # Errors
-    /// A key or row beyond the limits of the page size; [`EngineError::NoTable`] for a table of
+    /// A key or row beyond the limits of the page size; [`TableError::NotFound`] for a table of
     /// another engine.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.pages, key, value.len())?;
         self.check_kept()?;
         let tree = self.tree(table)?;
         let (key, value) = (self.keep(key), self.keep(value));
-        self.ops.push(Op { tree, key, value: Some(value) });
+        self.ops.push(Op { tree, key, change: Change::Put(value) });
+        Ok(())
+    }
+
+    /// Puts a row whose key must not be there before the batch.
+    ///
+    /// # Errors
+    /// As [`Batch::put`]; when the key is there, [`RequestError::NotAsExpected`] by
+    /// [`Batch::commit`].
+    pub fn insert(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
+        self.compare_and_set(table, key, None, Some(value))
+    }
+
+    /// Puts a row, or with no new value deletes it, if its value before the batch is the expected
+    /// one; with none expected the key must not be there.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn compare_and_set(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        self.require(table, key, expected)?;
+        match new {
+            Some(value) => self.put(table, key, value),
+            None => self.delete(table, key),
+        }
+    }
+
+    /// Makes the whole batch depend on a row that it need not change: its value before the batch
+    /// must be this one; with none the key must not be there.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn require(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        check_row(&self.pages, key, value.map_or(0, <[u8]>::len))?;
+        self.check_kept()?;
+        let tree = self.tree(table)?;
+        let (key, value) = (self.keep(key), value.map(|value| self.keep(value)));
+        self.ops.push(Op { tree, key, change: Change::Expect(value) });
         Ok(())
     }
 
@@ -64,7 +111,7 @@ impl Batch {
         self.check_kept()?;
         let tree = self.tree(table)?;
         let key = self.keep(key);
-        self.ops.push(Op { tree, key, value: None });
+        self.ops.push(Op { tree, key, change: Change::Delete });
         Ok(())
     }
 
@@ -73,12 +120,12 @@ impl Batch {
         self.freed = Some(page);
     }
 
-    /// Number of changes.
+    /// Number of changes and conditions.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there is nothing to change.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -87,7 +134,8 @@ impl Batch {
     /// before telling anybody.
     ///
     /// # Errors
-    /// Nothing is applied then. [`EngineError::BatchTooLarge`], no space, a poisoned engine.
+    /// Nothing is applied then. [`RequestError::NotAsExpected`],
+    /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
     pub fn commit(mut self) -> Result<Ticket, EngineError> {
         let storage = Arc::clone(&self.pages.storage);
         let end = storage.counts.sampled(Counter::CpuNsRows, || self.run())?;
@@ -116,12 +164,19 @@ impl Batch {
                     return Ok(end);
                 }
                 Attempt::Moved => {}
-                Attempt::Full { op, structure } => {
+                Attempt::Refused { op } => {
+                    let table = changes.tree(op).name.clone();
+                    return Err(EngineError::Request(RequestError::NotAsExpected {
+                        table,
+                        key: changes.key(op).to_vec(),
+                    }));
+                }
+                Attempt::Full { op, page_version } => {
                     drop((room, pins));
                     groups.clear();
                     let value_bytes = changes.value(op).map_or(0, <[u8]>::len);
                     let row = (changes.key(op), value_bytes);
-                    changes.tree(op).split_leaf(pages, row, structure)?;
+                    changes.tree(op).split_leaf(pages, row, page_version)?;
                 }
             }
         }
@@ -130,14 +185,18 @@ impl Batch {
     fn check_size(&self, pages: &Pages) -> Result<usize, EngineError> {
         let bytes = self.bytes.len() + self.ops.len() * RECORD_OVERHEAD_BYTES;
         let limit = pages.storage.frame_bytes_max();
-        if bytes > limit { Err(EngineError::BatchTooLarge { bytes, limit }) } else { Ok(bytes) }
+        if bytes > limit {
+            Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Keeps offsets within 32 bits: what is refused here could never be committed.
     fn check_kept(&self) -> Result<(), EngineError> {
         let (bytes, limit) = (self.bytes.len(), self.pages.storage.frame_bytes_max());
         if bytes > KEPT_BYTES_MAX {
-            return Err(EngineError::BatchTooLarge { bytes, limit });
+            return Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }));
         }
         Ok(())
     }
@@ -155,11 +214,14 @@ impl Batch {
         let number = known.unwrap_or(self.trees.len());
         if known.is_none() {
             if !table.is_of(&self.pages) {
-                return Err(EngineError::NoTable { name: table.name().to_owned() });
+                return Err(EngineError::Table(TableError::NotFound {
+                    name: table.name().to_owned(),
+                }));
             }
             self.trees.push(Arc::clone(tree));
         }
-        u16::try_from(number)
-            .map_err(|_too_many| EngineError::BatchTooWide { limit: leaves_max(&self.pages) })
+        u16::try_from(number).map_err(|_too_many| {
+            EngineError::Request(RequestError::BatchTooWide { limit: leaves_max(&self.pages) })
+        })
     }
 }

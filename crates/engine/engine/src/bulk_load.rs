@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::batch::Batch;
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError, TableError};
 use crate::table::{Table, check_row};
 use crate::tree::append::Filling;
+use crate::tree::descend::Direction;
 
 impl Table {
     /// Fills the empty table with rows whose keys rise. Gives the number of rows. Durable when it
@@ -13,13 +14,13 @@ impl Table {
     /// write to the table meanwhile.
     ///
     /// # Errors
-    /// [`EngineError::NotEmpty`], [`EngineError::NotSorted`], a row beyond the limits, no space.
+    /// [`TableError::NotEmpty`], [`RequestError::NotSorted`], a row beyond the limits, no space.
     pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, EngineError> {
-        if self.rows().next()?.is_some() {
-            return Err(EngineError::NotEmpty { name: self.name().to_owned() });
+        if self.cursor(.., Direction::Forward).next_row()?.is_some() {
+            return Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }));
         }
         let (pages, tree) = (&**self.pages(), &**self.tree());
         // Rows that were deleted may have left leaves, each for some of the keys: a tree of several
@@ -32,7 +33,7 @@ impl Table {
             let (key, value) = (key.as_ref(), value.as_ref());
             check_row(pages, key, value.len())?;
             if loaded > 0 && key <= last.as_slice() {
-                return Err(EngineError::NotSorted { row: loaded });
+                return Err(EngineError::Request(RequestError::NotSorted { row: loaded }));
             }
             if !is_bare {
                 let mut batch = Batch::new(Arc::clone(self.pages()));
@@ -60,6 +61,6 @@ impl Table {
         if self.tree().append_leaf(self.pages(), filling)? {
             return Ok(());
         }
-        Err(EngineError::NotEmpty { name: self.name().to_owned() })
+        Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }))
     }
 }

@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use iostrata_page::{Lsn, PageNo, Record, TableId, row_bytes};
 
 use crate::batch::Batch;
-use crate::error::EngineError;
+use crate::cursor::Cursor;
+use crate::error::{EngineError, OpenError, TableError};
 use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
-use crate::range::Range;
 use crate::reclaim::free_below_root;
-use crate::super_page::SuperField;
+use crate::super_page::{FORMAT, SuperField};
 use crate::table::Table;
 use crate::tree::Tree;
-use crate::tree::descend::Upper;
+use crate::tree::descend::{Direction, UpperFence};
 
 /// The table of tables itself.
 pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
@@ -31,31 +31,56 @@ const ITSELF: &str = "catalogue";
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// First byte of the hidden names of dropped tables.
 const DROPPED: u8 = 0;
-/// Bytes of a row's value: table u32, root u64.
+/// Bytes of a row's value before its fields: table u32, root u64.
 const ENTRY_BYTES: usize = 12;
+/// Tags from here on may be passed over by a program that does not know them.
+const TAG_OPTIONAL: u8 = 128;
 
 /// What the row of a table says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    id: TableId,
-    root: PageNo,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub id: TableId,
+    pub root: PageNo,
+    /// Fields of later programs, which are kept as they are: tag u8, length u16, bytes.
+    pub fields: Vec<u8>,
 }
 
 impl Entry {
-    fn to_bytes(self) -> [u8; ENTRY_BYTES] {
-        let mut bytes = [0; ENTRY_BYTES];
-        bytes[..4].copy_from_slice(&self.id.0.to_le_bytes());
-        bytes[4..].copy_from_slice(&self.root.0.to_le_bytes());
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(ENTRY_BYTES + self.fields.len());
+        bytes.extend_from_slice(&self.id.0.to_le_bytes());
+        bytes.extend_from_slice(&self.root.0.to_le_bytes());
+        bytes.extend_from_slice(&self.fields);
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().ok()?;
-        let (id, root) = bytes.split_first_chunk::<4>()?;
-        let root = root.first_chunk::<8>()?;
+    /// The entry in `bytes`.
+    ///
+    /// # Errors
+    /// What is wrong with them; the tag of a field that must be known and is not.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadEntry> {
+        let (id, rest) = bytes.split_first_chunk::<4>().ok_or(BadEntry::Damaged)?;
+        let (root, fields) = rest.split_first_chunk::<8>().ok_or(BadEntry::Damaged)?;
+        let mut rest = fields;
+        while let Some((tag, more)) = rest.split_first() {
+            let (len, more) = more.split_first_chunk::<2>().ok_or(BadEntry::Damaged)?;
+            let len = usize::from(u16::from_le_bytes(*len));
+            let (_value, more) = more.split_at_checked(len).ok_or(BadEntry::Damaged)?;
+            if *tag < TAG_OPTIONAL {
+                return Err(BadEntry::Unknown { tag: *tag });
+            }
+            rest = more;
+        }
         let (id, root) = (u32::from_le_bytes(*id), u64::from_le_bytes(*root));
-        Some(Self { id: TableId(id), root: PageNo(root) })
+        Ok(Self { id: TableId(id), root: PageNo(root), fields: fields.to_vec() })
     }
+}
+
+/// Why the row of a table cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadEntry {
+    Damaged,
+    Unknown { tag: u8 },
 }
 
 #[derive(Debug, Default)]
@@ -67,8 +92,8 @@ struct Known {
 
 /// Every tree there is.
 pub(crate) struct Trees {
-    /// With their names: the catalogue first, then the tables.
-    pub live: Vec<(String, Arc<Tree>)>,
+    /// The catalogue first, then the tables by name.
+    pub live: Vec<Arc<Tree>>,
     /// Of dropped tables that still have pages.
     pub dropped: Vec<Arc<Tree>>,
 }
@@ -86,7 +111,7 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// An engine without tables, until they are read.
     pub fn new(pages: Arc<Pages>) -> Self {
-        let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT));
+        let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT, ITSELF));
         let known = Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() };
         Self { pages, tree, known: Mutex::new(known), ddl: Mutex::default() }
     }
@@ -99,15 +124,24 @@ impl Catalogue {
     pub fn read(&self, next: u32) -> Result<(), EngineError> {
         let mut known = self.lock();
         known.next = known.next.max(next);
-        let mut rows = Range::whole(&self.pages, &self.tree);
-        while let Some((name, value)) = rows.next()? {
-            let Some(entry) = Entry::from_bytes(value) else {
-                let problem =
-                    format!("table {:?} has no proper row", String::from_utf8_lossy(name));
-                return Err(EngineError::corrupt(self.tree.root, problem));
-            };
+        let direction = Direction::Forward;
+        let mut rows = Cursor::new::<&[u8]>(&self.pages, &self.tree, &.., direction);
+        while let Some((name, value)) = rows.next_row()? {
+            let entry = Entry::from_bytes(value).map_err(|bad| {
+                let name = String::from_utf8_lossy(name);
+                match bad {
+                    BadEntry::Damaged => {
+                        let problem = format!("table {name:?} has no proper row");
+                        EngineError::corrupt(self.tree.root, problem)
+                    }
+                    BadEntry::Unknown { tag } => EngineError::Open(OpenError::Format {
+                        found: format!("a later one (table {name:?} has a field {tag})"),
+                        known: FORMAT,
+                    }),
+                }
+            })?;
             known.next = known.next.max(entry.id.0.saturating_add(1));
-            let tree = Arc::new(Tree::new(entry.id, entry.root));
+            let tree = Arc::new(Tree::new(entry.id, entry.root, String::from_utf8_lossy(name)));
             match std::str::from_utf8(name) {
                 Ok(name) if name.as_bytes()[0] != DROPPED => {
                     known.trees.insert(name.to_owned(), tree);
@@ -121,12 +155,12 @@ impl Catalogue {
     /// A table by name.
     pub fn get(&self, name: &str) -> Option<Table> {
         let tree = self.lock().trees.get(name).cloned()?;
-        Some(Table::new(Arc::clone(&self.pages), tree, name))
+        Some(Table::new(Arc::clone(&self.pages), tree))
     }
 
     /// The table of tables.
-    fn itself(&self) -> Table {
-        Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree), ITSELF)
+    pub fn itself(&self) -> Table {
+        Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree))
     }
 
     /// Every name, sorted.
@@ -134,35 +168,35 @@ impl Catalogue {
         self.lock().trees.keys().cloned().collect()
     }
 
-    /// Every tree with its name: the catalogue, the tables, and those on their way out.
+    /// Every tree: the catalogue, the tables, and those on their way out.
     pub fn trees(&self) -> Trees {
         let known = self.lock();
-        let named = known.trees.iter().map(|(name, tree)| (name.clone(), Arc::clone(tree)));
-        let itself = (ITSELF.to_owned(), Arc::clone(&self.tree));
-        let live = std::iter::once(itself).chain(named).collect();
+        let live = std::iter::once(&self.tree).chain(known.trees.values()).cloned().collect();
         Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
 
     /// Makes an empty table; durable when it returns.
     ///
     /// # Errors
-    /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
+    /// [`TableError::Exists`], [`TableError::Name`], no space.
     pub fn create(&self, name: &str) -> Result<Table, EngineError> {
         check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time();
         if self.lock().trees.contains_key(name) {
-            return Err(EngineError::TableExists { name: name.to_owned() });
+            return Err(EngineError::Table(TableError::Exists { name: name.to_owned() }));
         }
         let id = TableId(self.lock().next);
-        let Some(next) = id.0.checked_add(1) else { return Err(EngineError::TooManyTables) };
+        let Some(next) = id.0.checked_add(1) else {
+            return Err(EngineError::Table(TableError::TooMany));
+        };
         let (root, end) = self.insert(name.as_bytes(), id, next)?;
         let mut known = self.lock();
         known.next = next;
-        let tree = Arc::new(Tree::new(id, root));
+        let tree = Arc::new(Tree::new(id, root, name));
         known.trees.insert(name.to_owned(), Arc::clone(&tree));
         drop(known);
         self.pages.storage.make_durable(end)?;
-        Ok(Table::new(Arc::clone(&self.pages), tree, name))
+        Ok(Table::new(Arc::clone(&self.pages), tree))
     }
 
     /// One frame: the row, the root page, and the number of the table after this one.
@@ -172,21 +206,21 @@ impl Catalogue {
             let room = pages.admission.admit(2 * NAME_BYTES_MAX)?;
             let NewPage { reserved, pin: created, bit } = pages.new_page()?;
             let front = pages.pin(PageNo(0))?;
-            let found = self.tree.locate(pages, name, &mut Upper::default())?;
+            let found = self.tree.locate(pages, name, &mut UpperFence::default())?;
             let mut mtr = Mtr::begin(&pages.storage);
             let leaf = mtr.latch(found.pin);
             let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), ENTRY_BYTES);
-            if mtr.structure(leaf) != found.structure {
+            if mtr.page_version(leaf) != found.page_version {
                 continue;
             }
             if !has_room {
                 drop(mtr);
                 drop(room);
-                self.tree.split_leaf(pages, (name, ENTRY_BYTES), found.structure)?;
+                self.tree.split_leaf(pages, (name, ENTRY_BYTES), found.page_version)?;
                 continue;
             }
             let root = mtr.latch(created);
-            let value = Entry { id, root: reserved.page }.to_bytes();
+            let value = Entry { id, root: reserved.page, fields: Vec::new() }.to_bytes();
             let Err(slot) = mtr.page(leaf).find(name) else {
                 return Err(pages
                     .storage
@@ -206,18 +240,20 @@ impl Catalogue {
     /// Takes a table's name away, durably, and then frees its pages.
     ///
     /// # Errors
-    /// [`EngineError::NoTable`], or what writing said. Pages that are not freed are at the next
+    /// [`TableError::NotFound`], or what writing said. Pages that are not freed are at the next
     /// opening.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time();
         let Some(table) = self.get(name) else {
-            return Err(EngineError::NoTable { name: name.to_owned() });
+            return Err(EngineError::Table(TableError::NotFound { name: name.to_owned() }));
         };
         let tree = Arc::clone(table.tree());
         let mut hidden = vec![DROPPED];
         hidden.extend_from_slice(&tree.id.0.to_be_bytes());
-        let entry = Entry { id: tree.id, root: tree.root }.to_bytes();
         let catalogue = self.itself();
+        let Some(entry) = catalogue.get(name.as_bytes())? else {
+            return Err(self.pages.storage.poison.broken(format!("table {name:?} has no row")));
+        };
         let mut batch = Batch::new(Arc::clone(&self.pages));
         batch.delete(&catalogue, name.as_bytes())?;
         batch.put(&catalogue, &hidden, &entry)?;
@@ -266,5 +302,9 @@ impl Catalogue {
 fn check_name(pages: &Pages, name: &str) -> Result<(), EngineError> {
     let limit = NAME_BYTES_MAX.min(pages.storage.page_size.key_bytes_max());
     let fits = (1..=limit).contains(&name.len()) && name.as_bytes()[0] != DROPPED;
-    if fits { Ok(()) } else { Err(EngineError::TableName { name: name.to_owned(), limit }) }
+    if fits {
+        Ok(())
+    } else {
+        Err(EngineError::Table(TableError::Name { name: name.to_owned(), limit }))
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use iostrata_flush::{Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings};
-use iostrata_knobs::{Counter, Settings};
+use iostrata_settings::{Counter, Settings};
 
 use crate::admission::Admission;
 use crate::error::EngineError;
@@ -81,7 +81,7 @@ impl Cleaner {
         let sample = FlushSample { now_us, age_histogram: &histogram, ..sample(storage) };
         let last = std::mem::take(&mut state.last);
         let action = state.policy.next(&sample, last);
-        // Under the lock, so that the rule of a policy that was replaced comes before the new one's.
+        // Under the lock, so that the rule of a policy that was replaced comes before a new one's.
         self.admission.publish(state.policy.admit());
         match action {
             Action::Flush { furious, .. } => {

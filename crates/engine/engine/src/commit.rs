@@ -9,10 +9,10 @@ use iostrata_page::Lsn;
 use iostrata_pool::Exclusive;
 
 use crate::changes::Changes;
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
-use crate::tree::descend::{Leaf, Upper};
+use crate::tree::descend::{Leaf, UpperFence};
 
 /// One batch holds at most one in so many frames: half of what all batches may hold together.
 const LEAVES_SHARE: usize = 4;
@@ -41,8 +41,10 @@ pub(crate) enum Attempt {
     Done(Lsn),
     /// A leaf was moved meanwhile.
     Moved,
+    /// The row of this condition is not as it should be.
+    Refused { op: usize },
     /// The leaf of this change has no room for it.
-    Full { op: usize, structure: u32 },
+    Full { op: usize, page_version: u32 },
 }
 
 /// Finds, latches, checks and changes. `groups` tells afterwards which leaves there were.
@@ -57,9 +59,15 @@ pub(crate) fn attempt(
     let mut mtr = Mtr::begin(&pages.storage);
     let Some(held) = latch(&mut mtr, leaves) else { return Ok(Attempt::Moved) };
     for (group, leaf) in groups.iter().zip(&held) {
+        let page = mtr.page(*leaf);
+        if let Some(op) = group.ops.clone().find(|op| !changes.is_as_expected(*op, &page)) {
+            return Ok(Attempt::Refused { op });
+        }
+    }
+    for (group, leaf) in groups.iter().zip(&held) {
         if let Some(op) = first_without_room(&mtr, *leaf, changes, group) {
-            let structure = mtr.structure(*leaf);
-            return Ok(Attempt::Full { op, structure });
+            let page_version = mtr.page_version(*leaf);
+            return Ok(Attempt::Full { op, page_version });
         }
     }
     for (group, leaf) in groups.iter_mut().zip(&held) {
@@ -83,10 +91,10 @@ fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
     }
     let mut held = vec![None; count];
     for (at, (group, leaf)) in ordered.into_iter().enumerate() {
-        let seen = leaf.structure;
+        let seen = leaf.page_version;
         let latched = if at == 0 { leaf.pin.exclusive() } else { wait_for(leaf)? };
         // The first one, too, may have been moved before it was latched.
-        if latched.structure() != seen {
+        if latched.page_version() != seen {
             return None;
         }
         held[group] = Some(mtr.hold(latched));
@@ -97,13 +105,13 @@ fn latch<'c>(mtr: &mut Mtr<'c>, leaves: Vec<Leaf<'c>>) -> Option<Vec<Held>> {
 /// Latches a leaf while others are held. One that was freed since may have become an inner page,
 /// whose holder waits for a leaf: so it is waited for only as long as it is what was found.
 fn wait_for<'c>(leaf: Leaf<'c>) -> Option<Exclusive<'c>> {
-    let Leaf { mut pin, structure } = leaf;
+    let Leaf { mut pin, page_version } = leaf;
     loop {
         match pin.try_exclusive() {
             Ok(latched) => return Some(latched),
             Err(back) => pin = back,
         }
-        if pin.structure() != structure {
+        if pin.page_version() != page_version {
             return None;
         }
         std::thread::yield_now();
@@ -120,12 +128,12 @@ fn locate<'c>(
         fetch_absent(pages, changes)?;
     }
     let mut leaves = Vec::with_capacity(changes.len().min(LEAVES_AT_FIRST));
-    let mut upper = Upper::default();
+    let mut upper = UpperFence::default();
     let mut op = 0;
     let limit = leaves_max(pages);
     while op < changes.len() {
         if leaves.len() == limit {
-            return Err(EngineError::BatchTooWide { limit });
+            return Err(EngineError::Request(RequestError::BatchTooWide { limit }));
         }
         let tree = changes.tree(op);
         leaves.push(tree.locate(pages, changes.key(op), &mut upper)?);

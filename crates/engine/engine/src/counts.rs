@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use iostrata_flush::Cause;
-use iostrata_knobs::{Counter, Counters};
 use iostrata_page::Record;
+use iostrata_settings::{Counter, Counters};
 
 /// One call in so many is timed. Odd, so that two parts that take turns are both met.
 const SAMPLED_OF: u32 = 63;

@@ -5,14 +5,14 @@
 //! is not.
 
 use iostrata_io::disk::{Disk, FileMode, FileName};
-use iostrata_knobs::Settings;
 use iostrata_page::{Lsn, NO_PAGE, PageKind, PageNo, Record, TableId};
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::catalogue::{CATALOGUE_ROOT, CATALOGUE_TABLE};
 use crate::disks::Disks;
-use crate::error::EngineError;
+use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::pages::Pages;
 use crate::plan;
@@ -58,7 +58,7 @@ fn clear(disk: &dyn Disk) -> Result<(), EngineError> {
 /// directory must carry the mark itself: the redo of another engine is none of ours.
 ///
 /// # Errors
-/// [`EngineError::NotOurs`] for any other file.
+/// [`OpenError::NotOurs`] for any other file.
 pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName>, EngineError> {
     let mut files = disk.list()?;
     let is_marked = files.contains(&name(MARK));
@@ -72,7 +72,7 @@ pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName
         None => Ok(files),
         Some(file) => {
             let (directory, found) = (directory.to_owned(), file.to_string());
-            Err(EngineError::NotOurs { directory, found })
+            Err(EngineError::Open(OpenError::NotOurs { directory, found }))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use iostrata_io::disk::{BatchKind, Disk, RealDisk, RealOptions, WriteThrough};
-use iostrata_knobs::{IoMethod, Settings};
+use iostrata_settings::{IoMethod, Settings};
 use iostrata_store::FilePlan;
 
 use crate::error::EngineError;

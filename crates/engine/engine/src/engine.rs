@@ -4,19 +4,16 @@
 //! handle without closing stops the threads and leaves the rest to recovery. The directory stays
 //! locked as long as a table, batch or ticket of an engine that was not closed is left.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use iostrata_knobs::{Counters, Settings};
+use iostrata_settings::{Counters, Settings};
 
-use crate::background::Background;
 use crate::batch::Batch;
 use crate::check::{self, CheckReport};
-use crate::disks::Disks;
-use crate::error::EngineError;
-use crate::open::{self, Opened};
+use crate::error::{EngineError, TableError};
+use crate::open::Opened;
 use crate::parts::Parts;
-use crate::recovery::{Progress, RecoveryReport};
+use crate::recovery::RecoveryReport;
 use crate::status;
 use crate::table::Table;
 
@@ -31,53 +28,8 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Opens the engine in a directory, or makes one there if the directory is empty. What the
-    /// last process left is recovered first.
-    ///
-    /// # Errors
-    /// A directory that another process has, that holds something else, or whose data cannot be
-    /// opened with these settings; what recovery said.
-    pub fn open(directory: &Path, settings: Settings) -> Result<Self, EngineError> {
-        open::directory(directory, settings, &mut |_| {}).map(|opened| Self(Arc::new(opened)))
-    }
-
-    /// As [`Engine::open`], and tells how recovery goes on.
-    ///
-    /// # Errors
-    /// As [`Engine::open`].
-    pub fn open_with_progress(
-        directory: &Path,
-        settings: Settings,
-        progress: &mut dyn FnMut(&Progress),
-    ) -> Result<Self, EngineError> {
-        open::directory(directory, settings, progress).map(|opened| Self(Arc::new(opened)))
-    }
-
-    /// Settings for a machine that serves this engine: a quarter of its memory for pages, and 2 GiB
-    /// of redo, which are written when the engine is made.
-    pub fn server_settings() -> Settings {
-        let memory = rustix::system::sysinfo();
-        Settings::for_server(memory.totalram * u64::from(memory.mem_unit))
-    }
-
-    /// The settings that are kept with the data of a directory; none when there is no engine.
-    ///
-    /// # Errors
-    /// A settings file that cannot be read.
-    pub fn kept_settings(directory: &Path) -> Result<Option<Settings>, EngineError> {
-        open::kept_settings(directory)
-    }
-
-    /// Opens or makes an engine on disks of the caller's choice.
-    ///
-    /// # Errors
-    /// As [`Engine::open`]; nobody checks here whether another process has the disks.
-    pub fn open_on(
-        disks: Disks,
-        settings: Settings,
-        background: Background,
-    ) -> Result<Self, EngineError> {
-        open::disks(disks, settings, background, &mut |_| {}).map(|opened| Self(Arc::new(opened)))
+    pub(crate) fn new(opened: Opened) -> Self {
+        Self(Arc::new(opened))
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -87,7 +39,7 @@ impl Engine {
     /// Makes an empty table. Durable when it returns.
     ///
     /// # Errors
-    /// [`EngineError::TableExists`], [`EngineError::TableName`], no space.
+    /// [`TableError::Exists`], [`TableError::Name`], no space.
     pub fn create_table(&self, name: &str) -> Result<Table, EngineError> {
         self.parts().catalogue.create(name)
     }
@@ -95,7 +47,7 @@ impl Engine {
     /// A table by name; it is made if it is not there, and is then durable when this returns.
     ///
     /// # Errors
-    /// [`EngineError::TableName`], no space.
+    /// [`TableError::Name`], no space.
     pub fn open_table(&self, name: &str) -> Result<Table, EngineError> {
         loop {
             if let Some(table) = self.table(name)? {
@@ -103,7 +55,7 @@ impl Engine {
             }
             match self.create_table(name) {
                 // Another thread was faster; or it has dropped the table again meanwhile.
-                Err(EngineError::TableExists { .. }) => {}
+                Err(EngineError::Table(TableError::Exists { .. })) => {}
                 made => return made,
             }
         }
@@ -126,11 +78,11 @@ impl Engine {
     }
 
     /// Drops a table and frees its pages. Handles on it that are left
-    /// answer [`EngineError::TableDropped`]. Durable when it returns;
+    /// answer [`TableError::Dropped`]. Durable when it returns;
     /// pages that a crash leaves are freed at the next opening.
     ///
     /// # Errors
-    /// [`EngineError::NoTable`], or what freeing said.
+    /// [`TableError::NotFound`], or what freeing said.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         self.parts().catalogue.drop_table(name)
     }
@@ -190,14 +142,17 @@ impl Engine {
         check::check(&self.parts().pages, &self.parts().catalogue)
     }
 
-    /// Stops the threads and takes a clean checkpoint. Handles that are left are of no use.
+    /// Closes the engine, also for its clones: waits for the commits under way, stops the threads,
+    /// takes a clean checkpoint and lets go of the directory. Tables, batches and clones that are
+    /// left can read what is in memory and change nothing. An engine that is only dropped is
+    /// recovered at the next opening.
     ///
     /// # Errors
-    /// A poisoned engine, or the failure that poisons it: recovery will find everything
-    /// acknowledged.
+    /// [`RequestError::Closed`](crate::RequestError::Closed) when a clone closed it; a poisoned
+    /// engine, or the failure that poisons it: recovery will find everything acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
         let Parts { storage, flusher, pages, .. } = self.parts();
-        pages.admission.close();
+        pages.admission.close()?;
         self.0.threads.stop();
         flusher.sharp_checkpoint(true)?;
         self.parts().forget_copies()?;

@@ -127,7 +127,7 @@ impl Flusher {
         for (copy, (lsn, flight)) in copies.into_iter().zip(flights.drain(..)) {
             taken.push(Flushing { page: copy.page, lsn, bytes: copy.bytes, flight });
         }
-        written.map_err(|error| storage.poison.keep(EngineError::Store(error)))
+        written.map_err(|error| storage.poison.keep(error))
     }
 
     /// Takes a checkpoint if it is worth its write and sync: redo becomes free by a share of the
@@ -172,14 +172,19 @@ impl Flusher {
     /// # Errors
     /// As [`Flusher::flush`].
     pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
-        let Storage { redo, pool, .. } = &*self.storage;
+        let Storage { redo, pool, signal, .. } = &*self.storage;
         loop {
             let end = redo.lsn();
-            self.flush(pool.dirty_pages().max(1), end, Cause::Background)?;
+            let finished = self.flush(pool.dirty_pages().max(1), end, Cause::Background)?;
             if pool.oldest().is_none_or(|oldest| oldest >= end) {
                 return self.checkpoint(clean);
             }
-            std::thread::yield_now();
+            // What is left is latched, or on its way by the hand of others.
+            if finished.flushed == 0 && signal.has_threads() {
+                signal.wait_round();
+            } else {
+                std::thread::yield_now();
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_knobs::{FlushLogAt, Settings};
+use iostrata_settings::{FlushLogAt, Settings};
 
 /// The settings in force.
 #[derive(Debug)]

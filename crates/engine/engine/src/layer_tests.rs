@@ -98,7 +98,7 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
     mtr.commit();
     let first = pages.space.reserve(storage).unwrap();
     assert_eq!(first.page, PageNo(0));
-    // Somebody holds the map, as one does who waits for the disk: pages can be given back meanwhile.
+    // Somebody holds the map, as one does who reads it: pages can be given back meanwhile.
     let latched = storage.pool.pin(map).unwrap().exclusive();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| pages.space.reserve(storage).unwrap().page);

@@ -65,14 +65,14 @@ impl<'c> Mtr<'c> {
         PageView::new(&self.pages[held.0].page)
     }
 
-    /// The structure number of a held page.
-    pub fn structure(&self, held: Held) -> u32 {
-        self.pages[held.0].page.structure()
+    /// The version of a held page.
+    pub fn page_version(&self, held: Held) -> u32 {
+        self.pages[held.0].page.page_version()
     }
 
     /// Says that whoever located this page before has to look again.
     pub fn moved(&mut self, held: Held) {
-        self.pages[held.0].page.bump_structure();
+        self.pages[held.0].page.bump_page_version();
     }
 
     /// Changes a page by a record.

@@ -7,15 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use iostrata_io::disk::{Disk, RealDisk, WriteThrough};
-use iostrata_knobs::Settings;
+use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
 use iostrata_redo::layout::CONTROL_NAME;
 use iostrata_redo::{Redo, RedoError};
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::background::{Background, Place, Threads};
 use crate::disks::{Disks, real_disk};
-use crate::error::EngineError;
+use crate::error::{EngineError, Failure, OpenError};
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::{create, plan, settings_file};
@@ -40,7 +40,7 @@ pub(crate) fn directory(
     make_directory(directory)?;
     let plan = plan::of(&settings);
     let data = real_disk(directory, &settings, plan.data, WriteThrough::PerWrite)?;
-    let lock = data.lock(&settings_file::lock_name()).map_err(EngineError::Locked)?;
+    let lock = data.lock(&settings_file::lock_name()).map_err(locked)?;
     let redo_directory = settings.redo_directory.as_deref().unwrap_or(directory);
     // All redo files are written alike, so the flag of opening says it for them.
     let by_flag =
@@ -49,7 +49,7 @@ pub(crate) fn directory(
     let is_elsewhere =
         std::fs::canonicalize(redo_directory).ok() != std::fs::canonicalize(directory).ok();
     let redo_lock = is_elsewhere.then(|| redo.lock(&settings_file::lock_name())).transpose();
-    let redo_lock = redo_lock.map_err(EngineError::Locked)?;
+    let redo_lock = redo_lock.map_err(locked)?;
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
     let mut opened = disks_opened(disks, settings, progress)?;
     let locks = std::iter::once(lock).chain(redo_lock).collect();
@@ -73,7 +73,7 @@ fn look(directory: &Path, settings: &Settings) -> Result<(), EngineError> {
         let control = settings_file::name(CONTROL_NAME);
         return match redo.as_ref().unwrap_or(data).list()?.contains(&control) {
             true => Ok(()),
-            false => Err(EngineError::Redo(RedoError::NotFound { file: CONTROL_NAME })),
+            false => Err(RedoError::NotFound { file: CONTROL_NAME }.into()),
         };
     }
     for (disk, path) in of_data.into_iter().chain(of_redo) {
@@ -87,9 +87,11 @@ fn make_directory(directory: &Path) -> Result<(), EngineError> {
     if directory.exists() {
         return Ok(());
     }
-    std::fs::create_dir(directory).map_err(|error| EngineError::System {
-        doing: "make the engine's directory",
-        problem: format!("{}: {error}", directory.display()),
+    std::fs::create_dir(directory).map_err(|error| {
+        EngineError::system(
+            "make the engine's directory",
+            format!("{}: {error}", directory.display()),
+        )
     })
 }
 
@@ -154,4 +156,8 @@ fn disks_opened(
     recovery::tables(&parts.pages, &parts.catalogue, &mut clock)?;
     let threads = Threads::none();
     Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report() })
+}
+
+fn locked(error: DiskError) -> EngineError {
+    OpenError::Locked(Failure::new(error)).into()
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_io::disk::Disk;
-use iostrata_knobs::Settings;
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::catalogue::Catalogue;
@@ -62,7 +62,7 @@ impl Parts {
         }
         if new.doublewrite != old.doublewrite {
             store.set_doublewrite(plan::doublewrite(new.doublewrite)).map_err(|error| {
-                let error = EngineError::Store(error);
+                let error = EngineError::from(error);
                 if store.poisoned().is_some() { poison.keep(error) } else { error }
             })?;
         }
@@ -79,6 +79,6 @@ impl Parts {
     pub fn forget_copies(&self) -> Result<(), EngineError> {
         let Storage { store, poison, .. } = &*self.storage;
         let forgotten = store.set_doublewrite(store.doublewrite());
-        forgotten.map_err(|error| poison.keep(EngineError::Store(error)))
+        forgotten.map_err(|error| poison.keep(error))
     }
 }

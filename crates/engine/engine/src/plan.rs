@@ -3,9 +3,9 @@
 //! Invariant: pure; every setting that a room needs is passed on here and nowhere else.
 
 use iostrata_flush::{FlushPolicy, Steady};
-use iostrata_knobs::{ChecksumAlgorithm, Doublewrite, FlushMethod, PolicyName, Settings};
 use iostrata_page::PageSize;
 use iostrata_redo::{RedoSettings, RedoSync};
+use iostrata_settings::{ChecksumAlgorithm, Doublewrite, FlushMethod, PolicyName, Settings};
 use iostrata_store::{FlushPlan, StoreSettings};
 
 /// The page size of checked settings.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostrata_knobs::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
+use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
 
 use crate::error::EngineError;
 use crate::storage::Storage;
@@ -108,10 +108,7 @@ impl Publisher {
     pub fn new(directory: &Path) -> Result<Self, EngineError> {
         let path = directory.join(STATUS_FILE);
         let opened = File::options().write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|error| EngineError::System {
-            doing: "make engine.status",
-            problem: error.to_string(),
-        })?;
+        let file = opened.map_err(|error| EngineError::system("make engine.status", error))?;
         Ok(Self { file, sequence: AtomicU64::new(1) })
     }
 
@@ -135,11 +132,10 @@ impl Publisher {
 ///
 /// # Errors
 /// No engine has published there, or the page is none of this version.
-pub fn read_status(directory: &Path) -> Result<StatusPage, EngineError> {
-    let path = directory.join(STATUS_FILE);
-    let failed = |problem: String| EngineError::System {
-        doing: "read the engine's status",
-        problem: format!("{}: {problem}", path.display()),
+pub fn read_status(directory: impl AsRef<Path>) -> Result<StatusPage, EngineError> {
+    let path = directory.as_ref().join(STATUS_FILE);
+    let failed = |problem: String| {
+        EngineError::system("read the engine's status", format!("{}: {problem}", path.display()))
     };
     let mut fault = StatusFault::Magic;
     for _try in 0..READ_TRIES {

@@ -1,16 +1,16 @@
 //! What every part of an open engine stands on: the redo, the data files, the pool.
 //!
-//! Invariant: it knows no page's content and nobody above it; whatever writes to files holds it, and
-//! with it the locks of the directories.
+//! Invariant: it knows no page's content and nobody above it; whatever writes to files holds it,
+//! and with it the locks of the directories.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_io::disk::DirectoryLock;
-use iostrata_knobs::Settings;
 use iostrata_page::{Lsn, PageSize};
 use iostrata_pool::{Pool, PoolSettings, Supply};
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::counts::Counts;

@@ -7,11 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
-use iostrata_page::PageNo;
+use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
+use iostrata_page::{PageNo, Record, TableId, Version};
 
+use crate::catalogue::{BadEntry, Entry};
 use crate::mtr::Mtr;
 use crate::super_page::SuperField;
-use crate::{Background, Direction, Disks, Engine, EngineError, Settings, Table};
+use crate::{
+    Background, Batch, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
+    Table, TableError,
+};
 
 pub(crate) fn small() -> Settings {
     let mut settings = Settings::default();
@@ -53,14 +58,14 @@ fn rows_are_there_after_a_clean_close() {
     let engine = open(&disk);
     assert!(engine.recovery().was_clean);
     let table = engine.table("t").unwrap().unwrap();
-    let mut rows = table.rows();
+    let mut rows = table.cursor(.., Direction::Forward);
     for (key, value) in &model {
-        assert_eq!(rows.next().unwrap(), Some((&key[..], &value[..])));
+        assert_eq!(rows.next_row().unwrap(), Some((&key[..], &value[..])));
     }
-    assert!(rows.next().unwrap().is_none());
-    let mut rows = table.range(Bound::Unbounded, Bound::Unbounded, Direction::Backward);
+    assert!(rows.next_row().unwrap().is_none());
+    let mut rows = table.cursor(.., Direction::Backward);
     for (key, value) in model.iter().rev() {
-        assert_eq!(rows.next().unwrap(), Some((&key[..], &value[..])));
+        assert_eq!(rows.next_row().unwrap(), Some((&key[..], &value[..])));
     }
 }
 
@@ -87,7 +92,13 @@ fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
                     match batch.commit() {
                         Ok(_ticket) => {}
                         Err(error) => {
-                            assert!(matches!(error, EngineError::BatchTooLarge { .. }), "{error}");
+                            assert!(
+                                matches!(
+                                    error,
+                                    EngineError::Request(RequestError::BatchTooLarge { .. })
+                                ),
+                                "{error}"
+                            );
                         }
                     }
                 }
@@ -109,10 +120,16 @@ fn handles_of_a_dropped_table_are_refused() {
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"v").unwrap();
     engine.drop_table("t").unwrap();
-    assert!(matches!(batch.commit(), Err(EngineError::TableDropped)));
-    assert!(matches!(table.get(b"k"), Err(EngineError::TableDropped)));
-    assert!(matches!(table.rows().next(), Err(EngineError::TableDropped)));
-    assert!(matches!(table.bulk_load([(b"k", b"v")]), Err(EngineError::TableDropped)));
+    assert!(matches!(batch.commit(), Err(EngineError::Table(TableError::Dropped))));
+    assert!(matches!(table.get(b"k"), Err(EngineError::Table(TableError::Dropped))));
+    assert!(matches!(
+        table.cursor(.., Direction::Forward).next_row(),
+        Err(EngineError::Table(TableError::Dropped))
+    ));
+    assert!(matches!(
+        table.bulk_load([(b"k", b"v")]),
+        Err(EngineError::Table(TableError::Dropped))
+    ));
     let again = engine.create_table("t").unwrap();
     assert_eq!(again.get(b"k").unwrap(), None);
     assert!(engine.check().unwrap().is_clean());
@@ -171,7 +188,7 @@ fn after_the_last_number_no_table_is_made() {
         let engine = open(&disk);
         let _last_or_none = engine.create_table("last");
         let none = engine.create_table("none");
-        assert!(matches!(none, Err(EngineError::TooManyTables)), "{none:?}");
+        assert!(matches!(none, Err(EngineError::Table(TableError::TooMany))), "{none:?}");
         assert_eq!(engine.tables().unwrap(), ["last"]);
         engine.close().unwrap();
     }
@@ -192,7 +209,7 @@ fn the_redo_of_another_engine_is_never_taken_for_a_half_made_one() {
     let full = MemDisk::with_capacity(40 << 10);
     assert!(Engine::open_on(disks(&unfinished, &full), small(), Background::Manual).is_err());
     let taken = Engine::open_on(disks(&unfinished, &redo), small(), Background::Manual);
-    assert!(matches!(taken, Err(EngineError::NotOurs { .. })), "{taken:?}");
+    assert!(matches!(taken, Err(EngineError::Open(OpenError::NotOurs { .. }))), "{taken:?}");
     Engine::open_on(disks(&unfinished, &MemDisk::new()), small(), Background::Manual).unwrap();
     let first = Engine::open_on(disks(&data, &redo), small(), Background::Manual).unwrap();
     assert_eq!(first.tables().unwrap(), ["t"]);
@@ -242,14 +259,199 @@ fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
         put_all(&engine, &table, there);
         let bound = Bound::Included(&b"m"[..]);
         let mut range = match direction {
-            Direction::Forward => table.range(bound, Bound::Unbounded, direction),
-            Direction::Backward => table.range(Bound::Unbounded, bound, direction),
+            Direction::Forward => table.cursor((bound, Bound::Unbounded), direction),
+            Direction::Backward => table.cursor((Bound::Unbounded, bound), direction),
         };
         // As in `step` when the leaf was moved meanwhile.
         range.seek().unwrap();
-        range.remember();
         put_all(&engine, &table, &[new]);
         range.seek().unwrap();
-        assert_eq!(range.next().unwrap(), None, "{direction:?}");
+        assert_eq!(range.next_row().unwrap(), None, "{direction:?}");
     }
+}
+
+#[test]
+fn rows_of_the_catalogue_may_have_more_fields() {
+    let fields = [[200, 2, 0].as_slice(), b"xy", &[255, 0, 0]].concat();
+    let entry = Entry { id: TableId(7), root: PageNo(9), fields };
+    assert_eq!(Entry::from_bytes(&entry.to_bytes()), Ok(entry.clone()));
+    let plain = Entry { fields: Vec::new(), ..entry.clone() };
+    assert_eq!(plain.to_bytes().len(), 12);
+    for cut in (0..12).chain([13, 14, 16, 18, 19]) {
+        assert_eq!(Entry::from_bytes(&entry.to_bytes()[..cut]), Err(BadEntry::Damaged), "{cut}");
+    }
+    let unknown = Entry { fields: vec![1, 0, 0], ..entry };
+    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 1 }));
+}
+
+/// Gives the row of a table another value.
+fn set_row(engine: &Engine, name: &str, change: impl FnOnce(&mut Entry)) {
+    let parts = engine.parts();
+    let catalogue = parts.catalogue.itself();
+    let mut entry = Entry::from_bytes(&catalogue.get(name.as_bytes()).unwrap().unwrap()).unwrap();
+    change(&mut entry);
+    let mut batch = engine.batch();
+    batch.put(&catalogue, name.as_bytes(), &entry.to_bytes()).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_table_with_fields_of_a_later_program_is_opened_or_refused_by_name() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    put_all(&engine, &engine.create_table("t").unwrap(), &[b"k"]);
+    set_row(&engine, "t", |entry| entry.fields = vec![128, 1, 0, 9]);
+    engine.close().unwrap();
+    let engine = open(&disk);
+    assert!(engine.table("t").unwrap().unwrap().get(b"k").unwrap().is_some());
+    engine.create_table("u").unwrap();
+    set_row(&engine, "u", |entry| entry.fields = vec![127, 0, 0]);
+    engine.close().unwrap();
+    let refused = Engine::open_on(Disks::one(disk), small(), Background::Manual);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("\"u\" has a field 127"), "{text}");
+}
+
+#[test]
+fn a_dropped_table_keeps_its_fields_until_its_pages_are_free() {
+    let engine = open(&MemDisk::new());
+    engine.create_table("t").unwrap();
+    set_row(&engine, "t", |entry| entry.fields = vec![128, 0, 0]);
+    engine.drop_table("t").unwrap();
+    assert!(engine.check().unwrap().is_clean());
+}
+
+#[test]
+fn readers_see_what_is_behind_a_version_and_no_deleted_row() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let storage = &engine.parts().storage;
+    let header = Version { number: 3, older: 0 }.to_bytes();
+    let long = [&header[..], b"new"].concat();
+    let rows: [(&[u8], u8, &[u8]); 5] = [
+        (b"a", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"b", 0, b"old"),
+        (b"c", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"d", FLAG_VERSIONED, &long),
+        (b"e", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+    ];
+    let mut mtr = Mtr::begin(storage);
+    let root = mtr.latch(storage.pool.pin(table.tree().root).unwrap());
+    for (slot, (key, flags, value)) in rows.into_iter().enumerate() {
+        mtr.change(root, &Record::Insert { slot, flags, key, value }).unwrap();
+    }
+    mtr.commit();
+    assert_eq!(table.get(b"a").unwrap(), None);
+    assert_eq!(table.get(b"d").unwrap().as_deref(), Some(&b"new"[..]));
+    let seen = [(b"b".to_vec(), b"old".to_vec()), (b"d".to_vec(), b"new".to_vec())];
+    let all: Vec<_> = table.iter().map(Result::unwrap).collect();
+    assert_eq!(all, seen);
+    let back: Vec<_> = table.iter().rev().map(Result::unwrap).collect();
+    assert_eq!(back, [seen[1].clone(), seen[0].clone()]);
+    let report = engine.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+}
+
+fn value_of(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
+    table.get(key).unwrap()
+}
+
+#[test]
+fn a_batch_with_a_condition_that_does_not_hold_changes_nothing() {
+    let engine = open(&MemDisk::new());
+    let tables = ["t", "u"].map(|name| engine.create_table(name).unwrap());
+    let [t, u] = &tables;
+    let mut batch = engine.batch();
+    batch.insert(t, b"k", b"1").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+
+    let refused: [&dyn Fn(&mut Batch) -> Result<(), EngineError>; 5] = [
+        &|batch| batch.insert(t, b"k", b"2"),
+        &|batch| batch.compare_and_set(t, b"k", Some(b"0"), Some(b"2")),
+        &|batch| batch.compare_and_set(t, b"k", None, None),
+        &|batch| batch.require(t, b"other", Some(b"1")),
+        // A condition speaks of what was before the batch, also behind a change of the same key.
+        &|batch| batch.put(t, b"k", b"9").and_then(|()| batch.require(t, b"k", Some(b"9"))),
+    ];
+    for (case, add) in refused.iter().enumerate() {
+        let mut batch = engine.batch();
+        batch.put(u, b"x", b"never").unwrap();
+        add(&mut batch).unwrap();
+        let end = engine.parts().storage.redo.lsn();
+        let error = batch.commit().unwrap_err();
+        assert!(
+            matches!(&error, EngineError::Request(RequestError::NotAsExpected { .. })),
+            "{case}: {error}"
+        );
+        assert!(error.to_string().contains("\"t\""), "{error}");
+        assert_eq!(engine.parts().storage.redo.lsn(), end, "{case}: nothing is appended");
+        assert_eq!((value_of(t, b"k"), value_of(u, b"x")), (Some(b"1".to_vec()), None), "{case}");
+    }
+
+    let mut batch = engine.batch();
+    batch.compare_and_set(t, b"k", Some(b"1"), Some(b"2")).unwrap();
+    batch.put(t, b"k", b"3").unwrap();
+    batch.require(u, b"x", None).unwrap();
+    batch.put(u, b"x", b"now").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    assert_eq!(value_of(t, b"k").as_deref(), Some(&b"3"[..]), "the last change counts");
+    assert_eq!(value_of(u, b"x").as_deref(), Some(&b"now"[..]));
+    let mut batch = engine.batch();
+    batch.compare_and_set(t, b"k", Some(b"3"), None).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    assert_eq!(value_of(t, b"k"), None);
+}
+
+#[test]
+fn counters_by_compare_and_set_lose_no_step() {
+    let disk = Disks::one(MemDisk::new());
+    let engine = Engine::open_on(disk, small(), Background::Threads).unwrap();
+    let table = engine.create_table("t").unwrap();
+    const STEPS: u64 = 300;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut done = 0;
+                while done < STEPS {
+                    let old = table.get(b"counter").unwrap();
+                    let next =
+                        old.as_deref().map_or(0, |old| u64::from_le_bytes(old.try_into().unwrap()))
+                            + 1;
+                    let mut batch = engine.batch();
+                    let new = next.to_le_bytes();
+                    batch.compare_and_set(&table, b"counter", old.as_deref(), Some(&new)).unwrap();
+                    match batch.commit() {
+                        Ok(_ticket) => done += 1,
+                        Err(EngineError::Request(RequestError::NotAsExpected { .. })) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(value_of(&table, b"counter"), Some((4 * STEPS).to_le_bytes().to_vec()));
+}
+
+#[test]
+fn ranges_prefixes_and_single_rows_are_what_they_say() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let keys: [&[u8]; 7] = [b"a", b"a\xff", b"a\xff\xff", b"b", b"ba", b"\xff", b"\xff\xff\x01"];
+    put_all(&engine, &table, &keys);
+    let of =
+        |range: crate::Range<'_>| -> Vec<Vec<u8>> { range.map(|row| row.unwrap().0).collect() };
+    for prefix in [&b""[..], b"a", b"a\xff", b"b", b"c", b"\xff", b"\xff\xff"] {
+        let expected = keys.iter().filter(|key| key.starts_with(prefix)).map(|key| key.to_vec());
+        assert_eq!(of(table.prefix(prefix)), expected.collect::<Vec<_>>(), "{prefix:?}");
+    }
+    assert_eq!(of(table.range("a\u{7f}".."b")), [b"a\xff".to_vec(), b"a\xff\xff".to_vec()]);
+    assert_eq!(of(table.range("b"..="ba")), [b"b".to_vec(), b"ba".to_vec()]);
+    assert_eq!(of(table.range::<&str>(.."a")), Vec::<Vec<u8>>::new());
+    assert_eq!(of(table.range("b".."a")), Vec::<Vec<u8>>::new());
+    let mut value = b"left as it was".to_vec();
+    assert!(!table.get_into(b"c", &mut value).unwrap());
+    assert_eq!(value, b"left as it was");
+    assert!(table.get_into(b"b", &mut value).unwrap() && table.contains_key(b"b").unwrap());
+    assert_eq!(value, b"v");
+    assert!(!table.contains_key(b"c").unwrap());
 }

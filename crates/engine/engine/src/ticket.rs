@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use iostrata_knobs::{Counter, FlushLogAt};
 use iostrata_page::Lsn;
+use iostrata_settings::{Counter, FlushLogAt};
 
 use crate::error::EngineError;
 use crate::storage::Storage;

@@ -50,7 +50,7 @@ fn some_records<'a>(
     let child = &[7; 8];
     let bit = slot as u32;
     [
-        Record::Insert { slot, flags: 2, key, value },
+        Record::Insert { slot, flags: value.first().copied().unwrap_or(4), key, value },
         Record::Insert { slot, flags: 0, key: value, value: child },
         Record::Insert { slot, flags: 0, key, value: &[1; 2000] },
         Record::Delete { slot },

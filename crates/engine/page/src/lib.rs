@@ -33,7 +33,7 @@ mod varint;
 mod verify;
 mod view;
 
-pub use cells::{Cell, Cells, CellsIter};
+pub use cells::{Cell, Cells, CellsIter, Version};
 pub use decode::Records;
 pub use edit::PageEdit;
 pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};

@@ -13,7 +13,8 @@ use crate::ids::{Lsn, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_FLAGS, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL,
-    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
+    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CHILD_BYTES, HEADER_BYTES,
+    SLOT_BYTES,
 };
 use crate::row::{Place, cell_parts};
 use crate::size::{PageSize, is_page_bytes};
@@ -186,10 +187,8 @@ impl<'a> PageView<'a> {
     #[inline]
     #[must_use]
     pub fn row(&self, slot: usize) -> (&'a [u8], &'a [u8]) {
-        debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
-        self.place(slot)
-            .and_then(|place| cell_parts(self.bytes, place))
-            .map_or((&[], &[]), |cell| (cell.key, cell.value))
+        let cell = self.cell(slot);
+        (cell.key, cell.value)
     }
 
     /// Key of a slot.
@@ -211,8 +210,9 @@ impl<'a> PageView<'a> {
     #[inline]
     #[must_use]
     pub fn cell(&self, slot: usize) -> Cell<'a> {
-        let (key, value) = self.row(slot);
-        Cell { flags: self.flags(slot), key, value }
+        debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
+        let cell = self.place(slot).and_then(|place| cell_parts(self.bytes, place));
+        cell.unwrap_or(Cell { flags: 0, key: &[], value: &[] })
     }
 
     /// Flags of a slot's cell.
@@ -220,8 +220,9 @@ impl<'a> PageView<'a> {
     #[must_use]
     pub fn flags(&self, slot: usize) -> u8 {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
-        let cell = self.place(slot).and_then(|place| cell_parts(self.bytes, place));
-        cell.map_or(0, |cell| cell.flags)
+        let place = self.place(slot);
+        let flags = place.and_then(|place| self.bytes.get(place.cell + CELL_AT_FLAGS));
+        flags.copied().unwrap_or(0)
     }
 
     /// The child a slot of an inner page points to.

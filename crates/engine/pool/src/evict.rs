@@ -27,7 +27,7 @@ enum Verdict {
 }
 
 impl Pool {
-    /// Throws out up to `max` clean pages at the cold end; their frames are free. Returns how many.
+    /// Evicts up to `max` clean pages at the cold end; their frames are free. Returns how many.
     /// Looks at a bounded number of frames, at most a few times at each.
     pub fn evict(&self, max: usize) -> usize {
         let few = max.saturating_mul(16).saturating_add(64);
@@ -49,14 +49,14 @@ impl Pool {
                     Verdict::Pinned => {
                         warm.push((index, Back::Warm(place)));
                         match place {
-                            Place::Probation => pinned.probation += 1,
+                            Place::Small => pinned.small += 1,
                             Place::Main => pinned.main += 1,
                             Place::Nowhere => {}
                         }
                     }
                     Verdict::Stays(back @ Back::Warm(_)) => warm.push((index, back)),
                     Verdict::Stays(back @ Back::Cold(from)) => {
-                        held_back += usize::from(from == Place::Probation);
+                        held_back += usize::from(from == Place::Small);
                         cold.push((index, back));
                     }
                 }
@@ -92,7 +92,7 @@ impl Pool {
             match entry.compare_exchange(word.0, next.0, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) if next.is_busy() => return self.leave(frame, page, entry, word, place),
                 Ok(_) => {
-                    if place == Place::Probation {
+                    if place == Place::Small {
                         count(&self.counting.made_young);
                     }
                     return Verdict::Stays(Back::Warm(Place::Main));
@@ -188,8 +188,8 @@ mod tests {
         let was = Word(entry.load(Ordering::Relaxed));
         pool.pin(page).unwrap().exclusive().mark_dirty(Lsn(5));
         entry.store(Word::busy().0, Ordering::Relaxed);
-        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Probation);
-        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Probation))));
+        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Small);
+        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Small))));
         assert_eq!(Word(entry.load(Ordering::Relaxed)), was);
         assert_eq!(pool.try_pin(page).unwrap().frame().index, index);
     }

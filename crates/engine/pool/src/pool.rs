@@ -33,7 +33,7 @@ pub struct Pool {
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
     pub(crate) settings: PoolSettings,
-    structures: AtomicU32,
+    page_versions: AtomicU32,
 }
 
 impl Pool {
@@ -59,14 +59,14 @@ impl Pool {
             source,
             supply,
             settings,
-            structures: AtomicU32::new(0),
+            page_versions: AtomicU32::new(0),
         }
     }
 
-    /// Gives the frame's page a structure number that no other has.
-    pub(crate) fn restructure(&self, frame: &Frame) {
-        let next = self.structures.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        frame.structure.store(next, Ordering::Release);
+    /// Gives the frame's page a page version that no other has.
+    pub(crate) fn bump_page_version(&self, frame: &Frame) {
+        let next = self.page_versions.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        frame.page_version.store(next, Ordering::Release);
     }
 
     /// The least `at` of all pages that are dirty or being written.

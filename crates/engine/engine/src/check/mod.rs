@@ -26,8 +26,8 @@ pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport,
         reached.insert(pages.space.map_page(map).0, format!("map {map}"));
     }
     let Trees { live, dropped } = catalogue.trees();
-    for (name, tree) in live {
-        let table = Walk::new(pages, &tree, &name, &mut report, &mut reached).whole()?;
+    for tree in live {
+        let table = Walk::new(pages, &tree, &tree.name, &mut report, &mut reached).whole()?;
         report.tables.push(table);
     }
     for tree in dropped {

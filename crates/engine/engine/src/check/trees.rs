@@ -90,7 +90,7 @@ impl<'w> Walk<'w> {
                 self.report.problem(no, cause.to_string());
                 return Ok(());
             }
-            Err(error) => return Err(EngineError::Pool(error)),
+            Err(error) => return Err(error.into()),
         };
         let view = PageView::new(&page);
         self.table.pages += 1;

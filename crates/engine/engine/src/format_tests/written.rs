@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_io::disk::{Disk, FileName, MemDisk};
-use iostrata_knobs::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
+use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
 
 use super::document::Document;
 use crate::{Background, Disks, Engine, Settings};

@@ -171,7 +171,7 @@ fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, 
         Ok(pin) => return Ok(pin),
         Err(error) => error,
     };
-    let PoolError::Read { cause, .. } = &error else { return Err(EngineError::Pool(error)) };
+    let PoolError::Read { cause, .. } = &error else { return Err(error.into()) };
     match cause.cause().downcast_ref::<ReadError>() {
         Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. })
             if is_begun_anew =>
@@ -183,7 +183,7 @@ fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, 
             let problem = format!("{cause}, and the redo does not begin it anew");
             Err(EngineError::corrupt(page, problem))
         }
-        _ => Err(EngineError::Pool(error)),
+        _ => Err(error.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a child is latched before its parent is let go, so that nobody restructures in
 //! between; a child that is not in memory is loaded with no latch held, kept pinned until the
-//! search ends (or the pages of one way could throw each other out for ever), and the way is gone
+//! search ends (or the pages of one way could evict each other for ever), and the way is gone
 //! again. Every page is checked to belong to this tree and to lie one level below its parent.
 
 use iostrata_page::{PageKind, PageNo, PageView};
@@ -24,20 +24,20 @@ pub enum Direction {
     Backward,
 }
 
-/// A leaf that was found, not latched: compare `structure` after latching it.
+/// A leaf that was found, not latched: compare `page_version` after latching it.
 pub(crate) struct Leaf<'c> {
     pub pin: Pin<'c>,
-    pub structure: u32,
+    pub page_version: u32,
 }
 
 /// The least key that lies right of a leaf, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Upper {
+pub(crate) struct UpperFence {
     key: Vec<u8>,
     is_bound: bool,
 }
 
-impl Upper {
+impl UpperFence {
     /// Whether a key still belongs to the leaf (it is known not to lie left of it).
     pub fn admits(&self, key: &[u8]) -> bool {
         !self.is_bound || key < self.key.as_slice()
@@ -85,7 +85,8 @@ impl Tree {
     /// The leaf, latched for reading.
     ///
     /// # Errors
-    /// What loading a page said; [`EngineError::Corrupt`]; [`EngineError::TableDropped`].
+    /// What loading a page said; [`EngineError::Corrupt`];
+    /// [`TableError::Dropped`](crate::TableError::Dropped).
     pub fn leaf<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
         self.unless_dropped(|| self.descend(pages, seek))
     }
@@ -132,7 +133,7 @@ impl Tree {
         &self,
         pages: &'c Pages,
         key: &[u8],
-        upper: &mut Upper,
+        upper: &mut UpperFence,
     ) -> Result<Leaf<'c>, EngineError> {
         self.check_not_dropped()?;
         let mut kept = Vec::new();
@@ -141,8 +142,8 @@ impl Tree {
             let mut node = pages.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
             if level == 0 {
-                let structure = node.structure();
-                return Ok(Leaf { pin: node.unlatch(), structure });
+                let page_version = node.page_version();
+                return Ok(Leaf { pin: node.unlatch(), page_version });
             }
             loop {
                 let view = PageView::new(&node);
@@ -157,7 +158,7 @@ impl Tree {
                 };
                 if level == 1 {
                     drop(kept);
-                    return Ok(Leaf { structure: pin.structure(), pin });
+                    return Ok(Leaf { page_version: pin.page_version(), pin });
                 }
                 node = pin.shared();
                 level = self.check(&node, Some(level))?;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
 
 /// A tree of the database.
@@ -26,14 +26,17 @@ pub(crate) struct Tree {
     /// Written into each of its pages.
     pub id: TableId,
     pub root: PageNo,
+    /// The table's.
+    pub name: String,
     structure: Mutex<()>,
     is_dropped: AtomicBool,
 }
 
 impl Tree {
-    /// The tree with this root.
-    pub fn new(id: TableId, root: PageNo) -> Self {
-        Self { id, root, structure: Mutex::new(()), is_dropped: AtomicBool::new(false) }
+    /// The tree of a table with this root.
+    pub fn new(id: TableId, root: PageNo, name: impl Into<String>) -> Self {
+        let (structure, is_dropped) = (Mutex::new(()), AtomicBool::new(false));
+        Self { id, root, name: name.into(), structure, is_dropped }
     }
 
     /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody
@@ -54,7 +57,7 @@ impl Tree {
     pub fn check_not_dropped(&self) -> Result<(), EngineError> {
         match self.is_dropped.load(Ordering::SeqCst) {
             false => Ok(()),
-            true => Err(EngineError::TableDropped),
+            true => Err(EngineError::Table(TableError::Dropped)),
         }
     }
 

@@ -26,7 +26,7 @@ struct Cut {
 
 impl Tree {
     /// Splits the leaf of a row, of which the key and the length of the value are given, unless
-    /// somebody has changed it since `structure` was seen.
+    /// somebody has changed it since `page_version` was seen.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
@@ -34,14 +34,14 @@ impl Tree {
         &self,
         pages: &Pages,
         row: (&[u8], usize),
-        structure: u32,
+        page_version: u32,
     ) -> Result<(), EngineError> {
         loop {
             let promise = Promise::wait(pages)?;
             let new = pages.new_page()?;
             let is_split = self.restructure(pages, &promise, || {
                 let Some(path) = self.path(pages, row.0, 0)? else { return Ok(true) };
-                if path.end.structure() != structure {
+                if path.end.page_version() != page_version {
                     return Ok(true);
                 }
                 self.split_step(pages, row, path, &new)

@@ -81,7 +81,8 @@ impl Tree {
     /// for: so a change that finds the table there has the tree until it is over.
     ///
     /// # Errors
-    /// [`EngineError::TableDropped`], what loading a page said, what the change said.
+    ///;
+    /// [`TableError::Dropped`](crate::TableError::Dropped), what loading a page or the change said.
     pub(super) fn restructure<T>(
         &self,
         pages: &Pages,

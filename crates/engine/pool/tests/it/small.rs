@@ -105,9 +105,9 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
     for page in 0..8 {
         change(&pool, PageNo(page), &redo, 5);
     }
-    let before = pool.pin(PageNo(7)).unwrap().structure();
+    let before = pool.pin(PageNo(7)).unwrap().page_version();
     let kept = pool.create(PageNo(7)).unwrap();
-    assert_ne!(kept.structure(), before);
+    assert_ne!(kept.page_version(), before);
     assert_eq!(stamp(&kept.shared()), 5);
     let reads = source.reads.load(Ordering::Relaxed);
     for page in 20..30 {
@@ -118,27 +118,27 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
 }
 
 #[test]
-fn guards_move_and_the_structure_number_is_of_one_stay() {
+fn guards_move_and_the_page_version_is_of_one_stay() {
     let (pool, _, _) = pool(8);
     let pin = pool.pin(PageNo(1)).unwrap();
-    let first = pin.structure();
+    let first = pin.page_version();
     let mut exclusive = pin.exclusive();
-    exclusive.bump_structure();
-    assert_ne!(exclusive.structure(), first);
-    let second = exclusive.structure();
+    exclusive.bump_page_version();
+    assert_ne!(exclusive.page_version(), first);
+    let second = exclusive.page_version();
     let held = vec![exclusive.unlatch().shared()];
-    assert_eq!(held[0].structure(), second);
+    assert_eq!(held[0].page_version(), second);
     let again = pool.pin(PageNo(1)).unwrap();
-    let version = again.version();
+    let version = again.latch_version();
     let again = again.try_exclusive().unwrap_err();
     let also = again.clone().try_shared().unwrap();
     drop(also);
     drop(held);
-    assert_eq!(again.version(), version);
+    assert_eq!(again.latch_version(), version);
     drop(again.try_exclusive().unwrap());
-    assert_ne!(pool.pin(PageNo(1)).unwrap().version(), version);
+    assert_ne!(pool.pin(PageNo(1)).unwrap().latch_version(), version);
     assert_eq!(pool.evict(8), 1);
-    assert!(![first, second].contains(&pool.pin(PageNo(1)).unwrap().structure()));
+    assert!(![first, second].contains(&pool.pin(PageNo(1)).unwrap().page_version()));
 }
 
 #[test]

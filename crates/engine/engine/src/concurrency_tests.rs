@@ -14,8 +14,11 @@ use iostrata_page::{PageNo, Record};
 use crate::mtr::Mtr;
 use crate::parts::Parts;
 use crate::tests::small;
-use crate::tree::descend::Upper;
-use crate::{Background, Counter, Disks, Engine, EngineError, Settings, Table};
+use crate::tree::descend::UpperFence;
+use crate::{
+    Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
+    Table, TableError,
+};
 
 fn open(disk: &MemDisk, background: Background) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), background).unwrap()
@@ -98,12 +101,12 @@ fn a_sorted_load_into_a_drained_table_loses_nothing() {
     let table = engine.create_table("t").unwrap();
     let (root, pages) = (table.tree(), &*engine.parts().pages);
     // Two empty leaves: a split for a row that never comes.
-    let leaf = root.locate(pages, b"m", &mut Upper::default()).unwrap();
+    let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
     let room = pages.admit_structure().unwrap();
     root.grow_root(pages, leaf.pin, &pages.new_page().unwrap()).unwrap();
     drop(room);
-    let leaf = root.locate(pages, b"m", &mut Upper::default()).unwrap();
-    root.split_leaf(pages, (b"m", 0), leaf.structure).unwrap();
+    let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
+    root.split_leaf(pages, (b"m", 0), leaf.page_version).unwrap();
     let rows = (b'a'..=b'z').map(|letter| ([letter], [letter]));
     assert_eq!(table.bulk_load(rows.clone()).unwrap(), 26);
     for (key, value) in rows {
@@ -130,7 +133,11 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
         let report = engine.check().unwrap();
         assert!(report.is_clean(), "{other:?}: {:?}", report.problems);
         let is_last = other == b"zz";
-        assert_eq!(matches!(loaded, Err(EngineError::NotEmpty { .. })), is_last, "{loaded:?}");
+        assert_eq!(
+            matches!(loaded, Err(EngineError::Table(TableError::NotEmpty { .. }))),
+            is_last,
+            "{loaded:?}"
+        );
         assert!(table.get(other).unwrap().is_some());
     }
 }
@@ -166,9 +173,9 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     batch.put(&table, b"a", b"1").unwrap();
     drop((engine, table));
     // It can still write to the files, so nobody else may.
-    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     let ticket = batch.commit().unwrap();
-    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     ticket.wait().unwrap();
     drop(ticket);
     let engine = open().unwrap();
@@ -176,7 +183,12 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     assert!(table.get(b"a").unwrap().is_some());
     let other = engine.clone();
     engine.close().unwrap();
-    assert!(matches!(other.set("fill_factor", "90"), Err(EngineError::Closed)));
+    assert!(matches!(
+        other.set("fill_factor", "90"),
+        Err(EngineError::Request(RequestError::Closed))
+    ));
+    let again = other.clone().close();
+    assert!(matches!(again, Err(EngineError::Request(RequestError::Closed))), "{again:?}");
     // After a clean close nothing is left to write.
     let engine = open().unwrap();
     drop(table);
@@ -237,8 +249,8 @@ fn writers_hear_of_a_cleaner_that_panicked() {
 }
 
 fn all(table: &Table) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let (mut rows, mut all) = (table.rows(), Vec::new());
-    while let Some((key, value)) = rows.next().unwrap() {
+    let (mut rows, mut all) = (table.cursor(.., Direction::Forward), Vec::new());
+    while let Some((key, value)) = rows.next_row().unwrap() {
         all.push((key.to_vec(), value.to_vec()));
     }
     all
@@ -251,7 +263,7 @@ fn a_table_of_another_engine_is_refused() {
     let mut batch = engines[0].batch();
     batch.put(&ours, b"a", b"1").unwrap();
     let refused = batch.put(&theirs, b"b", b"2");
-    assert!(matches!(refused, Err(EngineError::NoTable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(EngineError::Table(TableError::NotFound { .. }))), "{refused:?}");
     assert!(batch.delete(&theirs, b"a").is_err());
     batch.commit().unwrap().wait().unwrap();
     assert_eq!((all(&ours).len(), all(&theirs).len()), (1, 0));
