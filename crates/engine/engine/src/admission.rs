@@ -53,25 +53,33 @@ impl PublishedRule {
         Self { version: AtomicU64::new(0), words: rule.to_words().map(AtomicU64::new) }
     }
 
-    /// The caller keeps other writers out.
-    fn replace(&self, rule: AdmitRule) {
+    /// The caller keeps other writers out. `stored` is called after each word.
+    fn replace(&self, rule: AdmitRule, mut stored: impl FnMut()) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         for (word, value) in self.words.iter().zip(rule.to_words()) {
             word.store(value, Ordering::Relaxed);
+            stored();
         }
         self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The rule; none while it is being replaced.
+    #[inline]
+    fn try_read(&self) -> Option<AdmitRule> {
+        let version = self.version.load(Ordering::Acquire);
+        let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        is_whole.then(|| AdmitRule::from_words(words))
     }
 
     #[inline]
     fn read(&self) -> AdmitRule {
         loop {
-            let version = self.version.load(Ordering::Acquire);
-            let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-            fence(Ordering::Acquire);
-            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
-                return AdmitRule::from_words(words);
+            if let Some(rule) = self.try_read() {
+                return rule;
             }
             std::thread::yield_now();
         }
@@ -112,7 +120,7 @@ impl Admission {
 
     /// From now on this rule. One thread at a time.
     pub fn publish(&self, rule: AdmitRule) {
-        self.rule.replace(rule);
+        self.rule.replace(rule, || {});
     }
 
     #[cfg(test)]
@@ -302,4 +310,20 @@ fn wait_for(flusher: &Flusher, checkpoint: Lsn) -> Result<(), EngineError> {
         flusher.assist_checkpoint(checkpoint)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rule_is_read_between_two() {
+        let rule = PublishedRule::new(AdmitRule::wall(1));
+        let mut words = 0;
+        rule.replace(AdmitRule::wall(2), || {
+            assert_eq!(rule.try_read(), None);
+            words += 1;
+        });
+        assert_eq!((rule.try_read(), words), (Some(AdmitRule::wall(2)), ADMIT_WORDS));
+    }
 }

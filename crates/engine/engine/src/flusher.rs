@@ -101,7 +101,7 @@ impl Flusher {
     fn write(&self, taken: &mut Vec<Flushing>) -> Result<usize, EngineError> {
         let count = taken.len();
         let written = self.write_behind_redo(taken);
-        let pages = taken.drain(..).collect();
+        let pages = std::mem::take(taken);
         match written {
             Ok(()) => self.storage.pool.flushed(pages),
             Err(_) => self.storage.pool.not_flushed(pages),

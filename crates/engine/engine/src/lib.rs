@@ -61,6 +61,8 @@ mod poison;
 mod range;
 mod reclaim;
 mod recovery;
+#[cfg(test)]
+mod row_tests;
 mod settings_file;
 mod signal;
 mod source;

@@ -54,6 +54,9 @@ impl Engine {
     }
 }
 
+/// Hears of recovery.
+type Tell<'p> = dyn FnMut(&Progress) + 'p;
+
 /// What an engine is opened with: settings, and who hears of recovery.
 ///
 /// ```no_run
@@ -68,7 +71,7 @@ impl Engine {
 #[must_use = "nothing is opened yet"]
 pub struct OpenOptions<'p> {
     settings: Settings,
-    progress: Option<Box<dyn FnMut(&Progress) + 'p>>,
+    progress: Option<Box<Tell<'p>>>,
 }
 
 impl std::fmt::Debug for OpenOptions<'_> {
