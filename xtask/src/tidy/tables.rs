@@ -78,7 +78,7 @@ pub const ROOMS: &[Room] = &[
     },
     Room { name: "page", floor: Floor::Engine, is_pure: true, may_use: &[] },
     Room { name: "flush", floor: Floor::Engine, is_pure: true, may_use: &["page"] },
-    Room { name: "knobs", floor: Floor::Engine, is_pure: true, may_use: &["units"] },
+    Room { name: "settings", floor: Floor::Engine, is_pure: true, may_use: &["units"] },
     Room { name: "redo", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
     Room { name: "store", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
     Room { name: "pool", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
@@ -86,7 +86,7 @@ pub const ROOMS: &[Room] = &[
         name: "engine",
         floor: Floor::Engine,
         is_pure: false,
-        may_use: &["io", "page", "flush", "knobs", "redo", "store", "pool"],
+        may_use: &["io", "page", "flush", "settings", "redo", "store", "pool"],
     },
     Room {
         name: "study",

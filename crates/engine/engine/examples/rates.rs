@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use iostrata_engine::{Engine, EngineError, Table};
+use iostrata_engine::{Direction, Engine, EngineError, Table};
 
 fn main() -> Result<(), EngineError> {
     let mut arguments = std::env::args_os().skip(1);
@@ -29,8 +29,8 @@ fn main() -> Result<(), EngineError> {
 
     let start = Instant::now();
     let mut found = 0;
-    let mut range = table.rows();
-    while range.next()?.is_some() {
+    let mut range = table.cursor(.., Direction::Forward);
+    while range.next_row()?.is_some() {
         found += 1;
     }
     drop(range);
@@ -45,11 +45,13 @@ fn main() -> Result<(), EngineError> {
 
 fn reads(table: &Table, rows: u64) -> Result<(), EngineError> {
     let (start, mut random, reads) = (Instant::now(), 1_u64, 1_000_000);
-    let mut sum = 0_u64;
+    let (mut sum, mut value) = (0_u64, Vec::new());
     for _ in 0..reads {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let key = ((random >> 33) % rows).to_be_bytes();
-        sum += table.get_with(&key, |value| u64::from(value[0]))?.unwrap_or(0);
+        if table.get_into(&key, &mut value)? {
+            sum += u64::from(value[0]);
+        }
     }
     std::hint::black_box(sum);
     say("point reads", reads, start.elapsed());

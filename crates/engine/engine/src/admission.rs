@@ -2,17 +2,18 @@
 //!
 //! Invariant: before a frame is appended its bytes are promised room, so that the redo never runs
 //! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule
-//! that slows writers down is the policy's, published as plain words.
+//! that slows writers down is the policy's, published as one.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
 use iostrata_page::Lsn;
 
-use crate::core::{Core, FRAME_OVERHEAD_BYTES};
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError};
+use crate::flusher::Flusher;
+use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 
 /// Room in the redo for one frame, until it is dropped.
 pub(crate) struct Room<'c> {
@@ -39,10 +40,57 @@ impl Drop for Pins<'_> {
     }
 }
 
+/// The rule of the policy, read and replaced as one.
+#[derive(Debug)]
+struct PublishedRule {
+    /// Odd while the words are being replaced.
+    version: AtomicU64,
+    words: [AtomicU64; ADMIT_WORDS],
+}
+
+impl PublishedRule {
+    fn new(rule: AdmitRule) -> Self {
+        Self { version: AtomicU64::new(0), words: rule.to_words().map(AtomicU64::new) }
+    }
+
+    /// The caller keeps other writers out. `stored` is called after each word.
+    fn replace(&self, rule: AdmitRule, mut stored: impl FnMut()) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (word, value) in self.words.iter().zip(rule.to_words()) {
+            word.store(value, Ordering::Relaxed);
+            stored();
+        }
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The rule; none while it is being replaced.
+    #[inline]
+    fn try_read(&self) -> Option<AdmitRule> {
+        let version = self.version.load(Ordering::Acquire);
+        let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        is_whole.then(|| AdmitRule::from_words(words))
+    }
+
+    #[inline]
+    fn read(&self) -> AdmitRule {
+        loop {
+            if let Some(rule) = self.try_read() {
+                return rule;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
 /// The rule and the promises.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    rule: [AtomicU64; ADMIT_WORDS],
+    flusher: Arc<Flusher>,
+    rule: PublishedRule,
     promised: AtomicU64,
     is_closed: AtomicBool,
     /// Nobody is admitted for a moment.
@@ -55,10 +103,12 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// With a first rule.
-    pub fn new(rule: AdmitRule) -> Self {
+    /// With a first rule: a wall where the redo ends.
+    pub fn new(flusher: Arc<Flusher>) -> Self {
+        let rule = AdmitRule::wall(flusher.storage.redo.limits().max_age);
         Self {
-            rule: rule.to_words().map(AtomicU64::new),
+            flusher,
+            rule: PublishedRule::new(rule),
             promised: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
@@ -68,11 +118,19 @@ impl Admission {
         }
     }
 
-    /// From now on this rule.
+    /// From now on this rule. One thread at a time.
     pub fn publish(&self, rule: AdmitRule) {
-        for (word, value) in self.rule.iter().zip(rule.to_words()) {
-            word.store(value, Ordering::Relaxed);
-        }
+        self.rule.replace(rule, || {});
+    }
+
+    #[cfg(test)]
+    pub fn rule(&self) -> AdmitRule {
+        self.rule.read()
+    }
+
+    #[cfg(test)]
+    pub fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::SeqCst)
     }
 
     /// Runs `work` while no frame is promised room: everyone admitted has appended, nobody else is
@@ -91,26 +149,36 @@ impl Admission {
     /// Whether the engine was closed.
     ///
     /// # Errors
-    /// [`EngineError::Closed`].
+    /// [`RequestError::Closed`].
     pub fn check_open(&self) -> Result<(), EngineError> {
-        if self.is_closed.load(Ordering::SeqCst) { Err(EngineError::Closed) } else { Ok(()) }
+        if self.is_closed.load(Ordering::SeqCst) {
+            Err(EngineError::Request(RequestError::Closed))
+        } else {
+            Ok(())
+        }
     }
 
     /// From now on nobody is admitted; returns once those that were are done.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
+    ///
+    /// # Errors
+    /// [`RequestError::Closed`] when it was closed before.
+    pub fn close(&self) -> Result<(), EngineError> {
+        if self.is_closed.swap(true, Ordering::SeqCst) {
+            return Err(RequestError::Closed.into());
+        }
         while self.promised.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     /// Waits until a batch may hold so many leaves: all together hold at most half of the pool, so
     /// that none waits for ever for frames that the others hold. A batch of one is not counted.
-    pub fn pins<'c>(&'c self, leaves: usize, core: &Core) -> Option<Pins<'c>> {
+    pub fn pins(&self, leaves: usize) -> Option<Pins<'_>> {
         if leaves <= 1 {
             return None;
         }
-        let most = (core.pool.frames() / 2).max(leaves);
+        let most = (self.flusher.storage.pool.frames() / 2).max(leaves);
         let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         while *held + leaves > most {
             held = self.unpinned.wait(held).unwrap_or_else(PoisonError::into_inner);
@@ -119,17 +187,15 @@ impl Admission {
         Some(Pins { admission: self, leaves })
     }
 
-    fn rule(&self) -> AdmitRule {
-        let mut words = [0; ADMIT_WORDS];
-        for (word, value) in words.iter_mut().zip(&self.rule) {
-            *word = value.load(Ordering::Relaxed);
-        }
-        AdmitRule::from_words(words)
-    }
-
-    /// Waits until `bytes` may be appended.
-    pub fn admit<'c>(&'c self, core: &'c Core, bytes: u64) -> Result<Room<'c>, EngineError> {
-        core.poison.check()?;
+    /// Waits until a frame of so many bytes of records may be appended. No latch is held.
+    ///
+    /// # Errors
+    /// A poisoned engine, or what flushing said.
+    pub fn admit(&self, record_bytes: usize) -> Result<Room<'_>, EngineError> {
+        let storage = &*self.flusher.storage;
+        let Storage { redo, pool, poison, .. } = storage;
+        let bytes = (record_bytes + FRAME_OVERHEAD_BYTES) as u64;
+        poison.check()?;
         let mut wait = Wait::default();
         loop {
             let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
@@ -141,33 +207,36 @@ impl Admission {
                 continue;
             }
             // The capacity may have shrunk since the caller looked.
-            let limit = core.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
+            let limit = storage.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
             if bytes > limit as u64 {
-                return Err(EngineError::BatchTooLarge { bytes: bytes as usize, limit });
+                return Err(EngineError::Request(RequestError::BatchTooLarge {
+                    bytes: bytes as usize,
+                    limit,
+                }));
             }
-            let (checkpoint, lsn) = (core.redo.checkpoint_lsn(), core.redo.lsn());
-            let rule = self.rule();
+            let (checkpoint, lsn) = (redo.checkpoint_lsn(), redo.lsn());
+            let rule = self.rule.read();
             let oldest = if rule.flush_self_age == u64::MAX {
                 lsn
             } else {
-                core.pool.oldest().unwrap_or(lsn).min(lsn)
+                pool.oldest().unwrap_or(lsn).min(lsn)
             };
-            let has_room = lsn.since(checkpoint) + promised <= core.redo.limits().capacity;
+            let has_room = lsn.since(checkpoint) + promised <= redo.limits().capacity;
             let answer = rule.decide(lsn, checkpoint, oldest);
             if has_room && wait.may_pass(answer) {
-                core.redo.wait_room(bytes as usize).map_err(|error| core.poison.keep(error))?;
+                redo.wait_room(bytes as usize).map_err(|error| poison.keep(error))?;
                 return Ok(room);
             }
             drop(room);
             if !has_room {
                 // Others' promises may be all that is in the way, and they may end without a byte
                 // of redo: then no checkpoint would ever come, so look again after one round.
-                wait.note_crowding(core);
-                core.help_checkpoint(Lsn(checkpoint.0 + 1))?;
-                core.poison.check()?;
+                wait.note_crowding(storage);
+                self.flusher.assist_checkpoint(Lsn(checkpoint.0 + 1))?;
+                poison.check()?;
                 continue;
             }
-            wait.hold_back(core, answer)?;
+            wait.hold_back(&self.flusher, answer)?;
         }
     }
 }
@@ -194,9 +263,9 @@ impl Wait {
         }
     }
 
-    fn note_crowding(&mut self, core: &Core) {
+    fn note_crowding(&mut self, storage: &Storage) {
         if !self.was_crowded_out {
-            core.counts.admission_waited();
+            storage.counts.admission_waited();
             self.was_crowded_out = true;
         }
     }
@@ -204,26 +273,27 @@ impl Wait {
     /// Does what is asked. A delay is slept in parts, because the rule asks for less as soon as
     /// the cleaner got on; without a cleaner thread a round of its work takes the delay's place.
     #[cold]
-    fn hold_back(&mut self, core: &Core, answer: Admit) -> Result<(), EngineError> {
+    fn hold_back(&mut self, flusher: &Flusher, answer: Admit) -> Result<(), EngineError> {
+        let Storage { redo, poison, counts, signal, .. } = &*flusher.storage;
         match answer {
             Admit::Go => Ok(()),
-            Admit::Delay { us } if core.bell.has_threads() => {
+            Admit::Delay { us } if signal.has_threads() => {
                 let (part, since) =
                     (Instant::now(), *self.delayed.get_or_insert_with(Instant::now));
-                core.bell.wait_round_for(micros(us).saturating_sub(since.elapsed()));
-                core.counts.admission_delayed(part.elapsed());
-                core.poison.check()
+                signal.wait_round_for(micros(us).saturating_sub(since.elapsed()));
+                counts.admission_delayed(part.elapsed());
+                poison.check()
             }
             Admit::Delay { .. } => {
                 self.has_helped = true;
-                core.flush_until(core.redo.lsn())
+                flusher.assist(redo.lsn())
             }
             Admit::FlushSelf { until, wait } => {
                 self.has_helped = true;
-                core.bell.ring();
-                if wait { core.flush_until(until) } else { Ok(()) }
+                signal.wake();
+                if wait { flusher.assist(until) } else { Ok(()) }
             }
-            Admit::WaitCheckpoint(lsn) => wait_for(core, lsn),
+            Admit::WaitCheckpoint(lsn) => wait_for(flusher, lsn),
         }
     }
 }
@@ -233,40 +303,27 @@ fn micros(us: u64) -> Duration {
 }
 
 #[cold]
-fn wait_for(core: &Core, checkpoint: Lsn) -> Result<(), EngineError> {
-    core.counts.admission_waited();
-    while core.redo.checkpoint_lsn() < checkpoint {
-        core.poison.check()?;
-        core.help_checkpoint(checkpoint)?;
+fn wait_for(flusher: &Flusher, checkpoint: Lsn) -> Result<(), EngineError> {
+    flusher.storage.counts.admission_waited();
+    while flusher.storage.redo.checkpoint_lsn() < checkpoint {
+        flusher.storage.poison.check()?;
+        flusher.assist_checkpoint(checkpoint)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-
     use super::*;
 
     #[test]
-    fn one_pause_does_not_end_another() {
-        let admission = Admission::new(AdmitRule::wall(1 << 20));
-        let (begun, over) = (Barrier::new(2), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let (admission, begun, over) = (&admission, &begun, &over);
-            scope.spawn(move || {
-                begun.wait();
-                admission.paused(|| assert!(over.load(Ordering::SeqCst), "two at once"));
-            });
-            admission.paused(|| {
-                begun.wait();
-                for _ in 0..1000 {
-                    assert!(admission.is_paused.load(Ordering::SeqCst), "ended by the other");
-                    std::thread::yield_now();
-                }
-                over.store(true, Ordering::SeqCst);
-            });
+    fn no_rule_is_read_between_two() {
+        let rule = PublishedRule::new(AdmitRule::wall(1));
+        let mut words = 0;
+        rule.replace(AdmitRule::wall(2), || {
+            assert_eq!(rule.try_read(), None);
+            words += 1;
         });
-        assert!(!admission.is_paused.load(Ordering::SeqCst));
+        assert_eq!((rule.try_read(), words), (Some(AdmitRule::wall(2)), ADMIT_WORDS));
     }
 }

@@ -8,11 +8,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iostrata_io::disk::DirectoryLock;
-use iostrata_knobs::Counter;
+use iostrata_settings::Counter;
 
-use crate::core::Core;
+use crate::cleaner::Cleaner;
+use crate::counts::thread_cpu_ns;
 use crate::error::EngineError;
 use crate::status::Publisher;
+use crate::storage::Storage;
 
 /// Longest sleep of the cleaner, whatever the policy says.
 const CLEANER_SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -20,6 +22,15 @@ const CLEANER_SLEEP_MAX: Duration = Duration::from_secs(1);
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// How long a poisoned cleaner waits before it looks again whether the engine stops.
 const POISONED_SLEEP: Duration = Duration::from_millis(100);
+
+/// Who does the work in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the engine.
+    Threads,
+    /// Whoever calls [`Engine::step`](crate::Engine::step), and whoever needs it to be done.
+    Manual,
+}
 
 /// The directory that an engine holds.
 pub(crate) struct Place {
@@ -32,7 +43,7 @@ pub(crate) struct Place {
 #[derive(Default)]
 pub(crate) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
-    core: Option<Arc<Core>>,
+    storage: Option<Arc<Storage>>,
     publisher: Option<Arc<Publisher>>,
 }
 
@@ -52,18 +63,23 @@ impl Threads {
     ///
     /// # Errors
     /// When the system gives no thread, or the status file cannot be made.
-    pub fn start(&mut self, core: &Arc<Core>, place: Option<Place>) -> Result<(), EngineError> {
-        core.bell.set_threads(true);
-        self.core = Some(Arc::clone(core));
+    pub fn start(
+        &mut self,
+        storage: &Arc<Storage>,
+        cleaner: &Arc<Cleaner>,
+        place: Option<Place>,
+    ) -> Result<(), EngineError> {
+        storage.signal.set_threads(true);
+        self.storage = Some(Arc::clone(storage));
         if let Some(place) = place {
-            core.hold(place.locks);
+            storage.hold(place.locks);
             self.publisher = Some(Arc::new(Publisher::new(&place.directory)?));
         }
-        let cleaner = Arc::clone(core);
-        self.spawn("cleaner", move || clean(&cleaner))?;
+        let (of_cleaner, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
+        self.spawn("cleaner", move || clean(&of_cleaner, &cleaner))?;
         if let Some(publisher) = self.publisher.clone() {
-            let core = Arc::clone(core);
-            self.spawn("status", move || publish(&core, &publisher))?;
+            let storage = Arc::clone(storage);
+            self.spawn("status", move || publish(&storage, &publisher))?;
         }
         Ok(())
     }
@@ -74,30 +90,27 @@ impl Threads {
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), EngineError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        let thread = thread.map_err(|error| EngineError::System {
-            doing: "start a thread",
-            problem: error.to_string(),
-        })?;
+        let thread = thread.map_err(|error| EngineError::system("start a thread", error))?;
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
     }
 
     /// Ends the threads; may be called again.
     pub fn stop(&self) {
-        let Some(core) = &self.core else { return };
-        core.bell.stop();
+        let Some(storage) = &self.storage else { return };
+        storage.signal.stop();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {
             // A thread that broke an invariant has poisoned the engine.
             let _ended = thread.join();
         }
-        core.bell.set_threads(false);
+        storage.signal.set_threads(false);
     }
 
     /// Publishes the counters once more.
-    pub fn publish(&self, core: &Core) {
-        if let Some(publisher) = &self.publisher {
-            publisher.publish(core);
+    pub fn publish(&self) {
+        if let (Some(publisher), Some(storage)) = (&self.publisher, &self.storage) {
+            publisher.publish(storage);
         }
     }
 }
@@ -109,7 +122,7 @@ impl Drop for Threads {
 }
 
 /// Tells those who count on the cleaner when it ends by a panic: they would wait for ever.
-struct Alarm<'c>(&'c Core);
+struct Alarm<'c>(&'c Storage);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
@@ -119,61 +132,37 @@ impl Drop for Alarm<'_> {
     }
 }
 
-fn clean(core: &Core) {
-    let _alarm = Alarm(core);
+fn clean(storage: &Storage, cleaner: &Cleaner) {
+    let _alarm = Alarm(storage);
+    let Storage { counts, signal, .. } = storage;
     let start = Instant::now();
     let now_us = || start.elapsed().as_micros() as u64;
     loop {
-        let cpu_before = crate::status::thread_cpu_ns();
-        let stepped = core.cleaner().step(core, now_us());
-        core.counts
-            .cpu(Counter::CpuNsCleaner, crate::status::thread_cpu_ns().saturating_sub(cpu_before));
-        core.bell.round_done();
+        let cpu_before = thread_cpu_ns();
+        let stepped = cleaner.step(now_us());
+        counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
+        signal.round_done();
         let sleep = match stepped {
-            Ok(stepped) => {
-                let us = stepped.next_us.saturating_sub(now_us());
-                Duration::from_micros(us).min(CLEANER_SLEEP_MAX)
+            Ok(next_us) => {
+                Duration::from_micros(next_us.saturating_sub(now_us())).min(CLEANER_SLEEP_MAX)
             }
             Err(_poisoned) => POISONED_SLEEP,
         };
         if sleep.is_zero() {
-            if core.bell.is_stopping() {
+            if signal.is_stopping() {
                 return;
             }
             continue;
         }
-        if !core.bell.wait_ring(sleep) {
+        if !signal.wait_wake(sleep) {
             return;
         }
     }
 }
 
-fn publish(core: &Core, publisher: &Publisher) {
-    publisher.publish(core);
-    while core.bell.wait_stop(PUBLISH_EVERY) {
-        publisher.publish(core);
+fn publish(storage: &Storage, publisher: &Publisher) {
+    publisher.publish(storage);
+    while storage.signal.wait_stop(PUBLISH_EVERY) {
+        publisher.publish(storage);
     }
-}
-
-/// Runs `work` for each part of so many, side by side; gives the first error.
-pub(crate) fn in_parallel<E: Send>(
-    parts: usize,
-    work: impl Fn(usize) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    if parts <= 1 {
-        return work(0);
-    }
-    let results: Vec<Result<(), E>> = std::thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = (1..parts).map(|part| scope.spawn(move || work(part))).collect();
-        let mut results = vec![work(0)];
-        for thread in threads {
-            match thread.join() {
-                Ok(result) => results.push(result),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results
-    });
-    results.into_iter().collect()
 }

@@ -8,14 +8,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use iostrata_knobs::Counter;
-use iostrata_page::{Lsn, PageNo, PageView, Record, row_bytes};
+use iostrata_page::{Lsn, PageNo};
+use iostrata_settings::Counter;
 
-use crate::commit::{Attempt, Group, attempt, leaves_max};
-use crate::core::Core;
-use crate::error::EngineError;
-use crate::table::Table;
+use crate::changes::{Change, Changes, Op, sort};
+use crate::commit::{Attempt, attempt, leaves_max, tidy};
+use crate::error::{EngineError, RequestError, TableError};
+use crate::pages::Pages;
+use crate::table::{Table, check_row};
 use crate::ticket::Ticket;
+use crate::tree::Tree;
 
 /// Bytes that the frame may need for a record beyond key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
@@ -23,20 +25,11 @@ const RECORD_OVERHEAD_BYTES: usize = 32;
 /// Most bytes of keys and values that a batch keeps: far more than any frame takes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
 
-/// One change.
-#[derive(Debug)]
-pub(crate) struct Op {
-    pub table: u16,
-    pub key: Range<u32>,
-    /// None deletes.
-    pub value: Option<Range<u32>>,
-}
-
 /// Changes that become visible and durable together.
 #[derive(Debug)]
 pub struct Batch {
-    core: Arc<Core>,
-    tables: Vec<Table>,
+    pages: Arc<Pages>,
+    trees: Vec<Arc<Tree>>,
     ops: Vec<Op>,
     bytes: Vec<u8>,
     /// A page that is free once the batch is applied.
@@ -44,21 +37,68 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core, tables: Vec::new(), ops: Vec::new(), bytes: Vec::new(), freed: None }
+    pub(crate) fn new(pages: Arc<Pages>) -> Self {
+        Self { pages, trees: Vec::new(), ops: Vec::new(), bytes: Vec::new(), freed: None }
     }
 
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
     ///
     /// # Errors
-    /// A key or row beyond the limits of the page size; [`EngineError::NoTable`] for a table of
+    /// A key or row beyond the limits of the page size; [`TableError::NotFound`] for a table of
     /// another engine.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
-        check_row(&self.core, key, value.len())?;
+        check_row(&self.pages, key, value.len())?;
         self.check_kept()?;
-        let table = self.table(table)?;
+        let tree = self.tree(table)?;
         let (key, value) = (self.keep(key), self.keep(value));
-        self.ops.push(Op { table, key, value: Some(value) });
+        self.ops.push(Op { tree, key, change: Change::Put(value) });
+        Ok(())
+    }
+
+    /// Puts a row whose key must not be there before the batch.
+    ///
+    /// # Errors
+    /// As [`Batch::put`]; when the key is there, [`RequestError::NotAsExpected`] by
+    /// [`Batch::commit`].
+    pub fn insert(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
+        self.compare_and_set(table, key, None, Some(value))
+    }
+
+    /// Puts a row, or with no new value deletes it, if its value before the batch is the expected
+    /// one; with none expected the key must not be there.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn compare_and_set(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        self.require(table, key, expected)?;
+        match new {
+            Some(value) => self.put(table, key, value),
+            None => self.delete(table, key),
+        }
+    }
+
+    /// Makes the whole batch depend on a row that it need not change: its value before the batch
+    /// must be this one; with none the key must not be there.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn require(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        check_row(&self.pages, key, value.map_or(0, <[u8]>::len))?;
+        self.check_kept()?;
+        let tree = self.tree(table)?;
+        let (key, value) = (self.keep(key), value.map(|value| self.keep(value)));
+        self.ops.push(Op { tree, key, change: Change::Expect(value) });
         Ok(())
     }
 
@@ -67,11 +107,11 @@ impl Batch {
     /// # Errors
     /// As [`Batch::put`].
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), EngineError> {
-        check_row(&self.core, key, 0)?;
+        check_row(&self.pages, key, 0)?;
         self.check_kept()?;
-        let table = self.table(table)?;
+        let tree = self.tree(table)?;
         let key = self.keep(key);
-        self.ops.push(Op { table, key, value: None });
+        self.ops.push(Op { tree, key, change: Change::Delete });
         Ok(())
     }
 
@@ -80,12 +120,12 @@ impl Batch {
         self.freed = Some(page);
     }
 
-    /// Number of changes.
+    /// Number of changes and conditions.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether there is nothing to change.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -94,57 +134,69 @@ impl Batch {
     /// before telling anybody.
     ///
     /// # Errors
-    /// Nothing is applied then. [`EngineError::BatchTooLarge`], no space, a poisoned engine.
+    /// Nothing is applied then. [`RequestError::NotAsExpected`],
+    /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
     pub fn commit(mut self) -> Result<Ticket, EngineError> {
-        let core = Arc::clone(&self.core);
-        let end = core.counts.sampled(Counter::CpuNsRows, || self.run())?;
-        Ok(Ticket::new(Arc::clone(&self.core), end))
+        let storage = Arc::clone(&self.pages.storage);
+        let end = storage.counts.sampled(Counter::CpuNsRows, || self.run())?;
+        Ok(Ticket::new(storage, end))
     }
 
     fn run(&mut self) -> Result<Lsn, EngineError> {
-        let core = &self.core;
-        let bytes = self.check_size(core)?;
-        sort(&mut self.ops, &self.tables, &self.bytes);
+        let pages = &self.pages;
+        let bytes = self.check_size(pages)?;
+        sort(&mut self.ops, &self.trees, &self.bytes);
         let freed = self.freed;
-        let changes = Changes { tables: &self.tables, ops: &self.ops, bytes: &self.bytes, freed };
+        let changes = Changes { trees: &self.trees, ops: &self.ops, bytes: &self.bytes, freed };
         let mut groups = Vec::new();
         loop {
             // In this order, as everywhere: who has room in the redo waits for no pins.
-            let pins = core.admission.pins(self.ops.len().min(leaves_max(core)), core);
-            let room = core.admit(bytes)?;
-            match attempt(core, &changes, &mut groups)? {
+            let pins = pages.admission.pins(self.ops.len().min(leaves_max(pages)));
+            let room = pages.admission.admit(bytes)?;
+            match attempt(pages, &changes, &mut groups)? {
                 Attempt::Done(end) => {
                     drop((room, pins));
                     if let Some(page) = freed {
-                        core.space.freed(page);
+                        pages.space.freed(page);
                     }
-                    core.counts.committed();
-                    changes.tidy(core, &groups);
+                    pages.storage.counts.committed();
+                    tidy(pages, &changes, &groups);
                     return Ok(end);
                 }
                 Attempt::Moved => {}
-                Attempt::Full { op, structure } => {
+                Attempt::Refused { op } => {
+                    let table = changes.tree(op).name.clone();
+                    return Err(EngineError::Request(RequestError::NotAsExpected {
+                        table,
+                        key: changes.key(op).to_vec(),
+                    }));
+                }
+                Attempt::Full { op, page_version } => {
                     drop((room, pins));
                     groups.clear();
-                    let tree = changes.table(op).tree();
                     let value_bytes = changes.value(op).map_or(0, <[u8]>::len);
-                    tree.split_leaf(core, (changes.key(op), value_bytes), structure)?;
+                    let row = (changes.key(op), value_bytes);
+                    changes.tree(op).split_leaf(pages, row, page_version)?;
                 }
             }
         }
     }
 
-    fn check_size(&self, core: &Core) -> Result<usize, EngineError> {
+    fn check_size(&self, pages: &Pages) -> Result<usize, EngineError> {
         let bytes = self.bytes.len() + self.ops.len() * RECORD_OVERHEAD_BYTES;
-        let limit = core.frame_bytes_max();
-        if bytes > limit { Err(EngineError::BatchTooLarge { bytes, limit }) } else { Ok(bytes) }
+        let limit = pages.storage.frame_bytes_max();
+        if bytes > limit {
+            Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Keeps offsets within 32 bits: what is refused here could never be committed.
     fn check_kept(&self) -> Result<(), EngineError> {
-        let (bytes, limit) = (self.bytes.len(), self.core.frame_bytes_max());
+        let (bytes, limit) = (self.bytes.len(), self.pages.storage.frame_bytes_max());
         if bytes > KEPT_BYTES_MAX {
-            return Err(EngineError::BatchTooLarge { bytes, limit });
+            return Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }));
         }
         Ok(())
     }
@@ -156,98 +208,20 @@ impl Batch {
     }
 
     /// The number of a table in this batch.
-    fn table(&mut self, table: &Table) -> Result<u16, EngineError> {
-        let known = self.tables.iter().rposition(|known| known.is_same(table));
-        let number = known.unwrap_or(self.tables.len());
+    fn tree(&mut self, table: &Table) -> Result<u16, EngineError> {
+        let tree = table.tree();
+        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
+        let number = known.unwrap_or(self.trees.len());
         if known.is_none() {
-            if !table.is_of(&self.core) {
-                return Err(EngineError::NoTable { name: table.name().to_owned() });
+            if !table.is_of(&self.pages) {
+                return Err(EngineError::Table(TableError::NotFound {
+                    name: table.name().to_owned(),
+                }));
             }
-            self.tables.push(table.clone());
+            self.trees.push(Arc::clone(tree));
         }
-        u16::try_from(number)
-            .map_err(|_too_many| EngineError::BatchTooWide { limit: leaves_max(&self.core) })
-    }
-}
-
-/// Checks a row against the limits.
-pub(crate) fn check_row(core: &Core, key: &[u8], value_bytes: usize) -> Result<(), EngineError> {
-    if key.is_empty() {
-        return Err(EngineError::KeyEmpty);
-    }
-    core.page_size.check_row(key.len(), value_bytes).map_err(EngineError::RowTooLarge)
-}
-
-/// By table and key; of several changes of one key the last stays.
-fn sort(ops: &mut Vec<Op>, tables: &[Table], bytes: &[u8]) {
-    if ops.len() < 2 {
-        return;
-    }
-    let id = |op: &Op| tables[op.table as usize].tree().id;
-    let key = |op: &Op| &bytes[op.key.start as usize..op.key.end as usize];
-    ops.sort_by(|a, b| (id(a), key(a)).cmp(&(id(b), key(b))));
-    ops.reverse();
-    ops.dedup_by(|a, b| id(a) == id(b) && key(a) == key(b));
-    ops.reverse();
-}
-
-/// The sorted changes of a batch.
-pub(crate) struct Changes<'b> {
-    tables: &'b [Table],
-    ops: &'b [Op],
-    bytes: &'b [u8],
-    pub freed: Option<PageNo>,
-}
-
-impl Changes<'_> {
-    pub fn len(&self) -> usize {
-        self.ops.len()
-    }
-
-    pub fn table(&self, op: usize) -> &Table {
-        &self.tables[self.ops[op].table as usize]
-    }
-
-    pub fn key(&self, op: usize) -> &[u8] {
-        let range = &self.ops[op].key;
-        &self.bytes[range.start as usize..range.end as usize]
-    }
-
-    pub fn value(&self, op: usize) -> Option<&[u8]> {
-        let range = self.ops[op].value.as_ref()?;
-        Some(&self.bytes[range.start as usize..range.end as usize])
-    }
-
-    /// Whether two changes belong to one table.
-    pub fn same_table(&self, a: usize, b: usize) -> bool {
-        self.ops[a].table == self.ops[b].table
-    }
-
-    /// Joins leaves that the batch left nearly empty. What fails here fails again where it matters.
-    fn tidy(&self, core: &Core, groups: &[Group]) {
-        for group in groups.iter().filter(|group| group.is_sparse) {
-            let first = group.ops.start;
-            let tree = self.table(first).tree();
-            let _needed_by_nobody = tree.merge_leaf(core, self.key(first));
-        }
-    }
-
-    /// The record of one change against a page, and what it costs there; None changes nothing.
-    pub fn record<'r>(&'r self, op: usize, page: &PageView<'_>) -> Option<Record<'r>> {
-        let key = self.key(op);
-        match (page.find(key), self.value(op)) {
-            (Ok(slot), Some(value)) => Some(Record::Replace { slot, value }),
-            (Err(slot), Some(value)) => Some(Record::Insert { slot, flags: 0, key, value }),
-            (Ok(slot), None) => Some(Record::Delete { slot }),
-            (Err(_), None) => None,
-        }
-    }
-
-    /// By how many bytes one change fills (or empties) a page, with all of its slot.
-    pub fn growth(&self, op: usize, page: &PageView<'_>) -> isize {
-        let key = self.key(op);
-        let cost = |value: &[u8]| row_bytes(key.len(), value.len()) as isize;
-        let old = page.find(key).ok().map_or(0, |slot| cost(page.value(slot)));
-        self.value(op).map_or(0, cost) - old
+        u16::try_from(number).map_err(|_too_many| {
+            EngineError::Request(RequestError::BatchTooWide { limit: leaves_max(&self.pages) })
+        })
     }
 }

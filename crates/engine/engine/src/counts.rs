@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use iostrata_flush::Cause;
-use iostrata_knobs::{Counter, Counters};
 use iostrata_page::Record;
+use iostrata_settings::{Counter, Counters};
 
 /// One call in so many is timed. Odd, so that two parts that take turns are both met.
 const SAMPLED_OF: u32 = 63;
@@ -90,14 +90,7 @@ impl Counts {
     /// Dirty pages were written.
     pub fn flushed(&self, cause: Cause, pages: u64) {
         self.add(Counter::BufferPoolPagesFlushed, pages);
-        self.add(
-            match cause {
-                Cause::Adaptive => Counter::BufferFlushAdaptiveTotalPages,
-                Cause::Background => Counter::BufferFlushBackgroundTotalPages,
-                Cause::Sync => Counter::BufferFlushSyncTotalPages,
-            },
-            pages,
-        );
+        self.add(of_cause(cause), pages);
     }
 
     /// Dirty pages were written to free their frames.
@@ -129,15 +122,42 @@ impl Counts {
         if !turn.is_multiple_of(SAMPLED_OF) {
             return work();
         }
-        let before = crate::status::thread_cpu_ns();
+        let before = thread_cpu_ns();
         let result = work();
-        let spent = crate::status::thread_cpu_ns().saturating_sub(before);
+        let spent = thread_cpu_ns().saturating_sub(before);
         self.add(part, spent * u64::from(SAMPLED_OF));
         result
+    }
+
+    /// One value.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Relaxed)
+    }
+
+    /// Pages written to let the checkpoint go on.
+    pub fn flushed_for_age(&self) -> u64 {
+        [Cause::Adaptive, Cause::Background, Cause::Sync]
+            .map(|cause| self.get(of_cause(cause)))
+            .iter()
+            .sum()
     }
 
     /// All values.
     pub fn read(&self) -> Counters {
         Counters::new(std::array::from_fn(|at| self.0[at].load(Relaxed)))
     }
+}
+
+fn of_cause(cause: Cause) -> Counter {
+    match cause {
+        Cause::Adaptive => Counter::BufferFlushAdaptiveTotalPages,
+        Cause::Background => Counter::BufferFlushBackgroundTotalPages,
+        Cause::Sync => Counter::BufferFlushSyncTotalPages,
+    }
+}
+
+/// Processor time of the calling thread, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -5,20 +5,23 @@
 //! is not.
 
 use iostrata_io::disk::{Disk, FileMode, FileName};
-use iostrata_knobs::Settings;
-use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
+use iostrata_page::{Lsn, NO_PAGE, PageKind, PageNo, Record, TableId};
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::catalogue::{CATALOGUE_ROOT, CATALOGUE_TABLE};
-use crate::core::Core;
-use crate::error::EngineError;
-use crate::kept::name;
+use crate::disks::Disks;
+use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
-use crate::open::{Disks, FIRST_LSN};
+use crate::pages::Pages;
 use crate::plan;
+use crate::settings_file::name;
 use crate::super_page::{FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
+
+/// Where the log of a new engine begins.
+pub(crate) const FIRST_LSN: Lsn = Lsn(8192);
 
 const MARK: &str = "engine.creating";
 /// Beginnings of the names of our files.
@@ -55,7 +58,7 @@ fn clear(disk: &dyn Disk) -> Result<(), EngineError> {
 /// directory must carry the mark itself: the redo of another engine is none of ours.
 ///
 /// # Errors
-/// [`EngineError::NotOurs`] for any other file.
+/// [`OpenError::NotOurs`] for any other file.
 pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName>, EngineError> {
     let mut files = disk.list()?;
     let is_marked = files.contains(&name(MARK));
@@ -69,25 +72,24 @@ pub(crate) fn leftovers(disk: &dyn Disk, directory: &str) -> Result<Vec<FileName
         None => Ok(files),
         Some(file) => {
             let (directory, found) = (directory.to_owned(), file.to_string());
-            Err(EngineError::NotOurs { directory, found })
+            Err(EngineError::Open(OpenError::NotOurs { directory, found }))
         }
     }
 }
 
 /// The pages that every engine has, durably in the redo.
-pub(crate) fn first_pages(core: &Core) -> Result<(), EngineError> {
-    core.ensure_pages(CATALOGUE_ROOT.0 + 1)?;
-    let _room = core.admit_structure()?;
-    let pins =
-        [PageNo(0), core.space.map_page(0), CATALOGUE_ROOT].map(|page| core.pool.create(page));
+pub(crate) fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), EngineError> {
+    let (storage, space) = (&*pages.storage, &pages.space);
+    storage.ensure_pages(CATALOGUE_ROOT.0 + 1)?;
+    let _room = pages.admit_structure()?;
+    let pins = [PageNo(0), space.map_page(0), CATALOGUE_ROOT].map(|page| storage.pool.create(page));
     let [front, map, root] = pins;
     let (front, map, root) = (front?, map?, root?);
-    let mut mtr = Mtr::begin(core);
+    let mut mtr = Mtr::begin(storage);
     let (front, root, map) = (mtr.latch(front), mtr.latch(root), mtr.latch(map));
     let (left, right) = (NO_PAGE, NO_PAGE);
     let kind = PageKind::Super;
     mtr.change(front, &Record::Init { kind, level: 0, table: TableId(0), left, right })?;
-    let settings = core.settings();
     mtr.change(front, &SuperField::Magic.set(&MAGIC.to_le_bytes()))?;
     mtr.change(front, &SuperField::Format.set(&FORMAT.to_le_bytes()))?;
     mtr.change(front, &SuperField::PageBytes.set(&settings.page_size.to_le_bytes()))?;
@@ -96,12 +98,12 @@ pub(crate) fn first_pages(core: &Core) -> Result<(), EngineError> {
     mtr.change(front, &SuperField::NextTable.set(&next_table.to_le_bytes()))?;
     mtr.change(front, &SuperField::Maps.set(&1_u64.to_le_bytes()))?;
     mtr.change(front, &SuperField::CatalogueRoot.set(&CATALOGUE_ROOT.0.to_le_bytes()))?;
-    core.space.format_map(&mut mtr, map)?;
+    space.format_map(&mut mtr, map)?;
     mtr.change(map, &Record::SetBits { from: 0, count: 1, set: true })?;
     mtr.change(map, &Record::SetBits { from: CATALOGUE_ROOT.0 as u32, count: 1, set: true })?;
     mtr.change(root, &Tree::empty_root(CATALOGUE_TABLE))?;
     let end = mtr.commit();
-    Ok(core.redo.make_durable(end)?)
+    storage.make_durable(end)
 }
 
 /// Takes the marks away, once the settings file is there: that of the data last, so that an opening

@@ -1,20 +1,48 @@
 //! What can go wrong for the user of an engine.
 //!
-//! Invariant: errors are plain data, so that one failure reaches everybody who waited for it.
+//! Invariant: errors can be cloned, so that one failure reaches everybody who waited for it.
 
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 use iostrata_io::disk::DiskError;
-use iostrata_knobs::SettingError;
 use iostrata_page::{PageNo, RowTooLarge};
 use iostrata_pool::PoolError;
 use iostrata_redo::RedoError;
+use iostrata_settings::SettingError;
 use iostrata_store::StoreError;
-use thiserror::Error;
 
-/// Why a call on the engine failed.
-#[derive(Clone, Debug, Error)]
+/// Why a call on the engine failed, by what can be done about it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
+    /// The caller asked for something that cannot be; nothing was changed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A table is not as the caller thinks; nothing was changed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The directory is not one that can be opened; nothing was changed.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The disk is full. What was there before is untouched.
+    #[error("no space for more pages: {cause}; free some space and try again")]
+    NoSpace {
+        /// What the disk said.
+        cause: Failure,
+    },
+    /// A disk, a file or a thread of the system failed.
+    #[error(transparent)]
+    Io(Failure),
+    /// A page that cannot be what it should be.
+    #[error("page {page} is damaged: {problem}")]
+    Corrupt {
+        /// Its number.
+        page: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An earlier failure left unknown what is durable, or an invariant is broken: nothing is
     /// written any more. Everything acknowledged is found again when the engine is opened anew.
     #[error("the engine has stopped writing because of a failure: {cause}; open it again")]
@@ -22,18 +50,24 @@ pub enum EngineError {
         /// The first failure.
         cause: Arc<EngineError>,
     },
-    /// The disk is full. What was there before is untouched.
-    #[error("no space for more pages: {cause}; free some space and try again")]
-    NoSpace {
-        /// What the disk said.
-        cause: StoreError,
+    /// An invariant of the engine does not hold: a bug.
+    #[error("the engine broke one of its own rules: {what}")]
+    Broken {
+        /// Which.
+        what: String,
     },
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
     /// A key of no bytes.
     #[error("a key needs at least one byte")]
     KeyEmpty,
     /// A key or row beyond the limits of the page size.
     #[error(transparent)]
-    RowTooLarge(RowTooLarge),
+    RowTooLarge(#[from] RowTooLarge),
     /// More changes than one frame of redo may hold.
     #[error(
         "the batch needs {bytes} bytes of redo; one batch may have at most {limit} (a share of \
@@ -54,54 +88,17 @@ pub enum EngineError {
         /// What is possible, in pages.
         limit: usize,
     },
-    /// A page that cannot be what it should be.
-    #[error("page {page} is damaged: {problem}")]
-    Corrupt {
-        /// Its number.
-        page: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// An invariant of the engine does not hold: a bug.
-    #[error("the engine broke one of its own rules: {what}")]
-    Broken {
-        /// Which.
-        what: String,
-    },
-    /// No table of that name.
-    #[error("there is no table {name:?}")]
-    NoTable {
-        /// The name.
-        name: String,
-    },
-    /// A table of that name is there.
-    #[error("there is a table {name:?} already")]
-    TableExists {
-        /// The name.
-        name: String,
-    },
-    /// Every number that a table can have was used.
+    /// A condition of a batch does not hold; nothing of the batch was applied.
     #[error(
-        "2^32 tables have been made here and no number is left: numbers are never used again; copy \
-         the tables into a new directory"
+        "the row with the key {} in table {table:?} is not as the batch expects it; read it again \
+         and decide anew",
+        key.escape_ascii()
     )]
-    TooManyTables,
-    /// A handle on a table that was dropped since.
-    #[error("the table was dropped: its handle is of no use any more")]
-    TableDropped,
-    /// A name that cannot be kept.
-    #[error("{name:?} is no name for a table: use 1 to {limit} bytes")]
-    TableName {
-        /// The name.
-        name: String,
-        /// Longest name, in bytes.
-        limit: usize,
-    },
-    /// A bulk load into a table that has rows.
-    #[error("table {name:?} is not empty: a bulk load fills empty tables only")]
-    NotEmpty {
+    NotAsExpected {
         /// The table.
-        name: String,
+        table: String,
+        /// The key.
+        key: Vec<u8>,
     },
     /// Rows of a bulk load out of order.
     #[error("row {row} of the bulk load has a key that is not above the one before it")]
@@ -109,9 +106,62 @@ pub enum EngineError {
         /// Its number, from 0.
         row: u64,
     },
+    /// A setting that cannot be so, or not with this data.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The engine was closed.
+    #[error("the engine is closed")]
+    Closed,
+}
+
+/// What is wrong with a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// No table of that name.
+    #[error("there is no table {name:?}")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// A table of that name is there.
+    #[error("there is a table {name:?} already")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// A handle on a table that was dropped since.
+    #[error("the table was dropped: its handle is of no use any more")]
+    Dropped,
+    /// A name that cannot be kept.
+    #[error("{name:?} is no name for a table: use 1 to {limit} bytes")]
+    Name {
+        /// The name.
+        name: String,
+        /// Longest name, in bytes.
+        limit: usize,
+    },
+    /// Every number that a table can have was used.
+    #[error(
+        "2^32 tables have been made here and no number is left: numbers are never used again; copy \
+         the tables into a new directory"
+    )]
+    TooMany,
+    /// A bulk load into a table that has rows.
+    #[error("table {name:?} is not empty: a bulk load fills empty tables only")]
+    NotEmpty {
+        /// The table.
+        name: String,
+    },
+}
+
+/// Why a directory cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
     /// Another process has the directory, or this one has it open already.
     #[error("{0}")]
-    Locked(DiskError),
+    Locked(Failure),
     /// A directory that holds something else.
     #[error(
         "{directory} holds {found:?}, which is not iostrata's, and no engine: choose an empty \
@@ -131,32 +181,43 @@ pub enum EngineError {
         /// What is known.
         known: u32,
     },
-    /// The engine was closed.
-    #[error("the engine is closed")]
-    Closed,
-    /// A setting.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// The redo log.
-    #[error(transparent)]
-    Redo(#[from] RedoError),
-    /// Data and doublewrite files.
-    #[error(transparent)]
-    Store(StoreError),
-    /// The buffer pool.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// The disk.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// A thread or file of the system.
-    #[error("cannot {doing}: {problem}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's answer.
-        problem: String,
-    },
+}
+
+/// What failed below the engine, in its own words.
+#[derive(Clone)]
+pub struct Failure(Arc<dyn Error + Send + Sync>);
+
+impl Failure {
+    /// Keeps an error.
+    pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// A thread or file of the system.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing}: {problem}")]
+struct SystemError {
+    doing: &'static str,
+    problem: String,
 }
 
 impl EngineError {
@@ -164,13 +225,42 @@ impl EngineError {
     pub(crate) fn corrupt(page: PageNo, problem: impl Into<String>) -> Self {
         Self::Corrupt { page: page.0, problem: problem.into() }
     }
+
+    /// The system refused a thread or a file.
+    pub(crate) fn system(doing: &'static str, problem: impl ToString) -> Self {
+        Self::Io(Failure::new(SystemError { doing, problem: problem.to_string() }))
+    }
 }
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NoSpace { .. } => Self::NoSpace { cause: error },
-            error => Self::Store(error),
+            StoreError::NoSpace { .. } => Self::NoSpace { cause: Failure::new(error) },
+            error => Self::Io(Failure::new(error)),
         }
+    }
+}
+
+impl From<RedoError> for EngineError {
+    fn from(error: RedoError) -> Self {
+        Self::Io(Failure::new(error))
+    }
+}
+
+impl From<PoolError> for EngineError {
+    fn from(error: PoolError) -> Self {
+        Self::Io(Failure::new(error))
+    }
+}
+
+impl From<DiskError> for EngineError {
+    fn from(error: DiskError) -> Self {
+        Self::Io(Failure::new(error))
+    }
+}
+
+impl From<SettingError> for EngineError {
+    fn from(error: SettingError) -> Self {
+        Self::Request(RequestError::Setting(error))
     }
 }

@@ -6,14 +6,14 @@ mod document;
 #[cfg(test)]
 mod written;
 
-use iostrata_knobs::{STATUS_BYTES, Settings};
 use iostrata_page::{
     Cell, Cells, NO_PAGE, PageKind, PageNo, PageSize, Record, TableId, layout as page,
 };
 use iostrata_redo::layout as redo;
+use iostrata_settings::{STATUS_BYTES, Settings};
 use iostrata_store::layout as store;
 
-use crate::open::FIRST_LSN;
+use crate::create::FIRST_LSN;
 use crate::super_page::SuperField;
 use document::Document;
 
@@ -36,6 +36,11 @@ fn of_pages() -> Vec<Expected> {
         ("value_len", page::CELL_AT_VALUE_LEN),
         ("", page::CELL_HEADER_BYTES),
     ];
+    let version = vec![
+        ("number", page::VERSION_AT_NUMBER),
+        ("older", page::VERSION_AT_OLDER),
+        ("", page::VERSION_BYTES),
+    ];
     let front = vec![
         ("magic", SuperField::Magic.offset()),
         ("format", SuperField::Format.offset()),
@@ -51,6 +56,7 @@ fn of_pages() -> Vec<Expected> {
         ("Slot", slot),
         ("Cell", cell),
         ("Super page", front),
+        ("Version header", version),
         ("Catalogue row", vec![("table", 0), ("root", 4), ("", 12)]),
     ]
 }
@@ -179,7 +185,7 @@ fn numbers_and_limits_are_those_of_the_code() {
         ("store", "BATCH_AT", store::BATCH_AT),
         ("store", "DOUBLEWRITE_PAGES_MAX", u64::from(store::DOUBLEWRITE_PAGES_MAX)),
         ("store", "DATA_FILES_MAX", u64::from(store::DATA_FILES_MAX)),
-        ("knobs", "STATUS_BYTES", STATUS_BYTES as u64),
+        ("settings", "STATUS_BYTES", STATUS_BYTES as u64),
     ]
     .map(|(room, name, value)| (format!("{room} `{name}`"), value))
     .into();
@@ -190,7 +196,7 @@ fn numbers_and_limits_are_those_of_the_code() {
     let head = "| page size | longest key | longest key and value together \
                 | pages of one space page |";
     let limits = PageSize::ALL.map(|size| {
-        let (key, row) = (size.key_bytes_max(), size.row_bytes_max());
+        let (key, row) = (size.key_bytes_max(), size.row_bytes_max() - page::VERSION_BYTES);
         [size.bytes(), key, row, size.space_bits() as usize].map(|number| number.to_string())
     });
     assert_eq!(document.table(head), limits);
@@ -205,7 +211,7 @@ fn every_record_has_the_bytes_of_its_example() {
     let records = [
         Record::Init { kind: PageKind::Inner, level: 2, table, left, right },
         Record::Image { kind: PageKind::Leaf, level: 0, table, left, right, body: &cells },
-        Record::Insert { slot: 1, flags: 2, key: b"k", value: b"vw" },
+        Record::Insert { slot: 1, flags: 4, key: b"k", value: b"vw" },
         Record::Delete { slot: 129 },
         Record::Replace { slot: 1, value: b"vw" },
         Record::Patch { slot: 1, at: 5, bytes: b"p" },

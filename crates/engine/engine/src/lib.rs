@@ -1,24 +1,27 @@
-//! An embedded storage engine: ordered tables of bytes, atomic durable batches, InnoDB's knobs.
+//! An embedded storage engine: ordered tables of bytes, atomic durable batches, InnoDB's settings.
 //!
 //! Purpose: a library for programs that need tables which survive crashes, and for people who want
-//! to see every step of a database's I/O path and turn every knob of it.
+//! to see every step of a database's I/O path and change every setting of it.
 //! Invariant: a batch is applied as a whole or not at all; one whose ticket was waited for survives
 //! any crash; after a failed write of redo or a failed sync the engine refuses to go on.
 //! It knows no workload and prints nothing.
 //!
 //! ```
-//! use iostrata_engine::{Engine, Settings};
+//! use iostrata_engine::Engine;
 //!
 //! # let directory = std::env::temp_dir().join(format!("iostrata-doc-{}", std::process::id()));
-//! # let mut settings = Settings::default();
-//! # settings.set("redo_log_capacity", "1M")?;
-//! # settings.set("autoextend_increment", "1M")?;
-//! let engine = Engine::open(&directory, settings)?;
+//! let options = Engine::options().set("redo_log_capacity", "1M")?;
+//! # let options = options.set("autoextend_increment", "1M")?;
+//! let engine = options.open(&directory)?;
 //! let cities = engine.create_table("cities")?;
 //! let mut batch = engine.batch();
 //! batch.put(&cities, b"Oslo", b"Norway")?;
 //! batch.commit()?.wait()?; // durable from here on
 //! assert_eq!(cities.get(b"Oslo")?.as_deref(), Some(&b"Norway"[..]));
+//! for row in cities.range("L".."P") {
+//!     let (city, country) = row?;
+//!     assert_eq!((&city[..], &country[..]), (&b"Oslo"[..], &b"Norway"[..]));
+//! }
 //! engine.close()?;
 //! # std::fs::remove_dir_all(&directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -27,50 +30,67 @@
 mod admission;
 mod background;
 mod batch;
-mod bell;
+mod bulk_load;
 mod catalogue;
+mod changes;
 mod check;
 mod cleaner;
 mod commit;
-mod core;
+#[cfg(test)]
+mod concurrency_tests;
 mod counts;
 mod create;
+mod cursor;
+mod disks;
 mod engine;
 mod error;
+mod flusher;
 #[cfg(test)]
 mod format_tests;
-mod help;
-mod kept;
-mod live;
+mod hot_settings;
+#[cfg(test)]
+mod layer_tests;
 mod mtr;
 mod neighbours;
 mod open;
+mod options;
+mod pages;
+mod parts;
 mod plan;
 mod poison;
 mod range;
 mod reclaim;
 mod recovery;
 #[cfg(test)]
-mod review_tests;
-mod sample;
+mod row_tests;
+mod settings_file;
+mod signal;
 mod source;
 mod space;
 mod status;
+mod storage;
 mod super_page;
 mod table;
 #[cfg(test)]
 mod tests;
 mod ticket;
 mod tree;
+mod visible;
 
+pub use background::Background;
 pub use batch::Batch;
 pub use check::{CheckReport, Problem, TableReport};
+pub use cursor::{Cursor, Row};
+pub use disks::Disks;
 pub use engine::Engine;
-pub use error::EngineError;
-pub use iostrata_knobs::{Counter, Counters, Settings};
-pub use open::{Background, Disks};
-pub use range::{Direction, Range, Row};
+pub use error::{EngineError, Failure, OpenError, RequestError, TableError};
+pub use iostrata_io::disk::Disk;
+pub use iostrata_page::RowTooLarge;
+pub use iostrata_settings::{Counter, CounterRow, Counters, SettingError, Settings, StatusPage};
+pub use options::OpenOptions;
+pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
 pub use ticket::Ticket;
+pub use tree::descend::Direction;

@@ -11,8 +11,8 @@ use std::cell::Cell;
 use iostrata_page::{Lsn, PageEdit, PageView, Record};
 use iostrata_pool::{Exclusive, Pin};
 
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::storage::Storage;
 
 thread_local! {
     /// Bodies are built in the same memory again and again.
@@ -30,7 +30,7 @@ struct Latched<'c> {
 
 /// Pages held exclusively, and what happened to them.
 pub(crate) struct Mtr<'c> {
-    core: &'c Core,
+    storage: &'c Storage,
     pages: Vec<Latched<'c>>,
     body: Vec<u8>,
     records: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Mtr<'c> {
 
 impl<'c> Mtr<'c> {
     /// Nothing held yet.
-    pub fn begin(core: &'c Core) -> Self {
+    pub fn begin(storage: &'c Storage) -> Self {
         Self {
-            core,
+            storage,
             pages: Vec::with_capacity(4),
             body: SPARE.take(),
             records: 0,
@@ -65,14 +65,14 @@ impl<'c> Mtr<'c> {
         PageView::new(&self.pages[held.0].page)
     }
 
-    /// The structure number of a held page.
-    pub fn structure(&self, held: Held) -> u32 {
-        self.pages[held.0].page.structure()
+    /// The version of a held page.
+    pub fn page_version(&self, held: Held) -> u32 {
+        self.pages[held.0].page.page_version()
     }
 
     /// Says that whoever located this page before has to look again.
     pub fn moved(&mut self, held: Held) {
-        self.pages[held.0].page.bump_structure();
+        self.pages[held.0].page.bump_page_version();
     }
 
     /// Changes a page by a record.
@@ -86,12 +86,12 @@ impl<'c> Mtr<'c> {
         latched.is_changed = true;
         self.records += 1;
         let applied = record.apply(&mut PageEdit::new(&mut latched.page), no);
-        applied.map_err(|fault| self.core.poison.broken(format!("page {no}: {fault}")))
+        applied.map_err(|fault| self.storage.poison.broken(format!("page {no}: {fault}")))
     }
 
     /// Appends the frame and lets go of the pages. Gives the end of the frame.
     pub fn commit(mut self) -> Lsn {
-        let redo = &self.core.redo;
+        let redo = &self.storage.redo;
         let at = redo.lsn();
         if self.body.is_empty() {
             return at;
@@ -99,7 +99,7 @@ impl<'c> Mtr<'c> {
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
             latched.page.mark_dirty(at);
         }
-        self.core.counts.pages_changed(self.records);
+        self.storage.counts.pages_changed(self.records);
         let appended = redo.append(&self.body);
         self.is_logged = true;
         for latched in self.pages.iter_mut().filter(|latched| latched.is_changed) {
@@ -113,7 +113,7 @@ impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         if !self.is_logged && !self.body.is_empty() {
             // A failure in the middle, or a panic: said before anybody can see the pages.
-            let _kept = self.core.poison.broken("a change did not get into the redo".to_owned());
+            let _kept = self.storage.poison.broken("a change did not get into the redo".to_owned());
         }
         self.pages.clear();
         let mut body = std::mem::take(&mut self.body);

@@ -6,22 +6,22 @@
 use iostrata_page::PageNo;
 use iostrata_pool::Flushing;
 
-use crate::core::Core;
+use crate::storage::Storage;
 
 /// Pages of one extent of a file.
 const EXTENT_PAGES: u64 = 64;
 
 /// Takes the neighbours of what is in `taken`, as `flush_neighbors` says.
-pub(crate) fn take(core: &Core, taken: &mut Vec<Flushing>) {
-    let mode = core.live.flush_neighbors();
+pub(crate) fn take(storage: &Storage, taken: &mut Vec<Flushing>) {
+    let mode = storage.hot.flush_neighbors();
     if mode == 0 {
         return;
     }
     for at in 0..taken.len() {
         let page = taken[at].page;
         for downward in [true, false] {
-            for next in beside(page, core.data_files, downward) {
-                let is_taken = core.pool.collect_page(next, taken);
+            for next in beside(page, storage.data_files, downward) {
+                let is_taken = storage.pool.collect_page(next, taken);
                 if mode == 1 && !is_taken {
                     break;
                 }

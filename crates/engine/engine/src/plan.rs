@@ -2,11 +2,26 @@
 //!
 //! Invariant: pure; every setting that a room needs is passed on here and nowhere else.
 
-use iostrata_knobs::{ChecksumAlgorithm, Doublewrite, FlushMethod, Settings};
+use iostrata_flush::{FlushPolicy, Steady};
+use iostrata_page::PageSize;
 use iostrata_redo::{RedoSettings, RedoSync};
+use iostrata_settings::{ChecksumAlgorithm, Doublewrite, FlushMethod, PolicyName, Settings};
 use iostrata_store::{FlushPlan, StoreSettings};
 
-use crate::open::page_size;
+/// The page size of checked settings.
+pub(crate) fn page_size(settings: &Settings) -> PageSize {
+    match PageSize::new(settings.page_size) {
+        Ok(size) => size,
+        Err(error) => panic!("settings were checked, yet {error}"),
+    }
+}
+
+/// The policy of that name, as it begins.
+pub(crate) fn policy(name: PolicyName) -> Box<dyn FlushPolicy> {
+    match name {
+        PolicyName::Steady => Box::new(Steady::default()),
+    }
+}
 
 /// The store's form of a flush method.
 fn method(method: FlushMethod) -> iostrata_store::FlushMethod {

@@ -1,318 +1,105 @@
-//! Scans in both directions.
-//!
-//! Invariant: one leaf is latched at a time, for as long as copying it takes; rows are handed out
-//! of the copy. The next leaf is believed only if the last one was not moved meanwhile; otherwise
-//! its place is searched again by the last key handed out. So every row that is there during the
-//! whole scan is seen once, in order.
+//! Rows as an iterator.
 
-use std::ops::Bound;
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
 
-use iostrata_page::{NO_PAGE, PageNo, PageView};
-use iostrata_pool::{Pin, Shared};
-
-use crate::core::Core;
+use crate::cursor::Cursor;
 use crate::error::EngineError;
+use crate::pages::Pages;
 use crate::tree::Tree;
-use crate::tree::descend::Seek;
+use crate::tree::descend::Direction;
 
-/// A row: its key and its value.
-pub type Row<'r> = (&'r [u8], &'r [u8]);
+/// Key and value of a row, copied.
+pub type OwnedRow = (Vec<u8>, Vec<u8>);
 
-/// The order in which rows come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Rising keys.
-    Forward,
-    /// Falling keys.
-    Backward,
+/// One end of a range: its cursor, and the last key that it gave.
+#[derive(Debug, Default)]
+struct End<'t> {
+    cursor: Option<Cursor<'t>>,
+    last: Option<Vec<u8>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nothing was read yet, or the place was lost.
-    Seeking,
-    /// In a copied leaf, with more to follow.
-    Within,
-    /// In the last leaf of the range.
-    Ending,
-    Ended,
-}
-
-/// A scan. Ask it for [`next`](Range::next) until there is none.
+/// The rows of a range of a table, from either end. A row that cannot be read is an error; asking
+/// again tries again.
+#[derive(Debug)]
 pub struct Range<'t> {
-    core: &'t Core,
+    pages: &'t Pages,
     tree: &'t Tree,
-    direction: Direction,
-    /// What is left of the range: the bound in front moves along.
-    front: Bound<Vec<u8>>,
-    back: Bound<Vec<u8>>,
-    copy: Vec<u8>,
-    /// Slots of the copy still to be handed out.
-    from: usize,
-    to: usize,
-    leaf: Option<(Pin<'t>, u32)>,
-    stage: Stage,
-    /// Leaves passed in order, for read-ahead.
-    passed: u32,
-    ahead: Vec<PageNo>,
-}
-
-impl std::fmt::Debug for Range<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Range({:?} from {:?} to {:?})", self.direction, self.front, self.back)
-    }
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    low: End<'t>,
+    high: End<'t>,
+    is_over: bool,
 }
 
 impl<'t> Range<'t> {
-    pub(crate) fn new(
-        core: &'t Core,
+    pub(crate) fn new<K: AsRef<[u8]>>(
+        pages: &'t Pages,
         tree: &'t Tree,
-        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
-        direction: Direction,
+        range: &impl RangeBounds<K>,
     ) -> Self {
-        let (low, high) = (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec));
-        let (front, back) = match direction {
-            Direction::Forward => (low, high),
-            Direction::Backward => (high, low),
-        };
-        let copy = vec![0; core.page_size.bytes()];
-        let stage = Stage::Seeking;
-        let ahead = Vec::new();
-        let (from, to, passed) = (0, 0, 0);
-        Self {
-            core,
-            tree,
-            direction,
-            front,
-            back,
-            copy,
-            from,
-            to,
-            leaf: None,
-            stage,
-            passed,
-            ahead,
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        let bounds = (owned(range.start_bound()), owned(range.end_bound()));
+        let (low, high) = (End::default(), End::default());
+        Self { pages, tree, bounds, low, high, is_over: false }
+    }
+
+    fn give(&mut self, direction: Direction) -> Option<Result<OwnedRow, EngineError>> {
+        if self.is_over {
+            return None;
         }
-    }
-
-    /// All rows of a tree, rising.
-    pub(crate) fn whole(core: &'t Core, tree: &'t Tree) -> Self {
-        Self::new(core, tree, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
-    }
-
-    /// The next row, until there is none. Of a table that is dropped meanwhile the rows of the leaf
-    /// at hand still come.
-    ///
-    /// # Errors
-    /// What reading a page said; asking again tries again. [`EngineError::TableDropped`].
-    #[allow(clippy::should_implement_trait)]
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<Row<'_>>, EngineError> {
-        while self.from == self.to {
-            if !self.turn()? {
-                return Ok(None);
-            }
-        }
-        let slot = match self.direction {
-            Direction::Forward => {
-                self.from += 1;
-                self.from - 1
-            }
-            Direction::Backward => {
-                self.to -= 1;
-                self.to
-            }
+        let (end, other) = match direction {
+            Direction::Forward => (&mut self.low, &self.high),
+            Direction::Backward => (&mut self.high, &self.low),
         };
-        Ok(Some(PageView::new(&self.copy).row(slot)))
-    }
-
-    /// Goes to the next leaf; false when there is none.
-    #[cold]
-    fn turn(&mut self) -> Result<bool, EngineError> {
-        if self.stage == Stage::Ended {
-            return Ok(false);
-        }
-        self.tree.check_not_dropped()?;
-        match self.stage {
-            Stage::Ended | Stage::Ending => {
-                self.end();
-                return Ok(false);
-            }
-            Stage::Seeking => self.seek()?,
-            Stage::Within => match self.neighbour() {
-                None => {
-                    self.end();
-                    return Ok(false);
-                }
-                Some(page) => self.step(page)?,
-            },
-        }
-        Ok(true)
-    }
-
-    fn end(&mut self) {
-        self.stage = Stage::Ended;
-        self.leaf = None;
-    }
-
-    fn neighbour(&self) -> Option<PageNo> {
-        let view = PageView::new(&self.copy);
-        let page = match self.direction {
-            Direction::Forward => view.right(),
-            Direction::Backward => view.left(),
+        let cursor = end
+            .cursor
+            .get_or_insert_with(|| Cursor::new(self.pages, self.tree, &self.bounds, direction));
+        let row = match cursor.next_row() {
+            Err(error) => return Some(Err(error)),
+            Ok(row) => row.map(|(key, value)| (key.to_vec(), value.to_vec())),
         };
-        (page != NO_PAGE).then_some(page)
-    }
-
-    fn seek(&mut self) -> Result<(), EngineError> {
-        let seek = match (&self.front, self.direction) {
-            (Bound::Unbounded, Direction::Forward) => Seek::First,
-            (Bound::Unbounded, Direction::Backward) => Seek::Last,
-            (Bound::Excluded(key), Direction::Backward) => Seek::Below(key),
-            (Bound::Included(key) | Bound::Excluded(key), _) => Seek::Key(key),
+        // Behind what the other end gave there is nothing left.
+        let met = |key: &[u8]| match (&other.last, direction) {
+            (None, _) => false,
+            (Some(last), Direction::Forward) => key >= last.as_slice(),
+            (Some(last), Direction::Backward) => key <= last.as_slice(),
         };
-        let leaf = self.tree.leaf(self.core, seek)?;
-        self.take(leaf);
-        Ok(())
-    }
-
-    fn step(&mut self, page: PageNo) -> Result<(), EngineError> {
-        self.remember();
-        self.read_ahead();
-        let next = self.tree.unless_dropped(|| {
-            let next = self.core.pool.pin(page)?.shared();
-            let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.structure() == *seen);
-            if is_same {
-                self.tree.check(&next, Some(1))?;
-            }
-            Ok(is_same.then_some(next))
-        })?;
-        let Some(next) = next else {
-            self.passed = 0;
-            return self.seek();
+        let Some(row) = row.filter(|(key, _)| !met(key)) else {
+            self.is_over = true;
+            return None;
         };
-        self.take(next);
-        Ok(())
-    }
-
-    /// Moves the front bound behind the last row of the copy, in case the place is lost.
-    fn remember(&mut self) {
-        let view = PageView::new(&self.copy);
-        let count = view.count();
-        if count == 0 {
-            return;
-        }
-        let key = match self.direction {
-            Direction::Forward => view.key(count - 1),
-            Direction::Backward => view.key(0),
-        };
-        // A leaf without a row of the range may lie wholly before it.
-        let is_behind = match (&self.front, self.direction) {
-            (Bound::Unbounded, _) => true,
-            (Bound::Included(at) | Bound::Excluded(at), Direction::Forward) => key >= at.as_slice(),
-            (Bound::Included(at) | Bound::Excluded(at), Direction::Backward) => {
-                key <= at.as_slice()
-            }
-        };
-        if !is_behind {
-            return;
-        }
-        match &mut self.front {
-            Bound::Excluded(front) => {
-                front.clear();
-                front.extend_from_slice(key);
-            }
-            front => *front = Bound::Excluded(key.to_vec()),
-        }
-    }
-
-    /// Copies a leaf and finds which of its rows belong to the range.
-    fn take(&mut self, leaf: Shared<'t>) {
-        self.copy.copy_from_slice(&leaf);
-        let structure = leaf.structure();
-        self.leaf = Some((leaf.unlatch(), structure));
-        self.passed += 1;
-        let view = PageView::new(&self.copy);
-        let count = view.count();
-        let below = |key: &[u8]| view.find(key).unwrap_or_else(|place| place);
-        let above = |key: &[u8]| view.find(key).map_or_else(|place| place, |slot| slot + 1);
-        let low = |bound: &Bound<Vec<u8>>| match bound {
-            Bound::Unbounded => 0,
-            Bound::Included(key) => below(key),
-            Bound::Excluded(key) => above(key),
-        };
-        let high = |bound: &Bound<Vec<u8>>| match bound {
-            Bound::Unbounded => count,
-            Bound::Included(key) => above(key),
-            Bound::Excluded(key) => below(key),
-        };
-        let (from, to) = match self.direction {
-            Direction::Forward => (low(&self.front), high(&self.back)),
-            Direction::Backward => (low(&self.back), high(&self.front)),
-        };
-        let is_last = match self.direction {
-            Direction::Forward => to < count,
-            Direction::Backward => from > 0,
-        };
-        (self.from, self.to) = (from, to.max(from));
-        self.core.counts.rows_read((self.to - self.from) as u64);
-        self.stage = if is_last { Stage::Ending } else { Stage::Within };
-    }
-
-    /// Asks for the leaves to come, once enough were passed in order.
-    fn read_ahead(&mut self) {
-        let threshold = self.core.live.read_ahead_threshold();
-        if threshold == 0 || self.passed < threshold {
-            return;
-        }
-        self.passed = 0;
-        if let Bound::Excluded(key) = &self.front {
-            let found = self.tree.upcoming(self.core, key, self.direction, &mut self.ahead);
-            if found.is_ok() {
-                self.core.pool.prefetch(&self.ahead);
-            }
-        }
+        let last = end.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(&row.0);
+        Some(Ok(row))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use iostrata_io::disk::MemDisk;
+impl Iterator for Range<'_> {
+    type Item = Result<OwnedRow, EngineError>;
 
-    use super::*;
-    use crate::{Background, Disks, Engine, Table};
-
-    fn put(engine: &Engine, table: &Table, keys: &[&[u8]]) {
-        let mut batch = engine.batch();
-        for key in keys {
-            batch.put(table, key, b"v").unwrap();
-        }
-        batch.commit().unwrap().wait().unwrap();
+    fn next(&mut self) -> Option<Self::Item> {
+        self.give(Direction::Forward)
     }
+}
 
-    #[test]
-    fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
-        for direction in [Direction::Forward, Direction::Backward] {
-            let disks = Disks::one(MemDisk::new());
-            let small = crate::tests::small();
-            let engine = Engine::open_on(disks, small, Background::Manual).unwrap();
-            let table = engine.create_table("t").unwrap();
-            let (there, new): (&[&[u8]], _) = match direction {
-                Direction::Forward => (&[b"a", b"b"], b"c"),
-                Direction::Backward => (&[b"y", b"z"], b"x"),
-            };
-            put(&engine, &table, there);
-            let bound = Bound::Included(&b"m"[..]);
-            let mut range = match direction {
-                Direction::Forward => table.range(bound, Bound::Unbounded, direction),
-                Direction::Backward => table.range(Bound::Unbounded, bound, direction),
-            };
-            // As in `step` when the leaf was moved meanwhile.
-            range.seek().unwrap();
-            range.remember();
-            put(&engine, &table, &[new]);
-            range.seek().unwrap();
-            assert_eq!(range.next().unwrap(), None, "{direction:?}");
+impl DoubleEndedIterator for Range<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.give(Direction::Backward)
+    }
+}
+
+impl FusedIterator for Range<'_> {}
+
+/// The keys that begin with a prefix.
+pub(crate) fn of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let mut end = prefix.to_vec();
+    // The least key behind all of them: the last byte that can grow, grows.
+    while let Some(byte) = end.pop() {
+        if byte < u8::MAX {
+            end.push(byte + 1);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
         }
     }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
 }

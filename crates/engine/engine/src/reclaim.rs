@@ -4,59 +4,45 @@
 //! so a crash leaves a smaller tree to go on with, and no page is lost or freed twice. Nobody else
 //! changes the tree (`Tree::begin_drop`); readers that are still in it find out by its mark.
 
-use std::sync::Arc;
-
 use iostrata_page::{PageNo, PageView, Record};
 use iostrata_pool::Pin;
 
-use crate::batch::Batch;
-use crate::catalogue::last_child;
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
-use crate::space::MapBit;
-use crate::table::Table;
+use crate::pages::Pages;
 use crate::tree::Tree;
 
 /// Redo that freeing one page needs, in bytes.
 const FREE_BYTES: usize = 64;
 
-/// Frees all pages of the tables that were dropped.
+/// Frees all pages of a tree but its root.
 ///
 /// # Errors
-/// What reading or writing said; the rest is freed at the next opening.
-pub(crate) fn reclaim_all(core: &Arc<Core>) -> Result<(), EngineError> {
-    for (name, tree) in core.catalogue.dropped() {
-        while free_last(core, &tree)? {}
-        let catalogue = Table::new(Arc::clone(core), Arc::clone(&core.catalogue.tree), "catalogue");
-        let mut batch = Batch::new(Arc::clone(core));
-        batch.delete(&catalogue, &name)?;
-        batch.free(tree.root);
-        batch.commit()?.wait()?;
-        core.catalogue.forget(&tree);
-    }
+/// What reading or writing said; what is left can be freed later.
+pub(crate) fn free_below_root(pages: &Pages, tree: &Tree) -> Result<(), EngineError> {
+    while free_last(pages, tree)? {}
     Ok(())
 }
 
 /// Frees the last page of the lowest inner page. False when only the root is left.
-fn free_last(core: &Core, tree: &Tree) -> Result<bool, EngineError> {
-    let Some((parent, slot, child)) = lowest(core, core.pool.pin(tree.root)?)? else {
+fn free_last(pages: &Pages, tree: &Tree) -> Result<bool, EngineError> {
+    let Some((parent, slot, child)) = lowest(pages, pages.pin(tree.root)?)? else {
         return Ok(false);
     };
-    let _room = core.admit(FREE_BYTES)?;
-    let bit = MapBit::of(core, child)?;
-    let mut mtr = Mtr::begin(core);
+    let _room = pages.admission.admit(FREE_BYTES)?;
+    let bit = pages.map_bit(child)?;
+    let mut mtr = Mtr::begin(&pages.storage);
     let above = mtr.latch(parent);
     mtr.change(above, &Record::Truncate { from: slot })?;
     bit.change(&mut mtr, false)?;
     mtr.commit();
-    core.space.freed(child);
+    pages.space.freed(child);
     Ok(true)
 }
 
 /// The inner page whose last child has no children itself.
 fn lowest<'c>(
-    core: &'c Core,
+    pages: &'c Pages,
     top: Pin<'c>,
 ) -> Result<Option<(Pin<'c>, usize, PageNo)>, EngineError> {
     let mut found = None;
@@ -64,13 +50,16 @@ fn lowest<'c>(
     loop {
         let page = pin.clone().shared();
         let view = PageView::new(&page);
-        let Some((slot, child)) = last_child(&view) else { return Ok(found) };
+        let Some(slot) = view.count().checked_sub(1).filter(|_| view.level() > 0) else {
+            return Ok(found);
+        };
+        let child = view.child(slot);
         let is_lowest = view.level() == 1;
         drop(page);
         found = Some((pin, slot, child));
         if is_lowest {
             return Ok(found);
         }
-        pin = core.pool.pin(child)?;
+        pin = pages.pin(child)?;
     }
 }

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, PageSize, PageView, Record, TableId};
+use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::storage::Storage;
 use crate::super_page::SuperField;
 
 #[derive(Debug, Default)]
@@ -27,18 +28,21 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Space {
     bits: u64,
+    /// Taken last of all, also under latches; nothing is waited for while it is held.
     state: Mutex<State>,
+    /// Held while a map page is added: by those only who need that very page.
+    adding: Mutex<()>,
 }
 
 /// A free page that nobody else will take. Its bit is still to be set.
-pub(crate) struct Reserved<'c> {
-    core: &'c Core,
+pub(crate) struct Reserved<'s> {
+    space: &'s Space,
     pub page: PageNo,
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let mut state = self.core.space.lock();
+        let mut state = self.space.lock();
         state.reserved.remove(&self.page.0);
         // It may not have been used after all.
         state.hint = state.hint.min(self.page.0);
@@ -48,8 +52,8 @@ impl Drop for Reserved<'_> {
 impl Space {
     /// A map of which `maps` pages exist.
     pub fn new(page_size: PageSize, maps: u64) -> Self {
-        let state = State { hint: 0, maps, reserved: BTreeSet::new() };
-        Self { bits: u64::from(page_size.space_bits()), state: Mutex::new(state) }
+        let state = Mutex::new(State { maps, ..State::default() });
+        Self { bits: u64::from(page_size.space_bits()), state, adding: Mutex::default() }
     }
 
     /// Map pages that exist.
@@ -81,48 +85,64 @@ impl Space {
     ///
     /// # Errors
     /// No space on the disk, or what reading a map page said.
-    pub fn reserve<'c>(&self, core: &'c Core) -> Result<Reserved<'c>, EngineError> {
-        let mut state = self.lock();
+    pub fn reserve(&self, storage: &Storage) -> Result<Reserved<'_>, EngineError> {
         loop {
-            if let Some(page) = self.find(core, &state)? {
-                core.ensure_pages(page.0 + 1)?;
-                state.reserved.insert(page.0);
-                state.hint = page.0 + 1;
-                return Ok(Reserved { core, page });
-            }
-            self.add_map(core, &mut state)?;
+            let Some(map) = self.map_with_free_pages() else {
+                self.add_map(storage)?;
+                continue;
+            };
+            // Latched before the lock is taken: a page that is read keeps nobody else waiting.
+            let latched = storage.pool.pin(self.map_page(map))?.shared();
+            let Some(reserved) = self.take(map, &PageView::new(&latched)) else { continue };
+            drop(latched);
+            storage.ensure_pages(reserved.page.0 + 1)?;
+            return Ok(reserved);
         }
     }
 
-    fn find(&self, core: &Core, state: &State) -> Result<Option<PageNo>, EngineError> {
-        for map in state.hint / self.bits..state.maps {
-            let page = core.pool.pin(self.map_page(map))?.shared();
-            let first = map * self.bits;
-            let view = PageView::new(&page);
-            let mut from = state.hint.saturating_sub(first) as u32;
-            while let Some(bit) = view.first_clear(from) {
-                let free = first + u64::from(bit);
-                if !state.reserved.contains(&free) {
-                    return Ok(Some(PageNo(free)));
-                }
-                from = bit + 1;
-            }
-        }
-        Ok(None)
+    /// The first map that may have free pages, if there is one.
+    fn map_with_free_pages(&self) -> Option<u64> {
+        let state = self.lock();
+        let map = state.hint / self.bits;
+        (map < state.maps).then_some(map)
     }
 
-    fn add_map(&self, core: &Core, state: &mut State) -> Result<(), EngineError> {
-        let map = state.maps;
+    /// Takes a free page of a map. None when it has none, or when the search has moved elsewhere.
+    fn take(&self, map: u64, view: &PageView<'_>) -> Option<Reserved<'_>> {
+        let mut state = self.lock();
+        let first = map * self.bits;
+        if state.hint / self.bits != map {
+            return None;
+        }
+        let mut from = (state.hint - first) as u32;
+        while let Some(bit) = view.first_clear(from) {
+            let free = first + u64::from(bit);
+            if state.reserved.insert(free) {
+                state.hint = free + 1;
+                return Some(Reserved { space: self, page: PageNo(free) });
+            }
+            from = bit + 1;
+        }
+        state.hint = first + self.bits;
+        None
+    }
+
+    fn add_map(&self, storage: &Storage) -> Result<(), EngineError> {
+        let _alone = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.map_with_free_pages().is_some() {
+            return Ok(());
+        }
+        let map = self.maps();
         let no = self.map_page(map);
-        core.ensure_pages(no.0 + 1)?;
-        let (front, new) = (core.pool.pin(PageNo(0))?, core.pool.create(no)?);
-        let mut mtr = Mtr::begin(core);
+        storage.ensure_pages(no.0 + 1)?;
+        let (front, new) = (storage.pool.pin(PageNo(0))?, storage.pool.create(no)?);
+        let mut mtr = Mtr::begin(storage);
         let front = mtr.latch(front);
         let new = mtr.latch(new);
         self.format_map(&mut mtr, new)?;
         mtr.change(front, &SuperField::Maps.set(&(map + 1).to_le_bytes()))?;
         mtr.commit();
-        state.maps = map + 1;
+        self.set_maps(map + 1);
         Ok(())
     }
 
@@ -146,21 +166,13 @@ impl Space {
 }
 
 /// A map page that is pinned before latching, so that one bit can be changed.
+#[derive(Clone)]
 pub(crate) struct MapBit<'c> {
-    pin: iostrata_pool::Pin<'c>,
-    bit: u32,
+    pub pin: Pin<'c>,
+    pub bit: u32,
 }
 
 impl<'c> MapBit<'c> {
-    /// Finds the bit of a page; the caller holds no latch.
-    ///
-    /// # Errors
-    /// What reading the map page said.
-    pub fn of(core: &'c Core, page: PageNo) -> Result<Self, EngineError> {
-        let (map, bit) = core.space.place(page);
-        Ok(Self { pin: core.pool.pin(map)?, bit })
-    }
-
     /// Sets or clears it, as the last page that the mini-transaction latches.
     ///
     /// # Errors

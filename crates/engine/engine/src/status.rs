@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use iostrata_knobs::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
+use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusFault, StatusPage};
 
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::storage::Storage;
 
 /// The file of the status page.
 pub const STATUS_FILE: &str = "engine.status";
@@ -20,24 +20,24 @@ pub const STATUS_FILE: &str = "engine.status";
 const READ_TRIES: usize = 100;
 
 /// All counters of an engine.
-pub(crate) fn counters(core: &Core) -> Counters {
-    let mut all = core.counts.read();
-    fill_pool(core, &mut all);
-    fill_store(core, &mut all);
-    fill_redo(core, &mut all);
-    all[Counter::Uptime] = core.opened.elapsed().as_secs();
+pub(crate) fn counters(storage: &Storage) -> Counters {
+    let mut all = storage.counts.read();
+    fill_pool(storage, &mut all);
+    fill_store(storage, &mut all);
+    fill_redo(storage, &mut all);
+    all[Counter::Uptime] = storage.opened.elapsed().as_secs();
     all
 }
 
-fn fill_pool(core: &Core, all: &mut Counters) {
-    let pool = core.pool.counters();
-    let dirty = core.pool.dirty_pages() as u64;
+fn fill_pool(storage: &Storage, all: &mut Counters) {
+    let pool = storage.pool.counters();
+    let dirty = storage.pool.dirty_pages() as u64;
     for (counter, value) in [
-        (Counter::BufferPoolPagesTotal, core.pool.frames() as u64),
-        (Counter::BufferPoolPagesFree, core.pool.free_frames() as u64),
-        (Counter::BufferPoolPagesData, core.pool.resident() as u64),
+        (Counter::BufferPoolPagesTotal, storage.pool.frames() as u64),
+        (Counter::BufferPoolPagesFree, storage.pool.free_frames() as u64),
+        (Counter::BufferPoolPagesData, storage.pool.resident() as u64),
         (Counter::BufferPoolPagesDirty, dirty),
-        (Counter::BufferPoolBytesDirty, dirty * core.page_size.bytes() as u64),
+        (Counter::BufferPoolBytesDirty, dirty * storage.page_size.bytes() as u64),
         (Counter::BufferPoolReadRequests, pool.read_requests),
         (Counter::BufferPoolReads, pool.reads),
         (Counter::BufferPoolWaitFree, pool.wait_free),
@@ -51,8 +51,8 @@ fn fill_pool(core: &Core, all: &mut Counters) {
     }
 }
 
-fn fill_store(core: &Core, all: &mut Counters) {
-    let store = core.store.counters();
+fn fill_store(storage: &Storage, all: &mut Counters) {
+    let store = storage.store.counters();
     for (counter, value) in [
         (Counter::DataReads, store.data_reads),
         (Counter::DataRead, store.data_read),
@@ -70,9 +70,9 @@ fn fill_store(core: &Core, all: &mut Counters) {
     }
 }
 
-fn fill_redo(core: &Core, all: &mut Counters) {
-    let (redo, limits) = (core.redo.counters(), core.redo.limits());
-    let (lsn, checkpoint) = (core.redo.lsn(), core.redo.checkpoint_lsn());
+fn fill_redo(storage: &Storage, all: &mut Counters) {
+    let (redo, limits) = (storage.redo.counters(), storage.redo.limits());
+    let (lsn, checkpoint) = (storage.redo.lsn(), storage.redo.checkpoint_lsn());
     for (counter, value) in [
         (Counter::OsLogWritten, redo.os_log_written),
         (Counter::OsLogFsyncs, redo.os_log_fsyncs),
@@ -81,9 +81,9 @@ fn fill_redo(core: &Core, all: &mut Counters) {
         (Counter::LogWaits, redo.log_waits),
         (Counter::LogPadded, redo.log_padded),
         (Counter::LsnCurrent, lsn.0),
-        (Counter::LsnFlushed, core.redo.durable().0),
+        (Counter::LsnFlushed, storage.redo.durable().0),
         (Counter::LsnLastCheckpoint, checkpoint.0),
-        (Counter::LsnOldest, core.pool.oldest().unwrap_or(lsn).min(lsn).0),
+        (Counter::LsnOldest, storage.pool.oldest().unwrap_or(lsn).min(lsn).0),
         (Counter::CheckpointAge, lsn.since(checkpoint)),
         (Counter::CheckpointMaxAge, limits.max_age),
         (Counter::LogMaxModifiedAgeAsync, limits.async_age),
@@ -91,12 +91,6 @@ fn fill_redo(core: &Core, all: &mut Counters) {
     ] {
         all[counter] = value;
     }
-}
-
-/// Processor time of the calling thread, in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Writes the status page.
@@ -114,22 +108,19 @@ impl Publisher {
     pub fn new(directory: &Path) -> Result<Self, EngineError> {
         let path = directory.join(STATUS_FILE);
         let opened = File::options().write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|error| EngineError::System {
-            doing: "make engine.status",
-            problem: error.to_string(),
-        })?;
+        let file = opened.map_err(|error| EngineError::system("make engine.status", error))?;
         Ok(Self { file, sequence: AtomicU64::new(1) })
     }
 
     /// Publishes the counters. A full disk leaves the last page: nothing depends on it.
-    pub fn publish(&self, core: &Core) {
+    pub fn publish(&self, storage: &Storage) {
         let sequence = self.sequence.fetch_add(1, Relaxed);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let page = StatusPage {
             sequence,
             process_id: std::process::id(),
             unix_us: since.as_micros() as u64,
-            counters: counters(core),
+            counters: counters(storage),
         };
         let mut bytes = [0; STATUS_BYTES];
         page.encode(&mut bytes);
@@ -141,11 +132,10 @@ impl Publisher {
 ///
 /// # Errors
 /// No engine has published there, or the page is none of this version.
-pub fn read_status(directory: &Path) -> Result<StatusPage, EngineError> {
-    let path = directory.join(STATUS_FILE);
-    let failed = |problem: String| EngineError::System {
-        doing: "read the engine's status",
-        problem: format!("{}: {problem}", path.display()),
+pub fn read_status(directory: impl AsRef<Path>) -> Result<StatusPage, EngineError> {
+    let path = directory.as_ref().join(STATUS_FILE);
+    let failed = |problem: String| {
+        EngineError::system("read the engine's status", format!("{}: {problem}", path.display()))
     };
     let mut fault = StatusFault::Magic;
     for _try in 0..READ_TRIES {

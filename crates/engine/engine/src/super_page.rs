@@ -4,7 +4,7 @@
 
 use iostrata_page::{PageView, Record};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, OpenError};
 
 /// Says that the pages are ours: "iostrata".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iostrata");
@@ -64,7 +64,7 @@ impl SuperPage {
     /// Reads the fields.
     ///
     /// # Errors
-    /// [`EngineError::Corrupt`] when it is no super page, [`EngineError::Format`] for another
+    /// [`EngineError::Corrupt`] when it is no super page, [`OpenError::Format`] for another
     /// version.
     pub fn read(page: &PageView<'_>) -> Result<Self, EngineError> {
         let body = page.body();
@@ -75,7 +75,10 @@ impl SuperPage {
             return Err(EngineError::Corrupt { page: 0, problem });
         }
         if format != FORMAT {
-            return Err(EngineError::Format { found: format.to_string(), known: FORMAT });
+            return Err(EngineError::Open(OpenError::Format {
+                found: format.to_string(),
+                known: FORMAT,
+            }));
         }
         Ok(Self {
             page_bytes: number32(body, SuperField::PageBytes),

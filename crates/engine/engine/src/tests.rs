@@ -7,11 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
-use iostrata_page::PageNo;
+use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
+use iostrata_page::{PageNo, Record, TableId, Version};
 
+use crate::catalogue::{BadEntry, Entry};
 use crate::mtr::Mtr;
 use crate::super_page::SuperField;
-use crate::{Background, Direction, Disks, Engine, EngineError, Settings};
+use crate::{
+    Background, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings, Table,
+    TableError,
+};
 
 pub(crate) fn small() -> Settings {
     let mut settings = Settings::default();
@@ -29,7 +34,7 @@ pub(crate) fn small() -> Settings {
     settings
 }
 
-fn open(disk: &MemDisk) -> Engine {
+pub(crate) fn open(disk: &MemDisk) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), Background::Manual).unwrap()
 }
 
@@ -53,14 +58,14 @@ fn rows_are_there_after_a_clean_close() {
     let engine = open(&disk);
     assert!(engine.recovery().was_clean);
     let table = engine.table("t").unwrap().unwrap();
-    let mut rows = table.rows();
+    let mut rows = table.cursor(.., Direction::Forward);
     for (key, value) in &model {
-        assert_eq!(rows.next().unwrap(), Some((&key[..], &value[..])));
+        assert_eq!(rows.next_row().unwrap(), Some((&key[..], &value[..])));
     }
-    assert!(rows.next().unwrap().is_none());
-    let mut rows = table.range(Bound::Unbounded, Bound::Unbounded, Direction::Backward);
+    assert!(rows.next_row().unwrap().is_none());
+    let mut rows = table.cursor(.., Direction::Backward);
     for (key, value) in model.iter().rev() {
-        assert_eq!(rows.next().unwrap(), Some((&key[..], &value[..])));
+        assert_eq!(rows.next_row().unwrap(), Some((&key[..], &value[..])));
     }
 }
 
@@ -87,7 +92,13 @@ fn a_log_that_shrinks_under_load_refuses_what_is_too_large_for_it() {
                     match batch.commit() {
                         Ok(_ticket) => {}
                         Err(error) => {
-                            assert!(matches!(error, EngineError::BatchTooLarge { .. }), "{error}");
+                            assert!(
+                                matches!(
+                                    error,
+                                    EngineError::Request(RequestError::BatchTooLarge { .. })
+                                ),
+                                "{error}"
+                            );
                         }
                     }
                 }
@@ -109,10 +120,16 @@ fn handles_of_a_dropped_table_are_refused() {
     let mut batch = engine.batch();
     batch.put(&table, b"k", b"v").unwrap();
     engine.drop_table("t").unwrap();
-    assert!(matches!(batch.commit(), Err(EngineError::TableDropped)));
-    assert!(matches!(table.get(b"k"), Err(EngineError::TableDropped)));
-    assert!(matches!(table.rows().next(), Err(EngineError::TableDropped)));
-    assert!(matches!(table.bulk_load([(b"k", b"v")]), Err(EngineError::TableDropped)));
+    assert!(matches!(batch.commit(), Err(EngineError::Table(TableError::Dropped))));
+    assert!(matches!(table.get(b"k"), Err(EngineError::Table(TableError::Dropped))));
+    assert!(matches!(
+        table.cursor(.., Direction::Forward).next_row(),
+        Err(EngineError::Table(TableError::Dropped))
+    ));
+    assert!(matches!(
+        table.bulk_load([(b"k", b"v")]),
+        Err(EngineError::Table(TableError::Dropped))
+    ));
     let again = engine.create_table("t").unwrap();
     assert_eq!(again.get(b"k").unwrap(), None);
     assert!(engine.check().unwrap().is_clean());
@@ -138,9 +155,9 @@ fn the_number_of_a_dropped_table_is_never_used_again() {
 
 /// Says which number the next table of the next opening gets.
 fn set_next_table(engine: &Engine, number: u32) {
-    let core = engine.core();
-    let mut mtr = Mtr::begin(core);
-    let front = mtr.latch(core.pool.pin(PageNo(0)).unwrap());
+    let storage = &engine.parts().storage;
+    let mut mtr = Mtr::begin(storage);
+    let front = mtr.latch(storage.pool.pin(PageNo(0)).unwrap());
     mtr.change(front, &SuperField::NextTable.set(&number.to_le_bytes())).unwrap();
     mtr.commit();
 }
@@ -171,7 +188,7 @@ fn after_the_last_number_no_table_is_made() {
         let engine = open(&disk);
         let _last_or_none = engine.create_table("last");
         let none = engine.create_table("none");
-        assert!(matches!(none, Err(EngineError::TooManyTables)), "{none:?}");
+        assert!(matches!(none, Err(EngineError::Table(TableError::TooMany))), "{none:?}");
         assert_eq!(engine.tables().unwrap(), ["last"]);
         engine.close().unwrap();
     }
@@ -192,7 +209,7 @@ fn the_redo_of_another_engine_is_never_taken_for_a_half_made_one() {
     let full = MemDisk::with_capacity(40 << 10);
     assert!(Engine::open_on(disks(&unfinished, &full), small(), Background::Manual).is_err());
     let taken = Engine::open_on(disks(&unfinished, &redo), small(), Background::Manual);
-    assert!(matches!(taken, Err(EngineError::NotOurs { .. })), "{taken:?}");
+    assert!(matches!(taken, Err(EngineError::Open(OpenError::NotOurs { .. }))), "{taken:?}");
     Engine::open_on(disks(&unfinished, &MemDisk::new()), small(), Background::Manual).unwrap();
     let first = Engine::open_on(disks(&data, &redo), small(), Background::Manual).unwrap();
     assert_eq!(first.tables().unwrap(), ["t"]);
@@ -214,9 +231,123 @@ fn neighbours_are_written_along_only_when_asked() {
             batch.put(&table, &[row], &[row; 300]).unwrap();
             batch.commit().unwrap().wait().unwrap();
         }
-        let core = engine.core();
-        let flushed = core.cleaner().flush(core, 1, core.redo.lsn(), Cause::Background).unwrap();
+        let flusher = &engine.parts().flusher;
+        let end = flusher.storage.redo.lsn();
+        let flushed = flusher.flush(1, end, Cause::Background).unwrap();
         assert_eq!(flushed.flushed > 1, expects_more, "mode {mode}: {flushed:?}");
         assert!(engine.check().unwrap().is_clean());
     }
+}
+
+pub(crate) fn put_all(engine: &Engine, table: &Table, keys: &[&[u8]]) {
+    let mut batch = engine.batch();
+    for key in keys {
+        batch.put(table, key, b"v").unwrap();
+    }
+    batch.commit().unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        let engine = open(&MemDisk::new());
+        let table = engine.create_table("t").unwrap();
+        let (there, new): (&[&[u8]], _) = match direction {
+            Direction::Forward => (&[b"a", b"b"], b"c"),
+            Direction::Backward => (&[b"y", b"z"], b"x"),
+        };
+        put_all(&engine, &table, there);
+        let bound = Bound::Included(&b"m"[..]);
+        let mut range = match direction {
+            Direction::Forward => table.cursor((bound, Bound::Unbounded), direction),
+            Direction::Backward => table.cursor((Bound::Unbounded, bound), direction),
+        };
+        // As in `step` when the leaf was moved meanwhile.
+        range.seek().unwrap();
+        put_all(&engine, &table, &[new]);
+        range.seek().unwrap();
+        assert_eq!(range.next_row().unwrap(), None, "{direction:?}");
+    }
+}
+
+#[test]
+fn rows_of_the_catalogue_may_have_more_fields() {
+    let fields = [[200, 2, 0].as_slice(), b"xy", &[255, 0, 0]].concat();
+    let entry = Entry { id: TableId(7), root: PageNo(9), fields };
+    assert_eq!(Entry::from_bytes(&entry.to_bytes()), Ok(entry.clone()));
+    let plain = Entry { fields: Vec::new(), ..entry.clone() };
+    assert_eq!(plain.to_bytes().len(), 12);
+    for cut in (0..12).chain([13, 14, 16, 18, 19]) {
+        assert_eq!(Entry::from_bytes(&entry.to_bytes()[..cut]), Err(BadEntry::Damaged), "{cut}");
+    }
+    let unknown = Entry { fields: vec![1, 0, 0], ..entry };
+    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 1 }));
+}
+
+/// Gives the row of a table another value.
+fn set_row(engine: &Engine, name: &str, change: impl FnOnce(&mut Entry)) {
+    let parts = engine.parts();
+    let catalogue = parts.catalogue.itself();
+    let mut entry = Entry::from_bytes(&catalogue.get(name.as_bytes()).unwrap().unwrap()).unwrap();
+    change(&mut entry);
+    let mut batch = engine.batch();
+    batch.put(&catalogue, name.as_bytes(), &entry.to_bytes()).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_table_with_fields_of_a_later_program_is_opened_or_refused_by_name() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    put_all(&engine, &engine.create_table("t").unwrap(), &[b"k"]);
+    set_row(&engine, "t", |entry| entry.fields = vec![128, 1, 0, 9]);
+    engine.close().unwrap();
+    let engine = open(&disk);
+    assert!(engine.table("t").unwrap().unwrap().get(b"k").unwrap().is_some());
+    engine.create_table("u").unwrap();
+    set_row(&engine, "u", |entry| entry.fields = vec![127, 0, 0]);
+    engine.close().unwrap();
+    let refused = Engine::open_on(Disks::one(disk), small(), Background::Manual);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("\"u\" has a field 127"), "{text}");
+}
+
+#[test]
+fn a_dropped_table_keeps_its_fields_until_its_pages_are_free() {
+    let engine = open(&MemDisk::new());
+    engine.create_table("t").unwrap();
+    set_row(&engine, "t", |entry| entry.fields = vec![128, 0, 0]);
+    engine.drop_table("t").unwrap();
+    assert!(engine.check().unwrap().is_clean());
+}
+
+#[test]
+fn readers_see_what_is_behind_a_version_and_no_deleted_row() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let storage = &engine.parts().storage;
+    let header = Version { number: 3, older: 0 }.to_bytes();
+    let long = [&header[..], b"new"].concat();
+    let rows: [(&[u8], u8, &[u8]); 5] = [
+        (b"a", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"b", 0, b"old"),
+        (b"c", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"d", FLAG_VERSIONED, &long),
+        (b"e", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+    ];
+    let mut mtr = Mtr::begin(storage);
+    let root = mtr.latch(storage.pool.pin(table.tree().root).unwrap());
+    for (slot, (key, flags, value)) in rows.into_iter().enumerate() {
+        mtr.change(root, &Record::Insert { slot, flags, key, value }).unwrap();
+    }
+    mtr.commit();
+    assert_eq!(table.get(b"a").unwrap(), None);
+    assert_eq!(table.get(b"d").unwrap().as_deref(), Some(&b"new"[..]));
+    let seen = [(b"b".to_vec(), b"old".to_vec()), (b"d".to_vec(), b"new".to_vec())];
+    let all: Vec<_> = table.iter().map(Result::unwrap).collect();
+    assert_eq!(all, seen);
+    let back: Vec<_> = table.iter().rev().map(Result::unwrap).collect();
+    assert_eq!(back, [seen[1].clone(), seen[0].clone()]);
+    let report = engine.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
 }

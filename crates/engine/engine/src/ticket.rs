@@ -5,23 +5,23 @@
 
 use std::sync::Arc;
 
-use iostrata_knobs::{Counter, FlushLogAt};
 use iostrata_page::Lsn;
+use iostrata_settings::{Counter, FlushLogAt};
 
-use crate::core::Core;
 use crate::error::EngineError;
+use crate::storage::Storage;
 
 /// A commit that is ordered, not yet durable.
 #[derive(Clone, Debug)]
 #[must_use = "a commit is durable only once its ticket was waited for"]
 pub struct Ticket {
-    core: Arc<Core>,
+    storage: Arc<Storage>,
     end: Lsn,
 }
 
 impl Ticket {
-    pub(crate) fn new(core: Arc<Core>, end: Lsn) -> Self {
-        Self { core, end }
+    pub(crate) fn new(storage: Arc<Storage>, end: Lsn) -> Self {
+        Self { storage, end }
     }
 
     /// Returns once the commit survives a crash (or as early as `flush_log_at_trx_commit` allows).
@@ -29,23 +29,23 @@ impl Ticket {
     /// # Errors
     /// The log failed: whether the commit is durable is unknown, and the engine is poisoned.
     pub fn wait(&self) -> Result<(), EngineError> {
-        let redo = &self.core.redo;
-        let settled = self.core.counts.sampled(Counter::CpuNsCommit, || {
-            match self.core.live.flush_log_at_commit() {
+        let redo = &self.storage.redo;
+        let settled = self.storage.counts.sampled(Counter::CpuNsCommit, || {
+            match self.storage.hot.flush_log_at_commit() {
                 FlushLogAt::Commit => redo.make_durable(self.end),
                 FlushLogAt::Written => redo.make_written(self.end),
                 FlushLogAt::Timeout => Ok(()),
             }
         });
-        settled.map_err(|error| self.core.poison.keep(error))?;
-        self.core.poison.check()?;
-        self.core.counts.acknowledged();
+        settled.map_err(|error| self.storage.poison.keep(error))?;
+        self.storage.poison.check()?;
+        self.storage.counts.acknowledged();
         Ok(())
     }
 
     /// Whether it survives a crash already.
     pub fn is_durable(&self) -> bool {
-        self.core.redo.durable() >= self.end
+        self.storage.redo.durable() >= self.end
     }
 
     /// The end of its frame in the redo log.

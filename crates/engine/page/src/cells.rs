@@ -4,11 +4,12 @@
 //! varint, value length varint, key, value`, back to back. Invariant: reading is total; a damaged
 //! cell ends the sequence with an error.
 
-use std::ops::Range;
-
 use crate::fault::CellFault;
+use crate::fields::u64_at;
+use crate::layout::{
+    FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_AT_NUMBER, VERSION_AT_OLDER, VERSION_BYTES,
+};
 use crate::varint::{self, Reader};
-use crate::view::PageView;
 
 /// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +18,76 @@ pub struct Cell<'a> {
     pub flags: u8,
     /// Its key.
     pub key: &'a [u8],
-    /// Its value.
+    /// Its value, with the version header if it has one.
     pub value: &'a [u8],
 }
 
+/// Which version of a row a cell holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The commit that wrote it.
+    pub number: u64,
+    /// Where the version before lies; 0 for none.
+    pub older: u64,
+}
+
+impl Version {
+    /// As the bytes that a versioned value begins with.
+    #[inline]
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; VERSION_BYTES] {
+        let mut bytes = [0; VERSION_BYTES];
+        bytes[VERSION_AT_NUMBER..VERSION_AT_OLDER].copy_from_slice(&self.number.to_le_bytes());
+        bytes[VERSION_AT_OLDER..].copy_from_slice(&self.older.to_le_bytes());
+        bytes
+    }
+}
+
 impl<'a> Cell<'a> {
+    /// Whether the value begins with a version header.
+    #[inline]
+    #[must_use]
+    pub fn is_versioned(&self) -> bool {
+        self.flags & FLAG_VERSIONED != 0
+    }
+
+    /// Whether the row was deleted.
+    #[inline]
+    #[must_use]
+    pub fn is_tombstone(&self) -> bool {
+        self.flags & FLAG_TOMBSTONE != 0
+    }
+
+    /// Whether there is a version header where the flags say so, and nothing behind a tombstone's.
+    #[inline]
+    pub(crate) fn has_proper_version(&self) -> bool {
+        let len = self.value.len();
+        match (self.is_versioned(), self.is_tombstone()) {
+            (is_versioned, false) => !is_versioned || len >= VERSION_BYTES,
+            (is_versioned, true) => is_versioned && len == VERSION_BYTES,
+        }
+    }
+
+    /// The version, of a row that has one.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        if !self.is_versioned() {
+            return None;
+        }
+        let header = self.value.get(..VERSION_BYTES)?;
+        let number = u64_at(header, VERSION_AT_NUMBER);
+        Some(Version { number, older: u64_at(header, VERSION_AT_OLDER) })
+    }
+
+    /// The value behind the version header.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        let skip = if self.is_versioned() { VERSION_BYTES } else { 0 };
+        self.value.get(skip..).unwrap_or_default()
+    }
+
     /// Appends the cell in the form that Image and Splice carry.
     #[inline]
     pub fn push_to(&self, out: &mut Vec<u8>) {
@@ -79,6 +145,15 @@ pub struct CellsIter<'a> {
     reader: Reader<'a>,
 }
 
+impl CellsIter<'_> {
+    /// Bytes of the cells that are still to come.
+    #[inline]
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        self.reader.left()
+    }
+}
+
 impl<'a> Iterator for CellsIter<'a> {
     type Item = Result<Cell<'a>, CellFault>;
 
@@ -92,26 +167,5 @@ impl<'a> Iterator for CellsIter<'a> {
             self.reader = Reader::new(&[]);
         }
         Some(cell)
-    }
-}
-
-/// The cells of a range of slots, as a Splice carries them. `out` is emptied first and holds them;
-/// slots beyond the count are left out.
-#[inline]
-pub fn cells_of<'o>(page: &PageView<'_>, slots: Range<usize>, out: &'o mut Vec<u8>) -> Cells<'o> {
-    out.clear();
-    for slot in slots.start..slots.end.min(page.count()) {
-        page.cell(slot).push_to(out);
-    }
-    Cells { bytes: out }
-}
-
-impl<'a> PageView<'a> {
-    /// Flags, key and value of a slot.
-    #[inline]
-    #[must_use]
-    pub fn cell(&self, slot: usize) -> Cell<'a> {
-        let (key, value) = self.row(slot);
-        Cell { flags: self.flags(slot), key, value }
     }
 }

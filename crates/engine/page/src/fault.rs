@@ -123,7 +123,7 @@ pub enum PageFault {
         /// What is so.
         left: usize,
     },
-    /// A row that an inner page cannot have, or flags that nobody may set yet.
+    /// A row that a page of this kind cannot have.
     #[error("slot {slot} of page {page} holds a row that a page of its kind cannot have")]
     Entry {
         /// The page.
@@ -243,8 +243,8 @@ pub enum ApplyFault {
         /// The slot.
         slot: usize,
     },
-    /// A row that a page of this kind cannot have: in an inner page a value that is no page number
-    /// or a key in slot 0, or a reserved flag.
+    /// A row that a page of this kind cannot have: in an inner page a value that is no page number,
+    /// a key in slot 0 or a version; in a leaf a version without its header.
     #[error("a row for slot {slot} of page {page} is none that a page of its kind can have")]
     Entry {
         /// The page.

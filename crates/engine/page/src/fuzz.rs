@@ -3,13 +3,14 @@
 //! Purpose: read everything there is to read from arbitrary bytes, and change what can be changed.
 //! Invariant: they return. A panic is a bug in this crate.
 
-use crate::cells::{Cells, cells_of};
+use crate::cells::Cells;
 use crate::edit::PageEdit;
 use crate::ids::{Lsn, NO_PAGE, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::Record;
 use crate::size::PageSize;
 use crate::view::PageView;
+use crate::view::cells_of;
 
 /// Takes the bytes for a page, of the size that their number allows, reads all of it and applies
 /// every kind of record to copies of it.
@@ -49,7 +50,7 @@ fn some_records<'a>(
     let child = &[7; 8];
     let bit = slot as u32;
     [
-        Record::Insert { slot, flags: 2, key, value },
+        Record::Insert { slot, flags: value.first().copied().unwrap_or(4), key, value },
         Record::Insert { slot, flags: 0, key: value, value: child },
         Record::Insert { slot, flags: 0, key, value: &[1; 2000] },
         Record::Delete { slot },

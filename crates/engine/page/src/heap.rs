@@ -11,10 +11,9 @@ use crate::fields::{narrow, put};
 use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{
-    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, FLAG_VERSIONED, HEADER_BYTES,
-    SLOT_BYTES,
+    CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
+    cell_bytes, row_bytes,
 };
-use crate::room::{cell_bytes, row_bytes};
 use crate::row::{Place, cell_parts, head_of};
 use crate::size::PageSize;
 use crate::view::PageView;
@@ -28,13 +27,13 @@ pub(crate) fn check_entry(
 ) -> Result<(), ApplyFault> {
     size.check_row(cell.key.len(), cell.value.len())
         .map_err(|limit| ApplyFault::Row { page, limit })?;
-    let is_inner = kind == PageKind::Inner;
-    let is_misfit =
-        is_inner && (cell.value.len() != CHILD_BYTES || (slot == 0) != cell.key.is_empty());
-    if is_misfit || cell.flags & FLAG_VERSIONED != 0 {
-        return Err(ApplyFault::Entry { page, slot });
-    }
-    Ok(())
+    let is_proper = if kind == PageKind::Inner {
+        let is_child = cell.value.len() == CHILD_BYTES && (slot == 0) == cell.key.is_empty();
+        is_child && !cell.is_versioned() && !cell.is_tombstone()
+    } else {
+        cell.has_proper_version()
+    };
+    if is_proper { Ok(()) } else { Err(ApplyFault::Entry { page, slot }) }
 }
 
 impl<'a> PageView<'a> {

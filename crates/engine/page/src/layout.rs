@@ -61,8 +61,17 @@ pub const CELL_HEADER_BYTES: usize = 3;
 pub const CELL_AT_FLAGS: usize = 0;
 /// u16 in a cell: bytes of the value.
 pub const CELL_AT_VALUE_LEN: usize = 1;
-/// Cell flag, reserved: a transaction id and an undo pointer follow. No record may set it yet.
+/// Cell flag: the value begins with a version header. Only in leaves.
 pub const FLAG_VERSIONED: u8 = 1;
+/// Cell flag: the row was deleted and stands for its older versions; it has a version header and
+/// nothing behind it. Only in leaves.
+pub const FLAG_TOMBSTONE: u8 = 2;
+/// Bytes of a version header.
+pub const VERSION_BYTES: usize = 16;
+/// u64 in a version header: which commit wrote the row.
+pub const VERSION_AT_NUMBER: usize = 0;
+/// u64 in a version header: where the version before lies; 0 for none.
+pub const VERSION_AT_OLDER: usize = 8;
 
 /// Bytes of a value in an inner page: the child's page number.
 pub const CHILD_BYTES: usize = 8;
@@ -104,6 +113,20 @@ const _: () = {
 };
 const _: () =
     assert!(SLOT_AT_HEAD + HEAD_BYTES == SLOT_BYTES && HEADER_BYTES.is_multiple_of(SLOT_BYTES));
+/// Bytes of a cell in the page, its slot not counted.
+#[inline]
+#[must_use]
+pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
+    CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
+}
+
+/// Bytes a row takes of [`PageView::free_bytes`]: its cell and its slot.
+#[inline]
+#[must_use]
+pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
+    cell_bytes(key_len, value_len).saturating_add(SLOT_BYTES)
+}
+
 const _: () = assert!(SLOT_AT_KEY_LEN == SLOT_AT_CELL + 2 && SLOT_AT_HEAD == SLOT_AT_KEY_LEN + 2);
 const _: () = assert!(CELL_AT_VALUE_LEN == CELL_AT_FLAGS + 1);
 const _: () = assert!(CELL_HEADER_BYTES == CELL_AT_VALUE_LEN + 2);

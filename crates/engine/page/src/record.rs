@@ -46,7 +46,8 @@ pub enum Record<'a> {
     Insert {
         /// Its slot: the count or less, where [`find`](crate::PageView::find) says.
         slot: usize,
-        /// Flags of the cell; [`FLAG_VERSIONED`](crate::layout::FLAG_VERSIONED) is reserved.
+        /// Flags of the cell: [`FLAG_VERSIONED`](crate::layout::FLAG_VERSIONED),
+        /// [`FLAG_TOMBSTONE`](crate::layout::FLAG_TOMBSTONE); others are kept and mean nothing.
         flags: u8,
         /// Its key; empty in slot 0 of an inner page and nowhere else there.
         key: &'a [u8],

@@ -2,22 +2,8 @@
 //!
 //! Invariant: exact. What [`PageView::fits`] allows, an Insert does, compacting when it must.
 
-use crate::layout::{CELL_HEADER_BYTES, SLOT_BYTES};
+use crate::layout::row_bytes;
 use crate::view::PageView;
-
-/// Bytes of a cell in the page, its slot not counted.
-#[inline]
-#[must_use]
-pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
-    CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
-}
-
-/// Bytes a row takes of [`PageView::free_bytes`]: its cell and its slot.
-#[inline]
-#[must_use]
-pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
-    cell_bytes(key_len, value_len).saturating_add(SLOT_BYTES)
-}
 
 impl PageView<'_> {
     /// Bytes between the slots and the lowest cell, to be had without compacting.

@@ -8,8 +8,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::layout::{CELL_HEADER_BYTES, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES};
-use crate::room::cell_bytes;
+use crate::layout::{
+    CELL_HEADER_BYTES, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VERSION_BYTES,
+    cell_bytes,
+};
 
 /// Bytes of a page: a power of two from 4 KiB to 64 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,11 +110,25 @@ impl PageSize {
         self.body_bytes() / 2 - SLOT_BYTES
     }
 
-    /// Most bytes of key and value together.
+    /// Most bytes of key and value together, a version header included.
     #[inline]
     #[must_use]
     pub const fn row_bytes_max(self) -> usize {
         self.cell_bytes_max() - CELL_HEADER_BYTES
+    }
+
+    /// Whether a new row can come in: one that has room for a version header as well.
+    ///
+    /// # Errors
+    /// As [`PageSize::check_row`], in bytes without the header.
+    pub const fn check_new_row(self, key_len: usize, value_len: usize) -> Result<(), RowTooLarge> {
+        match self.check_row(key_len, value_len.saturating_add(VERSION_BYTES)) {
+            Err(RowTooLarge::Row { .. }) => Err(RowTooLarge::Row {
+                bytes: key_len.saturating_add(value_len),
+                bytes_max: self.row_bytes_max() - VERSION_BYTES,
+            }),
+            checked => checked,
+        }
     }
 
     /// Whether a row with a key and a value of so many bytes can be held at all.
@@ -183,6 +199,11 @@ mod tests {
             assert_eq!(error, Err(RowTooLarge::Key { bytes: key + 1, bytes_max: key }));
             let error = size.check_row(1, row);
             assert_eq!(error, Err(RowTooLarge::Row { bytes: row + 1, bytes_max: row }));
+            let new = row - VERSION_BYTES;
+            assert_eq!(size.check_new_row(1, new - 1), Ok(()));
+            let error = size.check_new_row(1, new);
+            assert_eq!(error, Err(RowTooLarge::Row { bytes: new + 1, bytes_max: new }));
+            assert!(size.check_new_row(1, usize::MAX).is_err());
             assert!(size.check_row(usize::MAX, usize::MAX).is_err());
             assert!(size.check_row(1, usize::MAX).is_err());
         }

@@ -9,7 +9,7 @@ use crate::fault::ApplyFault;
 use crate::heap::check_entry;
 use crate::ids::PageNo;
 use crate::kind::PageKind;
-use crate::room::{cell_bytes, row_bytes};
+use crate::layout::{cell_bytes, row_bytes};
 use crate::row::Place;
 use crate::size::PageSize;
 

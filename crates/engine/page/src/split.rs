@@ -4,7 +4,7 @@
 //! Pages that fill in ascending order are cut at their end, so that they stay full.
 
 use crate::kind::PageKind;
-use crate::room::row_bytes;
+use crate::layout::row_bytes;
 use crate::view::PageView;
 
 /// So many inserts behind the last slot, in a row, are taken for ascending order.

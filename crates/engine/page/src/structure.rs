@@ -6,7 +6,7 @@
 use crate::fault::{ApplyFault, PageFault};
 use crate::heap::check_entry;
 use crate::ids::PageNo;
-use crate::room::cell_bytes;
+use crate::layout::cell_bytes;
 use crate::row::{Place, head_of};
 use crate::view::PageView;
 

@@ -5,12 +5,16 @@
 //! everything its slots promise. Which page it is and whether it may be read now is the caller's
 //! business.
 
+use std::ops::Range;
+
+use crate::cells::{Cell, Cells};
 use crate::fields::{u16_at, u32_at, u64_at};
 use crate::ids::{Lsn, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::layout::{
     AT_APPENDS, AT_COUNT, AT_CRC, AT_FLAGS, AT_GARBAGE, AT_HEAP_TOP, AT_KIND, AT_LEFT, AT_LEVEL,
-    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
+    AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CHILD_BYTES, HEADER_BYTES,
+    SLOT_BYTES,
 };
 use crate::row::{Place, cell_parts};
 use crate::size::{PageSize, is_page_bytes};
@@ -183,10 +187,8 @@ impl<'a> PageView<'a> {
     #[inline]
     #[must_use]
     pub fn row(&self, slot: usize) -> (&'a [u8], &'a [u8]) {
-        debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
-        self.place(slot)
-            .and_then(|place| cell_parts(self.bytes, place))
-            .map_or((&[], &[]), |cell| (cell.key, cell.value))
+        let cell = self.cell(slot);
+        (cell.key, cell.value)
     }
 
     /// Key of a slot.
@@ -204,13 +206,23 @@ impl<'a> PageView<'a> {
         self.row(slot).1
     }
 
+    /// Flags, key and value of a slot.
+    #[inline]
+    #[must_use]
+    pub fn cell(&self, slot: usize) -> Cell<'a> {
+        debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
+        let cell = self.place(slot).and_then(|place| cell_parts(self.bytes, place));
+        cell.unwrap_or(Cell { flags: 0, key: &[], value: &[] })
+    }
+
     /// Flags of a slot's cell.
     #[inline]
     #[must_use]
     pub fn flags(&self, slot: usize) -> u8 {
         debug_assert!(slot < self.count(), "slot {slot} of {}", self.count());
-        let cell = self.place(slot).and_then(|place| cell_parts(self.bytes, place));
-        cell.map_or(0, |cell| cell.flags)
+        let place = self.place(slot);
+        let flags = place.and_then(|place| self.bytes.get(place.cell + CELL_AT_FLAGS));
+        flags.copied().unwrap_or(0)
     }
 
     /// The child a slot of an inner page points to.
@@ -220,6 +232,17 @@ impl<'a> PageView<'a> {
         let value = self.value(slot).first_chunk::<CHILD_BYTES>();
         PageNo(value.map_or(0, |value| u64::from_le_bytes(*value)))
     }
+}
+
+/// The cells of a range of slots, as a Splice carries them. `out` is emptied first and holds them;
+/// slots beyond the count are left out.
+#[inline]
+pub fn cells_of<'o>(page: &PageView<'_>, slots: Range<usize>, out: &'o mut Vec<u8>) -> Cells<'o> {
+    out.clear();
+    for slot in slots.start..slots.end.min(page.count()) {
+        page.cell(slot).push_to(out);
+    }
+    Cells::new(out)
 }
 
 impl std::fmt::Debug for PageView<'_> {

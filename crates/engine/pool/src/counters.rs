@@ -17,7 +17,7 @@ pub struct PoolCounters {
     pub reads: u64,
     /// Reads that failed.
     pub reads_failed: u64,
-    /// Times a thread found a page that another was loading or throwing out.
+    /// Times a thread found a page that another was loading or evicting.
     pub read_waits: u64,
     /// Times no frame was free and the supply was asked (`buffer_pool_wait_free`).
     pub wait_free: u64,
@@ -25,13 +25,13 @@ pub struct PoolCounters {
     pub pages_made_young: u64,
     /// Pages read ahead (`buffer_pool_read_ahead`).
     pub read_ahead: u64,
-    /// Of these, thrown out unused (`buffer_pool_read_ahead_evicted`).
+    /// Of these, evicted unused (`buffer_pool_read_ahead_evicted`).
     pub read_ahead_evicted: u64,
     /// Pages made without reading (`buffer_pool_pages_created`).
     pub pages_created: u64,
     /// Pages read (`buffer_pool_pages_read`): by demand and ahead.
     pub pages_read: u64,
-    /// Clean pages thrown out.
+    /// Clean pages evicted.
     pub pages_evicted: u64,
     /// Pages written and told so (`buffer_pool_pages_flushed`).
     pub pages_flushed: u64,

@@ -10,7 +10,7 @@ use iostrata_page::PageNo;
 use crate::counters::count;
 use crate::frames::Frame;
 use crate::pool::Pool;
-use crate::queues::{Back, Place};
+use crate::queues::{Back, Pinned, Place};
 use crate::word::Word;
 
 /// Frames decided about between two takings of the lock.
@@ -21,21 +21,24 @@ const TURNS_MAX: usize = 5;
 /// What becomes of a frame at the cold end.
 enum Verdict {
     Gone,
+    /// Or on its way in or out.
+    Pinned,
     Stays(Back),
 }
 
 impl Pool {
-    /// Throws out up to `max` clean pages at the cold end; their frames are free. Returns how many.
+    /// Evicts up to `max` clean pages at the cold end; their frames are free. Returns how many.
     /// Looks at a bounded number of frames, at most a few times at each.
     pub fn evict(&self, max: usize) -> usize {
         let few = max.saturating_mul(16).saturating_add(64);
         let mut looks = few.min(TURNS_MAX * self.frames.len());
         let (mut drawn, mut warm, mut cold) = (Vec::new(), Vec::new(), Vec::new());
         let mut freed: Vec<u32> = Vec::new();
-        let (mut gone, mut held_back) = (0, 0);
+        let (mut gone, mut held_back, mut pinned) = (0, 0, Pinned::default());
         while gone < max && looks > 0 {
             drawn.clear();
-            self.queues.draw((max - gone).min(DRAWN_MAX).min(looks), held_back, &mut drawn);
+            let most = (max - gone).min(DRAWN_MAX).min(looks);
+            self.queues.draw(most, held_back, pinned, &mut drawn);
             if drawn.is_empty() {
                 break;
             }
@@ -43,9 +46,17 @@ impl Pool {
             for (index, place) in drawn.drain(..) {
                 match self.judge(index, place) {
                     Verdict::Gone => freed.push(index),
+                    Verdict::Pinned => {
+                        warm.push((index, Back::Warm(place)));
+                        match place {
+                            Place::Small => pinned.small += 1,
+                            Place::Main => pinned.main += 1,
+                            Place::Nowhere => {}
+                        }
+                    }
                     Verdict::Stays(back @ Back::Warm(_)) => warm.push((index, back)),
                     Verdict::Stays(back @ Back::Cold(from)) => {
-                        held_back += usize::from(from == Place::Probation);
+                        held_back += usize::from(from == Place::Small);
                         cold.push((index, back));
                     }
                 }
@@ -69,7 +80,7 @@ impl Pool {
         let mut word = Word(entry.load(Ordering::Acquire));
         loop {
             if !word.is_resident() || word.pins() > 0 {
-                return Verdict::Stays(Back::Warm(place));
+                return Verdict::Pinned;
             }
             debug_assert_eq!(word.frame(), index);
             let next = match (place, word.uses()) {
@@ -81,7 +92,7 @@ impl Pool {
             match entry.compare_exchange(word.0, next.0, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) if next.is_busy() => return self.leave(frame, page, entry, word, place),
                 Ok(_) => {
-                    if place == Place::Probation {
+                    if place == Place::Small {
                         count(&self.counting.made_young);
                     }
                     return Verdict::Stays(Back::Warm(Place::Main));
@@ -177,8 +188,8 @@ mod tests {
         let was = Word(entry.load(Ordering::Relaxed));
         pool.pin(page).unwrap().exclusive().mark_dirty(Lsn(5));
         entry.store(Word::busy().0, Ordering::Relaxed);
-        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Probation);
-        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Probation))));
+        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Small);
+        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Small))));
         assert_eq!(Word(entry.load(Ordering::Relaxed)), was);
         assert_eq!(pool.try_pin(page).unwrap().frame().index, index);
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is taken for writing is a copy made under the latch; until it is reported
 //! written or not written its LSN counts in `oldest`, and the page is neither taken again nor
-//! thrown out.
+//! evicted.
 
 use std::sync::atomic::Ordering;
 
@@ -83,7 +83,7 @@ impl Pool {
         is_taken
     }
 
-    /// Takes up to `max` dirty pages at the cold end for writing, so that they can be thrown out
+    /// Takes up to `max` dirty pages at the cold end for writing, so that they can be evicted
     /// afterwards. Only when there is none of these, pages that would have stayed.
     pub fn collect_cold(&self, max: usize, out: &mut Vec<Flushing>) {
         let mut cold = Vec::new();

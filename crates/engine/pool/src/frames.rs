@@ -36,7 +36,7 @@ pub struct Frame {
     /// Whether it is dirty or being written, in bits of `dirty`. Changes only under that lock.
     pub held: AtomicU32,
     /// Another number whenever the page's place in its tree or the frame's page changes.
-    pub structure: AtomicU32,
+    pub page_version: AtomicU32,
     /// When, in pages that came into the pool, its use began.
     pub since: AtomicU32,
     /// Its number.
@@ -93,7 +93,7 @@ impl Frames {
                 page: AtomicU64::new(0),
                 dirty_at: AtomicU64::new(NEVER),
                 held: AtomicU32::new(0),
-                structure: AtomicU32::new(0),
+                page_version: AtomicU32::new(0),
                 since: AtomicU32::new(0),
                 index: index as u32,
             }

@@ -44,15 +44,15 @@ impl<'p> Pin<'p> {
     /// Numbers do not repeat within 2^32 such changes of the whole pool.
     #[inline]
     #[must_use]
-    pub fn structure(&self) -> u32 {
-        self.frame.structure.load(Ordering::Acquire)
+    pub fn page_version(&self) -> u32 {
+        self.frame.page_version.load(Ordering::Acquire)
     }
 
     /// Another number after every exclusive hold. Comparable as long as the page stays pinned: who
     /// finds the number it saw under the latch finds the bytes it saw.
     #[inline]
     #[must_use]
-    pub fn version(&self) -> u64 {
+    pub fn latch_version(&self) -> u64 {
         self.frame.version()
     }
 
@@ -111,7 +111,7 @@ impl Clone for Pin<'_> {
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Released, so that who throws the page out sees what was done to it.
+        // Released, so that who evicts the page sees what was done to it.
         let was = Word(self.entry.fetch_sub(PIN, Ordering::Release));
         debug_assert!(was.is_resident() && was.pins() > 0, "{was:?}");
     }
@@ -138,18 +138,18 @@ impl<'p> Shared<'p> {
         self.pin.page
     }
 
-    /// See [`Pin::structure`].
+    /// See [`Pin::page_version`].
     #[inline]
     #[must_use]
-    pub fn structure(&self) -> u32 {
-        self.pin.structure()
+    pub fn page_version(&self) -> u32 {
+        self.pin.page_version()
     }
 
-    /// See [`Pin::version`]; it stays as long as this lives.
+    /// See [`Pin::latch_version`]; it stays as long as this lives.
     #[inline]
     #[must_use]
-    pub fn version(&self) -> u64 {
-        self.pin.version()
+    pub fn latch_version(&self) -> u64 {
+        self.pin.latch_version()
     }
 
     /// Gives the latch back and keeps the pin.
@@ -192,11 +192,11 @@ impl<'p> Exclusive<'p> {
         self.pin.page
     }
 
-    /// See [`Pin::structure`].
+    /// See [`Pin::page_version`].
     #[inline]
     #[must_use]
-    pub fn structure(&self) -> u32 {
-        self.pin.structure()
+    pub fn page_version(&self) -> u32 {
+        self.pin.page_version()
     }
 
     /// The page is about to change. `at` is the end of the redo read just before the change is
@@ -208,8 +208,8 @@ impl<'p> Exclusive<'p> {
     }
 
     /// The page's place in its tree changes: split, merged, linked elsewhere, freed.
-    pub fn bump_structure(&mut self) {
-        self.pin.pool.restructure(self.pin.frame);
+    pub fn bump_page_version(&mut self) {
+        self.pin.pool.bump_page_version(self.pin.frame);
     }
 
     /// Gives the latch back and keeps the pin.

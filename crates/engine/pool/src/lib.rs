@@ -2,7 +2,7 @@
 //!
 //! Purpose: frames in one allocation, a flat page table, pins and latches, replacement, and dirty
 //! pages in buckets of the redo. Invariants: a hit takes no lock; a pinned page stays in its frame;
-//! the bytes of a page are reached only under its latch; a dirty page is never thrown out; the
+//! the bytes of a page are reached only under its latch; a dirty page is never evicted; the
 //! [`Pool::oldest`] LSN never exceeds that of a page which is dirty or being written; whoever waits
 //! for a page ends with it or with a typed error. What it deliberately does not do: it writes
 //! nothing, has no thread and no clock, looks at no byte of a page but its LSN, and does not guess
@@ -21,6 +21,7 @@ mod latch;
 mod links;
 mod load;
 mod parking;
+mod pinning;
 mod pool;
 mod queues;
 mod table;

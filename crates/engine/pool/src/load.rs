@@ -29,7 +29,7 @@ struct Claim<'p> {
     pool: &'p Pool,
     entry: &'p AtomicU64,
     page: PageNo,
-    /// When the page was thrown out.
+    /// When the page was evicted.
     stamp: u32,
     frame: Option<u32>,
     /// What those who wait are told when nothing comes of it.
@@ -50,7 +50,7 @@ impl Pool {
         let entry = self.table.entry(page)?;
         loop {
             if let Some(pin) = self.pin_resident(entry, page) {
-                self.restructure(pin.frame());
+                self.bump_page_version(pin.frame());
                 count(&self.counting.created);
                 return Ok(pin);
             }
@@ -294,14 +294,14 @@ impl<'p> Claim<'p> {
         let (pool, frame) = (self.pool, self.pool.frames.get(index));
         frame.page.store(self.page.0, Ordering::Relaxed);
         frame.since.store(pool.queues.arrivals(), Ordering::Relaxed);
-        pool.restructure(frame);
+        pool.bump_page_version(frame);
         let is_back = !word.is_unread() && pool.queues.is_back_soon(self.stamp);
         if is_back {
             count(&pool.counting.made_young);
         }
         self.has_ended = true;
         pool.waiting.end(self.page, self.entry, word, Ok(()));
-        pool.queues.arrive(index, if is_back { Place::Main } else { Place::Probation });
+        pool.queues.arrive(index, if is_back { Place::Main } else { Place::Small });
     }
 }
 

@@ -5,21 +5,18 @@
 //! written in `flushing`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_page::Lsn;
 
 use crate::border::{PageSource, PoolSettings, Supply};
 use crate::buffers::Buffers;
 use crate::counters::{Counting, PoolCounters};
 use crate::dirty::Dirty;
-use crate::error::PoolError;
 use crate::frames::{Frame, Frames};
-use crate::guard::Pin;
 use crate::queues::Queues;
 use crate::table::Table;
 use crate::waiting::Waiting;
-use crate::word::Word;
 
 /// Buffers kept for copies, at most.
 const BUFFERS_MAX: usize = 256;
@@ -36,7 +33,7 @@ pub struct Pool {
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
     pub(crate) settings: PoolSettings,
-    structures: AtomicU32,
+    page_versions: AtomicU32,
 }
 
 impl Pool {
@@ -62,83 +59,14 @@ impl Pool {
             source,
             supply,
             settings,
-            structures: AtomicU32::new(0),
+            page_versions: AtomicU32::new(0),
         }
     }
 
-    /// Pins a page. When it is absent, this thread reads it; others that want it wait for that.
-    /// The caller holds no latch.
-    ///
-    /// # Errors
-    /// What the source said; no frame became free; no such page can exist.
-    #[inline]
-    pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, PoolError> {
-        self.counting.request();
-        let entry = self.table.entry(page)?;
-        match self.pin_resident(entry, page) {
-            Some(pin) => Ok(pin),
-            None => self.pin_absent(entry, page),
-        }
-    }
-
-    /// Pins a page that is resident. May be called under latches. A page that is just being looked
-    /// at by the replacement may seem absent.
-    #[inline]
-    #[must_use]
-    pub fn try_pin(&self, page: PageNo) -> Option<Pin<'_>> {
-        let pin = self.pin_resident(self.table.existing(page)?, page)?;
-        self.counting.request();
-        Some(pin)
-    }
-
-    /// A pin that counts as a use.
-    #[inline]
-    pub(crate) fn pin_resident<'p>(
-        &'p self,
-        entry: &'p AtomicU64,
-        page: PageNo,
-    ) -> Option<Pin<'p>> {
-        let mut word = Word(entry.load(Ordering::Relaxed));
-        while word.is_resident() {
-            let frame = self.frames.get(word.frame());
-            let next = if word.is_used_most() { word } else { self.noted(word, frame) }.pinned();
-            // Acquired, so that the content is seen that was there before the page was resident.
-            let swap =
-                entry.compare_exchange_weak(word.0, next.0, Ordering::Acquire, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return Some(Pin::counted(self, entry, frame, page)),
-                Err(now) => word = Word(now),
-            }
-        }
-        None
-    }
-
-    /// The word after a use. The first use of a page read ahead is its arrival.
-    #[inline]
-    fn noted(&self, word: Word, frame: &Frame) -> Word {
-        if word.is_unread() {
-            frame.since.store(self.queues.arrivals(), Ordering::Relaxed);
-            return word.with_unread(false);
-        }
-        let counts = self.queues.counts_use(frame.since.load(Ordering::Relaxed));
-        if counts { word.used() } else { word }
-    }
-
-    /// A pin that is no use: of whoever writes pages.
-    pub(crate) fn pin_quietly(&self, page: PageNo, in_frame: u32) -> Option<Pin<'_>> {
-        let entry = self.table.existing(page)?;
-        let step = |word| {
-            let word = Word(word);
-            (word.is_resident() && word.frame() == in_frame).then(|| word.pinned().0)
-        };
-        entry.fetch_update(Ordering::Acquire, Ordering::Relaxed, step).ok()?;
-        Some(Pin::counted(self, entry, self.frames.get(in_frame), page))
-    }
-
-    /// Gives the frame's page a structure number that no other has.
-    pub(crate) fn restructure(&self, frame: &Frame) {
-        let next = self.structures.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        frame.structure.store(next, Ordering::Release);
+    /// Gives the frame's page a page version that no other has.
+    pub(crate) fn bump_page_version(&self, frame: &Frame) {
+        let next = self.page_versions.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        frame.page_version.store(next, Ordering::Release);
     }
 
     /// The least `at` of all pages that are dirty or being written.

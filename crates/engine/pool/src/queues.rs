@@ -1,11 +1,11 @@
-//! In which order pages leave: two queues, and the frames with no page.
+//! In which order pages leave: S3-FIFO, a small and a main queue, and the frames with no page.
 //!
 //! Invariant: a frame is free, in one queue, drawn by somebody who decides about it, or on its way
-//! in. New pages go through probation; those that prove to be used again, or come back soon after
-//! they left, go to the main queue, where each proof of use saves them once. So a scan passes
-//! through probation and leaves the main queue alone. A hit changes nothing here and takes no lock.
-//! After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses count
-//! only some time after the arrival, so that a scan's many touches of one page prove nothing.
+//! in. New pages go through the small queue; those that prove to be used again, or come back soon
+//! after they left, go to the main queue, where each proof of use saves them once. So a scan passes
+//! through the small queue and leaves the main one alone. A hit changes nothing here and takes no
+//! lock. After "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023); the uses
+//! count only some time after the arrival, so that a scan's many touches of one page prove nothing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub enum Place {
     /// Free, drawn, or on its way in.
     Nowhere,
     /// Not proven to be used again.
-    Probation,
+    Small,
     /// Proven.
     Main,
 }
@@ -40,15 +40,22 @@ pub struct Queues {
     free: AtomicUsize,
     freed: AtomicU64,
     arrivals: AtomicU32,
-    probation_target: AtomicUsize,
+    small_target: AtomicUsize,
 }
 
 struct Inner {
     free: Vec<u32>,
     links: Links,
-    probation: List,
+    small: List,
     main: List,
     places: Vec<Place>,
+}
+
+/// Frames of each queue that were drawn, found pinned and put back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pinned {
+    pub small: usize,
+    pub main: usize,
 }
 
 impl Queues {
@@ -57,7 +64,7 @@ impl Queues {
         let inner = Inner {
             free: (0..frames as u32).rev().collect(),
             links: Links::new(frames),
-            probation: List::default(),
+            small: List::default(),
             main: List::default(),
             places: vec![Place::Nowhere; frames],
         };
@@ -67,7 +74,7 @@ impl Queues {
             free: AtomicUsize::new(frames),
             freed: AtomicU64::new(0),
             arrivals: AtomicU32::new(1),
-            probation_target: AtomicUsize::new(0),
+            small_target: AtomicUsize::new(0),
         };
         queues.set_old_pct(old_pct);
         queues
@@ -75,7 +82,7 @@ impl Queues {
 
     pub fn set_old_pct(&self, old_pct: u32) {
         let target = self.frames * old_pct.clamp(5, 95) as usize / 100;
-        self.probation_target.store(target.max(1), Ordering::Relaxed);
+        self.small_target.store(target.max(1), Ordering::Relaxed);
     }
 
     /// Frames with no page.
@@ -97,13 +104,13 @@ impl Queues {
     /// Whether a use now counts for a page that is used since `since`.
     #[inline]
     pub fn counts_use(&self, since: u32) -> bool {
-        let gap = self.probation_target.load(Ordering::Relaxed) / 8;
+        let gap = self.small_target.load(Ordering::Relaxed) / 8;
         self.arrivals().wrapping_sub(since) as usize >= gap
     }
 
-    /// Whether a page that was thrown out at `stamp` (0: never) comes back soon.
+    /// Whether a page that was evicted at `stamp` (0: never) comes back soon.
     pub fn is_back_soon(&self, stamp: u32) -> bool {
-        let window = self.frames - self.probation_target.load(Ordering::Relaxed).min(self.frames);
+        let window = self.frames - self.small_target.load(Ordering::Relaxed).min(self.frames);
         stamp != 0 && (self.arrivals().wrapping_sub(stamp) as usize) < window
     }
 
@@ -135,17 +142,19 @@ impl Queues {
     }
 
     /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
-    /// those drawn from probation before will go back to its cold end.
-    pub fn draw(&self, max: usize, held_back: usize, out: &mut Vec<(u32, Place)>) {
-        let target = self.probation_target.load(Ordering::Relaxed);
+    /// those drawn from the small queue before will go back to its cold end. A queue in which no
+    /// more frames are left than were found pinned in it gives none: the other one may.
+    pub fn draw(&self, max: usize, held_back: usize, pinned: Pinned, out: &mut Vec<(u32, Place)>) {
+        let target = self.small_target.load(Ordering::Relaxed);
         let mut inner = locked(&self.inner);
         while out.len() < max {
-            let is_long = inner.probation.len() + held_back > target;
-            let place = match (inner.probation.len(), inner.main.len()) {
-                (0, 0) => return,
-                (0, _) => Place::Main,
-                (_, 0) => Place::Probation,
-                _ if is_long => Place::Probation,
+            let is_long = inner.small.len() + held_back > target;
+            let has_small = inner.small.len() > pinned.small;
+            let place = match (has_small, inner.main.len() > pinned.main) {
+                (false, false) => return,
+                (false, true) => Place::Main,
+                (true, false) => Place::Small,
+                _ if is_long => Place::Small,
                 _ => Place::Main,
             };
             let Some(frame) = inner.pop(place) else { return };
@@ -165,11 +174,11 @@ impl Queues {
     /// Takes a frame out of its queue; false when somebody has drawn it.
     pub fn withdraw(&self, frame: u32) -> bool {
         let mut inner = locked(&self.inner);
-        let Inner { links, probation, main, places, .. } = &mut *inner;
+        let Inner { links, small, main, places, .. } = &mut *inner;
         let place = std::mem::replace(&mut places[frame as usize], Place::Nowhere);
         match place {
             Place::Nowhere => return false,
-            Place::Probation => links.remove(probation, frame),
+            Place::Small => links.remove(small, frame),
             Place::Main => links.remove(main, frame),
         }
         true
@@ -178,12 +187,12 @@ impl Queues {
     /// Lists frames at the cold end without drawing them: up to `depth` of the queue whose turn it
     /// is and a quarter of that of the other.
     pub fn cold(&self, depth: usize, out: &mut Vec<u32>) {
-        let target = self.probation_target.load(Ordering::Relaxed);
+        let target = self.small_target.load(Ordering::Relaxed);
         let inner = locked(&self.inner);
-        let (first, second) = if inner.probation.len() > target || inner.main.len() == 0 {
-            (&inner.probation, &inner.main)
+        let (first, second) = if inner.small.len() > target || inner.main.len() == 0 {
+            (&inner.small, &inner.main)
         } else {
-            (&inner.main, &inner.probation)
+            (&inner.main, &inner.small)
         };
         out.extend(inner.links.nodes(first).take(depth));
         out.extend(inner.links.nodes(second).take(depth / 4));
@@ -192,7 +201,7 @@ impl Queues {
 
 impl Inner {
     fn pop(&mut self, place: Place) -> Option<u32> {
-        let list = if place == Place::Main { &mut self.main } else { &mut self.probation };
+        let list = if place == Place::Main { &mut self.main } else { &mut self.small };
         let frame = self.links.pop_oldest(list)?;
         self.places[frame as usize] = Place::Nowhere;
         Some(frame)
@@ -202,7 +211,7 @@ impl Inner {
         let (Back::Cold(place) | Back::Warm(place)) = back;
         assert!(self.places[frame as usize] == Place::Nowhere, "frame {frame} is in two queues");
         self.places[frame as usize] = place;
-        let list = if place == Place::Main { &mut self.main } else { &mut self.probation };
+        let list = if place == Place::Main { &mut self.main } else { &mut self.small };
         match back {
             Back::Cold(_) => self.links.push_oldest(list, frame),
             Back::Warm(_) => self.links.push_newest(list, frame),

@@ -1,4 +1,4 @@
-//! Waiting for a page that somebody else loads or throws out.
+//! Waiting for a page that somebody else loads or evicts.
 //!
 //! Invariant: who ends a busy state and finds it waited for tells everyone who waited until then
 //! the outcome, exactly once. A page that nobody waits for costs nothing here.

@@ -28,7 +28,7 @@ const PINS_MAX: u32 = 0x7f_ffff;
 pub struct Word(pub u64);
 
 impl Word {
-    /// Not resident; `stamp` says when it was thrown out (0: never).
+    /// Not resident; `stamp` says when it was evicted (0: never).
     pub fn absent(stamp: u32) -> Self {
         Self(ABSENT | u64::from(stamp) << HIGH_SHIFT)
     }
@@ -69,7 +69,7 @@ impl Word {
         (self.0 >> HIGH_SHIFT) as u32
     }
 
-    /// Of an absent page: when it was thrown out.
+    /// Of an absent page: when it was evicted.
     pub fn stamp(self) -> u32 {
         (self.0 >> HIGH_SHIFT) as u32
     }

@@ -13,7 +13,12 @@ use crate::segments::Segments;
 use crate::{AgeLimits, RedoError};
 
 impl Redo {
-    pub(crate) fn resize(&self, capacity_bytes: u64) -> Result<(), RedoError> {
+    /// Changes the capacity while the log is used. Growing makes the new segments first; shrinking
+    /// lowers the limits at once and removes segments as checkpoints free them.
+    ///
+    /// # Errors
+    /// [`RedoError::NoSpace`], [`RedoError::Setting`] and [`RedoError::Disk`] change nothing.
+    pub fn set_capacity(&self, capacity_bytes: u64) -> Result<(), RedoError> {
         // One change at a time; appends, commits and checkpoints go on.
         let _changing = lock(&self.changing);
         self.check()?;
@@ -64,9 +69,5 @@ impl Redo {
         let reserve = AgeLimits::of(room_bytes).reserve_bytes();
         segments.shed((checkpoint + room_bytes).max(self.lsn().0 + reserve));
         self.room_end.store(segments.room_end(), Ordering::Release);
-    }
-
-    pub(crate) fn age_limits(&self) -> AgeLimits {
-        AgeLimits::of(self.room_bytes.load(Ordering::Acquire))
     }
 }

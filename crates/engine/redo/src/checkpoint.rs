@@ -5,50 +5,26 @@
 
 use std::sync::atomic::Ordering;
 
-use iostrata_io::disk::{Aligned, DiskError};
+use iostrata_page::Lsn;
 
 use crate::control::Control;
 use crate::counters::add;
-use crate::file::OpenFile;
-use crate::make::{remove, sync_unless_none};
+use crate::ledger::Ledger;
+use crate::make::remove;
 use crate::redo::{Redo, lock};
 use crate::{RedoError, RedoSync};
 
-/// The control file and what its newest slot says.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    pub(crate) file: OpenFile,
-    pub(crate) newest: Control,
-    pub(crate) block: Aligned,
-    /// From which LSN on which number seals the frames, the oldest first.
-    pub(crate) incarnations: Vec<(u64, u64)>,
-}
-
-impl Ledger {
-    /// Forgets the numbers of frames before `lsn`; gives that of the frame at it.
-    fn incarnation_at(&mut self, lsn: u64) -> u64 {
-        let older = self.incarnations.iter().take_while(|(from, _)| *from <= lsn).count();
-        self.incarnations.drain(..older.saturating_sub(1));
-        self.incarnations.first().map_or(self.newest.incarnation, |(_, number)| *number)
-    }
-
-    /// Writes the next slot, durably.
-    fn write(&mut self, mut next: Control, sync: RedoSync) -> Result<(), DiskError> {
-        next.sequence = self.newest.sequence + 1;
-        next.encode(&mut self.block);
-        self.file.write(next.slot_at(), &self.block, sync)?;
-        if sync != RedoSync::WriteThrough {
-            sync_unless_none(&self.file, sync)?;
-        }
-        self.newest = next;
-        Ok(())
-    }
-}
-
 impl Redo {
-    pub(crate) fn checkpoint_at(&self, lsn: u64, clean: bool) -> Result<(), RedoError> {
-        assert!(lsn <= self.lsn().0, "a checkpoint at {lsn} lies beyond the log");
-        self.settle(lsn)?;
+    /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
+    /// LSN than the last changes nothing. `lsn` must be a border of frames; `clean` says that no
+    /// records follow it.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn take_checkpoint(&self, lsn: Lsn, clean: bool) -> Result<(), RedoError> {
+        assert!(lsn <= self.lsn(), "a checkpoint at {lsn} lies beyond the log");
+        self.make_durable(lsn)?;
+        let lsn = lsn.0;
         let mut ledger = lock(&self.ledger);
         let newest = ledger.newest;
         if lsn < newest.checkpoint || (lsn, clean) == (newest.checkpoint, newest.clean) {

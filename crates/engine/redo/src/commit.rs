@@ -8,29 +8,34 @@ use std::time::Instant;
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
+use iostrata_page::Lsn;
 
 use crate::counters::add;
+use crate::group_commit::Outcome;
 use crate::redo::{Redo, lock};
-use crate::turn::Outcome;
 use crate::{RedoError, RedoSync};
 
 impl Redo {
-    /// Returns when everything before `upto` is durable; gives the first cause otherwise.
-    pub(crate) fn settle(&self, upto: u64) -> Result<(), RedoError> {
+    /// Returns when everything before `upto` survives a crash. One of many callers at once works
+    /// for all.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn make_durable(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
         loop {
             if self.durable.load(Ordering::Acquire) >= upto {
                 return Ok(());
             }
             self.check()?;
             let settled = || self.durable.load(Ordering::Acquire) >= upto || self.is_failed();
-            if self.turn.enter(upto, settled) == Outcome::Lead {
-                self.turn.gather();
+            if self.group.enter(upto, settled) == Outcome::Lead {
+                self.group.gather();
                 let start = Instant::now();
                 let led = self.lead();
-                self.turn.learn(start.elapsed());
+                self.group.learn(start.elapsed());
                 let upto =
                     if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
-                self.turn.leave(upto);
+                self.group.leave(upto);
                 led?;
             }
         }

@@ -15,45 +15,62 @@ use crate::header::{Header, LSN_MAX};
 use crate::layout::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES,
 };
-use crate::make::{make_segments, number_of, sync_unless_none};
+use crate::make::{make_segments, sync_unless_none};
+use crate::redo::Redo;
+use crate::segments::number_of;
 use crate::{RedoError, RedoSettings, RedoSync};
 
 /// The number that seals the first frame of a new log.
 const FIRST_INCARNATION: u64 = 1;
 
-pub(crate) fn create(disk: &Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), RedoError> {
-    check_block(s.write_ahead_bytes)?;
-    if !(1..LSN_MAX).contains(&start.0) {
-        let (name, range) = ("first LSN of the redo log", "1 to 2^62");
-        return Err(RedoError::Setting { name, value: start.0, range });
-    }
-    let plan = Plan::fresh(s.capacity_bytes)?;
-    if read_control(disk)?.is_some() {
-        return Err(RedoError::Exists);
-    }
-    remove_leftovers(disk)?;
-    let first = start.0 / GRANULE_BYTES * GRANULE_BYTES;
-    let header = |index: u64| {
-        let (first, sequence) = if index == 0 { (first, 1) } else { (0, 0) };
-        Header { first, sequence, geometry: plan.geometry }
-    };
-    let headers: Vec<Header> = (0..plan.segments).map(header).collect();
-    drop(make_segments(disk, plan.geometry, 0, &headers, s.sync)?);
-    let control = Control {
-        sequence: 1,
-        checkpoint: start.0,
-        incarnation: FIRST_INCARNATION,
-        durable: start.0,
-        geometry: plan.geometry,
-        block_bytes: s.write_ahead_bytes,
-        clean: true,
-    };
-    make_control(disk, &control, s.sync).map_err(|cause| match cause {
-        DiskError::System { errno: 28, .. } => {
-            RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause }
+impl Redo {
+    /// Makes a log that begins at `start`; a half-made one is completed.
+    ///
+    /// # Errors
+    /// [`RedoError::Exists`], [`RedoError::NoSpace`], [`RedoError::Setting`], the disk's.
+    pub fn create(disk: Arc<dyn Disk>, s: &RedoSettings, start: Lsn) -> Result<(), RedoError> {
+        let disk = &disk;
+        check_block(s.write_ahead_bytes)?;
+        if !(1..LSN_MAX).contains(&start.0) {
+            let (name, range) = ("first LSN of the redo log", "1 to 2^62");
+            return Err(RedoError::Setting { name, value: start.0, range });
         }
-        cause => RedoError::Disk { doing: "make the control file of", cause },
-    })
+        let plan = Plan::fresh(s.capacity_bytes)?;
+        if read_control(disk)?.is_some() {
+            return Err(RedoError::Exists);
+        }
+        remove_leftovers(disk)?;
+        let first = start.0 / GRANULE_BYTES * GRANULE_BYTES;
+        let header = |index: u64| {
+            let (first, sequence) = if index == 0 { (first, 1) } else { (0, 0) };
+            Header { first, sequence, geometry: plan.geometry }
+        };
+        let headers: Vec<Header> = (0..plan.segments).map(header).collect();
+        drop(make_segments(disk, plan.geometry, 0, &headers, s.sync)?);
+        let control = Control {
+            sequence: 1,
+            checkpoint: start.0,
+            incarnation: FIRST_INCARNATION,
+            durable: start.0,
+            geometry: plan.geometry,
+            block_bytes: s.write_ahead_bytes,
+            clean: true,
+        };
+        make_control(disk, &control, s.sync).map_err(|cause| match cause {
+            DiskError::System { errno: 28, .. } => {
+                RedoError::NoSpace { bytes: 2 * CONTROL_SLOT_BYTES as u64, cause }
+            }
+            cause => RedoError::Disk { doing: "make the control file of", cause },
+        })
+    }
+
+    /// Whether there is a log: a control file that was made completely.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn exists(disk: &Arc<dyn Disk>) -> Result<bool, RedoError> {
+        Ok(read_control(disk)?.is_some())
+    }
 }
 
 pub(crate) fn check_block(bytes: u32) -> Result<(), RedoError> {

@@ -14,7 +14,7 @@ use crate::layout::HEADER_BLOCK_BYTES;
 use crate::make::{CHUNK_BYTES, sync_unless_none, write_header};
 use crate::redo::{Redo, lock};
 use crate::segments::Segment;
-use crate::write::Writer;
+use crate::writer::Writer;
 use crate::{RedoError, RedoSync};
 
 impl Redo {

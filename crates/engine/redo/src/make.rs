@@ -21,13 +21,6 @@ const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 const EFBIG: i32 = 27;
 
-/// The number in a segment's name.
-pub(crate) fn number_of(name: &FileName) -> Option<u64> {
-    let digits = name.as_str().strip_prefix(SEGMENT_PREFIX)?;
-    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { digits.parse().ok() } else { None }
-}
-
 /// Makes segments with the numbers from `number` on; their names are durable too.
 pub(crate) fn make_segments(
     disk: &Arc<dyn Disk>,

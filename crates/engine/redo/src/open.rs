@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileMode};
 use iostrata_page::Lsn;
 
-use crate::checkpoint::Ledger;
 use crate::control::Control;
 use crate::counters::Counts;
 use crate::create::{check_block, read_control};
@@ -18,66 +17,22 @@ use crate::file::OpenFile;
 use crate::fill::Fill;
 use crate::frame::body_crc;
 use crate::geometry::Plan;
+use crate::group_commit::GroupCommit;
 use crate::header::Header;
 use crate::layout::{
     BLOCK_BYTES_MAX, CONTROL_NAME, CONTROL_SLOT_BYTES, GRANULE_BYTES, HEADER_BLOCK_BYTES, frame,
 };
-use crate::make::{CHUNK_BYTES, number_of};
+use crate::ledger::Ledger;
+use crate::make::CHUNK_BYTES;
 use crate::redo::{Redo, lock};
-use crate::segments::{Segment, Segments};
-use crate::turn::Turn;
-use crate::write::Writer;
+use crate::segments::{Segment, Segments, number_of};
+use crate::writer::Writer;
 use crate::{RedoError, RedoSettings, Scan};
 
 /// Smallest buffer, in bytes.
 const BUFFER_BYTES_MIN: u64 = 65_536;
 /// Largest buffer, in bytes.
 const BUFFER_BYTES_MAX: u64 = 1 << 32;
-
-pub(crate) fn open(disk: &Arc<dyn Disk>, s: &RedoSettings) -> Result<(Redo, Scan), RedoError> {
-    check_block(s.write_ahead_bytes)?;
-    let not_found = RedoError::NotFound { file: CONTROL_NAME };
-    let (file, control) = read_control(disk)?.ok_or(not_found)?;
-    let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
-    let (found, damaged) = find_segments(disk)?;
-    let block_bytes = block_bytes(s, &file, &found)?;
-    let mut segments = Segments::new(plan, control.checkpoint, found);
-    if segments.chain.is_empty() {
-        let lsn = control.checkpoint;
-        let missing = RedoError::NoSegment { lsn };
-        return Err(damaged.map_or(missing, |file| RedoError::Damaged { file, lsn }));
-    }
-    segments.next_number = segments.next_number.max(next_number(disk)?);
-    let scan = Scan::new(control, segments.chain.clone(), damaged)?;
-    let buffer_bytes = s.log_buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
-    let buffer_bytes = buffer_bytes.next_multiple_of(GRANULE_BYTES) as usize;
-    let writer = Writer {
-        other: Aligned::zeroed(buffer_bytes),
-        block_bytes,
-        sync: s.sync,
-        unsynced: Vec::new(),
-    };
-    let at = || AtomicU64::new(control.checkpoint);
-    let redo = Redo {
-        disk: Arc::clone(disk),
-        changing: Mutex::new(()),
-        ledger: Mutex::new(ledger(file, control)),
-        writer: Mutex::new(writer),
-        room_end: AtomicU64::new(segments.room_end()),
-        segments: Mutex::new(segments),
-        fill: Mutex::new(Fill::new(Aligned::zeroed(buffer_bytes))),
-        turn: Turn::default(),
-        lsn: at(),
-        written: at(),
-        durable: at(),
-        checkpoint: at(),
-        room_bytes: AtomicU64::new(plan.room_bytes()),
-        buffer_bytes,
-        failed: OnceLock::new(),
-        counts: Counts::default(),
-    };
-    Ok((redo, scan))
-}
 
 fn ledger(file: OpenFile, control: Control) -> Ledger {
     let block = Aligned::zeroed(CONTROL_SLOT_BYTES);
@@ -145,8 +100,63 @@ fn block_bytes(s: &RedoSettings, control: &OpenFile, found: &[Segment]) -> Resul
 }
 
 impl Redo {
-    /// Goes on where the scan ends.
-    pub(crate) fn begin(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
+    /// Opens the log for reading; `start` makes it ready for appends.
+    ///
+    /// # Errors
+    /// [`RedoError::NotFound`], [`RedoError::Damaged`], [`RedoError::Version`],
+    /// [`RedoError::Setting`], the disk's.
+    pub fn open(disk: Arc<dyn Disk>, s: RedoSettings) -> Result<(Self, Scan), RedoError> {
+        let (disk, s) = (&disk, &s);
+        check_block(s.write_ahead_bytes)?;
+        let not_found = RedoError::NotFound { file: CONTROL_NAME };
+        let (file, control) = read_control(disk)?.ok_or(not_found)?;
+        let plan = Plan::keeping(s.capacity_bytes, control.geometry)?;
+        let (found, damaged) = find_segments(disk)?;
+        let block_bytes = block_bytes(s, &file, &found)?;
+        let mut segments = Segments::new(plan, control.checkpoint, found);
+        if segments.chain.is_empty() {
+            let lsn = control.checkpoint;
+            let missing = RedoError::NoSegment { lsn };
+            return Err(damaged.map_or(missing, |file| RedoError::Damaged { file, lsn }));
+        }
+        segments.next_number = segments.next_number.max(next_number(disk)?);
+        let scan = Scan::new(control, segments.chain.clone(), damaged)?;
+        let buffer_bytes = s.log_buffer_bytes.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let buffer_bytes = buffer_bytes.next_multiple_of(GRANULE_BYTES) as usize;
+        let writer = Writer {
+            other: Aligned::zeroed(buffer_bytes),
+            block_bytes,
+            sync: s.sync,
+            unsynced: Vec::new(),
+        };
+        let at = || AtomicU64::new(control.checkpoint);
+        let redo = Self {
+            disk: Arc::clone(disk),
+            changing: Mutex::new(()),
+            ledger: Mutex::new(ledger(file, control)),
+            writer: Mutex::new(writer),
+            room_end: AtomicU64::new(segments.room_end()),
+            segments: Mutex::new(segments),
+            fill: Mutex::new(Fill::new(Aligned::zeroed(buffer_bytes))),
+            group: GroupCommit::default(),
+            lsn: at(),
+            written: at(),
+            durable: at(),
+            checkpoint: at(),
+            room_bytes: AtomicU64::new(plan.room_bytes()),
+            buffer_bytes,
+            failed: OnceLock::new(),
+            counts: Counts::default(),
+        };
+        Ok((redo, scan))
+    }
+
+    /// Ends recovery: seals off whatever lies behind the end of the log, durably, and gives the
+    /// LSN from which appends go on. What the scan has not read yet is read and passed over.
+    ///
+    /// # Errors
+    /// As [`Scan::next`], and the disk's.
+    pub fn start(&self, mut scan: Scan) -> Result<Lsn, RedoError> {
         self.check()?;
         while scan.next()?.is_some() {}
         let end = scan.log_end();
@@ -218,7 +228,7 @@ impl Redo {
             self.lsn.store(fill.end, Ordering::Release);
             fill.end
         };
-        self.settle(sealed_end)?;
+        self.make_durable(Lsn(sealed_end))?;
         lock(&self.fill).is_started = true;
         incarnations.push((sealed_end, new));
         Ok(incarnations)

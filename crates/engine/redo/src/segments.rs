@@ -7,10 +7,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use iostrata_io::disk::FileName;
+
 use crate::file::OpenFile;
 use crate::geometry::{Geometry, Plan};
 use crate::header::Header;
-use crate::make::number_of;
+use crate::layout::SEGMENT_PREFIX;
+
+/// The number in a segment's name.
+pub(crate) fn number_of(name: &FileName) -> Option<u64> {
+    let digits = name.as_str().strip_prefix(SEGMENT_PREFIX)?;
+    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { digits.parse().ok() } else { None }
+}
 
 /// A segment file and what its header says.
 #[derive(Clone, Debug)]

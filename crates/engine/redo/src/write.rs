@@ -1,46 +1,78 @@
-//! Writing the buffer out.
+//! Filling the buffer and writing it out.
 //!
 //! Invariant: one thread writes at a time, in LSN order and whole blocks; a segment's header is
 //! written before anything in it, and both are synced together. After a failed write nothing more
 //! is written.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use iostrata_io::disk::{Aligned, DiskError};
+use iostrata_io::disk::DiskError;
+use iostrata_page::Lsn;
 
+use crate::RedoError;
 use crate::counters::add;
-use crate::file::OpenFile;
 use crate::fill::Taken;
-use crate::layout::HEADER_BLOCK_BYTES;
+use crate::frame::body_crc;
+use crate::layout::{HEADER_BLOCK_BYTES, frame};
 use crate::make::write_header;
-use crate::redo::{Redo, lock};
+use crate::redo::{Appended, Redo, lock};
 use crate::segments::Place;
-use crate::{RedoError, RedoSync};
-
-/// What the writing thread alone has.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    /// The buffer that is not being filled.
-    pub(crate) other: Aligned,
-    pub(crate) block_bytes: u64,
-    pub(crate) sync: RedoSync,
-    /// Files with writes that no sync covers yet.
-    pub(crate) unsynced: Vec<Arc<OpenFile>>,
-}
-
-impl Writer {
-    fn wrote(&mut self, file: &Arc<OpenFile>) {
-        let is_synced = matches!(self.sync, RedoSync::WriteThrough | RedoSync::None);
-        if !is_synced && !self.unsynced.iter().any(|other| Arc::ptr_eq(other, file)) {
-            self.unsynced.push(Arc::clone(file));
-        }
-    }
-}
+use crate::writer::Writer;
 
 impl Redo {
-    /// Writes out what is in the buffer unless `upto` is written; waits for who writes already.
-    pub(crate) fn write_out(&self, upto: u64) -> Result<(), RedoError> {
+    /// Appends a frame of records (without the kind byte). Waits for I/O only when the buffer is
+    /// full.
+    ///
+    /// # Panics
+    /// Before `start`; when the body is empty or longer than `body_bytes_max`; when the log would
+    /// overrun its checkpoint.
+    pub fn append(&self, body: &[u8]) -> Appended {
+        let bytes = frame::OVERHEAD_BYTES + body.len();
+        assert!(bytes <= self.frame_bytes_max(), "{} bytes are too long a body", body.len());
+        let body_crc = body_crc(frame::RECORDS, body);
+        loop {
+            let mut fill = lock(&self.fill);
+            assert!(fill.is_started, "the redo log takes nothing before it is started");
+            let end = fill.end + bytes as u64;
+            let room_end = self.room_end.load(Ordering::Acquire);
+            assert!(end <= room_end, "redo up to {end} overruns its checkpoint at {room_end}");
+            if fill.has_room(bytes) {
+                let start = fill.push(body_crc, frame::RECORDS, body);
+                fill.requests += 1;
+                self.lsn.store(end, Ordering::Release);
+                return Appended { start: Lsn(start), end: Lsn(end) };
+            }
+            let upto = fill.end;
+            if self.is_failed() {
+                fill.discard();
+                continue;
+            }
+            drop(fill);
+            add(&self.counts.waits, 1);
+            // A failure is kept; nothing that is appended after it is ever acknowledged.
+            let _ = self.make_written(Lsn(upto));
+        }
+    }
+
+    /// Whether the buffer should be written out before a frame of so many bytes is appended.
+    pub fn wants_room(&self, bytes: usize) -> bool {
+        let used = lock(&self.fill).used_bytes();
+        used + frame::OVERHEAD_BYTES + bytes > self.buffer_bytes / 2
+    }
+
+    /// Writes the buffer out when `wants_room`. Call it before the first latch.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn wait_room(&self, bytes: usize) -> Result<(), RedoError> {
+        if self.wants_room(bytes) { self.make_written(self.lsn()) } else { self.check() }
+    }
+
+    /// Returns when everything before `upto` was given to the disk; waits for who writes already.
+    ///
+    /// # Errors
+    /// [`RedoError::Failed`] with the first cause.
+    pub fn make_written(&self, Lsn(upto): Lsn) -> Result<(), RedoError> {
         // What was written before a failed sync may be lost, so it counts for nothing.
         self.check()?;
         if self.written.load(Ordering::Acquire) >= upto {

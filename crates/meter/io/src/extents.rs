@@ -10,7 +10,6 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use iostrata_stats::{Verdict, Verdicts};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::ioctl::opcode;
@@ -67,18 +66,6 @@ pub struct ExtentReport {
 }
 
 impl ExtentReport {
-    /// What the report says against figures measured on the file.
-    pub fn verdicts(&self) -> Verdicts {
-        let mut verdicts = Verdicts::none();
-        if self.hole_bytes > 0 {
-            verdicts.add(Verdict::Sparse);
-        }
-        if self.unwritten_bytes > 0 {
-            verdicts.add(Verdict::UnwrittenExtents);
-        }
-        verdicts
-    }
-
     /// Both reports as one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

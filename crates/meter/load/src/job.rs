@@ -125,7 +125,11 @@ impl Job {
             segments: recorder.into_segments(),
             failure,
             notes: notes.collect(),
-            verdicts: caps.verdicts,
+            verdicts: caps
+                .is_memlock_limited
+                .then_some(Verdict::MemlockLimited)
+                .into_iter()
+                .collect(),
         })
     }
 }

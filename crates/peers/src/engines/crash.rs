@@ -42,12 +42,12 @@ pub fn round(dir: &Path, plan: Recovery, seed: u64, stop: &AtomicBool) -> Result
     forget(dir)?;
     let mut times: Vec<(Phase, f64)> = Vec::new();
     let start = Instant::now();
-    let engine = Engine::open_with_progress(dir, settings, &mut |progress| {
+    let options = Engine::options().settings(settings).progress(|progress| {
         if times.last().is_none_or(|(phase, _)| *phase != progress.phase) {
             times.push((progress.phase, start.elapsed().as_secs_f64()));
         }
-    })
-    .map_err(PeerError::of(NAME, "recover"))?;
+    });
+    let engine = options.open(dir).map_err(PeerError::of(NAME, "recover"))?;
     let total_s = start.elapsed().as_secs_f64();
     check(&engine, &last)?;
     let round = of(engine.recovery(), &times, total_s);
@@ -151,11 +151,8 @@ fn check(engine: &Engine, last: &VecDeque<Update>) -> Result<(), PeerError> {
     let table = table.ok_or_else(|| wrong("the table is not there after recovery".to_owned()))?;
     let newest: HashMap<u64, u8> = last.iter().copied().collect();
     for (row, byte) in newest {
-        let mut is_right = false;
-        table
-            .get_with(&row.to_be_bytes(), |value| is_right = value == [byte; VALUE_BYTES])
-            .map_err(PeerError::of(NAME, "read"))?;
-        if !is_right {
+        let found = table.get(&row.to_be_bytes()).map_err(PeerError::of(NAME, "read"))?;
+        if found.as_deref() != Some(&[byte; VALUE_BYTES][..]) {
             return Err(wrong(format!("row {row} is not there as it was last acknowledged")));
         }
     }

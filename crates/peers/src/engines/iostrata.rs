@@ -2,7 +2,6 @@
 //!
 //! A commit gives a ticket; only when the ticket has been waited for is the commit acknowledged.
 
-use std::ops::Bound;
 use std::path::Path;
 
 use iostrata_engine::{Direction, Engine, Settings, Table};
@@ -57,11 +56,11 @@ impl Store for Iostrata {
     }
 
     fn writer(&self) -> Result<Box<dyn Writer + '_>, PeerError> {
-        Ok(Box::new(IostrataThread { store: self }))
+        Ok(Box::new(IostrataThread { store: self, value: Vec::new() }))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>, PeerError> {
-        Ok(Box::new(IostrataThread { store: self }))
+        Ok(Box::new(IostrataThread { store: self, value: Vec::new() }))
     }
 
     fn close(self: Box<Self>) -> Result<(), PeerError> {
@@ -73,6 +72,8 @@ impl Store for Iostrata {
 
 struct IostrataThread<'a> {
     store: &'a Iostrata,
+    /// What was read last.
+    value: Vec<u8>,
 }
 
 impl Writer for IostrataThread<'_> {
@@ -90,14 +91,17 @@ impl Writer for IostrataThread<'_> {
 
 impl Reader for IostrataThread<'_> {
     fn get(&mut self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool, PeerError> {
-        let found = self.store.rows.get_with(key, |value| seen(value));
-        Ok(found.map_err(PeerError::of(NAME, "read"))?.is_some())
+        let found = self.store.rows.get_into(key, &mut self.value);
+        let found = found.map_err(PeerError::of(NAME, "read"))?;
+        if found {
+            seen(&self.value);
+        }
+        Ok(found)
     }
 
     fn scan(&mut self, visit: &mut Visit<'_>) -> Result<(), PeerError> {
-        let mut range =
-            self.store.rows.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
-        while let Some((key, value)) = range.next().map_err(PeerError::of(NAME, "scan"))? {
+        let mut rows = self.store.rows.cursor(.., Direction::Forward);
+        while let Some((key, value)) = rows.next_row().map_err(PeerError::of(NAME, "scan"))? {
             if visit(key, value).is_break() {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use iostrata_io::{FileSet, Fill, OpenMode};
 use iostrata_spec::{Point, Preparation};
-use iostrata_stats::Verdicts;
+use iostrata_stats::{Verdict, Verdicts};
 
 /// What a file set must be filled with for a point's preparation.
 pub fn fill_of(preparation: Preparation) -> Fill {
@@ -23,7 +23,13 @@ pub fn extent_verdicts(files: &FileSet, point: &Point) -> Verdicts {
         return verdicts;
     }
     if let Ok(report) = files.open(OpenMode::default()).and_then(|open| open.extents()) {
-        verdicts.merge(&report.verdicts());
+        let found = [
+            (report.hole_bytes, Verdict::Sparse),
+            (report.unwritten_bytes, Verdict::UnwrittenExtents),
+        ];
+        for (_, verdict) in found.into_iter().filter(|(bytes, _)| *bytes > 0) {
+            verdicts.add(verdict);
+        }
     }
     verdicts
 }

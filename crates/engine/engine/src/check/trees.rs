@@ -6,9 +6,9 @@
 use iostrata_page::{NO_PAGE, PageKind, PageNo, PageView};
 use iostrata_pool::PoolError;
 
-use crate::check::{CheckReport, Reached, TableReport};
-use crate::core::Core;
+use crate::check::report::{CheckReport, Reached, TableReport};
 use crate::error::EngineError;
+use crate::pages::Pages;
 use crate::tree::Tree;
 
 /// What the parent says about a page.
@@ -22,7 +22,7 @@ struct Expected {
 
 /// The walk through one tree.
 pub(super) struct Walk<'w> {
-    core: &'w Core,
+    pages: &'w Pages,
     tree: &'w Tree,
     report: &'w mut CheckReport,
     reached: &'w mut Reached,
@@ -33,14 +33,14 @@ pub(super) struct Walk<'w> {
 
 impl<'w> Walk<'w> {
     pub fn new(
-        core: &'w Core,
+        pages: &'w Pages,
         tree: &'w Tree,
         name: &str,
         report: &'w mut CheckReport,
         reached: &'w mut Reached,
     ) -> Self {
         let table = TableReport { name: name.to_owned(), ..TableReport::default() };
-        Self { core, tree, report, reached, table, last_leaf: None }
+        Self { pages, tree, report, reached, table, last_leaf: None }
     }
 
     /// Verifies all of it.
@@ -61,7 +61,7 @@ impl<'w> Walk<'w> {
             if !self.reach(no) {
                 continue;
             }
-            let page = self.core.pool.pin(no)?.shared();
+            let page = self.pages.pin(no)?.shared();
             let view = PageView::new(&page);
             if view.level() > 0 {
                 next.extend((0..view.count()).map(|slot| view.child(slot)));
@@ -84,13 +84,13 @@ impl<'w> Walk<'w> {
         if !self.reach(no) {
             return Ok(());
         }
-        let page = match self.core.pool.pin(no) {
+        let page = match self.pages.storage.pool.pin(no) {
             Ok(pin) => pin.shared().to_vec(),
             Err(PoolError::Read { cause, .. }) => {
                 self.report.problem(no, cause.to_string());
                 return Ok(());
             }
-            Err(error) => return Err(EngineError::Pool(error)),
+            Err(error) => return Err(error.into()),
         };
         let view = PageView::new(&page);
         self.table.pages += 1;
@@ -131,8 +131,8 @@ impl<'w> Walk<'w> {
             self.report
                 .problem(no, format!("its level is {}, not {:?}", view.level(), expected.level));
         }
-        if view.lsn() > self.core.redo.lsn() {
-            let end = self.core.redo.lsn();
+        if view.lsn() > self.pages.storage.redo.lsn() {
+            let end = self.pages.storage.redo.lsn();
             self.report
                 .problem(no, format!("its LSN {} is beyond the redo's end {end}", view.lsn()));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_io::disk::{Disk, FileName, MemDisk};
-use iostrata_knobs::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
+use iostrata_settings::{Counter, Counters, STATUS_BYTES, StatusPage, TABLE_HASH};
 
 use super::document::Document;
 use crate::{Background, Disks, Engine, Settings};
@@ -85,7 +85,7 @@ fn pages_are_written_as_drawn() {
         assert!(header.is_sealed(&page, &[&page[4..]]), "page {no}");
         header.number(&page, "lsn")
     });
-    assert_eq!(newest.max(), Some(engine.core().redo.lsn().0));
+    assert_eq!(newest.max(), Some(engine.parts().storage.redo.lsn().0));
 
     let (front, is) = (page(&disk, 0), document.layout("Super page"));
     assert_eq!(header.number(&front, "kind"), 4);
@@ -246,7 +246,7 @@ fn the_control_file_is_written_as_drawn() {
         let names = ["payload_bytes", "payload_at", "block_bytes"];
         assert_eq!(names.map(|name| is.number(slot, name)), [16384, 4096, 512]);
     }
-    let end = engine.core().redo.lsn().0;
+    let end = engine.parts().storage.redo.lsn().0;
     engine.close().unwrap();
     let file = content(&disk, "redo-control");
     let newest = file.chunks(BLOCK).max_by_key(|slot| is.number(slot, "sequence")).unwrap();

@@ -14,10 +14,9 @@ use iostrata_pool::{Pin, PoolError};
 use iostrata_redo::Scan;
 use iostrata_store::ReadError;
 
-use crate::background::in_parallel;
-use crate::core::Core;
 use crate::error::EngineError;
-use crate::recovery::{Clock, Phase};
+use crate::recovery::progress::{Clock, Phase};
+use crate::storage::Storage;
 
 /// Records kept before they are applied, in bytes with what keeps account of them.
 const ROUND_BYTES: usize = 192 << 20;
@@ -65,7 +64,7 @@ impl Tally {
 /// # Errors
 /// What reading said; [`EngineError::Corrupt`] for a page that the redo does not fit.
 pub(crate) fn apply(
-    core: &Core,
+    storage: &Storage,
     mut scan: Scan,
     upto: Lsn,
     clock: &mut Clock<'_>,
@@ -81,11 +80,11 @@ pub(crate) fn apply(
         clock.report.records += round.take(frame.start, frame.end, frame.body)?;
         let end = frame.end;
         if round.held_bytes >= ROUND_BYTES {
-            round.apply(core, &tally)?;
+            round.apply(storage, &tally)?;
             clock.applied(end);
         }
     }
-    round.apply(core, &tally)?;
+    round.apply(storage, &tally)?;
     clock.applied(upto);
     clock.report.pages_changed = tally.count(true);
     clock.report.pages_current = tally.count(false);
@@ -113,7 +112,7 @@ impl Round {
     }
 
     /// Applies and forgets everything.
-    fn apply(&mut self, core: &Core, tally: &Tally) -> Result<(), EngineError> {
+    fn apply(&mut self, storage: &Storage, tally: &Tally) -> Result<(), EngineError> {
         let mut pages: Vec<(PageNo, Vec<Piece>)> = self.pages.drain().collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
         let threads = APPLY_THREADS.min(pages.len() / PAGES_WORTH_A_THREAD + 1);
@@ -121,7 +120,7 @@ impl Round {
         in_parallel(threads, |part| {
             let mine = pages.iter().skip(part).step_by(threads);
             mine.into_iter()
-                .try_for_each(|(page, pieces)| apply_page(core, *page, pieces, bytes, tally))
+                .try_for_each(|(page, pieces)| apply_page(storage, *page, pieces, bytes, tally))
         })?;
         self.bytes.clear();
         self.held_bytes = 0;
@@ -130,7 +129,7 @@ impl Round {
 }
 
 fn apply_page(
-    core: &Core,
+    storage: &Storage,
     page: PageNo,
     pieces: &[Piece],
     bytes: &[u8],
@@ -144,7 +143,7 @@ fn apply_page(
         }
     };
     let Some(first) = pieces.first() else { return Ok(()) };
-    let mut held = pin(core, page, record(first).starts_page())?.exclusive();
+    let mut held = pin(storage, page, record(first).starts_page())?.exclusive();
     let seen = PageView::new(&held).lsn();
     held.mark_dirty(first.start);
     let mut stamp = None;
@@ -167,23 +166,46 @@ fn apply_page(
 }
 
 /// The page, read or, when its records begin it anew and it is not readable, empty.
-fn pin(core: &Core, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, EngineError> {
-    let error = match core.pool.pin(page) {
+fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, EngineError> {
+    let error = match storage.pool.pin(page) {
         Ok(pin) => return Ok(pin),
         Err(error) => error,
     };
-    let PoolError::Read { cause, .. } = &error else { return Err(EngineError::Pool(error)) };
+    let PoolError::Read { cause, .. } = &error else { return Err(error.into()) };
     match cause.cause().downcast_ref::<ReadError>() {
         Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. })
             if is_begun_anew =>
         {
-            core.ensure_pages(page.0 + 1)?;
-            core.pool.create(page).map_err(EngineError::from)
+            storage.ensure_pages(page.0 + 1)?;
+            storage.pool.create(page).map_err(EngineError::from)
         }
         Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. }) => {
             let problem = format!("{cause}, and the redo does not begin it anew");
             Err(EngineError::corrupt(page, problem))
         }
-        _ => Err(EngineError::Pool(error)),
+        _ => Err(error.into()),
     }
+}
+
+/// Runs `work` for each part of so many, side by side; gives the first error.
+fn in_parallel<E: Send>(
+    parts: usize,
+    work: impl Fn(usize) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    if parts <= 1 {
+        return work(0);
+    }
+    let results: Vec<Result<(), E>> = std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (1..parts).map(|part| scope.spawn(move || work(part))).collect();
+        let mut results = vec![work(0)];
+        for thread in threads {
+            match thread.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    });
+    results.into_iter().collect()
 }

@@ -13,35 +13,38 @@ pub(crate) use apply::apply;
 pub(crate) use progress::Clock;
 pub use progress::{Phase, Progress, RecoveryReport};
 
-use std::sync::Arc;
-
 use iostrata_page::{PageNo, PageView};
 
-use crate::core::Core;
+use crate::catalogue::Catalogue;
 use crate::error::EngineError;
+use crate::pages::Pages;
 use crate::super_page::SuperPage;
 
 /// Reads what is known by name, and frees what dropped tables left.
 ///
 /// # Errors
 /// Damage, data of another form, or what freeing said.
-pub(crate) fn tables(core: &Arc<Core>, clock: &mut Clock<'_>) -> Result<(), EngineError> {
+pub(crate) fn tables(
+    pages: &Pages,
+    catalogue: &Catalogue,
+    clock: &mut Clock<'_>,
+) -> Result<(), EngineError> {
     clock.enter(Phase::Tables);
-    let front = core.pool.pin(PageNo(0))?.shared();
+    let front = pages.pin(PageNo(0))?.shared();
     let front = SuperPage::read(&PageView::new(&front))?;
-    let settings = core.settings();
+    let settings = pages.storage.hot.all().clone();
     let is_ours = front.page_bytes == settings.page_size
         && front.data_files == settings.data_files
-        && front.catalogue_root == core.catalogue.tree.root.0;
+        && front.catalogue_root == catalogue.tree.root.0;
     if !is_ours {
         let problem = format!("it tells of another database than the settings: {front:?}");
         return Err(EngineError::corrupt(PageNo(0), problem));
     }
-    core.space.set_maps(front.maps);
-    core.catalogue.read(core, front.next_table)?;
-    if !core.catalogue.dropped().is_empty() {
+    pages.space.set_maps(front.maps);
+    catalogue.read(front.next_table)?;
+    if catalogue.has_dropped() {
         clock.enter(Phase::Reclaim);
-        crate::reclaim::reclaim_all(core)?;
+        catalogue.reclaim()?;
     }
     clock.enter(Phase::Done);
     Ok(())

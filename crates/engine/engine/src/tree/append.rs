@@ -1,19 +1,19 @@
 //! Filling an empty tree with sorted rows.
 //!
-//! Invariant: keys rise strictly; each full leaf is hung onto the right edge by a mini-transaction
+//! Invariant: keys rise strictly; each full leaf is put behind the last one by a mini-transaction
 //! of its own, so that after a crash a prefix of the rows is there and the tree is whole.
 
 use iostrata_page::{
     NO_PAGE, PageEdit, PageKind, PageNo, PageView, Record, cells_of, row_bytes, shortest_separator,
 };
+use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::Mtr;
-use crate::space::MapBit;
+use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
 use crate::tree::split::has_room_for_separator;
-use crate::tree::structure::Turn;
+use crate::tree::structure::{Blocked, Promise, Step};
 
 /// A leaf that is being filled, outside the pool.
 pub(crate) struct Filling {
@@ -24,9 +24,9 @@ pub(crate) struct Filling {
 
 impl Filling {
     /// An empty leaf of a tree; `fill_pct` of a page is used.
-    pub fn new(core: &Core, tree: &Tree, fill_pct: usize) -> Self {
-        let mut bytes = vec![0; core.page_size.bytes()];
-        let reserve_bytes = core.page_size.bytes() * (100 - fill_pct.min(100)) / 100;
+    pub fn new(pages: &Pages, tree: &Tree, fill_pct: usize) -> Self {
+        let mut bytes = vec![0; pages.storage.page_size.bytes()];
+        let reserve_bytes = pages.storage.page_size.bytes() * (100 - fill_pct.min(100)) / 100;
         empty(&mut bytes, tree);
         Self { bytes, reserve_bytes }
     }
@@ -61,90 +61,112 @@ impl Tree {
     ///
     /// # Errors
     /// What loading the root said.
-    pub fn is_one_leaf(&self, core: &Core) -> Result<bool, EngineError> {
+    pub fn is_one_leaf(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {
-            let root = core.pool.pin(self.root)?.shared();
+            let root = pages.pin(self.root)?.shared();
             Ok(self.check(&root, None)? == 0)
         })
     }
 
-    /// Hangs the filled leaf onto the right edge and empties it. False, and nothing is done, when
+    /// Puts the filled leaf behind the last one and empties it. False, and nothing is done, when
     /// somebody has put other rows there.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
-    pub fn hang(&self, core: &Core, filling: &mut Filling) -> Result<bool, EngineError> {
-        let first = PageView::new(&filling.bytes).key(0).to_vec();
-        let _locked = self.lock_structure(core)?;
-        loop {
-            let Some(mut way) = self.way(core, &first, 0)? else { panic!("every tree has leaves") };
-            let is_empty = PageView::new(&way.end.clone().shared()).count() == 0;
-            if is_empty {
-                let _room = core.admit_structure()?;
-                let mut mtr = Mtr::begin(core);
-                let leaf = mtr.latch(way.end);
-                if !is_edge(&mtr.page(leaf), &first) {
-                    return Ok(false);
-                }
-                let view = PageView::new(&filling.bytes);
-                if mtr.page(leaf).count() > 0 {
-                    continue;
-                }
-                let mut buffer = Vec::new();
-                let cells = cells_of(&view, 0..view.count(), &mut buffer);
-                mtr.change(leaf, &Record::Splice { at: 0, cells })?;
-                mtr.commit();
-                break;
+    pub fn append_leaf(&self, pages: &Pages, filling: &mut Filling) -> Result<bool, EngineError> {
+        let filled = PageView::new(&filling.bytes);
+        let outcome = loop {
+            let promise = Promise::wait(pages)?;
+            let new = pages.new_page()?;
+            let appended =
+                self.restructure(pages, &promise, || self.append_step(pages, &filled, &new))?;
+            if let Some(is_appended) = appended {
+                break is_appended;
             }
-            match way.turns.pop() {
-                Some(parent) if has_room_for_separator(core, &parent) => {
-                    if !self.hang_on(core, &first, (parent, way.end), filling)? {
-                        return Ok(false);
-                    }
-                    break;
-                }
-                Some(parent) => {
-                    way.end = parent.pin;
-                    self.split_step(core, (&first, 0), way)?;
-                }
-                None => self.deepen(core, way.end)?,
-            }
+        };
+        if outcome {
+            empty(&mut filling.bytes, self);
         }
-        empty(&mut filling.bytes, self);
-        Ok(true)
+        Ok(outcome)
     }
 
-    fn hang_on<'c>(
+    /// One step towards it: None when only the way for it was made.
+    fn append_step(
         &self,
-        core: &'c Core,
-        first: &[u8],
-        (parent, last): (Turn<'c>, iostrata_pool::Pin<'c>),
-        filling: &mut Filling,
+        pages: &Pages,
+        filled: &PageView<'_>,
+        new: &NewPage<'_>,
+    ) -> Result<Option<bool>, Blocked> {
+        let first = filled.key(0);
+        let Some(mut path) = self.path(pages, first, 0)? else { panic!("every tree has leaves") };
+        if PageView::new(&path.end.clone().shared()).count() == 0 {
+            return Ok(self.fill_last(pages, path.end, filled)?);
+        }
+        match path.steps.pop() {
+            Some(parent) if has_room_for_separator(pages, &parent) => {
+                Ok(Some(self.append_behind(pages, (parent, path.end), filled, new)?))
+            }
+            Some(parent) => {
+                path.end = parent.pin;
+                self.split_step(pages, (first, 0), path, new)?;
+                Ok(None)
+            }
+            None => {
+                self.grow_root(pages, path.end, new)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts the rows into the last leaf, which was empty; None when it is not any more.
+    fn fill_last(
+        &self,
+        pages: &Pages,
+        last: Pin<'_>,
+        filled: &PageView<'_>,
+    ) -> Result<Option<bool>, EngineError> {
+        let mut mtr = Mtr::begin(&pages.storage);
+        let leaf = mtr.latch(last);
+        if !is_edge(&mtr.page(leaf), filled.key(0)) {
+            return Ok(Some(false));
+        }
+        if mtr.page(leaf).count() > 0 {
+            return Ok(None);
+        }
+        let mut buffer = Vec::new();
+        let cells = cells_of(filled, 0..filled.count(), &mut buffer);
+        mtr.change(leaf, &Record::Splice { at: 0, cells })?;
+        mtr.commit();
+        Ok(Some(true))
+    }
+
+    fn append_behind(
+        &self,
+        pages: &Pages,
+        (parent, last): (Step<'_>, Pin<'_>),
+        filled: &PageView<'_>,
+        new: &NewPage<'_>,
     ) -> Result<bool, EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let created = core.pool.create(reserved.page)?;
-        let bit = MapBit::of(core, reserved.page)?;
-        let mut mtr = Mtr::begin(core);
+        let first = filled.key(0);
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin);
         let last = mtr.latch(last);
-        let new = mtr.latch(created);
+        let created = mtr.latch(new.pin.clone());
         let view = mtr.page(last);
         if !is_edge(&view, first) {
             return Ok(false);
         }
         let greatest = view.count().checked_sub(1).map(|slot| view.key(slot));
         let separator = greatest.map_or(first, |key| shortest_separator(key, first));
-        let filled = PageView::new(&filling.bytes);
         let (left, mut buffer) = (mtr.page(last).page_no(), Vec::new());
-        let image = Record::image_of_part(&filled, 0..filled.count(), left, NO_PAGE, &mut buffer);
-        mtr.change(new, &image)?;
-        mtr.change(last, &Record::SetRight(reserved.page))?;
-        let (slot, child) = (parent.slot + 1, reserved.page.0.to_le_bytes());
+        let image = Record::image_of_part(filled, 0..filled.count(), left, NO_PAGE, &mut buffer);
+        mtr.change(created, &image)?;
+        mtr.change(last, &Record::SetRight(new.reserved.page))?;
+        let (slot, child) = (parent.slot + 1, new.reserved.page.0.to_le_bytes());
         mtr.change(above, &Record::Insert { slot, flags: 0, key: separator, value: &child })?;
-        bit.change(&mut mtr, true)?;
+        new.bit.clone().change(&mut mtr, true)?;
         mtr.moved(last);
-        mtr.moved(new);
+        mtr.moved(created);
         mtr.commit();
         Ok(true)
     }

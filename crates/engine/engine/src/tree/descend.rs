@@ -2,34 +2,42 @@
 //!
 //! Invariant: a child is latched before its parent is let go, so that nobody restructures in
 //! between; a child that is not in memory is loaded with no latch held, kept pinned until the
-//! search ends (or the pages of one way could throw each other out for ever), and the way is gone
+//! search ends (or the pages of one way could evict each other for ever), and the way is gone
 //! again. Every page is checked to belong to this tree and to lie one level below its parent.
 
 use iostrata_page::{PageKind, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
-use crate::core::Core;
 use crate::error::EngineError;
-use crate::range::Direction;
+use crate::pages::Pages;
 use crate::tree::Tree;
 
 /// Leaves asked for in one go, as InnoDB's extent has pages.
 const READ_AHEAD_PAGES: usize = 64;
 
-/// A leaf that was found, not latched: compare `structure` after latching it.
+/// The order in which rows come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Rising keys.
+    Forward,
+    /// Falling keys.
+    Backward,
+}
+
+/// A leaf that was found, not latched: compare `page_version` after latching it.
 pub(crate) struct Leaf<'c> {
     pub pin: Pin<'c>,
-    pub structure: u32,
+    pub page_version: u32,
 }
 
 /// The least key that lies right of a leaf, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Upper {
+pub(crate) struct UpperFence {
     key: Vec<u8>,
     is_bound: bool,
 }
 
-impl Upper {
+impl UpperFence {
     /// Whether a key still belongs to the leaf (it is known not to lie left of it).
     pub fn admits(&self, key: &[u8]) -> bool {
         !self.is_bound || key < self.key.as_slice()
@@ -77,9 +85,10 @@ impl Tree {
     /// The leaf, latched for reading.
     ///
     /// # Errors
-    /// What loading a page said; [`EngineError::Corrupt`]; [`EngineError::TableDropped`].
-    pub fn leaf<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
-        self.unless_dropped(|| self.descend(core, seek))
+    /// What loading a page said; [`EngineError::Corrupt`];
+    /// [`TableError::Dropped`](crate::TableError::Dropped).
+    pub fn leaf<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+        self.unless_dropped(|| self.descend(pages, seek))
     }
 
     /// What a reader found, who keeps nobody from dropping the table. Its pages are freed after the
@@ -94,17 +103,17 @@ impl Tree {
         found
     }
 
-    fn descend<'c>(&self, core: &'c Core, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
+    fn descend<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
         let mut kept = Vec::new();
         'again: loop {
-            let mut node = core.pool.pin(self.root)?.shared();
+            let mut node = pages.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
             while level > 0 {
                 let view = PageView::new(&node);
                 let child = view.child(seek.slot(&view));
-                let Some(pin) = core.pool.try_pin(child) else {
+                let Some(pin) = pages.storage.pool.try_pin(child) else {
                     drop(node);
-                    kept.push(core.pool.pin(child)?);
+                    kept.push(pages.pin(child)?);
                     continue 'again;
                 };
                 node = pin.shared();
@@ -122,19 +131,19 @@ impl Tree {
     /// As [`Tree::leaf`].
     pub fn locate<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         key: &[u8],
-        upper: &mut Upper,
+        upper: &mut UpperFence,
     ) -> Result<Leaf<'c>, EngineError> {
         self.check_not_dropped()?;
         let mut kept = Vec::new();
         'again: loop {
             upper.clear();
-            let mut node = core.pool.pin(self.root)?.shared();
+            let mut node = pages.pin(self.root)?.shared();
             let mut level = self.check(&node, None)?;
             if level == 0 {
-                let structure = node.structure();
-                return Ok(Leaf { pin: node.unlatch(), structure });
+                let page_version = node.page_version();
+                return Ok(Leaf { pin: node.unlatch(), page_version });
             }
             loop {
                 let view = PageView::new(&node);
@@ -142,14 +151,14 @@ impl Tree {
                 if slot + 1 < view.count() {
                     upper.lower_to(view.key(slot + 1));
                 }
-                let Some(pin) = core.pool.try_pin(child) else {
+                let Some(pin) = pages.storage.pool.try_pin(child) else {
                     drop(node);
-                    kept.push(core.pool.pin(child)?);
+                    kept.push(pages.pin(child)?);
                     continue 'again;
                 };
                 if level == 1 {
                     drop(kept);
-                    return Ok(Leaf { structure: pin.structure(), pin });
+                    return Ok(Leaf { page_version: pin.page_version(), pin });
                 }
                 node = pin.shared();
                 level = self.check(&node, Some(level))?;
@@ -161,13 +170,13 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::leaf`].
-    pub fn absent_leaf(&self, core: &Core, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
+    pub fn absent_leaf(&self, pages: &Pages, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
         self.check_not_dropped()?;
-        let mut node = core.pool.pin(self.root)?.shared();
+        let mut node = pages.pin(self.root)?.shared();
         let mut level = self.check(&node, None)?;
         while level > 0 {
             let child = PageView::new(&node).child_for(key).1;
-            let Some(pin) = core.pool.try_pin(child) else {
+            let Some(pin) = pages.storage.pool.try_pin(child) else {
                 return Ok((level == 1).then_some(child));
             };
             if level == 1 {
@@ -185,17 +194,17 @@ impl Tree {
     /// As [`Tree::leaf`].
     pub fn upcoming(
         &self,
-        core: &Core,
+        pages: &Pages,
         key: &[u8],
         direction: Direction,
         out: &mut Vec<PageNo>,
     ) -> Result<(), EngineError> {
         out.clear();
-        let mut node = core.pool.pin(self.root)?.shared();
+        let mut node = pages.pin(self.root)?.shared();
         let mut level = self.check(&node, None)?;
         while level > 1 {
             let child = PageView::new(&node).child_for(key).1;
-            let Some(pin) = core.pool.try_pin(child) else { return Ok(()) };
+            let Some(pin) = pages.storage.pool.try_pin(child) else { return Ok(()) };
             node = pin.shared();
             level = self.check(&node, Some(level))?;
         }

@@ -7,13 +7,12 @@
 use iostrata_page::{NO_PAGE, PageNo, PageView, Record, cells_of, row_bytes};
 use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
-use crate::space::MapBit;
+use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::split::next_leaf;
-use crate::tree::structure::Turn;
+use crate::tree::structure::{Blocked, Promise, Step, resident, resident_bit};
 
 /// A merged page is at most so full, in percent, so that it is not split again at once.
 const MERGED_PCT_MAX: usize = 85;
@@ -31,27 +30,32 @@ impl Tree {
     ///
     /// # Errors
     /// What loading a page said.
-    pub fn merge_leaf(&self, core: &Core, key: &[u8]) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core)?;
-        let mut level = 0;
-        while self.merge_at(core, key, level)? {
-            level += 1;
+    pub fn merge_leaf(&self, pages: &Pages, key: &[u8]) -> Result<(), EngineError> {
+        for level in 0.. {
+            let promise = Promise::wait(pages)?;
+            if !self.restructure(pages, &promise, || self.merge_at(pages, key, level))? {
+                break;
+            }
         }
-        while self.flatten(core)? {}
-        Ok(())
+        loop {
+            let promise = Promise::wait(pages)?;
+            if !self.restructure(pages, &promise, || self.shrink_root(pages))? {
+                return Ok(());
+            }
+        }
     }
 
     /// Merges the page of `key` at one level. Whether its parent lost a cell.
-    fn merge_at(&self, core: &Core, key: &[u8], level: u8) -> Result<bool, EngineError> {
-        let Some(mut way) = self.way(core, key, level)? else { return Ok(false) };
-        let Some(parent) = way.turns.pop() else { return Ok(false) };
-        if used_bytes(&way.end) >= core.sparse_page_bytes() {
+    fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Blocked> {
+        let Some(mut path) = self.path(pages, key, level)? else { return Ok(false) };
+        let Some(parent) = path.steps.pop() else { return Ok(false) };
+        if used_bytes(&path.end) >= pages.storage.sparse_page_bytes() {
             return Ok(false);
         }
         for is_right in [true, false] {
-            let page = way.end.clone();
-            let Some(pair) = self.neighbours(core, &parent, page, is_right)? else { continue };
-            if is_worth_joining(core, &pair, level) && self.join(core, &parent, pair)? {
+            let page = path.end.clone();
+            let Some(pair) = self.neighbours(pages, &parent, page, is_right)? else { continue };
+            if is_worth_joining(pages, &pair, level) && self.join(pages, &parent, pair)? {
                 return Ok(true);
             }
         }
@@ -61,11 +65,11 @@ impl Tree {
     /// The page and its neighbour on one side, if there is one under the same parent.
     fn neighbours<'c>(
         &self,
-        core: &'c Core,
-        parent: &Turn<'c>,
+        pages: &'c Pages,
+        parent: &Step<'c>,
         page: Pin<'c>,
         is_right: bool,
-    ) -> Result<Option<Pair<'c>>, EngineError> {
+    ) -> Result<Option<Pair<'c>>, Blocked> {
         let above = parent.pin.clone().shared();
         let view = PageView::new(&above);
         let slot = if is_right { parent.slot + 1 } else { parent.slot };
@@ -74,18 +78,17 @@ impl Tree {
         }
         let other = view.child(if is_right { slot } else { slot - 1 });
         drop(above);
-        let other = core.pool.pin(other)?;
+        let other = resident(pages, other)?;
         let (left, right) = if is_right { (page, other) } else { (other, page) };
         Ok(Some(Pair { left, right, slot }))
     }
 
-    fn join(&self, core: &Core, parent: &Turn<'_>, pair: Pair<'_>) -> Result<bool, EngineError> {
-        let _room = core.admit_structure()?;
+    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Pair<'_>) -> Result<bool, Blocked> {
         let freed = pair.right.page_no();
-        let next = next_leaf(core, &pair.right)?;
-        let bit = MapBit::of(core, freed)?;
+        let next = next_leaf(pages, &pair.right)?;
+        let bit = resident_bit(pages, freed)?;
         let slot = pair.slot;
-        let mut mtr = Mtr::begin(core);
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
         let [left, right, next] = latch_three(&mut mtr, pair, next);
         let (Some(left), Some(right)) = (left, right) else { panic!("both were latched") };
@@ -107,8 +110,8 @@ impl Tree {
         mtr.moved(left);
         mtr.moved(right);
         mtr.commit();
-        core.space.freed(freed);
-        core.counts.page_merged();
+        pages.space.freed(freed);
+        pages.storage.counts.page_merged();
         Ok(true)
     }
 
@@ -140,8 +143,8 @@ impl Tree {
     }
 
     /// A root with one child takes over what the child holds. Whether it did.
-    fn flatten(&self, core: &Core) -> Result<bool, EngineError> {
-        let root = core.pool.pin(self.root)?;
+    fn shrink_root(&self, pages: &Pages) -> Result<bool, Blocked> {
+        let root = resident(pages, self.root)?;
         let only = {
             let shared = root.clone().shared();
             let view = PageView::new(&shared);
@@ -150,10 +153,9 @@ impl Tree {
             }
             view.child(0)
         };
-        let _room = core.admit_structure()?;
-        let child = core.pool.pin(only)?;
-        let bit = MapBit::of(core, only)?;
-        let mut mtr = Mtr::begin(core);
+        let child = resident(pages, only)?;
+        let bit = resident_bit(pages, only)?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
         let child = mtr.latch(child);
         let mut buffer = Vec::new();
@@ -163,7 +165,7 @@ impl Tree {
         mtr.moved(root);
         mtr.moved(child);
         mtr.commit();
-        core.space.freed(only);
+        pages.space.freed(only);
         Ok(true)
     }
 }
@@ -174,13 +176,14 @@ fn used_bytes(pin: &Pin<'_>) -> usize {
 
 /// Whether two pages may become one. An empty leaf joins even a full one: otherwise a table from
 /// which rows go in the order of their keys, as from a queue, would keep every leaf it ever had.
-fn is_worth_joining(core: &Core, pair: &Pair<'_>, level: u8) -> bool {
+fn is_worth_joining(pages: &Pages, pair: &Pair<'_>, level: u8) -> bool {
     let (left, right) = (used_bytes(&pair.left), used_bytes(&pair.right));
     if level == 0 && left.min(right) == 0 {
         return true;
     }
-    let separator_bytes = if level > 0 { row_bytes(core.page_size.key_bytes_max(), 0) } else { 0 };
-    left + right + separator_bytes <= core.page_size.bytes() * MERGED_PCT_MAX / 100
+    let separator_bytes =
+        if level > 0 { row_bytes(pages.storage.page_size.key_bytes_max(), 0) } else { 0 };
+    left + right + separator_bytes <= pages.storage.page_size.bytes() * MERGED_PCT_MAX / 100
 }
 
 /// Whether the right one's cells still fit, now that both are latched.

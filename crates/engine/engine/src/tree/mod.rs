@@ -1,7 +1,7 @@
 //! One tree: ordered keys and values in pages.
 //!
 //! Invariant: the root's page number never changes. Inner pages change only under the tree's
-//! structure lock, which is taken before any latch; leaves change under their own latch. Latches
+//! structure lock, which is held for moments; leaves change under their own latch. Latches
 //! are taken down the tree, leaves of one level by page number, map pages last; nothing but a latch
 //! is waited for while one is held: a page that is absent is loaded after everything was let go.
 //! It knows no table names and no batches.
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
-use crate::core::Core;
-use crate::error::EngineError;
+use crate::error::{EngineError, TableError};
+use crate::pages::Pages;
 
 /// A tree of the database.
 #[derive(Debug)]
@@ -26,25 +26,26 @@ pub(crate) struct Tree {
     /// Written into each of its pages.
     pub id: TableId,
     pub root: PageNo,
+    /// The table's.
+    pub name: String,
     structure: Mutex<()>,
     is_dropped: AtomicBool,
 }
 
 impl Tree {
-    /// The tree with this root.
-    pub fn new(id: TableId, root: PageNo) -> Self {
-        Self { id, root, structure: Mutex::new(()), is_dropped: AtomicBool::new(false) }
+    /// The tree of a table with this root.
+    pub fn new(id: TableId, root: PageNo, name: impl Into<String>) -> Self {
+        let (structure, is_dropped) = (Mutex::new(()), AtomicBool::new(false));
+        Self { id, root, name: name.into(), structure, is_dropped }
     }
 
     /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody
     /// begins to; readers find out by the mark.
-    pub fn begin_drop(&self, core: &Core) {
+    pub fn begin_drop(&self, pages: &Pages) {
         self.is_dropped.store(true, Ordering::SeqCst);
-        // A split, join or load that looked before the mark has the lock. It may still wait for
-        // room in the redo, so it must end before admission is paused.
-        drop(self.hold_structure(core));
-        // Who found leaves before has appended its changes now; nobody finds any after.
-        core.admission.paused(|| ());
+        // Who looked before the mark was promised room, and has appended its changes now. Who is
+        // promised room after sees the mark.
+        pages.admission.paused(|| ());
     }
 
     /// Takes the mark away, when nothing came of the drop.
@@ -56,7 +57,7 @@ impl Tree {
     pub fn check_not_dropped(&self) -> Result<(), EngineError> {
         match self.is_dropped.load(Ordering::SeqCst) {
             false => Ok(()),
-            true => Err(EngineError::TableDropped),
+            true => Err(EngineError::Table(TableError::Dropped)),
         }
     }
 

@@ -2,18 +2,17 @@
 //!
 //! Invariant: one mini-transaction touches one page, its new right neighbour, the one parent that
 //! has room for the new separator, and the back link of the next leaf; so its size is bounded and
-//! the tree is whole after each. A parent without room is split first; a root is deepened first,
-//! and keeps its page number.
+//! the tree is whole after each. A parent without room is split first; the root grows a level
+//! first, and keeps its page number.
 
 use iostrata_page::{NO_PAGE, PageKind, PageView, Record, row_bytes, shortest_separator};
 use iostrata_pool::Pin;
 
-use crate::core::Core;
 use crate::error::EngineError;
-use crate::mtr::Mtr;
-use crate::space::MapBit;
+use crate::mtr::{Held, Mtr};
+use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
-use crate::tree::structure::{Turn, Way};
+use crate::tree::structure::{Blocked, Path, Promise, Step, resident};
 
 /// Bytes that a child's number takes in an inner page.
 const CHILD_BYTES: usize = 8;
@@ -27,70 +26,76 @@ struct Cut {
 
 impl Tree {
     /// Splits the leaf of a row, of which the key and the length of the value are given, unless
-    /// somebody has changed it since `structure` was seen.
+    /// somebody has changed it since `page_version` was seen.
     ///
     /// # Errors
     /// No space on the disk, or what loading a page said.
     pub fn split_leaf(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
-        structure: u32,
+        page_version: u32,
     ) -> Result<(), EngineError> {
-        let _locked = self.lock_structure(core)?;
         loop {
-            let Some(way) = self.way(core, row.0, 0)? else { return Ok(()) };
-            if way.end.structure() != structure {
-                return Ok(());
-            }
-            if self.split_step(core, row, way)? {
+            let promise = Promise::wait(pages)?;
+            let new = pages.new_page()?;
+            let is_split = self.restructure(pages, &promise, || {
+                let Some(path) = self.path(pages, row.0, 0)? else { return Ok(true) };
+                if path.end.page_version() != page_version {
+                    return Ok(true);
+                }
+                self.split_step(pages, row, path, &new)
+            })?;
+            if is_split {
                 return Ok(());
             }
         }
     }
 
-    /// One step towards splitting the page at the end of the way: true when it was that page.
+    /// One step towards splitting the page at the end of the path: true when it was that page.
     pub(super) fn split_step(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
-        way: Way<'_>,
-    ) -> Result<bool, EngineError> {
-        let mut way = way;
+        mut path: Path<'_>,
+        new: &NewPage<'_>,
+    ) -> Result<bool, Blocked> {
         loop {
-            let Some(parent) = way.turns.pop() else {
-                self.deepen(core, way.end)?;
+            let Some(parent) = path.steps.pop() else {
+                self.grow_root(pages, path.end, new)?;
                 return Ok(false);
             };
-            let is_leaf = PageView::new(&way.end.clone().shared()).level() == 0;
-            if has_room_for_separator(core, &parent) {
-                self.split(core, row, &parent, way.end)?;
+            let is_leaf = PageView::new(&path.end.clone().shared()).level() == 0;
+            if has_room_for_separator(pages, &parent) {
+                self.split(pages, row, (&parent, path.end), new)?;
                 return Ok(is_leaf);
             }
-            way.end = parent.pin;
+            path.end = parent.pin;
         }
     }
 
     /// Moves the root's content into a new page below it.
-    pub(crate) fn deepen(&self, core: &Core, root: Pin<'_>) -> Result<(), EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let (new, bit) = (core.pool.create(reserved.page)?, MapBit::of(core, reserved.page)?);
-        let mut mtr = Mtr::begin(core);
+    pub(crate) fn grow_root(
+        &self,
+        pages: &Pages,
+        root: Pin<'_>,
+        new: &NewPage<'_>,
+    ) -> Result<(), EngineError> {
+        let mut mtr = Mtr::begin(&pages.storage);
         let root = mtr.latch(root);
-        let new = mtr.latch(new);
+        let below = mtr.latch(new.pin.clone());
         let level = mtr.page(root).level();
         let mut buffer = Vec::new();
         let image = Record::image_of(&mtr.page(root), &mut buffer);
-        mtr.change(new, &image)?;
+        mtr.change(below, &image)?;
         let kind = PageKind::Inner;
         let (left, right) = (NO_PAGE, NO_PAGE);
         mtr.change(root, &Record::Init { kind, level: level + 1, table: self.id, left, right })?;
-        let child = reserved.page.0.to_le_bytes();
+        let child = new.reserved.page.0.to_le_bytes();
         mtr.change(root, &Record::Insert { slot: 0, flags: 0, key: &[], value: &child })?;
-        bit.change(&mut mtr, true)?;
+        new.bit.clone().change(&mut mtr, true)?;
         mtr.moved(root);
-        mtr.moved(new);
+        mtr.moved(below);
         mtr.commit();
         Ok(())
     }
@@ -98,67 +103,60 @@ impl Tree {
     /// Splits a page whose parent has room.
     fn split(
         &self,
-        core: &Core,
+        pages: &Pages,
         row: (&[u8], usize),
-        parent: &Turn<'_>,
-        page: Pin<'_>,
-    ) -> Result<(), EngineError> {
-        let _room = core.admit_structure()?;
-        let reserved = core.space.reserve(core)?;
-        let created = core.pool.create(reserved.page)?;
-        let bit = MapBit::of(core, reserved.page)?;
-        let next = next_leaf(core, &page)?;
-        let mut mtr = Mtr::begin(core);
+        (parent, page): (&Step<'_>, Pin<'_>),
+        new: &NewPage<'_>,
+    ) -> Result<(), Blocked> {
+        let next = next_leaf(pages, &page)?;
+        let mut mtr = Mtr::begin(&pages.storage);
         let above = mtr.latch(parent.pin.clone());
         let (page, next) = latch_leaves(&mut mtr, page, next);
-        let new = mtr.latch(created);
+        let created = mtr.latch(new.pin.clone());
         let view = mtr.page(page);
         let (cut, count, mut buffer) = (cut(&view, row), view.count(), Vec::new());
         let is_leaf = view.level() == 0;
         let (left, right) =
             if is_leaf { (view.page_no(), view.right()) } else { (NO_PAGE, NO_PAGE) };
         let image = Record::image_of_part(&view, cut.from..count, left, right, &mut buffer);
-        mtr.change(new, &image)?;
+        mtr.change(created, &image)?;
         if cut.from < count {
             mtr.change(page, &Record::Truncate { from: cut.from })?;
         }
+        let number = new.reserved.page;
         if is_leaf {
-            mtr.change(page, &Record::SetRight(reserved.page))?;
+            mtr.change(page, &Record::SetRight(number))?;
         }
         if let Some(next) = next {
-            mtr.change(next, &Record::SetLeft(reserved.page))?;
+            mtr.change(next, &Record::SetLeft(number))?;
             mtr.moved(next);
         }
-        let child = reserved.page.0.to_le_bytes();
-        let slot = parent.slot + 1;
+        let (slot, child) = (parent.slot + 1, number.0.to_le_bytes());
         let (flags, key) = (0, cut.separator.as_slice());
         mtr.change(above, &Record::Insert { slot, flags, key, value: &child })?;
-        bit.change(&mut mtr, true)?;
+        new.bit.clone().change(&mut mtr, true)?;
         mtr.moved(page);
-        mtr.moved(new);
+        mtr.moved(created);
         mtr.commit();
-        core.counts.page_split();
+        pages.storage.counts.page_split();
         Ok(())
     }
 }
 
-pub(super) fn has_room_for_separator(core: &Core, parent: &Turn<'_>) -> bool {
+pub(super) fn has_room_for_separator(pages: &Pages, parent: &Step<'_>) -> bool {
     let page = parent.pin.clone().shared();
-    let cost = row_bytes(core.page_size.key_bytes_max(), CHILD_BYTES);
+    let cost = row_bytes(pages.storage.page_size.key_bytes_max(), CHILD_BYTES);
     PageView::new(&page).free_bytes() >= cost
 }
 
 /// The leaf right of a leaf, which has to learn of its new left neighbour.
-pub(super) fn next_leaf<'c>(
-    core: &'c Core,
-    page: &Pin<'c>,
-) -> Result<Option<Pin<'c>>, EngineError> {
+pub(super) fn next_leaf<'c>(pages: &'c Pages, page: &Pin<'c>) -> Result<Option<Pin<'c>>, Blocked> {
     let shared = page.clone().shared();
     let view = PageView::new(&shared);
     let right = view.right();
     let has_next = view.level() == 0 && right != NO_PAGE;
     drop(shared);
-    if has_next { Ok(Some(core.pool.pin(right)?)) } else { Ok(None) }
+    has_next.then(|| resident(pages, right)).transpose()
 }
 
 /// Latches one or two leaves by page number.
@@ -166,7 +164,7 @@ fn latch_leaves<'c>(
     mtr: &mut Mtr<'c>,
     page: Pin<'c>,
     next: Option<Pin<'c>>,
-) -> (crate::mtr::Held, Option<crate::mtr::Held>) {
+) -> (Held, Option<Held>) {
     match next {
         Some(next) if next.page_no() < page.page_no() => {
             let next = mtr.latch(next);

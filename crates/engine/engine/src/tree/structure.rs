@@ -1,72 +1,123 @@
-//! The way to a page, while its tree's structure is locked.
+//! The lock under which inner pages change, and the path to a page under it.
 //!
-//! Invariant: valid as long as the lock is held, because inner pages change under it only; each
-//! page on it is pinned, so that latching needs no loading.
+//! Invariant: the lock is held for moments: whatever may wait (room in the redo, a new page, a page
+//! that is absent) is seen to before. A page that turns out to be absent is loaded after the lock
+//! was let go, and the change begins again. A path is valid as long as the lock is held; each page
+//! on it is pinned.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use iostrata_page::PageView;
+use iostrata_page::{PageNo, PageView};
 use iostrata_pool::Pin;
 
-use crate::admission::Pins;
-use crate::core::Core;
+use crate::admission::{Pins, Room};
 use crate::error::EngineError;
+use crate::pages::Pages;
+use crate::space::MapBit;
 use crate::tree::Tree;
 
-/// Pages that a change of a tree's structure pins at once: a way through five levels, a new page, a
-/// map, a neighbour.
+/// Pages that a change of a tree's structure pins at once: a path through five levels, a new page,
+/// a map, a neighbour.
 const PINS: usize = 8;
 
-/// A tree whose structure nobody else changes, and the share of the pool that this takes.
-pub(crate) struct Locked<'c> {
-    _alone: MutexGuard<'c, ()>,
-    _pins: Option<Pins<'c>>,
+/// Why nothing came of a change under the lock.
+pub(crate) enum Blocked {
+    /// It needs this page, which is not in memory.
+    Absent(PageNo),
+    Failed(EngineError),
 }
 
-/// An inner page on the way, and the slot that was taken there.
-pub(super) struct Turn<'c> {
+impl From<EngineError> for Blocked {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a change of a tree's structure has to wait for.
+pub(super) struct Promise<'c> {
+    _pins: Option<Pins<'c>>,
+    _room: Room<'c>,
+}
+
+impl<'c> Promise<'c> {
+    /// Waits for the share of the frames and then for the room in the redo, as everywhere. Many
+    /// trees may be changed at once: with what batches hold they must not take all frames.
+    ///
+    /// # Errors
+    /// A poisoned engine, or what flushing said.
+    pub fn wait(pages: &'c Pages) -> Result<Self, EngineError> {
+        let pins = pages.admission.pins(PINS);
+        Ok(Self { _pins: pins, _room: pages.admit_structure()? })
+    }
+}
+
+/// An inner page on the path, and the slot that was taken there.
+pub(super) struct Step<'c> {
     pub pin: Pin<'c>,
     pub slot: usize,
 }
 
-/// The way from the root to a page of one level.
-pub(super) struct Way<'c> {
-    pub turns: Vec<Turn<'c>>,
+/// The path from the root to a page of one level.
+pub(super) struct Path<'c> {
+    pub steps: Vec<Step<'c>>,
     /// The page at the end.
     pub end: Pin<'c>,
 }
 
-impl Tree {
-    /// Keeps other changes of inner pages out, also of a dropped tree. The caller holds no latch.
-    pub(crate) fn hold_structure<'c>(&'c self, core: &'c Core) -> Locked<'c> {
-        // Many trees may be changed at once: with what batches hold they must not take all frames.
-        let pins = core.admission.pins(PINS, core);
-        let alone = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked { _alone: alone, _pins: pins }
-    }
+/// A page that is in memory.
+pub(super) fn resident(pages: &Pages, page: PageNo) -> Result<Pin<'_>, Blocked> {
+    pages.storage.pool.try_pin(page).ok_or(Blocked::Absent(page))
+}
 
-    /// As [`Tree::hold_structure`], to change the tree. A drop marks the tree and then takes this
-    /// lock before it frees a page: so a change that was let in has the tree to itself until it
-    /// lets go of the lock, whatever it waits for meanwhile.
+/// The bit of a page, if its map is in memory.
+pub(super) fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Blocked> {
+    let (map, bit) = pages.space.place(page);
+    Ok(MapBit { pin: resident(pages, map)?, bit })
+}
+
+impl Tree {
+    /// Runs a change while nobody else changes inner pages, and again when it needed a page that
+    /// was absent. The caller holds no latch. It was promised room in the redo, which a drop waits
+    /// for: so a change that finds the table there has the tree until it is over.
     ///
     /// # Errors
-    /// [`EngineError::TableDropped`].
-    pub(super) fn lock_structure<'c>(&'c self, core: &'c Core) -> Result<Locked<'c>, EngineError> {
-        let locked = self.hold_structure(core);
-        self.check_not_dropped()?;
-        Ok(locked)
+    ///;
+    /// [`TableError::Dropped`](crate::TableError::Dropped), what loading a page or the change said.
+    pub(super) fn restructure<T>(
+        &self,
+        pages: &Pages,
+        _promise: &Promise<'_>,
+        mut change: impl FnMut() -> Result<T, Blocked>,
+    ) -> Result<T, EngineError> {
+        // Kept pinned until the change is over, or the pages of one path could evict each other.
+        let mut loaded = Vec::new();
+        loop {
+            let locked = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
+            self.check_not_dropped()?;
+            match change() {
+                Ok(done) => return Ok(done),
+                Err(Blocked::Failed(error)) => return Err(error),
+                Err(Blocked::Absent(page)) => {
+                    drop(locked);
+                    if loaded.len() == PINS {
+                        loaded.clear();
+                    }
+                    loaded.push(pages.pin(page)?);
+                }
+            }
+        }
     }
 
     /// Goes to the page of `level` that is responsible for `key`. None when the tree is lower than
-    /// that. The caller holds the structure lock and no latch.
-    pub(super) fn way<'c>(
+    /// that. Under the lock.
+    pub(super) fn path<'c>(
         &self,
-        core: &'c Core,
+        pages: &'c Pages,
         key: &[u8],
         to_level: u8,
-    ) -> Result<Option<Way<'c>>, EngineError> {
-        let mut turns = Vec::new();
-        let mut pin = core.pool.pin(self.root)?;
+    ) -> Result<Option<Path<'c>>, Blocked> {
+        let mut steps = Vec::new();
+        let mut pin = resident(pages, self.root)?;
         let mut parent = None;
         loop {
             let node = pin.clone().shared();
@@ -75,12 +126,12 @@ impl Tree {
                 return Ok(None);
             }
             if level == to_level {
-                return Ok(Some(Way { turns, end: pin }));
+                return Ok(Some(Path { steps, end: pin }));
             }
             let (slot, child) = PageView::new(&node).child_for(key);
             drop(node);
-            turns.push(Turn { pin, slot });
-            pin = core.pool.pin(child)?;
+            steps.push(Step { pin, slot });
+            pin = resident(pages, child)?;
             parent = Some(level);
         }
     }

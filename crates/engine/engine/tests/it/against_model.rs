@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use iostrata_engine::{Direction, Engine, EngineError, Table};
+use iostrata_engine::{Direction, Engine, EngineError, RequestError, Table};
 use iostrata_io::disk::MemDisk;
 use proptest::prelude::*;
 
@@ -139,7 +139,7 @@ impl Pair {
             .unwrap();
         }
         match batch.commit() {
-            Err(EngineError::BatchTooWide { .. }) if changes.len() > 1 => {
+            Err(EngineError::Request(RequestError::BatchTooWide { .. })) if changes.len() > 1 => {
                 let (first, second) = changes.split_at(changes.len() / 2);
                 self.batch(first);
                 return self.batch(second);
@@ -204,11 +204,25 @@ fn wanted(rows: &Rows, bounds: &Bounds) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn collect(table: &Table, bounds: &Bounds, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (from, to) = (bounds.0.as_ref(), bounds.1.as_ref());
     let borrowed = (from.map(Vec::as_slice), to.map(Vec::as_slice));
-    let mut range = table.range(borrowed.0, borrowed.1, direction);
+    let mut range = table.cursor(borrowed, direction);
     let mut rows = Vec::new();
-    while let Some((key, value)) = range.next().unwrap() {
+    while let Some((key, value)) = range.next_row().unwrap() {
         rows.push((key.to_vec(), value.to_vec()));
     }
+    // The iterator gives the same, from either end and from both in turn.
+    let range = || table.range::<&[u8]>(borrowed);
+    let forward: Vec<_> = range().map(Result::unwrap).collect();
+    let backward: Vec<_> = range().rev().map(Result::unwrap).collect();
+    assert!(forward.iter().eq(backward.iter().rev()));
+    let expected = if direction == Direction::Forward { &forward } else { &backward };
+    assert_eq!(&rows, expected);
+    let (mut both, mut low, mut high) = (range(), Vec::new(), Vec::new());
+    while let Some(row) = both.next() {
+        low.push(row.unwrap());
+        high.extend(both.next_back().map(Result::unwrap));
+    }
+    assert!(both.next_back().is_none());
+    assert!(low.iter().chain(high.iter().rev()).eq(forward.iter()));
     rows
 }
 
@@ -299,7 +313,10 @@ fn a_batch_over_more_leaves_than_frames() {
             ticket.wait().unwrap();
             pair.rows.retain(|key, _| u16::from_be_bytes([key[0], key[1]]) % 3 != 0);
         }
-        Err(error) => assert!(matches!(error, EngineError::BatchTooWide { .. }), "{error}"),
+        Err(error) => assert!(
+            matches!(error, EngineError::Request(RequestError::BatchTooWide { .. })),
+            "{error}"
+        ),
     }
     pair.check();
     pair.range(&(Bound::Unbounded, Bound::Unbounded), false).unwrap();

@@ -88,7 +88,7 @@ fn run(kind: CallKind, number: u64) -> bool {
         writers.into_iter().filter_map(|writer| writer.join().expect("no panic")).collect()
     });
     for failure in &failures {
-        let is_typed = matches!(failure, EngineError::Poisoned { .. } | EngineError::Redo(_));
+        let is_typed = matches!(failure, EngineError::Poisoned { .. } | EngineError::Io(_));
         assert!(is_typed, "{kind:?} {number}: {failure}");
     }
     if !failures.is_empty() {

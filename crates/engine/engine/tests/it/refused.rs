@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use iostrata_engine::{Engine, EngineError, Settings};
+use iostrata_engine::{Engine, EngineError, OpenError, RequestError, Settings};
 
 use crate::common::engine::How;
 
@@ -57,13 +57,13 @@ fn a_foreign_directory_is_left_alone() {
     std::fs::write(home.join("file"), b"no directory").unwrap();
 
     let error = refused(home, "photos", small(&[]));
-    assert!(matches!(error, EngineError::NotOurs { .. }), "{error}");
+    assert!(matches!(error, EngineError::Open(OpenError::NotOurs { .. })), "{error}");
     let text = error.to_string();
     assert!(text.contains("cat.jpg") && text.contains("photos"), "{text}");
     // The redo's directory is foreign, or missing; the data's would have been made.
     for data in ["empty", "new"] {
         let error = refused(home, data, with_redo(home, "photos"));
-        assert!(matches!(error, EngineError::NotOurs { .. }), "{error}");
+        assert!(matches!(error, EngineError::Open(OpenError::NotOurs { .. })), "{error}");
         refused(home, data, with_redo(home, "missing"));
     }
     refused(home, "file", small(&[]));
@@ -77,7 +77,7 @@ fn settings_that_cannot_be_make_nothing() {
     let mut settings = small(&[]);
     settings.buffer_pool_size = 4096;
     let error = refused(home, "new", settings);
-    assert!(matches!(error, EngineError::Setting(_)), "{error}");
+    assert!(matches!(error, EngineError::Request(RequestError::Setting(_))), "{error}");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Many threads on a real directory: what they wrote is there, while they write and afterwards.
 
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostrata_engine::{Direction, Engine, EngineError, Table};
+use iostrata_engine::{Direction, Engine, EngineError, OpenError, Table};
 
 use crate::common::chance::Chance;
 use crate::common::engine::{How, contents};
@@ -75,9 +74,9 @@ fn scan(table: &Table, is_over: &AtomicBool) {
     let mut is_backward = false;
     while !is_over.load(Ordering::Relaxed) {
         let direction = if is_backward { Direction::Backward } else { Direction::Forward };
-        let mut range = table.range(Bound::Unbounded, Bound::Unbounded, direction);
+        let mut range = table.cursor(.., direction);
         let mut last: Option<Vec<u8>> = None;
-        while let Some((key, row)) = range.next().unwrap() {
+        while let Some((key, row)) = range.next_row().unwrap() {
             assert!(is_whole(key, row), "torn row {key:02x?}");
             let follows =
                 last.as_deref().is_none_or(|last| (last < key) != is_backward && last != key);
@@ -139,7 +138,7 @@ fn a_second_engine_is_refused() {
     let settings = How::with(&[]).settings();
     let first = Engine::open(directory.path(), settings.clone()).unwrap();
     let second = Engine::open(directory.path(), settings.clone());
-    assert!(matches!(second, Err(EngineError::Locked(_))), "{:?}", second.err());
+    assert!(matches!(second, Err(EngineError::Open(OpenError::Locked(_)))), "{:?}", second.err());
     first.close().unwrap();
     Engine::open(directory.path(), settings).expect("free again").close().unwrap();
 }

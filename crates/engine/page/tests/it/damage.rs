@@ -125,8 +125,10 @@ fn the_deep_check_finds_what_bounds_do_not_show() {
     let prefix = resealed(&page, layout::AT_PREFIX, &[3, 0]);
     assert!(matches!(deep(&prefix), Err(PageFault::Head { slot: 0, .. })));
     let cell = usize::from(u16::from_le_bytes([page[slot(9)], page[slot(9) + 1]]));
-    let flagged = resealed(&page, cell, &[layout::FLAG_VERSIONED]);
-    assert_eq!(deep(&flagged), Err(PageFault::Entry { page: NO, slot: 9 }));
+    for flag in [layout::FLAG_VERSIONED, layout::FLAG_TOMBSTONE] {
+        let flagged = resealed(&page, cell, &[flag]);
+        assert_eq!(deep(&flagged), Err(PageFault::Entry { page: NO, slot: 9 }));
+    }
     // A value that reaches into the cell above it.
     let longer = resealed(&page, cell + layout::CELL_AT_VALUE_LEN, &60u16.to_le_bytes());
     assert!(matches!(deep(&longer), Err(PageFault::Overlap { .. })));

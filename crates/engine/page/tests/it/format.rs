@@ -13,7 +13,7 @@ fn a_page_has_these_bytes() {
     let (table, left, right) = (TableId(0x0a0b), PageNo(3), PageNo(4));
     for record in [
         Record::Init { kind: PageKind::Leaf, level: 0, table, left, right },
-        Record::Insert { slot: 0, flags: 2, key: b"k/bbb", value: b"BB" },
+        Record::Insert { slot: 0, flags: 4, key: b"k/bbb", value: b"BB" },
         Record::Insert { slot: 0, flags: 0, key: b"k/aaaaaa", value: b"A" },
         Record::Insert { slot: 2, flags: 0, key: b"k/c", value: b"gone" },
         Record::Insert { slot: 3, flags: 0, key: b"k/d", value: b"" },
@@ -23,7 +23,7 @@ fn a_page_has_these_bytes() {
     }
     edit.set_lsn(Lsn(0x55));
     edit.seal();
-    let cells = *b"\x00\x00\x00k/d\x00\x04\x00k/cgone\x00\x01\x00k/aaaaaaA\x02\x02\x00k/bbbBB";
+    let cells = *b"\x00\x00\x00k/d\x00\x04\x00k/cgone\x00\x01\x00k/aaaaaaA\x04\x02\x00k/bbbBB";
     let top = 4096 - cells.len();
     assert_eq!(page[top..], cells);
     assert!(page[layout::HEADER_BYTES + 4 * 8..top].iter().all(|byte| *byte == 0));
@@ -62,8 +62,8 @@ fn records_have_these_bytes() {
         (init, b"\x01\xac\x02\x01\x02\x09\x80\x01\x00"),
         (image, b"\x02\xac\x02\x02\x00\x09\x80\x01\x00\x06\x04\x02\x01abc"),
         (
-            Record::Insert { slot: 1, flags: 2, key: b"k", value: b"vw" },
-            b"\x03\xac\x02\x01\x02\x01\x02kvw",
+            Record::Insert { slot: 1, flags: 4, key: b"k", value: b"vw" },
+            b"\x03\xac\x02\x01\x04\x01\x02kvw",
         ),
         (Record::Delete { slot: 129 }, b"\x04\xac\x02\x81\x01"),
         (Record::Replace { slot: 1, value: b"vw" }, b"\x05\xac\x02\x01\x02vw"),

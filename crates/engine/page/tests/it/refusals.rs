@@ -2,7 +2,7 @@
 
 use iostrata_page::{
     ApplyFault, Cell, CellFault, Cells, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, Record,
-    RowTooLarge, TableId, cell_bytes, layout, row_bytes,
+    RowTooLarge, TableId, Version, cell_bytes, layout, row_bytes,
 };
 
 use crate::twin::{NO, Twin};
@@ -93,15 +93,49 @@ fn kinds_have_their_own_records_and_levels() {
 #[test]
 fn rows_are_those_of_the_page_s_kind() {
     let mut leaf = Twin::new(PageSize::MIN, PageKind::Leaf);
-    let flags = layout::FLAG_VERSIONED | 4;
+    let (versioned, tombstone) = (layout::FLAG_VERSIONED, layout::FLAG_TOMBSTONE);
     let entry = |slot| Err(ApplyFault::Entry { page: NO, slot });
-    assert_eq!(leaf.apply(&Record::Insert { slot: 0, flags, key: b"", value: b"" }), entry(0));
-    leaf.apply(&Record::Insert { slot: 0, flags: 6, key: b"", value: b"" }).unwrap();
-    assert_eq!(leaf.view().flags(0), 6);
+    let header = Version { number: 7, older: 9 }.to_bytes();
+    let longer = [&header[..], b"v"].concat();
+    // A version without its header, tombstones without one or with a value behind it.
+    for (flags, value) in [
+        (versioned | 4, &b""[..]),
+        (versioned, &header[1..]),
+        (tombstone, b""),
+        (tombstone, &header),
+        (versioned | tombstone, b""),
+        (versioned | tombstone, &longer),
+    ] {
+        let insert = Record::Insert { slot: 0, flags, key: b"", value };
+        assert_eq!(leaf.apply(&insert), entry(0), "{flags} {value:?}");
+    }
+    for (flags, value, payload) in [
+        (4, &b"v"[..], &b"v"[..]),
+        (versioned | 4, &longer, b"v"),
+        (versioned, &header, b""),
+        (versioned | tombstone, &header, b""),
+    ] {
+        leaf.apply(&Record::Insert { slot: 0, flags, key: b"", value }).unwrap();
+        let cell = leaf.view().cell(0);
+        let version = cell.version();
+        assert_eq!((cell.flags, cell.payload()), (flags, payload));
+        assert_eq!(version.is_some(), flags & versioned != 0);
+        assert!(version.is_none_or(|version| version == Version { number: 7, older: 9 }));
+        assert_eq!(leaf.view().verify_structure(), Ok(()));
+        if cell.is_versioned() {
+            let shorter = Record::Replace { slot: 0, value: &header[1..] };
+            assert_eq!(leaf.apply(&shorter), entry(0));
+        }
+        leaf.apply(&Record::Delete { slot: 0 }).unwrap();
+    }
 
     let mut inner = Twin::new(PageSize::MIN, PageKind::Inner);
     assert_eq!(inner.apply(&insert(0, b"a", &[0; 8])), entry(0));
     assert_eq!(inner.apply(&insert(0, b"", &[0; 7])), entry(0));
+    for flags in [versioned, tombstone, versioned | tombstone] {
+        let child = Record::Insert { slot: 0, flags, key: b"", value: &[1; 8] };
+        assert_eq!(inner.apply(&child), entry(0), "{flags}");
+    }
     inner.apply(&insert(0, b"", &[1; 8])).unwrap();
     assert_eq!(inner.apply(&insert(1, b"", &[1; 8])), entry(1));
     assert_eq!(inner.apply(&Record::Replace { slot: 0, value: &[0; 9] }), entry(0));

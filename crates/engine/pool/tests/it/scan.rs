@@ -63,7 +63,7 @@ fn read_ahead_in_vain_is_counted() {
 #[test]
 fn what_comes_back_soon_is_kept() {
     let (pool, source, _) = pool(100);
-    // The first round goes through probation, the second comes back, the third finds it.
+    // The first round goes through the small queue, the second comes back, the third finds it.
     for others in [1000, 2000] {
         for page in 0..50 {
             drop(pool.pin(PageNo(page)).unwrap());

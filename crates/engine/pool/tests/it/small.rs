@@ -61,6 +61,28 @@ fn pinned_frames_exhaust_the_pool_until_one_is_given_back() {
 }
 
 #[test]
+fn frames_are_found_behind_any_number_of_pinned_ones() {
+    // All of the pinned pages came once, or all came back soon; the others the other way round.
+    for are_pinned_back in [false, true] {
+        for pinned in 1..64 {
+            let (pool, _, _) = pool(64);
+            let come = |pages: std::ops::Range<u64>, is_back: bool| -> Vec<_> {
+                for page in pages.clone().filter(|_| is_back) {
+                    drop(pool.pin(PageNo(page)).unwrap());
+                    assert_eq!(pool.evict(1), 1);
+                }
+                pages.map(|page| pool.pin(PageNo(page)).unwrap()).collect()
+            };
+            let held = come(0..pinned, are_pinned_back);
+            drop(come(pinned..64, !are_pinned_back));
+            assert_eq!(pool.free_frames(), 0);
+            drop(pool.pin(PageNo(100)).unwrap());
+            drop(held);
+        }
+    }
+}
+
+#[test]
 fn dirty_frames_that_nobody_writes_exhaust_the_pool() {
     let source = Arc::new(MemorySource::default());
     let pool = Pool::new(settings(8), source, Arc::new(NoSupply));
@@ -83,9 +105,9 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
     for page in 0..8 {
         change(&pool, PageNo(page), &redo, 5);
     }
-    let before = pool.pin(PageNo(7)).unwrap().structure();
+    let before = pool.pin(PageNo(7)).unwrap().page_version();
     let kept = pool.create(PageNo(7)).unwrap();
-    assert_ne!(kept.structure(), before);
+    assert_ne!(kept.page_version(), before);
     assert_eq!(stamp(&kept.shared()), 5);
     let reads = source.reads.load(Ordering::Relaxed);
     for page in 20..30 {
@@ -96,27 +118,27 @@ fn created_pages_are_zeros_and_resident_ones_keep_their_bytes() {
 }
 
 #[test]
-fn guards_move_and_the_structure_number_is_of_one_stay() {
+fn guards_move_and_the_page_version_is_of_one_stay() {
     let (pool, _, _) = pool(8);
     let pin = pool.pin(PageNo(1)).unwrap();
-    let first = pin.structure();
+    let first = pin.page_version();
     let mut exclusive = pin.exclusive();
-    exclusive.bump_structure();
-    assert_ne!(exclusive.structure(), first);
-    let second = exclusive.structure();
+    exclusive.bump_page_version();
+    assert_ne!(exclusive.page_version(), first);
+    let second = exclusive.page_version();
     let held = vec![exclusive.unlatch().shared()];
-    assert_eq!(held[0].structure(), second);
+    assert_eq!(held[0].page_version(), second);
     let again = pool.pin(PageNo(1)).unwrap();
-    let version = again.version();
+    let version = again.latch_version();
     let again = again.try_exclusive().unwrap_err();
     let also = again.clone().try_shared().unwrap();
     drop(also);
     drop(held);
-    assert_eq!(again.version(), version);
+    assert_eq!(again.latch_version(), version);
     drop(again.try_exclusive().unwrap());
-    assert_ne!(pool.pin(PageNo(1)).unwrap().version(), version);
+    assert_ne!(pool.pin(PageNo(1)).unwrap().latch_version(), version);
     assert_eq!(pool.evict(8), 1);
-    assert!(![first, second].contains(&pool.pin(PageNo(1)).unwrap().structure()));
+    assert!(![first, second].contains(&pool.pin(PageNo(1)).unwrap().page_version()));
 }
 
 #[test]

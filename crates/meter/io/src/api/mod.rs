@@ -15,8 +15,6 @@ mod token;
 pub mod uring;
 mod uring_setup;
 
-use iostrata_stats::Verdicts;
-
 use crate::{Buffers, Done, IoError, Op, OpenFiles, SyncKind};
 
 /// How each write is made durable, by flags on the write itself.
@@ -88,8 +86,8 @@ pub struct Caps {
     pub single_issuer: bool,
     /// What was refused, and why.
     pub refused: Vec<Refused>,
-    /// What this does to every figure measured through the API.
-    pub verdicts: Verdicts,
+    /// The kernel locks no more memory for this process.
+    pub is_memlock_limited: bool,
 }
 
 /// One worker's way to its files. Monomorphised in the hot loop.

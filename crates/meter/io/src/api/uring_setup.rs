@@ -9,7 +9,6 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::{io, iter};
 
 use io_uring::{Builder, IoUring, cqueue, squeue};
-use iostrata_stats::Verdict;
 use rustix::process::{Resource, getrlimit};
 
 use crate::queue;
@@ -164,7 +163,7 @@ fn register_buffers(ring: &IoUring, buffers: &Buffers, caps: &mut Caps) -> Optio
             let refusal = Refused { what: "registered buffers", why: locked_memory(&error, bytes) };
             caps.refused.push(refusal);
             if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EPERM)) {
-                caps.verdicts.add(Verdict::MemlockLimited);
+                caps.is_memlock_limited = true;
             }
             None
         }

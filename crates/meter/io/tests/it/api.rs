@@ -7,7 +7,6 @@ use iostrata_io::{
     OpenMode, OpenSync, SyncApi, SyncKind, UringApi, WriteThrough,
 };
 
-use iostrata_stats::Verdict;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::place::{directory, plan, prepare};
@@ -279,7 +278,7 @@ fn without_locked_memory() {
     match UringApi::start(&config, &files, &buffers) {
         Ok((mut api, caps)) => {
             assert!(!caps.registered_buffers, "{caps:?}");
-            assert!(caps.verdicts.has(Verdict::MemlockLimited), "{caps:?}");
+            assert!(caps.is_memlock_limited, "{caps:?}");
             assert!(caps.refused.iter().any(|it| it.why.contains("65536")), "{caps:?}");
             assert_eq!(run(&mut api, &[op(OpKind::Read, 0, 0, 0)]), [4096]);
         }

@@ -19,10 +19,10 @@ const PROBLEMS_SHOWN: usize = 20;
 pub fn run(common: &EngineCommon) -> Result<(), Ending> {
     let settings = kept(&common.dir)?;
     let display = Display::new(common.printing.quiet || common.printing.json);
-    let opened = Engine::open_with_progress(&common.dir, settings, &mut |progress| {
+    let options = Engine::options().settings(settings).progress(|progress| {
         display.progress(share(progress), words(progress.phase));
     });
-    let engine = opened.map_err(ending)?;
+    let engine = options.open(&common.dir).map_err(ending)?;
     display.progress(1.0, "verifying every structure");
     let report = engine.check().map_err(ending)?;
     let recovery = engine.recovery().clone();

@@ -8,7 +8,7 @@ mod stats;
 
 use std::path::Path;
 
-use iostrata_engine::{Engine, EngineError, Settings};
+use iostrata_engine::{Engine, EngineError, OpenError, RequestError, Settings};
 
 use crate::args::{EngineAction, EngineArgs};
 use crate::ending::Ending;
@@ -41,7 +41,8 @@ fn kept(dir: &Path) -> Result<Settings, Ending> {
 
 fn ending(error: EngineError) -> Ending {
     match error {
-        EngineError::Setting(_) | EngineError::NotOurs { .. } => Ending::Usage(error.to_string()),
+        EngineError::Request(RequestError::Setting(_))
+        | EngineError::Open(OpenError::NotOurs { .. }) => Ending::Usage(error.to_string()),
         EngineError::Broken { .. } => Ending::Bug(error.to_string()),
         error => Ending::NotHere(error.to_string()),
     }

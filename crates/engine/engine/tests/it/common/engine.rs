@@ -1,9 +1,11 @@
 //! The engine as a store under test, as small as it gets.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use iostrata_engine::{Background, Direction, Disks, Engine, EngineError, Settings, Table, Ticket};
+use iostrata_engine::{
+    Background, Direction, Disks, Engine, EngineError, RequestError, Settings, Table, TableError,
+    Ticket,
+};
 use iostrata_io::disk::Disk;
 
 use crate::common::altered::{Alteration, Altered};
@@ -45,7 +47,7 @@ pub const STILL: Shape = Shape { live: &[], ..SHAPE };
 pub const LARGE: Shape = Shape {
     batches: 400,
     rows: 30,
-    key_bytes: 500,
+    key_bytes: 489,
     value_bytes: 1_500,
     batch_bytes: 6_200,
     ..SHAPE
@@ -118,9 +120,10 @@ pub fn commit(engine: &Engine, ops: &[Op]) -> Result<(Ticket, usize), EngineErro
     let mut count = ops.len();
     loop {
         match commit_all(engine, &ops[..count]) {
-            Err(EngineError::BatchTooWide { .. } | EngineError::BatchTooLarge { .. })
-                if count > 1 =>
-            {
+            Err(
+                EngineError::Request(RequestError::BatchTooWide { .. })
+                | EngineError::Request(RequestError::BatchTooLarge { .. }),
+            ) if count > 1 => {
                 count /= 2;
             }
             ticket => return ticket.map(|ticket| (ticket, count)),
@@ -132,7 +135,8 @@ fn commit_all(engine: &Engine, ops: &[Op]) -> Result<Ticket, EngineError> {
     let mut batch = engine.batch();
     for op in ops {
         let name = table_name(op.table);
-        let table = engine.table(&name)?.ok_or(EngineError::NoTable { name })?;
+        let table =
+            engine.table(&name)?.ok_or(EngineError::Table(TableError::NotFound { name }))?;
         match &op.value {
             Some(value) => batch.put(&table, &op.key, value)?,
             None => batch.delete(&table, &op.key)?,
@@ -147,8 +151,8 @@ pub fn each_row(
     direction: Direction,
     mut row: impl FnMut(&[u8], &[u8]),
 ) -> Result<(), EngineError> {
-    let mut range = table.range(Bound::Unbounded, Bound::Unbounded, direction);
-    while let Some((key, value)) = range.next()? {
+    let mut range = table.cursor(.., direction);
+    while let Some((key, value)) = range.next_row()? {
         row(key, value);
     }
     Ok(())
@@ -168,7 +172,9 @@ pub fn contents(engine: &Engine) -> Result<Tables, EngineError> {
 }
 
 fn open_table(engine: &Engine, name: &str) -> Result<Table, EngineError> {
-    engine.table(name)?.ok_or_else(|| EngineError::NoTable { name: name.to_owned() })
+    engine
+        .table(name)?
+        .ok_or_else(|| EngineError::Table(TableError::NotFound { name: name.to_owned() }))
 }
 
 /// An engine under test.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iostrata_engine::{Engine, EngineError, Settings};
+use iostrata_engine::{Direction, Engine, EngineError, Settings};
 use iostrata_run::CrashTestDocument;
 use iostrata_sim::random::Random;
 
@@ -149,9 +149,9 @@ impl<'r> Rounds<'r> {
             self.expected.advance(self.seed, thread, found);
         }
         let mut expected = self.expected.rows();
-        let (mut found, mut differing) = (rows.rows(), 0);
+        let (mut found, mut differing) = (rows.cursor(.., Direction::Forward), 0);
         loop {
-            let (wanted, there) = (expected.next(), found.next()?);
+            let (wanted, there) = (expected.next(), found.next_row()?);
             if wanted.is_none() && there.is_none() {
                 break;
             }

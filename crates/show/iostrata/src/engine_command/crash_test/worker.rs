@@ -75,6 +75,6 @@ fn write(
 
 /// The number of a thread's last commit.
 pub fn last(marks: &Table, thread: u8) -> Result<u64, EngineError> {
-    let mark = marks.get_with(&[thread], |value| value.first_chunk::<8>().copied())?;
+    let mark = marks.get(&[thread])?.map(|value| value.first_chunk::<8>().copied());
     Ok(mark.flatten().map_or(0, u64::from_le_bytes))
 }

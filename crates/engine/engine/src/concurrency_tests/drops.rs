@@ -1,6 +1,5 @@
 //! Tables that are dropped while they are written, loaded, read and scanned.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use iostrata_io::disk::MemDisk;
 
 use super::stress::{mixed, rounds};
 use super::{comes, open};
-use crate::{Background, Direction, Engine, EngineError, Table};
+use crate::{Background, Direction, Engine, EngineError, Table, TableError};
 
 /// When no table was dropped for so long, the engine hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
@@ -34,7 +33,7 @@ impl Scene {
                 continue;
             };
             match step(&table, round) {
-                Ok(()) | Err(EngineError::TableDropped) => {}
+                Ok(()) | Err(EngineError::Table(TableError::Dropped)) => {}
                 Err(error) => panic!("{name}: {error}"),
             }
         }
@@ -58,8 +57,8 @@ impl Scene {
 
 fn scans(table: &Table, round: u64) -> Result<(), EngineError> {
     let direction = if round.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
-    let mut rows = table.range(Bound::Unbounded, Bound::Unbounded, direction);
-    while rows.next()?.is_some() {}
+    let mut rows = table.cursor(.., direction);
+    while rows.next_row()?.is_some() {}
     Ok(())
 }
 
@@ -67,7 +66,7 @@ fn scans(table: &Table, round: u64) -> Result<(), EngineError> {
 fn loads(table: &Table) -> Result<(), EngineError> {
     let rows = (0..200_u64).map(|row| ((row * 20).to_be_bytes(), [1; 300]));
     match table.bulk_load(rows) {
-        Err(EngineError::NotEmpty { .. }) => Ok(()),
+        Err(EngineError::Table(TableError::NotEmpty { .. })) => Ok(()),
         loaded => loaded.map(drop),
     }
 }
@@ -143,7 +142,7 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
     let table = engine.create_table("t").unwrap();
     let is_dropped = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let changing = table.tree().hold_structure(engine.core());
+        let changing = engine.parts().pages.admit_structure().unwrap();
         let (dropper, is_dropped) = (engine.clone(), &is_dropped);
         scope.spawn(move || {
             dropper.drop_table("t").unwrap();
@@ -154,8 +153,8 @@ fn a_drop_waits_for_a_change_of_the_tree_that_has_begun() {
         drop(changing);
         assert!(comes(is_dropped));
     });
-    let later = table.tree().split_leaf(engine.core(), (b"k", 0), 0);
-    assert!(matches!(later, Err(EngineError::TableDropped)), "{later:?}");
+    let later = table.tree().split_leaf(&engine.parts().pages, (b"k", 0), 0);
+    assert!(matches!(later, Err(EngineError::Table(TableError::Dropped))), "{later:?}");
 }
 
 #[test]
@@ -166,20 +165,20 @@ fn an_open_scan_of_a_dropped_table_says_so() {
             let table = engine.create_table("t").unwrap();
             let rows = || (0..400_u32).map(|row| (row.to_be_bytes(), [7; 100]));
             table.bulk_load(rows()).unwrap();
-            let mut range = table.range(Bound::Unbounded, Bound::Unbounded, direction);
-            assert!(range.next().unwrap().is_some());
+            let mut range = table.cursor(.., direction);
+            assert!(range.next_row().unwrap().is_some());
             engine.drop_table("t").unwrap();
             if takes_its_pages {
                 engine.create_table("other").unwrap().bulk_load(rows()).unwrap();
             }
             let end = loop {
-                match range.next() {
+                match range.next_row() {
                     Ok(Some(_)) => {}
                     end => break end,
                 }
             };
             let case = format!("{direction:?}, pages taken: {takes_its_pages}: {end:?}");
-            assert!(matches!(end, Err(EngineError::TableDropped)), "{case}");
+            assert!(matches!(end, Err(EngineError::Table(TableError::Dropped))), "{case}");
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::COUNTERS;
 
 const BEFORE: &str = "# Settings and counters of the embedded engine
 
-Written from the catalogues in `crates/engine/knobs`; \
-`UPDATE_DOCS=1 cargo test -p iostrata-knobs documented` writes it again.
+Written from the catalogues in `crates/engine/settings`; \
+`UPDATE_DOCS=1 cargo test -p iostrata-settings documented` writes it again.
 
 ## Settings
 Names are InnoDB's without the prefix `innodb_`, which is taken as well; a dash is an underscore. \
@@ -114,5 +114,5 @@ fn the_page_shows_every_setting_and_counter() {
         return;
     }
     let shown = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(shown == now, "run UPDATE_DOCS=1 cargo test -p iostrata-knobs documented");
+    assert!(shown == now, "run UPDATE_DOCS=1 cargo test -p iostrata-settings documented");
 }

@@ -1,6 +1,6 @@
-//! How those who need the cleaner and the cleaner find each other.
+//! The signal between the cleaner and those who need it.
 //!
-//! Invariant: a ring is not lost while the cleaner works; whoever waits for progress is woken by
+//! Invariant: a wake-up is not lost while the cleaner works; whoever waits for progress is woken by
 //! the next round or after a short while, whatever happens.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ const ROUND_WAIT: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 struct State {
-    rung: bool,
+    woken: bool,
     rounds: u64,
     stopping: bool,
 }
 
-/// The bell of one engine.
+/// The signal of one engine's cleaner.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct CleanerSignal {
     /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
     has_threads: AtomicBool,
     state: Mutex<State>,
@@ -27,7 +27,7 @@ pub(crate) struct Bell {
     from_cleaner: Condvar,
 }
 
-impl Bell {
+impl CleanerSignal {
     /// Says whether there is a cleaner thread.
     pub fn set_threads(&self, threads: bool) {
         self.has_threads.store(threads, Ordering::Release);
@@ -39,10 +39,10 @@ impl Bell {
     }
 
     /// Wakes the cleaner.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         let mut state = self.lock();
-        if !state.rung {
-            state.rung = true;
+        if !state.woken {
+            state.woken = true;
             self.to_cleaner.notify_one();
         }
     }
@@ -52,10 +52,10 @@ impl Bell {
         self.wait_round_for(ROUND_WAIT);
     }
 
-    /// As [`Bell::wait_round`], and at most so long.
+    /// As [`CleanerSignal::wait_round`], and at most so long.
     pub fn wait_round_for(&self, longest: Duration) {
         let mut state = self.lock();
-        state.rung = true;
+        state.woken = true;
         self.to_cleaner.notify_one();
         let seen = state.rounds;
         while state.rounds == seen && !state.stopping {
@@ -76,14 +76,14 @@ impl Bell {
         self.from_cleaner.notify_all();
     }
 
-    /// The cleaner's side: waits for a ring; false when the engine stops.
-    pub fn wait_ring(&self, longest: Duration) -> bool {
+    /// The cleaner's side: waits to be woken; false when the engine stops.
+    pub fn wait_wake(&self, longest: Duration) -> bool {
         let mut state = self.lock();
-        if !state.rung && !state.stopping {
+        if !state.woken && !state.stopping {
             let waited = self.to_cleaner.wait_timeout(state, longest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.rung = false;
+        state.woken = false;
         !state.stopping
     }
 

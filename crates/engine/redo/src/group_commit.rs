@@ -1,4 +1,4 @@
-//! Whose turn it is to write and sync for everyone.
+//! Group commit: which of the waiting threads writes and syncs for all.
 //!
 //! Invariant: at most one thread leads. Who waits is either covered by what a leader settled, or
 //! is told to lead: when nobody leads, nobody waits.
@@ -58,8 +58,9 @@ struct Waiting {
     covered: Vec<Arc<Slot>>,
 }
 
+/// The threads that wait for the log, one of which leads.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct GroupCommit {
     led: AtomicBool,
     waiting: Mutex<Waiting>,
     /// Who ever came, and who of them was covered.
@@ -84,7 +85,7 @@ const SHORT_LEAD: Duration = Duration::from_micros(250);
 /// more than the sleep that it saves.
 const SPINS: u32 = 64;
 
-impl Turn {
+impl GroupCommit {
     /// Waits until `settled`, or until it is the caller's turn to lead.
     pub(crate) fn enter(&self, upto: u64, settled: impl Fn() -> bool) -> Outcome {
         self.came.fetch_add(1, Ordering::Relaxed);

@@ -11,19 +11,21 @@ use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_io::disk::MemDisk;
 use iostrata_page::{PageNo, Record};
 
-use crate::cleaner::Cleaner;
-use crate::core::Core;
 use crate::mtr::Mtr;
+use crate::parts::Parts;
 use crate::tests::small;
-use crate::tree::descend::Upper;
-use crate::{Background, Counter, Disks, Engine, EngineError, Settings, Table};
+use crate::tree::descend::UpperFence;
+use crate::{
+    Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
+    Table, TableError,
+};
 
 fn open(disk: &MemDisk, background: Background) -> Engine {
     Engine::open_on(Disks::one(disk.clone()), small(), background).unwrap()
 }
 
-fn waits(core: &Core) -> u64 {
-    core.counts.read()[Counter::AdmitWaits]
+fn waits(parts: &Parts) -> u64 {
+    parts.storage.counts.get(Counter::AdmitWaits)
 }
 
 /// Waits for something that other threads do; fails when it never comes.
@@ -43,20 +45,21 @@ fn a_promise_that_ends_without_redo_lets_others_go_on() {
     for background in [Background::Manual, Background::Threads] {
         let engine = open(&MemDisk::new(), background);
         engine.checkpoint().unwrap();
-        let core = Arc::clone(engine.core());
-        let capacity = core.redo.limits().capacity as usize;
-        let all: Vec<_> = (0..4).map(|_| core.admit(capacity / 4 - 200).unwrap()).collect();
-        let waited = waits(&core);
+        let parts = engine.parts();
+        let capacity = parts.storage.redo.limits().capacity as usize;
+        let admit = |bytes| parts.pages.admission.admit(bytes).unwrap();
+        let all: Vec<_> = (0..4).map(|_| admit(capacity / 4 - 200)).collect();
+        let waited = waits(parts);
         let is_in = Arc::new(AtomicBool::new(false));
         let other = {
-            let (core, is_in) = (Arc::clone(&core), Arc::clone(&is_in));
+            let (pages, is_in) = (Arc::clone(&parts.pages), Arc::clone(&is_in));
             std::thread::spawn(move || {
-                let room = core.admit(2000).map(drop);
+                let room = pages.admission.admit(2000).map(drop);
                 is_in.store(true, Ordering::Release);
                 room
             })
         };
-        while waits(&core) == waited {
+        while waits(parts) == waited {
             std::thread::yield_now();
         }
         drop(all);
@@ -96,12 +99,14 @@ fn a_drained_table_gives_its_pages_back() {
 fn a_sorted_load_into_a_drained_table_loses_nothing() {
     let engine = open(&MemDisk::new(), Background::Manual);
     let table = engine.create_table("t").unwrap();
-    let root = table.tree();
+    let (root, pages) = (table.tree(), &*engine.parts().pages);
     // Two empty leaves: a split for a row that never comes.
-    let leaf = root.locate(engine.core(), b"m", &mut Upper::default()).unwrap();
-    root.deepen(engine.core(), leaf.pin).unwrap();
-    let leaf = root.locate(engine.core(), b"m", &mut Upper::default()).unwrap();
-    root.split_leaf(engine.core(), (b"m", 0), leaf.structure).unwrap();
+    let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
+    let room = pages.admit_structure().unwrap();
+    root.grow_root(pages, leaf.pin, &pages.new_page().unwrap()).unwrap();
+    drop(room);
+    let leaf = root.locate(pages, b"m", &mut UpperFence::default()).unwrap();
+    root.split_leaf(pages, (b"m", 0), leaf.page_version).unwrap();
     let rows = (b'a'..=b'z').map(|letter| ([letter], [letter]));
     assert_eq!(table.bulk_load(rows.clone()).unwrap(), 26);
     for (key, value) in rows {
@@ -128,7 +133,11 @@ fn a_sorted_load_beside_another_writer_ends_with_an_error() {
         let report = engine.check().unwrap();
         assert!(report.is_clean(), "{other:?}: {:?}", report.problems);
         let is_last = other == b"zz";
-        assert_eq!(matches!(loaded, Err(EngineError::NotEmpty { .. })), is_last, "{loaded:?}");
+        assert_eq!(
+            matches!(loaded, Err(EngineError::Table(TableError::NotEmpty { .. }))),
+            is_last,
+            "{loaded:?}"
+        );
         assert!(table.get(other).unwrap().is_some());
     }
 }
@@ -150,7 +159,7 @@ fn settings_that_change_together_are_kept_whole() {
             });
         }
     });
-    let kept = crate::kept::read(&disk).unwrap();
+    let kept = crate::settings_file::read(&disk).unwrap();
     assert_eq!(kept.to_text(&Settings::default()), engine.settings().to_text(&Settings::default()));
 }
 
@@ -164,9 +173,9 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     batch.put(&table, b"a", b"1").unwrap();
     drop((engine, table));
     // It can still write to the files, so nobody else may.
-    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     let ticket = batch.commit().unwrap();
-    assert!(matches!(open(), Err(EngineError::Locked(_))));
+    assert!(matches!(open(), Err(EngineError::Open(OpenError::Locked(_)))));
     ticket.wait().unwrap();
     drop(ticket);
     let engine = open().unwrap();
@@ -174,7 +183,12 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
     assert!(table.get(b"a").unwrap().is_some());
     let other = engine.clone();
     engine.close().unwrap();
-    assert!(matches!(other.set("fill_factor", "90"), Err(EngineError::Closed)));
+    assert!(matches!(
+        other.set("fill_factor", "90"),
+        Err(EngineError::Request(RequestError::Closed))
+    ));
+    let again = other.clone().close();
+    assert!(matches!(again, Err(EngineError::Request(RequestError::Closed))), "{again:?}");
     // After a clean close nothing is left to write.
     let engine = open().unwrap();
     drop(table);
@@ -185,16 +199,16 @@ fn what_outlives_an_engine_that_was_not_closed_keeps_its_directory() {
 fn a_change_that_is_not_logged_stops_the_engine() {
     let engine = open(&MemDisk::new(), Background::Manual);
     let table = engine.create_table("t").unwrap();
-    let core = engine.core();
+    let storage = &*engine.parts().storage;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut mtr = Mtr::begin(core);
-        let root = mtr.latch(core.pool.pin(table.tree().root).unwrap());
+        let mut mtr = Mtr::begin(storage);
+        let root = mtr.latch(storage.pool.pin(table.tree().root).unwrap());
         let row = Record::Insert { slot: 0, flags: 0, key: b"a", value: b"1" };
         mtr.change(root, &row).unwrap();
         panic!("on purpose");
     }));
     assert!(panicked.is_err());
-    assert!(matches!(core.poison.check(), Err(EngineError::Poisoned { .. })));
+    assert!(matches!(storage.poison.check(), Err(EngineError::Poisoned { .. })));
     assert!(engine.checkpoint().is_err());
 }
 
@@ -215,7 +229,7 @@ impl FlushPolicy for Panics {
 fn writers_hear_of_a_cleaner_that_panicked() {
     let engine = open(&MemDisk::new(), Background::Threads);
     let table = engine.create_table("t").unwrap();
-    *engine.core().cleaner() = Cleaner::new(Box::new(Panics));
+    engine.parts().cleaner.set_policy(Box::new(Panics));
     let (sender, receiver) = std::sync::mpsc::channel();
     let writer = engine.clone();
     std::thread::spawn(move || {
@@ -235,8 +249,8 @@ fn writers_hear_of_a_cleaner_that_panicked() {
 }
 
 fn all(table: &Table) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let (mut rows, mut all) = (table.rows(), Vec::new());
-    while let Some((key, value)) = rows.next().unwrap() {
+    let (mut rows, mut all) = (table.cursor(.., Direction::Forward), Vec::new());
+    while let Some((key, value)) = rows.next_row().unwrap() {
         all.push((key.to_vec(), value.to_vec()));
     }
     all
@@ -249,7 +263,7 @@ fn a_table_of_another_engine_is_refused() {
     let mut batch = engines[0].batch();
     batch.put(&ours, b"a", b"1").unwrap();
     let refused = batch.put(&theirs, b"b", b"2");
-    assert!(matches!(refused, Err(EngineError::NoTable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(EngineError::Table(TableError::NotFound { .. }))), "{refused:?}");
     assert!(batch.delete(&theirs, b"a").is_err());
     batch.commit().unwrap().wait().unwrap();
     assert_eq!((all(&ours).len(), all(&theirs).len()), (1, 0));
@@ -263,11 +277,11 @@ fn who_wants_a_frame_waits_for_those_that_have_them_a_moment() {
         let rows = (0..2000_u32).map(|row| (row.to_be_bytes(), [1; 200]));
         table.bulk_load(rows).unwrap();
         engine.checkpoint().unwrap();
-        let core = engine.core();
-        let frames = core.pool.frames() as u64;
-        let held: Vec<_> = (0..frames).map(|page| core.pool.pin(PageNo(page)).unwrap()).collect();
+        let pool = &engine.parts().storage.pool;
+        let frames = pool.frames() as u64;
+        let held: Vec<_> = (0..frames).map(|page| pool.pin(PageNo(page)).unwrap()).collect();
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| core.pool.pin(PageNo(frames)).map(drop));
+            let other = scope.spawn(|| pool.pin(PageNo(frames)).map(drop));
             std::thread::sleep(Duration::from_millis(50));
             drop(held);
             other.join().unwrap().unwrap();

@@ -5,7 +5,7 @@
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, Durability, FileMode, FileName};
-use iostrata_knobs::Settings;
+use iostrata_settings::Settings;
 
 use crate::error::EngineError;
 
@@ -51,10 +51,7 @@ fn read_open(disk: &dyn Disk, file: iostrata_io::disk::FileId) -> Result<Setting
     }
     let text = String::from_utf8_lossy(&bytes[..length]);
     let settings = Settings::from_text(&text, Settings::left_out());
-    settings.map_err(|error| EngineError::System {
-        doing: "read engine.settings",
-        problem: error.to_string(),
-    })
+    settings.map_err(|error| EngineError::system("read engine.settings", error))
 }
 
 /// Replaces the settings.

@@ -1,14 +1,16 @@
-//! Settings that are read on hot paths, as atomics.
+//! The settings of an open engine; those that are read on hot paths as atomics.
 //!
-//! Invariant: they say what the settings say, from the moment those were changed.
+//! Invariant: the atomics say what the settings say, from the moment those were changed.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_knobs::{FlushLogAt, Settings};
+use iostrata_settings::{FlushLogAt, Settings};
 
-/// Copies of settings.
-#[derive(Debug, Default)]
-pub(crate) struct Live {
+/// The settings in force.
+#[derive(Debug)]
+pub(crate) struct HotSettings {
+    all: RwLock<Settings>,
     flush_log_at_commit: AtomicU32,
     merge_threshold_pct: AtomicU32,
     fill_factor_pct: AtomicU32,
@@ -16,14 +18,35 @@ pub(crate) struct Live {
     flush_neighbors: AtomicU32,
 }
 
-impl Live {
-    /// Takes them over.
-    pub fn follow(&self, settings: &Settings) {
+impl HotSettings {
+    /// The settings that the engine is opened with.
+    pub fn new(settings: Settings) -> Self {
+        let zero = || AtomicU32::new(0);
+        let hot = Self {
+            all: RwLock::default(),
+            flush_log_at_commit: zero(),
+            merge_threshold_pct: zero(),
+            fill_factor_pct: zero(),
+            read_ahead_threshold: zero(),
+            flush_neighbors: zero(),
+        };
+        hot.replace(settings);
+        hot
+    }
+
+    /// From now on these.
+    pub fn replace(&self, settings: Settings) {
         self.flush_log_at_commit.store(settings.flush_log_at_trx_commit as u32, Relaxed);
         self.merge_threshold_pct.store(settings.merge_threshold, Relaxed);
         self.fill_factor_pct.store(settings.fill_factor, Relaxed);
         self.read_ahead_threshold.store(settings.read_ahead_threshold, Relaxed);
         self.flush_neighbors.store(settings.flush_neighbors, Relaxed);
+        *self.all.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// All of them, for a moment.
+    pub fn all(&self) -> RwLockReadGuard<'_, Settings> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a commit waits for.

@@ -1,6 +1,5 @@
 //! Many threads on small engines: splits and joins below scans, settings that change, a close.
 
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use iostrata_io::disk::MemDisk;
 
 use super::{all, open};
 use crate::tests::small;
-use crate::{Background, Direction, Disks, Engine, EngineError, Settings, Table};
+use crate::{Background, Direction, Disks, Engine, EngineError, RequestError, Settings, Table};
 
 /// Rounds of a loop: many in the long form.
 pub(super) fn rounds(short: u64) -> u64 {
@@ -51,9 +50,9 @@ fn churn(engine: &Engine, table: &Table, thread: u64, rounds: u64) {
 }
 
 fn scan(table: &Table, direction: Direction) {
-    let mut rows = table.range(Bound::Unbounded, Bound::Unbounded, direction);
+    let mut rows = table.cursor(.., direction);
     let (mut last, mut anchors): (Option<Vec<u8>>, Vec<u32>) = (None, Vec::new());
-    while let Some((key, _)) = rows.next().unwrap() {
+    while let Some((key, _)) = rows.next_row().unwrap() {
         if let Some(last) = &last {
             let rises = key > last.as_slice();
             assert_eq!(rises, direction == Direction::Forward, "{last:?} and then {key:?}");
@@ -144,7 +143,8 @@ fn scans_beside_writers(settings: &Settings) {
     });
     let report = engine.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);
-    engine.core().redo.make_durable(engine.core().redo.lsn()).unwrap();
+    let redo = &engine.parts().storage.redo;
+    redo.make_durable(redo.lsn()).unwrap();
     let before: Vec<_> = all(&table);
     drop((engine, table));
     let engine = open();
@@ -170,7 +170,7 @@ fn writers_stop_at_a_close_and_what_they_were_told_is_there() {
                             batch.put(table, &key, &[1; 200]).unwrap();
                             match batch.commit().and_then(|ticket| ticket.wait()) {
                                 Ok(()) => {}
-                                Err(EngineError::Closed) => return row,
+                                Err(EngineError::Request(RequestError::Closed)) => return row,
                                 Err(error) => panic!("{error}"),
                             }
                         }
@@ -214,8 +214,8 @@ fn many_trees_that_grow_share_few_frames() {
                         let table = &tables[(mixed(thread, round) % 24) as usize];
                         table.get(&mixed(thread * 1000 + round, 3).to_be_bytes()).unwrap();
                         if round % 50 == 0 {
-                            let mut rows = table.rows();
-                            while rows.next().unwrap().is_some() {}
+                            let mut rows = table.cursor(.., Direction::Forward);
+                            while rows.next_row().unwrap().is_some() {}
                         }
                     }
                 });

@@ -1,4 +1,4 @@
-//! Turns knobs under InnoDB's names while rows are written, and shows what the counters say.
+//! Changes settings under InnoDB's names while rows are written, and shows what the counters say.
 //!
 //! `cargo run --release -p iostrata-engine --example live_knobs -- DIR`
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use iostrata_engine::{Counter, Engine, EngineError, Settings};
 
 /// What is turned, one after the other.
-const KNOBS: [(&str, &str); 4] = [
+const CHANGES: [(&str, &str); 4] = [
     ("redo_log_capacity", "8M"),
     ("redo_log_capacity", "64M"),
     ("adaptive_flushing", "OFF"),
@@ -45,7 +45,7 @@ fn main() -> Result<(), EngineError> {
             }
             Ok(commits)
         });
-        let turned = KNOBS.iter().try_for_each(|(name, value)| show(&engine, name, value));
+        let turned = CHANGES.iter().try_for_each(|(name, value)| show(&engine, name, value));
         is_over.store(true, Ordering::Relaxed);
         match writer.join() {
             Ok(written) => eprintln!("{} commits in all", written?),
@@ -56,7 +56,7 @@ fn main() -> Result<(), EngineError> {
     engine.close()
 }
 
-/// Turns one knob and shows the second that follows.
+/// Changes one setting and shows the second that follows.
 fn show(engine: &Engine, name: &str, value: &str) -> Result<(), EngineError> {
     engine.set(name, value)?;
     let before = engine.counters();

@@ -1,4 +1,4 @@
-//! Why a setting is refused: the knob, the value found, and what it takes.
+//! Why a setting is refused: the setting, the value found, and what it takes.
 
 use super::{Kind, When};
 

@@ -1,0 +1,66 @@
+//! Filling a table with sorted rows.
+
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::error::{EngineError, RequestError, TableError};
+use crate::table::{Table, check_row};
+use crate::tree::append::Filling;
+use crate::tree::descend::Direction;
+
+impl Table {
+    /// Fills the empty table with rows whose keys rise. Gives the number of rows. Durable when it
+    /// returns; after a crash before that, a prefix of the rows may be there. Nobody else may
+    /// write to the table meanwhile.
+    ///
+    /// # Errors
+    /// [`TableError::NotEmpty`], [`RequestError::NotSorted`], a row beyond the limits, no space.
+    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64, EngineError> {
+        if self.cursor(.., Direction::Forward).next_row()?.is_some() {
+            return Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }));
+        }
+        let (pages, tree) = (&**self.pages(), &**self.tree());
+        // Rows that were deleted may have left leaves, each for some of the keys: a tree of several
+        // is filled in the ordinary way.
+        let is_bare = tree.is_one_leaf(pages)?;
+        let mut filling = Filling::new(pages, tree, pages.storage.hot.fill_factor_pct());
+        let mut last: Vec<u8> = Vec::new();
+        let mut loaded = 0;
+        for (key, value) in rows {
+            let (key, value) = (key.as_ref(), value.as_ref());
+            check_row(pages, key, value.len())?;
+            if loaded > 0 && key <= last.as_slice() {
+                return Err(EngineError::Request(RequestError::NotSorted { row: loaded }));
+            }
+            if !is_bare {
+                let mut batch = Batch::new(Arc::clone(self.pages()));
+                batch.put(self, key, value)?;
+                let _made_durable_below = batch.commit()?;
+            } else if !filling.add(key, value) {
+                self.append_leaf(&mut filling)?;
+                assert!(filling.add(key, value), "a row within the limits fits an empty page");
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            loaded += 1;
+        }
+        if !filling.is_empty() {
+            self.append_leaf(&mut filling)?;
+        }
+        if is_bare {
+            pages.storage.counts.rows_loaded(loaded);
+        }
+        pages.storage.make_durable(pages.storage.redo.lsn())?;
+        Ok(loaded)
+    }
+
+    fn append_leaf(&self, filling: &mut Filling) -> Result<(), EngineError> {
+        if self.tree().append_leaf(self.pages(), filling)? {
+            return Ok(());
+        }
+        Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }))
+    }
+}

@@ -1,0 +1,71 @@
+//! What a check finds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use iostrata_page::PageNo;
+
+/// Problems that are told one by one; of more only the number is known.
+const PROBLEMS_MAX: usize = 1000;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The page it was found on.
+    pub page: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "page {}: {}", self.page, self.what)
+    }
+}
+
+/// What was found of one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableReport {
+    /// Its name; "catalogue" for the table of tables.
+    pub name: String,
+    /// Its pages.
+    pub pages: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Bytes of keys and values with their overhead.
+    pub used_bytes: u64,
+    /// Levels of its tree.
+    pub levels: u32,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages that the data files have room for.
+    pub pages_total: u64,
+    /// Pages in use.
+    pub pages_used: u64,
+    /// Every table.
+    pub tables: Vec<TableReport>,
+    /// The first of the problems.
+    pub problems: Vec<Problem>,
+    /// All problems.
+    pub problems_total: u64,
+}
+
+impl CheckReport {
+    /// Whether everything is as it should be.
+    pub fn is_clean(&self) -> bool {
+        self.problems_total == 0
+    }
+
+    pub(super) fn problem(&mut self, page: PageNo, what: impl Into<String>) {
+        self.problems_total += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { page: page.0, what: what.into() });
+        }
+    }
+}
+
+/// Pages that were reached, and by whom.
+pub(super) type Reached = BTreeMap<u64, String>;

@@ -1,0 +1,312 @@
+//! A cursor: the rows of a range one by one, in either direction.
+//!
+//! Invariant: one leaf is latched at a time, for as long as copying out of it takes; rows are
+//! handed out of the copy, with no latch held. The next leaf is believed only if the last one was
+//! not moved meanwhile; otherwise its place is searched again by the last key handed out. So every
+//! row that is there during the whole scan is seen once, in order.
+
+use std::ops::{Bound, RangeBounds};
+
+use iostrata_page::{Cell, Cells, NO_PAGE, PageNo, PageView};
+use iostrata_pool::{Pin, Shared};
+
+use crate::error::EngineError;
+use crate::pages::Pages;
+use crate::tree::Tree;
+use crate::tree::descend::{Direction, Seek};
+use crate::visible::{is_visible, visible};
+
+/// A row: its key and its value.
+pub type Row<'r> = (&'r [u8], &'r [u8]);
+
+/// A leaf of which one in so many rows or less is wanted is not copied as a whole.
+const FEW_SHARE: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was read yet, or the place was lost.
+    Seeking,
+    /// In a leaf, with more leaves to follow.
+    Within,
+    /// In the last leaf of the range.
+    Ending,
+    Ended,
+}
+
+/// What was copied out of a leaf, and what of it is still to be handed out.
+#[derive(Clone, Copy, Debug)]
+enum Copied {
+    /// The whole page; these slots.
+    Page { from: usize, to: usize },
+    /// The wanted cells, in the order of the direction, from this byte on.
+    Cells { at: usize },
+}
+
+/// A place in the copy.
+#[derive(Clone, Copy)]
+enum Place {
+    Slot(usize),
+    Byte(usize),
+}
+
+/// A cursor over a range of a table. It owns what it shows: ask for the
+/// [`next_row`](Cursor::next_row) until there is none. For an iterator see
+/// [`Table::range`](crate::Table::range).
+pub struct Cursor<'t> {
+    pages: &'t Pages,
+    tree: &'t Tree,
+    direction: Direction,
+    /// What is left of the range: the bound in front moves along.
+    front: Bound<Vec<u8>>,
+    back: Bound<Vec<u8>>,
+    copy: Vec<u8>,
+    copied: Copied,
+    leaf: Option<(Pin<'t>, u32)>,
+    /// The leaf that follows in the direction.
+    following: PageNo,
+    stage: Stage,
+    /// Leaves passed in order, for read-ahead.
+    passed: u32,
+    ahead: Vec<PageNo>,
+}
+
+impl std::fmt::Debug for Cursor<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Cursor({:?} from {:?} to {:?})", self.direction, self.front, self.back)
+    }
+}
+
+impl<'t> Cursor<'t> {
+    pub(crate) fn new<K: AsRef<[u8]>>(
+        pages: &'t Pages,
+        tree: &'t Tree,
+        range: &impl RangeBounds<K>,
+        direction: Direction,
+    ) -> Self {
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        let (low, high) = (owned(range.start_bound()), owned(range.end_bound()));
+        let (front, back) = match direction {
+            Direction::Forward => (low, high),
+            Direction::Backward => (high, low),
+        };
+        Self {
+            pages,
+            tree,
+            direction,
+            front,
+            back,
+            copy: Vec::new(),
+            copied: Copied::Cells { at: 0 },
+            leaf: None,
+            following: NO_PAGE,
+            stage: Stage::Seeking,
+            passed: 0,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// The next row, until there is none. It is there until the cursor is asked again. Of a table
+    /// that is dropped meanwhile the rows of the leaf at hand still come.
+    ///
+    /// # Errors
+    /// What reading a page said; asking again tries again;
+    /// [`TableError::Dropped`](crate::TableError::Dropped).
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
+        loop {
+            let Some(place) = self.advance() else {
+                if self.turn()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            if let Place::Slot(slot) = place
+                && !is_visible(PageView::new(&self.copy).flags(slot))
+            {
+                continue;
+            }
+            let cell = self.cell(place);
+            return Ok(Some((cell.key, visible(&cell).unwrap_or_default())));
+        }
+    }
+
+    /// Steps over one row of the copy.
+    #[inline]
+    fn advance(&mut self) -> Option<Place> {
+        match (&mut self.copied, self.direction) {
+            (Copied::Page { from, to }, _) if from == to => None,
+            (Copied::Page { from, .. }, Direction::Forward) => {
+                *from += 1;
+                Some(Place::Slot(*from - 1))
+            }
+            (Copied::Page { to, .. }, Direction::Backward) => {
+                *to -= 1;
+                Some(Place::Slot(*to))
+            }
+            (Copied::Cells { at }, _) => {
+                let place = *at;
+                let mut cells = Cells::new(self.copy.get(place..)?).into_iter();
+                cells.next()?.ok()?;
+                *at = self.copy.len() - cells.left_bytes();
+                Some(Place::Byte(place))
+            }
+        }
+    }
+
+    #[inline]
+    fn cell(&self, place: Place) -> Cell<'_> {
+        match place {
+            Place::Slot(slot) => PageView::new(&self.copy).cell(slot),
+            Place::Byte(at) => match Cells::new(&self.copy[at..]).into_iter().next() {
+                Some(Ok(cell)) => cell,
+                _ => panic!("a cell that was copied is there"),
+            },
+        }
+    }
+
+    /// Goes to the next leaf; false when there is none.
+    #[cold]
+    fn turn(&mut self) -> Result<bool, EngineError> {
+        if self.stage == Stage::Ended {
+            return Ok(false);
+        }
+        self.tree.check_not_dropped()?;
+        match self.stage {
+            Stage::Seeking => self.seek()?,
+            Stage::Within if self.following != NO_PAGE => self.step(self.following)?,
+            Stage::Within | Stage::Ending | Stage::Ended => {
+                self.stage = Stage::Ended;
+                self.leaf = None;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn seek(&mut self) -> Result<(), EngineError> {
+        let seek = match (&self.front, self.direction) {
+            (Bound::Unbounded, Direction::Forward) => Seek::First,
+            (Bound::Unbounded, Direction::Backward) => Seek::Last,
+            (Bound::Excluded(key), Direction::Backward) => Seek::Below(key),
+            (Bound::Included(key) | Bound::Excluded(key), _) => Seek::Key(key),
+        };
+        let leaf = self.tree.leaf(self.pages, seek)?;
+        self.take(leaf);
+        Ok(())
+    }
+
+    fn step(&mut self, page: PageNo) -> Result<(), EngineError> {
+        self.read_ahead();
+        let next = self.tree.unless_dropped(|| {
+            let next = self.pages.pin(page)?.shared();
+            let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.page_version() == *seen);
+            if is_same {
+                self.tree.check(&next, Some(1))?;
+            }
+            Ok(is_same.then_some(next))
+        })?;
+        let Some(next) = next else {
+            self.passed = 0;
+            return self.seek();
+        };
+        self.take(next);
+        Ok(())
+    }
+
+    /// Copies what belongs to the range out of a leaf, and moves the front bound behind it.
+    fn take(&mut self, leaf: Shared<'t>) {
+        let view = PageView::new(&leaf);
+        let count = view.count();
+        let (from, to) = self.slots(&view);
+        let wanted = to - from;
+        if wanted < count / FEW_SHARE {
+            let copy = &mut self.copy;
+            copy.clear();
+            let push = |slot| {
+                let cell = view.cell(slot);
+                if is_visible(cell.flags) {
+                    cell.push_to(copy);
+                }
+            };
+            match self.direction {
+                Direction::Forward => (from..to).for_each(push),
+                Direction::Backward => (from..to).rev().for_each(push),
+            }
+            self.copied = Copied::Cells { at: 0 };
+        } else {
+            self.copy.clear();
+            self.copy.extend_from_slice(view.bytes());
+            self.copied = Copied::Page { from, to };
+        }
+        let (is_last, last) = match self.direction {
+            Direction::Forward => (to < count, count.checked_sub(1)),
+            Direction::Backward => (from > 0, (count > 0).then_some(0)),
+        };
+        self.following = match self.direction {
+            Direction::Forward => view.right(),
+            Direction::Backward => view.left(),
+        };
+        self.stage = if is_last { Stage::Ending } else { Stage::Within };
+        if let Some(last) = last.filter(|_| !is_last) {
+            remember(&mut self.front, self.direction, view.key(last));
+        }
+        let page_version = leaf.page_version();
+        self.leaf = Some((leaf.unlatch(), page_version));
+        self.passed += 1;
+        self.pages.storage.counts.rows_read(wanted as u64);
+    }
+
+    /// Which slots of a leaf belong to what is left of the range.
+    fn slots(&self, view: &PageView<'_>) -> (usize, usize) {
+        let below = |key: &[u8]| view.find(key).unwrap_or_else(|place| place);
+        let above = |key: &[u8]| view.find(key).map_or_else(|place| place, |slot| slot + 1);
+        let low = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => below(key),
+            Bound::Excluded(key) => above(key),
+        };
+        let high = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Unbounded => view.count(),
+            Bound::Included(key) => above(key),
+            Bound::Excluded(key) => below(key),
+        };
+        let (from, to) = match self.direction {
+            Direction::Forward => (low(&self.front), high(&self.back)),
+            Direction::Backward => (low(&self.back), high(&self.front)),
+        };
+        (from, to.max(from))
+    }
+
+    /// Asks for the leaves to come, once enough were passed in order.
+    fn read_ahead(&mut self) {
+        let threshold = self.pages.storage.hot.read_ahead_threshold();
+        if threshold == 0 || self.passed < threshold {
+            return;
+        }
+        self.passed = 0;
+        if let Bound::Excluded(key) = &self.front {
+            let found = self.tree.upcoming(self.pages, key, self.direction, &mut self.ahead);
+            if found.is_ok() {
+                self.pages.storage.pool.prefetch(&self.ahead);
+            }
+        }
+    }
+}
+
+/// Moves the front bound behind a key, in case the place is lost. A leaf without a row of the range
+/// may lie wholly before it.
+fn remember(front: &mut Bound<Vec<u8>>, direction: Direction, key: &[u8]) {
+    let is_behind = match (&*front, direction) {
+        (Bound::Unbounded, _) => true,
+        (Bound::Included(at) | Bound::Excluded(at), Direction::Forward) => key >= at.as_slice(),
+        (Bound::Included(at) | Bound::Excluded(at), Direction::Backward) => key <= at.as_slice(),
+    };
+    match front {
+        _ if !is_behind => {}
+        Bound::Excluded(front) => {
+            front.clear();
+            front.extend_from_slice(key);
+        }
+        front => *front = Bound::Excluded(key.to_vec()),
+    }
+}

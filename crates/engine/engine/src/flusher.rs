@@ -1,0 +1,253 @@
+//! Writes dirty pages, frees frames and takes checkpoints.
+//!
+//! Invariant: a page is written only after the redo up to its newest change is durable; a
+//! checkpoint lies at or before every change that is not durable in a data file; after a failure
+//! nothing is written. Any thread may call it, without latches; several at once write different
+//! pages. What to write, and when, is the caller's business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use iostrata_flush::{Cause, Finished};
+use iostrata_page::Lsn;
+use iostrata_pool::{Flight, Flushing, Supply};
+use iostrata_store::PageCopy;
+
+use crate::error::EngineError;
+use crate::neighbours;
+use crate::storage::Storage;
+
+/// Pages picked and written in one go.
+const BATCH_PAGES: usize = 128;
+/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
+const WORTH_SHARE: u64 = 256;
+/// Pages that a thread which cannot go on writes at most, before it looks again.
+const ASSIST_PAGES: usize = 64;
+/// Pause after help that brought no frame: the pool asks a few hundred times before it gives up.
+const FRAMES_PAUSE: Duration = Duration::from_millis(1);
+
+/// Writes the pages of one engine.
+#[derive(Debug)]
+pub(crate) struct Flusher {
+    pub storage: Arc<Storage>,
+    /// Set until recovery has applied everything: a checkpoint would forget redo before.
+    holds_checkpoints: AtomicBool,
+}
+
+impl Flusher {
+    /// One that takes no checkpoint yet.
+    pub fn new(storage: Arc<Storage>) -> Self {
+        Self { storage, holds_checkpoints: AtomicBool::new(true) }
+    }
+
+    /// Everything in the redo is in the pool: checkpoints may be taken.
+    pub fn allow_checkpoints(&self) {
+        self.holds_checkpoints.store(false, Ordering::Release);
+    }
+
+    /// Writes up to `pages` of the oldest dirty pages, and takes a checkpoint.
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it.
+    pub fn flush(&self, pages: usize, until: Lsn, cause: Cause) -> Result<Finished, EngineError> {
+        let pool = &self.storage.pool;
+        let (mut flushed, mut taken) = (0, Vec::new());
+        while flushed < pages {
+            pool.collect_oldest(BATCH_PAGES.min(pages - flushed), until, &mut taken);
+            if taken.is_empty() {
+                break;
+            }
+            neighbours::take(&self.storage, &mut taken);
+            let written = self.write(&mut taken)?;
+            flushed += written;
+            self.storage.counts.flushed(cause, written as u64);
+            self.checkpoint_if_worth()?;
+        }
+        if flushed == 0 {
+            self.checkpoint(false)?;
+        }
+        Ok(Finished { flushed: flushed as u32, ..Finished::default() })
+    }
+
+    /// Frees up to `pages` frames: clean ones at the cold end first, then dirty ones once written.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn free(&self, pages: usize) -> Result<Finished, EngineError> {
+        let pool = &self.storage.pool;
+        let mut freed = pool.evict(pages);
+        let (mut flushed, mut taken) = (0, Vec::new());
+        while freed < pages {
+            pool.collect_cold(BATCH_PAGES.min(pages - freed), &mut taken);
+            if taken.is_empty() {
+                break;
+            }
+            flushed += self.write(&mut taken)?;
+            let more = pool.evict(pages - freed);
+            freed += more;
+            if more == 0 {
+                break;
+            }
+        }
+        if flushed > 0 {
+            self.storage.counts.flushed_cold(flushed as u64);
+            self.checkpoint_if_worth()?;
+        }
+        Ok(Finished { flushed: flushed as u32, freed: freed as u32, took_us: 0 })
+    }
+
+    /// Writes the pages that were taken: redo first, then the pages, durably. Gives their number.
+    fn write(&self, taken: &mut Vec<Flushing>) -> Result<usize, EngineError> {
+        let count = taken.len();
+        let written = self.write_behind_redo(taken);
+        let pages = std::mem::take(taken);
+        match written {
+            Ok(()) => self.storage.pool.flushed(pages),
+            Err(_) => self.storage.pool.not_flushed(pages),
+        }
+        written.map(|()| count)
+    }
+
+    fn write_behind_redo(&self, taken: &mut Vec<Flushing>) -> Result<(), EngineError> {
+        let storage = &*self.storage;
+        storage.poison.check()?;
+        let newest = taken.iter().map(|page| page.lsn).max().unwrap_or_default();
+        storage.make_durable(newest)?;
+        assert!(storage.redo.durable() >= newest, "redo goes before pages");
+        // By page, so that copies and flights meet again whatever order the store leaves.
+        taken.sort_unstable_by_key(|taken| taken.page);
+        let (mut flights, mut copies): (Vec<(Lsn, Flight)>, Vec<PageCopy>) = taken
+            .drain(..)
+            .map(|page| ((page.lsn, page.flight), PageCopy { page: page.page, bytes: page.bytes }))
+            .unzip();
+        let written = storage.store.write(&mut copies);
+        copies.sort_unstable_by_key(|copy| copy.page);
+        assert!(copies.len() == flights.len(), "the store gives every copy back");
+        for (copy, (lsn, flight)) in copies.into_iter().zip(flights.drain(..)) {
+            taken.push(Flushing { page: copy.page, lsn, bytes: copy.bytes, flight });
+        }
+        written.map_err(|error| storage.poison.keep(error))
+    }
+
+    /// Takes a checkpoint if it is worth its write and sync: redo becomes free by a share of the
+    /// capacity, or is short.
+    fn checkpoint_if_worth(&self) -> Result<(), EngineError> {
+        let redo = &self.storage.redo;
+        let limits = redo.limits();
+        let (last, end) = (redo.checkpoint_lsn(), redo.lsn());
+        let at = self.storage.pool.oldest().map_or(end, |oldest| oldest.min(end));
+        let is_short = end.since(last) >= limits.async_age;
+        if is_short || at.since(last) >= limits.capacity / WORTH_SHARE {
+            self.checkpoint(false)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a checkpoint where one can be taken; `clean` when nobody writes any more.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn checkpoint(&self, clean: bool) -> Result<(), EngineError> {
+        if self.holds_checkpoints.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let Storage { redo, pool, poison, counts, .. } = &*self.storage;
+        // In this order: what is changed after the first line has a redo start at or behind `end`.
+        let end = redo.lsn();
+        let oldest = pool.oldest();
+        let at = oldest.map_or(end, |oldest| oldest.min(end));
+        if at <= redo.checkpoint_lsn() && !clean {
+            return Ok(());
+        }
+        poison.check()?;
+        self.storage.make_durable(at)?;
+        redo.take_checkpoint(at, clean && at == end).map_err(|error| poison.keep(error))?;
+        counts.checkpoint_taken();
+        Ok(())
+    }
+
+    /// Writes every dirty page and takes a checkpoint; `clean` when nobody writes any more.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
+        let Storage { redo, pool, signal, .. } = &*self.storage;
+        loop {
+            let end = redo.lsn();
+            let finished = self.flush(pool.dirty_pages().max(1), end, Cause::Background)?;
+            if pool.oldest().is_none_or(|oldest| oldest >= end) {
+                return self.checkpoint(clean);
+            }
+            // What is left is latched, or on its way by the hand of others.
+            if finished.flushed == 0 && signal.has_threads() {
+                signal.wait_round();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Works towards a checkpoint at `upto`: the cleaner is woken and waited for a moment; without
+    /// a cleaner thread the caller writes pages itself.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn assist_checkpoint(&self, upto: Lsn) -> Result<(), EngineError> {
+        if self.storage.signal.has_threads() {
+            self.storage.signal.wait_round();
+            return Ok(());
+        }
+        self.assist(upto)
+    }
+
+    /// Writes some of what is dirty since before `until`, by the caller's own hand.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn assist(&self, until: Lsn) -> Result<(), EngineError> {
+        if self.flush(ASSIST_PAGES, until, Cause::Sync)?.flushed == 0 {
+            // Everything there is to write is latched by others for a moment.
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Frees some frames, or waits for the cleaner to do so.
+    fn assist_frames(&self) -> Result<(), EngineError> {
+        let Storage { pool, poison, signal, .. } = &*self.storage;
+        // A stopped engine frees nothing any more: waiting would only delay the error.
+        poison.check()?;
+        if signal.has_threads() {
+            signal.wait_round();
+        } else {
+            self.free((pool.frames() / 8).clamp(1, ASSIST_PAGES))?;
+        }
+        if pool.free_frames() == 0 {
+            // Those who have the frames for a moment may wait for a processor.
+            std::thread::sleep(FRAMES_PAUSE);
+        }
+        Ok(())
+    }
+}
+
+/// What the pool asks when it has no free frame.
+#[derive(Debug, Default)]
+pub(crate) struct FrameSupply {
+    flusher: OnceLock<Weak<Flusher>>,
+}
+
+impl FrameSupply {
+    /// Says who frees frames, once the engine is put together.
+    pub fn is_met_by(&self, flusher: &Arc<Flusher>) {
+        assert!(self.flusher.set(Arc::downgrade(flusher)).is_ok(), "a supply has one engine");
+    }
+}
+
+impl Supply for FrameSupply {
+    fn free_wanted(&self) {
+        let Some(flusher) = self.flusher.get().and_then(Weak::upgrade) else { return };
+        // A failure poisons the engine; who wanted the frame hears of that when it asks.
+        let _kept_in_poison = flusher.assist_frames();
+    }
+}

@@ -1,0 +1,147 @@
+//! The lower layers alone: no tree, no table, no thread.
+
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_io::disk::{Disk, MemDisk};
+use iostrata_page::{Lsn, PageNo};
+use iostrata_redo::Redo;
+use iostrata_store::Store;
+
+use crate::admission::Admission;
+use crate::cleaner::Cleaner;
+use crate::flusher::{Flusher, FrameSupply};
+use crate::pages::Pages;
+use crate::plan;
+use crate::storage::Storage;
+
+/// The lower layers alone, on a disk in memory.
+fn on_memory() -> Arc<Flusher> {
+    let settings = &crate::tests::small();
+    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    let (of_store, of_redo) = (plan::store(settings), plan::redo(settings));
+    Store::create(Arc::clone(&disk), &of_store).unwrap();
+    Redo::create(Arc::clone(&disk), &of_redo, Lsn(8192)).unwrap();
+    let store = Store::open(Arc::clone(&disk), &of_store).unwrap();
+    store.repair().unwrap();
+    let (redo, scan) = Redo::open(disk, of_redo).unwrap();
+    redo.start(scan).unwrap();
+    let supply = Arc::new(FrameSupply::default());
+    let storage = Storage::new(settings.clone(), store, redo, Arc::clone(&supply) as Arc<_>);
+    let flusher = Arc::new(Flusher::new(Arc::new(storage)));
+    supply.is_met_by(&flusher);
+    flusher.allow_checkpoints();
+    flusher
+}
+
+#[test]
+fn one_pause_does_not_end_another() {
+    let admission = Admission::new(on_memory());
+    let (begun, over) = (Barrier::new(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (admission, begun, over) = (&admission, &begun, &over);
+        scope.spawn(move || {
+            begun.wait();
+            admission.paused(|| assert!(over.load(Ordering::SeqCst), "two at once"));
+        });
+        admission.paused(|| {
+            begun.wait();
+            for _ in 0..1000 {
+                assert!(admission.is_paused(), "ended by the other");
+                std::thread::yield_now();
+            }
+            over.store(true, Ordering::SeqCst);
+        });
+    });
+    assert!(!admission.is_paused());
+}
+
+#[test]
+fn a_rule_is_read_as_it_was_published() {
+    let admission = Admission::new(on_memory());
+    let rule = |age: u64| AdmitRule {
+        delay_age: age,
+        wait_age: age,
+        span_us: age,
+        flush_self_age: age,
+        flush_wait_age: age,
+    };
+    admission.publish(rule(0));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (admission, is_over) = (&admission, &is_over);
+        let reader = scope.spawn(move || {
+            while !is_over.load(Ordering::Acquire) {
+                let read = admission.rule();
+                assert_eq!(read, rule(read.wait_age), "of two rules");
+            }
+        });
+        for age in 1..200_000 {
+            admission.publish(rule(age));
+        }
+        is_over.store(true, Ordering::Release);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn pages_are_given_out_once_while_others_wait_for_a_map() {
+    let pages = Pages::new(&on_memory());
+    let map = pages.space.map_page(0);
+    let storage = &*pages.storage;
+    storage.ensure_pages(map.0 + 1).unwrap();
+    let mut mtr = crate::mtr::Mtr::begin(storage);
+    let held = mtr.latch(storage.pool.create(map).unwrap());
+    pages.space.format_map(&mut mtr, held).unwrap();
+    mtr.commit();
+    let first = pages.space.reserve(storage).unwrap();
+    assert_eq!(first.page, PageNo(0));
+    // Somebody holds the map, as one does who reads it: pages can be given back meanwhile.
+    let latched = storage.pool.pin(map).unwrap().exclusive();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| pages.space.reserve(storage).unwrap().page);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        drop(first);
+        assert_eq!(pages.space.maps(), 1);
+        drop(latched);
+        assert_eq!(waiting.join().unwrap(), PageNo(0), "the page that was given back");
+    });
+    let many: Vec<_> = (0..100).map(|_| pages.space.reserve(storage).unwrap()).collect();
+    let mut numbers: Vec<u64> = many.iter().map(|one| one.page.0).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 100);
+    assert!(!numbers.contains(&map.0), "the map itself is in use");
+}
+
+/// Does one action and then sleeps.
+#[derive(Debug)]
+struct Once {
+    action: Option<Action>,
+    wait_age: u64,
+}
+
+impl FlushPolicy for Once {
+    fn next(&mut self, now: &FlushSample<'_>, _: Finished) -> Action {
+        self.action.take().unwrap_or(Action::Sleep { until_us: now.now_us + 7 })
+    }
+
+    fn admit(&self) -> AdmitRule {
+        AdmitRule::wall(self.wait_age)
+    }
+}
+
+#[test]
+fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
+    let flusher = on_memory();
+    let admission = Arc::new(Admission::new(Arc::clone(&flusher)));
+    let first = Once { action: Some(Action::SyncRedo), wait_age: 11 };
+    let cleaner = Cleaner::new(Arc::clone(&flusher), Arc::clone(&admission), Box::new(first));
+    assert_eq!(cleaner.step(5).unwrap(), 5, "an action: again at once");
+    assert_eq!(admission.rule(), AdmitRule::wall(11));
+    cleaner.set_policy(Box::new(Once { action: None, wait_age: 13 }));
+    assert_eq!(admission.rule(), AdmitRule::wall(11), "until the new one was asked");
+    assert_eq!(cleaner.step(6).unwrap(), 13);
+    assert_eq!(admission.rule(), AdmitRule::wall(13));
+}

@@ -1,0 +1,122 @@
+//! How an engine is opened.
+
+use std::path::Path;
+
+use iostrata_settings::Settings;
+
+use crate::background::Background;
+use crate::disks::Disks;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::open;
+use crate::recovery::Progress;
+
+impl Engine {
+    /// Opens the engine in a directory with these settings, or makes one there if the directory is
+    /// empty. What the last process left is recovered first.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn open(directory: impl AsRef<Path>, settings: Settings) -> Result<Self, EngineError> {
+        Self::options().settings(settings).open(directory)
+    }
+
+    /// Opens or makes an engine on disks of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open_on`].
+    pub fn open_on(
+        disks: Disks,
+        settings: Settings,
+        background: Background,
+    ) -> Result<Self, EngineError> {
+        Self::options().settings(settings).open_on(disks, background)
+    }
+
+    /// What an engine can be opened with: default settings, until others are named.
+    pub fn options<'p>() -> OpenOptions<'p> {
+        OpenOptions::default()
+    }
+
+    /// Settings for a machine that serves this engine: a quarter of its memory for pages, and 2 GiB
+    /// of redo, which are written when the engine is made.
+    pub fn server_settings() -> Settings {
+        let memory = rustix::system::sysinfo();
+        Settings::for_server(memory.totalram * u64::from(memory.mem_unit))
+    }
+
+    /// The settings that are kept with the data of a directory; none when there is no engine.
+    ///
+    /// # Errors
+    /// A settings file that cannot be read.
+    pub fn kept_settings(directory: impl AsRef<Path>) -> Result<Option<Settings>, EngineError> {
+        open::kept_settings(directory.as_ref())
+    }
+}
+
+/// Hears of recovery.
+type Tell<'p> = dyn FnMut(&Progress) + 'p;
+
+/// What an engine is opened with: settings, and who hears of recovery.
+///
+/// ```no_run
+/// # use iostrata_engine::Engine;
+/// let engine = Engine::options()
+///     .set("buffer_pool_size", "256M")?
+///     .progress(|progress| println!("{:?}: {}", progress.phase, progress.done_bytes))
+///     .open("cities")?;
+/// # Ok::<(), iostrata_engine::EngineError>(())
+/// ```
+#[derive(Default)]
+#[must_use = "nothing is opened yet"]
+pub struct OpenOptions<'p> {
+    settings: Settings,
+    progress: Option<Box<Tell<'p>>>,
+}
+
+impl std::fmt::Debug for OpenOptions<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "OpenOptions({:?})", self.settings)
+    }
+}
+
+impl<'p> OpenOptions<'p> {
+    /// Takes these settings instead of the default ones and those set before.
+    pub fn settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Changes one setting, by its name and value as in docs/settings.md.
+    ///
+    /// # Errors
+    /// An unknown setting, or a value that it does not take.
+    pub fn set(mut self, name: &str, value: &str) -> Result<Self, EngineError> {
+        self.settings.set(name, value)?;
+        Ok(self)
+    }
+
+    /// Tells how recovery goes on.
+    pub fn progress(self, tell: impl FnMut(&Progress) + 'p) -> Self {
+        Self { progress: Some(Box::new(tell)), ..self }
+    }
+
+    /// Opens the engine in a directory, or makes one there if the directory is empty. What the
+    /// last process left is recovered first.
+    ///
+    /// # Errors
+    /// A directory that another process has, that holds something else, or whose data cannot be
+    /// opened with these settings; what recovery said.
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
+        open::directory(directory.as_ref(), self.settings, &mut *progress).map(Engine::new)
+    }
+
+    /// Opens or makes an engine on disks of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`]; nobody checks here whether another process has the disks.
+    pub fn open_on(self, disks: Disks, background: Background) -> Result<Engine, EngineError> {
+        let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
+        open::disks(disks, self.settings, background, &mut *progress).map(Engine::new)
+    }
+}

@@ -1,0 +1,84 @@
+//! The parts of an open engine, put together: everything but its threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use iostrata_io::disk::Disk;
+use iostrata_redo::Redo;
+use iostrata_settings::Settings;
+use iostrata_store::Store;
+
+use crate::catalogue::Catalogue;
+use crate::cleaner::Cleaner;
+use crate::error::EngineError;
+use crate::flusher::{Flusher, FrameSupply};
+use crate::pages::Pages;
+use crate::storage::Storage;
+use crate::{plan, settings_file};
+
+/// The parts of one engine, from the lowest to the highest.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub storage: Arc<Storage>,
+    pub flusher: Arc<Flusher>,
+    pub pages: Arc<Pages>,
+    pub cleaner: Arc<Cleaner>,
+    pub catalogue: Catalogue,
+    /// Held while a setting is changed and kept.
+    changing: Mutex<()>,
+}
+
+impl Parts {
+    /// An engine whose redo is still to be applied and whose tables are still to be read.
+    pub fn assemble(settings: Settings, store: Store, redo: Redo) -> Self {
+        let policy = plan::policy(settings.policy);
+        let supply = Arc::new(FrameSupply::default());
+        let storage = Storage::new(settings, store, redo, Arc::clone(&supply) as Arc<_>);
+        let storage = Arc::new(storage);
+        let flusher = Arc::new(Flusher::new(Arc::clone(&storage)));
+        supply.is_met_by(&flusher);
+        let pages = Arc::new(Pages::new(&flusher));
+        let admission = Arc::clone(&pages.admission);
+        let cleaner = Arc::new(Cleaner::new(Arc::clone(&flusher), admission, policy));
+        let catalogue = Catalogue::new(Arc::clone(&pages));
+        Self { storage, flusher, pages, cleaner, catalogue, changing: Mutex::default() }
+    }
+
+    /// Changes a setting and everything that follows it, and keeps it on the disk.
+    pub fn set(&self, name: &str, value: &str, disk: &dyn Disk) -> Result<(), EngineError> {
+        // One at a time; the cleaner goes on reading the old ones, because a change may wait for
+        // it.
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let admission = &self.pages.admission;
+        admission.check_open()?;
+        let Storage { redo, store, pool, hot, poison, .. } = &*self.storage;
+        let old = hot.all().clone();
+        let mut new = old.clone();
+        new.set_live(name, value)?;
+        if new.redo_log_capacity != old.redo_log_capacity {
+            let set = || redo.set_capacity(new.redo_log_capacity);
+            // What was promised room in the larger log must be appended before it shrinks.
+            let shrinks = new.redo_log_capacity < old.redo_log_capacity;
+            if shrinks { admission.paused(set) } else { set() }?;
+        }
+        if new.doublewrite != old.doublewrite {
+            store.set_doublewrite(plan::doublewrite(new.doublewrite)).map_err(|error| {
+                let error = EngineError::from(error);
+                if store.poisoned().is_some() { poison.keep(error) } else { error }
+            })?;
+        }
+        if new.policy != old.policy {
+            self.cleaner.set_policy(plan::policy(new.policy));
+        }
+        pool.set_old_pct(new.old_blocks_pct);
+        hot.replace(new.clone());
+        settings_file::write(disk, &new)
+    }
+
+    /// Lets the doublewrite copies go, now that every page is durable in its place: the next
+    /// opening then reads none, and what is damaged until then is not covered up by an old copy.
+    pub fn forget_copies(&self) -> Result<(), EngineError> {
+        let Storage { store, poison, .. } = &*self.storage;
+        let forgotten = store.set_doublewrite(store.doublewrite());
+        forgotten.map_err(|error| poison.keep(error))
+    }
+}

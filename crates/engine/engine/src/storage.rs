@@ -1,0 +1,119 @@
+//! What every part of an open engine stands on: the redo, the data files, the pool.
+//!
+//! Invariant: it knows no page's content and nobody above it; whatever writes to files holds it,
+//! and with it the locks of the directories.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use iostrata_io::disk::DirectoryLock;
+use iostrata_page::{Lsn, PageSize};
+use iostrata_pool::{Pool, PoolSettings, Supply};
+use iostrata_redo::Redo;
+use iostrata_settings::Settings;
+use iostrata_store::Store;
+
+use crate::counts::Counts;
+use crate::error::EngineError;
+use crate::hot_settings::HotSettings;
+use crate::plan;
+use crate::poison::Poison;
+use crate::signal::CleanerSignal;
+use crate::source::StoreSource;
+
+/// Bytes of a frame beyond its records: header and kind.
+pub(crate) const FRAME_OVERHEAD_BYTES: usize = 16;
+/// Bytes of the small records in a frame that changes the structure of a tree.
+const STRUCTURE_OVERHEAD_BYTES: usize = 512;
+
+/// The files of an open engine, and what is in memory of them.
+pub(crate) struct Storage {
+    pub page_size: PageSize,
+    pub data_files: u64,
+    pub redo: Redo,
+    pub store: Arc<Store>,
+    pub pool: Pool,
+    pub poison: Poison,
+    pub counts: Counts,
+    pub signal: CleanerSignal,
+    pub hot: HotSettings,
+    pub opened: Instant,
+    /// Held as long as anything that can write is left, and until a clean close: tables, batches
+    /// and tickets may outlive the engine. The last field, so that the files are closed first.
+    directories: Mutex<Vec<DirectoryLock>>,
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Storage({} bytes a page)", self.page_size.bytes())
+    }
+}
+
+impl Storage {
+    /// Files that are open, and an empty pool over them.
+    pub fn new(settings: Settings, store: Store, redo: Redo, supply: Arc<dyn Supply>) -> Self {
+        let page_size = plan::page_size(&settings);
+        let store = Arc::new(store);
+        let source = Arc::new(StoreSource(Arc::clone(&store)));
+        let mut pool = PoolSettings::new(page_size, settings.frames() as usize);
+        pool.old_pct = settings.old_blocks_pct;
+        pool.bucket_bytes = (redo.limits().capacity / 256).max(1);
+        Self {
+            page_size,
+            data_files: u64::from(settings.data_files),
+            redo,
+            store,
+            pool: Pool::new(pool, source, supply),
+            poison: Poison::default(),
+            counts: Counts::default(),
+            signal: CleanerSignal::default(),
+            hot: HotSettings::new(settings),
+            opened: Instant::now(),
+            directories: Mutex::default(),
+        }
+    }
+
+    /// Makes room for so many pages in the data files.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSpace`], after which everything goes on; any other failure poisons.
+    pub fn ensure_pages(&self, pages: u64) -> Result<(), EngineError> {
+        if pages <= self.store.pages() {
+            return Ok(());
+        }
+        self.store.ensure(pages).map_err(|error| match EngineError::from(error) {
+            full @ EngineError::NoSpace { .. } => full,
+            error => self.poison.keep(error),
+        })
+    }
+
+    /// Returns once the redo before `upto` is durable.
+    ///
+    /// # Errors
+    /// What the log said, which poisons.
+    pub fn make_durable(&self, upto: Lsn) -> Result<(), EngineError> {
+        self.redo.make_durable(upto).map_err(|error| self.poison.keep(error))
+    }
+
+    /// Redo that one change of a tree's structure needs at most: the cells of one page, one
+    /// separator, links and bits.
+    pub fn structure_bytes(&self) -> usize {
+        self.page_size.bytes() + 2 * self.page_size.key_bytes_max() + STRUCTURE_OVERHEAD_BYTES
+    }
+
+    /// Most bytes of records that one frame may have.
+    pub fn frame_bytes_max(&self) -> usize {
+        let reserve = self.redo.limits().reserve_bytes() as usize;
+        reserve.min(self.redo.body_bytes_max()) - FRAME_OVERHEAD_BYTES
+    }
+
+    /// A page that uses fewer bytes is joined with a neighbour.
+    pub fn sparse_page_bytes(&self) -> usize {
+        self.page_size.bytes() * self.hot.merge_threshold_pct() / 100
+    }
+
+    /// Holds directories, or with none lets go of them.
+    pub fn hold(&self, directories: Vec<DirectoryLock>) {
+        *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+    }
+}
