@@ -30,7 +30,7 @@ impl Chart {
 pub(crate) enum Plot {
     /// One row below the other; the title of their axis.
     Bars(String, Vec<Bar>),
-    /// Ratios on a logarithmic axis: right of 1 is more, what touches 1 is no measurable difference.
+    /// Ratios on a logarithmic axis: right of 1 is more, what touches 1 no measurable difference.
     Ratios(String, Vec<Branch>),
     /// Parts that make a whole.
     Shares(Vec<(Colour, String)>, Vec<Stack>),

@@ -44,7 +44,7 @@ pub(crate) fn page(head: &Head, report: &Report) -> String {
                 main {
                     (header(head, report))
                     nav aria-label="Contents" {
-                        @for section in &sections { a href={ "#" (section.id) } { (section.title) } }
+                        @for one in &sections { a href={ "#" (one.id) } { (one.title) } }
                     }
                     @for section in &sections {
                         section id=(section.id) { h2 { (section.title) } (blocks(&section.body)) }
@@ -52,7 +52,9 @@ pub(crate) fn page(head: &Head, report: &Report) -> String {
                     footer { (head.made) " Command: " code { (head.command_line) } }
                 }
                 @if let Some(points) = &report.points {
-                    script type="application/json" id="point-data" { (PreEscaped(for_script(points))) }
+                    script type="application/json" id="point-data" {
+                        (PreEscaped(for_script(points)))
+                    }
                 }
                 script { (PreEscaped(SCRIPT)) @if report.points.is_some() { (PreEscaped(POINTS)) } }
             }
@@ -113,7 +115,9 @@ fn block(block: &Block) -> Markup {
             dl.named { @for (name, what) in all { dt { (name) } dd { (what) } } }
         },
         Block::Verdicts(all) => html! {
-            dl.named { @for one in all { dt { code { (words::verdict(*one)) } } dd { (one.explain()) } } }
+            dl.named { @for one in all {
+                dt { code { (words::verdict(*one)) } } dd { (one.explain()) }
+            } }
         },
         Block::Table(one) => table(one),
         Block::Chart(chart) => svg::chart(chart),
@@ -141,7 +145,9 @@ fn block(block: &Block) -> Markup {
             html! { details data-print { summary { (name) } (blocks(body)) } }
         }
         Block::Points(count) => html! {
-            div data-closely=(count) { noscript { p.warn { "Choosing a point needs JavaScript." } } }
+            div data-closely=(count) {
+                noscript { p.warn { "Choosing a point needs JavaScript." } }
+            }
         },
     }
 }
@@ -185,7 +191,9 @@ fn layer(layer: Layer) -> Markup {
 }
 
 fn facts(all: &[(Text, Text)]) -> Markup {
-    html! { dl.facts { @for (name, what) in all { div { dt { (text(name)) } dd { (text(what)) } } } } }
+    html! { dl.facts { @for (name, what) in all {
+        div { dt { (text(name)) } dd { (text(what)) } }
+    } } }
 }
 
 fn panels(all: &Panels) -> Markup {
@@ -258,7 +266,8 @@ fn row(row: &Row, columns: &[(usize, &Column)]) -> Markup {
     let (id, title) = row.point.as_ref().map(|(id, title)| (id, title)).unzip();
     html! {
         @if let Some(group) = &row.group { tr.group { th colspan=(columns.len()) { (group) } } }
-        tr class=[Some(toned(row.tone)).filter(|tone| !tone.is_empty())] data-point=[id] title=[title] {
+        @let tone = Some(toned(row.tone)).filter(|tone| !tone.is_empty());
+        tr class=[tone] data-point=[id] title=[title] {
             @for (at, column) in columns {
                 @let one = &row.cells[*at];
                 @let order = one.order.or(one.number().and_then(|number| number.exact));
@@ -289,10 +298,12 @@ fn cell(cell: &Cell) -> Markup {
         };
     };
     let is_none = matches!(cell.what, What::Interval(None, _) | What::RatioInterval(None));
-    html! {
-        @if is_none { span.muted { (number.main) } } @else { (number.main) }
-        @if let Some(half) = &number.half { span.muted { " \u{b1} " (half) } }
-        @if let Some(range) = &number.range { span.muted { " " (range) } }
+    let half = number.half.map(|half| format!(" \u{b1} {half}"));
+    match half.or(number.range.map(|range| format!(" {range}"))) {
+        // One piece, also where the table of a narrow screen sets pieces apart.
+        Some(rest) => html! { span { (number.main) span.muted { (rest) } } },
+        None if is_none => html! { span.muted { (number.main) } },
+        None => html! { (number.main) },
     }
 }
 

@@ -26,6 +26,23 @@ impl Axis {
         Self { log: true, low: low / 1.25, high: high * 1.25 }
     }
 
+    /// A logarithmic axis around ratios and 1, which has a tick; far ones are left out.
+    pub(super) fn of_ratios(all: &[f64]) -> (Self, Vec<(f64, String)>) {
+        let low = all.iter().copied().fold(0.9, f64::min).max(0.005);
+        let high = all.iter().copied().fold(1.1, f64::max).min(2000.0);
+        let margin = (high / low).powf(0.04);
+        let axis = Self { log: true, low: low / margin, high: high * margin };
+        let ticks: &[f64] = match axis.high / axis.low {
+            span if span < 2.5 => &[0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5],
+            span if span < 30.0 => &[0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0],
+            span if span < 300.0 => &[0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0],
+            _ => &[0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0],
+        };
+        let inside = ticks.iter().filter(|tick| (axis.low..=axis.high).contains(*tick));
+        let ticks = inside.map(|tick| (*tick, format!("{tick}x"))).collect();
+        (axis, ticks)
+    }
+
     /// The place of a value: 0 at the low end, 1 at the high one.
     pub(super) fn at(&self, value: f64) -> f64 {
         let of = |value: f64| if self.log { value.max(1e-12).ln() } else { value };

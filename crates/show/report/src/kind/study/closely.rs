@@ -148,7 +148,7 @@ fn on_cpu(profile: &Profile, frames: usize, names: &mut Names) -> Value {
     })
 }
 
-/// Layer, waits, time in words and percent; function, caller or -1, layer, layer that takes the lock
+/// Layer, waits, time in words, percent; function, caller or -1, layer, layer that takes the lock
 /// or -1, waits, total, mean, longest; stacks.
 fn waits(off: &OffCpu, frames: usize, names: &mut Names) -> Value {
     let us = |us: f64| words::value(us, "us");

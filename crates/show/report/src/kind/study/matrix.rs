@@ -332,8 +332,8 @@ fn marks(study: &StudyDocument) -> String {
     let why: Vec<&str> = carried.iter().map(Verdict::explain).collect();
     let star = if why.is_empty() { String::new() } else { format!("* {}; ", why.join(", or ")) };
     format!(
-        "~ an interval wider than \u{b1} {}; {star}? not known: an interval wider than its value; - \
-         not measured",
+        "~ an interval wider than \u{b1} {}; {star}? not known: an interval wider than its value; \
+         - not measured",
         words::value(study.precision * 100.0, "percent")
     )
 }

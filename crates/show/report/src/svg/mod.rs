@@ -1,7 +1,7 @@
 //! Charts as inline SVG that takes the width there is.
 //!
 //! Method: places along the width are percentages and everything else is in pixels, so that text,
-//! lines and whiskers keep their size on a phone, on a wide screen and on paper. Curves are drawn in
+//! lines and whiskers keep their size on a phone, a wide screen and paper. Curves are drawn in
 //! a box of their own, which is stretched. Names, values and legends are ordinary text of the page.
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
@@ -59,7 +59,9 @@ pub(crate) fn legend<'a>(all: impl Iterator<Item = (Stroke, &'a str)>) -> Markup
         ul.layers {
             @for (stroke, name) in all.filter(|(_, name)| !name.is_empty()) {
                 li {
-                    svg.stroke width="26" height="8" { line x2="26" y1="4" y2="4" style=(ink(stroke)) {} }
+                    svg.stroke width="26" height="8" {
+                        line x2="26" y1="4" y2="4" style=(ink(stroke)) {}
+                    }
                     (name)
                 }
             }
@@ -122,11 +124,15 @@ fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
                     span.name { (row.title) }
                     svg height="20" {
                         (grid(&axis, &ticks))
-                        @let [from, to] = [0.0, row.value.min(axis.high)].map(|v| axis.at(v) * 100.0);
+                        @let ends = [0.0, row.value.min(axis.high)];
+                        @let [from, to] = ends.map(|end| axis.at(end) * 100.0);
                         rect x={ (format!("{:.2}%", from.min(to))) } y="3" height="14"
-                            width=(format!("{:.2}%", (to - from).abs())) style={ "fill:" (row.colour.css()) } {}
+                            width=(format!("{:.2}%", (to - from).abs()))
+                            style={ "fill:" (row.colour.css()) } {}
                         @if row.value > axis.high {
-                            svg x="97%" overflow="visible" { path.break d="M0,0l5,5-5,5 5,5-5,5" {} }
+                            svg x="97%" overflow="visible" {
+                                path.break d="M0,0l5,5-5,5 5,5-5,5" {}
+                            }
                         }
                         (whisker(&axis, row.ci95))
                     }
@@ -154,23 +160,7 @@ fn ratios(title: &str, rows: &[Branch]) -> Markup {
     let of = |row: &Branch| [row.ci95.unwrap_or([row.ratio; 2]), [row.ratio; 2]];
     let all = rows.iter().flat_map(|row| of(row).into_iter().chain(row.range)).flatten();
     let all: Vec<f64> = all.filter(|end| end.is_finite() && *end > 0.0).collect();
-    let low = all.iter().copied().fold(0.9, f64::min).max(0.005);
-    let high = all.iter().copied().fold(1.1, f64::max).min(2000.0);
-    let axis = Axis {
-        log: true,
-        low: low / (high / low).powf(0.04),
-        high: high * (high / low).powf(0.04),
-    };
-    let ticks = |values: &[f64]| -> Vec<(f64, String)> {
-        let inside = values.iter().filter(|tick| (axis.low..=axis.high).contains(*tick));
-        inside.map(|tick| (*tick, format!("{tick}x"))).collect()
-    };
-    let ticks = match axis.high / axis.low {
-        span if span < 2.5 => ticks(&[0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5]),
-        span if span < 30.0 => ticks(&[0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0]),
-        span if span < 300.0 => ticks(&[0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]),
-        _ => ticks(&[0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]),
-    };
+    let (axis, ticks) = Axis::of_ratios(&all);
     let ticks = axis.apart(&ticks, ROW_WIDTH);
     let one = axis.percent(1.0);
     html! {
@@ -183,10 +173,12 @@ fn ratios(title: &str, rows: &[Branch]) -> Markup {
                         line.one x1=(one) x2=(one) y1="-6" y2="100%" {}
                         @if let Some([low, high]) = row.range {
                             @let [from, to] = [low.max(axis.low), high.min(axis.high)];
-                            line.band x1=(axis.percent(from)) x2=(axis.percent(to)) y1="10" y2="10" {}
+                            @let [from, to] = [from, to].map(|end| axis.percent(end));
+                            line.band x1=(from) x2=(to) y1="10" y2="10" {}
                         }
                         g.own { (whisker(&axis, row.ci95)) }
-                        circle cx=(axis.percent(row.ratio.clamp(axis.low, axis.high))) cy="10" r="4.5" {}
+                        @let at = axis.percent(row.ratio.clamp(axis.low, axis.high));
+                        circle cx=(at) cy="10" r="4.5" {}
                     }
                     span.value {
                         b { (words::times(row.ratio)) }
@@ -216,7 +208,8 @@ fn shares(legend: &[(Colour, String)], stacks: &[Stack]) -> Markup {
                     svg height="18" {
                         (grid(&axis, &ticks))
                         @for (colour, from, share, hover) in placed(stack) {
-                            rect x=(format!("{from:.2}%")) y="1" height="15" width=(format!("{share:.2}%"))
+                            rect x=(format!("{from:.2}%")) y="1" height="15"
+                                width=(format!("{share:.2}%"))
                                 style={ "fill:" (colour.css()) } data-at=(n) { title { (hover) } }
                         }
                     }
@@ -320,19 +313,27 @@ fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
                     text x="-7" y=(at) dy="4" text-anchor="end" { (label) }
                 }
                 (labels(&x, &x_ticks, HEIGHT + 16.0))
-                svg.box width="100%" height=(HEIGHT) viewBox="0 0 1000 1000" preserveAspectRatio="none" {
+                svg.box width="100%" height=(HEIGHT) viewBox="0 0 1000 1000"
+                    preserveAspectRatio="none" {
                     @for line in &lines.lines { (course(line, &x, &y)) }
                 }
                 @for (n, line) in lines.lines.iter().enumerate() {
-                    @if let Course::Points(marks) = &line.course { @for (at, mark) in marks.iter().enumerate() {
+                    @for (at, mark) in points_of(line).iter().enumerate() {
                         @if mark.y <= y.high { (point(mark, line, &format!("{n}.{at}"), &x, &y)) }
-                    } }
+                    }
                 }
             }
         }
         p.axis { (lines.x) }
     };
     (body, cut)
+}
+
+fn points_of(line: &Line) -> &[Mark] {
+    match &line.course {
+        Course::Points(marks) => marks,
+        Course::Fit(_) | Course::Slices(_) => &[],
+    }
 }
 
 /// A line in its stretched box.

@@ -226,8 +226,8 @@ fn runs(queue: &QueueDocument) -> Option<Blocks> {
     let at = queue.runs.first()?.index_bytes as f64 / 1e9;
     let mut body = Blocks::new();
     body.say(format!(
-        "The device's columns as iostat has them, at an index of {at:.1} GB without the reader. The \
-         other index sizes are in result.json."
+        "The device's columns as iostat has them, at an index of {at:.1} GB without the reader. \
+         The other index sizes are in result.json."
     ));
     for device in &queue.devices {
         for kernel in kernels(queue) {
@@ -269,8 +269,8 @@ fn method(queue: &QueueDocument) -> Blocks {
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
     body.say(
-        "Nothing was measured on a device: inserts, page cache, block queue and drive are models in \
-         virtual time, and the same seed gives the same figures. Each figure is the mean of \
+        "Nothing was measured on a device: inserts, page cache, block queue and drive are models \
+         in virtual time, and the same seed gives the same figures. Each figure is the mean of \
          replicates with seeds of their own; the interval is that between them, at 95 %. It says \
          how much chance is in the figure, not how well the model fits a disk.",
     );

@@ -82,7 +82,7 @@ fn rungs(probe: &ProbeDocument) -> Blocks {
     let mut body = Blocks::new();
     body.say(
         "What each step of the path delivers, side by side only where equally many requests are in \
-         flight. Whiskers are 95 % intervals; a star marks a figure of which less may be concluded.",
+         flight. Whiskers are 95 % intervals; a star marks a figure of which less may be said.",
     );
     let named = layers.into_iter().map(Span::Layer).collect();
     let said = Text(named).plain("Colours of bars are layers, here and everywhere.");
