@@ -137,7 +137,6 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("fuser", &["emudisk"]),
     ("io-uring", &["io"]),
     ("perf-event-open-sys", &["profile"]),
-    ("plotly", &["report"]),
     ("maud", &["report"]),
     ("ratatui", &["iostrata"]),
     ("axum", &[]),

@@ -1,146 +1,104 @@
 (function () {
   "use strict";
   var root = document.documentElement;
-  var specs = JSON.parse(document.getElementById("chart-data").textContent);
-  var names = Object.keys(specs);
-  var drawn = [];
-  window.iostrataCharts = names;
+  function every(selector, each) { document.querySelectorAll(selector).forEach(each); }
 
-  function colour(name) {
-    return getComputedStyle(root).getPropertyValue(name).trim();
+  // What an element says when a pointer or finger is on it: its own title, shown at once.
+  function words(mark) {
+    if (mark.dataset.tip === undefined) {
+      var title = mark.querySelector(":scope > title");
+      mark.dataset.tip = title ? title.textContent : mark.title;
+      if (title) { title.remove(); }
+      mark.removeAttribute("title");
+    }
+    return mark.dataset.tip;
   }
 
-  // Colours of text and grid follow the page; those of the data stay.
-  function theme(layout) {
-    var set = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      "font.color": colour("--ink"), "font.family": getComputedStyle(document.body).fontFamily,
-      "hoverlabel.bgcolor": colour("--card"), "hoverlabel.bordercolor": colour("--line"),
-      "hoverlabel.font.color": colour("--ink"),
-      "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": colour("--soft"),
-      "modebar.activecolor": colour("--ink")
-    };
-    Object.keys(layout).forEach(function (key) {
-      if (/^[xy]axis\d*$/.test(key)) {
-        set[key + ".gridcolor"] = colour("--grid");
-        set[key + ".linecolor"] = colour("--line");
-        set[key + ".tickfont.color"] = colour("--soft");
-        set[key + ".title.font.color"] = colour("--soft");
-        set[key + ".title.standoff"] = 8;
-        set[key + ".dividercolor"] = colour("--line");
+  // The slice of time below the pointer, of the line that is nearest to it.
+  function slice(plot, event) {
+    var box = plot.querySelector("svg.box").getBoundingClientRect(), best = null;
+    plot.querySelectorAll("polyline[data-width]").forEach(function (line) {
+      var scale = line.getAttribute("transform").match(/[-\d.e]+/g).map(Number);
+      var at = Math.floor((event.clientX - box.left) / box.width * 1000 / scale[0]);
+      if (at < 0 || at >= line.points.length) { return; }
+      var value = line.points[at].y;
+      var away = Math.abs((1000 + value * scale[3]) / 1000 * box.height - (event.clientY - box.top));
+      if (!best || away < best[0]) {
+        var exact = line.getAttribute("points").split(" ")[at].split(",")[1];
+        var from = Number((at * line.dataset.width).toFixed(3));
+        best = [away, line.dataset.name + "\n" + exact + " " + line.dataset.unit + " from " + from + " s"];
       }
     });
-    return set;
+    return best && best[1];
   }
 
-  // Names of rows are cut to the width there is; the whole name is on hover and in the table.
-  function cut(layout, width) {
-    var room = Math.max(20, Math.floor(width / 6.4));
-    (layout.annotations || []).forEach(function (note) {
-      if (note.name !== "row") { return; }
-      note.whole = note.whole || note.text;
-      var letters = note.whole.match(/&[a-z]+;|[^]/gu) || [];
-      note.text = letters.length > room ? letters.slice(0, room - 1).join("") + "\u2026" : note.whole;
-    });
+  var tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  document.addEventListener("pointermove", point);
+  document.addEventListener("pointerdown", point);
+  function point(event) {
+    var mark = event.target.closest("[data-at]"), plot = event.target.closest(".plot");
+    var said = mark ? words(mark) : plot && slice(plot, event);
+    tip.hidden = !said;
+    if (!said) { return; }
+    tip.textContent = said;
+    var left = Math.min(event.clientX + 14, root.clientWidth - tip.offsetWidth - 8);
+    var below = event.clientY + 18 + tip.offsetHeight < root.clientHeight;
+    tip.style.left = Math.max(8, left) + scrollX + "px";
+    tip.style.top = event.clientY + scrollY + (below ? 18 : -12 - tip.offsetHeight) + "px";
   }
 
-  function put(layout, set) {
-    Object.keys(set).forEach(function (path) {
-      var keys = path.split("."), at = layout;
-      keys.slice(0, -1).forEach(function (key) { at = at[key] = at[key] || {}; });
-      at[keys[keys.length - 1]] = set[path];
-    });
-  }
-
-  // A finger scrolls the page; a mouse zooms the chart.
-  function config() {
-    return {
-      responsive: true, displaylogo: false, showTips: false,
-      displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false,
-      plotlyServerURL: "",
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"]
-    };
-  }
-
-  function draw(div, spec) {
-    var layout = spec.layout;
-    cut(layout, div.clientWidth);
-    put(layout, theme(layout));
-    if (matchMedia("(pointer: coarse)").matches) { layout.dragmode = false; }
-    return Plotly.react(div, spec.data, layout, config());
-  }
-
-  function start(name) {
-    var div = document.getElementById("chart-" + name);
-    var spec = specs[name];
-    var choice = spec.choice;
-    if (choice) {
-      var select = document.getElementById("choice-" + name);
-      var step = function (by) {
-        select.selectedIndex = (select.selectedIndex + by + select.length) % select.length;
-        draw(div, choice[select.selectedIndex]);
-      };
-      select.addEventListener("change", function () { step(0); });
-      document.querySelectorAll('[data-step="' + name + '"]').forEach(function (button) {
-        button.addEventListener("click", function () { step(Number(button.value)); });
-      });
-      spec = choice[Math.max(0, select.selectedIndex)];
+  // Charts that take turns in one place.
+  every(".choice", function (choice) {
+    var select = choice.querySelector("select"), places = choice.querySelectorAll(":scope > div:not(.choose)");
+    function show(by) {
+      select.selectedIndex = (select.selectedIndex + by + select.length) % select.length;
+      places.forEach(function (place, at) { place.hidden = at !== select.selectedIndex; });
     }
-    drawn.push(div);
-    return draw(div, spec);
-  }
-
-  function all(change) {
-    drawn.forEach(function (div) { if (div.layout) { change(div); } });
-  }
-
-  // What a study's own script draws with.
-  window.iostrata = {
-    draw: function (div, spec) {
-      if (drawn.indexOf(div) < 0) { drawn.push(div); }
-      return draw(div, spec);
-    },
-    forget: function (div) {
-      drawn = drawn.filter(function (one) { return one !== div; });
-      if (div.layout) { Plotly.purge(div); }
-    },
-    charts: specs, find: function (name) { return document.getElementById("chart-" + name); }
-  };
-
-  function recolour() {
-    all(function (div) { Plotly.relayout(div, theme(div.layout)); });
-  }
-
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
-
-  var later = 0;
-  addEventListener("resize", function () {
-    clearTimeout(later);
-    later = setTimeout(function () {
-      all(function (div) {
-        cut(div.layout, div.clientWidth);
-        Plotly.relayout(div, { annotations: div.layout.annotations });
-      });
-    }, 200);
+    select.addEventListener("change", function () { show(0); });
+    choice.querySelectorAll("button").forEach(function (button) {
+      button.addEventListener("click", function () { show(Number(button.value)); });
+    });
+    show(0);
   });
 
-  // Paper is light and of one width.
+  // A click on a head sorts by it, a second one the other way round.
+  every("table[data-sort]", function (table) {
+    var heads = Array.from(table.tHead.rows[table.tHead.rows.length - 1].cells);
+    heads.forEach(function (head, at) {
+      head.tabIndex = 0;
+      function key(row) {
+        var cell = row.cells[at], v = cell.dataset.v;
+        if (v !== undefined) { return Number(v); }
+        var text = cell.textContent.trim(), number = parseFloat(text.replace(/[\u00b1,]/g, ""));
+        return text === "" ? null : isNaN(number) ? text : number;
+      }
+      function sort() {
+        var down = head.getAttribute("aria-sort") === "ascending";
+        heads.forEach(function (one) { one.removeAttribute("aria-sort"); });
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        var rows = Array.from(table.tBodies[0].rows);
+        rows.sort(function (one, two) {
+          var a = key(one), b = key(two);
+          if (a === null || b === null) { return (a === null) - (b === null); }
+          var order = typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
+          return down ? -order : order;
+        });
+        table.tBodies[0].append.apply(table.tBodies[0], rows);
+      }
+      head.addEventListener("click", sort);
+      head.addEventListener("keydown", function (event) { if (event.key === "Enter") { sort(); } });
+    });
+  });
+
+  // Paper shows what is folded.
   addEventListener("beforeprint", function () {
-    root.classList.add("paper");
-    document.querySelectorAll("details[data-print]").forEach(function (one) { one.open = true; });
-    all(function (div) {
-      var width = div.closest(".pair") ? 330 : 690;
-      Plotly.relayout(div, Object.assign({ width: width, autosize: false }, theme(div.layout)));
-    });
-  });
-  addEventListener("afterprint", function () {
-    root.classList.remove("paper");
-    all(function (div) {
-      Plotly.relayout(div, Object.assign({ width: null, autosize: true }, theme(div.layout)));
-    });
+    every("details[data-print]", function (one) { one.open = true; });
   });
 
-  document.querySelectorAll("[data-copy]").forEach(function (button) {
+  every("[data-copy]", function (button) {
     button.hidden = false;
     button.addEventListener("click", function () {
       var source = document.getElementById(button.dataset.copy);
@@ -155,24 +113,5 @@
     });
   });
 
-  function begin(name) {
-    return Promise.resolve().then(function () { return start(name); }).catch(function (error) {
-      var div = document.getElementById("chart-" + name);
-      div.textContent = "This chart could not be drawn; its table holds the same figures.";
-      div.className += " failed";
-      console.error(error);
-    });
-  }
-
-  // One chart at a time, so that the page can be read meanwhile; a folded one when it is unfolded.
-  (function next(at) {
-    if (at === names.length) { root.dataset.charts = "ready"; return; }
-    var folded = document.getElementById("chart-" + names[at]).closest("details:not([open])");
-    if (folded) {
-      folded.addEventListener("toggle", function () { begin(names[at]); }, { once: true });
-      next(at + 1);
-    } else {
-      begin(names[at]).then(function () { setTimeout(next, 0, at + 1); });
-    }
-  })(0);
+  root.dataset.charts = "ready";
 })();

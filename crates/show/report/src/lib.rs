@@ -1,24 +1,31 @@
 //! A run directory as HTML, Markdown and terminal text.
 //!
-//! Purpose: show what a run measured. Invariants: a view computes nothing, it only formats what the
-//! run directory holds; text from outside is escaped wherever it lands; the HTML is one file that
-//! asks no network for anything.
+//! Purpose: show what a run measured. A builder of its kind makes a report of it as data
+//! ([`kind`]: sections, tables, charts, sentences), and three renderers show any report.
+//! Invariants: a view computes nothing, it only formats what the run directory holds; text from
+//! outside is escaped wherever it lands; the HTML is one file that asks no network for anything.
 //! It does not measure, does not diagnose, and writes no file: callers do with the text what they
 //! want.
 
+mod cell;
 mod chart;
+mod colour;
+mod document;
+mod head;
 mod html;
-mod rows;
-mod simulate;
-mod study;
-mod text;
+mod kind;
+mod markdown;
+mod svg;
+mod terminal;
 mod view;
 mod words;
 
 pub use view::RunView;
 
+use document::On;
 use iostrata_run::host::ProfileDiff;
 use iostrata_run::{RunReader, StudyPoint};
+use terminal::Terminal;
 
 /// A run in the forms that are files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,25 +42,25 @@ pub fn render(run: &RunReader) -> Rendered {
     Rendered { html: html(&view), markdown: markdown(&view) }
 }
 
-/// The report: one offline HTML file with interactive charts, a few megabytes of script included.
+/// The report: one offline HTML file with its charts.
 pub fn html(view: &RunView<'_>) -> String {
-    let result = view.study().map(study::shared_once);
-    html::page(&RunView { result: result.as_ref().or(view.result), ..*view })
+    let (head, report) = kind::report(view, On::PAGE);
+    html::page(&head, &report)
 }
 
 /// The report in Markdown, without charts.
 pub fn markdown(view: &RunView<'_>) -> String {
-    text::markdown::document(view)
+    let (head, report) = kind::report(view, On::MARKDOWN);
+    markdown::document(&head, &report)
 }
 
 /// The short verdict for a terminal, at most `width` columns wide.
 ///
-/// With `colour` it carries ANSI styles and block characters; without, it is plain ASCII but for
-/// what names and paths bring with them. Control characters in names are replaced.
+/// With `colour` it carries ANSI styles; without, it is plain ASCII but for what names and paths
+/// bring with them. Control characters in names are replaced.
 pub fn terminal(view: &RunView<'_>, width: usize, colour: bool) -> String {
-    let result = view.study().map(study::shared_once);
-    let view = RunView { result: result.as_ref().or(view.result), ..*view };
-    text::terminal::verdict(&view, width, colour)
+    let (head, report) = kind::report(view, On::TERMINAL);
+    terminal::document(&head, &report, &Terminal::new(width, colour))
 }
 
 /// Two points to be shown beside each other.
@@ -70,10 +77,12 @@ pub struct PointDiff<'a> {
 /// Two points beside each other for a terminal, at most `width` columns wide; colour and control
 /// characters as in [`terminal`].
 pub fn point_diff_terminal(diff: &PointDiff<'_>, width: usize, colour: bool) -> String {
-    text::diff::terminal::document(diff, width, colour)
+    let (_, body) = kind::diff(diff);
+    terminal::blocks(&body, &Terminal::new(width, colour)).join("\n") + "\n"
 }
 
 /// Two points beside each other in Markdown.
 pub fn point_diff_markdown(diff: &PointDiff<'_>) -> String {
-    text::diff::markdown::document(diff)
+    let (title, body) = kind::diff(diff);
+    format!("# {}\n{}", markdown::escaped(&title), markdown::blocks(&body))
 }

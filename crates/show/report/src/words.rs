@@ -6,23 +6,11 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::host::{PathSegment, QueueStep};
-use iostrata_run::{AxisKind, FindingKind, ProbeDocument, Refusal, Risk, RunKind, refusal};
-use iostrata_stats::{Interval, Verdicts};
+use iostrata_run::{AxisKind, Refusal, Risk, refusal};
+use iostrata_stats::{Conclusion, Interval, Verdict, Verdicts};
 use iostrata_units::{bytes, count, microseconds, percent, rate, seconds};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// The command that made a run.
-pub(crate) fn command(kind: RunKind) -> &'static str {
-    match kind {
-        RunKind::Probe => "probe",
-        RunKind::Io => "io",
-        RunKind::Study => "study",
-        RunKind::Fio => "fio",
-        RunKind::SimulateQueue => "simulate queue",
-        RunKind::Unknown => "run",
-    }
-}
 
 /// A value with its unit, three significant digits: `104 K reads/s`, `20.3 us`.
 pub(crate) fn value(value: f64, unit: &str) -> String {
@@ -83,14 +71,6 @@ pub(crate) struct Shown {
     pub(crate) why: Option<String>,
 }
 
-impl Shown {
-    /// The figure with its spread behind a sign, or that it is unknown: `104 K/s +- 2.0 %`.
-    pub(crate) fn with_spread(&self, plus_minus: &str) -> String {
-        let half = self.half.as_ref().map(|half| format!(" {plus_minus} {half}"));
-        format!("{}{}", self.text, half.unwrap_or_default())
-    }
-}
-
 /// A rate, time or cost with its interval: what cannot be, or says nothing, is `unknown`.
 pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> Shown {
     match refusal(number, ci95) {
@@ -103,7 +83,7 @@ pub(crate) fn shown(number: f64, ci95: Option<Interval>, unit: &str) -> Shown {
 }
 
 /// What stands where a figure is not known.
-pub(crate) const UNKNOWN: &str = "unknown";
+const UNKNOWN: &str = "unknown";
 
 /// Why a figure is not known: `its interval is wider than its value, 12 K to 90 K reads/s`.
 pub(crate) fn because(why: Refusal, between: Option<Interval>, unit: &str) -> String {
@@ -136,7 +116,7 @@ pub(crate) fn verdicts(verdicts: &Verdicts) -> String {
 }
 
 /// The name of a verdict as the contract spells it.
-pub(crate) fn verdict(verdict: iostrata_stats::Verdict) -> String {
+pub(crate) fn verdict(verdict: Verdict) -> String {
     match serde_json::to_value(verdict) {
         Ok(Value::String(name)) => name,
         other => unreachable!("a verdict is a string, not {other:?}"),
@@ -218,13 +198,7 @@ pub(crate) fn title(name: &str) -> String {
     };
     let name = name.replace("io_uring", "iouring");
     let words = name.split(['_', '-', ' ']).map(short).collect::<Vec<_>>().join(" ");
-    let mut letters = words.chars();
-    match letters.next() {
-        Some(first) if !words.starts_with("io_uring") => {
-            first.to_uppercase().chain(letters).collect()
-        }
-        _ => words,
-    }
+    if words.starts_with("io_uring") { words } else { capital(&words) }
 }
 
 /// A named piece of evidence as name and text; the unit is taken from the end of the name.
@@ -295,38 +269,60 @@ fn json(what: &Value, unit: &str) -> String {
     }
 }
 
-/// That no loss was found, with the rule by which one would have been.
-pub(crate) fn no_loss(probe: &ProbeDocument) -> String {
-    let compared = probe.compared;
-    if probe.interrupted {
-        return "No loss seen before the run was stopped.".to_owned();
+/// A verdict in a word that fits beside a figure.
+pub(crate) fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::ToolLimited => "meter",
+        Verdict::CpuLimited => "CPU busy",
+        Verdict::Cached => "cached",
+        Verdict::DirectIgnored => "buffered",
+        Verdict::Sparse => "sparse",
+        Verdict::UnwrittenExtents => "unfilled",
+        Verdict::NotSteady => "unsteady",
+        Verdict::BurstLimited => "fell off",
+        Verdict::TooFewSamples => "few runs",
+        Verdict::DepthNotReached => "shallow",
+        Verdict::LoopLimited => "loop",
+        Verdict::Throttled => "limited",
+        Verdict::ForeignIo => "others",
+        Verdict::ClockFallback => "clock",
+        Verdict::MemlockLimited => "buffers",
+        Verdict::Steal => "stolen",
     }
-    if compared == 0 {
-        return "No loss found: nothing could be compared.".to_owned();
-    }
-    let open = match probe.undecided.len() {
-        0 => String::new(),
-        open => format!(" {open} of them could not be decided."),
-    };
-    format!(
-        "No loss found in {compared} comparisons of equal work. A loss is a difference beyond its \
-         95 % interval and beyond what matters: 20 % and 5 us per request where the work is the \
-         same, half and a millisecond where more has to be done.{open}"
-    )
 }
 
-/// What a list of advice is called: settings to change where a loss stands behind one of them, else
-/// settings that suit a storage that loses nothing.
-pub(crate) fn changes_title(probe: &ProbeDocument) -> &'static str {
-    let is_loss = |id: &String| {
-        probe.findings.iter().any(|one| one.id == *id && one.kind == FindingKind::Loss)
-    };
-    let gives_back = probe.advice.iter().any(|advice| advice.why.iter().any(is_loss));
-    if gives_back || probe.advice.is_empty() {
-        "What to change"
-    } else {
-        "Settings for this storage"
+/// What follows from a comparison, in words.
+pub(crate) fn conclusion(conclusion: Conclusion) -> &'static str {
+    match conclusion {
+        Conclusion::Higher => "more",
+        Conclusion::Lower => "less",
+        Conclusion::NoMeasurableDifference => "no measurable difference",
+        Conclusion::TooFewPairs => "too few pairs",
     }
+}
+
+/// Whether a comparison found a difference.
+pub(crate) fn is_measured(conclusion: Conclusion) -> bool {
+    matches!(conclusion, Conclusion::Higher | Conclusion::Lower)
+}
+
+/// A count with its noun: `1 rung`, `39 rungs`.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// `100,000`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
+    let letter = |(place, letter)| [comma(place).then_some(','), Some(letter)];
+    digits.chars().enumerate().flat_map(letter).flatten().collect()
+}
+
+/// Text whose first letter is a capital.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -356,6 +352,7 @@ mod tests {
         assert_eq!(value(12.0, "B/s"), "12 B/s");
         assert_eq!(value(1_925.0, "MiB/s"), "1.88 GiB/s");
         assert_eq!(value(1.5, "times"), "1.5x");
+        assert_eq!([128, 1_024, 100_000].map(grouped), ["128", "1,024", "100,000"]);
         assert_eq!(printed(12_000.0, Some(14_000.0), "IOPS"), "12 K to 14 K IOPS");
         assert_eq!(exact(104_321.062_5), "104321.0625");
     }

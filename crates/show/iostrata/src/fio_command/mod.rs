@@ -8,21 +8,21 @@ mod files;
 mod logs;
 mod measured;
 mod shape;
-mod text;
 mod world;
 
 use std::time::Duration;
 
 use iostrata_host::Root;
 use iostrata_io::FileSet;
-use iostrata_run::{Event, FioDocument, RunKind};
+use iostrata_report::RunView;
+use iostrata_run::{Event, FioDocument, RunKind, RunResult};
 use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
 use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
 use iostrata_study::{Measurement, Meter};
 
 use crate::args::{Common, FioArgs, OutputFormat};
-use crate::display::{Display, print_json, print_text, width};
+use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
 use crate::io_parts::{note_host, path_facts};
 use crate::kept::histogram_parts;
@@ -219,7 +219,14 @@ impl<'a> Runner<'a> {
         } else if self.args.common.printing.json {
             print_json(&document)?;
         } else {
-            print_text(&text::table(&document))?;
+            let result = RunResult::Fio(Box::new(document));
+            let view = RunView {
+                manifest: &self.run_dir.manifest,
+                result: Some(&result),
+                events: &[],
+                notes: &[],
+            };
+            print_text(&iostrata_report::terminal(&view, width(), colour()))?;
         }
         ended
     }

@@ -113,6 +113,21 @@ fn delays_ramps_and_logs() {
 }
 
 #[test]
+fn the_command_and_the_report_print_the_same_tables() {
+    let bench = bench(
+        "[a]\nioengine=null\nrw=randrw\nsize=4m\nruntime=1\ntime_based\n[b]\nstonewall\n\
+                       ioengine=null\nrw=read\nsize=4m\nnumjobs=2\n",
+    );
+    let printed = bench.line("fio j.fio --quiet --out RUN");
+    assert!(printed.status.success(), "{}", stderr(&printed));
+    let again = bench.line("report RUN --format terminal");
+    assert_eq!(stdout(&again), stdout(&printed));
+    for said in ["3 workloads, run in waves", "a (wave 1, ", "reads", "B written", "kept in RUN"] {
+        assert!(stdout(&printed).contains(said), "{said} is missing in: {}", stdout(&printed));
+    }
+}
+
+#[test]
 fn existing_files_are_only_read_without_leave() {
     let bench = bench("[a]\nrw=write\nfilename=precious\nsize=1m\n");
     let content = vec![7_u8; 1 << 20];

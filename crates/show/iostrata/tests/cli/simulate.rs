@@ -52,7 +52,7 @@ fn a_larger_queue_helps_the_disk_and_not_flash() {
         .collect();
     assert!(sizes.len() > 2 && sizes.is_sorted());
     assert!(document["headline"].as_array().unwrap().len() > 1);
-    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 1_000_000);
+    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 30_000);
     assert_eq!(stderr(&output), "", "--quiet");
     for (format, words) in
         [("terminal", "Rows per hour"), ("markdown", "## Every run"), ("json", "nr_requests_taken")]

@@ -72,7 +72,7 @@ fn a_study_on_loop_devices_measures_reports_and_puts_back() {
     assert!(
         document["fixed_minute_s"].as_f64().unwrap() > document["duration_s"].as_f64().unwrap()
     );
-    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 1_000_000);
+    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 30_000);
     assert!(!bench.path("RUN/volumes").exists(), "the volumes are gone");
     let left = std::fs::read_dir(bench.path("state")).into_iter().flatten().flatten().count();
     assert_eq!(left, 0, "no journal is left");

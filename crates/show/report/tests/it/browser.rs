@@ -43,17 +43,16 @@ fn charts_are_there_and_hover_shows_the_numbers_of_the_run_directory() {
     browser.screen(1280, 900, false, false);
     browser.open(&dir.path().join("report.html"));
 
-    let charts = browser.value("iostrataCharts");
-    let drawn = browser.value(
-        "iostrataCharts.filter(n => document.querySelector('#chart-' + n + ' .main-svg')).length",
-    );
-    assert!(charts.as_array().unwrap().len() >= 12, "{charts}");
-    let first = browser.value("document.querySelector('.chart').dataset.chart");
-    assert_eq!(first, "ladder-one", "the ladder is the first picture");
-    assert_eq!(drawn, charts.as_array().unwrap().len());
+    let names = "[...document.querySelectorAll('figure[id^=chart-]')].map(f => f.id.slice(6))";
+    let charts: Vec<String> = serde_json::from_value(browser.value(names)).unwrap();
+    assert!(charts.len() >= 12, "{charts:?}");
+    assert_eq!(charts[0], "ladder-one", "the ladder is the first picture");
+    let empty = "[...document.querySelectorAll('figure[id^=chart-]')].filter(f => \
+                 !f.closest('[hidden]') && f.querySelectorAll('[data-at], polyline').length === 0)";
+    assert_eq!(browser.value(&format!("{empty}.length")), 0);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 
-    for (chart, trace, point, path) in [
+    for (chart, line, point, path) in [
         ("ladder-one", 0, 0, "/rungs/2/value"),
         ("losses", 0, 0, "/losses/0/loss_pct"),
         ("read-4k", 0, 4, "/curves/0/points/4/value"),
@@ -62,7 +61,7 @@ fn charts_are_there_and_hover_shows_the_numbers_of_the_run_directory() {
         ("database-commits", 0, 2, "/curves/3/points/2/value"),
     ] {
         let exact = result.pointer(path).unwrap().to_string();
-        let hover = browser.hover(chart, trace, point);
+        let hover = browser.hover(chart, line, point);
         assert!(hover.contains(&format!("({exact})")), "{chart}: {exact} is not in {hover:?}");
     }
     let interval = browser.hover("ladder-one", 0, 0);
@@ -89,14 +88,18 @@ fn every_point_can_be_chosen_over_time() {
     browser.screen(1280, 900, false, false);
     browser.open(&dir.path().join("report.html"));
     browser.value(
-        "(() => { const s = document.getElementById('choice-time'); \
+        "(() => { const s = document.querySelector('#time select'); \
          s.selectedIndex = [...s.options].findIndex(o => o.text === 'Append and fsync'); \
          s.dispatchEvent(new Event('change')); })()",
     );
-    let drawn = browser.value("document.getElementById('chart-time').data[0].y");
-    assert_eq!(drawn, serde_json::to_value(&counts).unwrap());
-    let hover = browser.hover("time", 0, 3);
-    assert!(hover.contains(&counts[3].to_string()), "{} is not in {hover:?}", counts[3]);
+    let line = "document.querySelector('#chart-time-commit-fsync polyline')";
+    let drawn = browser.value(&format!("[...{line}.points].map(p => p.y)"));
+    let counts_drawn: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
+    let drawn: Vec<f64> = serde_json::from_value(drawn).unwrap();
+    assert_eq!(drawn, counts_drawn);
+    assert_eq!(browser.value(&format!("{line}.closest('[hidden]') === null")), true);
+    let hover = browser.hover("time-commit-fsync", 0, 3);
+    assert!(hover.contains(&format!("\n{} ", counts[3])), "{} is not in {hover:?}", counts[3]);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
@@ -109,7 +112,7 @@ fn it_fits_a_phone_and_follows_the_dark() {
         browser.screen(390, 844, true, false);
         browser.open(&dir.path().join(name).join("report.html"));
         assert_eq!(browser.value("document.documentElement.scrollWidth"), 390, "{name}");
-        let colour = "getComputedStyle(document.querySelector('.main-svg text')).fill";
+        let colour = "getComputedStyle(document.querySelector('figure svg text')).fill";
         let light = browser.value(colour);
         browser.screen(390, 844, true, true);
         browser.settle();
@@ -130,10 +133,20 @@ fn it_prints_light_and_within_the_paper() {
     assert!(paper.starts_with(b"%PDF"));
     let widest = browser.value(
         "dispatchEvent(new Event('beforeprint')), \
-         Math.max(...[...document.querySelectorAll('.main-svg')].map(s => s.clientWidth))",
+         document.querySelectorAll('details[data-print]:not([open])').length",
     );
-    assert!(widest.as_f64().unwrap() <= 700.0, "{widest}");
-    assert_eq!(browser.value("document.documentElement.className"), "paper");
+    assert_eq!(widest, 0, "paper shows what is folded");
+    browser.screen(700, 900, false, true);
+    browser.on_paper();
+    let beyond = browser.value(
+        "[...document.querySelectorAll('figure svg')].filter(s => \
+         s.getBoundingClientRect().right > 701).length",
+    );
+    assert_eq!(beyond, 0, "charts keep to the width of the paper");
+    assert_eq!(
+        browser.value("getComputedStyle(document.body).backgroundColor"),
+        "rgb(255, 255, 255)"
+    );
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

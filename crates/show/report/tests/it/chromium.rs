@@ -126,14 +126,22 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// The text that a chart shows when the pointer is on a point.
-    pub fn hover(&mut self, chart: &str, trace: usize, point: usize) -> String {
+    /// The text that a chart shows when the pointer is on a point of a line, or on a slice of it.
+    pub fn hover(&mut self, chart: &str, line: usize, point: usize) -> String {
         let text = self.value(&format!(
             "(() => {{ const chart = document.getElementById('chart-{chart}'); \
-               const axis = (chart.data[{trace}].yaxis || 'y').replace('y', 'xy'); \
-               Plotly.Fx.hover(chart, [{{ curveNumber: {trace}, pointNumber: {point} }}], axis); \
-               return [...chart.querySelectorAll('.hoverlayer text')] \
-                 .map(text => text.textContent).join('\\n'); }})()"
+               const mark = chart.querySelector('[data-at=\"{line}.{point}\"]'); \
+               const slices = chart.querySelectorAll('polyline[data-width]')[{line}]; \
+               const place = (mark || slices).getBoundingClientRect(); \
+               let [x, y] = [place.left + place.width / 2, place.top + place.height / 2]; \
+               if (!mark) {{ \
+                 const at = slices.points[{point}], to = slices.getScreenCTM(); \
+                 [x, y] = [to.a * (at.x + 0.5) + to.e, to.d * at.y + to.f]; }} \
+               const on = mark || slices; \
+               on.dispatchEvent(new PointerEvent('pointermove', \
+                 {{ bubbles: true, clientX: x, clientY: y }})); \
+               const tip = document.querySelector('.tip'); \
+               return tip.hidden ? '' : tip.textContent; }})()"
         ));
         text.as_str().unwrap().to_owned()
     }
@@ -161,17 +169,6 @@ impl Browser {
                     { one.scrollIntoView(); await new Promise(done => setTimeout(done, 700)); }";
         self.value(&format!("(async () => {{ {near} scrollTo(0, 0); }})()"));
         self.settle();
-    }
-
-    /// Waits until a condition of the page holds.
-    pub fn wait_for(&mut self, condition: &str) {
-        for _ in 0..300 {
-            if self.value(condition) == true {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("never came true: {condition}");
     }
 
     /// Waits until what was set in motion has ended.

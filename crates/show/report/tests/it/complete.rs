@@ -87,7 +87,6 @@ fn every_text_of_the_document_is_in_the_page() {
     });
     let kept = serde_json::to_string(sample.document_ref()).unwrap();
     let page = html(&sample.view());
-    let page = &page[..page.find("plotly.js v").unwrap()];
     let tokens: Vec<_> =
         tokens.into_inner().into_iter().filter(|(_, token)| kept.contains(token)).collect();
     let missing: Vec<_> = tokens.iter().filter(|(_, token)| !page.contains(token)).collect();
@@ -116,16 +115,14 @@ fn every_figure_is_in_the_charts_with_every_digit() {
 }
 
 #[test]
-fn the_library_is_there_once_and_nothing_is_asked_of_a_network() {
+fn it_is_one_small_file_that_asks_nothing_of_a_network() {
     let page = html(&sample::probe().view());
-    assert_eq!(page.matches("plotly.js v3").count(), 1);
+    assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
     assert!(!page.contains("<link") && !page.contains("@import") && !page.contains("<iframe"));
-    let ours = page[..page.find("plotly.js v").unwrap()].to_owned()
-        + &page[page.find("id=\"chart-data\"").unwrap()..];
-    assert!(!ours.contains("://"), "an address is in the page");
+    assert!(!page.contains("://"), "an address is in the page");
     assert!(page.contains("Content-Security-Policy"));
-    assert!(page.len() < 6_000_000, "{}", page.len());
+    assert!(page.len() < 1_000_000, "{}", page.len());
 }
 
 #[test]
@@ -141,7 +138,7 @@ fn a_clean_device_reads_as_one() {
 fn a_run_that_was_stopped_is_shown_as_far_as_it_went() {
     let sample = sample::partial();
     let (page, text) = (html(&sample.view()), markdown(&sample.view()));
-    assert!(page.contains("A partial run") && page.contains("chart-time"));
+    assert!(page.contains("A partial run") && page.contains("chart-time-"));
     assert!(page.contains("stopped before its end"));
     assert!(text.contains("4 KiB random reads, one at a time"));
 }
@@ -151,9 +148,9 @@ fn markdown_has_the_same_figures() {
     let text = markdown(&sample::probe().view());
     for said in [
         "**A database here can commit 2,410 times",
-        "| device | 4 KiB random reads, one at a time | 9.84 K reads/s \u{b1} 0.4 % (n = 102) |",
+        "| 4 KiB random reads, one at a time | device | 9.84 K reads/s \u{b1} 0.4 % (n = 102) |",
         "`innodb_flush_method = O_DIRECT`",
-        "(`unwritten_extents`, effect 74 % (73 to 75 %, n = 3))",
+        "effect **74 %** (73 to 75 %, n = 3) \u{b7} `unwritten_extents`)",
         "| 1 MiB/s | 1.76 GiB | 21 s |",
         "confirmed",
         "- `steal`: the hypervisor took processor time away",

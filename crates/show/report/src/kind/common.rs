@@ -1,0 +1,279 @@
+//! Sections that several kinds have: findings, series, what is missing, cautions.
+
+use std::collections::BTreeSet;
+
+use iostrata_run::{
+    Event, Finding, FindingKind, OpFigures, Replicate, StreamFigures, Unavailable, Unknown,
+};
+use iostrata_spec::{Layer, Point};
+use iostrata_stats::Verdict;
+use serde_json::Value;
+
+use crate::RunView;
+use crate::cell::{Span, Text, Tone, count, figure, text, value, verdicts};
+use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
+use crate::colour::Colour;
+use crate::document::{Block, Blocks, Entry, On, Style, Table};
+use crate::words;
+
+/// What could not be measured that a terminal names.
+const UNAVAILABLE: usize = 4;
+/// Evidence that names points; they stand in the curve's own row.
+const POINTS: &str = "points";
+
+/// The kinds of requests that there are, by name.
+pub(super) fn ops<'a, T>(
+    read: &'a Option<T>,
+    write: &'a Option<T>,
+    sync: &'a Option<T>,
+) -> impl Iterator<Item = (&'static str, &'a T)> + use<'a, T> {
+    let all = [("reads", read), ("writes", write), ("flushes", sync)];
+    all.into_iter().filter_map(|(name, op)| Some((name, op.as_ref()?)))
+}
+
+/// Names with texts.
+pub(super) fn facts(all: Vec<(String, String)>) -> Block {
+    let plain = |(name, what): (String, String)| (name.into(), what.into());
+    Block::Facts(all.into_iter().map(plain).collect(), usize::MAX)
+}
+
+/// Every finding, or that there is none; `cleared` says what that means.
+pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: &str) -> Blocks {
+    let mut body = Blocks::new();
+    let lead = |tone, words: &str| Block::Text(Style::Lead(tone), words.into());
+    if findings.is_empty() && interrupted {
+        let none = "Nothing was found before the run was stopped.";
+        body.add(On::FILES, lead(Tone::Plain, none));
+    } else if findings.is_empty() {
+        body.add(On::FILES, lead(Tone::Good, "Nothing stands out.")).say(cleared);
+    } else {
+        let entry = |(n, one)| finding(findings, n, one);
+        let all = findings.iter().enumerate().map(entry).collect();
+        body.add(On::FILES, Block::Entries(all));
+    }
+    body
+}
+
+fn finding(all: &[Finding], n: usize, finding: &Finding) -> Entry {
+    // Several findings of a study may share an id; links go to the first.
+    let first = all.iter().position(|one| one.id == finding.id) == Some(n);
+    let kind = match finding.kind {
+        FindingKind::Loss => Span::Tag(Tone::Warn, "loss".to_owned()),
+        FindingKind::Sizing => Span::Tag(Tone::Plain, "sizing".to_owned()),
+        FindingKind::Caution => Span::Tag(Tone::Warn, "caution".to_owned()),
+    };
+    let mut about = Text(vec![kind, Span::Layer(finding.layer)]).plain(" \u{b7} ");
+    if let Some(effect) = finding.effect_pct {
+        about = about.plain("effect ").strong(words::value(effect, "percent"));
+        if let Some(ci95) = finding.effect_pct_ci95 {
+            let range = words::interval(ci95, "percent");
+            about = about.plain(format!(" ({range}, n = {})", finding.effect_pct_n));
+        }
+        about = about.plain(" \u{b7} ");
+    }
+    let shown = |name: &str, what: &Value| !what.is_null() && name != POINTS;
+    let facts = finding.evidence.iter().filter(|(name, what)| shown(name, what));
+    let fact = |(name, what): (String, String)| (name.into(), what.into());
+    Entry {
+        anchor: first.then(|| format!("finding-{}", finding.id)),
+        of: finding.id.clone(),
+        title: finding.text.as_str().into(),
+        about: about.with(Span::Code(finding.id.clone())),
+        text: Vec::new(),
+        facts: facts.map(|(name, what)| fact(words::evidence(name, what))).collect(),
+    }
+}
+
+/// What is not known, with the reason of each.
+pub(super) fn unknown(body: &mut Blocks, all: &[Unknown]) {
+    if all.is_empty() {
+        return;
+    }
+    let why = |one: &Unknown| (one.title.clone(), words::because(one.why, one.between, &one.unit));
+    body.title(On::FILES, "Not known");
+    body.add(On::FILES, Block::Named(all.iter().map(why).collect(), usize::MAX));
+}
+
+/// What could not be measured here, by the document and by the events, once each.
+pub(super) fn unavailable(view: &RunView<'_>, of_document: &[Unavailable]) -> Option<Blocks> {
+    let from_events = view.events.iter().filter_map(|event| match event {
+        Event::Unavailable(unavailable) => Some(unavailable),
+        _ => None,
+    });
+    let mut all: Vec<&Unavailable> = Vec::new();
+    for one in of_document.iter().chain(from_events) {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    let words = |one: &&Unavailable| {
+        let fix = one.fix.as_ref().map_or(String::new(), |fix| format!("; {fix}"));
+        (one.what.clone(), format!("{}{fix}", one.why))
+    };
+    let named = Block::Named(all.iter().map(words).collect(), UNAVAILABLE);
+    let mut body = Blocks::new();
+    body.add(On::ALL, named);
+    (!all.is_empty()).then_some(body)
+}
+
+/// Every verdict that occurs in the run, explained.
+pub(super) fn cautions(body: &mut Blocks, all: BTreeSet<Verdict>) {
+    if all.is_empty() {
+        body.add(
+            On::PAGE,
+            Block::Text(Style::Plain, "No figure of this run carries a caution.".into()),
+        );
+    } else {
+        body.title(On::FILES, "Cautions in this run");
+        body.add(On::FILES, Block::Verdicts(all.into_iter().collect()));
+    }
+}
+
+/// How measured figures are made, and every verdict that occurs.
+pub(super) fn method(has_losses: bool, all: BTreeSet<Verdict>) -> Blocks {
+    let mut body = Blocks::new();
+    body.say(
+        "Each point is measured in replicates, taken in turns with the points it is compared with. \
+         A replicate is cut into at least 30 batches, long enough to be independent; its interval \
+         comes from them. The interval shown is the wider of the one within replicates and the one \
+         between them, at 95 %. n is the number of independent samples behind it.",
+    );
+    if has_losses {
+        body.say(
+            "A loss is stated only between two rungs that do identical work and differ in one \
+             layer, with the interval of the paired difference. A finding is stated only after \
+             further points have confirmed it. No measurable difference is a result, too.",
+        );
+    }
+    body.say(
+        "Latency is service latency: from the start of a request to its completion. Percentiles \
+         are within 1 %. On hover a chart shows the rounded figure and, in brackets, the number as \
+         the run directory has it.",
+    );
+    cautions(&mut body, all);
+    body
+}
+
+/// The verdicts of every replicate and its streams.
+pub(super) fn replicate_verdicts(view: &RunView<'_>) -> BTreeSet<Verdict> {
+    let of = |one: &Replicate| {
+        let streams = one.streams.iter().flat_map(|stream| stream.verdicts.iter());
+        one.verdicts.iter().chain(streams).collect::<Vec<_>>()
+    };
+    view.replicates().flat_map(of).collect()
+}
+
+/// Every measured point over time, one at a time, and every replicate as a table.
+pub(super) fn over_time(view: &RunView<'_>, table_on: On) -> Option<Blocks> {
+    let mut measured = view.measured();
+    measured.sort_by_key(|(point, _)| point.layer == Layer::Host);
+    let choice: Vec<(String, Vec<Chart>)> = measured.iter().filter_map(time_charts).collect();
+    let mut body = Blocks::new();
+    if !choice.is_empty() {
+        body.add(On::PAGE, Block::Text(
+            Style::Say,
+            "Completed requests per slice of time and their mean latency, every replicate of a \
+             rung, later ones fainter. A steady rung is a flat line; a stall or a burst that ends \
+             shows here."
+                .into(),
+        ));
+        body.add(On::PAGE, Block::Choice("rung", choice));
+    }
+    let table = replicates(view);
+    if table.rows.is_empty() {
+        return None;
+    }
+    if table_on == On::PAGE {
+        body.folded(On::PAGE, "Every replicate as a table", Block::Table(table));
+    } else {
+        body.table(table_on, table);
+    }
+    Some(body)
+}
+
+/// Requests per slice, and mean latency per slice, of every replicate of a point.
+fn time_charts((point, replicates): &(&Point, Vec<&Replicate>)) -> Option<(String, Vec<Chart>)> {
+    let (mut rates, mut latencies) = (Vec::new(), Vec::new());
+    let mut width_s = 0.0_f64;
+    for replicate in replicates {
+        for (place, stream) in replicate.streams.iter().enumerate() {
+            let series = &stream.series;
+            width_s = width_s.max(series.width_s);
+            let line = |name: &str, colour: usize, values: Vec<f64>, unit| {
+                let faint = [1.0, 0.65, 0.45][replicate.replicate.min(2) as usize];
+                let stroke = Stroke { colour: Colour::Line(colour), dash: 0, faint };
+                let title = format!("{name}, replicate {}", replicate.replicate + 1);
+                let name = if replicate.replicate == 0 { name.to_owned() } else { String::new() };
+                let course =
+                    Course::Slices(Slices { width_s: series.width_s, values, unit, title });
+                Line { name, stroke, course, marked: None }
+            };
+            let counts =
+                [("reads", &series.reads), ("writes", &series.writes), ("flushes", &series.syncs)];
+            for (n, (op, counts)) in counts.into_iter().enumerate() {
+                if counts.iter().any(|&count| count > 0) {
+                    let values = counts.iter().map(|&count| f64::from(count)).collect();
+                    rates.push(line(&stream_op(stream, op), place * 3 + n, values, ""));
+                }
+            }
+            if !series.latency_mean_us.is_empty() {
+                let values = series.latency_mean_us.iter().map(|us| digits(*us)).collect();
+                latencies.push(line(&stream.name, place * 3, values, "us"));
+            }
+        }
+    }
+    if rates.is_empty() && latencies.is_empty() {
+        return None;
+    }
+    let x = "seconds in the measured window";
+    let plot =
+        |y: &str, lines| Plot::Lines(Lines { scale: Scale::Linear, ..Lines::new(x, y, lines) });
+    let name = crate::chart::id_of(&point.id);
+    let rates = plot(&format!("requests per {}", words::value(width_s, "s")), rates);
+    let latencies = plot("mean latency, us", latencies);
+    let charts = vec![
+        Chart::new(format!("time-{name}"), "", rates),
+        Chart::new(format!("time-{name}-latency"), "", latencies),
+    ];
+    Some((point.title.clone(), charts))
+}
+
+/// The number with the digits that the run directory has.
+fn digits(us: f32) -> f64 {
+    us.to_string().parse().unwrap_or_else(|_| f64::from(us))
+}
+
+fn stream_op(stream: &StreamFigures, op: &str) -> String {
+    if stream.name == op { op.to_owned() } else { format!("{}: {op}", stream.name) }
+}
+
+/// Every replicate that is there.
+fn replicates(view: &RunView<'_>) -> Table {
+    type Item<'a> = (&'a Replicate, &'a StreamFigures, &'static str, &'a OpFigures);
+    let mut items: Vec<Item<'_>> = Vec::new();
+    for replicate in view.replicates() {
+        for stream in &replicate.streams {
+            let all = ops(&stream.read, &stream.write, &stream.sync);
+            items.extend(all.map(|(name, op)| (replicate, stream, name, op)));
+        }
+    }
+    let title = |one: &Replicate| format!("{}, replicate {}", one.point.title, one.replicate + 1);
+    let carried = |(replicate, stream, ..): &Item<'_>| {
+        let mut carried = stream.verdicts.clone();
+        carried.merge(&replicate.verdicts);
+        verdicts(&carried)
+    };
+    Table::of(items)
+        .words("Point", |(replicate, ..)| text(title(replicate)))
+        .words("Requests", |(_, stream, name, _)| text(stream_op(stream, name)))
+        .numbers_on(On::FILES, "Completed", |(.., op)| count(op.ios))
+        .numbers("Per second", |(.., op)| figure(op.iops.value, op.iops.ci95, op.iops.n, "/s"))
+        .numbers_on(On::FILES, "Mean", |(.., op)| value(op.latency_us.mean, "us"))
+        .numbers_on(On::FILES, "p50", |(.., op)| value(op.latency_us.p50, "us"))
+        .numbers("p99", |(.., op)| value(op.latency_us.p99, "us"))
+        .numbers_on(On::FILES, "p99.9", |(.., op)| value(op.latency_us.p99_9, "us"))
+        .numbers_on(On::FILES, "Slowest", |(.., op)| value(op.latency_us.max, "us"))
+        .words_on(On::FILES, "Cautions", carried)
+        .most(30)
+        .into()
+}

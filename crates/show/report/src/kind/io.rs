@@ -1,0 +1,142 @@
+//! The run of one I/O workload.
+
+use iostrata_run::{IoDocument, IoOpDocument, RunResult};
+use iostrata_stats::LatencyUs;
+
+use super::common::{method, ops, over_time, replicate_verdicts};
+use super::host::host;
+use crate::RunView;
+use crate::cell::{Text, Tone, empty, figure, optional, text, value};
+use crate::document::{Block, Blocks, Card, On, Report, Style, Table};
+use crate::head::Head;
+use crate::words;
+
+pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
+    let Some(RunResult::Io(io)) = view.result else { return None };
+    // A terminal has the figures below in the same few lines.
+    let mut report = Report::new(&[], "");
+    report.headline = vec![headline(io)];
+    report.strip = cards(io);
+    report.add("requests", "Requests", workload(io));
+    report.add("time", "Over time", over_time(view, On::PAGE));
+    report.add("host", "The machine", host(view, None));
+    let mut all = replicate_verdicts(view);
+    all.extend(io.verdicts.iter());
+    report.add("method", "How it was measured", method(false, all));
+    report.kept = io.run.as_ref().map(|run| format!("The run is kept in {run}").into());
+    Some((view.head(None, None), report))
+}
+
+/// `104 K reads/s, writes unknown`.
+pub(super) fn headline(io: &IoDocument) -> String {
+    let rate = |(name, op): (&str, &IoOpDocument)| {
+        let shown = words::shown(op.iops, op.iops_ci95, &format!("{name}/s"));
+        if shown.why.is_some() { format!("{name} {}", shown.text) } else { shown.text }
+    };
+    let rates: Vec<String> = ops(&io.read, &io.write, &io.sync).map(rate).collect();
+    if rates.is_empty() { "Nothing completed".to_owned() } else { rates.join(", ") }
+}
+
+/// One for each kind of request.
+pub(super) fn cards(io: &IoDocument) -> Vec<Card> {
+    let card = |(name, op): (&'static str, &IoOpDocument)| {
+        let shown = words::shown(op.iops, op.iops_ci95, &format!("{name}/s"));
+        let half = shown.half.map_or(String::new(), |half| format!("\u{b1} {half}, "));
+        let why = shown.why.map_or(String::new(), |why| format!("{why}; "));
+        let bandwidth = match op.bytes_per_s {
+            rate if rate > 0.0 => format!("{}, ", words::value(rate, "bytes/s")),
+            _ => String::new(),
+        };
+        let us = |us: f64| words::value(us, "us");
+        let (mean, p99) = (us(op.latency_us.mean), us(op.latency_us.p99));
+        let rest = format!("{why}{half}n = {}; {bandwidth}mean {mean}, p99 {p99}", op.iops_n);
+        Card { title: name, big: shown.text.into(), text: rest.into() }
+    };
+    ops(&io.read, &io.write, &io.sync).map(card).collect()
+}
+
+/// Figures and percentiles, and what speaks against them.
+pub(super) fn workload(io: &IoDocument) -> Blocks {
+    let mut body = Blocks::new();
+    body.table(On::ALL, table(io));
+    body.note(effort(io));
+    if let Some(repeats) = repeats(io) {
+        body.note(repeats);
+    }
+    let warn = |words: String| Block::Text(Style::Note(Tone::Warn), words.into());
+    for one in &io.unknown {
+        let why = words::because(one.why, one.between, &one.unit);
+        body.add(On::ALL, warn(format!("{}s unknown: {why}", one.name)));
+    }
+    if !io.verdicts.is_sound() {
+        body.add(On::ALL, Block::Verdicts(io.verdicts.iter().collect()));
+    }
+    for error in &io.errors {
+        let words = format!("{} requests failed with error {}", error.count, error.errno);
+        body.add(On::ALL, warn(words));
+    }
+    for note in &io.notes {
+        body.note(note.as_str());
+    }
+    body
+}
+
+fn table(io: &IoDocument) -> Table {
+    // Name, requests, latency, and whether the rate belongs to the row.
+    let mut rows: Vec<(Text, &IoOpDocument, &LatencyUs, bool)> = Vec::new();
+    for (name, op) in ops(&io.read, &io.write, &io.sync) {
+        rows.push((Text::default().strong(name), op, &op.latency_us, true));
+        let response = op.response_us.as_ref();
+        rows.extend(
+            response.map(|us| (Text::from(format!("{name}, from schedule")), op, us, false)),
+        );
+    }
+    let rate = |op: &IoOpDocument| figure(op.iops, op.iops_ci95, op.iops_n, "/s");
+    // Flushes move no bytes of their own.
+    let bytes = |op: &IoOpDocument| optional(Some(op.bytes_per_s).filter(|b| *b > 0.0), "bytes/s");
+    Table::of(rows)
+        .words("", |(name, ..)| text(name.clone()))
+        .numbers("rate", |(_, op, _, own)| if *own { rate(op) } else { empty() })
+        .numbers("bandwidth", |(_, op, _, own)| if *own { bytes(op) } else { empty() })
+        .numbers("mean", |(_, _, us, _)| value(us.mean, "us"))
+        .numbers("p50", |(_, _, us, _)| value(us.p50, "us"))
+        .numbers("p95", |(_, _, us, _)| value(us.p95, "us"))
+        .numbers("p99", |(_, _, us, _)| value(us.p99, "us"))
+        .numbers("p99.9", |(_, _, us, _)| value(us.p99_9, "us"))
+        .numbers("max", |(_, _, us, _)| value(us.max, "us"))
+        .into()
+}
+
+fn effort(io: &IoDocument) -> String {
+    let mut text = format!(
+        "{} measured, {} in flight, CPU {} user + {} system",
+        words::value(io.duration_s, "s"),
+        words::value(io.depth_mean, ""),
+        words::value(io.cpu.user_s, "s"),
+        words::value(io.cpu.sys_s, "s"),
+    );
+    if let Some(ns) = io.cpu.ns_per_io {
+        text.push_str(&format!(", {} per request", words::value(ns, "ns")));
+    }
+    if let Some(late) = io.start_lateness_us_p99 {
+        text.push_str(&format!(", start lateness p99 {}", words::value(late, "us")));
+    }
+    text
+}
+
+/// What the intervals above do not say: what the next run will bring.
+fn repeats(io: &IoDocument) -> Option<String> {
+    let found = ops(&io.read, &io.write, &None).filter_map(|(name, op)| {
+        let [low, high] = op.iops_repeat_ci95?;
+        let range = format!("{} to {}", words::value(low, "/s"), words::value(high, "/s"));
+        Some((op.iops_repeat_n, format!("{range} {name}")))
+    });
+    let (runs, ranges): (Vec<u64>, Vec<String>) = found.unzip();
+    let basis = match runs.first()? {
+        0 => "no earlier run here; a drift of 5 % is assumed".to_owned(),
+        1 => "by one earlier run here".to_owned(),
+        runs => format!("by {runs} earlier runs here"),
+    };
+    let ranges = ranges.join(", ");
+    Some(format!("\u{b1} is for this window; measured again within the hour: {ranges} ({basis})"))
+}

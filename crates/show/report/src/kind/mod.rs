@@ -1,0 +1,35 @@
+//! Documents as reports: one builder for each kind.
+//!
+//! A new kind is one file and one line in [`KINDS`]. Invariant: builders select, order and name;
+//! they compute no figure and know no renderer but by what is for whom.
+
+mod common;
+mod diff;
+mod fio;
+mod host;
+mod io;
+mod partial;
+mod probe;
+mod queue;
+mod study;
+
+pub(crate) use diff::document as diff;
+
+use crate::RunView;
+use crate::document::{On, Report};
+use crate::head::Head;
+
+/// A builder: the report of a run whose result is of its kind, for one renderer.
+type Kind = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
+
+/// Every kind; the last one shows what there is of a run without a result.
+const KINDS: [Kind; 6] =
+    [probe::report, study::report, io::report, fio::report, queue::report, partial::report];
+
+/// A run as it is shown.
+pub(crate) fn report(view: &RunView<'_>, on: On) -> (Head, Report) {
+    match KINDS.iter().find_map(|kind| kind(view, on)) {
+        Some(report) => report,
+        None => unreachable!("a run without a result is partial"),
+    }
+}

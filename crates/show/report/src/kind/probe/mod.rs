@@ -1,0 +1,374 @@
+//! A probe: the ladder, what is lost where, curves and comparisons, findings, what to change.
+
+use std::collections::BTreeSet;
+
+use iostrata_run::{Advice, FindingKind, Loss, ProbeDocument, Risk, RunResult, Rung};
+use iostrata_spec::{Better, Layer};
+use iostrata_stats::Verdict;
+
+use super::common::{findings, method, over_time, replicate_verdicts, unavailable, unknown};
+use super::host::host;
+use crate::RunView;
+use crate::cell::{
+    Span, Text, Tone, code, count, figure, interval, layer, optional, text, value, verdicts,
+};
+use crate::chart::{Bar, Chart, Hover, Plot};
+use crate::colour::Colour;
+use crate::document::{Block, Blocks, Entry, Kind, On, Report, Style, Table, all_verdicts};
+use crate::head::Head;
+use crate::words;
+
+mod compared;
+mod ladder;
+
+use ladder::{Depth, LADDER, Row as LadderRow};
+
+/// Losses that a terminal names, and comparisons that are open.
+const LOSSES: usize = 3;
+/// Where the settings of the server stand.
+const SERVER: &str = "my.cnf";
+
+pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
+    let Some(RunResult::Probe(probe)) = view.result else { return None };
+    let mut report = Report::new(&probe.headline, summary(view, probe));
+    report.add("ladder", "The ladder", rungs(probe));
+    report.add("losses", "Losses", losses(probe));
+    report.add("load", "Under load", compared::curves(probe));
+    report.add("comparisons", "Side by side", compared::side_by_side(view, probe));
+    report.add("time", "Over time", over_time(view, On::PAGE));
+    let cleared = "Every suspicion that was raised was cleared by the points that test it.";
+    report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
+    report.add("advice", changes_title(probe), changes(probe));
+    report.add("redo", "Redo log size", redo(probe));
+    report.add("verified", "Tried here, in turns", verifications(probe));
+    report.add("latency", "Application and device", latency(probe));
+    report.add("unavailable", "Not measured here", unavailable(view, &probe.unavailable));
+    report.add("host", "The machine", host(view, Some(&probe.host)));
+    report.add("method", "How it was measured", method(true, carried(view, probe)));
+    Some((view.head(Some(&probe.host), None), report))
+}
+
+fn carried(view: &RunView<'_>, probe: &ProbeDocument) -> BTreeSet<Verdict> {
+    let mut all = replicate_verdicts(view);
+    let of_rungs = probe.rungs.iter().map(|rung| &rung.verdicts);
+    all.extend(all_verdicts(of_rungs.chain([&probe.verdicts])));
+    all
+}
+
+fn summary(view: &RunView<'_>, probe: &ProbeDocument) -> Text {
+    let starred = probe.rungs.iter().filter(|rung| !rung.verdicts.is_sound()).count();
+    let mut parts = vec![
+        words::counted(probe.rungs.len(), "rung"),
+        words::counted(view.replicates().count(), "replicate"),
+    ];
+    parts.push(words::value(probe.duration_s, "s"));
+    parts.push(format!("{} written", words::value(probe.bytes_written as f64, "bytes")));
+    let mut sentence = parts.join(", ");
+    if starred > 0 {
+        sentence += &format!("; {} with a caution", words::counted(starred, "figure"));
+    }
+    if !probe.unknown.is_empty() {
+        sentence += &format!("; {} not known", words::counted(probe.unknown.len(), "figure"));
+    }
+    sentence += "; \u{b1} is half the 95 % interval. ";
+    let stopped = if probe.interrupted { "Stopped before its end. " } else { "" };
+    Text::from(stopped).plain(sentence).with(Span::Verdicts(probe.verdicts.clone()))
+}
+
+/// Charts and a table of every rung; for a terminal the rows that are the same in every run.
+fn rungs(probe: &ProbeDocument) -> Blocks {
+    let rows = LADDER.iter().flat_map(|depth| depth.rows(probe));
+    let layers: BTreeSet<Layer> = rows.filter_map(|row| Some(row.rung?.layer)).collect();
+    let mut body = Blocks::new();
+    body.say(
+        "What each step of the path delivers, side by side only where equally many requests are in \
+         flight. Whiskers are 95 % intervals; a star marks a figure of which less may be said.",
+    );
+    let named = layers.into_iter().map(Span::Layer).collect();
+    let said = Text(named).plain("Colours of bars are layers, here and everywhere.");
+    body.add(On::PAGE, Block::Text(Style::Note(Tone::Plain), said));
+    for depth in &LADDER {
+        depth_chart(&mut body, depth, probe);
+    }
+    body.table(On::TERMINAL, short(probe));
+    let starred = LADDER.iter().flat_map(|depth| depth.rows(probe));
+    let first = starred.filter_map(|row| row.rung?.verdicts.iter().next());
+    let starred: BTreeSet<Verdict> = first.collect();
+    body.add(On::TERMINAL, Block::Verdicts(starred.into_iter().collect()));
+    unknown(&mut body, &probe.unknown);
+    body.folded(On::FILES, "All rungs as a table", Block::Table(table(&probe.rungs)));
+    body
+}
+
+/// The rungs of a depth; one alone is said and not drawn.
+fn depth_chart(body: &mut Blocks, depth: &Depth, probe: &ProbeDocument) {
+    let known: Vec<(&'static str, &Rung)> =
+        depth.rows(probe).filter_map(|row| Some((row.title, row.rung?))).collect();
+    let axis = if depth.unit == "/s" { "per second" } else { depth.unit };
+    match known.as_slice() {
+        [] => {}
+        [(title, rung)] => {
+            let shown = words::shown(rung.value, rung.value_ci95, &rung.unit);
+            let half = shown.half.map_or(String::new(), |half| format!(" \u{b1} {half} "));
+            let said =
+                Text::default().strong(depth.title).plain(format!(": {title} {}", shown.text));
+            let said = said.with(Span::Muted(half)).with(Span::Verdicts(rung.verdicts.clone()));
+            body.add(On::PAGE, Block::Text(Style::Plain, said));
+        }
+        several => {
+            let bars = several.iter().map(|(title, rung)| bar(title, rung, depth.unit)).collect();
+            let plot = Plot::Bars(axis.to_owned(), bars);
+            body.chart(Chart::new(format!("ladder-{}", depth.name), depth.title, plot));
+        }
+    }
+}
+
+fn bar(title: &str, rung: &Rung, unit: &str) -> Bar {
+    let hover = Hover {
+        title,
+        value: rung.value,
+        unit,
+        ci95: rung.value_ci95,
+        n: rung.value_n,
+        verdicts: Some(&rung.verdicts),
+    };
+    Bar::of(&hover, Colour::Layer(rung.layer))
+}
+
+/// The rows that every run has, with what is not known of them.
+fn short(probe: &ProbeDocument) -> Table {
+    let rows = LADDER
+        .iter()
+        .flat_map(|depth| depth.rows(probe).enumerate().map(move |(n, row)| (depth, n, row)));
+    let value = |(depth, _, row): &(&Depth, usize, LadderRow<'_>)| match (row.rung, row.unknown) {
+        (Some(rung), _) => figure(rung.value, rung.value_ci95, rung.value_n, depth.unit),
+        (None, Some(_)) => text("unknown").toned(Tone::Warn),
+        (None, None) => text("-").toned(Tone::Dim),
+    };
+    let each = |row: &LadderRow<'_>| optional(row.rung.and_then(|rung| rung.latency_us), "us");
+    let carried = |row: &LadderRow<'_>| row.rung.map(|rung| verdicts(&rung.verdicts));
+    Table::of(rows)
+        .words("", |(_, _, row)| layer(row.layer))
+        .words("", |(_, _, row)| text(row.title))
+        .numbers("per second", value)
+        .numbers("each", |(_, _, row)| each(row))
+        .words("", |(_, _, row)| carried(row).unwrap_or_default())
+        .each(|(depth, n, row), shown| {
+            shown.group = (*n == 0).then(|| depth.title.to_owned());
+            shown.below = row.unknown.map(|one| words::because(one.why, one.between, depth.unit));
+        })
+        .into()
+}
+
+fn table(rungs: &[Rung]) -> Table {
+    Table::of(rungs)
+        .words("Rung", |one| text(&one.title))
+        .words("Layer", |one| layer(one.layer))
+        .numbers("Value", |one| figure(one.value, one.value_ci95, one.value_n, &one.unit))
+        .numbers("95 % interval", |one| interval(one.value_ci95, &one.unit))
+        .numbers_on(On::PAGE, "n", |one| count(one.value_n))
+        .words("Cautions", |one| verdicts(&one.verdicts))
+        .into()
+}
+
+/// The title of a rung by its name; the name itself when there is no such rung.
+fn rung_title<'a>(probe: &'a ProbeDocument, name: &'a str) -> &'a str {
+    probe.rungs.iter().find(|rung| rung.name == name).map_or(name, |rung| &rung.title)
+}
+
+/// Which direction is good.
+fn better(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "Longer is better.",
+        Better::Lower => "Shorter is better.",
+    }
+}
+
+/// Losses between rungs that do identical work, or the statement that there is none.
+fn losses(probe: &ProbeDocument) -> Blocks {
+    let mut body = Blocks::new();
+    if probe.losses.is_empty() {
+        let sure = probe.incomplete.is_none() && probe.undecided.is_empty() && probe.compared > 0;
+        let tone = if sure { Tone::Good } else { Tone::Plain };
+        body.add(On::ALL, Block::Text(Style::Lead(tone), no_loss(probe).into()));
+    } else {
+        // One bar is not a chart.
+        if probe.losses.len() > 1 {
+            let bars = probe.losses.iter().map(|loss| loss_bar(probe, loss)).collect();
+            let plot = Plot::Bars("percent lost".to_owned(), bars);
+            body.chart(Chart::new("losses", "Lost between two rungs", plot).says(
+                "Share of what the lower rung delivers that the upper one does not, with its \
+                 paired 95 % interval. Both do identical work and differ in one layer.",
+            ));
+        }
+        let mut sorted: Vec<&Loss> = probe.losses.iter().collect();
+        sorted.sort_by(|a, b| b.loss_pct.total_cmp(&a.loss_pct));
+        body.table(On::ALL, loss_table(probe, &sorted));
+    }
+    if !probe.undecided.is_empty() {
+        body.title(On::ALL, "Not decided: the figures vary too much");
+        body.say("Their intervals allow a loss that would matter and do not show one.");
+        body.table(On::ALL, loss_table(probe, &probe.undecided.iter().collect::<Vec<_>>()));
+    }
+    body
+}
+
+fn loss_bar(probe: &ProbeDocument, loss: &Loss) -> Bar {
+    let layer = words::title(loss.layer.title());
+    let title = format!("{layer}: {}", rung_title(probe, &loss.to));
+    let hover = Hover {
+        title: &title,
+        value: loss.loss_pct,
+        unit: "percent",
+        ci95: loss.loss_pct_ci95,
+        n: loss.loss_pct_n,
+        verdicts: None,
+    };
+    Bar::of(&hover, Colour::Layer(loss.layer))
+}
+
+fn loss_table(probe: &ProbeDocument, all: &[&Loss]) -> Table {
+    Table::of(all)
+        .words("Layer", |loss| layer(loss.layer))
+        .numbers("Loss", |loss| value(loss.loss_pct, "percent"))
+        .numbers("95 % interval", |loss| interval(loss.loss_pct_ci95, "percent"))
+        .numbers_on(On::FILES, "Pairs", |loss| count(loss.loss_pct_n))
+        .words("What it says", |loss| text(&loss.text))
+        .words_on(On::FILES, "From", |loss| text(rung_title(probe, &loss.from)))
+        .words_on(On::FILES, "To", |loss| text(rung_title(probe, &loss.to)))
+        .words_on(On::FILES, "Basis", |loss| text(words::title(&loss.basis)))
+        .most(LOSSES)
+        .into()
+}
+
+/// That no loss was found, with the rule by which one would have been.
+fn no_loss(probe: &ProbeDocument) -> String {
+    let compared = probe.compared;
+    if probe.interrupted {
+        return "No loss seen before the run was stopped.".to_owned();
+    }
+    if compared == 0 {
+        return "No loss found: nothing could be compared.".to_owned();
+    }
+    let open = match probe.undecided.len() {
+        0 => String::new(),
+        open => format!(" {open} of them could not be decided."),
+    };
+    format!(
+        "No loss found in {compared} comparisons of equal work. A loss is a difference beyond its \
+         95 % interval and beyond what matters: 20 % and 5 us per request where the work is the \
+         same, half and a millisecond where more has to be done.{open}"
+    )
+}
+
+/// What a list of advice is called: settings to change where a loss stands behind one of them, else
+/// settings that suit a storage that loses nothing.
+fn changes_title(probe: &ProbeDocument) -> &'static str {
+    let is_loss = |id: &String| {
+        probe.findings.iter().any(|one| one.id == *id && one.kind == FindingKind::Loss)
+    };
+    let gives_back = probe.advice.iter().any(|advice| advice.why.iter().any(is_loss));
+    if gives_back || probe.advice.is_empty() {
+        "What to change"
+    } else {
+        "Settings for this storage"
+    }
+}
+
+/// A fragment to copy for the server, then every advice with risk and undo.
+fn changes(probe: &ProbeDocument) -> Blocks {
+    let mut body = Blocks::new();
+    if probe.advice.is_empty() {
+        let none = "Nothing was advised.";
+        body.add(On::FILES, Block::Text(Style::Lead(Tone::Plain), none.into()));
+        return body;
+    }
+    // A value cannot bring lines of its own into a file that is copied.
+    let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
+    let server = probe.advice.iter().filter(|advice| advice.where_.starts_with(SERVER));
+    let lines =
+        server.map(|one| format!("{} = {}\n", one_line(&one.setting), one_line(&one.value)));
+    let lines: String = lines.collect();
+    if !lines.is_empty() {
+        body.title(On::PAGE, "For the server");
+        body.add(On::PAGE, Block::Snippet("advice-my-cnf", format!("[mysqld]\n{lines}")));
+    }
+    body.add(On::ALL, Block::Entries(probe.advice.iter().map(advice).collect()));
+    body
+}
+
+fn advice(advice: &Advice) -> Entry {
+    let tag = |tone, text: &str| Span::Tag(tone, text.to_owned());
+    let mut about = Text::default();
+    if let Some(default) = &advice.default {
+        about = about.with(tag(Tone::Plain, &format!("default {default}")));
+    }
+    about = about.with(tag(Tone::Plain, &advice.where_));
+    let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
+    about = about.with(tag(tone, words::risk(advice.risk)));
+    for id in &advice.why {
+        about = about.with(Span::Link(format!("finding-{id}"), id.clone())).plain(" ");
+    }
+    Entry {
+        of: advice.setting.clone(),
+        title: Text(vec![Span::Code(format!("{} = {}", advice.setting, advice.value))]),
+        about,
+        text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
+        ..Entry::default()
+    }
+}
+
+/// Redo sizes over write rates.
+fn redo(probe: &ProbeDocument) -> Option<Blocks> {
+    let table = Table::of(&probe.redo_table)
+        .numbers("Redo written by the load", |row| value(row.redo_bytes_per_s, "bytes/s"))
+        .numbers("Capacity for half an hour of it", |row| {
+            value(row.redo_capacity_bytes as f64, "bytes")
+        })
+        .numbers("Time to flush a full log's pages", |row| value(row.drain_s, "s"));
+    let mut body = Blocks::new();
+    body.say(
+        "A disk has no redo rate of its own: find your load's (Innodb_os_log_written per second) \
+         in the first column. A larger log coalesces more writes and takes longer to flush.",
+    );
+    body.table(On::FILES, table);
+    (!probe.redo_table.is_empty()).then_some(body)
+}
+
+/// Settings that were tried in the probe's own files.
+fn verifications(probe: &ProbeDocument) -> Option<Blocks> {
+    let result = |confirmed: bool| match confirmed {
+        true => Span::Tag(Tone::Good, "confirmed".to_owned()),
+        false => Span::Tag(Tone::Plain, "no measurable gain".to_owned()),
+    };
+    let table = Table::of(&probe.verifications)
+        .words("Setting", |one| code(&one.setting))
+        .words("What was tried", |one| text(&one.text))
+        .numbers("Before", |one| figure(one.before, one.before_ci95, one.before_n, &one.unit))
+        .numbers("After", |one| figure(one.after, one.after_ci95, one.after_n, &one.unit))
+        .words("Result", |one| text(Text(vec![result(one.confirmed)])));
+    let mut body = Blocks::new();
+    body.say("Applied inside the probe's own files and measured in turns, before and after.");
+    body.table(On::ALL, table);
+    (!probe.verifications.is_empty()).then_some(body)
+}
+
+/// Latency seen by the application beside the device's own.
+fn latency(probe: &ProbeDocument) -> Option<Blocks> {
+    let with_both = |rung: &&Rung| rung.latency_us.is_some() && rung.device_latency_us.is_some();
+    let table = Table::of(probe.rungs.iter().filter(with_both))
+        .words("Rung", |rung| text(&rung.title))
+        .words("Layer", |rung| layer(rung.layer))
+        .numbers("At the application", |rung| optional(rung.latency_us, "us"))
+        .numbers("At the device", |rung| optional(rung.device_latency_us, "us"))
+        .kind(Kind::Slim);
+    let is_there = !table.is_empty();
+    let mut body = Blocks::new();
+    body.say(
+        "Mean latency of the same requests, as the application waits for them and as the device's \
+         own counters have it. What lies between is spent above the device. The device's figure is \
+         a mean over the window; time held back by a limit of a control group is not in it.",
+    );
+    body.table(On::FILES, table);
+    is_there.then_some(body)
+}

@@ -1,0 +1,135 @@
+//! What becomes of throughput along each axis, with the fitted law over the measured points.
+
+use iostrata_run::{AxisKind, StudyAxis, StudyDocument, UslDocument};
+
+use super::levels::{axis_words, is_workload, level_words, listed};
+use crate::cell::{Cell, Span, Text, Tone, count, empty, ranged, text, value};
+use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
+use crate::colour::Colour;
+use crate::document::{Block, Blocks, On, Table};
+use crate::words;
+
+/// Curves that are listed openly, all of them.
+const ROWS_OPEN: usize = 12;
+
+/// Every curve; nothing without an axis.
+pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
+    if study.axes.is_empty() {
+        return None;
+    }
+    // Axes of load first; what becomes of larger requests is no question of scaling.
+    let mut all: Vec<&StudyAxis> = study.axes.iter().collect();
+    all.sort_by_key(|axis| is_workload(&axis.factor));
+    let fitted = study.axes.iter().any(|axis| axis.usl.is_some());
+    let mut body = Blocks::new();
+    if fitted {
+        body.say(
+            "The fit is the universal scalability law: sigma is contention (a part that only one \
+             can do at a time), kappa is coherency (what each waits for all others), which makes \
+             throughput fall. A large miss says that another law is at work.",
+        );
+    }
+    let drawn = all.iter().enumerate().filter_map(|(n, axis)| {
+        let name = format!("{}: {}", title(axis), words::axis_kind(axis.kind));
+        Some((name, vec![chart(n, study, axis)?]))
+    });
+    let drawn: Vec<(String, Vec<Chart>)> = drawn.collect();
+    if !drawn.is_empty() {
+        body.add(On::PAGE, Block::Choice("curve", drawn));
+    }
+    if all.len() <= ROWS_OPEN {
+        body.table(On::FILES, rows(&all));
+    } else {
+        let has_fallen =
+            |axis: &&StudyAxis| axis.kind == AxisKind::Collapse && !is_workload(&axis.factor);
+        let fallen: Vec<&StudyAxis> = all.iter().copied().filter(has_fallen).collect();
+        if !fallen.is_empty() {
+            body.title(On::PAGE, "Where more does less").table(On::PAGE, rows(&fallen));
+        }
+        body.folded(
+            On::FILES,
+            format!("All {} curves as a table", all.len()),
+            Block::Table(rows(&all)),
+        );
+    }
+    if fitted {
+        body.title(On::MARKDOWN, "Every fit");
+        body.folded(On::FILES, "Every fit as a table", Block::Table(fits(study)));
+    }
+    Some(body)
+}
+
+fn chart(n: usize, study: &StudyDocument, axis: &StudyAxis) -> Option<Chart> {
+    let found = axis.points.iter().zip(&axis.x).filter_map(|(id, x)| {
+        let point = study.points.iter().find(|point| point.id == *id)?;
+        Some(super::matrix::hover(point).mark(*x))
+    });
+    let marks: Vec<Mark> = found.collect();
+    if marks.is_empty() {
+        return None;
+    }
+    let line =
+        |colour, course| Line { name: String::new(), stroke: solid(colour), course, marked: None };
+    let mut lines = vec![line(Colour::Line(0), Course::Points(marks))];
+    let law: Vec<[f64; 2]> = axis.usl.iter().flat_map(|usl| &usl.curve).copied().collect();
+    if !law.is_empty() {
+        lines.insert(0, line(Colour::Grey, Course::Fit(law)));
+    }
+    let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
+    let lines = Lines::new(axis_words(&axis.factor), unit, lines).panel(Scale::Linear);
+    Some(Chart::new(format!("axis-{n}"), "", Plot::Lines(lines)))
+}
+
+fn title(axis: &StudyAxis) -> String {
+    let fixed = listed(&axis.levels);
+    let over = axis_words(&axis.factor);
+    if fixed.is_empty() { format!("over {over}") } else { format!("{fixed} over {over}") }
+}
+
+fn kind(kind: AxisKind) -> Cell {
+    let tag = |tone| text(Text(vec![Span::Tag(tone, words::axis_kind(kind).to_owned())]));
+    match kind {
+        AxisKind::Collapse => tag(Tone::Warn),
+        AxisKind::Scaling => tag(Tone::Good),
+        AxisKind::NotClear | AxisKind::NoMeasurableDifference => {
+            text(words::axis_kind(kind)).toned(Tone::Dim)
+        }
+        AxisKind::Flat | AxisKind::Saturating => tag(Tone::Plain),
+    }
+}
+
+fn rows(axes: &[&StudyAxis]) -> Table {
+    let level = |axis: &StudyAxis, x: Option<f64>| {
+        x.map_or_else(empty, |x| text(level_words(&axis.factor, &format!("{x}"))))
+    };
+    let percent: fn(f64) -> String = |pct| words::value(pct, "percent");
+    let change = |axis: &StudyAxis| Some(ranged(axis.change_pct?, axis.change_pct_ci95, percent));
+    Table::of(axes)
+        .words("Curve", |axis| text(title(axis)))
+        .words("Shape", |axis| kind(axis.kind))
+        .numbers("From", |axis| level(axis, axis.at))
+        .numbers("Change to the end", |axis| change(axis).unwrap_or_default())
+        .numbers("Enough", |axis| level(axis, axis.enough))
+        .words("What it says", |axis| text(&axis.text))
+        .into()
+}
+
+fn fits(study: &StudyDocument) -> Table {
+    Table::of(study.axes.iter().filter_map(|axis| Some((axis, axis.usl.as_ref()?))))
+        .words("Curve", |(axis, _)| text(title(axis)))
+        .numbers("One worker", |(_, usl)| ranged(usl.lambda, usl.lambda_ci95, words::small))
+        .numbers("sigma", |(_, usl)| ranged(usl.sigma, usl.sigma_ci95, words::small))
+        .numbers("kappa", |(_, usl)| ranged(usl.kappa, usl.kappa_ci95, words::small))
+        .numbers("Peak", |(axis, usl)| peak(axis, usl))
+        .numbers("Levels", |(_, usl)| count(usl.n))
+        .numbers("r\u{b2}", |(_, usl)| text(format!("{:.3}", usl.r2)))
+        .numbers("Misses by at most", |(_, usl)| value(usl.misses_pct_max, "percent"))
+        .into()
+}
+
+fn peak(axis: &StudyAxis, usl: &UslDocument) -> Cell {
+    let Some(workers) = usl.peak_workers else { return empty() };
+    let at = level_words(&axis.factor, &format!("{workers:.0}"));
+    let value = usl.peak_value.map(|value| format!("{} at ", words::value(value, "")));
+    text(value.unwrap_or_default() + &at)
+}

@@ -1,0 +1,142 @@
+//! What each factor does: the contrasts behind the answers, main effects, interactions.
+
+use iostrata_run::{StudyDocument, StudyEffect, StudyInteraction};
+
+use super::levels::{factor_words, level_words};
+use crate::cell::{Cell, Span, Text, Tone, count, empty, ratio, ratio_interval, text, verdicts};
+use crate::chart::{Branch, Chart, Plot};
+use crate::colour::Colour;
+use crate::document::{Block, Blocks, On, Table};
+use crate::words;
+
+/// The contrasts behind the answers; nothing where the study's text asks for none.
+pub(super) fn answers(study: &StudyDocument) -> Option<Blocks> {
+    let ids = |points: &[String]| -> Cell {
+        let one = |id: &String| [Span::Code(id.clone()), Span::Plain(" ".to_owned())];
+        text(Text(points.iter().flat_map(one).collect()))
+    };
+    let contrasts = study.answers.iter().filter_map(|answer| Some((answer, answer.ratio?)));
+    let table = Table::of(contrasts)
+        .words("It asks", |(answer, _)| text(&answer.asks).tip(&answer.text))
+        .numbers("Ratio", |(_, times)| ratio(*times))
+        .numbers("95 % interval", |(answer, _)| ratio_interval(answer.ratio_ci95))
+        .numbers("Pairs", |(answer, _)| count(answer.ratio_n))
+        .words("Points above the line", |(answer, _)| ids(&answer.of))
+        .words("Points below it", |(answer, _)| ids(&answer.over))
+        .words("Cautions", |(answer, _)| verdicts(&answer.verdicts));
+    if table.is_empty() {
+        return None;
+    }
+    let mut body = Blocks::new();
+    body.say(
+        "Each answer compares points that the study names beforehand, replicate by replicate. \
+         Above and below the line stand the same work but for what is asked.",
+    );
+    body.folded(On::FILES, "The contrasts as a table", table);
+    Some(body)
+}
+
+/// Effects and interactions; nothing when none was taken.
+pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
+    if study.effects.is_empty() && study.interactions.is_empty() {
+        return None;
+    }
+    let mut body = Blocks::new();
+    if !study.effects.is_empty() {
+        body.say(
+            "Each ratio compares points that are equal in every other factor, replicate by \
+             replicate. Whiskers are 95 % intervals, the broad band is the range over single pairs \
+             of points. Grey: no measurable difference.",
+        );
+        let rows = study.effects.iter().map(|effect| branch(study, effect)).collect();
+        let plot = Plot::Ratios("ratio of IOPS, second level over first".to_owned(), rows);
+        body.chart(Chart::new("effects", "", plot));
+        body.folded(On::ALL, "Effects as a table", Block::Table(table(&study.effects)));
+    }
+    if !study.interactions.is_empty() {
+        body.title(On::FILES, "Where one factor depends on another");
+        body.table(On::FILES, interactions(&study.interactions));
+    }
+    Some(body)
+}
+
+fn branch(study: &StudyDocument, effect: &StudyEffect) -> Branch {
+    let factor = study.factors.iter().position(|factor| factor.factor == effect.factor);
+    let finite = effect.ratio_min > 0.0 && effect.ratio_max.is_finite();
+    let colour = match words::is_measured(effect.conclusion) {
+        true => Colour::Line(factor.unwrap_or(0)),
+        false => Colour::Grey,
+    };
+    Branch {
+        title: title(effect),
+        ratio: effect.ratio,
+        ci95: effect.ratio_ci95,
+        range: finite.then_some([effect.ratio_min, effect.ratio_max]),
+        colour,
+        hover: hover(effect),
+    }
+}
+
+fn title(effect: &StudyEffect) -> String {
+    let level = |level: &str| level_words(&effect.factor, level);
+    let factor = factor_words(&effect.factor);
+    format!("{factor}: {} \u{2192} {}", level(&effect.from), level(&effect.to))
+}
+
+fn hover(effect: &StudyEffect) -> String {
+    let mut lines = vec![
+        title(effect),
+        format!("{}  ({})", words::times(effect.ratio), words::exact(effect.ratio)),
+        match effect.ratio_ci95 {
+            Some(ci95) => format!("95 %: {}", words::times_range(ci95)),
+            None => "no interval".to_owned(),
+        },
+        format!("n = {}", effect.ratio_n),
+        format!(
+            "single pairs: {} to {}",
+            words::times(effect.ratio_min),
+            words::times(effect.ratio_max)
+        ),
+        words::conclusion(effect.conclusion).to_owned(),
+    ];
+    if !effect.verdicts.is_sound() {
+        lines.push(words::verdicts(&effect.verdicts));
+    }
+    lines.join("\n")
+}
+
+fn table(all: &[StudyEffect]) -> Table {
+    let pairs = |one: &StudyEffect| words::times_range([one.ratio_min, one.ratio_max]);
+    Table::of(all)
+        .words("Factor", |one| text(title(one)))
+        .numbers("Ratio", |one| ratio(one.ratio))
+        .numbers("95 % interval", |one| ratio_interval(one.ratio_ci95))
+        .numbers("Pairs", |one| count(one.ratio_n))
+        .numbers_on(On::FILES, "Single pairs", |one| text(pairs(one)))
+        .words_on(On::FILES, "Conclusion", |one| text(words::conclusion(one.conclusion)))
+        .words_on(On::TERMINAL, "", |one| match words::is_measured(one.conclusion) {
+            true => empty(),
+            false => text(words::conclusion(one.conclusion)),
+        })
+        .words_on(On::FILES, "What it says", |one| text(&one.text))
+        .words("Cautions", |one| verdicts(&one.verdicts))
+        .each(|one, row| {
+            row.tone = if words::is_measured(one.conclusion) { Tone::Plain } else { Tone::Dim };
+        })
+        .into()
+}
+
+fn interactions(all: &[StudyInteraction]) -> Table {
+    let step = |factor: &str, from: &str, to: &str| {
+        text(format!("{} \u{2192} {}", level_words(factor, from), level_words(factor, to)))
+    };
+    Table::of(all)
+        .words("Effect", |one| step(&one.factor, &one.from, &one.to))
+        .words("Depends on", |one| step(&one.by, &one.by_from, &one.by_to))
+        .numbers("Ratio of the effects", |one| ratio(one.ratio))
+        .numbers("95 % interval", |one| ratio_interval(one.ratio_ci95))
+        .numbers("n", |one| count(one.ratio_n))
+        .words("Conclusion", |one| text(words::conclusion(one.conclusion)))
+        .words("What it says", |one| text(&one.text))
+        .into()
+}

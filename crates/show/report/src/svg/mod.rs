@@ -1,0 +1,388 @@
+//! Charts as inline SVG that takes the width there is.
+//!
+//! Method: places along the width are percentages and everything else is in pixels, so that text,
+//! lines and whiskers keep their size on a phone, a wide screen and paper. Curves are drawn in
+//! a box of their own, which is stretched. Names, values and legends are ordinary text of the page.
+//! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
+
+mod axis;
+
+use iostrata_stats::Interval;
+use maud::{Markup, html};
+
+use axis::Axis;
+
+use crate::chart::{
+    Bar, Branch, Chart, Course, Line, Lines, Mark, Plot, Scale, Stack, Stroke, reach,
+};
+use crate::colour::Colour;
+use crate::words;
+
+/// Height of lines in pixels.
+const HEIGHT: f64 = 220.0;
+/// Pixels that a row of bars and the plot of lines have on a phone.
+const ROW_WIDTH: f64 = 200.0;
+const PLOT_WIDTH: f64 = 290.0;
+
+/// A chart with its caption.
+pub(crate) fn chart(chart: &Chart) -> Markup {
+    let (body, cut) = match &chart.plot {
+        Plot::Bars(axis, rows) => bars(axis, rows),
+        Plot::Ratios(axis, rows) => (ratios(axis, rows), None),
+        Plot::Shares(legend, stacks) => (shares(legend, stacks), None),
+        Plot::Lines(lines) => plot(lines, lines.scale),
+    };
+    html! {
+        figure id={ "chart-" (chart.name) } {
+            @if !chart.title.is_empty() || !chart.says.is_empty() || cut.is_some() {
+                figcaption {
+                    @if !chart.title.is_empty() { b { (chart.title) } }
+                    (chart.says) @if let Some(cut) = cut { " " span.cut { (cut) } }
+                }
+            }
+            @if let Plot::Lines(lines) = &chart.plot && lines.has_legend {
+                (legend(lines.lines.iter().map(|line| (line.stroke, line.name.as_str()))))
+            }
+            (body)
+        }
+    }
+}
+
+/// Lines on a logarithmic scale whatever their own is, for the switch of panels.
+pub(crate) fn logarithmic(lines: &Lines) -> Markup {
+    plot(lines, Scale::Logarithmic(None)).0
+}
+
+/// Names of lines with colour and dash.
+pub(crate) fn legend<'a>(all: impl Iterator<Item = (Stroke, &'a str)>) -> Markup {
+    html! {
+        ul.layers {
+            @for (stroke, name) in all.filter(|(_, name)| !name.is_empty()) {
+                li {
+                    svg.stroke width="26" height="8" {
+                        line x2="26" y1="4" y2="4" style=(ink(stroke)) {}
+                    }
+                    (name)
+                }
+            }
+        }
+    }
+}
+
+fn ink(stroke: Stroke) -> String {
+    let dash = ["", ";stroke-dasharray:2 3", ";stroke-dasharray:7 4", ";stroke-dasharray:8 3 2 3"];
+    let faint =
+        if stroke.faint < 1.0 { format!(";opacity:{}", stroke.faint) } else { String::new() };
+    format!("stroke:{}{}{faint}", stroke.colour.css(), dash[stroke.dash % 4])
+}
+
+/// The vertical lines of an axis behind a row.
+fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
+    html! {
+        @for (tick, _) in ticks {
+            @let x = axis.percent(*tick);
+            line.grid x1=(x) x2=(x) y1="-6" y2="100%" {}
+        }
+    }
+}
+
+/// The labels below rows or lines.
+fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
+    html! {
+        @for (tick, label) in ticks {
+            @let at = axis.at(*tick);
+            @let anchor = if at < 0.04 { "start" } else if at > 0.96 { "end" } else { "middle" };
+            text x=(axis.percent(*tick)) y=(y) text-anchor=(anchor) { (label) }
+        }
+    }
+}
+
+/// The axis below rows.
+fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
+    html! {
+        div.row { svg height="16" { (labels(axis, ticks, 12.0)) } }
+        p.axis { (title) }
+    }
+}
+
+fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
+    let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
+    let axis = Axis::linear(reach(&figures));
+    let ticks = axis.apart(&axis.labelled(), ROW_WIDTH);
+    let cut: Vec<&str> =
+        rows.iter().filter(|row| row.value > axis.high).map(|row| row.title.as_str()).collect();
+    let ends = rows.iter().filter(|row| row.ci95.is_some_and(|ci95| ci95[1] > axis.high)).count();
+    let cut = match (cut.is_empty(), ends) {
+        (false, _) => Some(format!("Cut off at the axis: {}.", cut.join(", "))),
+        (true, 0) => None,
+        (true, n) => Some(format!("The intervals of {n} end beyond the axis.")),
+    };
+    let body = html! {
+        div.rows {
+            @for (n, row) in rows.iter().enumerate() {
+                div.row data-at={ "0." (n) } title=(row.hover) {
+                    span.name { (row.title) }
+                    svg height="20" {
+                        (grid(&axis, &ticks))
+                        @let ends = [0.0, row.value.min(axis.high)];
+                        @let [from, to] = ends.map(|end| axis.at(end) * 100.0);
+                        rect x={ (format!("{:.2}%", from.min(to))) } y="3" height="14"
+                            width=(format!("{:.2}%", (to - from).abs()))
+                            style={ "fill:" (row.colour.css()) } {}
+                        @if row.value > axis.high {
+                            svg x="97%" overflow="visible" {
+                                path.break d="M0,0l5,5-5,5 5,5-5,5" {}
+                            }
+                        }
+                        (whisker(&axis, row.ci95))
+                    }
+                    span.value { b { (row.shown) } " " (row.spread) }
+                }
+            }
+            (foot(&axis, &ticks, title))
+        }
+    };
+    (body, cut)
+}
+
+/// A horizontal interval.
+fn whisker(axis: &Axis, ci95: Option<Interval>) -> Markup {
+    let Some([low, high]) = ci95 else { return html! {} };
+    let [from, to] = [low.max(axis.low), high.min(axis.high)].map(|end| axis.percent(end));
+    html! {
+        line.whisker x1=(from) x2=(to) y1="10" y2="10" {}
+        line.whisker x1=(from) x2=(from) y1="6" y2="14" {}
+        @if high <= axis.high { line.whisker x1=(to) x2=(to) y1="6" y2="14" {} }
+    }
+}
+
+fn ratios(title: &str, rows: &[Branch]) -> Markup {
+    let of = |row: &Branch| [row.ci95.unwrap_or([row.ratio; 2]), [row.ratio; 2]];
+    let all = rows.iter().flat_map(|row| of(row).into_iter().chain(row.range)).flatten();
+    let all: Vec<f64> = all.filter(|end| end.is_finite() && *end > 0.0).collect();
+    let (axis, ticks) = Axis::of_ratios(&all);
+    let ticks = axis.apart(&ticks, ROW_WIDTH);
+    let one = axis.percent(1.0);
+    html! {
+        div.rows {
+            @for (n, row) in rows.iter().enumerate() {
+                div.row data-at={ "0." (n) } title=(row.hover) {
+                    span.name { (row.title) }
+                    svg height="20" style={ "--c:" (row.colour.css()) } {
+                        (grid(&axis, &ticks))
+                        line.one x1=(one) x2=(one) y1="-6" y2="100%" {}
+                        @if let Some([low, high]) = row.range {
+                            @let [from, to] = [low.max(axis.low), high.min(axis.high)];
+                            @let [from, to] = [from, to].map(|end| axis.percent(end));
+                            line.band x1=(from) x2=(to) y1="10" y2="10" {}
+                        }
+                        g.own { (whisker(&axis, row.ci95)) }
+                        @let at = axis.percent(row.ratio.clamp(axis.low, axis.high));
+                        circle cx=(at) cy="10" r="4.5" {}
+                    }
+                    span.value {
+                        b { (words::times(row.ratio)) }
+                        @if let Some(ci95) = row.ci95 { " " (words::times_range(ci95)) }
+                    }
+                }
+            }
+            (foot(&axis, &ticks, title))
+        }
+    }
+}
+
+fn shares(legend: &[(Colour, String)], stacks: &[Stack]) -> Markup {
+    let axis = Axis::linear([0.0, 100.0]);
+    let ticks: Vec<(f64, String)> =
+        [0.0, 25.0, 50.0, 75.0, 100.0].map(|tick| (tick, format!("{tick} %"))).into();
+    let is_new = |n: usize| n == 0 || stacks[n - 1].group != stacks[n].group;
+    html! {
+        ul.layers { @for (colour, name) in legend {
+            li { span.layer style={ "--c:" (colour.css()) } { (name) } }
+        } }
+        div.rows.shares {
+            @for (n, stack) in stacks.iter().enumerate() {
+                @if is_new(n) && !stack.group.is_empty() { p.group { (stack.group) } }
+                div.row {
+                    span.name { (stack.title) }
+                    svg height="18" {
+                        (grid(&axis, &ticks))
+                        @for (colour, from, share, hover) in placed(stack) {
+                            rect x=(format!("{from:.2}%")) y="1" height="15"
+                                width=(format!("{share:.2}%"))
+                                style={ "fill:" (colour.css()) } data-at=(n) { title { (hover) } }
+                        }
+                    }
+                }
+            }
+            div.row { span.name {} svg height="16" { (labels(&axis, &ticks, 12.0)) } }
+        }
+    }
+}
+
+/// The parts of a whole as colour, start and size in percent, hover.
+fn placed(stack: &Stack) -> Vec<(Colour, f64, f64, &str)> {
+    let whole: f64 = stack.parts.iter().map(|part| part.1).sum();
+    let mut from = 0.0;
+    let mut all = Vec::new();
+    for (colour, size, hover) in &stack.parts {
+        let share = size / whole.max(1e-12) * 100.0;
+        all.push((*colour, from, share, hover.as_str()));
+        from += share;
+    }
+    all
+}
+
+/// All figures of lines with their intervals.
+fn figures(lines: &Lines) -> Vec<(f64, Option<Interval>)> {
+    let of = |line: &Line| -> Vec<(f64, Option<Interval>)> {
+        match &line.course {
+            Course::Points(marks) => marks.iter().map(|mark| (mark.y, mark.ci95)).collect(),
+            Course::Fit(points) => points.iter().map(|point| (point[1], None)).collect(),
+            Course::Slices(slices) => slices.values.iter().map(|y| (*y, None)).collect(),
+        }
+    };
+    lines.lines.iter().flat_map(of).collect()
+}
+
+fn xs(lines: &Lines) -> Vec<f64> {
+    let of = |line: &Line| -> Vec<f64> {
+        match &line.course {
+            Course::Points(marks) => marks.iter().map(|mark| mark.x).collect(),
+            Course::Fit(_) => Vec::new(),
+            Course::Slices(slices) => vec![0.0, slices.width_s * slices.values.len() as f64],
+        }
+    };
+    let mut all: Vec<f64> = lines.lines.iter().flat_map(of).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// Powers of two stand at equal distances, each with its own tick; other figures start at zero.
+fn x_axis(lines: &Lines) -> (Axis, Vec<(f64, String)>) {
+    let xs = xs(lines);
+    let (first, last) = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
+    let doubles = xs.len() > 2 && xs.iter().all(|x| *x >= 1.0 && x.log2().fract() == 0.0);
+    let ends = |log| Axis { log, low: first / 1.12, high: last * 1.12 };
+    if let Some(ticks) = &lines.ticks {
+        return (ends(true), ticks.clone());
+    }
+    if doubles {
+        return (ends(true), xs.iter().map(|x| (*x, format!("{x}"))).collect());
+    }
+    let is_time = lines.lines.iter().all(|line| matches!(line.course, Course::Slices(..)));
+    let high = if is_time { last } else { last * 1.04 };
+    let axis = Axis::linear([first.min(0.0), high.max(1e-9)]);
+    let ticks = axis.labelled();
+    (axis, ticks)
+}
+
+fn y_axis(figures: &[(f64, Option<Interval>)], scale: Scale) -> Axis {
+    let low = figures.iter().map(|one| one.0).fold(f64::INFINITY, f64::min);
+    let high = figures.iter().map(|one| one.0).fold(0.0, f64::max);
+    match scale {
+        Scale::Chosen if low > 0.0 && high / low > 40.0 => {
+            Axis::around(figures.iter().map(|f| f.0))
+        }
+        Scale::Chosen | Scale::Linear => Axis::linear(reach(figures)),
+        Scale::Shared(top) => Axis::linear([reach(figures)[0], top]),
+        Scale::Logarithmic(None) => Axis::around(figures.iter().map(|one| one.0)),
+        Scale::Logarithmic(Some([low, high])) => Axis { log: true, low, high },
+    }
+}
+
+fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
+    let figures = figures(lines);
+    let (x, x_ticks) = x_axis(lines);
+    let y = y_axis(&figures, scale);
+    let x_ticks = x.apart(&x_ticks, PLOT_WIDTH);
+    let beyond: Vec<f64> =
+        figures.iter().map(|one| one.0).filter(|v| *v > y.high * 1.0001).collect();
+    let most = beyond.iter().copied().fold(0.0, f64::max);
+    let cut = (!beyond.is_empty()).then(|| {
+        format!("{} lie above the scale, up to {}.", beyond.len(), words::value(most, ""))
+    });
+    let body = html! {
+        p.axis { (lines.y) }
+        div.plot {
+            svg height=(HEIGHT + 20.0) role="img" aria-label={ (lines.y) " over " (lines.x) } {
+                @for (tick, label) in y.labelled() {
+                    @let at = format!("{:.1}", HEIGHT * (1.0 - y.at(tick)));
+                    line.grid x2="100%" y1=(at) y2=(at) {}
+                    text x="-7" y=(at) dy="4" text-anchor="end" { (label) }
+                }
+                (labels(&x, &x_ticks, HEIGHT + 16.0))
+                svg.box width="100%" height=(HEIGHT) viewBox="0 0 1000 1000"
+                    preserveAspectRatio="none" {
+                    @for line in &lines.lines { (course(line, &x, &y)) }
+                }
+                @for (n, line) in lines.lines.iter().enumerate() {
+                    @for (at, mark) in points_of(line).iter().enumerate() {
+                        @if mark.y <= y.high { (point(mark, line, &format!("{n}.{at}"), &x, &y)) }
+                    }
+                }
+            }
+        }
+        p.axis { (lines.x) }
+    };
+    (body, cut)
+}
+
+fn points_of(line: &Line) -> &[Mark] {
+    match &line.course {
+        Course::Points(marks) => marks,
+        Course::Fit(_) | Course::Slices(_) => &[],
+    }
+}
+
+/// A line in its stretched box.
+fn course(line: &Line, x: &Axis, y: &Axis) -> Markup {
+    let place = |[px, py]: [f64; 2]| {
+        // Far outside is as good as outside, and no renderer stumbles over it.
+        let at = (1.0 - y.at(py)).clamp(-3.0, 4.0);
+        format!("{:.1},{:.1}", x.at(px) * 1000.0, at * 1000.0)
+    };
+    let joined =
+        |points: Vec<[f64; 2]>| points.into_iter().map(place).collect::<Vec<_>>().join(" ");
+    let style = ink(line.stroke);
+    match &line.course {
+        Course::Points(marks) => {
+            let points = joined(marks.iter().map(|mark| [mark.x, mark.y]).collect());
+            html! { polyline.line points=(points) style=(style) {} }
+        }
+        Course::Fit(points) => {
+            html! { polyline.fit points=(joined(points.clone())) style=(style) {} }
+        }
+        // The points are the slices themselves; the page's script reads them on hover.
+        Course::Slices(slices) => {
+            let points: Vec<String> =
+                slices.values.iter().enumerate().map(|(n, value)| format!("{n},{value}")).collect();
+            let (wide, tall) = (slices.width_s * 1000.0 / x.high, 1000.0 / y.high);
+            html! {
+                polyline.line points=(points.join(" ")) style=(style) data-width=(slices.width_s)
+                    data-unit=(slices.unit) data-name=(slices.title)
+                    transform=(format!("matrix({wide} 0 0 {} 0 1000)", -tall)) {}
+            }
+        }
+    }
+}
+
+/// A measured point with its interval.
+fn point(mark: &Mark, line: &Line, at: &str, x: &Axis, y: &Axis) -> Markup {
+    let top = HEIGHT * (1.0 - y.at(mark.y));
+    let end = |value: f64| (HEIGHT * (1.0 - y.at(value))).clamp(0.0, HEIGHT) - top;
+    let marked = line.marked.filter(|(x, _)| *x == mark.x);
+    html! {
+        svg x=(x.percent(mark.x)) y=(format!("{top:.1}")) overflow="visible" data-at=(at)
+            style={ "--c:" (line.stroke.colour.css()) } {
+            title { (mark.hover) }
+            @if let Some(ci95) = mark.ci95 {
+                @let [low, high] = ci95.map(end);
+                path.whisker d=(format!("M0,{low:.1}V{high:.1}M-4,{low:.1}h8M-4,{high:.1}h8")) {}
+            }
+            circle r=(if marked.is_some() { "6" } else { "3.2" }) {}
+            @if let Some((_, word)) = marked { text.marked x="8" y="16" { (word) } }
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! A simulated queue as text.
-
-pub(crate) mod markdown;
-pub(crate) mod terminal;
