@@ -6,8 +6,11 @@
 //! It judges text, not meaning: a net for the careless, no proof.
 
 mod borders;
+mod circles;
 mod documents;
+mod imports;
 mod leftovers;
+mod names;
 mod rust;
 mod safety;
 mod shape;
@@ -88,6 +91,8 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
         breaches.extend(sources.iter().flat_map(rule));
     }
     breaches.extend(safety::stale(&sources));
+    breaches.extend(circles::judge(&sources));
+    breaches.extend(names::judge(&sources));
     breaches.sort();
     Ok(breaches)
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use iostrata_spec::study::IoLimits;
 use serde::{Deserialize, Serialize};
 
-use crate::device::DeviceRef;
 use crate::settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
+use crate::tokens::DeviceRef;
 
 /// One change of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +122,16 @@ pub enum Change {
         /// Number of the processor.
         cpu: u32,
         /// Which governor.
+        value: String,
+    },
+    /// Sets a global variable of a database server, until the server ends. Undone: the value
+    /// before, on the same running server.
+    ServerVariable {
+        /// Address of the server, without secrets.
+        server: String,
+        /// Which.
+        name: String,
+        /// To what; the server may take another value.
         value: String,
     },
     /// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless

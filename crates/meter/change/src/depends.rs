@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::change::Change;
-use crate::device::DeviceRef;
 use crate::settings::VmSetting;
+use crate::tokens::DeviceRef;
 
 /// Whether `later` stands on `earlier`.
 pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
@@ -41,6 +41,10 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
         Change::EnterGroup { .. } => matches!(later, Change::EnterGroup { .. }),
         Change::Governor { cpu, .. } => {
             matches!(later, Change::Governor { cpu: other, .. } if cpu == other)
+        }
+        // One variable bounds another, so they go back in reverse order, all of them.
+        Change::ServerVariable { server, .. } => {
+            matches!(later, Change::ServerVariable { server: other, .. } if server == other)
         }
         Change::MountTracefs => matches!(later, Change::TraceInstance { .. }),
         Change::TraceInstance { .. } | Change::MakeFilesystem { .. } | Change::DropCaches => false,

@@ -9,10 +9,12 @@ use iostrata_units as units;
 use iostrata_spec::study::IoLimits;
 
 use crate::change::Change;
-use crate::device::{self, DeviceRef};
+use crate::device;
 use crate::kind;
+use crate::kind::variable::Variable;
 use crate::settings::Prewrite;
 use crate::system::System;
+use crate::tokens::DeviceRef;
 use crate::world::World;
 
 /// The plan: each change in one line, with the present value where there is one already.
@@ -29,6 +31,7 @@ pub(crate) fn line(world: &dyn World, change: &Change) -> String {
             .and_then(|found| kind::queue::read(world, &found, *attribute).ok()),
         Change::Sysctl { which, .. } => kind::vm::read(world, *which).ok(),
         Change::Governor { cpu, .. } => kind::governor::read(world, *cpu).ok(),
+        Change::ServerVariable { server, name, .. } => Variable { server, name }.read(world).ok(),
         _ => None,
     };
     match now {
@@ -86,6 +89,9 @@ impl Change {
             Self::EnterGroup { name } => format!("move this process into the group {name}"),
             Self::Governor { cpu, value } => {
                 format!("set the frequency governor of processor {cpu} to {value}")
+            }
+            Self::ServerVariable { server, name, value } => {
+                format!("set {name} of {server} to {value}")
             }
             Self::MountTracefs => "mount tracefs".to_owned(),
             Self::TraceInstance { name, events, buffer_kib, clock } => {

@@ -4,76 +4,12 @@
 //! named device is the one that stood at its path (number and sequence); what stands there now but
 //! is not the same is never touched.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{ChangeError, system};
-use crate::world::{FileToken, SeenKind, World};
-
-/// A block device, named by what stays the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceRef {
-    /// The loop device over a backing file.
-    Loop {
-        /// The file.
-        backing: PathBuf,
-    },
-    /// A device that the user named.
-    Named {
-        /// Its path.
-        path: PathBuf,
-        /// The user's flag named this very device as one whose contents may be lost.
-        overwrite: bool,
-    },
-}
-
-impl fmt::Display for DeviceRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Loop { backing } => write!(f, "the loop device over {}", backing.display()),
-            Self::Named { path, .. } => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-/// What a device is in use for, or holds; the first that applies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceState {
-    /// It, one of its partitions or its disk is mounted or swapped on; where.
-    Mounted(String),
-    /// Another device or an exclusive opener holds it; which.
-    Held(String),
-    /// It has partitions.
-    Partitioned,
-    /// It holds something: the name of a known signature, or where the first bytes are not zero.
-    Signed(String),
-    /// Nothing known, and the first MiB is zero.
-    Empty,
-}
-
-impl fmt::Display for DeviceState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mounted(by) => f.write_str(by),
-            Self::Held(by) => f.write_str(by),
-            Self::Partitioned => f.write_str("it has partitions"),
-            Self::Signed(what) => write!(f, "it holds {what}"),
-            Self::Empty => f.write_str("it is empty"),
-        }
-    }
-}
-
-/// By what a device is found again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DeviceToken {
-    Loop(FileToken),
-    Named { path: PathBuf, number: (u32, u32), sequence: Option<String> },
-}
+use crate::seen::SeenKind;
+use crate::tokens::{DeviceRef, DeviceToken, FileToken};
+use crate::world::World;
 
 /// A device as it stands at this moment.
 #[derive(Clone, Debug)]
@@ -97,16 +33,18 @@ pub(crate) fn resolve(world: &dyn World, device: &DeviceRef) -> Result<Resolved,
         DeviceRef::Loop { backing } => {
             let token = file_token(world, backing)?;
             let found = over(world, &token)?;
-            found.ok_or_else(|| ChangeError::Unavailable {
-                what: device.to_string(),
-                why: "there is none".to_owned(),
-                fix: "attach a loop device to the file first".to_owned(),
+            found.ok_or_else(|| {
+                ChangeError::unavailable(
+                    device.to_string(),
+                    "there is none",
+                    "attach a loop device to the file first",
+                )
             })
         }
         DeviceRef::Named { path, .. } => named(world, path)?.ok_or_else(|| {
             let why = "there is no such block device".to_owned();
             let fix = "name a block device, for example from lsblk".to_owned();
-            ChangeError::Unavailable { what: path.display().to_string(), why, fix }
+            ChangeError::unavailable(path.display().to_string(), why, fix)
         }),
     }
 }
@@ -131,11 +69,11 @@ pub(crate) fn file_token(world: &dyn World, path: &Path) -> Result<FileToken, Ch
         Some(seen) if seen.kind == SeenKind::File => {
             Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
         }
-        _ => Err(ChangeError::Unavailable {
-            what: path.display().to_string(),
-            why: "there is no such regular file".to_owned(),
-            fix: "make the backing file first".to_owned(),
-        }),
+        _ => Err(ChangeError::unavailable(
+            path.display().to_string(),
+            "there is no such regular file",
+            "make the backing file first",
+        )),
     }
 }
 

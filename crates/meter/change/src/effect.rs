@@ -9,21 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::DeviceToken;
 use crate::owner::Owner;
 use crate::settings::{FilesystemKind, QueueAttribute, VmSetting};
-use crate::world::FileToken;
-
-/// Number of a change within its journal, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ChangeId(pub u32);
-
-impl fmt::Display for ChangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
+use crate::tokens::{DeviceToken, FileToken};
+use crate::variables::ServerToken;
 
 /// Values of a device's queue.
 pub(crate) type QueueValues = BTreeMap<QueueAttribute, String>;
@@ -58,6 +47,8 @@ pub(crate) enum Prior {
     Outside { process: Owner, moves: Vec<Move> },
     /// The governor.
     Governor { value: String },
+    /// Which server, and the variable's value.
+    Variable { server: ServerToken, value: String },
     /// Whether tracefs is mounted, and where it is or will be.
     Tracefs { mounted: bool, dir: PathBuf },
     /// No such trace buffer.
@@ -168,6 +159,13 @@ pub enum Effect {
         /// What the kernel took.
         took: String,
     },
+    /// A server's variable was set.
+    Variable {
+        /// What was asked for.
+        asked: String,
+        /// What the server took.
+        took: String,
+    },
     /// tracefs is there.
     Tracefs {
         /// Where.
@@ -192,7 +190,8 @@ impl Effect {
         match self {
             Self::Queue { asked, took, .. }
             | Self::Vm { asked, took, .. }
-            | Self::Governor { asked, took } => Some((asked, took)),
+            | Self::Governor { asked, took }
+            | Self::Variable { asked, took } => Some((asked, took)),
             _ => None,
         }
     }

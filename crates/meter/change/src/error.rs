@@ -3,13 +3,12 @@
 //! Invariant: each message names the thing, what was found and the fix. What a kernel does not
 //! offer is [`ChangeError::Unavailable`], so that a study can report it as a result.
 
+use crate::tokens::ChangeId;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::FileSetError;
 use thiserror::Error;
-
-use crate::effect::ChangeId;
 
 /// Why a change could not be made or undone.
 #[derive(Debug, Error)]
@@ -83,6 +82,17 @@ pub enum ChangeError {
         /// The change.
         what: String,
     },
+}
+
+impl ChangeError {
+    /// This kernel, machine or user cannot have `what`.
+    pub(crate) fn unavailable(
+        what: impl Into<String>,
+        why: impl ToString,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::Unavailable { what: what.into(), why: why.to_string(), fix: fix.into() }
+    }
 }
 
 /// Why a journal could not be kept or read.

@@ -21,26 +21,24 @@ mod measuring_files;
 mod owner;
 mod restore;
 mod retry;
+mod seen;
 mod served;
 mod server;
 mod session;
 mod settings;
 mod state;
 mod system;
+mod tokens;
 mod undoing;
+mod variables;
 mod world;
 
 #[cfg(test)]
-mod fake;
-#[cfg(test)]
-mod served_tests;
-#[cfg(test)]
-mod session_tests;
+mod tests;
 
 pub use change::Change;
 pub use describe::plan;
-pub use device::{DeviceRef, DeviceState};
-pub use effect::{ChangeId, Effect, GroupVersion, How, Left, Undone};
+pub use effect::{Effect, GroupVersion, How, Left, Undone};
 pub use error::{ChangeError, JournalError};
 pub use in_place::{changes_in_place, wait_until_undone};
 pub use instance::write_instance;
@@ -48,13 +46,14 @@ pub use journal::leftover::{Leftover, leftovers};
 pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
 pub use restore::{JournalReport, JournalState, RestoreReport, remove_left_files, restore};
+pub use seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen, SeenKind};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
-pub use server::{Answer, Ending, ServerCommand};
+pub use server::ServerCommand;
 pub use session::{Applied, Session};
 pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use state::StateDir;
 pub use system::{System, touched_unwritten_bytes};
+pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Outcome, Thing, UndoReport};
-pub use world::{
-    FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, SeenKind, World,
-};
+pub use variables::{NoServers, ServerError, ServerToken, Servers};
+pub use world::{MountRequest, Refusal, RunError, World};

@@ -184,7 +184,10 @@ fn gone_with_the_boot(
     entries: &mut Vec<Entry>,
 ) -> Result<Vec<Thing>, JournalError> {
     let mut things = Vec::new();
-    let went = |entry: &mut Entry| !matches!(entry.change, Change::BackingFile { .. });
+    // A server may run on another machine, and says itself whether it was restarted.
+    let went = |entry: &mut Entry| {
+        !matches!(entry.change, Change::BackingFile { .. } | Change::ServerVariable { .. })
+    };
     // The innermost directories come last.
     let mut gone: Vec<Entry> = entries.extract_if(.., went).collect();
     gone.reverse();

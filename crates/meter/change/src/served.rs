@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::change::Change;
-use crate::device::DeviceState;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
 use crate::journal::{Content, Entry, Journal, parse};
@@ -18,7 +17,8 @@ use crate::kind::{self, attach, serving};
 use crate::owner::Owner;
 use crate::restore::{self, JournalReport, JournalState};
 use crate::retry;
-use crate::server::{Answer, served_file};
+use crate::seen::{Answer, DeviceState};
+use crate::server::served_file;
 use crate::state::StateDir;
 use crate::world::World;
 

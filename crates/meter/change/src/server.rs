@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::change::Change;
-use crate::world::Seen;
 
 /// The file that a server shows when it is ready.
 pub(crate) const SERVED_FILE: &str = "disk";
@@ -42,28 +41,6 @@ impl ServerCommand {
 /// The file in the place that a server serves.
 pub(crate) fn served_file(at: &Path) -> PathBuf {
     at.join(SERVED_FILE)
-}
-
-/// How a server is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It is asked to (SIGTERM).
-    Asked,
-    /// At once (SIGKILL).
-    Forced,
-}
-
-/// What a served file says when it is asked for, with bounded patience.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It is there, and its server answered just now.
-    There(Seen),
-    /// Its server answers, or there is none, and the file is not there.
-    NotThere,
-    /// Its server is gone.
-    Dead,
-    /// No answer came.
-    Stuck,
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 
 use crate::change::Change;
 use crate::depends;
-use crate::device::DeviceRef;
-use crate::effect::{ChangeId, Effect, Undone};
+use crate::effect::{Effect, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::in_place;
 use crate::journal::{Entry, Journal, Record};
@@ -15,6 +14,7 @@ use crate::kind;
 use crate::owner::Owner;
 use crate::state::StateDir;
 use crate::system::System;
+use crate::tokens::{ChangeId, DeviceRef};
 use crate::undoing::{self, UndoReport};
 use crate::world::World;
 
@@ -177,11 +177,11 @@ impl<W: World> Session<W> {
         let server = self.active.iter().find(holds).and_then(|entry| entry.effect.as_ref());
         let (Some(Effect::Served { process, .. }), Some(journal)) = (server, &mut self.journal)
         else {
-            return Err(ChangeError::Unavailable {
-                what: "to leave these changes behind".to_owned(),
-                why: "no server of this session holds its journal".to_owned(),
-                fix: "start one that does first".to_owned(),
-            });
+            return Err(ChangeError::unavailable(
+                "to leave these changes behind",
+                "no server of this session holds its journal",
+                "start one that does first",
+            ));
         };
         let process = process.clone();
         journal.append(&Record::HandedOver { to: process.clone() })?;

@@ -8,10 +8,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::depends;
-use crate::effect::{ChangeId, How, Left, Undone};
+use crate::effect::{How, Left, Undone};
 use crate::error::ChangeError;
 use crate::journal::{Entry, Journal, Record};
 use crate::kind;
+use crate::tokens::ChangeId;
 use crate::world::World;
 
 /// What became of one change.

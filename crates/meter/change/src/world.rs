@@ -8,112 +8,15 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::device::DeviceState;
 use crate::error::ChangeError;
 use crate::owner::Owner;
-use crate::server::{Answer, Ending, ServerCommand};
+use crate::seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen};
+use crate::server::ServerCommand;
 use crate::settings::{FilesystemKind, Prewrite};
-
-/// By what a file is known: a file that took its place has another inode.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileToken {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Major and minor number of its file system.
-    pub device: (u32, u32),
-    /// Its inode.
-    pub inode: u64,
-}
-
-/// What a path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeenKind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A block device.
-    BlockDevice,
-    /// Something else.
-    Other,
-}
-
-/// What is at a path, links not followed for the last part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// What.
-    pub kind: SeenKind,
-    /// Major and minor number of the file system that it is on.
-    pub device: (u32, u32),
-    /// Its inode.
-    pub inode: u64,
-    /// Major and minor number of a device.
-    pub number: (u32, u32),
-    /// Bytes of a file.
-    pub bytes: u64,
-    /// It belongs to this user, and nobody else may read or write it.
-    pub is_private: bool,
-    /// When it came into being, in us since 1970, where the file system knows.
-    pub born_us: Option<u64>,
-}
-
-/// A loop device that is attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopDevice {
-    /// As in `/sys/block`: `loop3`.
-    pub name: String,
-    /// Over which file.
-    pub backing: FileToken,
-    /// Whether it does direct I/O on the file.
-    pub direct: bool,
-    /// Its logical block, in bytes.
-    pub block_bytes: u32,
-}
-
-impl LoopDevice {
-    /// Its node.
-    pub fn path(&self) -> PathBuf {
-        Path::new("/dev").join(&self.name)
-    }
-}
-
-/// A mount, as `/proc/self/mountinfo` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
-    /// Where.
-    pub at: PathBuf,
-    /// The directory of the file system that is mounted.
-    pub root: String,
-    /// Type of the file system.
-    pub kind: String,
-    /// What was mounted.
-    pub source: String,
-    /// Options of the mount.
-    pub options: Vec<String>,
-    /// Options of the file system.
-    pub super_options: Vec<String>,
-}
-
-impl Mounted {
-    /// Whether a program serves it.
-    pub fn is_fuse(&self) -> bool {
-        matches!(self.kind.as_str(), "fuse" | "fuseblk") || self.kind.starts_with("fuse.")
-    }
-
-    /// All options, each once.
-    pub fn all_options(&self) -> Vec<String> {
-        let mut all = self.options.clone();
-        for option in &self.super_options {
-            if !all.contains(option) {
-                all.push(option.clone());
-            }
-        }
-        all
-    }
-}
+use crate::tokens::FileToken;
+use crate::variables::{NoServers, Servers};
 
 /// What to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,6 +220,11 @@ pub trait World {
 
     /// Other processes that have a device open, as `dd (process 12)`.
     fn openers(&self, device: &Path) -> Vec<String>;
+
+    /// Database servers.
+    fn servers_at(&self) -> &dyn Servers {
+        &NoServers
+    }
 
     /// Whether the program was asked to end, so that waiting has no point.
     fn is_stopping(&self) -> bool;

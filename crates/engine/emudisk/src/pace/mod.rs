@@ -53,8 +53,8 @@ impl Powered {
         done.iter_mut().for_each(|done| done.at_ns += self.since_ns);
     }
 
-    fn next_event_ns(&self) -> Option<u64> {
-        Some(self.drive.next_event_ns()? + self.since_ns)
+    fn next_done_ns(&self) -> Option<u64> {
+        Some(self.drive.next_done_ns()? + self.since_ns)
     }
 }
 
@@ -95,14 +95,16 @@ impl<A> Inner<A> {
         self.tally.left(now_ns, due.len());
     }
 
-    fn next_event_ns(&self) -> Option<u64> {
-        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_event_ns());
+    /// A moment before which nothing is due. What the model does before it, it does when it is
+    /// asked next.
+    fn next_due_ns(&self) -> Option<u64> {
+        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_done_ns());
         model_ns.into_iter().chain(self.delayed.next_ns()).min()
     }
 
     /// Whether the timer has to be told of an earlier moment.
     fn must_wake(&self) -> bool {
-        self.next_event_ns().is_some_and(|next_ns| next_ns < self.timer_until_ns)
+        self.next_due_ns().is_some_and(|next_ns| next_ns < self.timer_until_ns)
     }
 }
 
@@ -160,7 +162,7 @@ impl<A> Pace<A> {
         inner.in_flight.insert(id, answer);
         inner.tally.came(crate::clock::now_ns(), command, at_bytes, bytes);
         let now_ns = crate::clock::now_ns();
-        if inner.next_event_ns().is_some_and(|next_ns| next_ns <= now_ns) {
+        if inner.next_due_ns().is_some_and(|next_ns| next_ns <= now_ns) {
             inner.advance(now_ns, due);
         }
         if inner.must_wake() {

@@ -49,7 +49,7 @@ fn wait<A>(pace: &Pace<A>, lead: &mut Lead, due: &mut Vec<Due<A>>) -> bool {
             return false;
         }
         let now = now_ns();
-        if inner.next_event_ns().is_some_and(|next_ns| next_ns <= now) {
+        if inner.next_due_ns().is_some_and(|next_ns| next_ns <= now) {
             inner.advance(now, due);
             if !due.is_empty() {
                 inner.timer_until_ns = 0;
@@ -58,7 +58,7 @@ fn wait<A>(pace: &Pace<A>, lead: &mut Lead, due: &mut Vec<Due<A>>) -> bool {
         }
         // A model that does not move on must not keep a processor from everybody else.
         let not_past = |next_ns: u64| if next_ns <= now { now + STALL_NS } else { next_ns };
-        let Some(next_ns) = inner.next_event_ns().map(not_past) else {
+        let Some(next_ns) = inner.next_due_ns().map(not_past) else {
             inner.timer_until_ns = u64::MAX;
             inner = pace.wake.wait(inner).unwrap_or_else(PoisonError::into_inner);
             continue;

@@ -4,14 +4,18 @@
 //! done exactly once; a flush is done only after every write that was done before the flush came is
 //! beyond a power cut. Contents are not here, only time.
 
+mod agenda;
 pub mod cloud;
 pub mod flash;
 pub mod hdd;
 mod nvme;
 #[cfg(test)]
 mod promises;
+mod queued;
 pub mod raid;
 pub mod table;
+
+pub use queued::{Device, Queued};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +41,13 @@ pub struct Request {
     pub at_bytes: u64,
     /// How many bytes, 0 for a flush.
     pub bytes: u32,
+}
+
+impl Request {
+    /// First byte after it.
+    pub fn end(&self) -> u64 {
+        self.at_bytes + u64::from(self.bytes)
+    }
 }
 
 /// A request that is done.
@@ -81,6 +92,13 @@ pub trait Drive: Send {
     /// The next moment at which something happens by itself: a request is done, or work in the
     /// background ends. `None` when the drive is idle.
     fn next_event_ns(&self) -> Option<u64>;
+
+    /// A moment before which nothing is done, as far as is known now; `None` when no request is in
+    /// flight. Who waits only for what is done need not look at what happens before: a later
+    /// [`Drive::advance`] lets it happen.
+    fn next_done_ns(&self) -> Option<u64> {
+        self.next_event_ns()
+    }
 
     /// Lets everything up to and including `now_ns` happen; appends what was done, earliest first,
     /// each with its own moment, which may lie before `now_ns`.

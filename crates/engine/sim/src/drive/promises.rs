@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 use proptest::prelude::*;
 
+use super::raid::{BATTERY_512M, Protected, ProtectedCacheParameters};
 use super::{Command, Done, Drive, Request};
 use crate::model;
 
@@ -58,7 +59,14 @@ fn live(drive: &mut dyn Drive, arrivals: &[(Request, u64, bool)]) -> (Vec<u64>, 
 }
 
 fn check(spec: &DiskSpec, arrivals: &[(Request, u64, bool)]) -> Result<(), TestCaseError> {
-    let make = || model::drive(spec, CAPACITY_BYTES, None, 3).unwrap();
+    check_drive(spec, &|| model::drive(spec, CAPACITY_BYTES, None, 3).unwrap(), arrivals)
+}
+
+fn check_drive(
+    spec: &DiskSpec,
+    make: &dyn Fn() -> Box<dyn Drive>,
+    arrivals: &[(Request, u64, bool)],
+) -> Result<(), TestCaseError> {
     let (came_ns, done) = live(make().as_mut(), arrivals);
     let mut done_ns: HashMap<u64, u64> = HashMap::new();
     for window in done.windows(2) {
@@ -79,7 +87,32 @@ fn check(spec: &DiskSpec, arrivals: &[(Request, u64, bool)]) -> Result<(), TestC
         done
     };
     prop_assert_eq!(moments(&blind), moments(&eager), "{}: however often it is asked", spec);
+    prop_assert_eq!(waited(make().as_mut(), arrivals), moments(&eager), "{}: who only waits", spec);
     Ok(())
+}
+
+/// The same for one who looks only when something may be done, and finds nothing done before.
+fn waited(drive: &mut dyn Drive, arrivals: &[(Request, u64, bool)]) -> Vec<Done> {
+    let (mut now_ns, mut done) = (0, Vec::new());
+    for (id, (request, gap_ns, _)) in arrivals.iter().enumerate() {
+        wait(drive, now_ns + gap_ns, &mut now_ns, &mut done);
+        drive.submit(now_ns, Request { id: id as u64, ..*request });
+    }
+    wait(drive, u64::MAX, &mut now_ns, &mut done);
+    assert_eq!(drive.next_done_ns(), None, "nothing is in flight");
+    done.sort_by_key(|done| (done.at_ns, done.id));
+    done
+}
+
+fn wait(drive: &mut dyn Drive, until_ns: u64, now_ns: &mut u64, done: &mut Vec<Done>) {
+    while let Some(next_ns) = drive.next_done_ns().filter(|next_ns| *next_ns <= until_ns) {
+        let (before, asked_ns) = (done.len(), next_ns);
+        drive.advance(next_ns.max(*now_ns), done);
+        let early = done[before..].iter().find(|done| done.at_ns < asked_ns);
+        assert!(early.is_none(), "{early:?} is done before {asked_ns}, when nothing may be");
+        *now_ns = next_ns.max(*now_ns);
+    }
+    *now_ns = if until_ns == u64::MAX { *now_ns } else { until_ns };
 }
 
 proptest! {
@@ -94,6 +127,12 @@ proptest! {
         for model in DiskModel::NAMED {
             let spec = DiskSpec::of(model);
             check(&spec, &arrivals)?;
+            let protected = || -> Box<dyn Drive> {
+                let cache = ProtectedCacheParameters { cache_bytes: 1 << 20, ..BATTERY_512M };
+                let drive = model::drive(&spec, CAPACITY_BYTES, None, 3).unwrap();
+                Box::new(Protected::before(drive, cache))
+            };
+            check_drive(&spec, &protected, &arrivals)?;
             if let Ok(shallow) = format!("{spec},queue=2").parse() {
                 check(&shallow, &arrivals)?;
             }

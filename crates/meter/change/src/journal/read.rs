@@ -71,7 +71,8 @@ impl Content {
 mod tests {
     use super::*;
     use crate::change::Change;
-    use crate::effect::{ChangeId, Effect, How, Prior};
+    use crate::effect::{Effect, How, Prior};
+    use crate::tokens::ChangeId;
 
     fn lines(records: &[Record]) -> Vec<u8> {
         let line = |record| serde_json::to_string(record).unwrap() + "\n";

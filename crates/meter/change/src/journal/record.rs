@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::effect::{ChangeId, Effect, How, Prior};
+use crate::effect::{Effect, How, Prior};
 use crate::owner::Owner;
+use crate::tokens::ChangeId;
 
 /// Version of the lines.
 pub(crate) const VERSION: u32 = 1;

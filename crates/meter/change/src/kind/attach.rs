@@ -11,7 +11,9 @@ use crate::device::file_token;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::retry;
-use crate::world::{FileToken, LoopDevice, World};
+use crate::seen::LoopDevice;
+use crate::tokens::FileToken;
+use crate::world::World;
 
 pub(super) fn prior(world: &dyn World, backing: &Path) -> Result<Prior, ChangeError> {
     let token = file_token(world, backing)?;
@@ -35,13 +37,12 @@ pub(super) fn apply(
     let device = attached.map_err(|source| unavailable(&backing.path, source))?;
     if direct && !device.direct {
         let (path, backing) = (device.path(), backing.path.display());
-        return Err(ChangeError::Unavailable {
-            what: format!("direct I/O of {} on {backing}", path.display()),
-            why: "the kernel did not take it".to_owned(),
-            fix: "use blocks not smaller than those of the disk below, or a backing file on ext4 \
-                  or XFS"
-                .to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            format!("direct I/O of {} on {backing}", path.display()),
+            "the kernel did not take it",
+            "use blocks not smaller than those of the disk below, or a backing file on ext4 \
+                  or XFS",
+        ));
     }
     Ok(Effect::Loop {
         device: device.path(),
@@ -108,12 +109,11 @@ fn over(world: &dyn World, token: &FileToken) -> Result<Vec<LoopDevice>, ChangeE
 
 fn unavailable(backing: &Path, source: std::io::Error) -> ChangeError {
     match source.raw_os_error() {
-        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::EINVAL) => ChangeError::Unavailable {
-            what: format!("a loop device over {}", backing.display()),
-            why: source.to_string(),
-            fix: "load the loop module (modprobe loop); in a container, pass /dev/loop-control in"
-                .to_owned(),
-        },
+        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::EINVAL) => ChangeError::unavailable(
+            format!("a loop device over {}", backing.display()),
+            source,
+            "load the loop module (modprobe loop); in a container, pass /dev/loop-control in",
+        ),
         _ => system("attach a loop device to", backing, source),
     }
 }

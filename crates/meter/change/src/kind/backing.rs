@@ -9,8 +9,9 @@ use std::path::Path;
 use crate::device::file_token;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::seen::{Seen, SeenKind};
 use crate::settings::Prewrite;
-use crate::world::{Seen, SeenKind, World};
+use crate::world::World;
 
 /// Clocks of file systems tick more coarsely than the clock that the intent was stamped with.
 const CLOCK_GRAIN_US: u64 = 100_000;

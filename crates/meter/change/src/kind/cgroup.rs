@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::effect::GroupVersion;
 use crate::error::ChangeError;
-use crate::world::{Mounted, World};
+use crate::seen::Mounted;
+use crate::world::World;
 
 /// Groups of ours begin so, and are never taken for a home.
 pub(super) const OWN: &str = "iostrata-";
@@ -37,13 +38,12 @@ pub(super) fn place(world: &dyn World, controller: &str) -> Result<Place, Change
     }
     let v2 = mounts.iter().find(|mount| mount.kind == "cgroup2");
     v2.and_then(|mount| place_v2(world, mount, controller)).ok_or_else(|| {
-        ChangeError::Unavailable {
-            what: format!("a group with the controller {controller}"),
-            why: "no tree of control groups that can be seen here has it".to_owned(),
-            fix: "mount cgroup2 at /sys/fs/cgroup on a kernel with this controller, or give the \
-                  container access to it"
-                .to_owned(),
-        }
+        ChangeError::unavailable(
+            format!("a group with the controller {controller}"),
+            "no tree of control groups that can be seen here has it",
+            "mount cgroup2 at /sys/fs/cgroup on a kernel with this controller, or give the \
+                  container access to it",
+        )
     })
 }
 

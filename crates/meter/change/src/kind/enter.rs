@@ -10,7 +10,8 @@ use crate::effect::{Effect, GroupVersion, Move, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::Entry;
 use crate::owner::Owner;
-use crate::world::{Mounted, World};
+use crate::seen::Mounted;
+use crate::world::World;
 
 pub(super) fn prior(world: &dyn World, name: &str, active: &[Entry]) -> Result<Prior, ChangeError> {
     let mounts = world.mounts().unwrap_or_default();
@@ -28,11 +29,11 @@ pub(super) fn prior(world: &dyn World, name: &str, active: &[Entry]) -> Result<P
         }
     }
     if moves.is_empty() {
-        return Err(ChangeError::Unavailable {
-            what: format!("the group {name}"),
-            why: "this session made no group of that name".to_owned(),
-            fix: "make a memory or I/O group first".to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            format!("the group {name}"),
+            "this session made no group of that name",
+            "make a memory or I/O group first",
+        ));
     }
     Ok(Prior::Outside { process: world.owner(), moves })
 }

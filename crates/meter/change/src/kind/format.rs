@@ -5,11 +5,13 @@
 //! found again by token right before the program runs.
 
 use crate::change::Change;
-use crate::device::{self, DeviceRef, DeviceState};
+use crate::device;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, system};
 use crate::journal::Entry;
+use crate::seen::DeviceState;
 use crate::settings::FilesystemKind;
+use crate::tokens::DeviceRef;
 use crate::world::{RunError, World};
 
 pub(super) fn prior(
@@ -78,7 +80,7 @@ pub(super) fn apply(
                 _ => format!("try by hand: {} {}", kind.program(), arguments.join(" ")),
             };
             let what = format!("{} on {}", kind.name(), found.path.display());
-            Err(ChangeError::Unavailable { what, why: format!("{}: {error}", kind.program()), fix })
+            Err(ChangeError::unavailable(what, format!("{}: {error}", kind.program()), fix))
         }
     }
 }

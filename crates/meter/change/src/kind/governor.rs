@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::value;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::world::World;
@@ -18,11 +19,11 @@ pub(crate) fn read(world: &dyn World, cpu: u32) -> std::io::Result<String> {
 pub(super) fn prior(world: &dyn World, cpu: u32) -> Result<Prior, ChangeError> {
     match read(world, cpu) {
         Ok(value) => Ok(Prior::Governor { value }),
-        Err(error) => Err(ChangeError::Unavailable {
-            what: format!("the frequency governor of processor {cpu}"),
-            why: error.to_string(),
-            fix: "in a virtual machine the host decides; set it there".to_owned(),
-        }),
+        Err(error) => Err(ChangeError::unavailable(
+            format!("the frequency governor of processor {cpu}"),
+            error,
+            "in a virtual machine the host decides; set it there",
+        )),
     }
 }
 
@@ -31,11 +32,11 @@ pub(super) fn apply(world: &dyn World, cpu: u32, value: &str) -> Result<Effect, 
     if let Err(error) = world.write(&cell_of, value) {
         let offered = world.read(&cell(cpu, "scaling_available_governors")).unwrap_or_default();
         return Err(match error.raw_os_error() {
-            Some(libc::EINVAL) => ChangeError::Unavailable {
-                what: format!("the governor {value}"),
-                why: error.to_string(),
-                fix: format!("the kernel offers: {offered}"),
-            },
+            Some(libc::EINVAL) => ChangeError::unavailable(
+                format!("the governor {value}"),
+                error,
+                format!("the kernel offers: {offered}"),
+            ),
             _ => system("write", &cell_of, error),
         });
     }
@@ -55,14 +56,8 @@ pub(super) fn undo(
         Some(Effect::Governor { took, .. }) => took,
         _ => asked,
     };
-    if now == was {
-        return Ok(Undone::as_before());
-    }
-    if now != ours {
-        let thing = format!("the governor of processor {cpu}");
-        return Ok(Undone::left_alone(thing, now, was));
-    }
-    let cell = cell(cpu, "scaling_governor");
-    world.write(&cell, was).map_err(|source| system("set back", &cell, source))?;
-    Ok(Undone::put_back())
+    value::undo(format!("the governor of processor {cpu}"), &now, was, now == ours, || {
+        let cell = cell(cpu, "scaling_governor");
+        world.write(&cell, was).map_err(|source| system("set back", &cell, source))
+    })
 }

@@ -11,11 +11,12 @@ use super::cgroup::{self, OWN};
 use iostrata_spec::study::IoLimits;
 
 use crate::change::Change;
-use crate::device::{self, DeviceRef};
+use crate::device;
 use crate::effect::{Effect, GroupVersion, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::Entry;
 use crate::retry;
+use crate::tokens::DeviceRef;
 use crate::world::World;
 
 /// What is limited; of I/O the disk's number too.
@@ -88,11 +89,11 @@ fn controller(limits: &Limits) -> &'static str {
 fn refused(cell: &Path, error: std::io::Error) -> ChangeError {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EINVAL | libc::EBUSY | libc::EOPNOTSUPP) => {
-            ChangeError::Unavailable {
-                what: cell.display().to_string(),
-                why: format!("the kernel refuses it: {error}"),
-                fix: "use a kernel with this limit, outside of a container".to_owned(),
-            }
+            ChangeError::unavailable(
+                cell.display().to_string(),
+                format!("the kernel refuses it: {error}"),
+                "use a kernel with this limit, outside of a container",
+            )
         }
         _ => system("write", cell, error),
     }

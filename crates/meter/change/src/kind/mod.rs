@@ -15,16 +15,19 @@ pub(crate) mod queue;
 mod remount;
 pub(crate) mod serving;
 mod tracing;
+mod value;
+pub(crate) mod variable;
 pub(crate) mod vm;
 
 use std::os::fd::BorrowedFd;
 
 use crate::change::Change;
-use crate::device::DeviceRef;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::ChangeError;
 use crate::journal::Entry;
+use crate::tokens::DeviceRef;
 use crate::world::World;
+use variable::Variable;
 
 /// Whether what a device holds may be lost.
 pub(crate) fn may_overwrite(
@@ -59,6 +62,7 @@ pub(crate) fn prior(
         }
         Change::EnterGroup { name } => enter::prior(world, name, active),
         Change::Governor { cpu, .. } => governor::prior(world, *cpu),
+        Change::ServerVariable { server, name, .. } => Variable { server, name }.prior(world),
         Change::MountTracefs => tracing::prior_mount(world),
         Change::TraceInstance { name, .. } => tracing::prior_instance(world, name),
     }
@@ -105,6 +109,9 @@ pub(crate) fn apply(
             enter::apply(world, process, moves)
         }
         (Change::Governor { cpu, value }, _) => governor::apply(world, *cpu, value),
+        (Change::ServerVariable { server, name, value }, Prior::Variable { server: token, .. }) => {
+            Variable { server, name }.apply(world, token, value)
+        }
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::apply_mount(world, *mounted, dir)
         }
@@ -150,6 +157,10 @@ pub(crate) fn undo(world: &dyn World, entry: &Entry) -> Result<Undone, ChangeErr
         (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
             governor::undo(world, *cpu, value, was, entry.effect.as_ref())
         }
+        (
+            Change::ServerVariable { server, name, value },
+            Prior::Variable { server: token, value: was },
+        ) => Variable { server, name }.undo(world, value, (token, was), entry.effect.as_ref()),
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::undo_mount(world, *mounted, dir)
         }

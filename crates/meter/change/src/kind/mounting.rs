@@ -7,12 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::format::refuse;
-use crate::device::{self, DeviceRef, DeviceState, DeviceToken};
+use crate::device;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::retry;
+use crate::seen::{DeviceState, Mounted, SeenKind};
 use crate::settings::FilesystemKind;
-use crate::world::{MountRequest, Mounted, SeenKind, World};
+use crate::tokens::{DeviceRef, DeviceToken};
+use crate::world::{MountRequest, World};
 
 pub(super) fn prior(
     world: &dyn World,
@@ -71,11 +73,11 @@ pub(super) fn apply(
     let request = MountRequest::new(source, at, kind, options);
     world.mount(&request).map_err(|refusal| {
         let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
-        ChangeError::Unavailable {
-            what: format!("{} mounted with {with}", kind.name()),
-            why: refusal.said,
-            fix: "leave the option out, or use a kernel that has it".to_owned(),
-        }
+        ChangeError::unavailable(
+            format!("{} mounted with {with}", kind.name()),
+            refusal.said,
+            "leave the option out, or use a kernel that has it",
+        )
     })?;
     let options = topmost(world, at)?.map(|mount| mount.all_options()).unwrap_or_default();
     Ok(Effect::Mounted { at: at.to_owned(), options })

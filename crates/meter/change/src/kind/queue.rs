@@ -5,11 +5,13 @@
 //! what that reset, and compares all of it. A value that is neither what we set nor what was before
 //! is left and reported.
 
-use crate::device::{self, DeviceRef, DeviceToken, Resolved};
+use super::value;
+use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::Entry;
 use crate::settings::QueueAttribute;
+use crate::tokens::{DeviceRef, DeviceToken};
 use crate::world::World;
 
 pub(super) fn prior(
@@ -20,11 +22,11 @@ pub(super) fn prior(
     let found = device::resolve(world, device)?;
     let values = read_all(world, &found);
     if !values.contains_key(&attribute) {
-        return Err(ChangeError::Unavailable {
-            what: format!("{} of {}", attribute.name(), found.disk),
-            why: "the kernel shows no such attribute for this device".to_owned(),
-            fix: "leave it out on this kernel".to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            format!("{} of {}", attribute.name(), found.disk),
+            "the kernel shows no such attribute for this device",
+            "leave it out on this kernel",
+        ));
     }
     Ok(Prior::Queue { device: found.token, values })
 }
@@ -36,11 +38,11 @@ pub(super) fn apply(
     value: &str,
 ) -> Result<Effect, ChangeError> {
     let Some(found) = device::find_again(world, device)? else {
-        return Err(ChangeError::Unavailable {
-            what: format!("the device of {} {value}", attribute.name()),
-            why: "it is gone".to_owned(),
-            fix: "attach it again".to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            format!("the device of {} {value}", attribute.name()),
+            "it is gone",
+            "attach it again",
+        ));
     };
     let cell = found.queue_cell(attribute.name());
     let before = read_all(world, &found);
@@ -78,11 +80,7 @@ fn refused(
         }
         _ => "choose a value that the kernel takes".to_owned(),
     };
-    ChangeError::Unavailable {
-        what: format!("{} {value} of {}", attribute.name(), found.disk),
-        why: error.to_string(),
-        fix,
-    }
+    ChangeError::unavailable(format!("{} {value} of {}", attribute.name(), found.disk), error, fix)
 }
 
 /// One attribute's value; of the schedulers the chosen one.
@@ -121,15 +119,9 @@ pub(super) fn undo(
         Some(after) => after.get(&attribute) == Some(present),
         None => could_have_taken(asked, was, present),
     };
-    let mut undone = if present == was {
-        Undone::as_before()
-    } else if is_ours {
-        put(world, &found, attribute, was)?;
-        Undone::put_back()
-    } else {
-        let thing = format!("{} of {}", attribute.name(), found.disk);
-        Undone::left_alone(thing, present.clone(), was)
-    };
+    let thing = format!("{} of {}", attribute.name(), found.disk);
+    let mut undone =
+        value::undo(thing, present, was, is_ours, || put(world, &found, attribute, was))?;
     // Setting the value that was there already resets the others too.
     let may_have_acted = entry.was_undoing || after.is_some() || asked == was;
     let acted = match undone.how {

@@ -78,11 +78,11 @@ fn opposite(option: &str, now: &[String]) -> Result<String, ChangeError> {
     match (pair, valued) {
         (Some(pair), _) => Ok(pair.to_owned()),
         (None, Some(valued)) => Ok(valued),
-        (None, None) => Err(ChangeError::Unavailable {
-            what: format!("to set {option} on a mount that is in place"),
-            why: "no other option is known that undoes it".to_owned(),
-            fix: "give it when mounting".to_owned(),
-        }),
+        (None, None) => Err(ChangeError::unavailable(
+            format!("to set {option} on a mount that is in place"),
+            "no other option is known that undoes it",
+            "give it when mounting",
+        )),
     }
 }
 
@@ -91,10 +91,12 @@ pub(super) fn apply(
     at: &Path,
     options: &[String],
 ) -> Result<Effect, ChangeError> {
-    world.remount(at, options).map_err(|refusal| ChangeError::Unavailable {
-        what: format!("{} set to {}", at.display(), options.join(",")),
-        why: refusal.said,
-        fix: "leave the option out, or give it when mounting".to_owned(),
+    world.remount(at, options).map_err(|refusal| {
+        ChangeError::unavailable(
+            format!("{} set to {}", at.display(), options.join(",")),
+            refusal.said,
+            "leave the option out, or give it when mounting",
+        )
     })?;
     let options = topmost(world, at)?.map(|mount| mount.all_options()).unwrap_or_default();
     Ok(Effect::Mounted { at: at.to_owned(), options })
@@ -117,10 +119,12 @@ pub(super) fn undo(
     if sorted(mount.all_options()) == before {
         return Ok(Undone::as_before());
     }
-    world.remount(at, undo).map_err(|refusal| ChangeError::Unavailable {
-        what: format!("{} set back to {}", at.display(), undo.join(",")),
-        why: refusal.said,
-        fix: "unmount it".to_owned(),
+    world.remount(at, undo).map_err(|refusal| {
+        ChangeError::unavailable(
+            format!("{} set back to {}", at.display(), undo.join(",")),
+            refusal.said,
+            "unmount it",
+        )
     })?;
     let now = topmost(world, at)?.map(|mount| sorted(mount.all_options())).unwrap_or_default();
     let mut undone = Undone::put_back();

@@ -14,8 +14,9 @@ use crate::error::{ChangeError, system, system_on};
 use crate::journal::Entry;
 use crate::owner::Owner;
 use crate::retry;
-use crate::server::{Answer, Ending, ServerCommand, served_file};
-use crate::world::{Mounted, RunError, World};
+use crate::seen::{Answer, Ending, Mounted};
+use crate::server::{ServerCommand, served_file};
+use crate::world::{RunError, World};
 
 /// Waits of [`World::pause`] for a server to be ready: about ten seconds.
 const START_TRIES: u32 = 200;
@@ -27,12 +28,11 @@ pub(super) fn prior(world: &dyn World, at: &Path) -> Result<Prior, ChangeError> 
     let missing = mounting::place(world, at)?;
     let fuse = Path::new(FUSE);
     if world.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
-        return Err(ChangeError::Unavailable {
-            what: "a file system served by a program".to_owned(),
-            why: format!("there is no {FUSE}"),
-            fix: "load the fuse module (modprobe fuse); in a container, pass /dev/fuse in"
-                .to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            "a file system served by a program",
+            format!("there is no {FUSE}"),
+            "load the fuse module (modprobe fuse); in a container, pass /dev/fuse in",
+        ));
     }
     Ok(Prior::NoServer { missing, since_ticks: world.owner().start_ticks })
 }
@@ -68,12 +68,11 @@ pub(super) fn apply(
 }
 
 fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
-    ChangeError::Unavailable {
-        what: format!("the server {}", server.program.display()),
-        why: error.to_string(),
-        fix: "see that it may be run, that mounting is allowed here and that memory is free"
-            .to_owned(),
-    }
+    ChangeError::unavailable(
+        format!("the server {}", server.program.display()),
+        error,
+        "see that it may be run, that mounting is allowed here and that memory is free",
+    )
 }
 
 /// Whether the place is mounted and the file in it answers.
@@ -155,11 +154,11 @@ pub(crate) fn end(world: &dyn World, process: &Owner) -> Result<(), ChangeError>
             return Ok(());
         }
     }
-    Err(ChangeError::Unavailable {
-        what: format!("the end of process {}", process.pid),
-        why: "it was killed and still lives".to_owned(),
-        fix: "wait until the kernel lets go of it, then run iostrata restore".to_owned(),
-    })
+    Err(ChangeError::unavailable(
+        format!("the end of process {}", process.pid),
+        "it was killed and still lives",
+        "wait until the kernel lets go of it, then run iostrata restore",
+    ))
 }
 
 /// Ends a process that does not answer.

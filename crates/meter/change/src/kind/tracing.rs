@@ -29,11 +29,11 @@ pub(super) fn prior_mount(world: &dyn World) -> Result<Prior, ChangeError> {
     let dir = PathBuf::from(PLACES[0]);
     match world.look(&dir) {
         Ok(Some(_)) => Ok(Prior::Tracefs { mounted: false, dir }),
-        _ => Err(ChangeError::Unavailable {
-            what: "tracefs".to_owned(),
-            why: format!("there is no {}", dir.display()),
-            fix: "use a kernel with CONFIG_TRACING, outside of a container".to_owned(),
-        }),
+        _ => Err(ChangeError::unavailable(
+            "tracefs",
+            format!("there is no {}", dir.display()),
+            "use a kernel with CONFIG_TRACING, outside of a container",
+        )),
     }
 }
 
@@ -49,10 +49,12 @@ pub(super) fn apply_mount(
             kind: "tracefs",
             options: Vec::new(),
         };
-        world.mount(&request).map_err(|refusal| ChangeError::Unavailable {
-            what: "tracefs".to_owned(),
-            why: refusal.said,
-            fix: "run it as root, outside of a container".to_owned(),
+        world.mount(&request).map_err(|refusal| {
+            ChangeError::unavailable(
+                "tracefs",
+                refusal.said,
+                "run it as root, outside of a container",
+            )
         })?;
     }
     Ok(Effect::Tracefs { dir: dir.to_owned(), was_mounted })
@@ -79,11 +81,11 @@ pub(super) fn undo_mount(
 
 pub(super) fn prior_instance(world: &dyn World, name: &str) -> Result<Prior, ChangeError> {
     let Some(tracefs) = mounted(world) else {
-        return Err(ChangeError::Unavailable {
-            what: format!("the trace buffer {name}"),
-            why: "tracefs is not mounted".to_owned(),
-            fix: "mount tracefs first".to_owned(),
-        });
+        return Err(ChangeError::unavailable(
+            format!("the trace buffer {name}"),
+            "tracefs is not mounted",
+            "mount tracefs first",
+        ));
     };
     let dir = tracefs.join("instances").join(format!("iostrata-{}-{name}", world.owner().pid));
     match world.look(&dir).map_err(|source| system("look at", &dir, source))? {
@@ -122,11 +124,11 @@ pub(super) fn apply_instance(
 
 fn set(world: &dyn World, cell: &Path, value: &str) -> Result<(), ChangeError> {
     world.write(cell, value).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EINVAL | libc::ENODEV) => ChangeError::Unavailable {
-            what: format!("{} {value}", cell.display()),
-            why: error.to_string(),
-            fix: "leave it out on this kernel".to_owned(),
-        },
+        Some(libc::ENOENT | libc::EINVAL | libc::ENODEV) => ChangeError::unavailable(
+            format!("{} {value}", cell.display()),
+            error,
+            "leave it out on this kernel",
+        ),
         _ => system("write", cell, error),
     })
 }

@@ -39,11 +39,11 @@ pub(super) fn apply(
     let asked = value.to_string();
     if let Err(error) = world.write(&cell(which), &asked) {
         return Err(match error.raw_os_error() {
-            Some(libc::EINVAL | libc::ERANGE) => ChangeError::Unavailable {
-                what: format!("vm.{} {asked}", which.name()),
-                why: format!("the kernel refuses the value: {error}"),
-                fix: "choose one within its range".to_owned(),
-            },
+            Some(libc::EINVAL | libc::ERANGE) => ChangeError::unavailable(
+                format!("vm.{} {asked}", which.name()),
+                format!("the kernel refuses the value: {error}"),
+                "choose one within its range",
+            ),
             _ => system("write", &cell(which), error),
         });
     }

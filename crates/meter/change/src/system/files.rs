@@ -14,8 +14,8 @@ use iostrata_io::{FileSet, FileSetError, FileSetPlan, Fill, OpenMode, Place, Pro
 use rustix::fs::{major, minor};
 
 use crate::error::{ChangeError, system};
+use crate::seen::{Seen, SeenKind};
 use crate::settings::Prewrite;
-use crate::world::{Seen, SeenKind};
 
 /// Sizes of backing files are a multiple of this, so that direct I/O fits.
 const BLOCK_BYTES: u32 = 4096;
@@ -93,11 +93,11 @@ pub(super) fn make(
     let found = opened.extents().map_err(|e| look(io::Error::other(e)))?;
     match found.hole_bytes + found.unwritten_bytes {
         0 => Ok(()),
-        missing => Err(ChangeError::Unavailable {
-            what: format!("a file in {} that is written in place", path.display()),
-            why: format!("{missing} bytes of it are not, though they were written and flushed"),
-            fix: "choose a directory on ext4 or XFS".to_owned(),
-        }),
+        missing => Err(ChangeError::unavailable(
+            format!("a file in {} that is written in place", path.display()),
+            format!("{missing} bytes of it are not, though they were written and flushed"),
+            "choose a directory on ext4 or XFS",
+        )),
     }
 }
 

@@ -22,12 +22,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iostrata_io::Progress;
 
-use crate::device::DeviceState;
 use crate::error::ChangeError;
 use crate::owner::Owner;
-use crate::server::{Answer, Ending, ServerCommand};
+use crate::seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen};
+use crate::server::ServerCommand;
 use crate::settings::Prewrite;
-use crate::world::{FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, World};
+use crate::tokens::FileToken;
+use crate::variables::{NoServers, Servers};
+use crate::world::{MountRequest, Refusal, RunError, World};
 
 pub use touched::touched_unwritten_bytes;
 
@@ -42,6 +44,7 @@ pub struct System {
     stop: Arc<AtomicBool>,
     tell: Option<Arc<Tell>>,
     started: Arc<server::Started>,
+    servers: Option<Arc<dyn Servers + Send + Sync>>,
 }
 
 impl std::fmt::Debug for System {
@@ -60,6 +63,13 @@ impl System {
     #[must_use]
     pub fn stopping_on(mut self, flag: Arc<AtomicBool>) -> Self {
         self.stop = flag;
+        self
+    }
+
+    /// Reaches database servers through this client.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl Servers + Send + Sync + 'static) -> Self {
+        self.servers = Some(Arc::new(servers));
         self
     }
 
@@ -196,6 +206,13 @@ impl World for System {
 
     fn openers(&self, device: &Path) -> Vec<String> {
         server::openers(device)
+    }
+
+    fn servers_at(&self) -> &dyn Servers {
+        match &self.servers {
+            Some(servers) => servers.as_ref(),
+            None => &NoServers,
+        }
     }
 
     fn is_stopping(&self) -> bool {

@@ -15,8 +15,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::flash::Agenda;
-use super::{Command, Done, Drive, DriveFacts, Request};
+use super::agenda::Agenda;
+use super::{Command, Device, Done, DriveFacts, Queued, Request};
 use crate::random::Random;
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -94,13 +94,15 @@ impl CloudParameters {
     }
 }
 
+/// A volume with its queue.
+pub type Cloud = Queued<Volume>;
+
 /// A volume.
-pub struct Cloud {
+pub struct Volume {
     parameters: CloudParameters,
     facts: DriveFacts,
     baseline_iops: f64,
     link_bytes_per_s: f64,
-    now_ns: u64,
     credits: f64,
     /// When the credits were counted.
     counted_ns: u64,
@@ -108,10 +110,7 @@ pub struct Cloud {
     bytes_free_ns: u64,
     /// First byte after the last request, what it did, and bytes left of the I/O it counted as.
     run_end: (u64, Command, u32),
-    waiting: VecDeque<Request>,
-    in_flight: u32,
     agenda: Agenda<u64>,
-    done: VecDeque<Done>,
     random: Random,
 }
 
@@ -119,10 +118,9 @@ impl Cloud {
     /// A volume with a full bucket.
     ///
     /// # Panics
-    /// With a queue of 0: not a volume.
+    /// With a queue or a capacity of 0: not a volume.
     pub fn new(parameters: CloudParameters, capacity_bytes: u64, seed: u64) -> Self {
-        assert!(parameters.queue_depth > 0, "a volume without a queue");
-        Self {
+        Self::over(Volume {
             facts: DriveFacts {
                 capacity_bytes,
                 queue_depth: parameters.queue_depth,
@@ -131,48 +129,33 @@ impl Cloud {
             },
             baseline_iops: parameters.baseline_iops(capacity_bytes),
             link_bytes_per_s: parameters.link_bytes_per_s(capacity_bytes),
-            now_ns: 0,
             credits: parameters.credits_max,
             counted_ns: 0,
             ios_free_ns: 0,
             bytes_free_ns: 0,
             run_end: (u64::MAX, Command::Flush, 0),
-            waiting: VecDeque::new(),
-            in_flight: 0,
             agenda: Agenda::new(),
-            done: VecDeque::new(),
             random: Random::new(seed),
             parameters,
-        }
+        })
     }
 
     /// The same volume with so many credits at the beginning, at most the full bucket.
+    #[must_use]
     pub fn with_credits(self, credits: f64) -> Self {
-        let credits = credits.clamp(0.0, self.parameters.credits_max);
-        Self { credits, ..self }
+        self.altered(|volume| {
+            let credits = credits.clamp(0.0, volume.parameters.credits_max);
+            Volume { credits, ..volume }
+        })
     }
 
     /// I/Os that it may still do above its baseline, as of the last request.
     pub fn credits(&self) -> f64 {
-        self.credits
+        self.device().credits
     }
+}
 
-    fn admit(&mut self, request: Request) {
-        self.in_flight += 1;
-        if request.command == Command::Flush {
-            self.agenda.note(self.now_ns + self.parameters.flush_ns, request.id);
-            return;
-        }
-        let ios = self.ios_of(&request);
-        let passed_ns = self.pass_ios(ios).max(self.pass_bytes(request.bytes));
-        let way_ns = match request.command {
-            Command::Read => self.parameters.read_ns,
-            Command::Write | Command::WriteThrough | Command::Flush => self.parameters.write_ns,
-        };
-        let way_ns = way_ns * self.random.log_normal(self.parameters.sigma);
-        self.agenda.note(passed_ns + way_ns as u64, request.id);
-    }
-
+impl Volume {
     /// I/Os that a request counts as: 0 when it fits into the one that it continues.
     fn ios_of(&mut self, request: &Request) -> u32 {
         let most = self.parameters.io_bytes_max;
@@ -183,15 +166,15 @@ impl Cloud {
         let room = if continues { room } else { 0 };
         let ios = request.bytes.max(1).saturating_sub(room).div_ceil(most);
         let room = room + ios * most - request.bytes.max(1);
-        self.run_end = (request.at_bytes + u64::from(request.bytes), request.command, room);
+        self.run_end = (request.end(), request.command, room);
         ios
     }
 
     /// When so many I/Os have passed their gate: not faster than the burst rate, and each pays a
     /// credit, which comes back at the baseline rate.
-    fn pass_ios(&mut self, ios: u32) -> u64 {
+    fn pass_ios(&mut self, now_ns: u64, ios: u32) -> u64 {
         let ios = f64::from(ios);
-        let mut turn_ns = self.ios_free_ns.max(self.now_ns);
+        let mut turn_ns = self.ios_free_ns.max(now_ns);
         self.earn_until(turn_ns);
         if self.credits < ios {
             let wait_s = (ios - self.credits) / self.baseline_iops;
@@ -211,50 +194,37 @@ impl Cloud {
     }
 
     /// When so many bytes have passed theirs: the last of them.
-    fn pass_bytes(&mut self, bytes: u32) -> u64 {
+    fn pass_bytes(&mut self, now_ns: u64, bytes: u32) -> u64 {
         let takes_ns = (f64::from(bytes) * 1e9 / self.link_bytes_per_s) as u64;
-        self.bytes_free_ns = self.bytes_free_ns.max(self.now_ns) + takes_ns;
+        self.bytes_free_ns = self.bytes_free_ns.max(now_ns) + takes_ns;
         self.bytes_free_ns
-    }
-
-    fn run_until(&mut self, now_ns: u64) {
-        assert!(now_ns >= self.now_ns, "time goes back from {} to {now_ns} ns", self.now_ns);
-        while let Some((at_ns, id)) = self.agenda.due(now_ns) {
-            self.now_ns = at_ns;
-            self.in_flight -= 1;
-            self.done.push_back(Done { id, at_ns });
-            if let Some(request) = self.waiting.pop_front() {
-                self.admit(request);
-            }
-        }
-        self.now_ns = now_ns;
     }
 }
 
-impl Drive for Cloud {
+impl Device for Volume {
     fn facts(&self) -> DriveFacts {
         self.facts
     }
 
-    fn submit(&mut self, now_ns: u64, request: Request) {
-        let end = request.at_bytes + u64::from(request.bytes);
-        let capacity = self.facts.capacity_bytes;
-        assert!(end <= capacity, "a request to byte {end} of a drive of {capacity} bytes");
-        self.run_until(now_ns);
-        if self.in_flight < self.parameters.queue_depth {
-            self.admit(request);
-        } else {
-            self.waiting.push_back(request);
+    fn admit(&mut self, now_ns: u64, request: Request, _: u64) {
+        if request.command == Command::Flush {
+            return self.agenda.note(now_ns + self.parameters.flush_ns, request.id);
         }
+        let ios = self.ios_of(&request);
+        let passed_ns = self.pass_ios(now_ns, ios).max(self.pass_bytes(now_ns, request.bytes));
+        let way_ns = match request.command {
+            Command::Read => self.parameters.read_ns,
+            Command::Write | Command::WriteThrough | Command::Flush => self.parameters.write_ns,
+        };
+        let way_ns = way_ns * self.random.log_normal(self.parameters.sigma);
+        self.agenda.note(passed_ns + way_ns as u64, request.id);
     }
 
     fn next_event_ns(&self) -> Option<u64> {
-        let done_ns = self.done.front().map(|done| done.at_ns);
-        done_ns.or_else(|| self.agenda.next_ns())
+        self.agenda.next_ns()
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
-        self.run_until(now_ns);
-        done.extend(self.done.drain(..));
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+        done.extend(self.agenda.due(now_ns).map(|(at_ns, id)| Done { id, at_ns }));
     }
 }

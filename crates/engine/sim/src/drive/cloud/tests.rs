@@ -1,5 +1,6 @@
 use super::*;
 use crate::bench::{Load, Outcome, Window, run};
+use crate::drive::Drive;
 
 const VOLUME: u64 = 100 << 30;
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// Pages of one write that wait for dies.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct PageRun {
     pages: u32,
     page: Dirty,
 }
@@ -24,7 +24,7 @@ pub(super) struct Dirty {
 /// The pages, in the order in which they came.
 pub(super) struct Cache {
     room: u32,
-    waiting: VecDeque<Run>,
+    waiting: VecDeque<PageRun>,
     /// Pages not yet programmed of the oldest epoch that is not drained, and of all after it.
     undrained: VecDeque<u64>,
     first_epoch: u64,
@@ -49,7 +49,7 @@ impl Cache {
             if let Some(count) = self.undrained.back_mut() {
                 *count += u64::from(taken);
             }
-            self.waiting.push_back(Run { pages: taken, page: Dirty { epoch, waiter } });
+            self.waiting.push_back(PageRun { pages: taken, page: Dirty { epoch, waiter } });
         }
         taken
     }

@@ -8,7 +8,6 @@
 //! It does not read ahead, and a read of a page that still lies in the write cache is a read of a
 //! die.
 
-mod agenda;
 mod cache;
 mod die;
 mod parameters;
@@ -18,10 +17,10 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub(in crate::drive) use agenda::Agenda;
 pub use parameters::{FlashParameters, PAGE_BYTES, Wear, WriteCache};
 
-use super::{Command, Done, Drive, DriveFacts, Request};
+use super::agenda::Agenda;
+use super::{Command, Device, Done, DriveFacts, Queued, Request};
 use crate::random::Random;
 use cache::Cache;
 use die::{Die, Wearing, Work};
@@ -32,7 +31,7 @@ const SPARE: f64 = 0.07;
 
 /// What is to happen.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum FlashEvent {
     /// A command's turn at the controller is over, and so is a write's way over the link.
     Begun(u32),
     /// A die ends what it does.
@@ -53,15 +52,17 @@ struct Active {
     crossed_ns: u64,
 }
 
-/// A flash drive.
-pub struct Flash {
+/// A flash drive with its queue.
+pub type Flash = Queued<FlashDevice>;
+
+/// A flash drive behind its queue.
+pub struct FlashDevice {
     parameters: FlashParameters,
     facts: DriveFacts,
     now_ns: u64,
-    waiting: VecDeque<Request>,
     active: Vec<Active>,
     free_slots: Vec<u32>,
-    agenda: Agenda<Event>,
+    agenda: Agenda<FlashEvent>,
     controller_free_ns: u64,
     link_read_free_ns: u64,
     link_write_free_ns: u64,
@@ -75,7 +76,6 @@ pub struct Flash {
     writers: VecDeque<u32>,
     /// Flushes and the epoch that each waits for.
     flushes: VecDeque<(u32, u64)>,
-    done: VecDeque<Done>,
     random: Random,
 }
 
@@ -108,10 +108,9 @@ impl Flash {
                 Die::new(erased)
             })
             .collect();
-        Self {
+        Self::over(FlashDevice {
             facts: parameters.facts(capacity_bytes),
             now_ns: 0,
-            waiting: VecDeque::new(),
             active: Vec::new(),
             free_slots: Vec::new(),
             agenda: Agenda::new(),
@@ -126,17 +125,14 @@ impl Flash {
             streams: Streams::new(parameters.block_pages),
             writers: VecDeque::new(),
             flushes: VecDeque::new(),
-            done: VecDeque::new(),
             random,
             parameters,
-        }
+        })
     }
+}
 
-    fn in_flight(&self) -> u32 {
-        (self.active.len() - self.free_slots.len()) as u32
-    }
-
-    fn admit(&mut self, request: Request) {
+impl FlashDevice {
+    fn begin(&mut self, request: Request) {
         let pages = request.bytes.div_ceil(PAGE_BYTES);
         let active = Active { request, left: pages, untaken: pages, crossed_ns: 0 };
         let slot = match self.free_slots.pop() {
@@ -160,12 +156,12 @@ impl Flash {
             self.link_write_free_ns = self.link_write_free_ns.max(begun_ns) + crossing_ns;
             begun_ns = self.link_write_free_ns;
         }
-        self.agenda.note(begun_ns, Event::Begun(slot));
+        self.agenda.note(begun_ns, FlashEvent::Begun(slot));
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: FlashEvent, done: &mut VecDeque<Done>) {
         match event {
-            Event::Begun(slot) => match self.active[slot as usize].request.command {
+            FlashEvent::Begun(slot) => match self.active[slot as usize].request.command {
                 Command::Read => self.begin_read(slot),
                 Command::Write | Command::WriteThrough => {
                     let request = self.active[slot as usize].request;
@@ -183,14 +179,11 @@ impl Flash {
                     self.end_flushes();
                 }
             },
-            Event::DieEnds(die) => self.end_of_work(die as usize),
-            Event::Done(slot) => {
+            FlashEvent::DieEnds(die) => self.end_of_work(die as usize),
+            FlashEvent::Done(slot) => {
                 let id = self.active[slot as usize].request.id;
-                self.done.push_back(Done { id, at_ns: self.now_ns });
+                done.push_back(Done { id, at_ns: self.now_ns });
                 self.free_slots.push(slot);
-                if let Some(request) = self.waiting.pop_front() {
-                    self.admit(request);
-                }
             }
         }
     }
@@ -226,7 +219,7 @@ impl Flash {
             self.writers.pop_front();
             if !is_through || active.left == 0 {
                 let done_ns = self.now_ns + self.parameters.write_overhead_ns;
-                self.agenda.note(done_ns, Event::Done(slot));
+                self.agenda.note(done_ns, FlashEvent::Done(slot));
             }
         }
         let dies = self.dies.len();
@@ -247,7 +240,7 @@ impl Flash {
                 return;
             }
             self.flushes.pop_front();
-            self.agenda.note(self.now_ns + self.parameters.flush_ns, Event::Done(slot));
+            self.agenda.note(self.now_ns + self.parameters.flush_ns, FlashEvent::Done(slot));
         }
     }
 
@@ -264,7 +257,7 @@ impl Flash {
         );
         if let Some(takes_ns) = begun {
             self.idle_dies -= 1;
-            self.agenda.note(self.now_ns + takes_ns, Event::DieEnds(die as u32));
+            self.agenda.note(self.now_ns + takes_ns, FlashEvent::DieEnds(die as u32));
         }
     }
 
@@ -294,7 +287,7 @@ impl Flash {
         active.left -= 1;
         if active.left == 0 {
             let done_ns = active.crossed_ns + self.parameters.read_overhead_ns;
-            self.agenda.note(done_ns, Event::Done(slot));
+            self.agenda.note(done_ns, FlashEvent::Done(slot));
         }
     }
 
@@ -303,45 +296,30 @@ impl Flash {
         active.left -= 1;
         if active.left == 0 {
             let rest_ns = self.parameters.write_overhead_ns + self.parameters.through_ns;
-            self.agenda.note(self.now_ns + rest_ns, Event::Done(slot));
+            self.agenda.note(self.now_ns + rest_ns, FlashEvent::Done(slot));
         }
-    }
-
-    fn run_until(&mut self, now_ns: u64) {
-        assert!(now_ns >= self.now_ns, "time goes back from {} to {now_ns} ns", self.now_ns);
-        while let Some((at_ns, event)) = self.agenda.due(now_ns) {
-            self.now_ns = at_ns;
-            self.happen(event);
-        }
-        self.now_ns = now_ns;
     }
 }
 
-impl Drive for Flash {
+impl Device for FlashDevice {
     fn facts(&self) -> DriveFacts {
         self.facts
     }
 
-    fn submit(&mut self, now_ns: u64, request: Request) {
-        let end = request.at_bytes + u64::from(request.bytes);
-        let capacity = self.facts.capacity_bytes;
-        assert!(end <= capacity, "a request to byte {end} of a drive of {capacity} bytes");
-        self.run_until(now_ns);
-        if self.in_flight() < self.parameters.queue_depth {
-            self.admit(request);
-        } else {
-            self.waiting.push_back(request);
-        }
+    fn admit(&mut self, now_ns: u64, request: Request, _: u64) {
+        self.now_ns = now_ns;
+        self.begin(request);
     }
 
     fn next_event_ns(&self) -> Option<u64> {
-        let done_ns = self.done.front().map(|done| done.at_ns);
-        done_ns.or_else(|| self.agenda.next_ns())
+        self.agenda.next_ns()
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
-        self.run_until(now_ns);
-        done.extend(self.done.drain(..));
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+        self.now_ns = now_ns;
+        if let Some((_, event)) = self.agenda.due(now_ns) {
+            self.happen(event, done);
+        }
     }
 }
 

@@ -4,8 +4,7 @@
 //! from when it is let in until it is done. The controller looks at one command at a time, in
 //! order, while the arm works. What the arm serves next is chosen when it is free.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use super::choice::{Arm, Candidate, Candidates};
 use super::destage::{JOB_BYTES_MAX, next_range};
@@ -14,7 +13,8 @@ use super::parameters::HddParameters;
 use super::read_ahead::ReadAhead;
 use super::read_cache::ReadCache;
 use super::write_cache::WriteCache;
-use crate::drive::{Command, Done, Drive, DriveFacts, Request};
+use crate::drive::agenda::Agenda;
+use crate::drive::{Command, Device, Done, DriveFacts, Queued, Request};
 use crate::random::Random;
 
 /// A command, and for a flush what it waits for.
@@ -47,14 +47,15 @@ struct Flush {
 }
 
 /// A rotating disk in virtual time.
+pub type Hdd = Queued<Spindle>;
+
+/// A rotating disk behind its queue.
 #[derive(Debug)]
-pub struct Hdd {
+pub struct Spindle {
     parameters: HddParameters,
     capacity_bytes: u64,
     geometry: Geometry,
     now_ns: u64,
-    outside: VecDeque<Arrived>,
-    held: u32,
     looked_at: VecDeque<(u64, Arrived)>,
     candidates: Candidates,
     writes_without_room: VecDeque<Request>,
@@ -65,8 +66,7 @@ pub struct Hdd {
     job: Option<Job>,
     head: f64,
     was_destage: bool,
-    leaving: BinaryHeap<Reverse<(u64, u64)>>,
-    finished: VecDeque<Done>,
+    leaving: Agenda<u64>,
 }
 
 impl Hdd {
@@ -74,20 +74,17 @@ impl Hdd {
     /// stands at time 0.
     ///
     /// # Panics
-    /// When the capacity is 0.
+    /// When the capacity or the queue is 0.
     pub fn new(parameters: HddParameters, capacity_bytes: u64, seed: u64) -> Self {
-        assert!(capacity_bytes > 0, "a disk has bytes");
         let access_ns = parameters.random_write_ns(0);
         let age_ns_max = 2.0 * f64::from(parameters.queue_depth.max(16)) * access_ns;
         // Half of the buffer reads, all of it writes: firmware lends the segments to and fro.
         let read_bytes = parameters.cache_bytes / 2;
-        Self {
+        Self::over(Spindle {
             geometry: Geometry::new(&parameters, capacity_bytes, Random::new(seed).uniform()),
             parameters,
             capacity_bytes,
             now_ns: 0,
-            outside: VecDeque::new(),
-            held: 0,
             looked_at: VecDeque::new(),
             candidates: Candidates::new(age_ns_max as u64),
             writes_without_room: VecDeque::new(),
@@ -98,21 +95,12 @@ impl Hdd {
             job: None,
             head: 0.0,
             was_destage: false,
-            leaving: BinaryHeap::new(),
-            finished: VecDeque::new(),
-        }
+            leaving: Agenda::new(),
+        })
     }
+}
 
-    /// Its parameters.
-    pub fn parameters(&self) -> &HddParameters {
-        &self.parameters
-    }
-
-    /// Commands that it holds or that wait outside.
-    pub fn commands(&self) -> usize {
-        self.held as usize + self.outside.len()
-    }
-
+impl Spindle {
     /// How many turns of the medium lie between the head and a byte.
     pub(crate) fn turns_away(&self, at_bytes: u64) -> u64 {
         (self.geometry.position(at_bytes) - self.head).abs() as u64
@@ -134,57 +122,6 @@ impl Hdd {
         u64::from(bytes) * 1_000_000_000 / self.parameters.interface_bytes_per_s
     }
 
-    fn let_in(&mut self) {
-        while self.held < self.parameters.queue_depth.max(1) {
-            let Some(arrived) = self.outside.pop_front() else { return };
-            self.held += 1;
-            let free_ns = self.looked_at.back().map_or(0, |(ready_ns, _)| *ready_ns);
-            let overhead_ns = u64::from(self.parameters.controller_overhead_us) * 1_000;
-            self.looked_at.push_back((self.now_ns.max(free_ns) + overhead_ns, arrived));
-        }
-    }
-
-    fn leave(&mut self, at_ns: u64, id: u64) {
-        self.leaving.push(Reverse((at_ns, id)));
-    }
-
-    fn next_ns(&self) -> Option<u64> {
-        let leaving = self.leaving.peek().map(|Reverse((at_ns, _))| *at_ns);
-        let job = self.job.map(|job| job.ends_ns);
-        let looked_at = self.looked_at.front().map(|(ready_ns, _)| *ready_ns);
-        [leaving, job, looked_at].into_iter().flatten().min()
-    }
-
-    fn run_until(&mut self, until_ns: u64) {
-        assert!(until_ns >= self.now_ns, "time went back from {} to {until_ns}", self.now_ns);
-        while let Some(at_ns) = self.next_ns().filter(|at_ns| *at_ns <= until_ns) {
-            self.now_ns = self.now_ns.max(at_ns);
-            self.happen(at_ns);
-        }
-        self.now_ns = until_ns;
-    }
-
-    fn happen(&mut self, at_ns: u64) {
-        if let Some(Reverse((leaves_ns, id))) = self.leaving.peek().copied()
-            && leaves_ns == at_ns
-        {
-            self.leaving.pop();
-            self.held -= 1;
-            self.finished.push_back(Done { id, at_ns });
-            self.let_in();
-            return;
-        }
-        if let Some(job) = self.job.filter(|job| job.ends_ns == at_ns) {
-            self.job = None;
-            self.end_job(job);
-        } else if let Some((_, arrived)) = self.looked_at.pop_front() {
-            self.dispatch(arrived);
-        }
-        if self.job.is_none() {
-            self.choose();
-        }
-    }
-
     fn dispatch(&mut self, arrived: Arrived) {
         let request = arrived.request;
         let cached = self.parameters.write_cache;
@@ -195,7 +132,7 @@ impl Hdd {
                 self.take_writes();
             }
             Command::Write | Command::WriteThrough => {
-                self.read_cache.forget(request.at_bytes, end_of(&request));
+                self.read_cache.forget(request.at_bytes, request.end());
                 self.need_medium(request, request.at_bytes, true);
             }
             Command::Flush => {
@@ -213,11 +150,11 @@ impl Hdd {
     }
 
     fn dispatch_read(&mut self, request: Request) {
-        let (start, end) = (request.at_bytes, end_of(&request));
+        let (start, end) = (request.at_bytes, request.end());
         self.note_read_ahead();
         let held_end = self.read_cache.end_of(start);
         if held_end.is_some_and(|it| it >= end) || self.write_cache.covers(start, end) {
-            self.leave(self.now_ns + self.transfer_ns(request.bytes), request.id);
+            self.leaving.note(self.now_ns + self.transfer_ns(request.bytes), request.id);
             self.read_cache.touch(start);
             if let Some(held_end) = held_end {
                 self.keep_ahead(end, held_end);
@@ -237,7 +174,7 @@ impl Hdd {
             self.read_cache.forget(start, start + bytes);
             let geometry = &self.geometry;
             self.write_cache.take(start, bytes, |byte| geometry.position(byte));
-            self.leave(self.now_ns + self.transfer_ns(request.bytes), request.id);
+            self.leaving.note(self.now_ns + self.transfer_ns(request.bytes), request.id);
         }
     }
 
@@ -247,7 +184,7 @@ impl Hdd {
                 return;
             }
             self.flushes.pop_front();
-            self.leave(self.now_ns.max(flush.at_ns_min), flush.id);
+            self.leaving.note(self.now_ns.max(flush.at_ns_min), flush.id);
         }
     }
 
@@ -260,7 +197,7 @@ impl Hdd {
                 self.end_flushes();
             }
             Work::Serve(candidate) => {
-                self.leave(self.now_ns, candidate.request.id);
+                self.leaving.note(self.now_ns, candidate.request.id);
                 if !candidate.is_write {
                     self.read_cache.add(candidate.first, job.end);
                     let limit = job.end + self.read_cache.ahead_bytes();
@@ -333,7 +270,7 @@ impl Hdd {
     }
 
     fn begin_service(&mut self, arm: Arm, candidate: Candidate) {
-        let (end, is_write) = (end_of(&candidate.request), candidate.is_write);
+        let (end, is_write) = (candidate.request.end(), candidate.is_write);
         self.begin_job(arm, candidate.first, end, Work::Serve(candidate), is_write);
     }
 
@@ -346,11 +283,7 @@ impl Hdd {
     }
 }
 
-fn end_of(request: &Request) -> u64 {
-    request.at_bytes + u64::from(request.bytes)
-}
-
-impl Drive for Hdd {
+impl Device for Spindle {
     fn facts(&self) -> DriveFacts {
         let volatile = self.parameters.write_cache;
         DriveFacts {
@@ -361,21 +294,37 @@ impl Drive for Hdd {
         }
     }
 
-    fn submit(&mut self, now_ns: u64, request: Request) {
-        let fits = end_of(&request) <= self.capacity_bytes;
-        assert!(fits, "{request:?} reaches beyond {} bytes", self.capacity_bytes);
-        self.run_until(now_ns);
-        let mark = self.write_cache.mark();
-        self.outside.push_back(Arrived { request, mark });
-        self.let_in();
+    /// A flush waits for the writes that came before it.
+    fn mark(&self, _: u64) -> u64 {
+        self.write_cache.mark()
+    }
+
+    fn admit(&mut self, now_ns: u64, request: Request, mark: u64) {
+        self.now_ns = now_ns;
+        let free_ns = self.looked_at.back().map_or(0, |(ready_ns, _)| *ready_ns);
+        let overhead_ns = u64::from(self.parameters.controller_overhead_us) * 1_000;
+        self.looked_at.push_back((now_ns.max(free_ns) + overhead_ns, Arrived { request, mark }));
     }
 
     fn next_event_ns(&self) -> Option<u64> {
-        if self.finished.is_empty() { self.next_ns() } else { Some(self.now_ns) }
+        let job = self.job.map(|job| job.ends_ns);
+        let looked_at = self.looked_at.front().map(|(ready_ns, _)| *ready_ns);
+        [self.leaving.next_ns(), job, looked_at].into_iter().flatten().min()
     }
 
-    fn advance(&mut self, now_ns: u64, done: &mut Vec<Done>) {
-        self.run_until(now_ns);
-        done.extend(self.finished.drain(..));
+    fn step(&mut self, now_ns: u64, done: &mut VecDeque<Done>) {
+        self.now_ns = now_ns;
+        if let Some((at_ns, id)) = self.leaving.due(now_ns) {
+            return done.push_back(Done { id, at_ns });
+        }
+        if let Some(job) = self.job.filter(|job| job.ends_ns <= now_ns) {
+            self.job = None;
+            self.end_job(job);
+        } else if let Some((_, arrived)) = self.looked_at.pop_front() {
+            self.dispatch(arrived);
+        }
+        if self.job.is_none() {
+            self.choose();
+        }
     }
 }

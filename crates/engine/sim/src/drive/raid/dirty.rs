@@ -1,22 +1,23 @@
-//! What a protected cache holds for one pair of disks.
+//! What a protected cache holds for one set of disks.
 //!
 //! Invariant: ranges do not overlap and do not touch; writing them goes upwards by address and
 //! around; a range that overlaps one in flight waits for it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Dirty ranges of one pair.
+/// Dirty ranges of one set of disks.
 #[derive(Debug, Default)]
-pub(crate) struct PairDirty {
+pub(crate) struct Dirty {
     ranges: BTreeMap<u64, u64>,
     flying: Vec<(u64, u64)>,
     cursor: u64,
 }
 
-impl PairDirty {
+impl Dirty {
     /// Takes a write; gives how many dirty bytes that adds.
-    pub(crate) fn take(&mut self, start: u64, bytes: u64) -> u64 {
-        let (mut first, mut end) = (start, start + bytes);
+    pub(crate) fn take(&mut self, start: u64, end: u64) -> u64 {
+        let (mut first, mut end) = (start, end);
         let before = self.ranges.range(..=start).next_back();
         if let Some((key, _)) = before.filter(|(_, range_end)| **range_end >= start) {
             first = *key;
@@ -53,7 +54,7 @@ impl PairDirty {
 
     /// Takes the next range to write, at most `bytes_max` of it: the first at or above the last
     /// one.
-    pub(crate) fn begin(&mut self, bytes_max: u64) -> Option<(u64, u64)> {
+    pub(crate) fn begin(&mut self, bytes_max: u64) -> Option<Range<u64>> {
         let above = self.ranges.range(self.cursor..);
         let all = above.chain(self.ranges.range(..self.cursor));
         let free = |start: u64, end: u64| {
@@ -69,10 +70,10 @@ impl PairDirty {
         }
         self.flying.push((start, part_end));
         self.cursor = part_end;
-        Some((start, part_end))
+        Some(start..part_end)
     }
 
-    /// A range that was begun is on both disks.
+    /// A range that was begun is on the disks.
     pub(crate) fn finish(&mut self, start: u64, end: u64) {
         self.flying.retain(|range| *range != (start, end));
     }
@@ -84,26 +85,26 @@ mod tests {
 
     #[test]
     fn ranges_go_out_upwards_and_around() {
-        let mut dirty = PairDirty::default();
-        assert_eq!(dirty.take(500, 10), 10);
-        assert_eq!(dirty.begin(100), Some((500, 510)));
-        assert_eq!(dirty.take(100, 10) + dirty.take(600, 10) + dirty.take(605, 10), 25);
-        assert_eq!(dirty.begin(100), Some((600, 615)));
-        assert_eq!(dirty.begin(100), Some((100, 110)));
+        let mut dirty = Dirty::default();
+        assert_eq!(dirty.take(500, 510), 10);
+        assert_eq!(dirty.begin(100), Some(500..510));
+        assert_eq!(dirty.take(100, 110) + dirty.take(600, 610) + dirty.take(605, 615), 25);
+        assert_eq!(dirty.begin(100), Some(600..615));
+        assert_eq!(dirty.begin(100), Some(100..110));
         assert_eq!(dirty.begin(100), None);
         assert_eq!(dirty.in_flight(), 3);
     }
 
     #[test]
     fn what_flies_is_not_written_twice_at_once() {
-        let mut dirty = PairDirty::default();
+        let mut dirty = Dirty::default();
         dirty.take(0, 10);
-        assert_eq!(dirty.begin(100), Some((0, 10)));
-        dirty.take(5, 10);
+        assert_eq!(dirty.begin(100), Some(0..10));
+        dirty.take(5, 15);
         assert_eq!(dirty.begin(100), None);
         assert!(dirty.covers(0, 10) && dirty.covers(5, 15) && !dirty.covers(0, 15));
         dirty.finish(0, 10);
-        assert_eq!(dirty.begin(4), Some((5, 9)));
-        assert_eq!(dirty.begin(100), Some((9, 15)));
+        assert_eq!(dirty.begin(4), Some(5..9));
+        assert_eq!(dirty.begin(100), Some(9..15));
     }
 }

@@ -4,6 +4,7 @@
 //! sheets of controllers give none: a command through firmware and bus in 50 to 100 us, 512 MiB of
 //! cache, stripes of 256 KiB, as controllers of 2008 to 2012 shipped.
 
+use super::stripes::Stripes;
 use crate::drive::hdd::{HDD_15K, HddParameters};
 
 /// Disks in mirrored pairs, striped; one pair is RAID 1.
@@ -19,6 +20,18 @@ pub struct RaidParameters {
     pub queue_depth: u32,
     /// What the controller adds to a command, in us.
     pub controller_overhead_us: u32,
+}
+
+impl RaidParameters {
+    /// Which bytes lie on which pair.
+    ///
+    /// # Panics
+    /// When the spindles are not pairs.
+    pub(super) fn stripes(&self) -> Stripes {
+        let spindles = self.spindles;
+        assert!(spindles >= 2 && spindles.is_multiple_of(2), "{spindles} spindles are no pairs");
+        Stripes::new(spindles / 2, self.stripe_bytes)
+    }
 }
 
 /// A cache of the controller that a battery keeps through a power cut.

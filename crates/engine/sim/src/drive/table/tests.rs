@@ -5,6 +5,7 @@ use iostrata_stats::Verdicts;
 
 use super::*;
 use crate::bench::{Load, Outcome, Window, run};
+use crate::drive::Drive;
 use crate::model::ModelError;
 
 /// Rungs of a device that was never there.

@@ -40,7 +40,7 @@ fn check_flushes(disk: &mut Hdd, steps: &[Step]) {
     let requests: Vec<Step> = steps.to_vec();
     let mut ends_ns = std::collections::HashMap::new();
     run_steps(disk, &requests, |disk, request, came_ns| {
-        let now_ns = disk.now_ns();
+        let now_ns = disk.device().now_ns();
         ends_ns.insert(request.id, now_ns);
         match request.command {
             Command::Write | Command::WriteThrough => written.push((now_ns, *request)),
@@ -64,7 +64,10 @@ fn check_flushes(disk: &mut Hdd, steps: &[Step]) {
                         });
                     if *done_ns < came_ns && !is_replaced {
                         let (start, end) = range(write);
-                        assert!(disk.is_on_medium(start, end), "{write:?} is lost by {request:?}");
+                        assert!(
+                            disk.device().is_on_medium(start, end),
+                            "{write:?} is lost by {request:?}"
+                        );
                     }
                 }
             }

@@ -22,6 +22,6 @@ fn plain(parameters: RaidParameters) -> Raid {
     Raid::new(parameters, capacity_bytes(&parameters), 3)
 }
 
-fn protected(parameters: RaidParameters, cache: ProtectedCacheParameters) -> ProtectedRaid {
-    ProtectedRaid::new(parameters, cache, capacity_bytes(&parameters), 3)
+fn protected(parameters: RaidParameters, cache: ProtectedCacheParameters) -> Protected {
+    Protected::array(parameters, cache, capacity_bytes(&parameters), 3)
 }

@@ -48,9 +48,9 @@ proptest! {
     ) {
         let cache = ProtectedCacheParameters { cache_bytes, ..BATTERY_512M };
         let run = || {
-            let mut array = ProtectedRaid::new(parameters, cache, CAPACITY_BYTES, seed);
-            let done = run_steps(&mut array, &steps, |array, _, _| array.check_bounds());
-            array.check_clean();
+            let mut array = Protected::array(parameters, cache, CAPACITY_BYTES, seed);
+            let done = run_steps(&mut array, &steps, |array, _, _| array.device().check_bounds());
+            array.device().check_clean();
             done
         };
         prop_assert_eq!(run(), run());
@@ -78,7 +78,7 @@ fn facts_say_what_a_power_cut_could_take() {
     let volatile =
         |write_cache| Raid::new(small(4, write_cache, 8), CAPACITY_BYTES, 1).facts().volatile_bytes;
     assert_eq!((volatile(true), volatile(false)), (4 << 20, 0));
-    let facts = ProtectedRaid::new(small(4, true, 8), BATTERY_512M, CAPACITY_BYTES, 1).facts();
+    let facts = Protected::array(small(4, true, 8), BATTERY_512M, CAPACITY_BYTES, 1).facts();
     assert_eq!((facts.volatile_bytes, facts.queue_depth), (0, 8));
     assert_eq!(facts.capacity_bytes, CAPACITY_BYTES);
 }

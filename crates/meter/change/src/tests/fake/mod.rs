@@ -5,6 +5,7 @@
 //! use is busy. It writes down the journal and itself around every alteration, so that every moment
 //! at which a process can be killed is known from one run.
 
+mod database;
 mod machine;
 mod server;
 
@@ -14,16 +15,16 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use crate::device::DeviceState;
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::owner::Owner;
-use crate::server::{Answer, Ending, ServerCommand};
+use crate::seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen, SeenKind};
+use crate::server::ServerCommand;
 use crate::settings::Prewrite;
 use crate::state::StateDir;
-use crate::world::{
-    FileToken, LoopDevice, MountRequest, Mounted, Refusal, RunError, Seen, SeenKind, World,
-};
+use crate::tokens::FileToken;
+use crate::variables::Servers;
+use crate::world::{MountRequest, Refusal, RunError, World};
 
 pub(crate) use machine::{Machine, Node};
 pub(crate) use server::ServerWays;
@@ -47,6 +48,8 @@ pub(crate) struct FakeWorld {
     pub(crate) server: Cell<ServerWays>,
     /// What a server holds until its end.
     pub(crate) held: RefCell<Option<OwnedFd>>,
+    /// Whether the database server answers.
+    pub(crate) server_answers: Cell<bool>,
     /// This write is refused once.
     pub(crate) refuses: RefCell<Option<PathBuf>>,
     state: StateDir,
@@ -75,6 +78,7 @@ impl FakeWorld {
             appears: RefCell::new(None),
             server: Cell::new(ServerWays::Well),
             held: RefCell::new(None),
+            server_answers: Cell::new(true),
             refuses: RefCell::new(None),
             state: state.clone(),
             version,
@@ -337,6 +341,10 @@ impl World for FakeWorld {
 
     fn openers(&self, _: &Path) -> Vec<String> {
         Vec::new()
+    }
+
+    fn servers_at(&self) -> &dyn Servers {
+        self
     }
 
     fn is_stopping(&self) -> bool {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{FakeWorld, Machine, seen};
 use crate::owner::Owner;
-use crate::server::{Answer, Ending, ServerCommand};
-use crate::world::SeenKind;
+use crate::seen::{Answer, Ending, SeenKind};
+use crate::server::ServerCommand;
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

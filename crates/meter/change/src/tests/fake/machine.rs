@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{TRACING, errno};
 use crate::effect::GroupVersion;
 use crate::owner::Owner;
+use crate::seen::Mounted;
 use crate::server::{ServerCommand, served_file};
-use crate::world::{FileToken, Mounted};
+use crate::tokens::FileToken;
 
 /// Something at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub(crate) struct Machine {
     pub(crate) mounts: Vec<Mounted>,
     /// Servers that live.
     pub(crate) servers: Vec<(Owner, ServerCommand)>,
+    /// Variables of the database server, and when it started.
+    pub(crate) variables: BTreeMap<String, u64>,
+    pub(crate) started_s: u64,
     /// Where the process is, by tree.
     pub(crate) groups: BTreeMap<PathBuf, PathBuf>,
 }
@@ -93,7 +97,26 @@ impl Machine {
         cell("/cg/cgroup.subtree_control".to_owned(), "cpu");
         let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
         let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
-        Self { nodes, loops, mounts: vec![cgroups(version)], servers: Vec::new(), groups }
+        let variables = [("io_capacity", 200), ("io_capacity_max", 2_000)];
+        Self {
+            nodes,
+            loops,
+            mounts: vec![cgroups(version)],
+            servers: Vec::new(),
+            variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
+            started_s: 1_000,
+            groups,
+        }
+    }
+
+    /// As MySQL does: neither passes the other.
+    pub(super) fn set_variable(&mut self, name: &str, value: u64) {
+        let bound = |name: &str| self.variables[name];
+        let value = match name {
+            "io_capacity" => value.min(bound("io_capacity_max")),
+            _ => value.max(bound("io_capacity")),
+        };
+        self.variables.insert(name.to_owned(), value);
     }
 
     pub(super) fn put(&mut self, cell: &Path, value: &str) -> io::Result<()> {

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::fake::{FakeWorld, Machine, ServerWays};
-use crate::server::Ending;
-use crate::session_tests::{assert_same, begin, served};
+use super::fake::{FakeWorld, Machine, ServerWays};
+use super::session::{assert_same, begin, served};
+use crate::seen::Ending;
 use crate::{
     Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner,
     RestoreReport, Session, StateDir, StopError, World, leftovers, restore, served_disks,

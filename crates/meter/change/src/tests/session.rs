@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use iostrata_spec::study::IoLimits;
 
-use crate::fake::{FakeWorld, Machine, Moment, Node};
+use super::fake::{FakeWorld, Machine, Moment, Node};
 use crate::{
     Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, JournalState,
     Outcome, Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, VmSetting, World,
@@ -33,7 +33,7 @@ fn disk() -> [Change; 2] {
 }
 
 /// A disk that a program serves, and the loop device over it.
-pub(crate) fn served(holds_journal: bool) -> [Change; 2] {
+pub(super) fn served(holds_journal: bool) -> [Change; 2] {
     let at = PathBuf::from("/data/served/here");
     let (program, arguments) = ("/bin/program".into(), vec!["serve".to_owned()]);
     let server = Change::FuseServer { at: at.clone(), program, arguments, holds_journal };
@@ -44,6 +44,11 @@ fn mount(options: &[&str]) -> Change {
     let options = options.iter().map(|&option| option.to_owned()).collect();
     let kind = FilesystemKind::Ext4;
     Change::Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }
+}
+
+fn variable(name: &str, value: u64) -> Change {
+    let (server, name) = ("mysql://here".to_owned(), name.to_owned());
+    Change::ServerVariable { server, name, value: value.to_string() }
 }
 
 /// One change of every kind that the stand-in has.
@@ -72,13 +77,15 @@ fn every_kind() -> Vec<Change> {
         Change::MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 },
         Change::EnterGroup { name: name() },
         Change::MountTracefs,
+        variable("io_capacity_max", 5_000),
+        variable("io_capacity", 9_999),
     ]);
     changes.extend(served(false));
     changes
 }
 
 /// A directory for journals, a machine, and its first state.
-pub(crate) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
+pub(super) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
     // In memory where that is possible: thousands of journals are flushed.
     let memory = Path::new("/dev/shm");
     let dir = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
@@ -88,7 +95,7 @@ pub(crate) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Mach
 }
 
 /// Panics with what differs, and nothing else.
-pub(crate) fn assert_same(now: &Machine, first: &Machine, when: &str) {
+pub(super) fn assert_same(now: &Machine, first: &Machine, when: &str) {
     let differs = |one: &Machine, other: &Machine| {
         let nodes = one.nodes.iter().filter(|(path, node)| other.nodes.get(*path) != Some(node));
         nodes.map(|(path, node)| format!("{} {node:?}", path.display())).collect::<Vec<_>>()

@@ -1,0 +1,102 @@
+//! Variables of a database server.
+//!
+//! Invariant: only the very server that was changed is set back, known by its data directory and
+//! start; one that was restarted since has its own values again. What the server took is read back,
+//! as it may clamp what it is given.
+
+use super::value;
+use crate::effect::{Effect, Prior, Undone};
+use crate::error::{ChangeError, system_on};
+use crate::variables::{ServerError, ServerToken};
+use crate::world::World;
+
+/// A variable of the server at an address.
+#[derive(Clone, Copy)]
+pub(crate) struct Variable<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Variable<'_> {
+    fn describe(&self) -> String {
+        format!("{} of {}", self.name, self.server)
+    }
+
+    pub(crate) fn read(&self, world: &dyn World) -> Result<String, ChangeError> {
+        let found = world.servers_at().variable(self.server, self.name);
+        found.map_err(|error| self.unavailable(error))
+    }
+
+    fn token(&self, world: &dyn World) -> Result<ServerToken, ChangeError> {
+        world.servers_at().identify(self.server).map_err(|error| self.unavailable(error))
+    }
+
+    fn unavailable(&self, error: ServerError) -> ChangeError {
+        let fix = match &error {
+            ServerError::NoAnswer(_) => {
+                "see that it runs, and that its address and credentials are right"
+            }
+            ServerError::Refused(_) => "choose a variable and a value that this server takes",
+        };
+        ChangeError::unavailable(self.describe(), error.to_string(), fix)
+    }
+
+    fn set(&self, world: &dyn World, value: &str) -> Result<String, ChangeError> {
+        let set = world.servers_at().set_variable(self.server, self.name, value);
+        set.map_err(|error| self.unavailable(error))?;
+        self.read(world)
+    }
+
+    pub(super) fn prior(&self, world: &dyn World) -> Result<Prior, ChangeError> {
+        Ok(Prior::Variable { server: self.token(world)?, value: self.read(world)? })
+    }
+
+    pub(super) fn apply(
+        &self,
+        world: &dyn World,
+        server: &ServerToken,
+        asked: &str,
+    ) -> Result<Effect, ChangeError> {
+        if !self.token(world)?.is(server) {
+            let why = "the server was restarted, or another one took its place".to_owned();
+            return Err(ChangeError::unavailable(self.describe(), why, "try again"));
+        }
+        let took = self.set(world, asked)?;
+        Ok(Effect::Variable { asked: asked.to_owned(), took })
+    }
+
+    pub(super) fn undo(
+        &self,
+        world: &dyn World,
+        asked: &str,
+        (server, was): (&ServerToken, &str),
+        effect: Option<&Effect>,
+    ) -> Result<Undone, ChangeError> {
+        // What was set until the server ends went with it.
+        if !self.token(world)?.is(server) {
+            return Ok(Undone::as_before());
+        }
+        let now = self.read(world)?;
+        let is_ours = match effect {
+            Some(Effect::Variable { took, .. }) => now == *took,
+            // Nobody noted what it took: a number between both may be what it made of it.
+            _ => now == asked || is_between(&now, was, asked),
+        };
+        value::undo(self.describe(), &now, was, is_ours, || {
+            let now = self.set(world, was)?;
+            if now == was {
+                return Ok(());
+            }
+            let said = std::io::Error::other(format!("the server made {now} of {was}"));
+            Err(system_on("set back", self.describe(), said))
+        })
+    }
+}
+
+fn is_between(now: &str, was: &str, asked: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    match (number(now), number(was), number(asked)) {
+        (Some(now), Some(was), Some(asked)) => (was.min(asked)..=was.max(asked)).contains(&now),
+        _ => false,
+    }
+}

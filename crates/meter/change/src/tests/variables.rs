@@ -1,0 +1,116 @@
+//! A server's variables are changes like any other.
+
+use std::fs;
+
+use super::fake::FakeWorld;
+use super::session::begin;
+use crate::{
+    Change, ChangeError, GroupVersion, How, JournalState, Outcome, Owner, RestoreReport, Session,
+    StateDir, restore,
+};
+
+const SERVER: &str = "mysql://127.0.0.1:3306";
+
+fn set(name: &str, value: u64) -> Change {
+    let (server, name) = (SERVER.to_owned(), name.to_owned());
+    Change::ServerVariable { server, name, value: value.to_string() }
+}
+
+fn session(state: &StateDir) -> Session<FakeWorld> {
+    Session::begin(state, FakeWorld::new(state, GroupVersion::V1)).unwrap()
+}
+
+/// The journal of a killed process, restored on a machine in which `happened` happened since.
+fn restored(happened: impl FnOnce(&mut FakeWorld)) -> (FakeWorld, RestoreReport, StateDir) {
+    let (dir, state, _) = begin(GroupVersion::V1);
+    let mut session = session(&state);
+    session.apply(set("io_capacity_max", 5_000)).unwrap();
+    session.apply(set("io_capacity", 4_000)).unwrap();
+    let journal = fs::read(&state.journals()[0]).unwrap();
+    let machine = session.world().machine.borrow().clone();
+    drop(session);
+    fs::write(state.path().join("changes-77-7-9.jsonl"), journal).unwrap();
+    let mut world = FakeWorld::on(machine, &state, GroupVersion::V1).without_owner();
+    happened(&mut world);
+    let report = restore(&state, &world);
+    drop(dir.keep());
+    (world, report, state)
+}
+
+fn values(world: &FakeWorld) -> [u64; 2] {
+    let machine = world.machine.borrow();
+    ["io_capacity", "io_capacity_max"].map(|name| machine.variables[name])
+}
+
+fn hows(report: &RestoreReport) -> Vec<Outcome> {
+    report.journals[0].things.iter().map(|thing| thing.outcome.clone()).collect()
+}
+
+#[test]
+fn what_the_server_took_is_shown_and_put_back_in_reverse() {
+    let (_dir, state, _) = begin(GroupVersion::V1);
+    let mut session = session(&state);
+    let line = session.describe(&set("io_capacity", 9_999));
+    assert_eq!(line, format!("set io_capacity of {SERVER} to 9999 (now 200)"));
+    let bound = session.apply(set("io_capacity_max", 5_000)).unwrap();
+    let clamped = session.apply(set("io_capacity", 9_999)).unwrap();
+    assert_eq!(clamped.effect.asked_and_took(), Some(("9999", "5000")));
+    assert!(matches!(session.undo(bound.id), Err(ChangeError::DependedOn { .. })));
+    assert!(session.undo_all().is_settled());
+    assert_eq!(values(session.world()), [200, 2_000]);
+    assert!(state.journals().is_empty());
+}
+
+#[test]
+fn after_a_kill_the_same_server_gets_its_values_back() {
+    let (world, report, state) = restored(|_| {});
+    assert_eq!(hows(&report), [Outcome::Undone(How::PutBack), Outcome::Undone(How::PutBack)]);
+    assert_eq!(values(&world), [200, 2_000]);
+    assert!(state.journals().is_empty());
+    // Also when this machine was rebooted: the server may be on another one.
+    let (world, report, _) = restored(|world| {
+        world.owner = Owner { boot_id: "second".to_owned(), ..world.owner.clone() };
+    });
+    assert!(report.is_settled(), "{report:#?}");
+    assert_eq!(values(&world), [200, 2_000]);
+}
+
+#[test]
+fn a_server_that_was_restarted_is_left_alone() {
+    let (world, report, _) = restored(|world| world.machine.borrow_mut().started_s += 60);
+    assert_eq!(hows(&report), [Outcome::Undone(How::AsBefore), Outcome::Undone(How::AsBefore)]);
+    assert_eq!(values(&world), [4_000, 5_000], "as its own configuration has it");
+}
+
+#[test]
+fn what_somebody_else_set_is_left_and_reported() {
+    let (world, report, _) = restored(|world| {
+        world.machine.borrow_mut().variables.insert("io_capacity".to_owned(), 777);
+    });
+    assert_eq!(hows(&report), [Outcome::Undone(How::LeftAlone), Outcome::Undone(How::PutBack)]);
+    assert_eq!(values(&world), [777, 2_000]);
+    assert_eq!(report.journals[0].left[0].found, "777");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_tried_again_later() {
+    let (world, report, state) = restored(|world| world.server_answers.set(false));
+    assert_eq!(report.journals[0].state, JournalState::Unsettled, "{report:#?}");
+    assert_eq!(values(&world), [4_000, 5_000]);
+    world.server_answers.set(true);
+    assert!(restore(&state, &world).is_settled());
+    assert_eq!(values(&world), [200, 2_000]);
+    assert!(state.journals().is_empty());
+}
+
+#[test]
+fn refusals_change_nothing() {
+    let (_dir, state, _) = begin(GroupVersion::V1);
+    let mut session = session(&state);
+    let unknown = session.apply(set("no_such", 1)).unwrap_err().to_string();
+    assert!(unknown.contains(&format!("no_such of {SERVER}")), "{unknown}");
+    session.world().server_answers.set(false);
+    let silent = session.apply(set("io_capacity", 1)).unwrap_err().to_string();
+    assert!(silent.contains("connection refused; see that it runs"), "{silent}");
+    assert!(state.journals().is_empty());
+}
