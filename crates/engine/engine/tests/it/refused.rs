@@ -27,7 +27,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Opening fails and changes nothing in the home.
 fn refused(home: &Path, directory: &str, settings: Settings) -> EngineError {
     let before = contents(home);
-    let opened = Engine::open(&home.join(directory), settings);
+    let opened = Engine::open(home.join(directory), settings);
     let Err(error) = opened else { panic!("{directory} was opened") };
     let (after, names) = (contents(home), |of: &BTreeMap<String, _>| of.keys().cloned().collect());
     let (was, is): (Vec<String>, Vec<String>) = (names(&before), names(&after));
@@ -87,7 +87,7 @@ fn an_engine_that_is_opened_wrongly_is_left_alone() {
     for directory in ["redo", "unmounted"] {
         std::fs::create_dir(home.join(directory)).unwrap();
     }
-    Engine::open(&home.join("db"), with_redo(home, "redo")).unwrap().close().unwrap();
+    Engine::open(home.join("db"), with_redo(home, "redo")).unwrap().close().unwrap();
 
     let mut other_page = with_redo(home, "redo");
     other_page.page_size = 8192;
@@ -101,5 +101,5 @@ fn an_engine_that_is_opened_wrongly_is_left_alone() {
     refused(home, "db", with_redo(home, "redo"));
     std::fs::remove_dir(home.join("redo")).unwrap();
     std::fs::rename(home.join("redo-elsewhere"), home.join("redo")).unwrap();
-    Engine::open(&home.join("db"), with_redo(home, "redo")).unwrap().close().unwrap();
+    Engine::open(home.join("db"), with_redo(home, "redo")).unwrap().close().unwrap();
 }

@@ -11,7 +11,7 @@ fn made(bench: &Bench) {
     for (name, value) in [("buffer_pool_size", "4M"), ("redo_log_capacity", "1M")] {
         settings.set(name, value).unwrap();
     }
-    let engine = Engine::open(&bench.path("db"), settings).unwrap();
+    let engine = Engine::open(bench.path("db"), settings).unwrap();
     let table = engine.create_table("t").unwrap();
     table.bulk_load((0..1000_u32).map(|row| (row.to_be_bytes(), [7; 100]))).unwrap();
     engine.close().unwrap();
@@ -54,8 +54,8 @@ fn a_damaged_page_is_found_and_named() {
 fn counters_are_read_while_another_process_holds_the_engine() {
     let bench = Bench::new();
     made(&bench);
-    let settings = Engine::kept_settings(&bench.path("db")).unwrap().unwrap();
-    let engine = Engine::open(&bench.path("db"), settings).unwrap();
+    let settings = Engine::kept_settings(bench.path("db")).unwrap().unwrap();
+    let engine = Engine::open(bench.path("db"), settings).unwrap();
     let held = bench.line("engine check db");
     assert_eq!(held.status.code(), Some(3));
     assert!(stderr(&held).contains(&std::process::id().to_string()), "{}", stderr(&held));
