@@ -23,14 +23,13 @@ const NAMED: usize = 3;
 pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
     let display = Display::new(args.printing.quiet);
     if let Some(target) = &args.target {
+        // The target may hold a password and is not repeated.
         if !["mysql://", "engine:"].iter().any(|scheme| target.starts_with(scheme)) {
-            return Err(Ending::Usage(format!(
-                "--target {target}: not a target; write mysql://user@host:port/db or engine:DIR"
-            )));
+            return Err(Ending::Usage(
+                "--target: not a target; write mysql://user@host:port/db or engine:DIR".to_owned(),
+            ));
         }
-        display.note(&format!(
-            "{target}: no settings of servers are changed yet, so there are none to put back"
-        ));
+        display.note("--target: iostrata has changed no server's settings, so none are put back");
     }
     let state = StateDir::of_user();
     let report = restore(&state, &System::new());

@@ -61,23 +61,19 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
 /// holds for each, and with `--precision` a wave ends when its first stream is precise.
 fn bound_waves(plan: &mut FioPlan, asked: &Common) -> Result<(), Ending> {
     let of_whole = asked.max_time.map(|time| time / plan.waves.len().max(1) as u32);
-    let Some(most) = of_whole.into_iter().chain(asked.point_time).min() else {
-        return stop_when_precise(plan, asked.precision);
-    };
-    for spec in specs(plan) {
-        let before = spec.variation.start_delay + spec.variation.ramp_time;
-        let left = most.saturating_sub(before).max(Duration::from_millis(1));
-        spec.runtime = spec.runtime.map(|runtime| runtime.min(left));
+    if let Some(most) = of_whole.into_iter().chain(asked.point_time).min() {
+        for spec in specs(plan) {
+            let before = spec.variation.start_delay + spec.variation.ramp_time;
+            let left = most.saturating_sub(before).max(Duration::from_millis(1));
+            spec.runtime = spec.runtime.map(|runtime| runtime.min(left));
+        }
     }
-    stop_when_precise(plan, asked.precision)
-}
-
-fn stop_when_precise(plan: &mut FioPlan, precision: Option<f64>) -> Result<(), Ending> {
-    let Some(precision) = precision else { return Ok(()) };
-    for spec in specs(plan) {
-        spec.point_time = spec.runtime.take().unwrap_or(spec.point_time);
-        spec.precision = precision;
-        spec.check().map_err(|error| Ending::Usage(error.to_string()))?;
+    if let Some(precision) = asked.precision {
+        for spec in specs(plan) {
+            spec.point_time = spec.runtime.take().unwrap_or(spec.point_time);
+            spec.precision = precision;
+            spec.check().map_err(|error| Ending::Usage(error.to_string()))?;
+        }
     }
     Ok(())
 }

@@ -35,6 +35,17 @@ fn restore_says_that_nothing_is_left() {
 }
 
 #[test]
+fn a_target_is_checked_and_its_password_is_not_repeated() {
+    let bench = Bench::new();
+    for (scheme, code) in [("mysql", 0), ("mysq", 2)] {
+        let output = bench.line(&format!("restore --target {scheme}://a:secret@b:1/c"));
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        let said = stderr(&output) + &stdout(&output);
+        assert!(said.contains("--target") && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
 fn a_killed_run_is_mentioned_and_put_back() {
     let bench = Bench::new();
     leave(&bench);

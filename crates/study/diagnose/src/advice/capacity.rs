@@ -28,17 +28,13 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
         return Vec::new();
     };
     let percent = number("commit_percentile").unwrap_or(99.0);
-    let falls = [FindingId::WriteBuffer, FindingId::BurstLimit];
-    let lasting = falls.iter().find_map(|&id| found.number(id, "lasting_writes_per_s"));
-    // With the doublewrite every page is written twice.
-    let lasting_pages = lasting.map_or(f64::INFINITY, |writes| writes / 2.0);
-    let most = two_digits(pages.min(IO_CAPACITY_MAX).min(lasting_pages)).max(IO_CAPACITY_MIN);
+    let lasting = number("pages_per_s_lasting").unwrap_or(pages);
+    let most = two_digits(lasting.min(IO_CAPACITY_MAX)).max(IO_CAPACITY_MIN);
     let usual = two_digits(most / 2.0).max(IO_CAPACITY_MIN);
-    let capped = if lasting_pages < pages.min(IO_CAPACITY_MAX) {
-        let writes = count(2.0 * lasting_pages);
-        format!("; but only {writes} writes/s last, and with the doublewrite a page takes two")
-    } else if pages > IO_CAPACITY_MAX {
+    let capped = if lasting > IO_CAPACITY_MAX {
         "; InnoDB does not use more than 20000".to_owned()
+    } else if lasting < pages {
+        format!("; but only {} pages/s last", count(lasting))
     } else {
         String::new()
     };

@@ -9,6 +9,7 @@ use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds};
 
 use super::statement::{WithEvidence, sizing};
+use super::steady::lasting_pages_per_s;
 use super::{Case, FindingId};
 use crate::database::{Database, Level, Shortfall};
 use crate::figure::{application_latency_us, combined, weighted_mean};
@@ -26,21 +27,33 @@ pub(super) fn flush_capacity(case: &Case<'_, '_>) -> Option<Finding> {
     }
     let missed_at = database.first_missed();
     let commit_objective = database.commit_objective_us()?;
-    let most = match missed_at {
-        Some(next) => {
+    let lasting = lasting_pages_per_s(case).filter(|&lasting| lasting < level.pages_per_s);
+    let most = match (missed_at, lasting) {
+        (Some(next), _) => {
             format!("; at {} pages/s {}", count(next.pages_per_s), missed(&database, next))
         }
-        None => "; no rate that was tried is known to be too high".to_owned(),
+        (None, Some(_)) => String::new(),
+        (None, None) => "; no rate that was tried is known to be too high".to_owned(),
     };
+    let lasts = lasting.map(|pages| {
+        format!(
+            " Only {} last: after the first writes the device takes {} writes/s, and the \
+             doublewrite writes every page twice.",
+            count(pages),
+            count(2.0 * pages)
+        )
+    });
     let text = format!(
         "Beside commits and reads, {} pages of 16 KiB per second can be flushed, doublewrite \
-         included, while {} % of commits take less than {}{most}.",
+         included, while {} % of commits take less than {}{most}.{}",
         count(level.pages_per_s),
         database.commit_percent(),
-        microseconds(commit_objective)
+        microseconds(commit_objective),
+        lasts.unwrap_or_default()
     );
     let found = sizing(FindingId::FlushCapacity, Layer::Transactions, level.n, text)
         .with("pages_per_s", level.pages_per_s)
+        .with_some("pages_per_s_lasting", lasting)
         .with_some("pages_per_s_missed", missed_at.map(|next| next.pages_per_s))
         .with_some("read_p99_us", level.read.map(|read| read.us))
         .with_some("read_p99_objective_us", database.read_objective_us())

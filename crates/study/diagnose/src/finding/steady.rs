@@ -57,6 +57,10 @@ impl SustainedFall {
         Some(Self { at_s, written_bytes: writes * block, before, after, loss })
     }
 
+    fn pct(&self) -> f64 {
+        100.0 * (1.0 - self.after / self.before)
+    }
+
     /// Every drive has a buffer of its own; an allowance lasts longer.
     fn is_of_a_buffer(&self) -> bool {
         self.written_bytes <= BUFFER_BYTES_MAX && self.at_s <= BUFFER_S_MAX
@@ -64,7 +68,7 @@ impl SustainedFall {
 
     fn with_evidence(&self, finding: Finding) -> Finding {
         finding
-            .with("fall_pct", 100.0 * (1.0 - self.after / self.before))
+            .with("fall_pct", self.pct())
             .with("after_s", self.at_s)
             .with("after_bytes", self.written_bytes)
             .with("lasting_writes_per_s", self.after)
@@ -73,17 +77,16 @@ impl SustainedFall {
 
 pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
     let fall = SustainedFall::of(case).filter(|fall| !fall.is_of_a_buffer())?;
-    let fall_pct = 100.0 * (1.0 - fall.after / fall.before);
     let text = format!(
         "Writes fell from {} to {} ({} less) after {} and {}: an allowance ran out. Figures from \
          before are higher than what lasts.",
         rate(fall.before),
         rate(fall.after),
-        percent(fall_pct),
+        percent(fall.pct()),
         seconds(fall.at_s),
         bytes(fall.written_bytes)
     );
-    let effect = Effect { pct: fall_pct, ci95: fall.loss.loss_pct_ci95, n: fall.loss.n };
+    let effect = Effect { pct: fall.pct(), ci95: fall.loss.loss_pct_ci95, n: fall.loss.n };
     Some(fall.with_evidence(loss(FindingId::BurstLimit, Layer::Device, effect, text)))
 }
 
@@ -98,6 +101,12 @@ pub(super) fn write_buffer(case: &Case<'_, '_>) -> Option<Finding> {
     );
     let found = sizing(FindingId::WriteBuffer, Layer::Device, fall.loss.n, text);
     Some(fall.with_evidence(found))
+}
+
+/// Pages of 16 KiB per second that can be flushed for long, where writes fell in the sustained
+/// point: with the doublewrite every page is written twice.
+pub(super) fn lasting_pages_per_s(case: &Case<'_, '_>) -> Option<f64> {
+    Some(SustainedFall::of(case)?.after / 2.0)
 }
 
 /// Whether tasks waited for a processor: what the rate did then may be their doing.

@@ -175,7 +175,9 @@ fn a_buffer_that_fills_up_is_no_loss_and_bounds_what_is_advised() {
     let line = document.advice.iter().find(|one| one.setting == "innodb_io_capacity_max").unwrap();
     let advised: f64 = line.value.parse().unwrap();
     assert!(advised <= lasting / 2.0 && advised > lasting / 2.5, "{advised} of {lasting}");
-    assert!(line.text.contains("writes/s last"), "{}", line.text);
+    assert!(line.text.contains("pages/s last"), "{}", line.text);
+    let sized = found(&document, "flush_capacity").unwrap();
+    assert!(sized.text.contains("last: after the first writes"), "{}", sized.text);
 }
 
 #[test]
