@@ -6,7 +6,7 @@
 use super::layout::{Layout, READER_BYTES, READER_TABLE_BYTES, TOUCHES};
 use super::prefill::Prefill;
 use crate::cache::{Access, PAGE_BYTES, PageCache, WRITER, Waits};
-use crate::iostat::Counters;
+use crate::iostat::QueueCounters;
 use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
 use crate::random::Random;
 
@@ -34,7 +34,7 @@ struct Reading {
 /// What was counted up to a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Snapshot {
-    pub(super) counters: Counters,
+    pub(super) counters: QueueCounters,
     pub(super) rows: u64,
     pub(super) pages_written: u64,
     pub(super) pages_dirtied: u64,

@@ -1,5 +1,6 @@
 //! From a plan to its outcome: every size, every replicate.
 
+use iostrata_run::host::DeviceWindow;
 use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 
 use super::layout::Layout;
@@ -12,7 +13,6 @@ use super::window::{Method, Window, window};
 use crate::cache::{CachePlan, PageCache, Submission};
 use crate::drive::Drive;
 use crate::drive::raid::{RAID1_15K, Raid, RaidParameters};
-use crate::iostat::Columns;
 use crate::model::{self, MeasuredDisk, ModelError};
 use crate::queue::{BlockQueue, QueuePlan, requests_taken};
 
@@ -108,7 +108,7 @@ fn point(plan: &InsertPlan, make: MakeDrive<'_>, rows: u64) -> Result<InsertPoin
         rows,
         index_bytes: index_bytes(rows),
         rows_per_hour,
-        iostat: Columns::mean(&windows.iter().map(columns).collect::<Vec<_>>()),
+        device: device(&windows),
         pages_per_row: pages / windows.len() as f64,
         reached_h: 0.0,
         measured_s: windows.iter().map(Window::span_s).sum(),
@@ -155,8 +155,9 @@ fn is_sampled(plan: &InsertPlan, tags: u32) -> bool {
     !plan.is_exact && taken >= NR_REQUESTS_MIN && plan.submission == Submission::Unsorted
 }
 
-fn columns(window: &Window) -> Columns {
-    Columns::between(&window.since.counters, &window.until.counters)
+fn device(windows: &[Window]) -> DeviceWindow {
+    let each = windows.iter().map(|one| one.until.counters.since(&one.since.counters));
+    each.fold(DeviceWindow::default(), |sum, one| sum.plus(&one))
 }
 
 fn over_replicates(values: &[f64]) -> Measured {
@@ -204,7 +205,7 @@ fn reader(windows: &[Window]) -> Option<InsertReader> {
         replicates_p99_us,
         reads: all.len() as u64,
         rows_per_hour: over_replicates(&rates),
-        iostat: Columns::mean(&windows.iter().map(columns).collect::<Vec<_>>()),
+        device: device(windows),
     })
 }
 
