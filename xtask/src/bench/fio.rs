@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::fio_json;
-use super::parity::Case;
+use super::case::Case;
 use super::sample::Sample;
 
 /// The null engine with every statistic on, one job.

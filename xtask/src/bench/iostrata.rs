@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::parity::Case;
+use super::case::Case;
 use super::sample::Sample;
 use crate::workspace::{self, Workspace};
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use iostrata_stats::{PAIRS_MIN, paired};
 
+use super::case::Case;
 use super::fio;
 use super::iostrata::Iostrata;
 use super::sample::Pairs;
@@ -17,23 +18,6 @@ use super::table::{self, Row};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
-
-/// What both sides do, direct.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
-    /// `randread` or `randwrite`.
-    pub rw: &'static str,
-    /// Bytes of a request, as both programs write it.
-    pub block: &'static str,
-    /// Memory of the requests, by fio's name.
-    pub memory: &'static str,
-    /// `sync` or `io_uring`.
-    pub engine: &'static str,
-    /// Threads.
-    pub jobs: u32,
-    /// Requests in flight per thread.
-    pub depth: u32,
-}
 
 /// Block, memory, engine, jobs, depth.
 const SHAPES: [(&str, &str, &str, u32, u32); 11] = [
