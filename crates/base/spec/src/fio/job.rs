@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Words;
 use crate::variation::{Sharing, Variation};
 use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
@@ -316,14 +317,12 @@ fn mean_bytes(spec: &IoSpec) -> [f64; 2] {
 
 fn api(settings: &Settings) -> Result<IoApi, FioError> {
     let api = settings.value("ioengine", |text| match text {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(IoApi::Sync),
-        "libaio" => Ok(IoApi::Libaio),
-        "io_uring" => Ok(IoApi::IoUring),
-        "null" => Ok(IoApi::Null),
         "posixaio" | "mmap" | "splice" | "sg" | "io_uring_cmd" => Err(Why::new(
             "this way to the kernel is not measured here; use sync, libaio or io_uring",
         )),
-        _ => Err(Why::new("there is no such engine here; use sync, libaio, io_uring or null")),
+        text => IoApi::of(text).ok_or_else(|| {
+            Why::new("there is no such engine here; use sync, libaio, io_uring or null")
+        }),
     })?;
     Ok(api.unwrap_or(IoApi::Sync))
 }

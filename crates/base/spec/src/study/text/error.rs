@@ -1,23 +1,6 @@
 //! What is wrong with a study's text, and where.
 
-use super::source::Source;
-
-/// A place in a file, as editors count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file as it was named.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Character in the line, from 1.
-    pub column: usize,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
+use super::source::{Place, Source};
 
 /// A study that cannot be laid out, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,21 @@
 //! A text with its name, so that a byte of it can be named as line and column.
 
-use super::error::Place;
+/// A place in a file, as editors count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Character in the line, from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
 
 /// The text of a study and where it came from.
 #[derive(Clone, Debug)]
