@@ -2,7 +2,7 @@
 
 /// What both sides do, direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct ParityCase {
     /// `randread` or `randwrite`.
     pub rw: &'static str,
     /// Bytes of a request, as both programs write it.

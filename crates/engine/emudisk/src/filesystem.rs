@@ -58,7 +58,7 @@ impl Reply for ToKernel {
 }
 
 /// A line of `control`, to be carried out and answered by the thread that keeps house.
-pub(crate) struct Order {
+pub(crate) struct ControlLine {
     pub(crate) fault: Fault,
     pub(crate) reply: ToKernel,
 }
@@ -77,7 +77,7 @@ impl Drop for Watch<'_> {
 pub(crate) struct Served {
     pub(crate) disk: Arc<Disk<ToKernel>>,
     /// Lines of `control`, and how their reader is woken.
-    pub(crate) orders: Mutex<Sender<Order>>,
+    pub(crate) orders: Mutex<Sender<ControlLine>>,
     pub(crate) wake: Arc<crate::wake::Wake>,
     pub(crate) has_died: Arc<AtomicBool>,
     pub(crate) since: SystemTime,
@@ -101,7 +101,7 @@ impl Served {
         let Some(Ok(fault)) = line.map(str::parse::<Fault>) else {
             return reply.error(Errno::EINVAL);
         };
-        let order = Order { fault, reply: ToKernel::Written(reply, data.len() as u32) };
+        let order = ControlLine { fault, reply: ToKernel::Written(reply, data.len() as u32) };
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         // With nobody to carry it out the order is dropped, which answers EIO.
         if orders.send(order).is_ok() {

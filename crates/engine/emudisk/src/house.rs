@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::disk::{Disk, Failure, Reply};
 use crate::error::ServeError;
 use crate::fault::Fault;
-use crate::filesystem::{Order, ToKernel};
+use crate::filesystem::{ControlLine, ToKernel};
 use crate::holder::is_held;
 use crate::options::disk_file;
 use crate::wake::Wake;
@@ -26,7 +26,7 @@ const LOOK_POWER: Duration = Duration::from_millis(1);
 pub(crate) struct House<'a> {
     pub(crate) at: PathBuf,
     pub(crate) disk: Arc<Disk<ToKernel>>,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) orders: Receiver<ControlLine>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) has_died: Arc<AtomicBool>,
     pub(crate) stop: &'a AtomicBool,
@@ -51,7 +51,7 @@ impl House<'_> {
         Ok(())
     }
 
-    fn carry_out(&self, order: Order) -> Result<(), ServeError> {
+    fn carry_out(&self, order: ControlLine) -> Result<(), ServeError> {
         match order.fault {
             Fault::Eio(range) => self.disk.errors.set_range(range),
             Fault::EioRate(per_million) => self.disk.errors.set_rate(per_million),

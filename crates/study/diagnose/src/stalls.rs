@@ -143,7 +143,11 @@ fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
 fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
     let [planned] = replicate.point.streams.as_slice() else { return None };
     let spec = &planned.spec;
-    if !shows_the_device(replicate) || !spec.direct || spec.api == IoApi::Null || spec.pacing != Pacing::Closed {
+    if !shows_the_device(replicate)
+        || !spec.direct
+        || spec.api == IoApi::Null
+        || spec.pacing != Pacing::Closed
+    {
         return None;
     }
     let stream: &StreamFigures = replicate.streams.first()?;

@@ -16,7 +16,7 @@ use super::error::{FioError, FioWarning, Origin, Why};
 use super::lines::{Assignment, Section};
 use super::places::{self, Amount, Names};
 use super::plan::{FioJob, FioStream};
-use super::requests::{self, Direction};
+use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
 use super::times::{self, Times};
 use super::world::World;
@@ -89,7 +89,7 @@ impl Builder<'_> {
         let settings = self.settings;
         let paths = &names.by_clone[0];
         let api = api(settings)?;
-        let Direction { mix, random, step } = requests::direction(settings)?;
+        let RequestOrder { mix, random, step } = requests::direction(settings)?;
         let (blocks, block_bytes) = requests::blocks(settings, mix)?;
         let mut spec = IoSpec::new(paths.first().cloned().unwrap_or_default());
         (spec.api, spec.mix, spec.block_bytes) = (api, mix, block_bytes);

@@ -13,17 +13,17 @@ const SHARES_MAX: usize = 64;
 
 /// The directions and the order of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Direction {
+pub(super) struct RequestOrder {
     pub mix: Mix,
     pub random: bool,
     pub step: Step,
 }
 
 /// What `rw`, its suffix, `rw_sequencer` and `rwmix...` say.
-pub(super) fn direction(settings: &Settings) -> Result<Direction, FioError> {
+pub(super) fn direction(settings: &Settings) -> Result<RequestOrder, FioError> {
     let base = settings.base()?;
     let Some(assignment) = settings.get("rw") else {
-        return Ok(Direction { mix: Mix::Read, random: false, step: Step::None });
+        return Ok(RequestOrder { mix: Mix::Read, random: false, step: Step::None });
     };
     let refuse = |why: Why| refusal(assignment, why);
     let (word, suffix) = match assignment.value.split_once(':') {
@@ -43,7 +43,7 @@ pub(super) fn direction(settings: &Settings) -> Result<Direction, FioError> {
         None => Step::None,
         Some(suffix) => step(settings, suffix, random, base).map_err(refuse)?,
     };
-    Ok(Direction { mix, random, step })
+    Ok(RequestOrder { mix, random, step })
 }
 
 fn mixed(settings: &Settings) -> Result<Mix, FioError> {

@@ -28,10 +28,7 @@ fn a_volume_that_takes_so_many_requests_is_named() {
     assert_eq!(loss_ids(&document), ["volume_cap"], "an append is only more requests");
     assert!(document.losses.is_empty(), "{:?}", document.losses);
     let line = &document.advice[0];
-    assert_eq!(
-        (line.setting.as_str(), line.value.as_str()),
-        ("IOPS of the volume", "above 3 K")
-    );
+    assert_eq!((line.setting.as_str(), line.value.as_str()), ("IOPS of the volume", "above 3 K"));
     let text = document.headline.join(" ");
     assert!(text.contains("Raise the IOPS of the volume above 3 K"), "{text}");
     assert!(text.contains("requests/s") && !text.contains("Nothing needs to change"), "{text}");
