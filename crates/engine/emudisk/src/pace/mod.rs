@@ -18,6 +18,9 @@ use crate::fault::Stall;
 pub(crate) use tally::Traffic;
 pub(crate) use timer::run as run_timer;
 
+/// How long a model is left alone with what it does in the background, in ns.
+const BACKGROUND_NS: u64 = 5_000_000;
+
 /// An answer whose moment has come.
 #[derive(Debug)]
 pub(crate) struct Due<A> {
@@ -51,8 +54,13 @@ impl Powered {
         done.iter_mut().for_each(|done| done.at_ns += self.since_ns);
     }
 
-    fn next_done_ns(&self) -> Option<u64> {
-        Some(self.drive.next_done_ns()? + self.since_ns)
+    /// A moment before which nothing is due, when the drive was last told `told_ns`. Work in the
+    /// background is let happen now and then, so that it does not pile up.
+    fn next_due_ns(&self, told_ns: u64) -> Option<u64> {
+        let background_ns = self.drive.next_event_ns()? + self.since_ns;
+        let background_ns = background_ns.max(told_ns + BACKGROUND_NS);
+        let done_ns = self.drive.next_done_ns().map(|done_ns| done_ns + self.since_ns);
+        Some(done_ns.map_or(background_ns, |done_ns| done_ns.min(background_ns)))
     }
 }
 
@@ -93,10 +101,9 @@ impl<A> Inner<A> {
         self.tally.left(now_ns, due.len());
     }
 
-    /// A moment before which nothing is due. What the model does before it, it does when it is
-    /// asked next.
+    /// A moment before which nothing is due.
     fn next_due_ns(&self) -> Option<u64> {
-        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_done_ns());
+        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_due_ns(self.clock_ns));
         model_ns.into_iter().chain(self.delayed.next_ns()).min()
     }
 
