@@ -6,6 +6,7 @@
 //! pairs; a difference is stated only with its 95 % interval.
 //! It judges no machine: it prints and returns success when every run could be made.
 
+mod case;
 mod disk;
 mod fio;
 mod fio_json;

@@ -18,7 +18,7 @@ use anyhow::Result;
 use crate::args::Args;
 use crate::workspace::Workspace;
 use execute::Runner;
-use outcome::Tally;
+use outcome::TestTally;
 use targets::{Target, Which};
 
 /// Which forms of the tests run.
@@ -43,7 +43,7 @@ pub fn run(mut args: Args, length: Length) -> Result<bool> {
     println!("building every test");
     let Some(targets) = targets::build(&workspace, Which::All)? else {
         println!("the tests do not build; nothing was run");
-        return Ok(conclude(&Tally { failed: 1, ..Tally::default() }));
+        return Ok(conclude(&TestTally { failed: 1, ..TestTally::default() }));
     };
     let mut tally = run_all(&runner, &targets)?;
     tally.add(doc::run(&runner)?);
@@ -54,8 +54,8 @@ pub fn run(mut args: Args, length: Length) -> Result<bool> {
 ///
 /// # Errors
 /// When a binary cannot be started.
-pub fn run_all(runner: &Runner, targets: &[Target]) -> Result<Tally> {
-    let mut tally = Tally::default();
+pub fn run_all(runner: &Runner, targets: &[Target]) -> Result<TestTally> {
+    let mut tally = TestTally::default();
     for target in targets {
         let outcome = runner.run(target)?;
         println!("{outcome}");
@@ -65,7 +65,7 @@ pub fn run_all(runner: &Runner, targets: &[Target]) -> Result<Tally> {
 }
 
 /// Prints the reasons and, last, the closing line.
-fn conclude(tally: &Tally) -> bool {
+fn conclude(tally: &TestTally) -> bool {
     for (title, lines) in [("failed:", &tally.failures), ("skipped:", &tally.skips)] {
         if !lines.is_empty() {
             println!("\n{title}");

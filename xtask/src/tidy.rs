@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::workspace::{self, Workspace};
-use source::Source;
+use source::SourceFile;
 
 /// A rule broken at a place.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
             fs::read_to_string(&place).with_context(|| format!("cannot read {}", place.display()))
         };
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("rs") => sources.push(Source::read(&path, &read()?)),
+            Some("rs") => sources.push(SourceFile::read(&path, &read()?)),
             Some("md") => breaches.extend(documents::judge(&path, &read()?)),
             Some("toml") if path.ends_with("Cargo.toml") => {
                 breaches.extend(documents::judge_manifest(&path, &read()?));
@@ -97,7 +97,7 @@ fn judge(root: &Path) -> Result<Vec<Breach>> {
     Ok(breaches)
 }
 
-type Rule = fn(&Source) -> Vec<Breach>;
+type Rule = fn(&SourceFile) -> Vec<Breach>;
 
 /// Rules that look at one Rust file.
 const RULES: &[Rule] = &[

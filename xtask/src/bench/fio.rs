@@ -5,15 +5,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::case::ParityCase;
 use super::fio_json;
-use super::parity::Case;
-use super::sample::Sample;
+use super::sample::BenchSample;
 
 /// The null engine with every statistic on, one job.
 ///
 /// # Errors
 /// When fio is not installed or fails.
-pub fn null(runtime_s: u32) -> Result<Sample> {
+pub fn null(runtime_s: u32) -> Result<BenchSample> {
     let runtime = format!("--runtime={runtime_s}");
     run(&[
         "--name=null",
@@ -32,7 +32,7 @@ pub fn null(runtime_s: u32) -> Result<Sample> {
 ///
 /// # Errors
 /// When fio is not installed or fails.
-pub fn case(case: &Case, file: &Path, size: &str, runtime_s: u32) -> Result<Sample> {
+pub fn case(case: &ParityCase, file: &Path, size: &str, runtime_s: u32) -> Result<BenchSample> {
     let mut words = vec![
         "--name=parity".to_owned(),
         format!("--filename={}", file.display()),
@@ -56,7 +56,7 @@ pub fn case(case: &Case, file: &Path, size: &str, runtime_s: u32) -> Result<Samp
     run(&words.iter().map(String::as_str).collect::<Vec<&str>>())
 }
 
-fn run(words: &[&str]) -> Result<Sample> {
+fn run(words: &[&str]) -> Result<BenchSample> {
     let output = Command::new("fio").args(words).output();
     let output = output.context("cannot run fio; install it (Debian package fio)")?;
     if !output.status.success() {

@@ -7,13 +7,13 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::sample::Sample;
+use super::sample::BenchSample;
 
 /// Reads the output of `fio --group_reporting --output-format=json`.
 ///
 /// # Errors
 /// When it is no JSON, a field is missing, or a job failed.
-pub fn sample(output: &str) -> Result<Sample> {
+pub fn sample(output: &str) -> Result<BenchSample> {
     // Warnings may stand before the document.
     let start = output.find('{').context("fio printed no JSON")?;
     let document: Value = serde_json::from_str(&output[start..]).context("fio's JSON is broken")?;
@@ -29,7 +29,7 @@ pub fn sample(output: &str) -> Result<Sample> {
         bail!("fio completed nothing");
     }
     let cpu_ns_per_io = total.cpu_ns / total.ios;
-    Ok(Sample { iops: total.iops, cpu_ns_per_io, verdicts: Vec::new() })
+    Ok(BenchSample { iops: total.iops, cpu_ns_per_io, verdicts: Vec::new() })
 }
 
 #[derive(Default)]

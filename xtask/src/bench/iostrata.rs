@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::parity::Case;
-use super::sample::Sample;
+use super::case::ParityCase;
+use super::sample::BenchSample;
 use crate::workspace::{self, Workspace};
 
 /// The program.
@@ -37,7 +37,7 @@ impl Iostrata {
     ///
     /// # Errors
     /// When it fails or prints something else than the contract says.
-    pub fn null(&self, runtime_s: u32) -> Result<Sample> {
+    pub fn null(&self, runtime_s: u32) -> Result<BenchSample> {
         let runtime = format!("{runtime_s}s");
         let path = self.runs.with_file_name("never-made");
         self.io(
@@ -51,7 +51,13 @@ impl Iostrata {
     ///
     /// # Errors
     /// When it fails or prints something else than the contract says.
-    pub fn case(&self, case: &Case, file: &Path, size: &str, runtime_s: u32) -> Result<Sample> {
+    pub fn case(
+        &self,
+        case: &ParityCase,
+        file: &Path,
+        size: &str,
+        runtime_s: u32,
+    ) -> Result<BenchSample> {
         let (jobs, depth) = (case.jobs.to_string(), case.depth.to_string());
         let words = [
             "--keep",
@@ -74,7 +80,7 @@ impl Iostrata {
         self.io(file, &words, &format!("{runtime_s}s"))
     }
 
-    fn io(&self, path: &Path, words: &[&str], runtime: &str) -> Result<Sample> {
+    fn io(&self, path: &Path, words: &[&str], runtime: &str) -> Result<BenchSample> {
         sample(&self.document(path, words, runtime, &self.runs)?)
             .with_context(|| format!("iostrata io {}", words.join(" ")))
     }
@@ -103,12 +109,12 @@ impl Iostrata {
 }
 
 /// Reads the document that `iostrata io --json` prints.
-fn sample(output: &str) -> Result<Sample> {
+fn sample(output: &str) -> Result<BenchSample> {
     let document: Value = serde_json::from_str(output).context("stdout is not one document")?;
     let iops = |way: &str| document[way]["iops"].as_f64();
     let iops = [iops("read"), iops("write")].into_iter().flatten().reduce(|a, b| a + b);
     let verdicts = document["verdicts"].as_array().context("no verdicts[]")?;
-    Ok(Sample {
+    Ok(BenchSample {
         iops: iops.context("neither read.iops nor write.iops")?,
         cpu_ns_per_io: document["cpu"]["ns_per_io"].as_f64().context("no cpu.ns_per_io")?,
         verdicts: verdicts.iter().filter_map(|one| Some(one.as_str()?.to_owned())).collect(),

@@ -10,30 +10,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use iostrata_stats::{PAIRS_MIN, paired};
 
+use super::case::ParityCase;
 use super::fio;
 use super::iostrata::Iostrata;
 use super::sample::Pairs;
-use super::table::{self, Row};
+use super::table::{self, TableRow};
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
-
-/// What both sides do, direct.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
-    /// `randread` or `randwrite`.
-    pub rw: &'static str,
-    /// Bytes of a request, as both programs write it.
-    pub block: &'static str,
-    /// Memory of the requests, by fio's name.
-    pub memory: &'static str,
-    /// `sync` or `io_uring`.
-    pub engine: &'static str,
-    /// Threads.
-    pub jobs: u32,
-    /// Requests in flight per thread.
-    pub depth: u32,
-}
 
 /// Block, memory, engine, jobs, depth.
 const SHAPES: [(&str, &str, &str, u32, u32); 11] = [
@@ -53,9 +37,9 @@ const SHAPES: [(&str, &str, &str, u32, u32); 11] = [
 /// What fio takes for 8 buffers of a megabyte, rounded up.
 const HUGE_PAGES_MIN: u64 = 16;
 
-fn cases() -> impl Iterator<Item = Case> {
+fn cases() -> impl Iterator<Item = ParityCase> {
     ["randread", "randwrite"].into_iter().flat_map(|rw| {
-        SHAPES.map(|(block, memory, engine, jobs, depth)| Case {
+        SHAPES.map(|(block, memory, engine, jobs, depth)| ParityCase {
             rw,
             block,
             memory,
@@ -84,7 +68,7 @@ pub fn run(mut args: Args) -> Result<()> {
     let _lock = execute::lock(&scratch)?;
     let dir = if dir.is_empty() { scratch } else { PathBuf::from(dir) };
     let file = dir.join(format!("iostrata-parity-{}.dat", std::process::id()));
-    let mut cases: Vec<Case> = cases().filter(|case| name(case).contains(&only)).collect();
+    let mut cases: Vec<ParityCase> = cases().filter(|case| name(case).contains(&only)).collect();
     if free_huge_pages() < HUGE_PAGES_MIN {
         println!("without mmaphuge: fio needs {HUGE_PAGES_MIN} free huge pages (vm.nr_hugepages)");
         cases.retain(|case| case.memory == "malloc");
@@ -109,12 +93,12 @@ fn free_huge_pages() -> u64 {
 
 fn measure(
     iostrata: &Iostrata,
-    cases: &[Case],
+    cases: &[ParityCase],
     file: &std::path::Path,
     size: &str,
     pairs: usize,
     runtime_s: u32,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<TableRow>> {
     println!("filling {size} and warming up");
     for case in cases {
         iostrata.case(case, file, size, 1)?;
@@ -137,17 +121,17 @@ fn measure(
     Ok(rows)
 }
 
-fn name(case: &Case) -> String {
-    let Case { rw, block, memory, engine, jobs, depth } = case;
+fn name(case: &ParityCase) -> String {
+    let ParityCase { rw, block, memory, engine, jobs, depth } = case;
     let memory = if *memory == "malloc" { String::new() } else { format!(" {memory}") };
     format!("{rw} {block} {engine} jobs {jobs} depth {depth}{memory}")
 }
 
-fn row(case: &Case, found: &Pairs) -> Result<Row> {
+fn row(case: &ParityCase, found: &Pairs) -> Result<TableRow> {
     let (fio_iops, our_iops) = found.figures(|sample| sample.iops);
     let (fio_cpu, our_cpu) = found.figures(|sample| sample.cpu_ns_per_io);
     let name = name(case);
-    Ok(Row {
+    Ok(TableRow {
         iops: paired(&fio_iops, &our_iops).with_context(|| format!("IOPS of {name}"))?,
         cpu: paired(&fio_cpu, &our_cpu).with_context(|| format!("CPU of {name}"))?,
         verdicts: found.verdicts(),
@@ -157,12 +141,12 @@ fn row(case: &Case, found: &Pairs) -> Result<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Sample;
+    use super::super::sample::BenchSample;
     use super::*;
 
     #[test]
     fn every_case_is_there_once() {
-        let all: Vec<Case> = cases().collect();
+        let all: Vec<ParityCase> = cases().collect();
         assert_eq!(all.len(), 22);
         assert!(all.iter().enumerate().all(|(at, case)| !all[..at].contains(case)));
     }
@@ -170,7 +154,7 @@ mod tests {
     #[test]
     fn a_row_compares_ours_with_fios() {
         let side = |iops: [f64; 3], cpu: f64| {
-            let sample = |iops| Sample { iops, cpu_ns_per_io: cpu, verdicts: Vec::new() };
+            let sample = |iops| BenchSample { iops, cpu_ns_per_io: cpu, verdicts: Vec::new() };
             iops.map(sample).to_vec()
         };
         let found =

@@ -21,7 +21,7 @@ const CASES: [(&str, &str, &str); 2] =
 
 /// What one run says of itself.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct RepeatRun {
     iops: f64,
     window: [f64; 2],
     repeat: [f64; 2],
@@ -75,11 +75,11 @@ fn measure(
     Ok(())
 }
 
-fn read(text: &str) -> Option<Run> {
+fn read(text: &str) -> Option<RepeatRun> {
     let document: Value = serde_json::from_str(text).ok()?;
     let read = &document["read"];
     let pair = |name: &str| Some([read[name][0].as_f64()?, read[name][1].as_f64()?]);
-    Some(Run {
+    Some(RepeatRun {
         iops: read["iops"].as_f64()?,
         window: pair("iops_ci95")?,
         repeat: pair("iops_repeat_ci95")?,
@@ -89,7 +89,7 @@ fn read(text: &str) -> Option<Run> {
 
 /// Percent of windows that hold the mean of all runs; percent of other runs that lie in the
 /// intervals for repeats.
-fn held(runs: &[Run]) -> (f64, f64) {
+fn held(runs: &[RepeatRun]) -> (f64, f64) {
     let holds = |[low, high]: [f64; 2], value: f64| low <= value && value <= high;
     let mean = runs.iter().map(|one| one.iops).sum::<f64>() / runs.len() as f64;
     let windows = runs.iter().filter(|one| holds(one.window, mean)).count();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_run_is_compared_with_the_others_only() {
-        let one = |iops: f64, half: f64, wide: f64| Run {
+        let one = |iops: f64, half: f64, wide: f64| RepeatRun {
             iops,
             window: [iops - half, iops + half],
             repeat: [iops - wide, iops + wide],

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 /// Figures of one run that both programs report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct BenchSample {
     /// Completed operations per second.
     pub iops: f64,
     /// Processor time of the workers, user and system, per completed operation.
@@ -17,9 +17,9 @@ pub struct Sample {
 #[derive(Default)]
 pub struct Pairs {
     /// fio.
-    pub fio: Vec<Sample>,
+    pub fio: Vec<BenchSample>,
     /// iostrata.
-    pub ours: Vec<Sample>,
+    pub ours: Vec<BenchSample>,
 }
 
 impl Pairs {
@@ -30,9 +30,9 @@ impl Pairs {
     /// When a run fails.
     pub fn alternate(
         count: usize,
-        mut fio: impl FnMut() -> Result<Sample>,
-        mut ours: impl FnMut() -> Result<Sample>,
-        mut note: impl FnMut(&Sample, &Sample),
+        mut fio: impl FnMut() -> Result<BenchSample>,
+        mut ours: impl FnMut() -> Result<BenchSample>,
+        mut note: impl FnMut(&BenchSample, &BenchSample),
     ) -> Result<Self> {
         let mut pairs = Self::default();
         for pair in 0..count {
@@ -51,7 +51,7 @@ impl Pairs {
     }
 
     /// One figure of both sides: fio's, ours.
-    pub fn figures(&self, of: impl Fn(&Sample) -> f64) -> (Vec<f64>, Vec<f64>) {
+    pub fn figures(&self, of: impl Fn(&BenchSample) -> f64) -> (Vec<f64>, Vec<f64>) {
         (self.fio.iter().map(&of).collect(), self.ours.iter().map(&of).collect())
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let order = RefCell::new(String::new());
         let run = |name: char, iops: f64| {
             order.borrow_mut().push(name);
-            Ok(Sample { iops, cpu_ns_per_io: 1.0, verdicts: vec![format!("from {name}")] })
+            Ok(BenchSample { iops, cpu_ns_per_io: 1.0, verdicts: vec![format!("from {name}")] })
         };
         let pairs = Pairs::alternate(4, || run('f', 1.0), || run('i', 2.0), |_, _| {}).unwrap();
         assert_eq!(order.take(), "fiiffiif");

@@ -6,7 +6,7 @@ use iostrata_stats::{Comparison, Conclusion};
 const EQUAL_PCT: f64 = 10.0;
 
 /// One case of the parity benchmark.
-pub struct Row {
+pub struct TableRow {
     /// What was done.
     pub name: String,
     /// Ours over fio's, operations per second.
@@ -26,7 +26,7 @@ pub fn ratio(comparison: &Comparison) -> String {
 }
 
 /// Prints all rows with what follows from each.
-pub fn print(rows: &[Row]) {
+pub fn print(rows: &[TableRow]) {
     println!("iostrata / fio, geometric mean of the pairs with its 95 % interval");
     println!("equal: the interval holds 1 and lies within {EQUAL_PCT} %; wide: it holds 1 only");
     let heads = ["case", "IOPS", "CPU ns/IO"].map(str::to_owned);
@@ -50,7 +50,7 @@ pub fn print_verdicts(verdicts: &[String]) {
     }
 }
 
-fn conclusion(row: &Row) -> String {
+fn conclusion(row: &TableRow) -> String {
     format!("IOPS {}; CPU {}", follows(&row.iops), follows(&row.cpu))
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_row_says_what_follows() {
-        let row = Row {
+        let row = TableRow {
             name: "a".into(),
             iops: paired(&[10.0, 11.0, 10.0], &[10.1, 10.9, 10.0]).unwrap(),
             cpu: paired(&[10.0, 10.0, 10.0], &[5.0, 5.1, 4.9]).unwrap(),

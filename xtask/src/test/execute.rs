@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::Length;
-use super::outcome::Outcome;
-use super::targets::{Kind, Target};
+use super::outcome::TestOutcome;
+use super::targets::{Target, TargetKind};
 use crate::workspace::Workspace;
 
 /// Longest time one binary may take, usual form.
@@ -46,10 +46,10 @@ impl Runner {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run(&self, target: &Target) -> Result<Outcome> {
+    pub fn run(&self, target: &Target) -> Result<TestOutcome> {
         let mut command = Command::new(&target.executable);
         command.arg("--show-output").current_dir(&target.dir);
-        if target.kind == Kind::Integration {
+        if target.kind == TargetKind::Integration {
             command.arg("--test-threads=1");
         }
         command
@@ -60,8 +60,8 @@ impl Runner {
             command.env(format!("CARGO_BIN_EXE_{name}"), place);
         }
         let kind = match target.kind {
-            Kind::Unit => "unit",
-            Kind::Integration => "integration",
+            TargetKind::Unit => "unit",
+            TargetKind::Integration => "integration",
         };
         let name = format!("{} {}", target.package, target.name);
         let log = format!("{}-{}-{kind}", target.package, target.name);
@@ -72,7 +72,7 @@ impl Runner {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run_command(&self, mut command: Command, name: &str, log: &str) -> Result<Outcome> {
+    pub fn run_command(&self, mut command: Command, name: &str, log: &str) -> Result<TestOutcome> {
         let path = |stream: &str| self.logs.join(format!("{log}.{stream}"));
         let file = |stream| File::create(path(stream)).context("cannot write the log of a test");
         command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
@@ -83,7 +83,7 @@ impl Runner {
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let status = wait(child, self.time_max())?;
         let (stdout, stderr) = (read(&path("stdout"))?, read(&path("stderr"))?);
-        Ok(Outcome::of(name, start.elapsed(), &stdout, &stderr, status))
+        Ok(TestOutcome::of(name, start.elapsed(), &stdout, &stderr, status))
     }
 
     fn time_max(&self) -> Duration {

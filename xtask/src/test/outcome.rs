@@ -14,7 +14,7 @@ const SKIPPED: &str = "skipped: ";
 
 /// What one binary came to.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct TestOutcome {
     name: String,
     seconds: f64,
     passed: u64,
@@ -34,7 +34,7 @@ struct Skip {
 
 /// The sum over all binaries.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct TestTally {
     /// Tests that ran and held.
     pub passed: u64,
     /// Tests that did not hold.
@@ -45,7 +45,7 @@ pub struct Tally {
     pub skips: Vec<String>,
 }
 
-impl Outcome {
+impl TestOutcome {
     /// Reads the output. `status` is `None` when the time was over.
     pub fn of(
         name: &str,
@@ -82,7 +82,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for TestOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<44} {:>5} passed", self.name, self.passed)?;
         write!(f, " {:>3} failed {:>3} skipped", self.failures.len(), self.skips.len())?;
@@ -94,9 +94,9 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl Tally {
+impl TestTally {
     /// Adds one binary.
-    pub fn add(&mut self, one: Outcome) {
+    pub fn add(&mut self, one: TestOutcome) {
         self.passed += one.passed;
         self.failed += one.failures.len() as u64;
         self.failures.extend(one.failures.iter().map(|test| format!("{}: {test}", one.name)));
@@ -107,7 +107,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TestTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let skipped = self.skips.len();
         write!(f, "{} passed, {} failed, {skipped} skipped", self.passed, self.failed)
@@ -207,9 +207,9 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         Some(Command::new(program).status().unwrap())
     }
 
-    fn tally(stdout: &str, stderr: &str, status: Option<ExitStatus>) -> Tally {
-        let mut tally = Tally::default();
-        tally.add(Outcome::of("p", Duration::ZERO, stdout, stderr, status));
+    fn tally(stdout: &str, stderr: &str, status: Option<ExitStatus>) -> TestTally {
+        let mut tally = TestTally::default();
+        tally.add(TestOutcome::of("p", Duration::ZERO, stdout, stderr, status));
         tally
     }
 
@@ -223,7 +223,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn details_are_those_of_the_failed() {
-        let outcome = Outcome::of("p", Duration::ZERO, TEXT, "on stderr", status("false"));
+        let outcome = TestOutcome::of("p", Duration::ZERO, TEXT, "on stderr", status("false"));
         let shown = outcome.to_string();
         assert!(shown.contains("panicked") && shown.contains("on stderr"), "{shown}");
         assert!(!shown.contains("no fio"), "{shown}");

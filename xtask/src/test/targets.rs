@@ -23,7 +23,7 @@ pub enum Which {
 
 /// How the tests of a binary may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum TargetKind {
     /// Beside the code: in parallel threads.
     Unit,
     /// Under `tests/`: one after the other, since they may be real-time.
@@ -40,7 +40,7 @@ pub struct Target {
     /// Name of the target within the package.
     pub name: String,
     /// How it runs.
-    pub kind: Kind,
+    pub kind: TargetKind,
     /// Where it is.
     pub executable: PathBuf,
     /// Directory it runs in: that of the package, as cargo does it.
@@ -84,8 +84,8 @@ fn target(workspace: &Workspace, message: &Value, all: &[Value]) -> Option<Targe
     let manifest = PathBuf::from(message["manifest_path"].as_str()?);
     let package = workspace.package_in(manifest.parent()?)?;
     let kind = match message["target"]["kind"][0].as_str()? {
-        "test" => Kind::Integration,
-        _ => Kind::Unit,
+        "test" => TargetKind::Integration,
+        _ => TargetKind::Unit,
     };
     Some(Target {
         package: package.name.clone(),
@@ -135,8 +135,8 @@ mod tests {
             Workspace { root: "/w".into(), target: "/w/target".into(), packages: vec![package] };
         let messages = [message("test", true), message("lib", true), message("bin", false)];
         let targets = from_messages(&workspace, &messages);
-        let kinds: Vec<Kind> = targets.iter().map(|target| target.kind).collect();
-        assert_eq!(kinds, [Kind::Unit, Kind::Integration]);
+        let kinds: Vec<TargetKind> = targets.iter().map(|target| target.kind).collect();
+        assert_eq!(kinds, [TargetKind::Unit, TargetKind::Integration]);
         assert_eq!(targets[1].programs, [("bin".to_owned(), PathBuf::from("/w/target/bin"))]);
     }
 }

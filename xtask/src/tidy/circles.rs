@@ -5,15 +5,15 @@ use std::path::Path;
 
 use super::Breach;
 use super::imports::Crate;
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::{CIRCLES, SPLIT_IMPLS};
 
 /// Circles that the tables do not list, and what they list without need.
-pub fn judge(sources: &[Source]) -> Vec<Breach> {
+pub fn judge(sources: &[SourceFile]) -> Vec<Breach> {
     breaches(sources, SPLIT_IMPLS, CIRCLES)
 }
 
-fn breaches(sources: &[Source], split_impls: &[&str], known: &[&str]) -> Vec<Breach> {
+fn breaches(sources: &[SourceFile], split_impls: &[&str], known: &[&str]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut in_circles: BTreeSet<&str> = BTreeSet::new();
     let crates = Crate::of(sources);
@@ -65,7 +65,7 @@ fn circles<'a>(imports: &BTreeMap<&'a Path, BTreeSet<&'a Path>>) -> Vec<BTreeSet
 mod tests {
     use super::*;
 
-    fn sources() -> Vec<Source> {
+    fn sources() -> Vec<SourceFile> {
         let files = [
             ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\n"),
             ("a.rs", "use crate::b::B;\npub struct A;\n"),
@@ -73,7 +73,8 @@ mod tests {
             ("c.rs", "use super::a::A;\npub struct C;\n"),
             ("d.rs", "use crate::a::A;\n"),
         ];
-        let read = |(path, text): (&str, &str)| Source::read(&Path::new("x/src").join(path), text);
+        let read =
+            |(path, text): (&str, &str)| SourceFile::read(&Path::new("x/src").join(path), text);
         files.map(read).into()
     }
 

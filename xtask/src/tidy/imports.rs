@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::rust;
-use super::source::Source;
+use super::source::SourceFile;
 
 /// Re-exports that are followed before giving up.
 const HOPS_MAX: usize = 8;
@@ -34,7 +34,7 @@ struct Use {
 
 impl Crate {
     /// The crates among the sources: everything under a `src` directory is one.
-    pub fn of(sources: &[Source]) -> Vec<Self> {
+    pub fn of(sources: &[SourceFile]) -> Vec<Self> {
         let mut crates: BTreeMap<&Path, Self> = BTreeMap::new();
         for source in sources.iter().filter(|source| !source.is_test_file) {
             let Some(root) = source.path.ancestors().find(|dir| dir.ends_with("src")) else {
@@ -91,7 +91,7 @@ impl Crate {
 }
 
 impl Module {
-    fn read(source: &Source) -> Self {
+    fn read(source: &SourceFile) -> Self {
         let lines: Vec<&str> = source.lines().map(|(_, line)| line).collect();
         let (uses, code) = split_uses(&lines.join("\n"));
         Self { file: source.path.clone(), uses, paths: paths_in(&code) }
@@ -192,9 +192,9 @@ mod tests {
     /// What `file` imports, by the names of files.
     fn imports(files: &[(&str, &str)], file: &str) -> Vec<String> {
         let read = |(path, text): &(&str, &str)| {
-            Source::read(&Path::new("crates/base/x/src").join(path), text)
+            SourceFile::read(&Path::new("crates/base/x/src").join(path), text)
         };
-        let sources: Vec<Source> = files.iter().map(read).collect();
+        let sources: Vec<SourceFile> = files.iter().map(read).collect();
         let crates = Crate::of(&sources);
         let imports = crates[0].imports();
         let found = imports.iter().find(|(path, _)| path.ends_with(file)).unwrap().1;

@@ -1,10 +1,10 @@
 //! What was meant to be done later.
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Breach, rust};
 
 /// Half-done code that compiles, in tests too, and notes to oneself in comments.
-pub fn judge(source: &Source) -> Vec<Breach> {
+pub fn judge(source: &SourceFile) -> Vec<Breach> {
     // Split, so that this file does not find itself.
     let notes = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
     let calls = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn leftovers_are_named() {
-        let found = |text: &str| judge(&Source::read(Path::new("crates/a/b/src/c.rs"), text)).len();
+        let found =
+            |text: &str| judge(&SourceFile::read(Path::new("crates/a/b/src/c.rs"), text)).len();
         for text in ["todo!()", "dbg!(a)", "#[ignore]", "#[ignore = \"slow\"]"] {
             assert_eq!(found(text), 1, "{text}");
         }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::Breach;
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::{NAME_CRATES_MAX, SHARED_NAMES};
 
 /// Names in more crates than the tables allow, and names that they allow without need.
-pub fn judge(sources: &[Source]) -> Vec<Breach> {
+pub fn judge(sources: &[SourceFile]) -> Vec<Breach> {
     breaches(sources, SHARED_NAMES)
 }
 
-fn breaches(sources: &[Source], known: &[(&str, usize)]) -> Vec<Breach> {
+fn breaches(sources: &[SourceFile], known: &[(&str, usize)]) -> Vec<Breach> {
     let mut crates_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut places: Vec<(&str, &Path, usize)> = Vec::new();
     for source in sources {
@@ -79,10 +79,10 @@ mod tests {
         }
     }
 
-    fn sources(crates: &[&str]) -> Vec<Source> {
+    fn sources(crates: &[&str]) -> Vec<SourceFile> {
         let path = |name: &&str| Path::new("crates/base").join(name).join("src/lib.rs");
         let text = "pub struct Place;\n#[cfg(test)]\nmod tests { struct Place; struct Test; }\n";
-        crates.iter().map(|name| Source::read(&path(name), text)).collect()
+        crates.iter().map(|name| SourceFile::read(&path(name), text)).collect()
     }
 
     #[test]

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::UNSAFE_FILES;
 use super::{Breach, rust};
 
 /// No `unsafe` outside the listed files, tests included.
-pub fn judge(source: &Source) -> Vec<Breach> {
+pub fn judge(source: &SourceFile) -> Vec<Breach> {
     if is_listed(&source.path) {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ pub fn judge(source: &Source) -> Vec<Breach> {
 }
 
 /// Listed files that are gone or have become safe.
-pub fn stale(sources: &[Source]) -> Vec<Breach> {
+pub fn stale(sources: &[SourceFile]) -> Vec<Breach> {
     let uses = |path: &Path| {
         let mut sources = sources.iter().filter(|source| source.path == path);
         sources.any(|source| rust::has_word(&source.code, "unsafe"))
@@ -43,8 +43,8 @@ fn is_listed(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn source(path: &str) -> Source {
-        Source::read(Path::new(path), "// unsafe\nfn a() { unsafe { b() } }\n")
+    fn source(path: &str) -> SourceFile {
+        SourceFile::read(Path::new(path), "// unsafe\nfn a() { unsafe { b() } }\n")
     }
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_list_holds_nothing_else() {
-        let sources: Vec<Source> = UNSAFE_FILES.iter().map(|path| source(path)).collect();
+        let sources: Vec<SourceFile> = UNSAFE_FILES.iter().map(|path| source(path)).collect();
         assert!(stale(&sources).is_empty());
         assert_eq!(stale(&sources[1..]).len(), 1);
     }

@@ -2,11 +2,11 @@
 
 use super::Breach;
 use super::rust::{self, Literal};
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::{FILE_LINES_MAX, FUNCTION_LINES_MAX, LINE_CHARS_MAX, LONG_FILES};
 
 /// A file is one concept.
-pub fn file_length(source: &Source) -> Vec<Breach> {
+pub fn file_length(source: &SourceFile) -> Vec<Breach> {
     let lines = source.text.lines().count();
     let is_exempt = LONG_FILES.iter().any(|(path, _)| source.path.ends_with(path));
     if lines <= FILE_LINES_MAX || is_exempt {
@@ -17,7 +17,7 @@ pub fn file_length(source: &Source) -> Vec<Breach> {
 }
 
 /// A function fits on a screen.
-pub fn function_length(source: &Source) -> Vec<Breach> {
+pub fn function_length(source: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (start, _) in source.code.match_indices("fn ") {
         let is_in_word = source.code[..start].chars().next_back().is_some_and(rust::is_word);
@@ -40,7 +40,7 @@ pub fn function_length(source: &Source) -> Vec<Breach> {
 
 /// A line fits beside another one. Addresses cannot be broken; sentences in strings need not be,
 /// so that they can be searched for.
-pub fn line_width(source: &Source) -> Vec<Breach> {
+pub fn line_width(source: &SourceFile) -> Vec<Breach> {
     let in_string = |line: usize| {
         let holds = |literal: &Literal| literal.lines().contains(&line);
         source.literals.iter().any(holds)
@@ -59,8 +59,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn source(text: &str) -> Source {
-        Source::read(Path::new("crates/base/x/src/a.rs"), text)
+    fn source(text: &str) -> SourceFile {
+        SourceFile::read(Path::new("crates/base/x/src/a.rs"), text)
     }
 
     #[test]

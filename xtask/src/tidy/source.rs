@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::rust::{self, Literal};
 
 /// A file ready to be judged.
-pub struct Source {
+pub struct SourceFile {
     /// From the top directory.
     pub path: PathBuf,
     /// As written.
@@ -26,7 +26,7 @@ pub struct Source {
     test_modules: Vec<PathBuf>,
 }
 
-impl Source {
+impl SourceFile {
     /// Scans the text of a file.
     pub fn read(path: &Path, text: &str) -> Self {
         let (code, literals) = rust::scan(text);
@@ -109,7 +109,7 @@ fn module_name(item: &str) -> Option<&str> {
 }
 
 /// Marks the files of modules that another file declares under `#[cfg(test)]`.
-pub fn mark_test_files(sources: &mut [Source]) {
+pub fn mark_test_files(sources: &mut [SourceFile]) {
     let modules: Vec<PathBuf> =
         sources.iter().flat_map(|source| source.test_modules.iter().cloned()).collect();
     for source in sources {
@@ -127,16 +127,16 @@ mod tests {
     #[test]
     fn tests_inside_a_file_are_told_apart() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { \"}\"; }\n}\nfn c() {}\n";
-        let source = Source::read(Path::new("crates/base/x/src/lib.rs"), text);
+        let source = SourceFile::read(Path::new("crates/base/x/src/lib.rs"), text);
         let lines: Vec<usize> = source.lines().map(|(number, _)| number).collect();
         assert_eq!(lines, [1, 6]);
         assert_eq!(source.room(), "x");
-        assert_eq!(Source::read(Path::new("crates/peers/src/main.rs"), "").room(), "peers");
+        assert_eq!(SourceFile::read(Path::new("crates/peers/src/main.rs"), "").room(), "peers");
     }
 
     #[test]
     fn test_modules_in_files_of_their_own_are_marked() {
-        let read = |path: &str, text: &str| Source::read(Path::new(path), text);
+        let read = |path: &str, text: &str| SourceFile::read(Path::new(path), text);
         let mut sources = [
             read("c/src/lib.rs", "#[cfg(test)]\nmod simulate;\nmod real;\n"),
             read("c/src/simulate.rs", "fn a() {}"),

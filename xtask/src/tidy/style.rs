@@ -1,11 +1,11 @@
 //! Words that do not belong where they stand: printing, unwrapping, exiting, impure calls.
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::{self, EXITING, PRINTING};
 use super::{Breach, rust};
 
 /// One breach per line of code that has one of the words.
-fn words(source: &Source, words: &[&str], text: &str) -> Vec<Breach> {
+fn words(source: &SourceFile, words: &[&str], text: &str) -> Vec<Breach> {
     let found = |line: &str| words.iter().copied().find(|word| rust::has_word(line, word));
     source
         .lines()
@@ -15,14 +15,14 @@ fn words(source: &Source, words: &[&str], text: &str) -> Vec<Breach> {
 }
 
 /// Source is ASCII, so that every terminal and editor shows the same; other characters are escaped.
-pub fn ascii(source: &Source) -> Vec<Breach> {
+pub fn ascii(source: &SourceFile) -> Vec<Breach> {
     let lines = source.text.lines().enumerate().filter(|(_, line)| !line.is_ascii());
     let text = "not ASCII; write it as \\u{...} or in words";
     lines.map(|(at, _)| Breach::new(&source.path, at + 1, text)).collect()
 }
 
 /// A module says first what it is for.
-pub fn header(source: &Source) -> Vec<Breach> {
+pub fn header(source: &SourceFile) -> Vec<Breach> {
     if source.is_test_file || source.text.starts_with("//!") {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub fn header(source: &Source) -> Vec<Breach> {
 }
 
 /// Libraries never print.
-pub fn printing(source: &Source) -> Vec<Breach> {
+pub fn printing(source: &SourceFile) -> Vec<Breach> {
     if PRINTING.contains(&source.room()) {
         return Vec::new();
     }
@@ -39,12 +39,12 @@ pub fn printing(source: &Source) -> Vec<Breach> {
 }
 
 /// No panic reaches a user.
-pub fn unwrapping(source: &Source) -> Vec<Breach> {
+pub fn unwrapping(source: &SourceFile) -> Vec<Breach> {
     words(source, &[".unwrap()", ".expect("], "return a typed error, or assert an invariant")
 }
 
 /// Only `main` knows exit codes; destructors run.
-pub fn exiting(source: &Source) -> Vec<Breach> {
+pub fn exiting(source: &SourceFile) -> Vec<Breach> {
     if EXITING.iter().any(|path| source.path.ends_with(path)) {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub fn exiting(source: &Source) -> Vec<Breach> {
 }
 
 /// Pure crates touch no clock, no file, no thread.
-pub fn purity(source: &Source) -> Vec<Breach> {
+pub fn purity(source: &SourceFile) -> Vec<Breach> {
     if !tables::room(source.room()).is_some_and(|room| room.is_pure) {
         return Vec::new();
     }
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn breaches(rule: fn(&Source) -> Vec<Breach>, path: &str, text: &str) -> usize {
-        rule(&Source::read(Path::new(path), text)).len()
+    fn breaches(rule: fn(&SourceFile) -> Vec<Breach>, path: &str, text: &str) -> usize {
+        rule(&SourceFile::read(Path::new(path), text)).len()
     }
 
     const PURE: &str = "crates/base/stats/src/a.rs";

@@ -255,9 +255,6 @@ pub const CIRCLES: &[&str] = &[
     "crates/study/diagnose/src/withheld.rs",
     "crates/study/study/src/factorial/emulated.rs",
     "crates/study/study/src/factorial/layout.rs",
-    "xtask/src/bench/fio.rs",
-    "xtask/src/bench/iostrata.rs",
-    "xtask/src/bench/parity.rs",
 ];
 
 /// Crates that may declare a type of the same name.
@@ -279,13 +276,7 @@ pub const SHARED_NAMES: &[(&str, usize)] = &[
     ("Order", 4),
     ("Outcome", 7),
     ("Pair", 4),
-    ("Part", 4),
-    ("Place", 13),
-    ("Reader", 4),
-    ("Record", 4),
-    ("Request", 4),
-    ("Row", 5),
-    ("Sample", 4),
+    ("Place", 9),
     ("Seen", 4),
     ("Source", 4),
     ("State", 7),

@@ -4,7 +4,7 @@
 //! `/sys` or `/proc` also writes, outside of that crate. A path that is put together elsewhere
 //! escapes this rule.
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::tables::{ALTERING, READ_ONLY};
 use super::{Breach, rust};
 
@@ -18,7 +18,7 @@ const WRITING: [&str; 6] = [
 ];
 
 /// Writes where only looking is allowed.
-pub fn judge(source: &Source) -> Vec<Breach> {
+pub fn judge(source: &SourceFile) -> Vec<Breach> {
     let names_system = source.literals.iter().any(|literal| {
         !source.is_test(literal.line)
             && (literal.text.starts_with("/sys") || literal.text.starts_with("/proc"))
@@ -44,7 +44,7 @@ mod tests {
     use std::path::Path;
 
     fn breaches(path: &str, text: &str) -> usize {
-        judge(&Source::read(Path::new(path), text)).len()
+        judge(&SourceFile::read(Path::new(path), text)).len()
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub use evidence::{
     PressureShares, ProcessIo, QuietCheck, Switches, ThrottleEvidence,
 };
 pub use facts::{CgroupFacts, HostFacts};
+pub use iostat::{DeviceRequests, DeviceWindow};
 pub use limit::{CgroupVersion, IoLimit, LimitScope, LimitedRate};
 pub use number::{DeviceNumber, DeviceNumberError};
 pub use path::{DirectIo, DirectIoBehaviour, NetworkKind, PathFacts, PathKind};

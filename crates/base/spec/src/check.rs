@@ -3,17 +3,16 @@
 //! Invariant: every refusal names the option as the user types it, the value found, and the fix.
 
 use crate::variation::{BlockSizes, Blocks, Sharing, Step};
-use crate::{Access, IoApi, IoSpec, Pacing};
+use crate::{Access, IoApi, IoSpec, Pacing, ValueError};
 use iostrata_units::Size;
 
 /// The smallest request. Direct I/O takes its multiples on every device that has such sectors.
 pub const BLOCK_BYTES_MIN: u32 = 512;
 /// The largest request.
 pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
-const ZIPF_THETA_MAX: f64 = 4.0;
-const JOBS_MAX: u32 = 4096;
-const DEPTH_MAX: u32 = 4096;
-const FILES_MAX: u32 = 65_536;
+pub(crate) const JOBS_MAX: u32 = 4096;
+pub(crate) const DEPTH_MAX: u32 = 4096;
+pub(crate) const FILES_MAX: u32 = 65_536;
 
 /// A spec that cannot be run, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,14 +81,9 @@ impl IoSpec {
             return refuse("rwmixread", read_pct, "over a hundred percent", "use 0 to 100");
         }
         if let Access::Zipfian(theta) = self.access
-            && (!(theta.0 > 0.0 && theta.0 <= ZIPF_THETA_MAX) || theta.0 == 1.0)
+            && let Err(ValueError { why, fix }) = theta.checked()
         {
-            return refuse(
-                "random-distribution",
-                theta.0,
-                "the skew is out of range",
-                "use above 0 and up to 4, but not 1",
-            );
+            return refuse("random-distribution", theta.0, why, fix);
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! One I/O workload: which requests, through which API, how many at once, for how long.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::variation::{Blocks, Sharing, Variation};
+use crate::words::{ValueError, Words};
 
 /// The way a request reaches the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -23,14 +25,9 @@ pub enum IoApi {
 }
 
 impl IoApi {
-    /// The contract's word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            IoApi::Sync => "sync",
-            IoApi::Libaio => "libaio",
-            IoApi::IoUring => "io_uring",
-            IoApi::Null => "null",
-        }
+        Words::name(self)
     }
 }
 
@@ -51,6 +48,47 @@ pub enum Access {
 /// The skew of a zipfian choice: 0 is uniform, 0.99 is the usual database skew. Not 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZipfTheta(pub f64);
+
+impl ZipfTheta {
+    /// The usual database skew.
+    pub const USUAL: Self = Self(0.99);
+    const MAX: f64 = 4.0;
+
+    /// The same, if requests can be drawn by it.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn checked(self) -> Result<Self, ValueError> {
+        let Self(theta) = self;
+        if theta > 0.0 && theta <= Self::MAX && theta != 1.0 {
+            return Ok(self);
+        }
+        let fix = format!("use above 0 and up to {}, but not 1", Self::MAX);
+        Err(ValueError { why: "the skew is out of range".to_owned(), fix })
+    }
+}
+
+impl FromStr for Access {
+    type Err = ValueError;
+
+    /// Where random requests go: `uniform`, `coverage`, `zipf` or `zipf:THETA`.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let access = match text.split_once(':') {
+            None if matches!(text, "uniform" | "random") => Some(Self::Uniform),
+            None if text == "coverage" => Some(Self::Coverage),
+            None if text == "zipf" => Some(Self::Zipfian(ZipfTheta::USUAL)),
+            Some(("zipf", theta)) => match theta.parse() {
+                Ok(theta) => Some(Self::Zipfian(ZipfTheta(theta).checked()?)),
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        access.ok_or_else(|| ValueError {
+            why: "there is no such value".to_owned(),
+            fix: "use uniform, coverage or zipf:0.99".to_owned(),
+        })
+    }
+}
 
 /// Which share of the requests reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

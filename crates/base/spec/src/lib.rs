@@ -9,8 +9,11 @@ pub mod disk;
 pub mod fio;
 mod io;
 mod point;
+mod rw;
 pub mod study;
+mod tables;
 mod variation;
+mod words;
 
 pub use check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, SpecError, block_range};
 pub use io::{
@@ -18,4 +21,6 @@ pub use io::{
     Preparation, RateProcess, SyncWrites, ZipfTheta,
 };
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
+pub use rw::Rw;
 pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};
+pub use words::{ValueError, Word, Words};

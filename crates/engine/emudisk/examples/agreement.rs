@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use iostrata_emudisk::{Client, DiskStats, ServeOptions, Store, serve, serve_drive};
-use iostrata_sim::bench::{Load, Window, run};
+use iostrata_sim::bench::{BenchWindow, Load, run};
 use iostrata_sim::drive::{Done, Drive, DriveFacts, Request};
 
 const SIZE_BYTES: u64 = 1 << 30;
@@ -169,7 +169,7 @@ fn agreement(disk: &str, seconds: f64) {
             let load = if is_read { Load::random_read(depth) } else { Load::random_write(depth) };
             let one = options(disk);
             let drive = iostrata_sim::model::drive(&one.disk, SIZE_BYTES, None, SEED);
-            let window = Window::seconds(if seconds > 3.0 { 2.0 } else { 1.0 }, seconds);
+            let window = BenchWindow::seconds(if seconds > 3.0 { 2.0 } else { 1.0 }, seconds);
             let model = run(&mut *drive.unwrap(), &load, window, SEED).unwrap().iops;
             let stats = served.stats();
             let interval =

@@ -57,7 +57,7 @@ impl From<Refused> for Failure {
 }
 
 /// What a request has done already, and what is left to do when its moment comes.
-pub(crate) enum Effect {
+pub(crate) enum PendingEffect {
     Read(Vec<u8>),
     Write(Applied),
     Flush(Flushing),
@@ -65,16 +65,16 @@ pub(crate) enum Effect {
     Fails(Failure),
 }
 
-pub(crate) struct Answer<R> {
+pub(crate) struct PendingReply<R> {
     reply: R,
-    effect: Effect,
+    effect: PendingEffect,
 }
 
 /// Makes the drive, at first and after each power cut.
 pub(crate) type MakeDrive = Box<dyn Fn() -> Result<Box<dyn Drive>, ServeError> + Send + Sync>;
 
 pub(crate) struct Disk<R> {
-    pace: Pace<Answer<R>>,
+    pace: Pace<PendingReply<R>>,
     medium: RwLock<Medium>,
     pub(crate) errors: Errors,
     pub(crate) lateness: Lateness,
@@ -106,7 +106,7 @@ impl<R: Reply> Disk<R> {
         self.size_bytes
     }
 
-    pub(crate) fn pace(&self) -> &Pace<Answer<R>> {
+    pub(crate) fn pace(&self) -> &Pace<PendingReply<R>> {
         &self.pace
     }
 
@@ -131,11 +131,11 @@ impl<R: Reply> Disk<R> {
         }
         let mut data = vec![0; (range.end - range.start) as usize];
         let effect = match self.medium().read(range.start, &mut data) {
-            _ if self.errors.hit(range.clone()) => Effect::Fails(Failure::Io),
-            Ok(()) => Effect::Read(data),
-            Err(refused) => Effect::Fails(refused.into()),
+            _ if self.errors.hit(range.clone()) => PendingEffect::Fails(Failure::Io),
+            Ok(()) => PendingEffect::Read(data),
+            Err(refused) => PendingEffect::Fails(refused.into()),
         };
-        self.submit(came_ns, Command::Read, range, Answer { reply, effect });
+        self.submit(came_ns, Command::Read, range, PendingReply { reply, effect });
     }
 
     pub(crate) fn write(&self, at: u64, data: &[u8], reply: R) {
@@ -145,23 +145,23 @@ impl<R: Reply> Disk<R> {
             return reply.failed(Failure::Full);
         }
         let effect = if self.errors.hit(range.clone()) {
-            Effect::Fails(Failure::Io)
+            PendingEffect::Fails(Failure::Io)
         } else {
             match self.medium_mut().write(at, data) {
-                Ok(applied) => Effect::Write(applied),
-                Err(refused) => Effect::Fails(refused.into()),
+                Ok(applied) => PendingEffect::Write(applied),
+                Err(refused) => PendingEffect::Fails(refused.into()),
             }
         };
-        self.submit(came_ns, Command::Write, range, Answer { reply, effect });
+        self.submit(came_ns, Command::Write, range, PendingReply { reply, effect });
     }
 
     pub(crate) fn flush(&self, reply: R) {
         let came_ns = now_ns();
         let effect = match self.medium().flush() {
-            Ok(flush) => Effect::Flush(flush),
-            Err(refused) => Effect::Fails(refused.into()),
+            Ok(flush) => PendingEffect::Flush(flush),
+            Err(refused) => PendingEffect::Fails(refused.into()),
         };
-        self.submit(came_ns, Command::Flush, 0..0, Answer { reply, effect });
+        self.submit(came_ns, Command::Flush, 0..0, PendingReply { reply, effect });
     }
 
     /// Makes a range zero. Takes no time, as no model knows of it.
@@ -177,7 +177,7 @@ impl<R: Reply> Disk<R> {
         }
     }
 
-    fn submit(&self, came_ns: u64, command: Command, range: Range<u64>, answer: Answer<R>) {
+    fn submit(&self, came_ns: u64, command: Command, range: Range<u64>, answer: PendingReply<R>) {
         let first = range.start / SECTOR_BYTES * SECTOR_BYTES;
         let bytes = range.end.next_multiple_of(SECTOR_BYTES) - first;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -192,14 +192,14 @@ impl<R: Reply> Disk<R> {
     }
 
     /// Answers a request whose moment has come.
-    pub(crate) fn send(&self, due: Due<Answer<R>>) {
-        let Answer { reply, effect } = due.answer;
+    pub(crate) fn send(&self, due: Due<PendingReply<R>>) {
+        let PendingReply { reply, effect } = due.answer;
         match effect {
-            Effect::Read(data) => reply.done(&data),
-            Effect::Write(applied) if self.medium_mut().done(applied) => reply.done(&[]),
-            Effect::Flush(flush) if self.medium_mut().flushed(flush) => reply.done(&[]),
-            Effect::Write(_) | Effect::Flush(_) => reply.failed(Failure::Io),
-            Effect::Fails(why) => {
+            PendingEffect::Read(data) => reply.done(&data),
+            PendingEffect::Write(applied) if self.medium_mut().done(applied) => reply.done(&[]),
+            PendingEffect::Flush(flush) if self.medium_mut().flushed(flush) => reply.done(&[]),
+            PendingEffect::Write(_) | PendingEffect::Flush(_) => reply.failed(Failure::Io),
+            PendingEffect::Fails(why) => {
                 self.errors_full.fetch_add((why == Failure::Full).into(), Ordering::Relaxed);
                 reply.failed(why);
             }
@@ -208,8 +208,8 @@ impl<R: Reply> Disk<R> {
     }
 
     /// Answers a request that found no power. A write that was applied may or may not be there.
-    fn abandon(&self, answer: Answer<R>) {
-        if let Effect::Write(applied) = answer.effect {
+    fn abandon(&self, answer: PendingReply<R>) {
+        if let PendingEffect::Write(applied) = answer.effect {
             self.medium_mut().done(applied);
         }
         answer.reply.failed(Failure::Io);

@@ -57,8 +57,8 @@ impl Reply for ToKernel {
     }
 }
 
-/// A line of `control`, to be carried out and answered by the thread that keeps house.
-pub(crate) struct Order {
+/// A line of `control`, to be carried out and answered by the control loop.
+pub(crate) struct ControlLine {
     pub(crate) fault: Fault,
     pub(crate) reply: ToKernel,
 }
@@ -77,7 +77,7 @@ impl Drop for Watch<'_> {
 pub(crate) struct Served {
     pub(crate) disk: Arc<Disk<ToKernel>>,
     /// Lines of `control`, and how their reader is woken.
-    pub(crate) orders: Mutex<Sender<Order>>,
+    pub(crate) commands: Mutex<Sender<ControlLine>>,
     pub(crate) wake: Arc<crate::wake::Wake>,
     pub(crate) has_died: Arc<AtomicBool>,
     pub(crate) since: SystemTime,
@@ -96,15 +96,15 @@ impl Served {
         handle
     }
 
-    fn order(&self, data: &[u8], reply: ReplyWrite) {
+    fn command(&self, data: &[u8], reply: ReplyWrite) {
         let line = std::str::from_utf8(data).ok().filter(|line| line.len() <= LINE_BYTES_MAX);
         let Some(Ok(fault)) = line.map(str::parse::<Fault>) else {
             return reply.error(Errno::EINVAL);
         };
-        let order = Order { fault, reply: ToKernel::Written(reply, data.len() as u32) };
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        // With nobody to carry it out the order is dropped, which answers EIO.
-        if orders.send(order).is_ok() {
+        let command = ControlLine { fault, reply: ToKernel::Written(reply, data.len() as u32) };
+        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        // With nobody to carry it out the command is dropped, which answers EIO.
+        if commands.send(command).is_ok() {
             self.wake.wake();
         }
     }
@@ -256,7 +256,7 @@ impl Filesystem for Served {
                 let bytes = data.len() as u32;
                 self.disk.write(offset, data, ToKernel::Written(reply, bytes));
             }
-            Some(Node::Control) => self.order(data, reply),
+            Some(Node::Control) => self.command(data, reply),
             _ => reply.error(Errno::EINVAL),
         }
     }

@@ -16,10 +16,10 @@ use fuser::{BackgroundSession, Config, MountOption, Session};
 use iostrata_sim::drive::Drive;
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::control::ControlLoop;
 use crate::disk::{Disk, MakeDrive};
 use crate::error::ServeError;
 use crate::filesystem::{Served, ToKernel, Watch};
-use crate::house::House;
 use crate::options::ServeOptions;
 use crate::pace::run_timer;
 use crate::wake::Wake;
@@ -67,12 +67,12 @@ pub fn serve_drive(
     let _ = crate::priority::raise();
     let has_died = Arc::new(AtomicBool::new(false));
     let (disk, timer) = start(&options, make_drive, &has_died)?;
-    let (sender, orders) = channel();
+    let (sender, commands) = channel();
     let system = |what| move |source: io::Error| ServeError::System { what, source };
     let wake = Arc::new(Wake::new().map_err(system("making an event descriptor"))?);
     let served = Served {
         disk: disk.clone(),
-        orders: Mutex::new(sender),
+        commands: Mutex::new(sender),
         wake: wake.clone(),
         has_died: has_died.clone(),
         since: SystemTime::now(),
@@ -80,15 +80,16 @@ pub fn serve_drive(
         handles: AtomicU64::new(1),
     };
     let session = mount(served, &at)?;
-    let house = House { at: at.clone(), disk: disk.clone(), orders, wake, has_died, stop };
-    let kept = house.keep(|| session.guard.is_finished());
+    let control =
+        ControlLoop { at: at.clone(), disk: disk.clone(), commands, wake, has_died, stop };
+    let ran = control.run(|| session.guard.is_finished());
     let ended = end(session, &at);
     disk.pace().end();
     if ended.is_ok() {
         // It only ends early by a panic, of which `keep` told.
         let _ = timer.join();
     }
-    kept.and(ended)
+    ran.and(ended)
 }
 
 fn start(

@@ -18,7 +18,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// One write that was applied.
 #[derive(Debug)]
-struct Entry {
+struct AppliedWrite {
     range: Range<u64>,
     /// What was there before; `None` for zeros.
     before: Option<Box<[u8]>>,
@@ -27,7 +27,7 @@ struct Entry {
     settled: Vec<Range<u64>>,
 }
 
-impl Entry {
+impl AppliedWrite {
     fn bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -51,7 +51,7 @@ impl Entry {
 pub(crate) struct Volatile {
     /// Most bytes of done writes that are kept here; older ones are beyond a power cut.
     limit_bytes: u64,
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, AppliedWrite>,
     next: u64,
     /// Done writes that are still here, in the order in which they were done.
     done: VecDeque<u64>,
@@ -91,7 +91,7 @@ impl Volatile {
         let range = at..at + before.len() as u64;
         let is_zero = before.iter().all(|byte| *byte == 0);
         let before = (!is_zero).then(|| before.into_boxed_slice());
-        let entry = Entry { range, before, is_done: false, settled: Vec::new() };
+        let entry = AppliedWrite { range, before, is_done: false, settled: Vec::new() };
         self.entries.insert(self.next, entry);
         self.next += 1;
         self.next - 1
@@ -113,7 +113,7 @@ impl Volatile {
     fn leave(&mut self) -> Option<u64> {
         let number = self.done.pop_front()?;
         self.left += 1;
-        self.done_bytes -= self.entries.get(&number).map_or(0, Entry::bytes);
+        self.done_bytes -= self.entries.get(&number).map_or(0, AppliedWrite::bytes);
         Some(number)
     }
 

@@ -1,4 +1,4 @@
-//! Wakes the thread that keeps house, and waits for what concerns it.
+//! Wakes the control loop, and waits for what concerns it.
 //!
 //! Invariant: a wake that comes before the wait is not lost.
 

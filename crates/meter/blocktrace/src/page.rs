@@ -27,7 +27,7 @@ const LOST_STORED: u64 = 1 << 30;
 
 /// A record with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record<'a> {
+pub(crate) struct PageRecord<'a> {
     /// In nanoseconds of the trace's clock.
     pub(crate) ns: u64,
     /// Fields as the event's format lays them out.
@@ -74,9 +74,9 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Iterator for Page<'a> {
-    type Item = Record<'a>;
+    type Item = PageRecord<'a>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<PageRecord<'a>> {
         loop {
             let header = self.word()?;
             let (kind, delta) = (header & 0x1f, u64::from(header >> 5));
@@ -107,7 +107,7 @@ impl<'a> Iterator for Page<'a> {
                 words => words as usize * 4,
             };
             self.ns = self.ns.wrapping_add(delta);
-            return Some(Record { ns: self.ns, payload: self.payload(bytes)? });
+            return Some(PageRecord { ns: self.ns, payload: self.payload(bytes)? });
         }
     }
 }

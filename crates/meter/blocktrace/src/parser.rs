@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
 use crate::format::{EventFormat, Field};
-use crate::kinds::Kind;
+use crate::kinds::EventKind;
 use crate::layout::PageLayout;
 use crate::page::Page;
 use crate::scope::TraceScope;
@@ -19,7 +19,7 @@ const RING_WRITES: [u64; 3] = [2, 5, 23];
 /// Reads pages into events.
 pub(crate) struct PageParser {
     layout: PageLayout,
-    readers: HashMap<u16, Reader>,
+    readers: HashMap<u16, EventReader>,
     scope: TraceScope,
     /// Threads of the scope's processes.
     threads: HashSet<u32>,
@@ -31,8 +31,8 @@ pub(crate) struct PageParser {
 }
 
 /// How records of one event are read.
-struct Reader {
-    kind: Kind,
+struct EventReader {
+    kind: EventKind,
     thread: Field,
     fields: Fields,
 }
@@ -59,21 +59,25 @@ struct BlockFields {
 
 impl Fields {
     /// The error is the name of the field that the description lacks.
-    fn of(kind: Kind, format: &EventFormat) -> Result<Self, &'static str> {
+    fn of(kind: EventKind, format: &EventFormat) -> Result<Self, &'static str> {
         let need = |name: &'static str| format.field(name).cloned().ok_or(name);
         Ok(match kind {
-            Kind::Split => Self::Split {
+            EventKind::Split => Self::Split {
                 device: need("dev")?,
                 sector: need("sector")?,
                 at: need("new_sector")?,
             },
-            Kind::EnterRead | Kind::EnterWrite => Self::CallBegan { bytes: Some(need("count")?) },
-            Kind::EnterVectorRead | Kind::EnterVectorWrite => Self::CallBegan { bytes: None },
-            Kind::ExitRead | Kind::ExitWrite => Self::CallEnded,
-            Kind::RingSubmit => {
+            EventKind::EnterRead | EventKind::EnterWrite => {
+                Self::CallBegan { bytes: Some(need("count")?) }
+            }
+            EventKind::EnterVectorRead | EventKind::EnterVectorWrite => {
+                Self::CallBegan { bytes: None }
+            }
+            EventKind::ExitRead | EventKind::ExitWrite => Self::CallEnded,
+            EventKind::RingSubmit => {
                 Self::RingSubmit { request: need("req")?, operation: need("opcode")? }
             }
-            Kind::RingComplete => Self::RingComplete { request: need("req")? },
+            EventKind::RingComplete => Self::RingComplete { request: need("req")? },
             _ => Self::Block(BlockFields {
                 device: need("dev")?,
                 sector: need("sector")?,
@@ -99,10 +103,14 @@ impl PageParser {
     }
 
     /// Learns one event; the error is the name of the field that its description lacks.
-    pub(crate) fn learn(&mut self, kind: Kind, format: &EventFormat) -> Result<(), &'static str> {
+    pub(crate) fn learn(
+        &mut self,
+        kind: EventKind,
+        format: &EventFormat,
+    ) -> Result<(), &'static str> {
         let thread = format.field("common_pid").cloned().ok_or("common_pid")?;
         let fields = Fields::of(kind, format)?;
-        self.readers.insert(format.id, Reader { kind, thread, fields });
+        self.readers.insert(format.id, EventReader { kind, thread, fields });
         Ok(())
     }
 
@@ -135,7 +143,7 @@ impl PageParser {
             let id = record.payload.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes));
             let Some(reader) = id.and_then(|id| self.readers.get(&id)) else { continue };
             match reader.event(record.payload, &self.scope) {
-                Some(Found::Event(tid, kind)) if self.counts(tid, &kind) => {
+                Some(ParsedEvent::Event(tid, kind)) if self.counts(tid, &kind) => {
                     self.events.push(TraceEvent { ns: record.ns, tid, kind });
                 }
                 Some(_) => {}
@@ -158,20 +166,20 @@ impl PageParser {
 }
 
 /// What a record turned out to be.
-enum Found {
+enum ParsedEvent {
     Event(u32, EventKind),
     /// Another device, or nothing that is followed.
     OutOfScope,
 }
 
-impl Reader {
+impl EventReader {
     /// `None` where the record is too short.
-    fn event(&self, record: &[u8], scope: &TraceScope) -> Option<Found> {
+    fn event(&self, record: &[u8], scope: &TraceScope) -> Option<ParsedEvent> {
         let tid = self.thread.number(record)? as u32;
         let kind = match &self.fields {
             Fields::Block(fields) => match self.block(fields, record, scope)? {
                 Some(kind) => kind,
-                None => return Some(Found::OutOfScope),
+                None => return Some(ParsedEvent::OutOfScope),
             },
             Fields::Split { device, sector, at } => match scope.index(device.number(record)?) {
                 Some(device) => EventKind::Split {
@@ -179,7 +187,7 @@ impl Reader {
                     sector: sector.number(record)?,
                     at: at.number(record)?,
                 },
-                None => return Some(Found::OutOfScope),
+                None => return Some(ParsedEvent::OutOfScope),
             },
             Fields::CallBegan { bytes } => EventKind::CallBegan {
                 kind: self.direction(),
@@ -198,13 +206,17 @@ impl Reader {
                 EventKind::RingCompleted { request: request.number(record)? }
             }
         };
-        Some(Found::Event(tid, kind))
+        Some(ParsedEvent::Event(tid, kind))
     }
 
     fn direction(&self) -> CallKind {
         match self.kind {
-            Kind::EnterRead | Kind::EnterVectorRead | Kind::ExitRead => CallKind::Read,
-            Kind::EnterWrite | Kind::EnterVectorWrite | Kind::ExitWrite => CallKind::Write,
+            EventKind::EnterRead | EventKind::EnterVectorRead | EventKind::ExitRead => {
+                CallKind::Read
+            }
+            EventKind::EnterWrite | EventKind::EnterVectorWrite | EventKind::ExitWrite => {
+                CallKind::Write
+            }
             _ => CallKind::Other,
         }
     }
@@ -227,18 +239,18 @@ impl Reader {
             is_sync: letters.contains(&b'S'),
         };
         Some(Some(match self.kind {
-            Kind::BioQueue => EventKind::BioQueued {
+            EventKind::BioQueue => EventKind::BioQueued {
                 span,
                 by_worker: comm.is_some_and(|comm| comm.starts_with(b"kworker/")),
             },
-            Kind::BackMerge => EventKind::BackMerged(span),
-            Kind::FrontMerge => EventKind::FrontMerged(span),
-            Kind::GetRequest => EventKind::Got(span),
-            Kind::Insert => EventKind::Inserted(span),
-            Kind::Issue => EventKind::Issued(span),
-            Kind::Requeue => EventKind::Requeued(span),
-            Kind::RequestMerge => EventKind::RequestMerged(span),
-            Kind::Complete => EventKind::Completed(span),
+            EventKind::BackMerge => EventKind::BackMerged(span),
+            EventKind::FrontMerge => EventKind::FrontMerged(span),
+            EventKind::GetRequest => EventKind::Got(span),
+            EventKind::Insert => EventKind::Inserted(span),
+            EventKind::Issue => EventKind::Issued(span),
+            EventKind::Requeue => EventKind::Requeued(span),
+            EventKind::RequestMerge => EventKind::RequestMerged(span),
+            EventKind::Complete => EventKind::Completed(span),
             _ => return Some(None),
         }))
     }
@@ -259,7 +271,7 @@ mod tests {
         \tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;\n\
         \tfield:char comm[16];\toffset:38;\tsize:16;\tsigned:0;\n";
 
-    fn parser(kind: Kind) -> PageParser {
+    fn parser(kind: EventKind) -> PageParser {
         let number = "7:3".parse().unwrap();
         let device = TracedDevice { name: "loop3".to_owned(), number, partitions: Vec::new() };
         let scope = TraceScope { devices: vec![device], ..TraceScope::default() };
@@ -282,7 +294,7 @@ mod tests {
 
     #[test]
     fn records_of_the_device_become_events() {
-        let mut parser = parser(Kind::BioQueue);
+        let mut parser = parser(EventKind::BioQueue);
         let mut data = record(5, &payload((7 << 20) | 3, b"kworker/0:1"));
         data.extend(record(5, &payload((7 << 20) | 4, b"other device")));
         data.extend(record(5, &payload((7 << 20) | 3, b"writer")));
@@ -304,13 +316,13 @@ mod tests {
     #[test]
     fn a_missing_field_is_named() {
         let format = EventFormat::parse(&ISSUE.replace("nr_sector", "length")).unwrap();
-        assert_eq!(parser(Kind::Issue).learn(Kind::Issue, &format), Err("nr_sector"));
+        assert_eq!(parser(EventKind::Issue).learn(EventKind::Issue, &format), Err("nr_sector"));
     }
 
     proptest::proptest! {
         #[test]
         fn any_page_is_survived(bytes: Vec<u8>, cut in 0_usize..60) {
-            let mut parser = parser(Kind::Issue);
+            let mut parser = parser(EventKind::Issue);
             let mut data = record(1, &payload((7 << 20) | 3, b"x"));
             data.truncate(cut);
             data.extend(bytes);

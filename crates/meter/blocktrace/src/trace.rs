@@ -16,13 +16,13 @@ use crate::{TraceError, TraceScope};
 
 /// What a trace is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum TraceState {
     Idle,
     Running { since: Instant },
     Stopped { seconds: f64 },
 }
 
-impl State {
+impl TraceState {
     fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -37,7 +37,7 @@ pub struct BlockTrace {
     instance: Instance,
     parser: PageParser,
     recorded: Vec<&'static Known>,
-    state: State,
+    state: TraceState,
 }
 
 impl BlockTrace {
@@ -60,7 +60,7 @@ impl BlockTrace {
             learned.map_err(|field| instance.unknown(&file, &format!("no field {field}")))?;
             recorded.push(known);
         }
-        Ok(Self { instance, parser, recorded, state: State::Idle })
+        Ok(Self { instance, parser, recorded, state: TraceState::Idle })
     }
 
     /// Begins the window: what was recorded is forgotten, and only the scope's devices and the
@@ -69,7 +69,7 @@ impl BlockTrace {
     /// # Errors
     /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
     pub fn start(&mut self, switch: &mut Switch<'_>) -> Result<(), TraceError> {
-        if let State::Running { .. } = self.state {
+        if let TraceState::Running { .. } = self.state {
             return Err(self.out_of_order("start"));
         }
         set(switch, Setting::off())?;
@@ -78,7 +78,7 @@ impl BlockTrace {
         self.set_filters(switch)?;
         set(switch, Setting::clear())?;
         set(switch, Setting::on())?;
-        self.state = State::Running { since: Instant::now() };
+        self.state = TraceState::Running { since: Instant::now() };
         Ok(())
     }
 
@@ -105,9 +105,11 @@ impl BlockTrace {
     /// # Errors
     /// [`TraceError::NotSet`], [`TraceError::OutOfOrder`].
     pub fn stop(&mut self, switch: &mut Switch<'_>) -> Result<(), TraceError> {
-        let State::Running { since } = self.state else { return Err(self.out_of_order("stop")) };
+        let TraceState::Running { since } = self.state else {
+            return Err(self.out_of_order("stop"));
+        };
         set(switch, Setting::off())?;
-        self.state = State::Stopped { seconds: since.elapsed().as_secs_f64() };
+        self.state = TraceState::Stopped { seconds: since.elapsed().as_secs_f64() };
         Ok(())
     }
 
@@ -120,8 +122,10 @@ impl BlockTrace {
         &mut self,
         application: Option<ApplicationLatency>,
     ) -> Result<BlockLatency, TraceError> {
-        let State::Stopped { seconds } = self.state else { return Err(self.out_of_order("take")) };
-        self.state = State::Idle;
+        let TraceState::Stopped { seconds } = self.state else {
+            return Err(self.out_of_order("take"));
+        };
+        self.state = TraceState::Idle;
         let losses = self.read_buffers()?;
         let mut events = std::mem::take(&mut self.parser.events);
         // Where a processor's oldest events were overwritten, the others are cut to the same

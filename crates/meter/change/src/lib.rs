@@ -54,6 +54,6 @@ pub use settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 pub use state::StateDir;
 pub use system::{System, touched_unwritten_bytes};
 pub use tokens::{ChangeId, DeviceRef, FileToken};
-pub use undoing::{Outcome, Thing, UndoReport};
+pub use undoing::{Thing, UndoOutcome, UndoReport};
 pub use variables::{NoServers, ServerError, ServerToken, Servers};
 pub use world::{MountRequest, Refusal, RunError, World};

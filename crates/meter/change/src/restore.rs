@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::change::Change;
 use crate::effect::{How, Left, Prior};
 use crate::error::JournalError;
-use crate::journal::{Content, Entry, Journal, Record, parse};
+use crate::journal::{Content, Journal, JournalEntry, Record, parse};
 use crate::kind;
 use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
 use crate::retry;
 use crate::state::StateDir;
-use crate::undoing::{self, Outcome, Thing};
+use crate::undoing::{self, Thing, UndoOutcome};
 use crate::world::World;
 
 /// What a journal's state is after looking at it.
@@ -181,15 +181,15 @@ pub(crate) fn put_back(
 fn gone_with_the_boot(
     world: &dyn World,
     journal: &mut Journal,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<JournalEntry>,
 ) -> Result<Vec<Thing>, JournalError> {
     let mut things = Vec::new();
     // A server may run on another machine, and says itself whether it was restarted.
-    let went = |entry: &mut Entry| {
+    let went = |entry: &mut JournalEntry| {
         !matches!(entry.change, Change::BackingFile { .. } | Change::ServerVariable { .. })
     };
     // The innermost directories come last.
-    let mut gone: Vec<Entry> = entries.extract_if(.., went).collect();
+    let mut gone: Vec<JournalEntry> = entries.extract_if(.., went).collect();
     gone.reverse();
     for entry in gone {
         // What is mounted there now was mounted by somebody else since.
@@ -198,7 +198,7 @@ fn gone_with_the_boot(
         }
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());
-        things.push(Thing { id, change, outcome: Outcome::Undone(How::AsBefore) });
+        things.push(Thing { id, change, outcome: UndoOutcome::Undone(How::AsBefore) });
     }
     Ok(things)
 }

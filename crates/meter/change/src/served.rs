@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::change::Change;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, JournalError, system};
-use crate::journal::{Content, Entry, Journal, parse};
+use crate::journal::{Content, Journal, JournalEntry, parse};
 use crate::kind::{self, attach, serving};
 use crate::owner::Owner;
 use crate::restore::{self, JournalReport, JournalState};
@@ -97,7 +97,7 @@ pub fn served_disks(state: &StateDir, world: &dyn World) -> Vec<ServedDisk> {
 fn in_journal(world: &dyn World, journal: PathBuf) -> Vec<ServedDisk> {
     let Ok(bytes) = fs::read(&journal) else { return Vec::new() };
     let Content { owner: Some(owner), entries, .. } = parse(&bytes) else { return Vec::new() };
-    let disk = |server: &Entry| disk(world, &journal, &owner, server, &entries);
+    let disk = |server: &JournalEntry| disk(world, &journal, &owner, server, &entries);
     entries.iter().filter_map(disk).collect()
 }
 
@@ -105,13 +105,13 @@ fn disk(
     world: &dyn World,
     journal: &Path,
     owner: &Owner,
-    server: &Entry,
-    entries: &[Entry],
+    server: &JournalEntry,
+    entries: &[JournalEntry],
 ) -> Option<ServedDisk> {
     let Change::FuseServer { at, program, arguments, .. } = &server.change else { return None };
     let Some(Effect::Served { process, .. }) = &server.effect else { return None };
     let file = served_file(at);
-    let is_over = |entry: &&Entry| is_over(&entry.change, &file);
+    let is_over = |entry: &&JournalEntry| is_over(&entry.change, &file);
     let above = entries.iter().find(is_over)?;
     let Prior::NoLoop { backing: token, .. } = &above.prior else { return None };
     let stat = match &above.effect {
@@ -184,7 +184,7 @@ fn is_over(change: &Change, file: &Path) -> bool {
 fn detach(world: &dyn World, disk: &ServedDisk) -> Result<(), ChangeError> {
     let bytes = fs::read(&disk.journal).unwrap_or_default();
     let file = served_file(&disk.at);
-    let is_over = |entry: &&Entry| is_over(&entry.change, &file);
+    let is_over = |entry: &&JournalEntry| is_over(&entry.change, &file);
     match parse(&bytes).entries.iter().find(is_over) {
         Some(entry) => kind::undo(world, entry).map(drop),
         None => Ok(()),

@@ -9,7 +9,7 @@ use crate::depends;
 use crate::effect::{Effect, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::in_place;
-use crate::journal::{Entry, Journal, Record};
+use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
 use crate::owner::Owner;
 use crate::state::StateDir;
@@ -36,7 +36,7 @@ pub struct Session<W: World = System> {
     world: W,
     state: StateDir,
     journal: Option<Journal>,
-    active: Vec<Entry>,
+    active: Vec<JournalEntry>,
     last_id: u32,
 }
 
@@ -100,7 +100,7 @@ impl<W: World> Session<W> {
             journal.append(&Record::Done { id, after: after.clone() })?;
             Ok(after)
         });
-        let mut entry = Entry { id, change, prior, effect: None, was_undoing: false };
+        let mut entry = JournalEntry { id, change, prior, effect: None, was_undoing: false };
         match noted {
             Ok(effect) => {
                 entry.effect = Some(effect.clone());
@@ -172,8 +172,9 @@ impl<W: World> Session<W> {
     /// # Errors
     /// When there is no such server, or the journal cannot be written: everything is undone.
     pub fn hand_over(mut self) -> Result<Owner, ChangeError> {
-        let holds =
-            |entry: &&Entry| matches!(entry.change, Change::FuseServer { holds_journal: true, .. });
+        let holds = |entry: &&JournalEntry| {
+            matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
+        };
         let server = self.active.iter().find(holds).and_then(|entry| entry.effect.as_ref());
         let (Some(Effect::Served { process, .. }), Some(journal)) = (server, &mut self.journal)
         else {

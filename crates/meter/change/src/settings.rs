@@ -4,107 +4,80 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An attribute of a block device's queue, `/sys/block/<disk>/queue/<name>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueAttribute {
-    /// Which I/O scheduler. Switching it resets others, `nr_requests` first of all.
-    Scheduler,
-    /// Requests that the queue holds.
-    NrRequests,
-    /// Read-ahead, in KiB.
-    ReadAheadKb,
-    /// 0 merges all it can, 1 only simple merges, 2 none.
-    Nomerges,
-    /// Where completions run: 0 anywhere, 1 the submitter's group, 2 the very processor.
-    RqAffinity,
-    /// Latency goal of write-back throttling, in us; 0 turns it off.
-    WbtLatUsec,
-    /// Whether completions feed the random pool.
-    AddRandom,
-    /// Whether counters are kept.
-    Iostats,
-}
-
-impl QueueAttribute {
-    /// All of them, the scheduler first.
-    pub const ALL: [Self; 8] = [
-        Self::Scheduler,
-        Self::NrRequests,
-        Self::ReadAheadKb,
-        Self::Nomerges,
-        Self::RqAffinity,
-        Self::WbtLatUsec,
-        Self::AddRandom,
-        Self::Iostats,
-    ];
-
-    /// The kernel's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scheduler => "scheduler",
-            Self::NrRequests => "nr_requests",
-            Self::ReadAheadKb => "read_ahead_kb",
-            Self::Nomerges => "nomerges",
-            Self::RqAffinity => "rq_affinity",
-            Self::WbtLatUsec => "wbt_lat_usec",
-            Self::AddRandom => "add_random",
-            Self::Iostats => "iostats",
+/// A closed set with the kernel's name of each.
+macro_rules! named {
+    (
+        $(#[$doc:meta])* $set:ident ($($derive:ident),*) {
+            $($(#[$one:meta])* $value:ident = $name:literal,)*
         }
-    }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize $(, $derive)*)]
+        pub enum $set {
+            $($(#[$one])* #[serde(rename = $name)] $value,)*
+        }
 
-    /// The attribute of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
+        impl $set {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
+            /// The kernel's name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)*
+                }
+            }
+
+            /// The one of this name.
+            pub fn of(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
+        }
+    };
+}
+
+named! {
+    /// An attribute of a block device's queue, `/sys/block/<disk>/queue/<name>`; the scheduler
+    /// first.
+    QueueAttribute (PartialOrd, Ord) {
+        /// Which I/O scheduler. Switching it resets others, `nr_requests` first of all.
+        Scheduler = "scheduler",
+        /// Requests that the queue holds.
+        NrRequests = "nr_requests",
+        /// Read-ahead, in KiB.
+        ReadAheadKb = "read_ahead_kb",
+        /// 0 merges all it can, 1 only simple merges, 2 none.
+        Nomerges = "nomerges",
+        /// Where completions run: 0 anywhere, 1 the submitter's group, 2 the very processor.
+        RqAffinity = "rq_affinity",
+        /// Latency goal of write-back throttling, in us; 0 turns it off.
+        WbtLatUsec = "wbt_lat_usec",
+        /// Whether completions feed the random pool.
+        AddRandom = "add_random",
+        /// Whether counters are kept.
+        Iostats = "iostats",
     }
 }
 
-/// A write-back setting of the kernel, `/proc/sys/vm/<name>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VmSetting {
-    /// Dirty share of memory at which writers write themselves, in %.
-    DirtyRatio,
-    /// Dirty share of memory at which write-back begins, in %.
-    DirtyBackgroundRatio,
-    /// As `dirty_ratio`, in bytes; setting one turns the other to 0.
-    DirtyBytes,
-    /// As `dirty_background_ratio`, in bytes; setting one turns the other to 0.
-    DirtyBackgroundBytes,
-    /// Age at which a dirty page is written, in hundredths of a second.
-    DirtyExpireCentisecs,
-    /// Interval of write-back, in hundredths of a second.
-    DirtyWritebackCentisecs,
+named! {
+    /// A write-back setting of the kernel, `/proc/sys/vm/<name>`.
+    VmSetting (PartialOrd, Ord) {
+        /// Dirty share of memory at which writers write themselves, in %.
+        DirtyRatio = "dirty_ratio",
+        /// Dirty share of memory at which write-back begins, in %.
+        DirtyBackgroundRatio = "dirty_background_ratio",
+        /// As `dirty_ratio`, in bytes; setting one turns the other to 0.
+        DirtyBytes = "dirty_bytes",
+        /// As `dirty_background_ratio`, in bytes; setting one turns the other to 0.
+        DirtyBackgroundBytes = "dirty_background_bytes",
+        /// Age at which a dirty page is written, in hundredths of a second.
+        DirtyExpireCentisecs = "dirty_expire_centisecs",
+        /// Interval of write-back, in hundredths of a second.
+        DirtyWritebackCentisecs = "dirty_writeback_centisecs",
+    }
 }
 
 impl VmSetting {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::DirtyRatio,
-        Self::DirtyBackgroundRatio,
-        Self::DirtyBytes,
-        Self::DirtyBackgroundBytes,
-        Self::DirtyExpireCentisecs,
-        Self::DirtyWritebackCentisecs,
-    ];
-
-    /// The kernel's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DirtyRatio => "dirty_ratio",
-            Self::DirtyBackgroundRatio => "dirty_background_ratio",
-            Self::DirtyBytes => "dirty_bytes",
-            Self::DirtyBackgroundBytes => "dirty_background_bytes",
-            Self::DirtyExpireCentisecs => "dirty_expire_centisecs",
-            Self::DirtyWritebackCentisecs => "dirty_writeback_centisecs",
-        }
-    }
-
-    /// The setting of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
-    }
-
     /// The other form of the same limit, which the kernel turns to 0 when this one is set.
     pub fn other_form(self) -> Option<Self> {
         match self {
@@ -117,36 +90,19 @@ impl VmSetting {
     }
 }
 
-/// A file system that can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FilesystemKind {
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
+named! {
+    /// A file system that can be made.
+    FilesystemKind () {
+        /// ext4.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// btrfs.
+        Btrfs = "btrfs",
+    }
 }
 
 impl FilesystemKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Ext4, Self::Xfs, Self::Btrfs];
-
-    /// The kernel's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
-    }
-
     /// The program that makes it.
     pub fn program(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::depends;
 use crate::effect::{How, Left, Undone};
 use crate::error::ChangeError;
-use crate::journal::{Entry, Journal, Record};
+use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
 use crate::tokens::ChangeId;
 use crate::world::World;
@@ -18,7 +18,7 @@ use crate::world::World;
 /// What became of one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum UndoOutcome {
     /// It is settled.
     Undone(How),
     /// It could not be undone and stays in the journal; why.
@@ -33,20 +33,22 @@ pub struct Thing {
     /// The change in words.
     pub change: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: UndoOutcome,
 }
 
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { change, outcome, .. } = self;
         match outcome {
-            Outcome::Undone(How::PutBack) => write!(f, "undone: {change}"),
-            Outcome::Undone(How::AsBefore) => write!(f, "nothing to undo: {change}"),
-            Outcome::Undone(How::WhenUnused) => {
+            UndoOutcome::Undone(How::PutBack) => write!(f, "undone: {change}"),
+            UndoOutcome::Undone(How::AsBefore) => write!(f, "nothing to undo: {change}"),
+            UndoOutcome::Undone(How::WhenUnused) => {
                 write!(f, "undone as soon as its last user ends: {change}")
             }
-            Outcome::Undone(How::LeftAlone) => write!(f, "left, it is not ours any more: {change}"),
-            Outcome::Failed(why) => write!(f, "not undone: {change}: {why}"),
+            UndoOutcome::Undone(How::LeftAlone) => {
+                write!(f, "left, it is not ours any more: {change}")
+            }
+            UndoOutcome::Failed(why) => write!(f, "not undone: {change}: {why}"),
         }
     }
 }
@@ -63,7 +65,7 @@ pub struct UndoReport {
 impl UndoReport {
     /// Whether everything is settled.
     pub fn is_settled(&self) -> bool {
-        !self.things.iter().any(|thing| matches!(thing.outcome, Outcome::Failed(_)))
+        !self.things.iter().any(|thing| matches!(thing.outcome, UndoOutcome::Failed(_)))
     }
 
     fn leave(&mut self, left: Vec<Left>) {
@@ -79,7 +81,7 @@ impl UndoReport {
 pub(crate) fn one(
     world: &dyn World,
     journal: &mut Journal,
-    entry: &mut Entry,
+    entry: &mut JournalEntry,
 ) -> Result<Undone, ChangeError> {
     if !entry.was_undoing {
         journal.append(&Record::Undoing { id: entry.id })?;
@@ -92,7 +94,11 @@ pub(crate) fn one(
     settle(journal, entry, undone)
 }
 
-fn settle(journal: &mut Journal, entry: &Entry, undone: Undone) -> Result<Undone, ChangeError> {
+fn settle(
+    journal: &mut Journal,
+    entry: &JournalEntry,
+    undone: Undone,
+) -> Result<Undone, ChangeError> {
     journal.append(&Record::Undone { id: entry.id, how: undone.how })?;
     Ok(undone)
 }
@@ -101,12 +107,12 @@ fn settle(journal: &mut Journal, entry: &Entry, undone: Undone) -> Result<Undone
 pub(crate) fn all(
     world: &dyn World,
     journal: &mut Journal,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<JournalEntry>,
 ) -> UndoReport {
     let mut report = UndoReport::default();
     // A server that cannot be ended fails again, and is reported, when its own turn comes.
     let _tried = kind::serving::end_stuck(world, entries);
-    let mut stuck: Vec<Entry> = Vec::new();
+    let mut stuck: Vec<JournalEntry> = Vec::new();
     while let Some(mut entry) = entries.pop() {
         let above = stuck.iter().find(|other| depends::stands_on(&other.change, &entry.change));
         let undone = match above {
@@ -119,11 +125,11 @@ pub(crate) fn all(
         let outcome = match undone {
             Ok(undone) => {
                 report.leave(undone.left);
-                Outcome::Undone(undone.how)
+                UndoOutcome::Undone(undone.how)
             }
-            Err(error) => Outcome::Failed(error.to_string()),
+            Err(error) => UndoOutcome::Failed(error.to_string()),
         };
-        let is_stuck = matches!(outcome, Outcome::Failed(_));
+        let is_stuck = matches!(outcome, UndoOutcome::Failed(_));
         report.things.push(Thing { id: entry.id, change: entry.change.describe(), outcome });
         if is_stuck {
             stuck.push(entry);

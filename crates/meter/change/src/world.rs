@@ -63,57 +63,33 @@ pub enum RunError {
     Start(io::Error),
 }
 
-/// A machine. Paths are absolute.
+/// A machine. Paths are absolute; errors are the kernel's own, a refused value included.
 pub trait World {
     /// The text of a file of `/proc`, `/sys` or a control group, without blanks around it.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn read(&self, cell: &Path) -> io::Result<String>;
 
     /// Writes such a file.
-    ///
-    /// # Errors
-    /// As the kernel says, a refused value included.
     fn write(&self, cell: &Path, text: &str) -> io::Result<()>;
 
     /// The names in a directory, sorted.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
     /// What is at a path; `None` when nothing is.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn look(&self, path: &Path) -> io::Result<Option<Seen>>;
 
     /// The path with all links in its existing part followed.
     fn real(&self, path: &Path) -> PathBuf;
 
     /// Name of the whole disk that a device is or lies on, as in `/sys/block`.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn disk_of(&self, device: &Path) -> io::Result<String>;
 
     /// What a device is used for and holds.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn state(&self, device: &Path) -> io::Result<DeviceState>;
 
     /// Makes one directory.
-    ///
-    /// # Errors
-    /// As the kernel says, also when it exists.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Removes an empty directory, or a group or trace buffer that nobody uses.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Makes a file that does not exist, of this size.
@@ -124,21 +100,12 @@ pub trait World {
     fn make_file(&self, path: &Path, bytes: u64, prewrite: Prewrite) -> Result<(), ChangeError>;
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
     /// The loop devices over exactly this file, whether or not its path still leads to it.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>>;
 
     /// Attaches a free loop device.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn attach(
         &self,
         backing: &FileToken,
@@ -148,33 +115,18 @@ pub trait World {
 
     /// Detaches a loop device, provided that it is still over the same file. One in use is
     /// detached by the kernel when its last user ends.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn detach(&self, device: &LoopDevice) -> io::Result<()>;
 
     /// All mounts, in the order in which they were made.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn mounts(&self) -> io::Result<Vec<Mounted>>;
 
     /// Mounts.
-    ///
-    /// # Errors
-    /// With the kernel's reason.
     fn mount(&self, request: &MountRequest) -> Result<(), Refusal>;
 
     /// Sets options of a mount.
-    ///
-    /// # Errors
-    /// With the kernel's reason.
     fn remount(&self, at: &Path, options: &[String]) -> Result<(), Refusal>;
 
     /// Unmounts; `lazily` takes it out of sight and leaves the rest to its last user.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn unmount(&self, at: &Path, lazily: bool) -> io::Result<()>;
 
     /// Runs a program to its end. It dies with this process.
@@ -197,15 +149,9 @@ pub trait World {
     fn said(&self, process: &Owner) -> Option<String>;
 
     /// The living processes of exactly this command line.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn servers(&self, server: &ServerCommand) -> io::Result<Vec<Owner>>;
 
     /// Ends a process, if it still lives.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn end(&self, process: &Owner, how: Ending) -> io::Result<()>;
 
     /// Asks for a file that a server may show, with bounded patience.
@@ -213,9 +159,6 @@ pub trait World {
 
     /// By whom or what a device is used that is not a program's plain opening of it; asked with
     /// bounded patience.
-    ///
-    /// # Errors
-    /// As the kernel says.
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>>;
 
     /// Other processes that have a device open, as `dd (process 12)`.

@@ -11,7 +11,7 @@ use crate::{MountEntry, Root};
 
 /// One group of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     /// Generation of the tree.
     pub(crate) version: CgroupVersion,
     /// Where the tree is mounted.
@@ -20,15 +20,15 @@ pub(crate) struct Group {
     pub(crate) path: PathBuf,
 }
 
-impl Group {
+impl Cgroup {
     /// The group's directory.
     pub(crate) fn dir(&self) -> PathBuf {
         dir_in(&self.tree, &self.path)
     }
 
     /// The group and all groups above it, the innermost first.
-    pub(crate) fn and_above(&self) -> impl Iterator<Item = Group> + '_ {
-        self.path.ancestors().map(|path| Group { path: path.to_owned(), ..self.clone() })
+    pub(crate) fn and_above(&self) -> impl Iterator<Item = Cgroup> + '_ {
+        self.path.ancestors().map(|path| Cgroup { path: path.to_owned(), ..self.clone() })
     }
 }
 
@@ -37,13 +37,13 @@ fn dir_in(tree: &Path, path: &Path) -> PathBuf {
 }
 
 /// The group of this process in the version 2 tree.
-pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry]) -> Option<Group> {
+pub(crate) fn group_v2(root: &Root, mounts: &[MountEntry]) -> Option<Cgroup> {
     let mount = mounts.iter().find(|mount| mount.file_system == "cgroup2")?;
     group(root, mount, CgroupVersion::V2, &membership_v2(root)?)
 }
 
 /// The group of this process in the version 1 tree of a controller.
-pub(crate) fn group_v1(root: &Root, mounts: &[MountEntry], controller: &str) -> Option<Group> {
+pub(crate) fn group_v1(root: &Root, mounts: &[MountEntry], controller: &str) -> Option<Cgroup> {
     let mount = mounts
         .iter()
         .find(|mount| mount.file_system == "cgroup" && mount.has_super_option(controller))?;
@@ -52,7 +52,7 @@ pub(crate) fn group_v1(root: &Root, mounts: &[MountEntry], controller: &str) -> 
 
 /// A container sees its own part of the tree: then the mounted directory is cut from the path, and
 /// what does not fit below the mount is taken to be its top.
-fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) -> Option<Group> {
+fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) -> Option<Cgroup> {
     let tree = mount.mount_point.clone();
     let below = Path::new(path)
         .strip_prefix(&mount.root)
@@ -63,7 +63,7 @@ fn group(root: &Root, mount: &MountEntry, version: CgroupVersion, path: &str) ->
         true => PathBuf::from("/"),
         false => below,
     };
-    Some(Group { version, tree, path })
+    Some(Cgroup { version, tree, path })
 }
 
 fn membership_v2(root: &Root) -> Option<String> {
@@ -102,20 +102,20 @@ pub(crate) fn cgroup_facts(root: &Root) -> CgroupFacts {
     }
 }
 
-fn above(group: &Option<Group>) -> impl Iterator<Item = Group> + '_ {
-    group.iter().flat_map(Group::and_above)
+fn above(group: &Option<Cgroup>) -> impl Iterator<Item = Cgroup> + '_ {
+    group.iter().flat_map(Cgroup::and_above)
 }
 
 /// The group whose processor quota holds this process back, where one does. Its own `cpu.stat` is
 /// the one that counts how often.
-pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry]) -> Option<Group> {
+pub(crate) fn quota_group(root: &Root, mounts: &[MountEntry]) -> Option<Cgroup> {
     let (v2, cpu) = (group_v2(root, mounts), group_v1(root, mounts, "cpu"));
     tightest_quota(root, &v2, &cpu).map(|(group, _)| group)
 }
 
 /// The tightest of all quotas on the way up, in processors, and the group that sets it.
-fn tightest_quota(root: &Root, v2: &Option<Group>, v1: &Option<Group>) -> Option<(Group, f64)> {
-    let of = |group: Group| {
+fn tightest_quota(root: &Root, v2: &Option<Cgroup>, v1: &Option<Cgroup>) -> Option<(Cgroup, f64)> {
+    let of = |group: Cgroup| {
         let cpus = match group.version {
             CgroupVersion::V2 => quota_v2(root, &group.dir()),
             CgroupVersion::V1 => quota_v1(root, &group.dir()),

@@ -78,59 +78,16 @@ pub fn delta(before: &DeviceCounters, after: &DeviceCounters, seconds: f64) -> O
     if !(seconds.is_finite() && seconds > 0.0) {
         return None;
     }
-    let optional = |before: Option<u64>, after: Option<u64>| match (before, after) {
-        (Some(before), Some(after)) => after.checked_sub(before).map(Some),
-        _ => Some(None),
-    };
-    let optional_ms = |before: Option<u64>, after: Option<u64>| Some(passed_ms(before?, after?));
-    let counters = DeviceCounters {
-        reads: after.reads.checked_sub(before.reads)?,
-        reads_merged: after.reads_merged.checked_sub(before.reads_merged)?,
-        sectors_read: after.sectors_read.checked_sub(before.sectors_read)?,
-        read_ms: passed_ms(before.read_ms, after.read_ms),
-        writes: after.writes.checked_sub(before.writes)?,
-        writes_merged: after.writes_merged.checked_sub(before.writes_merged)?,
-        sectors_written: after.sectors_written.checked_sub(before.sectors_written)?,
-        write_ms: passed_ms(before.write_ms, after.write_ms),
-        in_flight: after.in_flight,
-        busy_ms: passed_ms(before.busy_ms, after.busy_ms),
-        queue_ms: passed_ms(before.queue_ms, after.queue_ms),
-        discards: optional(before.discards, after.discards)?,
-        discards_merged: optional(before.discards_merged, after.discards_merged)?,
-        sectors_discarded: optional(before.sectors_discarded, after.sectors_discarded)?,
-        discard_ms: optional_ms(before.discard_ms, after.discard_ms),
-        flushes: optional(before.flushes, after.flushes)?,
-        flush_ms: optional_ms(before.flush_ms, after.flush_ms),
-    };
+    let counters = before.zip(after, |before, after| after.checked_sub(before), passed_ms)?;
     Some(DeviceDelta { seconds, counters })
 }
 
 /// The counters of several devices that serve one file system together. Busy time is their mean,
 /// as iostat has it for groups.
 pub(crate) fn sum(all: &[DeviceCounters]) -> Option<DeviceCounters> {
-    let add = |get: fn(&DeviceCounters) -> u64| all.iter().map(get).fold(0, u64::saturating_add);
-    let add_known = |get: fn(&DeviceCounters) -> Option<u64>| {
-        all.iter().map(get).try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
-    };
-    (!all.is_empty()).then(|| DeviceCounters {
-        reads: add(|c| c.reads),
-        reads_merged: add(|c| c.reads_merged),
-        sectors_read: add(|c| c.sectors_read),
-        read_ms: add(|c| c.read_ms),
-        writes: add(|c| c.writes),
-        writes_merged: add(|c| c.writes_merged),
-        sectors_written: add(|c| c.sectors_written),
-        write_ms: add(|c| c.write_ms),
-        in_flight: add(|c| c.in_flight),
-        busy_ms: add(|c| c.busy_ms) / all.len() as u64,
-        queue_ms: add(|c| c.queue_ms),
-        discards: add_known(|c| c.discards),
-        discards_merged: add_known(|c| c.discards_merged),
-        sectors_discarded: add_known(|c| c.sectors_discarded),
-        discard_ms: add_known(|c| c.discard_ms),
-        flushes: add_known(|c| c.flushes),
-        flush_ms: add_known(|c| c.flush_ms),
-    })
+    let sum = all.iter().copied().reduce(|sum, one| sum.plus(&one))?;
+    let in_flight = all.iter().map(|one| one.in_flight).fold(0, u64::saturating_add);
+    Some(DeviceCounters { in_flight, busy_ms: sum.busy_ms / all.len() as u64, ..sum })
 }
 
 /// The kernel keeps times in 32 bits, so that they start again at zero every 49.7 days of waiting.

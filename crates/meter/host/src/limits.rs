@@ -5,14 +5,14 @@ use std::path::Path;
 
 use iostrata_run::host::{BlockLayer, DeviceNumber, IoLimit, LimitScope};
 
-use crate::cgroup::{Group, group_v1, group_v2};
+use crate::cgroup::{Cgroup, group_v1, group_v2};
 use crate::{MountEntry, Root};
 
 /// A limit, and the directory of the group that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundLimit {
     pub(crate) limit: IoLimit,
-    pub(crate) group: Group,
+    pub(crate) group: Cgroup,
 }
 
 /// The limits on any of the layers, the innermost group first.
@@ -33,7 +33,7 @@ pub(crate) fn limits_on(
         let own = throttle_v1(root, &group.dir());
         collect(&mut found, &group, LimitScope::Process, layers, &own);
         if group.path != Path::new("/") {
-            let top = Group { path: "/".into(), ..group };
+            let top = Cgroup { path: "/".into(), ..group };
             let values = throttle_v1(root, &top.dir());
             collect(&mut found, &top, LimitScope::WriteBack, layers, &values);
         }
@@ -52,7 +52,7 @@ struct Values {
 
 fn collect(
     found: &mut Vec<FoundLimit>,
-    group: &Group,
+    group: &Cgroup,
     scope: LimitScope,
     layers: &[BlockLayer],
     values: &BTreeMap<DeviceNumber, Values>,

@@ -54,13 +54,13 @@ struct Describer<'a> {
 }
 
 /// Facts without the stack, and the stack.
-struct Found {
+struct FoundPath {
     facts: PathFacts,
     stack: Stack,
 }
 
 impl Describer<'_> {
-    fn describe(&self, path: &Path, file_steps: u32) -> Result<Found, HostError> {
+    fn describe(&self, path: &Path, file_steps: u32) -> Result<FoundPath, HostError> {
         let location = self.root.locate(path)?;
         let mut facts = facts_of_room(&location);
         if let Some(number) = location.block_device {
@@ -71,11 +71,11 @@ impl Describer<'_> {
                 facts.notes.push(format!("sysfs does not describe the device {number}"));
             }
             let stack = self.stack_below(tops, file_steps, &mut facts.notes);
-            return Ok(Found { facts, stack });
+            return Ok(FoundPath { facts, stack });
         }
         let Some(mount) = mount_of(self.mounts, &location) else {
             facts.notes.push("no mount of this process holds the path".to_owned());
-            return Ok(Found { facts, stack: Stack::default() });
+            return Ok(FoundPath { facts, stack: Stack::default() });
         };
         add_mount(&mut facts, mount);
         let tops = self.devices_of(mount, &location, &mut facts.notes);
@@ -84,7 +84,7 @@ impl Describer<'_> {
         let mut stack = self.stack_below(tops, file_steps, &mut facts.notes);
         self.follow_overlay(&mut facts, &mut stack, &location, file_steps);
         add_notes_of_kind(&mut facts);
-        Ok(Found { facts, stack })
+        Ok(FoundPath { facts, stack })
     }
 
     /// Directories of the devices that a mount stands on.
@@ -193,7 +193,7 @@ impl Describer<'_> {
     /// A mount with a device whose size and number of inodes are those of the overlay, which
     /// reports those of the file system below it. Container runtimes mount a few files of theirs
     /// (`/etc/hosts`) from that file system.
-    fn alike(&self, overlay: &Location, file_steps: u32) -> Option<Found> {
+    fn alike(&self, overlay: &Location, file_steps: u32) -> Option<FoundPath> {
         let steps = file_steps.checked_sub(1)?;
         let size = |location: &Location| {
             location.total_bytes.filter(|bytes| *bytes > 0).zip(location.inodes_total)
@@ -209,7 +209,7 @@ impl Describer<'_> {
 
     /// What lies below a file or directory that stands behind something else. Unlike the path
     /// asked for, it must exist itself.
-    fn behind(&self, file: &Path, file_steps: u32) -> Option<Found> {
+    fn behind(&self, file: &Path, file_steps: u32) -> Option<FoundPath> {
         let steps = file_steps.checked_sub(1)?;
         if !self.root.exists(file) {
             return None;

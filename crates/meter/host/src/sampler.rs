@@ -27,7 +27,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 /// Counters at one moment, as few as a series needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct CounterSample {
     /// Time since the start of the window, in seconds.
     pub(crate) t_s: f64,
     pub(crate) device: Option<DeviceCounters>,
@@ -61,7 +61,7 @@ impl Shared {
 /// A sampling thread, waiting or running. Dropping it ends the thread.
 pub(crate) struct Sampler {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Thinning<Sample>>>,
+    thread: Option<JoinHandle<Thinning<CounterSample>>>,
 }
 
 impl Sampler {
@@ -91,7 +91,7 @@ impl Sampler {
     }
 
     /// Ends the thread and hands over its samples; none when the thread broke.
-    pub(crate) fn stop(&mut self) -> Vec<Sample> {
+    pub(crate) fn stop(&mut self) -> Vec<CounterSample> {
         self.shared.change(Phase::Ended);
         let samples = self.thread.take().and_then(|thread| thread.join().ok());
         samples.map(|samples| samples.kept().to_vec()).unwrap_or_default()
@@ -107,9 +107,9 @@ impl Drop for Sampler {
 fn run(
     shared: &Shared,
     sources: &Sources,
-    mut samples: Thinning<Sample>,
+    mut samples: Thinning<CounterSample>,
     period: Duration,
-) -> Thinning<Sample> {
+) -> Thinning<CounterSample> {
     let mut phase = shared.phase();
     let mut due = None;
     loop {
@@ -162,7 +162,7 @@ impl Sources {
         }
     }
 
-    fn sample(&self, since: Instant) -> Sample {
+    fn sample(&self, since: Instant) -> CounterSample {
         // The first line of /proc/stat and the whole of the other files fit.
         let mut buffer = [0; 1024];
         let cpu = self.stat.as_ref().and_then(|file| CpuTimes::parse(again(file, &mut buffer)?));
@@ -180,7 +180,7 @@ impl Sources {
             }
         }
         let device = (known == self.devices.len()).then(|| sum(&devices[..known])).flatten();
-        Sample { t_s, device, cpu, io_stall_us: pressure.map(|totals| totals.some.total_us) }
+        CounterSample { t_s, device, cpu, io_stall_us: pressure.map(|totals| totals.some.total_us) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iostrata_run::host::{BlockLayer, LayerKind, PathFacts};
 
 use crate::Root;
-use crate::cgroup::{Group, group_v1, group_v2, quota_group};
+use crate::cgroup::{Cgroup, group_v1, group_v2, quota_group};
 use crate::foreign::FlushCost;
 use crate::limits::{FoundLimit, limits_on};
 
@@ -22,7 +22,7 @@ pub struct Scope {
     pub(crate) copies: Option<f64>,
     pub(crate) flush_cost: FlushCost,
     pub(crate) limits: Vec<FoundLimit>,
-    pub(crate) cpu_group: Option<Group>,
+    pub(crate) cpu_group: Option<Cgroup>,
     /// Devices whose counters the kernel was told not to keep.
     pub(crate) uncounted: Vec<String>,
 }
@@ -33,7 +33,7 @@ impl Scope {
         let mounts = crate::mounts(root);
         let tops = tops(&facts.block_stack);
         // The top group has the file but no quota to count.
-        let counts = |group: &Group| {
+        let counts = |group: &Cgroup| {
             let text = root.text(group.dir().join("cpu.stat"));
             text.is_some_and(|text| text.contains("nr_periods"))
         };

@@ -3,10 +3,10 @@
 use iostrata_run::host::{DeviceSeries, Iostat};
 
 use crate::diskstats::delta;
-use crate::sampler::Sample;
+use crate::sampler::CounterSample;
 
 /// One row per pair of neighbouring samples; absent with fewer than two samples.
-pub(crate) fn series(samples: &[Sample]) -> Option<DeviceSeries> {
+pub(crate) fn series(samples: &[CounterSample]) -> Option<DeviceSeries> {
     let mut series = DeviceSeries::default();
     for pair in samples.windows(2) {
         if let [before, after] = pair {
@@ -16,7 +16,7 @@ pub(crate) fn series(samples: &[Sample]) -> Option<DeviceSeries> {
     (!series.t_s.is_empty()).then_some(series)
 }
 
-fn add_row(series: &mut DeviceSeries, before: &Sample, after: &Sample) {
+fn add_row(series: &mut DeviceSeries, before: &CounterSample, after: &CounterSample) {
     let seconds = after.t_s - before.t_s;
     if seconds <= 0.0 {
         return;
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn rows_are_differences() {
-        let sample = |t_s: f64, reads: u64, user: u64, stall: u64| Sample {
+        let sample = |t_s: f64, reads: u64, user: u64, stall: u64| CounterSample {
             t_s,
             device: Some(DeviceCounters {
                 reads,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn one_sample_is_no_series() {
-        assert_eq!(series(&[Sample::default()]), None);
-        assert_eq!(series(&[Sample::default(), Sample::default()]), None);
+        assert_eq!(series(&[CounterSample::default()]), None);
+        assert_eq!(series(&[CounterSample::default(), CounterSample::default()]), None);
     }
 }

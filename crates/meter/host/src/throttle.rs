@@ -8,7 +8,7 @@ use std::path::Path;
 use iostrata_run::host::{CgroupVersion, DeviceNumber, IoLimit, LimitedRate, ThrottleEvidence};
 
 use crate::Root;
-use crate::cgroup::Group;
+use crate::cgroup::Cgroup;
 use crate::limits::FoundLimit;
 
 /// The processor quota's own counters.
@@ -36,7 +36,7 @@ pub(crate) struct ThrottleCounters {
 }
 
 impl ThrottleCounters {
-    pub(crate) fn read(root: &Root, cpu: Option<&Group>, limits: &[FoundLimit]) -> Self {
+    pub(crate) fn read(root: &Root, cpu: Option<&Cgroup>, limits: &[FoundLimit]) -> Self {
         let cpu = cpu.and_then(|group| {
             parse_cpu_stat(&root.text(group.dir().join("cpu.stat"))?, group.version)
         });

@@ -10,7 +10,7 @@ use iostrata_run::host::{Evidence, ForeignIo, Iostat, NamedIostat, OwnIo};
 use crate::foreign::{foreign_io, own_at_bottom};
 use crate::judge::{cache_verdicts, cpu_verdicts, throttle_verdicts};
 use crate::processes::ProcessCounters;
-use crate::sampler::{Sample, Sampler};
+use crate::sampler::{CounterSample, Sampler};
 use crate::series::series;
 use crate::snapshot::Snapshot;
 use crate::usage::switches_between;
@@ -87,14 +87,14 @@ impl Observer for BlindObserver {
 pub struct HostObserver {
     root: Root,
     options: ObserverOptions,
-    state: State,
+    state: WatchState,
 }
 
-enum State {
+enum WatchState {
     Idle,
     Armed(Armed),
     Started(Armed, Box<Snapshot>),
-    Stopped(Box<Window>),
+    Stopped(Box<WatchWindow>),
 }
 
 struct Armed {
@@ -103,9 +103,9 @@ struct Armed {
     processes: ProcessCounters,
 }
 
-struct Window {
+struct WatchWindow {
     scope: Scope,
-    samples: Vec<Sample>,
+    samples: Vec<CounterSample>,
     processes: ProcessCounters,
     before: Snapshot,
     after: Snapshot,
@@ -114,20 +114,20 @@ struct Window {
 impl HostObserver {
     /// An observer of the machine, or of the directory that stands in for it.
     pub fn new(root: Root, options: ObserverOptions) -> Self {
-        Self { root, options, state: State::Idle }
+        Self { root, options, state: WatchState::Idle }
     }
 
     /// Takes the state out; the error for a step in the wrong order puts it back.
-    fn take_state(&mut self) -> State {
-        std::mem::replace(&mut self.state, State::Idle)
+    fn take_state(&mut self) -> WatchState {
+        std::mem::replace(&mut self.state, WatchState::Idle)
     }
 
-    fn refuse<T>(&mut self, asked: &'static str, state: State) -> Result<T, HostError> {
+    fn refuse<T>(&mut self, asked: &'static str, state: WatchState) -> Result<T, HostError> {
         let name = match &state {
-            State::Idle => "idle",
-            State::Armed(_) => "armed",
-            State::Started(..) => "started",
-            State::Stopped(_) => "stopped",
+            WatchState::Idle => "idle",
+            WatchState::Armed(_) => "armed",
+            WatchState::Started(..) => "started",
+            WatchState::Stopped(_) => "stopped",
         };
         self.state = state;
         Err(HostError::OutOfOrder { asked, state: name })
@@ -136,20 +136,20 @@ impl HostObserver {
 
 impl Observer for HostObserver {
     fn arm(&mut self, scope: &Scope) -> Result<(), HostError> {
-        self.state = State::Idle;
+        self.state = WatchState::Idle;
         let options = self.options;
         let sampler = Sampler::arm(&self.root, scope, options.period, options.samples_max)?;
         let processes = ProcessCounters::read(&self.root, std::process::id());
-        self.state = State::Armed(Armed { scope: scope.clone(), sampler, processes });
+        self.state = WatchState::Armed(Armed { scope: scope.clone(), sampler, processes });
         Ok(())
     }
 
     fn start(&mut self) -> Result<(), HostError> {
         match self.take_state() {
-            State::Armed(armed) => {
+            WatchState::Armed(armed) => {
                 let before = Snapshot::take(&self.root, &armed.scope);
                 armed.sampler.start(before.at);
-                self.state = State::Started(armed, Box::new(before));
+                self.state = WatchState::Started(armed, Box::new(before));
                 Ok(())
             }
             other => self.refuse("start", other),
@@ -158,12 +158,12 @@ impl Observer for HostObserver {
 
     fn stop(&mut self) -> Result<(), HostError> {
         match self.take_state() {
-            State::Started(mut armed, before) => {
+            WatchState::Started(mut armed, before) => {
                 let after = Snapshot::take(&self.root, &armed.scope);
                 let samples = armed.sampler.stop();
                 let Armed { scope, processes, .. } = armed;
-                let window = Window { scope, samples, processes, before: *before, after };
-                self.state = State::Stopped(Box::new(window));
+                let window = WatchWindow { scope, samples, processes, before: *before, after };
+                self.state = WatchState::Stopped(Box::new(window));
                 Ok(())
             }
             other => self.refuse("stop", other),
@@ -172,13 +172,13 @@ impl Observer for HostObserver {
 
     fn take(&mut self, own: Option<&OwnIo>) -> Result<Evidence, HostError> {
         match self.take_state() {
-            State::Stopped(window) => Ok(window.evidence(&self.root, own)),
+            WatchState::Stopped(window) => Ok(window.evidence(&self.root, own)),
             other => self.refuse("take", other),
         }
     }
 }
 
-impl Window {
+impl WatchWindow {
     fn evidence(&self, root: &Root, own: Option<&OwnIo>) -> Evidence {
         let Self { scope, before, after, .. } = self;
         let seconds = after.seconds_since(before);

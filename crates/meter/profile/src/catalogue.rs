@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use iostrata_run::host::KernelLayer;
 
 /// Layers and the names that belong to each.
-type Table = &'static [(KernelLayer, &'static [&'static str])];
+type LayerTable = &'static [(KernelLayer, &'static [&'static str])];
 
 /// Exact names and beginnings.
 struct Names<T: 'static> {
@@ -51,7 +51,7 @@ impl<T: Copy> Names<T> {
     }
 }
 
-fn flat(table: Table) -> impl Iterator<Item = (&'static str, KernelLayer)> {
+fn flat(table: LayerTable) -> impl Iterator<Item = (&'static str, KernelLayer)> {
     table.iter().flat_map(|(layer, names)| names.iter().map(|name| (*name, *layer)))
 }
 

@@ -11,9 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::ProfileError;
 use crate::processes::Processes;
-use crate::record::{Record, records};
+use crate::record::{RingRecord, records};
 use crate::samples::Samples;
-use crate::source::{Source, Sources};
+use crate::source::{SampleSource, Sources};
 use crate::switches::{Step, Switches};
 
 /// Samples come slowly: a few hundred bytes each, at 99 per second.
@@ -137,47 +137,47 @@ impl Collector {
     }
 }
 
-fn drain(source: &mut Source, bytes: &mut Vec<u8>) {
+fn drain(source: &mut SampleSource, bytes: &mut Vec<u8>) {
     bytes.clear();
     source.ring.drain(bytes);
 }
 
-fn count_sample(record: &Record<'_>, samples: &mut Samples, processes: &mut Processes) {
+fn count_sample(record: &RingRecord<'_>, samples: &mut Samples, processes: &mut Processes) {
     match record {
-        Record::Sample { stamp, in_program, chain } => {
+        RingRecord::Sample { stamp, in_program, chain } => {
             samples.add(*stamp, *in_program, chain, processes);
         }
-        Record::Lost { records, .. } => samples.lost += records,
-        Record::Leave { .. } | Record::Enter { .. } => {}
+        RingRecord::Lost { records, .. } => samples.lost += records,
+        RingRecord::Leave { .. } | RingRecord::Enter { .. } => {}
     }
 }
 
 fn note_switch(
-    record: &Record<'_>,
+    record: &RingRecord<'_>,
     before_ns: &mut u64,
     switches: &mut Switches,
     processes: &mut Processes,
 ) {
     let at_ns = match record {
-        Record::Sample { stamp, chain, .. } => {
+        RingRecord::Sample { stamp, chain, .. } => {
             if processes.is_own(stamp.pid) {
                 switches.leaving(*stamp, chain.addresses());
             }
             stamp.at_ns
         }
-        Record::Leave { stamp, preempted } => {
+        RingRecord::Leave { stamp, preempted } => {
             if *preempted && processes.is_own(stamp.pid) {
                 switches.step(stamp.at_ns, Step::Preempted { tid: stamp.tid });
             }
             stamp.at_ns
         }
-        Record::Enter { stamp } => {
+        RingRecord::Enter { stamp } => {
             if processes.is_own(stamp.pid) {
                 switches.step(stamp.at_ns, Step::Enter { tid: stamp.tid });
             }
             stamp.at_ns
         }
-        Record::Lost { at_ns, records } => {
+        RingRecord::Lost { at_ns, records } => {
             let until_ns = at_ns.unwrap_or(*before_ns);
             switches.gap(*before_ns, until_ns, *records);
             until_ns

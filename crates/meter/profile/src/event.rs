@@ -22,11 +22,11 @@ pub(crate) enum Reach {
 
 /// An open event.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct PerfEvent {
     fd: OwnedFd,
 }
 
-impl Event {
+impl PerfEvent {
     /// Opens an event on one processor, or on any (`None`) for the calling thread alone.
     pub(crate) fn open(attr: &perf_event_attr, reach: Reach, cpu: Option<u32>) -> io::Result<Self> {
         let mut attr = *attr;
@@ -67,7 +67,7 @@ impl Event {
     }
 }
 
-impl AsFd for Event {
+impl AsFd for PerfEvent {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

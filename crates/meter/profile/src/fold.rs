@@ -12,7 +12,7 @@ use crate::catalogue;
 use crate::kallsyms::{Function, Kallsyms};
 use crate::layers::place;
 use crate::samples::Samples;
-use crate::switches::{Switches, Tally, Wait};
+use crate::switches::{SwitchTally, Switches, ThreadWait};
 use crate::wait::reason;
 
 /// The one frame that stands for a program.
@@ -33,7 +33,7 @@ pub(crate) fn fold(samples: &Samples, idle_computed: u64, symbols: &Kallsyms) ->
         let stack = named(chain, symbols);
         let place = place(&stack);
         let taken_in = place.taken_in.map(|layer| LayerSamples { layer, samples: count });
-        let mut row = Row { layer: place.layer, taken_in, samples: count };
+        let mut row = FoldRow { layer: place.layer, taken_in, samples: count };
         if stack.is_empty() {
             row.add(&mut profile, UNKNOWN, KERNEL_MODULE, vec![UNKNOWN.to_owned()]);
         } else {
@@ -43,23 +43,23 @@ pub(crate) fn fold(samples: &Samples, idle_computed: u64, symbols: &Kallsyms) ->
     let own = samples.own.iter().map(|program| (KernelLayer::User, program));
     let others = samples.others.iter().map(|program| (KernelLayer::OtherPrograms, program));
     for (layer, (program, &samples)) in own.chain(others) {
-        let mut row = Row { layer, taken_in: None, samples };
+        let mut row = FoldRow { layer, taken_in: None, samples };
         row.add(&mut profile, PROGRAM, program, vec![PROGRAM.to_owned()]);
     }
     if idle_computed > 0 {
-        let mut row = Row { layer: KernelLayer::Idle, taken_in: None, samples: idle_computed };
+        let mut row = FoldRow { layer: KernelLayer::Idle, taken_in: None, samples: idle_computed };
         row.add(&mut profile, COMPUTED_IDLE, KERNEL_MODULE, vec![COMPUTED_IDLE.to_owned()]);
     }
     profile.ranked()
 }
 
-struct Row {
+struct FoldRow {
     layer: KernelLayer,
     taken_in: Option<LayerSamples>,
     samples: u64,
 }
 
-impl Row {
+impl FoldRow {
     fn add(&mut self, profile: &mut Profile, symbol: &str, module: &str, frames: Vec<String>) {
         let Self { layer, samples, .. } = *self;
         let taken_in = self.taken_in.take().into_iter().collect();
@@ -107,7 +107,7 @@ pub(crate) fn fold_waits(switches: &Switches, seconds: f64, symbols: &Kallsyms) 
     off_cpu.ranked()
 }
 
-fn add_wait(off_cpu: &mut OffCpu, wait: Wait, tally: &Tally, stack: &[Function<'_>]) {
+fn add_wait(off_cpu: &mut OffCpu, wait: ThreadWait, tally: &SwitchTally, stack: &[Function<'_>]) {
     let Some(reason) = reason(stack, wait.preempted) else { return };
     let us = |ns: u64| ns as f64 / 1e3;
     let (layer, count, total_us) = (reason.layer, tally.count, us(tally.total_ns));

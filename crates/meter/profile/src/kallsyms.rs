@@ -20,14 +20,14 @@ pub(crate) struct Function<'a> {
 /// Functions by address.
 #[derive(Debug, Default)]
 pub(crate) struct Kallsyms {
-    entries: Vec<Entry>,
+    entries: Vec<SymbolEntry>,
     /// Names and modules, one after the other.
     text: String,
     are_hidden: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SymbolEntry {
     address: u64,
     name_at: u32,
     name_bytes: u16,
@@ -76,7 +76,7 @@ impl Kallsyms {
         // front, then the shortest.
         let underscores = name.bytes().take_while(|&byte| byte == b'_').count().min(255) as u8;
         let rank = (kind != "T", underscores, name_bytes);
-        self.entries.push(Entry { address, name_at, name_bytes, module_bytes, rank });
+        self.entries.push(SymbolEntry { address, name_at, name_bytes, module_bytes, rank });
     }
 
     /// Whether the kernel has functions and tells no address.

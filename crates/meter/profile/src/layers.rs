@@ -11,20 +11,20 @@ use crate::kallsyms::Function;
 
 /// Where a stack belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LayerPlace {
     pub(crate) layer: KernelLayer,
     /// For a lock: the layer that takes it.
     pub(crate) taken_in: Option<KernelLayer>,
 }
 
 /// Where a stack belongs, given from the innermost function to the outermost.
-pub(crate) fn place(stack: &[Function<'_>]) -> Place {
+pub(crate) fn place(stack: &[Function<'_>]) -> LayerPlace {
     let mut layers =
         stack.iter().filter_map(|function| catalogue::layer(function.name, function.module));
     let layer = layers.next().unwrap_or(KernelLayer::Other);
     let taken_in = (layer == KernelLayer::Lock)
         .then(|| layers.find(|&outer| outer != KernelLayer::Lock).unwrap_or(KernelLayer::Other));
-    Place { layer, taken_in }
+    LayerPlace { layer, taken_in }
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     /// Innermost first, as recorded; `name@module` for a module's function.
     #[track_caller]
     fn check(text: &str, layer: KernelLayer, taken_in: Option<KernelLayer>) {
-        assert_eq!(place(&stack(text)), Place { layer, taken_in }, "{text}");
+        assert_eq!(place(&stack(text)), LayerPlace { layer, taken_in }, "{text}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MISSING_SHARE_TOLD: f64 = 0.05;
 /// thread that opens the profiler and the threads and processes it starts afterwards.
 #[derive(Debug)]
 pub struct Profiler {
-    state: State,
+    state: ProfilerState,
     reach: Reach,
     clock: Clock,
     hz: u32,
@@ -37,7 +37,7 @@ pub struct Profiler {
 }
 
 #[derive(Debug)]
-enum State {
+enum ProfilerState {
     Idle(Box<Collector>),
     Started(Running, Instant),
     Stopped(Box<Collector>, f64),
@@ -63,7 +63,7 @@ impl Profiler {
             opened.inspect_err(|error| notes.push(format!("waits were not traced: {error}"))).ok()
         });
         let cpus = sampled.all.len() as u32;
-        let state = State::Idle(Box::new(Collector::new(sampled, switched)));
+        let state = ProfilerState::Idle(Box::new(Collector::new(sampled, switched)));
         let hz = options.hz;
         Ok(Self { state, reach, clock, hz, cpus, notes, symbols: OnceLock::new() })
     }
@@ -75,16 +75,18 @@ impl Profiler {
     /// the thread that reads cannot be had. A profile not yet taken is dropped.
     pub fn start(&mut self) -> Result<(), ProfileError> {
         match self.take_state() {
-            State::Idle(collector) | State::Stopped(collector, _) => match collector.start() {
-                Ok(running) => {
-                    self.state = State::Started(running, Instant::now());
-                    Ok(())
+            ProfilerState::Idle(collector) | ProfilerState::Stopped(collector, _) => {
+                match collector.start() {
+                    Ok(running) => {
+                        self.state = ProfilerState::Started(running, Instant::now());
+                        Ok(())
+                    }
+                    Err((collector, error)) => {
+                        self.state = ProfilerState::Idle(collector);
+                        Err(error)
+                    }
                 }
-                Err((collector, error)) => {
-                    self.state = State::Idle(collector);
-                    Err(error)
-                }
-            },
+            }
             other => self.refuse("start", other),
         }
     }
@@ -96,9 +98,9 @@ impl Profiler {
     /// refuses to stop, and the profiler is of no use any more.
     pub fn stop(&mut self) -> Result<(), ProfileError> {
         match self.take_state() {
-            State::Started(running, since) => {
+            ProfilerState::Started(running, since) => {
                 let seconds = since.elapsed().as_secs_f64();
-                self.state = State::Stopped(running.stop()?, seconds);
+                self.state = ProfilerState::Stopped(running.stop()?, seconds);
                 Ok(())
             }
             other => self.refuse("stop", other),
@@ -112,25 +114,25 @@ impl Profiler {
     /// [`ProfileError::OutOfOrder`] unless just stopped.
     pub fn take(&mut self) -> Result<Profile, ProfileError> {
         match self.take_state() {
-            State::Stopped(collector, seconds) => {
+            ProfilerState::Stopped(collector, seconds) => {
                 let profile = self.profile(&collector, seconds);
-                self.state = State::Idle(collector);
+                self.state = ProfilerState::Idle(collector);
                 Ok(profile)
             }
             other => self.refuse("take", other),
         }
     }
 
-    fn take_state(&mut self) -> State {
-        std::mem::replace(&mut self.state, State::Broken)
+    fn take_state(&mut self) -> ProfilerState {
+        std::mem::replace(&mut self.state, ProfilerState::Broken)
     }
 
-    fn refuse<T>(&mut self, asked: &'static str, state: State) -> Result<T, ProfileError> {
+    fn refuse<T>(&mut self, asked: &'static str, state: ProfilerState) -> Result<T, ProfileError> {
         let name = match &state {
-            State::Idle(_) => "idle",
-            State::Started(..) => "started",
-            State::Stopped(..) => "stopped",
-            State::Broken => "broken by an earlier failure",
+            ProfilerState::Idle(_) => "idle",
+            ProfilerState::Started(..) => "started",
+            ProfilerState::Stopped(..) => "stopped",
+            ProfilerState::Broken => "broken by an earlier failure",
         };
         self.state = state;
         Err(ProfileError::OutOfOrder { asked, state: name })

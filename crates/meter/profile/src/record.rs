@@ -30,7 +30,7 @@ pub(crate) struct Stamp {
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Record<'a> {
+pub(crate) enum RingRecord<'a> {
     /// A task was interrupted, or is about to leave its processor.
     Sample { stamp: Stamp, in_program: bool, chain: Chain<'a> },
     /// The task stops running; `preempted` while it could have gone on.
@@ -56,7 +56,7 @@ impl Chain<'_> {
 }
 
 /// The records in some bytes, in order.
-pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = RingRecord<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let header: &[u8; HEADER_BYTES] = rest.first_chunk()?;
@@ -70,7 +70,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     .flatten()
 }
 
-fn decode(kind: u32, misc: u32, body: &[u8]) -> Option<Record<'_>> {
+fn decode(kind: u32, misc: u32, body: &[u8]) -> Option<RingRecord<'_>> {
     match kind {
         PERF_RECORD_SAMPLE => {
             let stamp = stamp(body)?;
@@ -78,23 +78,23 @@ fn decode(kind: u32, misc: u32, body: &[u8]) -> Option<Record<'_>> {
             let chain = body.get(STAMP_BYTES + 8..)?;
             let bytes = chain.get(..count.checked_mul(8)?)?;
             let in_program = misc & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_USER;
-            Some(Record::Sample { stamp, in_program, chain: Chain { bytes } })
+            Some(RingRecord::Sample { stamp, in_program, chain: Chain { bytes } })
         }
         PERF_RECORD_SWITCH | PERF_RECORD_SWITCH_CPU_WIDE => {
             let stamp = trailing_stamp(body)?;
             if misc & PERF_RECORD_MISC_SWITCH_OUT == 0 {
-                return Some(Record::Enter { stamp });
+                return Some(RingRecord::Enter { stamp });
             }
             let preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0;
-            Some(Record::Leave { stamp, preempted })
+            Some(RingRecord::Leave { stamp, preempted })
         }
         PERF_RECORD_LOST => {
             let at_ns = trailing_stamp(body).map(|stamp| stamp.at_ns);
-            Some(Record::Lost { at_ns, records: word(body, 8)? })
+            Some(RingRecord::Lost { at_ns, records: word(body, 8)? })
         }
         PERF_RECORD_LOST_SAMPLES => {
             let at_ns = trailing_stamp(body).map(|stamp| stamp.at_ns);
-            Some(Record::Lost { at_ns, records: word(body, 0)? })
+            Some(RingRecord::Lost { at_ns, records: word(body, 0)? })
         }
         _ => None,
     }
@@ -156,14 +156,14 @@ mod tests {
         ]
         .concat();
         let mut found = records(&bytes);
-        let Some(Record::Sample { stamp, in_program, chain }) = found.next() else { panic!() };
+        let Some(RingRecord::Sample { stamp, in_program, chain }) = found.next() else { panic!() };
         assert_eq!((stamp, in_program), (STAMP, false));
         let addresses: Vec<u64> = chain.addresses().collect();
         assert_eq!(addresses, [0xffff_ffff_8100_0001, 0xffff_ffff_8100_0002]);
-        assert!(matches!(found.next(), Some(Record::Sample { in_program: true, .. })));
-        assert_eq!(found.next(), Some(Record::Leave { stamp: STAMP, preempted: false }));
-        assert_eq!(found.next(), Some(Record::Enter { stamp: STAMP }));
-        let gap = Record::Lost { at_ns: Some(STAMP.at_ns), records: 55 };
+        assert!(matches!(found.next(), Some(RingRecord::Sample { in_program: true, .. })));
+        assert_eq!(found.next(), Some(RingRecord::Leave { stamp: STAMP, preempted: false }));
+        assert_eq!(found.next(), Some(RingRecord::Enter { stamp: STAMP }));
+        let gap = RingRecord::Lost { at_ns: Some(STAMP.at_ns), records: 55 };
         assert_eq!(found.next(), Some(gap.clone()));
         assert_eq!(found.next(), Some(gap));
         assert_eq!(found.next(), None);
@@ -174,7 +174,7 @@ mod tests {
         let misc = (PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) as u16;
         let bytes = record(PERF_RECORD_SWITCH, misc, &stamp_bytes(STAMP));
         let found = records(&bytes).next();
-        assert_eq!(found, Some(Record::Leave { stamp: STAMP, preempted: true }));
+        assert_eq!(found, Some(RingRecord::Leave { stamp: STAMP, preempted: true }));
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             record(PERF_RECORD_SWITCH, 0, &stamp_bytes(STAMP)),
         ]
         .concat();
-        assert_eq!(records(&bytes).collect::<Vec<_>>(), [Record::Enter { stamp: STAMP }]);
+        assert_eq!(records(&bytes).collect::<Vec<_>>(), [RingRecord::Enter { stamp: STAMP }]);
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use rustix::param::page_size;
 
 use crate::ProfileError;
 use crate::attribute;
-use crate::event::{Event, Reach};
+use crate::event::{PerfEvent, Reach};
 use crate::permission::explain;
 use crate::processors::online;
 use crate::ring::Ring;
@@ -25,15 +25,15 @@ const RING_BYTES_MIN: usize = 32 << 10;
 
 /// One event of one processor.
 #[derive(Debug)]
-pub(crate) struct Source {
-    event: Event,
+pub(crate) struct SampleSource {
+    event: PerfEvent,
     pub(crate) ring: Ring,
 }
 
 /// One event on all processors.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pub(crate) all: Vec<Source>,
+    pub(crate) all: Vec<SampleSource>,
 }
 
 impl Sources {
@@ -71,18 +71,18 @@ impl Sources {
 
     /// Begins to record everywhere.
     pub(crate) fn enable(&self) -> Result<(), ProfileError> {
-        self.each("starting to sample", Event::enable)
+        self.each("starting to sample", PerfEvent::enable)
     }
 
     /// Stops to record everywhere.
     pub(crate) fn disable(&self) -> Result<(), ProfileError> {
-        self.each("stopping to sample", Event::disable)
+        self.each("stopping to sample", PerfEvent::disable)
     }
 
     fn each(
         &self,
         doing: &'static str,
-        act: impl Fn(&Event) -> io::Result<()>,
+        act: impl Fn(&PerfEvent) -> io::Result<()>,
     ) -> Result<(), ProfileError> {
         self.all
             .iter()
@@ -116,12 +116,12 @@ fn open_one(
     reach: Reach,
     cpu: u32,
     ring_bytes: usize,
-) -> io::Result<Source> {
-    let event = Event::open(attr, reach, Some(cpu))?;
+) -> io::Result<SampleSource> {
+    let event = PerfEvent::open(attr, reach, Some(cpu))?;
     let mut bytes = ring_bytes;
     loop {
         match Ring::map(&event, (bytes / page_size()).max(1)) {
-            Ok(ring) => return Ok(Source { event, ring }),
+            Ok(ring) => return Ok(SampleSource { event, ring }),
             Err(_) if bytes > RING_BYTES_MIN => bytes /= 2,
             Err(source) => return Err(source),
         }
@@ -134,7 +134,7 @@ fn open_one(
 /// samples proportional to busy time.
 fn cycles_per_s() -> Option<u64> {
     const SPIN: std::time::Duration = std::time::Duration::from_millis(5);
-    let counter = Event::open(&attribute::cycle_counter(), Reach::Own, None).ok()?;
+    let counter = PerfEvent::open(&attribute::cycle_counter(), Reach::Own, None).ok()?;
     let (start, before) = (std::time::Instant::now(), counter.count().ok()?);
     while start.elapsed() < SPIN {
         std::hint::spin_loop();

@@ -24,14 +24,14 @@ pub(crate) enum Step {
 
 /// A way of waiting: the stack, and whether the thread wanted to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Wait {
+pub(crate) struct ThreadWait {
     pub(crate) stack: u32,
     pub(crate) preempted: bool,
 }
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct SwitchTally {
     pub(crate) count: u64,
     pub(crate) total_ns: u64,
     pub(crate) max_ns: u64,
@@ -43,11 +43,11 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     pending: Vec<(u64, Step)>,
-    open: HashMap<u32, (u64, Wait)>,
+    open: HashMap<u32, (u64, ThreadWait)>,
     numbers: HashMap<Box<[u64]>, u32>,
     chain: Vec<u64>,
     /// By way of waiting.
-    pub(crate) waits: HashMap<Wait, Tally>,
+    pub(crate) waits: HashMap<ThreadWait, SwitchTally>,
     /// Threads that waited.
     pub(crate) threads: HashSet<u32>,
     /// Records that the kernel could not store.
@@ -95,7 +95,7 @@ impl Switches {
         match step {
             Step::Stack { tid, stack } => {
                 self.threads.insert(tid);
-                self.open.insert(tid, (at_ns, Wait { stack, preempted: false }));
+                self.open.insert(tid, (at_ns, ThreadWait { stack, preempted: false }));
             }
             Step::Preempted { tid } => {
                 if let Some((_, wait)) = self.open.get_mut(&tid) {
@@ -119,7 +119,7 @@ impl Switches {
         }
     }
 
-    fn count(&mut self, wait: Wait, ns: u64, unfinished: bool) {
+    fn count(&mut self, wait: ThreadWait, ns: u64, unfinished: bool) {
         let tally = self.waits.entry(wait).or_default();
         tally.count += 1;
         tally.total_ns += ns;
@@ -145,8 +145,8 @@ mod tests {
         Stamp { pid: 1, tid, at_ns }
     }
 
-    fn tally(switches: &Switches, stack: u32, preempted: bool) -> Tally {
-        switches.waits.get(&Wait { stack, preempted }).copied().unwrap_or_default()
+    fn tally(switches: &Switches, stack: u32, preempted: bool) -> SwitchTally {
+        switches.waits.get(&ThreadWait { stack, preempted }).copied().unwrap_or_default()
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         switches.step(500, Step::Enter { tid: 7 });
         switches.leaving(stamp(7, 100), [1, 2].into_iter());
         switches.settle(501);
-        let expected = Tally { count: 1, total_ns: 400, max_ns: 400, unfinished: 0 };
+        let expected = SwitchTally { count: 1, total_ns: 400, max_ns: 400, unfinished: 0 };
         assert_eq!(tally(&switches, 0, false), expected);
         assert_eq!(switches.stacks(), [[1, 2]]);
     }
@@ -171,7 +171,7 @@ mod tests {
         switches.finish(1_000);
         // The later departure ends what was known of the earlier one.
         assert_eq!(tally(&switches, 1, false).total_ns, 50);
-        assert_eq!(tally(&switches, 0, false), Tally::default());
+        assert_eq!(tally(&switches, 0, false), SwitchTally::default());
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         switches.leaving(stamp(1, 70), [1].into_iter());
         switches.step(75, Step::Enter { tid: 1 });
         switches.finish(100);
-        let expected = Tally { count: 2, total_ns: 15, max_ns: 10, unfinished: 0 };
+        let expected = SwitchTally { count: 2, total_ns: 15, max_ns: 10, unfinished: 0 };
         assert_eq!(tally(&switches, 0, false), expected);
         assert_eq!((switches.lost, switches.threads.len()), (9, 2));
     }
@@ -198,7 +198,7 @@ mod tests {
         switches.step(30, Step::Enter { tid: 1 });
         switches.leaving(stamp(1, 40), [1].into_iter());
         switches.finish(100);
-        let cut = Tally { count: 1, total_ns: 60, max_ns: 60, unfinished: 1 };
+        let cut = SwitchTally { count: 1, total_ns: 60, max_ns: 60, unfinished: 1 };
         assert_eq!(tally(&switches, 0, false), cut);
         assert_eq!(tally(&switches, 0, true).total_ns, 20);
     }

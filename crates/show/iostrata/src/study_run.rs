@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_change::{
-    How, Outcome, Session, StateDir, System, Thing, UndoReport, plan as in_words, restore,
+    How, Session, StateDir, System, Thing, UndoOutcome, UndoReport, plan as in_words, restore,
 };
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_host::{Root, describe_host, describe_path};
@@ -280,8 +280,9 @@ fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> Result<String
 }
 
 fn tell_undone(report: &UndoReport, display: &Display) {
-    let told =
-        |thing: &&Thing| !matches!(thing.outcome, Outcome::Undone(How::PutBack | How::AsBefore));
+    let told = |thing: &&Thing| {
+        !matches!(thing.outcome, UndoOutcome::Undone(How::PutBack | How::AsBefore))
+    };
     for thing in report.things.iter().filter(told) {
         display.note(&thing.to_string());
     }

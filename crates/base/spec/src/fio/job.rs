@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Words;
 use crate::variation::{Sharing, Variation};
 use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
@@ -15,7 +16,7 @@ use super::error::{FioError, FioWarning, Origin, Why};
 use super::lines::{Assignment, Section};
 use super::places::{self, Amount, Names};
 use super::plan::{FioJob, FioStream};
-use super::requests::{self, Direction};
+use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
 use super::times::{self, Times};
 use super::world::World;
@@ -88,7 +89,7 @@ impl Builder<'_> {
         let settings = self.settings;
         let paths = &names.by_clone[0];
         let api = api(settings)?;
-        let Direction { mix, random, step } = requests::direction(settings)?;
+        let RequestOrder { mix, random, step } = requests::direction(settings)?;
         let (blocks, block_bytes) = requests::blocks(settings, mix)?;
         let mut spec = IoSpec::new(paths.first().cloned().unwrap_or_default());
         (spec.api, spec.mix, spec.block_bytes) = (api, mix, block_bytes);
@@ -316,14 +317,12 @@ fn mean_bytes(spec: &IoSpec) -> [f64; 2] {
 
 fn api(settings: &Settings) -> Result<IoApi, FioError> {
     let api = settings.value("ioengine", |text| match text {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(IoApi::Sync),
-        "libaio" => Ok(IoApi::Libaio),
-        "io_uring" => Ok(IoApi::IoUring),
-        "null" => Ok(IoApi::Null),
         "posixaio" | "mmap" | "splice" | "sg" | "io_uring_cmd" => Err(Why::new(
             "this way to the kernel is not measured here; use sync, libaio or io_uring",
         )),
-        _ => Err(Why::new("there is no such engine here; use sync, libaio, io_uring or null")),
+        text => IoApi::of(text).ok_or_else(|| {
+            Why::new("there is no such engine here; use sync, libaio, io_uring or null")
+        }),
     })?;
     Ok(api.unwrap_or(IoApi::Sync))
 }

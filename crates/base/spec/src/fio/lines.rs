@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::catalogue::{self, Entry};
+use super::catalogue::{self, FioOption};
 use super::error::{FioError, Origin};
 use super::expand::expand;
 use super::world::World;
@@ -17,7 +17,7 @@ const LINES_MAX: usize = 100_000;
 /// One option as it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
-    pub entry: &'static Entry,
+    pub entry: &'static FioOption,
     /// The name as it was written, which may be another than the entry's.
     pub name: String,
     /// The value, with what it refers to put in; empty when there was none.
@@ -51,13 +51,13 @@ impl Section {
 
 /// The sections of a job file, with included files in place.
 pub(super) fn read(path: &Path, world: &dyn World) -> Result<Vec<Section>, FioError> {
-    let mut reader = Reader { world, sections: Vec::new(), including: Vec::new(), lines: 0 };
+    let mut reader = LineReader { world, sections: Vec::new(), including: Vec::new(), lines: 0 };
     let whole = Origin { file: Arc::new(path.to_owned()), line: 0 };
     reader.file(path, &whole, "job file")?;
     Ok(reader.sections)
 }
 
-struct Reader<'a> {
+struct LineReader<'a> {
     world: &'a dyn World,
     sections: Vec<Section>,
     /// Files that are being read, the outermost first.
@@ -65,7 +65,7 @@ struct Reader<'a> {
     lines: usize,
 }
 
-impl Reader<'_> {
+impl LineReader<'_> {
     fn file(&mut self, path: &Path, asked_by: &Origin, what: &str) -> Result<(), FioError> {
         let refuse =
             |why: String| FioError { origin: asked_by.clone(), what: what.to_owned(), why };

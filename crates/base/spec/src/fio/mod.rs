@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catalogue::Effect;
+use catalogue::OptionEffect;
 use job::{Builder, shown, warning};
 use lines::{Assignment, Section};
 use settings::{Settings, refusal};
@@ -84,13 +84,13 @@ struct Planner<'a> {
     jobs_in_group: u32,
     streams: u64,
     /// Options that some job used, and those that none did, by place.
-    used: BTreeSet<Place>,
-    unused: BTreeMap<Place, Assignment>,
+    used: BTreeSet<OptionPlace>,
+    unused: BTreeMap<OptionPlace, Assignment>,
 }
 
-type Place = (PathBuf, u32, &'static str);
+type OptionPlace = (PathBuf, u32, &'static str);
 
-fn place(assignment: &Assignment) -> Place {
+fn place(assignment: &Assignment) -> OptionPlace {
     let origin = &assignment.origin;
     (origin.file.as_ref().clone(), origin.line, assignment.entry.name)
 }
@@ -147,12 +147,12 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         match entry.effect {
-            Effect::Changes(_) => Ok(()),
-            Effect::Warned(why) => {
+            OptionEffect::Changes(_) => Ok(()),
+            OptionEffect::Warned(why) => {
                 self.warn(warning(assignment, why));
                 Ok(())
             }
-            Effect::Refused(why) => Err(refusal(assignment, error::Why::new(why))),
+            OptionEffect::Refused(why) => Err(refusal(assignment, error::Why::new(why))),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Planner<'a> {
     }
 
     fn note_use(&mut self, settings: &Settings) {
-        let unused: BTreeMap<Place, &Assignment> =
+        let unused: BTreeMap<OptionPlace, &Assignment> =
             settings.unused().map(|one| (place(one), one)).collect();
         for assignment in settings.all() {
             let place = place(assignment);
@@ -222,7 +222,7 @@ impl<'a> Planner<'a> {
         }
         for (place, assignment) in std::mem::take(&mut self.unused) {
             let says_default = assignment.entry.neutral.contains(&assignment.value.as_str());
-            if matches!(assignment.entry.effect, Effect::Changes(_))
+            if matches!(assignment.entry.effect, OptionEffect::Changes(_))
                 && !says_default
                 && !self.used.contains(&place)
             {

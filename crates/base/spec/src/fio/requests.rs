@@ -3,7 +3,7 @@
 //! Invariant: what the job never does has no size: a job that only reads has one kind of blocks.
 
 use crate::variation::{BlockShare, BlockSizes, Blocks, FileOrder, Step};
-use crate::{Access, Memory, Mix, ZipfTheta};
+use crate::{Access, Memory, Mix, Rw, Words, ZipfTheta};
 
 use super::error::{FioError, Why};
 use super::settings::{Settings, refusal};
@@ -13,43 +13,37 @@ const SHARES_MAX: usize = 64;
 
 /// The directions and the order of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Direction {
+pub(super) struct RequestOrder {
     pub mix: Mix,
     pub random: bool,
     pub step: Step,
 }
 
 /// What `rw`, its suffix, `rw_sequencer` and `rwmix...` say.
-pub(super) fn direction(settings: &Settings) -> Result<Direction, FioError> {
+pub(super) fn direction(settings: &Settings) -> Result<RequestOrder, FioError> {
     let base = settings.base()?;
     let Some(assignment) = settings.get("rw") else {
-        return Ok(Direction { mix: Mix::Read, random: false, step: Step::None });
+        return Ok(RequestOrder { mix: Mix::Read, random: false, step: Step::None });
     };
     let refuse = |why: Why| refusal(assignment, why);
     let (word, suffix) = match assignment.value.split_once(':') {
         Some((word, suffix)) => (word.trim(), Some(suffix.trim())),
         None => (assignment.value.as_str(), None),
     };
-    let (mix, random) = match word {
-        "read" => (Mix::Read, false),
-        "write" => (Mix::Write, false),
-        "randread" => (Mix::Read, true),
-        "randwrite" => (Mix::Write, true),
-        "rw" | "readwrite" => (mixed(settings)?, false),
-        "randrw" => (mixed(settings)?, true),
-        _ if word.contains("trim") => {
-            return Err(refuse(Why::new("nothing is discarded here; use reads or writes")));
-        }
-        _ => {
-            let known = "use read, write, rw, randread, randwrite or randrw";
-            return Err(refuse(Why::new(format!("there is no such direction; {known}"))));
-        }
+    let Some(rw) = Rw::of(word) else {
+        let why = match word.contains("trim") {
+            true => "nothing is discarded here; use reads or writes".to_owned(),
+            false => format!("there is no such direction; use one of {}", Rw::names().join(", ")),
+        };
+        return Err(refuse(Why::new(why)));
     };
+    let random = rw.is_random();
+    let mix = if rw.is_mixed() { mixed(settings)? } else { rw.mix(0) };
     let step = match suffix {
         None => Step::None,
         Some(suffix) => step(settings, suffix, random, base).map_err(refuse)?,
     };
-    Ok(Direction { mix, random, step })
+    Ok(RequestOrder { mix, random, step })
 }
 
 fn mixed(settings: &Settings) -> Result<Mix, FioError> {
@@ -190,10 +184,9 @@ pub(super) fn access(settings: &Settings, random: bool) -> Result<Access, FioErr
 
 /// What requests read into and write from. A file behind a colon is where fio finds huge pages.
 pub(super) fn memory(settings: &Settings) -> Result<Memory, FioError> {
-    let memory = settings.value("mem", |text| match text.split(':').next().map(str::trim) {
-        Some("malloc" | "shm" | "mmap" | "mmapshared") => Ok(Memory::Malloc),
-        Some("mmaphuge" | "shmhuge") => Ok(Memory::MmapHuge),
-        _ => Err(Why::new("there is no such memory here; use malloc or mmaphuge")),
+    let memory = settings.value("mem", |text| {
+        let known = text.split(':').next().and_then(|word| Memory::of(word.trim()));
+        known.ok_or_else(|| Why::new("there is no such memory here; use malloc or mmaphuge"))
     })?;
     Ok(memory.unwrap_or_default())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::Words;
 use crate::variation::Pause;
 use crate::{Mix, Pacing, RateProcess};
 
@@ -94,10 +95,8 @@ pub(super) fn schedule(
     if rate_iops == 0.0 {
         return Ok(closed);
     }
-    let process = settings.value("rate_process", |text| match text {
-        "linear" => Ok(RateProcess::Fixed),
-        "poisson" => Ok(RateProcess::Poisson),
-        _ => Err(Why::new("use linear or poisson")),
+    let process = settings.value("rate_process", |text| {
+        RateProcess::of(text).ok_or_else(|| Why::new("use linear or poisson"))
     })?;
     let process = process.unwrap_or_default();
     Ok(Schedule { pacing: Pacing::Open { rate_iops, process }, mix })

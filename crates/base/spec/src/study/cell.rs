@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::IoSpec;
+use crate::Words;
 use crate::disk::DiskSpec;
 
 /// A factor at one of its levels, as the study's text names them.
@@ -41,13 +42,7 @@ pub enum VolumeKind {
 impl VolumeKind {
     /// The word for it in a study and in a plan.
     pub fn name(self) -> &'static str {
-        match self {
-            VolumeKind::Raw => "raw",
-            VolumeKind::Ext4 => "ext4",
-            VolumeKind::Xfs => "xfs",
-            VolumeKind::Btrfs => "btrfs",
-            VolumeKind::Here => "here",
-        }
+        Words::name(self)
     }
 }
 

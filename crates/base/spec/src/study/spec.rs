@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::layout::Layout;
+use super::layout::CellLayout;
 use super::text::answer_table;
 use super::text::design::{Design, Sections};
 use super::text::error::StudyTextError;
 use super::text::exclude::{Rule, Vocabulary, rules};
 use super::text::fields::Fields;
 use super::text::measure;
-use super::text::source::Source;
+use super::text::source::SourceText;
 use super::text::then_table::LevelReader;
 use super::text::tree;
 use super::{Answer, Extent, FactorLevels, Measuring, StudyPlan, Then};
@@ -56,7 +56,7 @@ pub struct StudySpec {
     pub title: String,
     /// What it wants to know.
     pub question: String,
-    source: Source,
+    source: SourceText,
     quick: Extended,
     full: Extended,
     answers: Vec<Answer>,
@@ -77,7 +77,7 @@ impl StudySpec {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(text: &str, file: &str) -> Result<StudySpec, StudyTextError> {
-        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        let source = SourceText { file: file.to_owned(), text: text.to_owned() };
         let entries = tree::parse(&source)?;
         let top = Fields::open(&source, "", &entries, KEYS)?;
         let name = name(&source, &top)?;
@@ -131,7 +131,7 @@ impl StudySpec {
         for name in parts.unwrap_or_default() {
             self.check_part(design, name)?;
         }
-        let layout = Layout::new(&self.source, design, rules, &measuring);
+        let layout = CellLayout::new(&self.source, design, rules, &measuring);
         let wanted = |name: &str| parts.is_none_or(|parts| parts.iter().any(|part| part == name));
         let cells = layout.cells(wanted)?;
         Ok(StudyPlan {
@@ -160,7 +160,7 @@ impl StudySpec {
     /// The parts of an extent.
     pub fn parts(&self, extent: Extent) -> Vec<PartOutline> {
         let Extended { design, rules } = self.extended(extent);
-        let layout = Layout::new(&self.source, design, rules, &design.measuring);
+        let layout = CellLayout::new(&self.source, design, rules, &design.measuring);
         let outline = |name: &String| {
             // The text was laid out when it was read.
             let cells = layout.cells(|other| other == name).unwrap_or_default();
@@ -176,7 +176,7 @@ impl StudySpec {
     }
 }
 
-fn name(source: &Source, top: &Fields<'_>) -> Result<String, StudyTextError> {
+fn name(source: &SourceText, top: &Fields<'_>) -> Result<String, StudyTextError> {
     let fix = "name the study: name = \"my-study\"";
     let name = top.needed("name", 0, fix)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -187,7 +187,7 @@ fn name(source: &Source, top: &Fields<'_>) -> Result<String, StudyTextError> {
     Err(source.error(name.at, "name", &name.text, "is no name for files and directories", fix))
 }
 
-fn extents(source: &Source, top: &Fields<'_>) -> Result<(Extended, Extended), StudyTextError> {
+fn extents(source: &SourceText, top: &Fields<'_>) -> Result<(Extended, Extended), StudyTextError> {
     let quick = Sections::open(source, top, Extent::Quick)?;
     let full = Sections::open(source, top, Extent::Full)?;
     let (quick_design, full_design) = (quick.design()?, full.design()?);

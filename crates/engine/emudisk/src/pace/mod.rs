@@ -4,7 +4,6 @@
 //! moment; after the power failed, at once and as failed. What an answer is and how it is sent is
 //! not known here, and nothing is sent under the lock.
 
-mod delay;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -13,12 +12,14 @@ mod timer;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use iostrata_sim::drive::{Command, Done, Drive, Request};
+use iostrata_sim::drive::{Agenda, Command, Done, Drive, Request};
 
 use crate::fault::Stall;
-use delay::Delayed;
-pub(crate) use tally::Tally;
+pub(crate) use tally::Traffic;
 pub(crate) use timer::run as run_timer;
+
+/// How long a model is left alone with what it does in the background, in ns.
+const BACKGROUND_NS: u64 = 5_000_000;
 
 /// An answer whose moment has come.
 #[derive(Debug)]
@@ -53,8 +54,13 @@ impl Powered {
         done.iter_mut().for_each(|done| done.at_ns += self.since_ns);
     }
 
-    fn next_done_ns(&self) -> Option<u64> {
-        Some(self.drive.next_done_ns()? + self.since_ns)
+    /// A moment before which nothing is due, when the drive was last told `told_ns`. Work in the
+    /// background is let happen now and then, so that it does not pile up.
+    fn next_due_ns(&self, told_ns: u64) -> Option<u64> {
+        let background_ns = self.drive.next_event_ns()? + self.since_ns;
+        let background_ns = background_ns.max(told_ns + BACKGROUND_NS);
+        let done_ns = self.drive.next_done_ns().map(|done_ns| done_ns + self.since_ns);
+        Some(done_ns.map_or(background_ns, |done_ns| done_ns.min(background_ns)))
     }
 }
 
@@ -66,13 +72,13 @@ struct Inner<A> {
     in_flight: HashMap<u64, A>,
     next_id: u64,
     /// Requests that the model has done and that are slowed on purpose.
-    delayed: Delayed<A>,
+    delayed: Agenda<A>,
     slow_ns: u64,
     stall: Option<Stall>,
     /// Until when the timer sleeps; 0 while it is awake.
     timer_until_ns: u64,
     is_ending: bool,
-    tally: Tally,
+    tally: Traffic,
     done: Vec<Done>,
 }
 
@@ -85,20 +91,19 @@ impl<A> Inner<A> {
         for Done { id, at_ns } in self.done.drain(..) {
             let Some(answer) = self.in_flight.remove(&id) else { continue };
             match after_stall(at_ns + self.slow_ns, self.stall) {
-                later_ns if later_ns > at_ns => {
-                    self.delayed.push(Due { answer, at_ns: later_ns });
-                }
+                later_ns if later_ns > at_ns => self.delayed.note(later_ns, answer),
                 _ => due.push(Due { answer, at_ns }),
             }
         }
-        self.delayed.take(now_ns, due);
+        while let Some((at_ns, answer)) = self.delayed.due(now_ns) {
+            due.push(Due { answer, at_ns });
+        }
         self.tally.left(now_ns, due.len());
     }
 
-    /// A moment before which nothing is due. What the model does before it, it does when it is
-    /// asked next.
+    /// A moment before which nothing is due.
     fn next_due_ns(&self) -> Option<u64> {
-        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_done_ns());
+        let model_ns = self.drive.as_ref().and_then(|drive| drive.next_due_ns(self.clock_ns));
         model_ns.into_iter().chain(self.delayed.next_ns()).min()
     }
 
@@ -123,12 +128,12 @@ impl<A> Pace<A> {
             clock_ns: now_ns,
             in_flight: HashMap::new(),
             next_id: 0,
-            delayed: Delayed::new(),
+            delayed: Agenda::new(),
             slow_ns: 0,
             stall: None,
             timer_until_ns: 0,
             is_ending: false,
-            tally: Tally::default(),
+            tally: Traffic::default(),
             done: Vec::new(),
         };
         Self { inner: Mutex::new(inner), wake: Condvar::new() }
@@ -200,7 +205,7 @@ impl<A> Pace<A> {
     }
 
     /// What came so far.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Traffic {
         self.lock().tally.clone()
     }
 

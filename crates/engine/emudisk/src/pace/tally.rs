@@ -6,7 +6,7 @@ use iostrata_sim::drive::Command;
 
 /// What came so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Traffic {
     pub reads: u64,
     pub writes: u64,
     pub flushes: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     area: u128,
 }
 
-impl Tally {
+impl Traffic {
     /// Depth averaged over the time in which it was not 0.
     pub(crate) fn depth_mean(&self) -> f64 {
         if self.busy_ns == 0 { 0.0 } else { self.area as f64 / self.busy_ns as f64 }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn depth_is_weighted_with_time() {
-        let mut tally = Tally::default();
+        let mut tally = Traffic::default();
         tally.came(100, Command::Read, 0, 4096);
         tally.came(200, Command::Write, 4096, 512);
         tally.left(500, 1);

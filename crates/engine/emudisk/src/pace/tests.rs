@@ -143,3 +143,37 @@ fn a_drives_time_begins_with_its_power() {
     pace.power_on(Box::new(Told(told.clone())), again_ns);
     assert!(came(&pace) <= now_ns() - again_ns);
 }
+
+/// Has always something to do, and never an answer; tells of every look at it.
+struct Busy(std::sync::mpsc::Sender<u64>);
+
+impl Drive for Busy {
+    fn facts(&self) -> DriveFacts {
+        Slowly(Vec::new()).facts()
+    }
+
+    fn submit(&mut self, _: u64, _: Request) {}
+
+    fn next_event_ns(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn next_done_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn advance(&mut self, now_ns: u64, _: &mut Vec<Done>) {
+        let _nobody_looks_any_more = self.0.send(now_ns);
+    }
+}
+
+#[test]
+fn work_in_the_background_goes_on_while_nobody_asks() {
+    let (sender, looks) = channel();
+    let pace: Arc<Pace<()>> = Arc::new(Pace::new(Box::new(Busy(sender)), now_ns()));
+    let timer = pace.clone();
+    std::thread::spawn(move || run_timer(&timer, |_| panic!("nothing is answered")));
+    let moments: Vec<u64> = looks.iter().take(3).collect();
+    assert!(moments.windows(2).all(|pair| pair[1] - pair[0] >= BACKGROUND_NS), "{moments:?}");
+    pace.end();
+}

@@ -38,12 +38,12 @@ impl From<io::Error> for WriteError {
 /// The contents of one disk.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    kind: Kind,
+    kind: StoreKind,
     limit_bytes: u64,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum StoreKind {
     Memory(Memory),
     Sparse(Sparse),
 }
@@ -56,8 +56,8 @@ impl Contents {
         limit_bytes: u64,
     ) -> Result<Self, ServeError> {
         let kind = match store {
-            Store::Memory => Kind::Memory(Memory::new()),
-            Store::File { dir } => Kind::Sparse(Sparse::new(dir, size_bytes)?),
+            Store::Memory => StoreKind::Memory(Memory::new()),
+            Store::File { dir } => StoreKind::Sparse(Sparse::new(dir, size_bytes)?),
         };
         Ok(Self { kind, limit_bytes })
     }
@@ -69,27 +69,27 @@ impl Contents {
     /// Bytes that the contents take.
     pub(crate) fn bytes(&self) -> u64 {
         let pages = match &self.kind {
-            Kind::Memory(memory) => memory.pages(),
-            Kind::Sparse(sparse) => sparse.pages(),
+            StoreKind::Memory(memory) => memory.pages(),
+            StoreKind::Sparse(sparse) => sparse.pages(),
         };
         pages * PAGE_BYTES
     }
 
     pub(crate) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.kind {
-            Kind::Memory(memory) => {
+            StoreKind::Memory(memory) => {
                 memory.read(at, into);
                 Ok(())
             }
-            Kind::Sparse(sparse) => sparse.read(at, into),
+            StoreKind::Sparse(sparse) => sparse.read(at, into),
         }
     }
 
     /// Writes, as long as the contents may grow.
     pub(crate) fn write(&mut self, at: u64, from: &[u8]) -> Result<(), WriteError> {
         let missing = match &self.kind {
-            Kind::Memory(memory) => memory.missing(at, from.len()),
-            Kind::Sparse(sparse) => sparse.missing(at, from.len()),
+            StoreKind::Memory(memory) => memory.missing(at, from.len()),
+            StoreKind::Sparse(sparse) => sparse.missing(at, from.len()),
         };
         if missing > 0 && self.bytes() + missing * PAGE_BYTES > self.limit_bytes {
             return Err(WriteError::Full);
@@ -100,22 +100,22 @@ impl Contents {
     /// Writes back what was there before, whatever the limit.
     pub(crate) fn put(&mut self, at: u64, from: &[u8]) -> io::Result<()> {
         match &mut self.kind {
-            Kind::Memory(memory) => {
+            StoreKind::Memory(memory) => {
                 memory.write(at, from);
                 Ok(())
             }
-            Kind::Sparse(sparse) => sparse.write(at, from),
+            StoreKind::Sparse(sparse) => sparse.write(at, from),
         }
     }
 
     /// Makes everything in the range zero and gives back what it took.
     pub(crate) fn zero(&mut self, range: Range<u64>) -> io::Result<()> {
         match &mut self.kind {
-            Kind::Memory(memory) => {
+            StoreKind::Memory(memory) => {
                 memory.zero(range);
                 Ok(())
             }
-            Kind::Sparse(sparse) => sparse.zero(range),
+            StoreKind::Sparse(sparse) => sparse.zero(range),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: exactly `depth` requests are in flight at any moment of the loop.
 
-use super::tally::Tally;
-use super::{BenchError, Load, Order, Outcome, Window};
+use super::tally::Counted;
+use super::{BenchError, BenchOutcome, BenchWindow, Load, VisitOrder};
 use crate::drive::{Command, Done, Drive, Request};
 use crate::random::Random;
 
@@ -21,14 +21,14 @@ const DEPTH_MAX: u32 = 1 << SLOT_BITS;
 pub fn run(
     drive: &mut dyn Drive,
     load: &Load,
-    window: Window,
+    window: BenchWindow,
     seed: u64,
-) -> Result<Outcome, BenchError> {
-    let mut source = Source::new(load, drive.facts().capacity_bytes, seed)?;
+) -> Result<BenchOutcome, BenchError> {
+    let mut source = RequestStream::new(load, drive.facts().capacity_bytes, seed)?;
     if window.span_ns == 0 {
         return Err(BenchError::Nothing { span_ns: 0 });
     }
-    let mut tally = Tally::new(window, load.block_bytes);
+    let mut tally = Counted::new(window, load.block_bytes);
     let mut in_flight: Vec<(Command, u64)> = Vec::with_capacity(load.depth as usize);
     for slot in 0..u64::from(load.depth) {
         let request = source.next(slot);
@@ -58,7 +58,7 @@ pub fn run(
 }
 
 /// Makes the requests.
-struct Source {
+struct RequestStream {
     load: Load,
     first_byte: u64,
     blocks: u64,
@@ -68,7 +68,7 @@ struct Source {
     random: Random,
 }
 
-impl Source {
+impl RequestStream {
     fn new(load: &Load, capacity_bytes: u64, seed: u64) -> Result<Self, BenchError> {
         let number = |what, found: u32, bounds| {
             Err(BenchError::Number { what, found: u64::from(found), bounds })
@@ -111,8 +111,8 @@ impl Source {
             return Request { id, command: Command::Flush, at_bytes: 0, bytes: 0 };
         }
         let block = match self.load.order {
-            Order::Random => self.random.below(self.blocks),
-            Order::Sequential => {
+            VisitOrder::Random => self.random.below(self.blocks),
+            VisitOrder::Sequential => {
                 let block = self.next_block;
                 self.next_block = (block + 1) % self.blocks;
                 block

@@ -20,7 +20,7 @@ pub use closed_loop::run;
 
 /// In which order places are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum VisitOrder {
     /// Each block of the region equally likely.
     Random,
     /// One block after another, from the region's start again at its end.
@@ -31,7 +31,7 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Order of places.
-    pub order: Order,
+    pub order: VisitOrder,
     /// Share of reads in percent; the rest are writes.
     pub read_pct: u8,
     /// Bytes of a request.
@@ -51,7 +51,7 @@ impl Load {
     /// Random reads of 4 KiB at a depth.
     pub fn random_read(depth: u32) -> Self {
         Self {
-            order: Order::Random,
+            order: VisitOrder::Random,
             read_pct: 100,
             block_bytes: 4096,
             depth,
@@ -68,7 +68,7 @@ impl Load {
 
     /// Sequential reads at a depth.
     pub fn sequential_read(block_bytes: u32, depth: u32) -> Self {
-        Self { order: Order::Sequential, block_bytes, ..Self::random_read(depth) }
+        Self { order: VisitOrder::Sequential, block_bytes, ..Self::random_read(depth) }
     }
 
     /// Sequential writes at a depth.
@@ -79,14 +79,14 @@ impl Load {
 
 /// How long, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct BenchWindow {
     /// Not counted, in ns.
     pub warm_up_ns: u64,
     /// Counted, in ns.
     pub span_ns: u64,
 }
 
-impl Window {
+impl BenchWindow {
     /// A window in seconds.
     pub fn seconds(warm_up_s: f64, span_s: f64) -> Self {
         Self { warm_up_ns: (warm_up_s * 1e9) as u64, span_ns: (span_s * 1e9) as u64 }
@@ -106,7 +106,7 @@ pub struct Figures {
 
 /// What came out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct BenchOutcome {
     /// Reads and writes per second, with the interval of 100 equal slices of the span.
     pub iops: Measured,
     /// Bytes of them per second.

@@ -2,15 +2,15 @@
 
 use iostrata_stats::{LatencyHistogram, estimate};
 
-use super::{BenchError, Figures, Outcome, Window};
+use super::{BenchError, BenchOutcome, BenchWindow, Figures};
 use crate::drive::Command;
 
 /// Slices of the counted span, for the interval.
 const SLICES: usize = 100;
 
 /// What was done so far.
-pub(super) struct Tally {
-    window: Window,
+pub(super) struct Counted {
+    window: BenchWindow,
     block_bytes: u32,
     slices: Vec<f64>,
     reads: LatencyHistogram,
@@ -18,8 +18,8 @@ pub(super) struct Tally {
     flushes: LatencyHistogram,
 }
 
-impl Tally {
-    pub(super) fn new(window: Window, block_bytes: u32) -> Self {
+impl Counted {
+    pub(super) fn new(window: BenchWindow, block_bytes: u32) -> Self {
         Self {
             window,
             block_bytes,
@@ -44,7 +44,7 @@ impl Tally {
         self.slices[slice as usize] += 1.0;
     }
 
-    pub(super) fn outcome(self) -> Result<Outcome, BenchError> {
+    pub(super) fn outcome(self) -> Result<BenchOutcome, BenchError> {
         let span_ns = self.window.span_ns;
         let nothing = BenchError::Nothing { span_ns };
         if self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty() {
@@ -52,7 +52,7 @@ impl Tally {
         }
         let per_slice = estimate(&self.slices).ok_or(nothing)?.measured();
         let iops = per_slice.scaled(SLICES as f64 * 1e9 / span_ns as f64);
-        Ok(Outcome {
+        Ok(BenchOutcome {
             bytes_per_s: iops.value * f64::from(self.block_bytes),
             iops,
             read: figures(&self.reads, span_ns),

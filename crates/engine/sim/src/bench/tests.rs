@@ -43,8 +43,8 @@ impl Drive for Servers {
     }
 }
 
-fn outcome(drive: &mut Servers, load: &Load) -> Outcome {
-    run(drive, load, Window::seconds(0.1, 1.0), 1).unwrap()
+fn outcome(drive: &mut Servers, load: &Load) -> BenchOutcome {
+    run(drive, load, BenchWindow::seconds(0.1, 1.0), 1).unwrap()
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_mix_holds_its_share_and_the_seed_its_places() {
 #[test]
 fn loads_that_do_not_fit_are_refused() {
     let refused = |load: &Load| {
-        run(&mut Servers::new(1), load, Window::seconds(0.0, 1.0), 1).unwrap_err().to_string()
+        run(&mut Servers::new(1), load, BenchWindow::seconds(0.0, 1.0), 1).unwrap_err().to_string()
     };
     assert!(refused(&Load::random_read(0)).contains("the depth is 0"));
     assert!(refused(&Load { read_pct: 101, ..Load::random_read(1) }).contains("0 to 100"));
@@ -107,7 +107,7 @@ fn loads_that_do_not_fit_are_refused() {
     assert!(refused(&wide).contains("do not fit"));
     let beyond = Load { region_bytes: Some(0..2 << 20), ..Load::random_read(1) };
     assert!(refused(&beyond).contains("do not fit"));
-    let short = Window { warm_up_ns: 0, span_ns: 10 };
+    let short = BenchWindow { warm_up_ns: 0, span_ns: 10 };
     let error = run(&mut Servers::new(1), &Load::random_read(1), short, 1).unwrap_err();
     assert_eq!(error, BenchError::Nothing { span_ns: 10 });
 }

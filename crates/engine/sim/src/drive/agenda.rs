@@ -5,9 +5,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events with their moments.
+/// Events with their moments, in ns.
 #[derive(Debug)]
-pub(super) struct Agenda<E> {
+pub struct Agenda<E> {
     entries: BinaryHeap<Reverse<Scheduled<E>>>,
     noted: u64,
 }
@@ -39,27 +39,40 @@ impl<E> Ord for Scheduled<E> {
     }
 }
 
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<E> Agenda<E> {
-    pub(super) fn new() -> Self {
+    /// Without events.
+    pub fn new() -> Self {
         Self { entries: BinaryHeap::new(), noted: 0 }
     }
 
-    pub(super) fn note(&mut self, at_ns: u64, event: E) {
+    /// Adds an event.
+    pub fn note(&mut self, at_ns: u64, event: E) {
         self.entries.push(Reverse(Scheduled { at_ns, order: self.noted, event }));
         self.noted += 1;
     }
 
     /// The moment of the next event.
-    pub(super) fn next_ns(&self) -> Option<u64> {
+    pub fn next_ns(&self) -> Option<u64> {
         self.entries.peek().map(|Reverse(entry)| entry.at_ns)
     }
 
     /// The next event, if it comes at or before `until_ns`.
-    pub(super) fn due(&mut self, until_ns: u64) -> Option<(u64, E)> {
+    pub fn due(&mut self, until_ns: u64) -> Option<(u64, E)> {
         if self.next_ns()? > until_ns {
             return None;
         }
         self.entries.pop().map(|Reverse(entry)| (entry.at_ns, entry.event))
+    }
+
+    /// All events, in no order.
+    pub fn drain(&mut self) -> impl Iterator<Item = E> {
+        self.entries.drain().map(|Reverse(entry)| entry.event)
     }
 }
 

@@ -10,11 +10,12 @@ pub mod flash;
 pub mod hdd;
 mod nvme;
 #[cfg(test)]
-mod promises;
+mod promise_tests;
 mod queued;
 pub mod raid;
 pub mod table;
 
+pub use agenda::Agenda;
 pub use queued::{Device, Queued};
 
 /// What a request asks for.

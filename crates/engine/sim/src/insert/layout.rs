@@ -29,12 +29,12 @@ pub(super) const TOUCHES: usize = RANDOM_KEYS + 3;
 
 /// The pages of the table's files: the head of the index, the index, its growing end, the data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct TableFiles {
     index_pages: u32,
     rows: u64,
 }
 
-impl Layout {
+impl TableFiles {
     pub(super) fn new(rows: u64) -> Self {
         Self { index_pages: index_bytes(rows).div_ceil(PAGE_BYTES).max(1) as u32, rows }
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_row_touches_three_random_pages_and_the_ends() {
-        let layout = Layout::new(13_000_000);
+        let layout = TableFiles::new(13_000_000);
         let mut random = Random::new(1);
         let mut seen = 0u64;
         for added in 0..10_000 {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_ends_grow_with_the_rows() {
-        let layout = Layout::new(0);
+        let layout = TableFiles::new(0);
         let mut random = Random::new(1);
         let first = layout.touches(0, &mut random);
         let later = layout.touches(64_000, &mut random);

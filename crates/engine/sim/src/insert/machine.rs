@@ -3,10 +3,10 @@
 //! Invariant: events happen in the order of time; what is due is let happen before anything is
 //! asked at a later moment. The row that is inserted goes on only when every page is changed.
 
-use super::layout::{Layout, READER_BYTES, READER_TABLE_BYTES, TOUCHES};
+use super::layout::{READER_BYTES, READER_TABLE_BYTES, TOUCHES, TableFiles};
 use super::prefill::Prefill;
 use crate::cache::{Access, PAGE_BYTES, PageCache, WRITER, Waits};
-use crate::iostat::Counters;
+use crate::iostat::QueueCounters;
 use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
 use crate::random::Random;
 
@@ -19,7 +19,7 @@ const READER: Submitter = Submitter(3);
 const UNSEEN_NS: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writer {
+enum WriterState {
     /// On the CPU until then.
     Runs(u64),
     Waits(Waits),
@@ -34,7 +34,7 @@ struct Reading {
 /// What was counted up to a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Snapshot {
-    pub(super) counters: Counters,
+    pub(super) counters: QueueCounters,
     pub(super) rows: u64,
     pub(super) pages_written: u64,
     pub(super) pages_dirtied: u64,
@@ -76,13 +76,13 @@ impl Snapshot {
 pub(super) struct Machine {
     queue: BlockQueue,
     cache: PageCache,
-    layout: Layout,
+    layout: TableFiles,
     random: Random,
     now_ns: u64,
     rows: u64,
     touches: [u32; TOUCHES],
     touched: usize,
-    writer: Writer,
+    writer: WriterState,
     reading: Option<Reading>,
     latencies_ns: Vec<u64>,
     completed: Vec<Completed>,
@@ -96,7 +96,7 @@ impl Machine {
     pub(super) fn new(
         queue: BlockQueue,
         cache: PageCache,
-        layout: Layout,
+        layout: TableFiles,
         has_reader: bool,
         seed: u64,
     ) -> Self {
@@ -111,7 +111,7 @@ impl Machine {
             rows: 0,
             touches,
             touched: 0,
-            writer: Writer::Runs(ROW_CPU_NS),
+            writer: WriterState::Runs(ROW_CPU_NS),
             reading: None,
             latencies_ns: Vec::new(),
             completed: Vec::new(),
@@ -209,7 +209,7 @@ impl Machine {
     pub(super) fn step(&mut self, until_ns: u64) {
         let events = self.queue.next_event_ns().into_iter().chain(self.cache.next_event_ns());
         let event_ns = events.min().unwrap_or(u64::MAX).min(until_ns);
-        if let Writer::Runs(at_ns) = self.writer
+        if let WriterState::Runs(at_ns) = self.writer
             && at_ns < event_ns
         {
             self.insert_until(event_ns.min(at_ns + UNSEEN_NS));
@@ -219,7 +219,7 @@ impl Machine {
             self.wake();
         }
         self.cache.run(self.now_ns, &mut self.queue);
-        if let Writer::Waits(waits) = self.writer
+        if let WriterState::Waits(waits) = self.writer
             && self.cache.is_over(waits)
         {
             self.touch();
@@ -228,7 +228,7 @@ impl Machine {
 
     /// Inserts the rows that are ready before `until_ns`.
     fn insert_until(&mut self, until_ns: u64) {
-        while let Writer::Runs(at_ns) = self.writer
+        while let WriterState::Runs(at_ns) = self.writer
             && at_ns < until_ns
         {
             // Moments of the queue may lie ahead of a row that was ready while it was looked at.
@@ -244,7 +244,7 @@ impl Machine {
             match self.cache.write(self.now_ns, page, is_whole, &mut self.queue) {
                 Access::Done => self.touched += 1,
                 Access::Waits(waits) => {
-                    self.writer = Writer::Waits(waits);
+                    self.writer = WriterState::Waits(waits);
                     if let Waits::Read(page) = waits {
                         self.fetch(page);
                     }
@@ -255,7 +255,7 @@ impl Machine {
         self.rows += 1;
         self.touches = self.layout.touches(self.rows, &mut self.random);
         self.touched = 0;
-        self.writer = Writer::Runs(self.now_ns + ROW_CPU_NS);
+        self.writer = WriterState::Runs(self.now_ns + ROW_CPU_NS);
     }
 
     /// Reads a missing page for the writer.
@@ -279,7 +279,7 @@ impl Machine {
     }
 
     fn has_read(&mut self, one: &Completed) {
-        if let Writer::Waits(Waits::Read(page)) = self.writer
+        if let WriterState::Waits(Waits::Read(page)) = self.writer
             && one.at_bytes == self.cache.at_bytes(page)
         {
             self.cache.has_read(page);

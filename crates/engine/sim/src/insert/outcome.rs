@@ -1,11 +1,11 @@
 //! What came of a plan.
 
+use iostrata_run::host::DeviceWindow;
 use iostrata_stats::{LatencyUs, Measured};
 use thiserror::Error;
 
 use super::plan::InsertPlan;
 use crate::drive::DriveFacts;
-use crate::iostat::Columns;
 use crate::model::ModelError;
 
 /// Why a plan can't be simulated.
@@ -57,8 +57,8 @@ pub struct InsertReader {
     pub reads: u64,
     /// Rows inserted per hour while it reads.
     pub rows_per_hour: Measured,
-    /// The device's columns while it reads, mean over the replicates.
-    pub iostat: Columns,
+    /// The device while it reads, over all replicates.
+    pub device: DeviceWindow,
 }
 
 /// The load at one size of the table.
@@ -74,8 +74,8 @@ pub struct InsertPoint {
     pub rows_per_hour: Measured,
     /// The same of each replicate.
     pub replicates: Vec<f64>,
-    /// The device's columns, mean over the replicates.
-    pub iostat: Columns,
+    /// The device over all replicates.
+    pub device: DeviceWindow,
     /// Clean pages that a row dirties; as many are written per row in the long run.
     pub pages_per_row: f64,
     /// Virtual hours from the empty table to this size.

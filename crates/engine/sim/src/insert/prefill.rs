@@ -4,7 +4,7 @@
 //! Invariant: what is made up is what the load itself would hold: a journal's pages in any order, a
 //! sweep's so that a page is the likelier dirty the longer ago the sweep passed it.
 
-use super::layout::Layout;
+use super::layout::TableFiles;
 use crate::cache::{CachePlan, Submission};
 use crate::random::Random;
 
@@ -24,7 +24,7 @@ pub(super) enum Prefill {
 
 impl Prefill {
     /// What suits a load on a queue that holds so many requests.
-    pub(super) fn of(plan: &CachePlan, layout: &Layout, nr_requests: u32) -> Self {
+    pub(super) fn of(plan: &CachePlan, layout: &TableFiles, nr_requests: u32) -> Self {
         let index = f64::from(layout.index_pages());
         let most = (index * INDEX_PART_MAX).min(f64::from(plan.dirty_pages_max - 8));
         match plan.submission {

@@ -1,18 +1,18 @@
 //! From a plan to its outcome: every size, every replicate.
 
+use iostrata_run::host::DeviceWindow;
 use iostrata_stats::{LatencyUs, Measured, Verdict, Verdicts, combine};
 
-use super::layout::Layout;
+use super::layout::TableFiles;
 use super::machine::{Machine, ROW_CPU_NS};
 use super::outcome::{InsertError, InsertOutcome, InsertPoint, InsertReader};
 use super::plan::{InsertDevice, InsertPlan, index_bytes};
 use super::prefill::Prefill;
 use super::sampled::{NR_REQUESTS_MIN, Sampled};
-use super::window::{Method, Window, window};
+use super::window::{Method, Replicate, window};
 use crate::cache::{CachePlan, PageCache, Submission};
 use crate::drive::Drive;
 use crate::drive::raid::{RAID1_15K, Raid, RaidParameters};
-use crate::iostat::Columns;
 use crate::model::{self, MeasuredDisk, ModelError};
 use crate::queue::{BlockQueue, QueuePlan, requests_taken};
 
@@ -73,7 +73,7 @@ fn check(plan: &InsertPlan) -> Result<(), InsertError> {
         return Err(InsertError::NoReplicates);
     }
     let rows = plan.rows_at.last().copied().unwrap_or(least);
-    let needed_bytes = Layout::new(rows).bytes();
+    let needed_bytes = TableFiles::new(rows).bytes();
     if needed_bytes > plan.capacity_bytes {
         return Err(InsertError::TooLarge {
             rows,
@@ -96,22 +96,22 @@ fn point(plan: &InsertPlan, make: MakeDrive<'_>, rows: u64) -> Result<InsertPoin
         true => reader(&self::windows(plan, make, rows, true)?),
         false => None,
     };
-    let replicates: Vec<f64> = windows.iter().map(Window::rows_per_hour).collect();
+    let replicates: Vec<f64> = windows.iter().map(Replicate::rows_per_hour).collect();
     let mut rows_per_hour = over_replicates(&replicates);
-    if windows.iter().any(Window::is_cpu_limited) {
+    if windows.iter().any(Replicate::is_cpu_limited) {
         rows_per_hour.verdicts.add(Verdict::CpuLimited);
-    } else if !windows.iter().all(Window::is_steady) {
+    } else if !windows.iter().all(Replicate::is_steady) {
         rows_per_hour.verdicts.add(Verdict::NotSteady);
     }
-    let pages: f64 = windows.iter().map(Window::pages_per_row).sum();
+    let pages: f64 = windows.iter().map(Replicate::pages_per_row).sum();
     Ok(InsertPoint {
         rows,
         index_bytes: index_bytes(rows),
         rows_per_hour,
-        iostat: Columns::mean(&windows.iter().map(columns).collect::<Vec<_>>()),
+        device: device(&windows),
         pages_per_row: pages / windows.len() as f64,
         reached_h: 0.0,
-        measured_s: windows.iter().map(Window::span_s).sum(),
+        measured_s: windows.iter().map(Replicate::span_s).sum(),
         replicates,
         reader,
     })
@@ -122,7 +122,7 @@ fn windows(
     make: MakeDrive<'_>,
     rows: u64,
     has_reader: bool,
-) -> Result<Vec<Window>, InsertError> {
+) -> Result<Vec<Replicate>, InsertError> {
     (0..u64::from(plan.replicates))
         .map(|replicate| {
             // The same place has the same seed in every plan, so that plans are compared in pairs.
@@ -134,7 +134,7 @@ fn windows(
             }
             let queue = BlockQueue::new(queue_plan(plan), drive);
             let nr_requests = queue.nr_requests();
-            let layout = Layout::new(rows);
+            let layout = TableFiles::new(rows);
             let mut cache_plan = CachePlan::of(plan.kernel, MEMORY_BYTES, layout.pages(), 0);
             cache_plan.submission = plan.submission;
             let prefill = Prefill::of(&cache_plan, &layout, nr_requests);
@@ -155,8 +155,9 @@ fn is_sampled(plan: &InsertPlan, tags: u32) -> bool {
     !plan.is_exact && taken >= NR_REQUESTS_MIN && plan.submission == Submission::Unsorted
 }
 
-fn columns(window: &Window) -> Columns {
-    Columns::between(&window.since.counters, &window.until.counters)
+fn device(windows: &[Replicate]) -> DeviceWindow {
+    let each = windows.iter().map(|one| one.until.counters.since(&one.since.counters));
+    each.fold(DeviceWindow::default(), |sum, one| sum.plus(&one))
 }
 
 fn over_replicates(values: &[f64]) -> Measured {
@@ -183,7 +184,7 @@ fn reached_h(before: &[InsertPoint], point: &InsertPoint) -> f64 {
     hours + (point.rows - rows) as f64 * (slowest + hours_per_row(point)) / 2.0
 }
 
-fn reader(windows: &[Window]) -> Option<InsertReader> {
+fn reader(windows: &[Replicate]) -> Option<InsertReader> {
     let mut all: Vec<u64> = windows.iter().flat_map(|one| one.latencies_ns.clone()).collect();
     all.sort_unstable();
     let each: Vec<LatencyUs> = windows
@@ -196,7 +197,7 @@ fn reader(windows: &[Window]) -> Option<InsertReader> {
         .collect();
     let replicates_p99_us: Vec<f64> = each.iter().map(|one| one.p99).collect();
     let means: Vec<f64> = each.iter().map(|one| one.mean).collect();
-    let rates: Vec<f64> = windows.iter().map(Window::rows_per_hour).collect();
+    let rates: Vec<f64> = windows.iter().map(Replicate::rows_per_hour).collect();
     Some(InsertReader {
         latency_us: latency_us(&all)?,
         latency_us_mean: over_replicates(&means),
@@ -204,7 +205,7 @@ fn reader(windows: &[Window]) -> Option<InsertReader> {
         replicates_p99_us,
         reads: all.len() as u64,
         rows_per_hour: over_replicates(&rates),
-        iostat: Columns::mean(&windows.iter().map(columns).collect::<Vec<_>>()),
+        device: device(windows),
     })
 }
 

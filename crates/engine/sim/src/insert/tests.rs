@@ -53,7 +53,7 @@ fn a_reader_waits_behind_a_larger_queue_but_reads_go_first() {
         outcome(&plan, true).points[0].reader.clone().unwrap()
     };
     let (small, large) = (reader(128), reader(100_000));
-    let write_await_ms = large.iostat.write_await_ms;
+    let write_await_ms = large.device.iostat().write_await_ms.unwrap();
     assert!(large.reads > 50 && small.reads > 50);
     assert!(large.latency_us.p99 / 1e3 < write_await_ms / 4.0, "reads do not wait like writes");
     let order = [large.latency_us.p50, large.latency_us.p95, large.latency_us.p99];
@@ -72,12 +72,12 @@ fn equal_plans_have_equal_outcomes_and_seeds_differ() {
 fn what_was_skipped_counts_like_what_was_seen() {
     // With a queue of 128, nearly all of every commit is skipped; the columns are whole.
     let point = &outcome(&plan(Y2009, 128), false).points[0];
-    let columns = point.iostat;
-    assert!((columns.service_ms / 1.4 - 1.0).abs() < 0.02, "{columns:?}");
+    let columns = point.device.iostat();
+    assert!((columns.service_ms().unwrap() / 1.4 - 1.0).abs() < 0.02, "{columns:?}");
     assert!((columns.queue_size - 143.0).abs() < 6.0, "128 and half a batch: {columns:?}");
-    let by_law = columns.writes_per_s * columns.await_ms / 1e3;
+    let by_law = columns.writes_per_s * columns.await_ms().unwrap() / 1e3;
     assert!((columns.queue_size / by_law - 1.0).abs() < 0.05, "{columns:?}");
-    let pages_per_s = columns.write_mib_per_s * 256.0;
+    let pages_per_s = columns.write_kib_per_s / 4.0;
     let by_rows = point.rows_per_hour.value / 3600.0 * point.pages_per_row;
     assert!((pages_per_s / by_rows - 1.0).abs() < 0.02, "{pages_per_s} {by_rows}");
 }

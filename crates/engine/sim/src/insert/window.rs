@@ -43,13 +43,13 @@ const COMMITS_MAX: u64 = 12;
 const LEVEL_PART: f64 = 0.15;
 
 /// What a replicate counted.
-pub(super) struct Window {
+pub(super) struct Replicate {
     pub(super) since: Snapshot,
     pub(super) until: Snapshot,
     pub(super) latencies_ns: Vec<u64>,
 }
 
-impl Window {
+impl Replicate {
     pub(super) fn span_s(&self) -> f64 {
         (self.until.counters.at_ns - self.since.counters.at_ns) as f64 / 1e9
     }
@@ -115,7 +115,7 @@ impl Method {
 }
 
 /// Runs one replicate.
-pub(super) fn window(machine: &mut Machine, method: Method) -> Window {
+pub(super) fn window(machine: &mut Machine, method: Method) -> Replicate {
     warm_up(machine, method);
     let since = machine.snapshot();
     match method.prefill {
@@ -124,7 +124,7 @@ pub(super) fn window(machine: &mut Machine, method: Method) -> Window {
         _ => span(machine, method),
     }
     let until = machine.snapshot();
-    Window { since, until, latencies_ns: machine.latencies_ns(&since).to_vec() }
+    Replicate { since, until, latencies_ns: machine.latencies_ns(&since).to_vec() }
 }
 
 fn warm_up(machine: &mut Machine, method: Method) {

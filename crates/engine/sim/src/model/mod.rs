@@ -5,7 +5,7 @@
 
 mod catalogue;
 #[cfg(test)]
-mod documented;
+mod documented_tests;
 mod error;
 mod options;
 #[cfg(test)]
@@ -13,7 +13,7 @@ mod tests;
 
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
-pub use catalogue::{Model, Origin, Parameter, Source, catalogue};
+pub use catalogue::{Citation, Model, Origin, Parameter, catalogue};
 pub use error::ModelError;
 
 use crate::drive::Drive;
@@ -22,7 +22,7 @@ use crate::drive::flash::{Flash, FlashParameters};
 use crate::drive::hdd::{HDD_7K2, HDD_10K, HDD_15K, Hdd, HddParameters};
 use crate::drive::raid::{BATTERY_512M, Protected, RAID10_15K, Raid};
 pub use crate::drive::table::MeasuredDisk;
-use crate::drive::table::Table;
+use crate::drive::table::MeasuredDrive;
 
 /// Smallest disk of any model.
 const CAPACITY_BYTES_MIN: u64 = 1 << 20;
@@ -74,7 +74,7 @@ pub fn drive(
             let Some(measured) = measured else {
                 return Err(ModelError::ProbeMissing { file: file.clone() });
             };
-            let table = Table::new(measured.clone(), capacity_bytes, seed);
+            let table = MeasuredDrive::new(measured.clone(), capacity_bytes, seed);
             Ok(Box::new(options::table(spec, table)?))
         }
     }

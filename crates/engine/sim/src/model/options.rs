@@ -11,7 +11,7 @@ use crate::drive::cloud::CloudParameters;
 use crate::drive::flash::{FlashParameters, WriteCache};
 use crate::drive::hdd::HddParameters;
 use crate::drive::raid::{ProtectedCacheParameters, RaidParameters};
-use crate::drive::table::Table;
+use crate::drive::table::MeasuredDrive;
 
 pub(super) fn hdd(spec: &DiskSpec, sheet: HddParameters) -> Result<HddParameters, ModelError> {
     one_disk(spec)?;
@@ -79,7 +79,7 @@ pub(super) fn cloud(
     })
 }
 
-pub(super) fn table(spec: &DiskSpec, table: Table) -> Result<Table, ModelError> {
+pub(super) fn table(spec: &DiskSpec, table: MeasuredDrive) -> Result<MeasuredDrive, ModelError> {
     one_disk(spec)?;
     if spec.write_cache.is_some() {
         let why = "it was measured with its cache as it was";

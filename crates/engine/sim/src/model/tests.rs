@@ -1,5 +1,5 @@
 use super::*;
-use crate::bench::{Load, Window, run};
+use crate::bench::{BenchWindow, Load, run};
 
 const GIB: u64 = 1 << 30;
 
@@ -18,7 +18,7 @@ fn every_named_model_gives_a_drive_that_does_requests() {
         let mut drive = drive(&spec, 8 * GIB, None, 1).unwrap();
         assert_eq!(drive.facts().capacity_bytes, 8 * GIB);
         let load = Load { read_pct: 50, flush_every: Some(10), ..Load::random_read(4) };
-        let found = run(drive.as_mut(), &load, Window::seconds(0.1, 1.0), 1).unwrap();
+        let found = run(drive.as_mut(), &load, BenchWindow::seconds(0.1, 1.0), 1).unwrap();
         assert!(found.read.is_some() && found.write.is_some() && found.flush.is_some());
     }
 }
@@ -29,7 +29,7 @@ fn equal_arguments_give_equal_drives() {
         let outcome = |seed| {
             let mut drive = drive(&DiskSpec::of(model.clone()), 8 * GIB, None, seed).unwrap();
             let load = Load { read_pct: 50, flush_every: Some(10), ..Load::random_read(4) };
-            run(drive.as_mut(), &load, Window::seconds(0.1, 0.5), 1).unwrap()
+            run(drive.as_mut(), &load, BenchWindow::seconds(0.1, 0.5), 1).unwrap()
         };
         assert_eq!(outcome(7), outcome(7), "{}", model.name());
     }
@@ -58,7 +58,7 @@ fn credits_say_when_the_bucket_runs_dry() {
     // A floor of 100 per second: 5,800 credits last 2 s at 3,000 per second.
     let rate = |text: &str, from_s| {
         let mut drive = of(text, 8 * GIB).unwrap();
-        let window = Window::seconds(from_s, 1.0);
+        let window = BenchWindow::seconds(from_s, 1.0);
         run(drive.as_mut(), &Load::random_read(32), window, 1).unwrap().iops.value
     };
     assert!((rate("cloud-burst,credits=5800", 0.5) / 3_000.0 - 1.0).abs() < 0.02);
@@ -72,7 +72,7 @@ fn a_flush_takes_at_least_what_is_asked() {
     for name in names {
         let mut drive = of(&format!("{name},flush=7ms"), 8 * GIB).unwrap();
         let load = Load { flush_every: Some(1), ..Load::random_write(1) };
-        let found = run(drive.as_mut(), &load, Window::seconds(0.5, 2.0), 1).unwrap();
+        let found = run(drive.as_mut(), &load, BenchWindow::seconds(0.5, 2.0), 1).unwrap();
         let flush = found.flush.unwrap().latency_us;
         assert!(flush.p50 >= 6_950.0 && flush.mean >= 7_000.0, "{name}: {flush:?}");
     }
@@ -84,7 +84,7 @@ fn a_queue_of_one_makes_all_depths_alike() {
         let rate = |depth| {
             let mut drive = of(&format!("{name},queue=1"), 8 * GIB).unwrap();
             let load = Load::random_read(depth);
-            run(drive.as_mut(), &load, Window::seconds(0.1, 10.0), 1).unwrap().iops.value
+            run(drive.as_mut(), &load, BenchWindow::seconds(0.1, 10.0), 1).unwrap().iops.value
         };
         let (single, deep) = (rate(1), rate(32));
         let ratio: f64 = deep / single;

@@ -9,7 +9,7 @@ use super::limit::{Limit, Submitter};
 use super::slots::{NONE, Slot, Slots};
 use super::waiting::Waiting;
 use crate::drive::{Command, Done, Drive, DriveFacts, Request};
-use crate::iostat::{Counters, DirectionCounters};
+use crate::iostat::{DirectionCounters, QueueCounters};
 
 /// Largest request that merging makes (`max_sectors_kb` of 512), in bytes.
 const REQUEST_BYTES_MAX: u64 = 512 * 1024;
@@ -71,7 +71,7 @@ pub struct BlockQueue {
     waiting: [Waiting; 2],
     in_drive: u32,
     sequence: u64,
-    counters: Counters,
+    counters: QueueCounters,
     done: Vec<Done>,
 }
 
@@ -91,7 +91,7 @@ impl BlockQueue {
             waiting: [Waiting::new(), Waiting::new()],
             in_drive: 0,
             sequence: 0,
-            counters: Counters::default(),
+            counters: QueueCounters::default(),
             done: Vec::new(),
         }
     }
@@ -128,7 +128,7 @@ impl BlockQueue {
     }
 
     /// The counters at `now_ns`.
-    pub fn counters(&mut self, now_ns: u64) -> Counters {
+    pub fn counters(&mut self, now_ns: u64) -> QueueCounters {
         self.count_until(now_ns);
         self.counters
     }

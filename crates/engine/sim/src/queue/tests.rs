@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use super::standin::{Arm, Sent};
 use super::*;
 use crate::drive::Command;
-use crate::iostat::Columns;
 use crate::random::Random;
 
 const PAGE: u32 = 4096;
@@ -194,8 +193,8 @@ fn littles_law_holds_in_the_steady_state() {
             }
         }
         let until = queue.counters(queue.now_ns());
-        let columns = Columns::between(&since.unwrap(), &until);
-        let by_law = columns.writes_per_s * columns.await_ms / 1e3;
+        let columns = until.since(&since.unwrap()).iostat();
+        let by_law = columns.writes_per_s * columns.await_ms().unwrap() / 1e3;
         assert!((columns.queue_size / by_law - 1.0).abs() < 0.02, "{columns:?}");
         assert!((columns.util_pct - 100.0).abs() < 1e-9);
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::event::{RequestKind, Span};
 
 /// A place on a device: index and sector.
-type Place = (u8, u64);
+type RequestPlace = (u8, u64);
 
 /// A bio that went the whole way.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct DoneBio {
 }
 
 /// What is left at the end of the window.
-pub(super) struct Outcome {
+pub(super) struct MatchOutcome {
     pub(super) bios: Vec<DoneBio>,
     pub(super) flushes_ns: Vec<u64>,
     pub(super) unmatched: u64,
@@ -47,7 +47,7 @@ struct Bio {
 }
 
 #[derive(Clone, Debug)]
-struct Request {
+struct TracedRequest {
     device: u8,
     sector: u64,
     end: u64,
@@ -60,11 +60,11 @@ struct Request {
 #[derive(Default)]
 pub(super) struct Requests {
     /// Bios without a request, by where they begin.
-    waiting: HashMap<Place, Vec<Bio>>,
+    waiting: HashMap<RequestPlace, Vec<Bio>>,
     /// Requests by number, and their numbers by where they begin and where they end.
-    live: HashMap<u64, Request>,
-    starts: HashMap<Place, Vec<u64>>,
-    ends: HashMap<Place, Vec<u64>>,
+    live: HashMap<u64, TracedRequest>,
+    starts: HashMap<RequestPlace, Vec<u64>>,
+    ends: HashMap<RequestPlace, Vec<u64>>,
     made: u64,
     /// When the flushes under way were issued, by device.
     flushing: HashMap<u8, Vec<u64>>,
@@ -119,7 +119,7 @@ impl Requests {
         bio.got_ns = Some(ns);
         let number = self.made;
         self.made += 1;
-        let request = Request {
+        let request = TracedRequest {
             device: span.device,
             sector: span.sector,
             end: span.end(),
@@ -164,7 +164,7 @@ impl Requests {
     /// `span` is the request that goes; the one that ends where it begins takes its bios.
     pub(super) fn request_merged(&mut self, span: Span) {
         let at = (span.device, span.sector);
-        let is_idle = |request: &Request| request.issued_ns.is_none();
+        let is_idle = |request: &TracedRequest| request.issued_ns.is_none();
         let gone = self.find(self.starts.get(&at), is_idle);
         let host = self.find(self.ends.get(&at), is_idle);
         let (Some(gone), Some(host)) = (gone, host) else { return };
@@ -179,7 +179,7 @@ impl Requests {
 
     pub(super) fn inserted(&mut self, ns: u64, span: Span) {
         let is_new =
-            |request: &Request| request.issued_ns.is_none() && request.inserted_ns.is_none();
+            |request: &TracedRequest| request.issued_ns.is_none() && request.inserted_ns.is_none();
         if let Some(request) = self.at_start(&span, is_new) {
             request.inserted_ns = Some(ns);
         }
@@ -224,7 +224,7 @@ impl Requests {
         self.finish_request(ns, &request);
     }
 
-    fn finish_request(&mut self, ns: u64, request: &Request) {
+    fn finish_request(&mut self, ns: u64, request: &TracedRequest) {
         let Some(issued_ns) = request.issued_ns else { return };
         let done = request.bios.iter().filter(|bio| is_counted(bio)).map(|bio| DoneBio {
             kind: bio.span.kind,
@@ -242,12 +242,12 @@ impl Requests {
     }
 
     /// What was followed to the end, in the order of arrival. What is still under way is unmatched.
-    pub(super) fn finish(mut self) -> Outcome {
+    pub(super) fn finish(mut self) -> MatchOutcome {
         let waiting = self.waiting.values().flatten();
         let left = waiting.chain(self.live.values().flat_map(|request| &request.bios));
         self.unmatched += left.filter(|bio| is_counted(bio)).count() as u64;
         self.done.sort_by_key(|bio| bio.queued_ns);
-        Outcome {
+        MatchOutcome {
             bios: self.done,
             flushes_ns: self.flushes_ns,
             unmatched: self.unmatched,
@@ -257,7 +257,7 @@ impl Requests {
     }
 
     /// A waiting bio, that of the same thread if there are several: a thread goes on with its own.
-    fn take_waiting(&mut self, at: Place, tid: u32) -> Option<Bio> {
+    fn take_waiting(&mut self, at: RequestPlace, tid: u32) -> Option<Bio> {
         let bios = self.waiting.get_mut(&at)?;
         let own = bios.iter().position(|bio| bio.tid == tid).unwrap_or(0);
         let bio = (own < bios.len()).then(|| bios.remove(own));
@@ -267,12 +267,20 @@ impl Requests {
         bio
     }
 
-    fn find(&self, numbers: Option<&Vec<u64>>, fits: impl Fn(&Request) -> bool) -> Option<u64> {
+    fn find(
+        &self,
+        numbers: Option<&Vec<u64>>,
+        fits: impl Fn(&TracedRequest) -> bool,
+    ) -> Option<u64> {
         let is_it = |number: &&u64| self.live.get(number).is_some_and(&fits);
         numbers?.iter().find(is_it).copied()
     }
 
-    fn at_start(&mut self, span: &Span, fits: impl Fn(&Request) -> bool) -> Option<&mut Request> {
+    fn at_start(
+        &mut self,
+        span: &Span,
+        fits: impl Fn(&TracedRequest) -> bool,
+    ) -> Option<&mut TracedRequest> {
         if !is_followed(span) {
             return None;
         }
@@ -280,13 +288,13 @@ impl Requests {
         self.live.get_mut(&number)
     }
 
-    fn enter(&mut self, number: u64, request: Request) {
+    fn enter(&mut self, number: u64, request: TracedRequest) {
         self.starts.entry((request.device, request.sector)).or_default().push(number);
         self.ends.entry((request.device, request.end)).or_default().push(number);
         self.live.insert(number, request);
     }
 
-    fn leave(&mut self, number: u64) -> Option<(u64, Request)> {
+    fn leave(&mut self, number: u64) -> Option<(u64, TracedRequest)> {
         let request = self.live.remove(&number)?;
         forget(&mut self.starts, (request.device, request.sector), number);
         forget(&mut self.ends, (request.device, request.end), number);
@@ -294,7 +302,7 @@ impl Requests {
     }
 }
 
-fn forget(places: &mut HashMap<Place, Vec<u64>>, at: Place, number: u64) {
+fn forget(places: &mut HashMap<RequestPlace, Vec<u64>>, at: RequestPlace, number: u64) {
     if let Some(numbers) = places.get_mut(&at) {
         numbers.retain(|&other| other != number);
         if numbers.is_empty() {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Content, Entry, parse};
+use super::{Content, JournalEntry, parse};
 use crate::change::Change;
 use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
@@ -48,8 +48,9 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
 
 /// Whether a server holds the journal of a process that died before it left the server behind.
 fn is_held_for_nobody(content: &Content) -> bool {
-    let holds =
-        |entry: &Entry| matches!(entry.change, Change::FuseServer { holds_journal: true, .. });
+    let holds = |entry: &JournalEntry| {
+        matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
+    };
     let is_dead = content.owner.as_ref().is_some_and(|owner| !owner.is_alive());
     is_dead && content.entries.iter().any(holds)
 }

@@ -24,7 +24,7 @@ use crate::owner::Owner;
 use crate::state::StateDir;
 
 pub(crate) use read::{Content, parse};
-pub(crate) use record::{Entry, Record, VERSION};
+pub(crate) use record::{JournalEntry, Record, VERSION};
 
 /// Names tried before giving up; others only look at a new journal for a moment.
 const NAMES: u32 = 100;

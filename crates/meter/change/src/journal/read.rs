@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::journal::{Entry, Record, VERSION};
+use crate::journal::{JournalEntry, Record, VERSION};
 use crate::owner::Owner;
 
 /// What a journal holds.
@@ -13,7 +13,7 @@ use crate::owner::Owner;
 pub(crate) struct Content {
     pub(crate) owner: Option<Owner>,
     /// Changes that are not undone, in the order in which they were made.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<JournalEntry>,
     /// Files that were announced, each with when.
     pub(crate) files: Vec<(PathBuf, u64)>,
     /// Bytes of the whole lines.
@@ -45,7 +45,7 @@ impl Content {
                 self.owner = Some(owner);
             }
             Record::Intent { id, change, before: prior } => {
-                let entry = Entry { id, change, prior, effect: None, was_undoing: false };
+                let entry = JournalEntry { id, change, prior, effect: None, was_undoing: false };
                 self.entries.push(entry);
             }
             Record::Done { id, after } => {

@@ -36,7 +36,7 @@ pub(crate) enum Record {
 
 /// A change as the lines tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     pub(crate) id: ChangeId,
     pub(crate) change: Change,
     pub(crate) prior: Prior,

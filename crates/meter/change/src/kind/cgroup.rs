@@ -17,7 +17,7 @@ pub(super) const OWN: &str = "iostrata-";
 
 /// Where a group goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct GroupPlace {
     pub(super) version: GroupVersion,
     /// The directory above it.
     pub(super) parent: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 }
 
 /// Finds a place for a group with `memory` or `io`.
-pub(super) fn place(world: &dyn World, controller: &str) -> Result<Place, ChangeError> {
+pub(super) fn place(world: &dyn World, controller: &str) -> Result<GroupPlace, ChangeError> {
     let mounts = world.mounts().unwrap_or_default();
     let old_name = if controller == "io" { "blkio" } else { controller };
     let v1 = mounts.iter().find(|mount| {
@@ -34,7 +34,7 @@ pub(super) fn place(world: &dyn World, controller: &str) -> Result<Place, Change
     });
     if let Some(mount) = v1 {
         let parent = own_group(world, mount, Some(old_name));
-        return Ok(Place { version: GroupVersion::V1, parent, enable: None });
+        return Ok(GroupPlace { version: GroupVersion::V1, parent, enable: None });
     }
     let v2 = mounts.iter().find(|mount| mount.kind == "cgroup2");
     v2.and_then(|mount| place_v2(world, mount, controller)).ok_or_else(|| {
@@ -47,7 +47,7 @@ pub(super) fn place(world: &dyn World, controller: &str) -> Result<Place, Change
     })
 }
 
-fn place_v2(world: &dyn World, mount: &Mounted, controller: &str) -> Option<Place> {
+fn place_v2(world: &dyn World, mount: &Mounted, controller: &str) -> Option<GroupPlace> {
     let has = |dir: &Path, file: &str| {
         let names = world.read(&dir.join(file)).unwrap_or_default();
         names.split_whitespace().any(|name| name == controller)
@@ -59,10 +59,10 @@ fn place_v2(world: &dyn World, mount: &Mounted, controller: &str) -> Option<Plac
     let passes_on = |dir: &&Path| has(dir, "cgroup.subtree_control");
     let version = GroupVersion::V2;
     if let Some(parent) = within.clone().find(passes_on) {
-        return Some(Place { version, parent: parent.to_owned(), enable: None });
+        return Some(GroupPlace { version, parent: parent.to_owned(), enable: None });
     }
     let top = mount.at.clone();
-    has(&top, "cgroup.controllers").then(|| Place {
+    has(&top, "cgroup.controllers").then(|| GroupPlace {
         version,
         parent: top.clone(),
         enable: Some(top),

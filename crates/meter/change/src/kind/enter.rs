@@ -8,12 +8,16 @@ use super::cgroup;
 use crate::change::Change;
 use crate::effect::{Effect, GroupVersion, Move, Prior, Undone};
 use crate::error::{ChangeError, system};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::owner::Owner;
 use crate::seen::Mounted;
 use crate::world::World;
 
-pub(super) fn prior(world: &dyn World, name: &str, active: &[Entry]) -> Result<Prior, ChangeError> {
+pub(super) fn prior(
+    world: &dyn World,
+    name: &str,
+    active: &[JournalEntry],
+) -> Result<Prior, ChangeError> {
     let mounts = world.mounts().unwrap_or_default();
     let mut moves: Vec<Move> = Vec::new();
     for entry in active {

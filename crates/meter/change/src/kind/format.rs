@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::device;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, system};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::seen::DeviceState;
 use crate::settings::FilesystemKind;
 use crate::tokens::DeviceRef;
@@ -17,7 +17,7 @@ use crate::world::{RunError, World};
 pub(super) fn prior(
     world: &dyn World,
     device: &DeviceRef,
-    active: &[Entry],
+    active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     let found = device::resolve(world, device)?;
     let state =
@@ -30,7 +30,7 @@ pub(super) fn prior(
 }
 
 /// Whether what the device holds may be lost.
-fn may_overwrite(device: &DeviceRef, active: &[Entry]) -> bool {
+fn may_overwrite(device: &DeviceRef, active: &[JournalEntry]) -> bool {
     match device {
         DeviceRef::Named { overwrite, .. } => *overwrite,
         DeviceRef::Loop { backing } => active.iter().any(

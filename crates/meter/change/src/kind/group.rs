@@ -14,7 +14,7 @@ use crate::change::Change;
 use crate::device;
 use crate::effect::{Effect, GroupVersion, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::retry;
 use crate::tokens::DeviceRef;
 use crate::world::World;
@@ -29,7 +29,7 @@ pub(super) fn prior(
     world: &dyn World,
     name: &str,
     controller: &str,
-    active: &[Entry],
+    active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     let place = cgroup::place(world, controller)?;
     let dir = place.parent.join(format!("{OWN}{}-{name}", world.owner().pid));
@@ -135,7 +135,7 @@ fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, Strin
 
 pub(super) fn undo(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     (version, dir): (GroupVersion, &PathBuf),
     make: bool,
     enable: Option<&Path>,
@@ -177,7 +177,7 @@ fn remove(world: &dyn World, dir: &Path) -> Result<(), ChangeError> {
 /// Takes the limits of one change out of a group that another made.
 fn unlimit(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     version: GroupVersion,
     dir: &Path,
 ) -> Result<(), ChangeError> {
@@ -199,7 +199,7 @@ fn unlimit(
 /// Turns the controller off again, unless somebody limits with it meanwhile.
 fn disable(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     top: &Path,
     undone: &mut Undone,
 ) -> Result<(), ChangeError> {

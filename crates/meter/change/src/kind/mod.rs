@@ -24,7 +24,7 @@ use std::os::fd::BorrowedFd;
 use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::ChangeError;
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::tokens::DeviceRef;
 use crate::world::World;
 use variable::Variable;
@@ -33,7 +33,7 @@ use variable::Variable;
 pub(crate) fn may_overwrite(
     world: &dyn World,
     device: &DeviceRef,
-    active: &[Entry],
+    active: &[JournalEntry],
 ) -> Result<(), ChangeError> {
     format::prior(world, device, active).map(|_nothing| ())
 }
@@ -43,7 +43,7 @@ pub(crate) fn may_overwrite(
 pub(crate) fn prior(
     world: &dyn World,
     change: &Change,
-    active: &[Entry],
+    active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     match change {
         Change::BackingFile { path, .. } => backing::prior(world, path),
@@ -123,7 +123,7 @@ pub(crate) fn apply(
 }
 
 /// Puts back what was there, as far as what is there now is ours.
-pub(crate) fn undo(world: &dyn World, entry: &Entry) -> Result<Undone, ChangeError> {
+pub(crate) fn undo(world: &dyn World, entry: &JournalEntry) -> Result<Undone, ChangeError> {
     match (&entry.change, &entry.prior) {
         (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
         (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {

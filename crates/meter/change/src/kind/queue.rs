@@ -9,7 +9,7 @@ use super::value;
 use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::settings::QueueAttribute;
 use crate::tokens::{DeviceRef, DeviceToken};
 use crate::world::World;
@@ -101,7 +101,7 @@ fn read_all(world: &dyn World, found: &Resolved) -> QueueValues {
 
 pub(super) fn undo(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     (attribute, asked): (QueueAttribute, &str),
     device: &DeviceToken,
     prior: &QueueValues,

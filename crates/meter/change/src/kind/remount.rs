@@ -9,7 +9,7 @@ use super::mounting::topmost;
 use crate::change::Change;
 use crate::effect::{Effect, Left, Prior, Undone};
 use crate::error::ChangeError;
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::world::World;
 
 /// Options and what undoes them.
@@ -38,10 +38,9 @@ pub(super) fn prior(
     world: &dyn World,
     at: &Path,
     options: &[String],
-    active: &[Entry],
+    active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let is_ours =
-        |entry: &Entry| matches!(&entry.change, Change::Mount { at: other, .. } if other == at);
+    let is_ours = |entry: &JournalEntry| matches!(&entry.change, Change::Mount { at: other, .. } if other == at);
     let mount = topmost(world, at)?.filter(|_| active.iter().any(is_ours));
     let Some(mount) = mount else {
         return Err(ChangeError::Refused {

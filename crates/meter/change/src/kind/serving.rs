@@ -11,7 +11,7 @@ use super::mounting;
 use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system, system_on};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::owner::Owner;
 use crate::retry;
 use crate::seen::{Answer, Ending, Mounted};
@@ -87,7 +87,7 @@ fn served(world: &dyn World, at: &Path) -> Result<Option<Mounted>, ChangeError> 
 
 pub(super) fn undo(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     at: &Path,
     missing: &[PathBuf],
     since_ticks: u64,
@@ -124,7 +124,7 @@ pub(super) fn undo(
 /// The processes that serve for this change, as far as they live.
 fn processes(
     world: &dyn World,
-    entry: &Entry,
+    entry: &JournalEntry,
     since_ticks: u64,
 ) -> Result<Vec<Owner>, ChangeError> {
     let Some(server) = ServerCommand::of(&entry.change) else { return Ok(Vec::new()) };
@@ -170,7 +170,7 @@ pub(crate) fn force(world: &dyn World, process: &Owner) -> Result<(), ChangeErro
 
 /// Ends servers that do not answer, before what stands on them is undone: whoever touches that
 /// would wait for ever. Nothing happens where all answer.
-pub(crate) fn end_stuck(world: &dyn World, entries: &[Entry]) -> Result<(), ChangeError> {
+pub(crate) fn end_stuck(world: &dyn World, entries: &[JournalEntry]) -> Result<(), ChangeError> {
     for entry in entries {
         let (Change::FuseServer { at, .. }, Prior::NoServer { since_ticks, .. }) =
             (&entry.change, &entry.prior)
@@ -187,7 +187,7 @@ pub(crate) fn end_stuck(world: &dyn World, entries: &[Entry]) -> Result<(), Chan
 }
 
 /// Ends the servers of a dead process that hold its journal.
-pub(crate) fn end_holders(world: &dyn World, entries: &[Entry]) -> Result<(), ChangeError> {
+pub(crate) fn end_holders(world: &dyn World, entries: &[JournalEntry]) -> Result<(), ChangeError> {
     for entry in entries {
         if let (
             Change::FuseServer { holds_journal: true, .. },

@@ -8,8 +8,8 @@ use iostrata_spec::study::IoLimits;
 use super::fake::{FakeWorld, Machine, Moment, Node};
 use crate::{
     Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, JournalState,
-    Outcome, Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, VmSetting, World,
-    leftovers, restore,
+    Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome, VmSetting,
+    World, leftovers, restore,
 };
 
 const SCHEDULER: &str = "/sys/block/loop0/queue/scheduler";
@@ -241,7 +241,7 @@ fn another_file_or_mount_in_the_place_of_ours_is_left() {
     }
     let report = session.undo_all();
     // The mount below is in use, so its device cannot be detached either.
-    assert_eq!(report.things[0].outcome, Outcome::Undone(How::LeftAlone), "{report:#?}");
+    assert_eq!(report.things[0].outcome, UndoOutcome::Undone(How::LeftAlone), "{report:#?}");
     session.world().machine.borrow_mut().mounts.retain(|mount| mount.source == "cgroup");
     let file = Node::File { inode: 5, bytes: 1 };
     session.world().machine.borrow_mut().nodes.insert("/data/disk".into(), file.clone());
@@ -265,7 +265,7 @@ fn failures_hold_up_only_what_they_stand_on() {
     let failed: Vec<ChangeId> = report
         .things
         .iter()
-        .filter(|thing| matches!(thing.outcome, Outcome::Failed(_)))
+        .filter(|thing| matches!(thing.outcome, UndoOutcome::Failed(_)))
         .map(|thing| thing.id)
         .collect();
     assert_eq!(failed, [ChangeId(4), ChangeId(3), ChangeId(2)], "{report:#?}");

@@ -5,8 +5,8 @@ use std::fs;
 use super::fake::FakeWorld;
 use super::session::begin;
 use crate::{
-    Change, ChangeError, GroupVersion, How, JournalState, Outcome, Owner, RestoreReport, Session,
-    StateDir, restore,
+    Change, ChangeError, GroupVersion, How, JournalState, Owner, RestoreReport, Session, StateDir,
+    UndoOutcome, restore,
 };
 
 const SERVER: &str = "mysql://127.0.0.1:3306";
@@ -42,7 +42,7 @@ fn values(world: &FakeWorld) -> [u64; 2] {
     ["io_capacity", "io_capacity_max"].map(|name| machine.variables[name])
 }
 
-fn hows(report: &RestoreReport) -> Vec<Outcome> {
+fn hows(report: &RestoreReport) -> Vec<UndoOutcome> {
     report.journals[0].things.iter().map(|thing| thing.outcome.clone()).collect()
 }
 
@@ -64,7 +64,10 @@ fn what_the_server_took_is_shown_and_put_back_in_reverse() {
 #[test]
 fn after_a_kill_the_same_server_gets_its_values_back() {
     let (world, report, state) = restored(|_| {});
-    assert_eq!(hows(&report), [Outcome::Undone(How::PutBack), Outcome::Undone(How::PutBack)]);
+    assert_eq!(
+        hows(&report),
+        [UndoOutcome::Undone(How::PutBack), UndoOutcome::Undone(How::PutBack)]
+    );
     assert_eq!(values(&world), [200, 2_000]);
     assert!(state.journals().is_empty());
     // Also when this machine was rebooted: the server may be on another one.
@@ -78,7 +81,10 @@ fn after_a_kill_the_same_server_gets_its_values_back() {
 #[test]
 fn a_server_that_was_restarted_is_left_alone() {
     let (world, report, _) = restored(|world| world.machine.borrow_mut().started_s += 60);
-    assert_eq!(hows(&report), [Outcome::Undone(How::AsBefore), Outcome::Undone(How::AsBefore)]);
+    assert_eq!(
+        hows(&report),
+        [UndoOutcome::Undone(How::AsBefore), UndoOutcome::Undone(How::AsBefore)]
+    );
     assert_eq!(values(&world), [4_000, 5_000], "as its own configuration has it");
 }
 
@@ -87,7 +93,10 @@ fn what_somebody_else_set_is_left_and_reported() {
     let (world, report, _) = restored(|world| {
         world.machine.borrow_mut().variables.insert("io_capacity".to_owned(), 777);
     });
-    assert_eq!(hows(&report), [Outcome::Undone(How::LeftAlone), Outcome::Undone(How::PutBack)]);
+    assert_eq!(
+        hows(&report),
+        [UndoOutcome::Undone(How::LeftAlone), UndoOutcome::Undone(How::PutBack)]
+    );
     assert_eq!(values(&world), [777, 2_000]);
     assert_eq!(report.journals[0].left[0].found, "777");
 }

@@ -2,9 +2,9 @@
 
 use iostrata_run::host::KernelLayer::{Block, Driver, Filesystem, Journal, Limit, Scheduler};
 
-use super::Table;
+use super::LayerTable;
 
-pub(super) const TABLE: Table = &[
+pub(super) const TABLE: LayerTable = &[
     (
         Limit,
         &[
@@ -179,7 +179,7 @@ pub(super) const TABLE: Table = &[
 ];
 
 /// Modules whose functions belong to one layer unless the tables name them.
-pub(super) const MODULES: Table = &[
+pub(super) const MODULES: LayerTable = &[
     (
         Filesystem,
         &[

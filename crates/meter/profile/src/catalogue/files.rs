@@ -2,9 +2,9 @@
 
 use iostrata_run::host::KernelLayer::{Filesystem, Journal, PageCache, SystemCall, Vfs};
 
-use super::Table;
+use super::LayerTable;
 
-pub(super) const TABLE: Table = &[
+pub(super) const TABLE: LayerTable = &[
     (
         SystemCall,
         &[

@@ -4,10 +4,10 @@ use iostrata_run::host::KernelLayer::{
     Block, Device, Filesystem, Journal, Limit, Lock, PageCache, User,
 };
 
-use super::Table;
+use super::LayerTable;
 
 /// Functions that wait for something other than their own layer, or that only ever wait.
-pub(super) const TABLE: Table = &[
+pub(super) const TABLE: LayerTable = &[
     (
         Device,
         &[

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use iostrata_spec::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
-    Preparation, RateProcess, SpecError, SyncWrites,
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Pacing, Preparation,
+    RateProcess, Rw, SpecError, SyncWrites,
 };
 
 use super::{Common, value};
@@ -21,9 +21,9 @@ pub struct IoArgs {
     #[arg(long, value_name = "PATH")]
     pub path: PathBuf,
     /// Which requests
-    #[arg(long, value_enum, default_value = "randread")]
+    #[arg(long, value_parser = value::word::<Rw>(), default_value = "randread")]
     rw: Rw,
-    /// Reads in every hundred requests of randrw and readwrite
+    /// Reads in every hundred requests of rw and randrw
     #[arg(long, value_name = "PCT", default_value_t = 50, value_parser = value::percent)]
     rwmixread: u8,
     /// Bytes of each request, 512 to 16M
@@ -36,11 +36,11 @@ pub struct IoArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     numjobs: u32,
     /// The way to the kernel
-    #[arg(long, value_enum, default_value = "sync", alias = "engine")]
-    ioengine: Engine,
+    #[arg(long, value_parser = value::word::<IoApi>(), default_value = "sync", alias = "engine")]
+    ioengine: IoApi,
     /// Memory of the requests, by fio's names
-    #[arg(long, visible_alias = "iomem", value_enum, default_value = "malloc")]
-    mem: Mem,
+    #[arg(long, visible_alias = "iomem", value_parser = value::word::<Memory>(), default_value = "malloc")]
+    mem: Memory,
     /// Bypass the page cache
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
@@ -56,14 +56,14 @@ pub struct IoArgs {
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     fdatasync: Option<u32>,
     /// Flush the file just written, or every file
-    #[arg(long, value_enum, default_value = "file")]
-    fsync_scope: Scope,
+    #[arg(long, value_parser = value::word::<FlushScope>(), default_value = "file")]
+    fsync_scope: FlushScope,
     /// Count writes, or reads and writes
-    #[arg(long, value_enum, default_value = "writes")]
-    fsync_every: Every,
+    #[arg(long, value_parser = value::word::<FlushCount>(), default_value = "writes")]
+    fsync_every: FlushCount,
     /// What each write itself promises
-    #[arg(long, value_enum, default_value = "none")]
-    sync: WritePromise,
+    #[arg(long, value_parser = value::word::<SyncWrites>(), default_value = "none")]
+    sync: SyncWrites,
     /// Files that share --size
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
     nrfiles: u32,
@@ -71,8 +71,8 @@ pub struct IoArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
     /// What files made for the run hold at the start
-    #[arg(long, value_enum, default_value = "written")]
-    prepare: Prepare,
+    #[arg(long, value_parser = value::word::<Preparation>(), default_value = "written")]
+    prepare: Preparation,
     /// Measure exactly this long; without it a point stops at --precision or --point-time (30 s)
     #[arg(long, value_name = "TIME", value_parser = value::duration)]
     runtime: Option<Duration>,
@@ -80,8 +80,8 @@ pub struct IoArgs {
     #[arg(long, value_name = "N", value_parser = value::number)]
     rate_iops: Option<f64>,
     /// How scheduled requests are spaced
-    #[arg(long, value_enum, default_value = "fixed")]
-    rate_process: Process,
+    #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "fixed")]
+    rate_process: RateProcess,
     /// Where random requests go: uniform, zipf:THETA or coverage
     #[arg(long, value_name = "HOW", default_value = "uniform", value_parser = value::distribution)]
     random_distribution: Access,
@@ -107,78 +107,6 @@ pub struct IoArgs {
     pub common: Common,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Rw {
-    Read,
-    Write,
-    Randread,
-    Randwrite,
-    Randrw,
-    #[value(alias = "rw")]
-    Readwrite,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Engine {
-    #[value(alias = "psync", alias = "pvsync2")]
-    Sync,
-    Libaio,
-    #[value(name = "io_uring", alias = "io-uring")]
-    IoUring,
-    Null,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Mem {
-    /// Pages of the usual size, as databases and fio have them unless told otherwise
-    #[value(aliases = ["mmap", "shm", "mmapshared"])]
-    Malloc,
-    /// Huge pages, which need not be reserved: a large request is not split for its memory
-    #[value(name = "mmaphuge", alias = "shmhuge")]
-    MmapHuge,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Scope {
-    File,
-    All,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Every {
-    Writes,
-    Requests,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WritePromise {
-    /// Nothing
-    None,
-    /// The file is opened with O_DSYNC
-    Dsync,
-    /// The file is opened with O_SYNC
-    #[value(name = "sync")]
-    FullSync,
-    /// RWF_DSYNC on each write instead of a flag on the file
-    RwfDsync,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Process {
-    Fixed,
-    Poisson,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Prepare {
-    /// Incompressible data in every block
-    Written,
-    /// Allocated and never written
-    Fallocated,
-    /// Nothing: writes extend the file
-    Empty,
-}
-
 impl IoArgs {
     /// The checked workload. `size_bytes` is the default's where `--size` was left out.
     ///
@@ -186,40 +114,20 @@ impl IoArgs {
     /// The first option that cannot be run.
     pub fn spec(&self) -> Result<IoSpec, SpecError> {
         let mut spec = IoSpec::new(&self.path);
-        (spec.mix, spec.access) = self.requests();
+        spec.mix = self.rw.mix(self.rwmixread);
+        spec.access =
+            if self.rw.is_random() { self.random_distribution } else { Access::Sequential };
         spec.block_bytes = self.bs;
-        spec.api = match self.ioengine {
-            Engine::Sync => IoApi::Sync,
-            Engine::Libaio => IoApi::Libaio,
-            Engine::IoUring => IoApi::IoUring,
-            Engine::Null => IoApi::Null,
-        };
+        spec.api = self.ioengine;
         (spec.depth, spec.jobs, spec.processes) = (self.iodepth, self.numjobs, self.process);
         (spec.direct, spec.polled) = (self.direct, self.hipri);
-        spec.memory = match self.mem {
-            Mem::Malloc => Memory::Malloc,
-            Mem::MmapHuge => Memory::MmapHuge,
-        };
-        spec.sync = match self.sync {
-            WritePromise::None => SyncWrites::None,
-            WritePromise::Dsync => SyncWrites::Dsync,
-            WritePromise::FullSync => SyncWrites::Sync,
-            WritePromise::RwfDsync => SyncWrites::RwfDsync,
-        };
+        (spec.memory, spec.sync) = (self.mem, self.sync);
         spec.flush = self.flush();
         spec.files = self.nrfiles;
         spec.size_bytes = self.size.unwrap_or(spec.size_bytes);
-        spec.preparation = match self.prepare {
-            Prepare::Written => Preparation::Written,
-            Prepare::Fallocated => Preparation::Fallocated,
-            Prepare::Empty => Preparation::Empty,
-        };
+        spec.preparation = self.prepare;
         if let Some(rate_iops) = self.rate_iops {
-            let process = match self.rate_process {
-                Process::Fixed => RateProcess::Fixed,
-                Process::Poisson => RateProcess::Poisson,
-            };
-            spec.pacing = Pacing::Open { rate_iops, process };
+            spec.pacing = Pacing::Open { rate_iops, process: self.rate_process };
         }
         spec.seed = self.randseed;
         spec.runtime = self.runtime;
@@ -230,32 +138,13 @@ impl IoArgs {
         Ok(spec)
     }
 
-    fn requests(&self) -> (Mix, Access) {
-        let both = Mix::Both { read_pct: self.rwmixread };
-        match self.rw {
-            Rw::Read => (Mix::Read, Access::Sequential),
-            Rw::Write => (Mix::Write, Access::Sequential),
-            Rw::Readwrite => (both, Access::Sequential),
-            Rw::Randread => (Mix::Read, self.random_distribution),
-            Rw::Randwrite => (Mix::Write, self.random_distribution),
-            Rw::Randrw => (both, self.random_distribution),
-        }
-    }
-
     fn flush(&self) -> Option<Flush> {
         let (method, every) = match (self.fsync, self.fdatasync) {
             (Some(every), _) => (FlushMethod::Fsync, every),
             (None, Some(every)) => (FlushMethod::Fdatasync, every),
             (None, None) => return None,
         };
-        let scope = match self.fsync_scope {
-            Scope::File => FlushScope::File,
-            Scope::All => FlushScope::All,
-        };
-        let count = match self.fsync_every {
-            Every::Writes => FlushCount::Writes,
-            Every::Requests => FlushCount::Requests,
-        };
+        let (scope, count) = (self.fsync_scope, self.fsync_every);
         Some(Flush { method, every, scope, count })
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ZipfTheta, block_range};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use iostrata_spec::{
+    Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ValueError, Words, ZipfTheta, block_range,
+};
 use iostrata_units::{parse_duration, parse_size};
 
 /// `1`, `0`, `true`, `false`, `yes`, `no`, `on`, `off`.
@@ -80,16 +83,24 @@ pub fn share(text: &str) -> Result<f64, String> {
 
 /// Where random requests go: `uniform`, `zipf:0.99`, `coverage`.
 pub fn distribution(text: &str) -> Result<Access, String> {
+    // What cannot be drawn by is refused with the option's name, by the check of the whole.
     match text.split_once(':') {
-        None if matches!(text, "uniform" | "random") => Ok(Access::Uniform),
-        None if text == "coverage" => Ok(Access::Coverage),
-        None if text == "zipf" => Ok(Access::Zipfian(ZipfTheta(0.99))),
-        Some(("zipf", theta)) => theta
-            .parse()
-            .map(|theta| Access::Zipfian(ZipfTheta(theta)))
-            .map_err(|_| format!("`{theta}` is not a skew; write for example zipf:0.99")),
-        _ => Err("use uniform, zipf:0.99 or coverage".to_owned()),
+        Some(("zipf", theta)) => match theta.parse() {
+            Ok(theta) => Ok(Access::Zipfian(ZipfTheta(theta))),
+            Err(_) => Err(format!("`{theta}` is not a skew; write for example zipf:0.99")),
+        },
+        _ => text.parse().map_err(|error: ValueError| error.to_string()),
     }
+}
+
+/// One word of a closed set.
+pub fn word<T: Words + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let possible = T::WORDS.iter().map(|word| {
+        let value = PossibleValue::new(word.name).aliases(word.aliases.iter().copied());
+        if word.help.is_empty() { value } else { value.help(word.help) }
+    });
+    PossibleValuesParser::new(possible.collect::<Vec<_>>())
+        .try_map(|text| T::of(&text).ok_or("there is no such value"))
 }
 
 #[cfg(test)]

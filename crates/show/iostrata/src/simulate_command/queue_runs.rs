@@ -4,7 +4,6 @@
 
 use iostrata_run::{KernelThen, QueuePoint, QueueReader, QueueReplicate, QueueRun};
 use iostrata_sim::insert::{InsertOutcome, InsertPoint, InsertReader};
-use iostrata_sim::iostat::Columns;
 use iostrata_spec::disk::DiskSpec;
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdict, Verdicts, combine};
 
@@ -62,7 +61,7 @@ fn point(replicates: &[&InsertPoint], has_growth: bool) -> Option<QueuePoint> {
         rows_per_hour.verdicts.add(Verdict::NotSteady);
     }
     let reached_h = mean(replicates.iter().map(|one| one.reached_h)).filter(|_| has_growth);
-    let columns: Vec<Columns> = replicates.iter().map(|one| one.iostat).collect();
+    let device = replicates.iter().map(|one| one.device).reduce(|sum, one| sum.plus(&one))?;
     let readers: Option<Vec<&InsertReader>> =
         replicates.iter().map(|one| one.reader.as_ref()).collect();
     Some(QueuePoint {
@@ -74,7 +73,7 @@ fn point(replicates: &[&InsertPoint], has_growth: bool) -> Option<QueuePoint> {
         reached_h: reached_h.as_ref().map(|hours| hours.value),
         reached_h_ci95: reached_h.as_ref().and_then(|hours| hours.ci95),
         reached_h_n: reached_h.as_ref().map_or(0, |hours| hours.n),
-        iostat: Columns::mean(&columns).of_today(),
+        iostat: device.iostat(),
         reader: readers.and_then(|readers| reader(&readers)),
         replicates: replicates.iter().map(|one| replicate(one, has_growth)).collect(),
         verdicts: rows_per_hour.verdicts,
@@ -85,7 +84,7 @@ fn replicate(point: &InsertPoint, has_growth: bool) -> QueueReplicate {
     QueueReplicate {
         rows_per_hour: point.rows_per_hour.value,
         reached_h: has_growth.then_some(point.reached_h),
-        iostat: point.iostat.of_today(),
+        iostat: point.device.iostat(),
         reader_us_p99: point.reader.as_ref().map(|reader| reader.latency_us.p99),
     }
 }

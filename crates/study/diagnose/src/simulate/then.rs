@@ -3,7 +3,6 @@
 //! Invariant: only printed figures stand here; what the post does not print is left out, and what
 //! was not simulated stays blank.
 
-use iostrata_run::host::Iostat;
 use iostrata_run::{KernelThen, QueuePoint, QueueReplicate, QueueRun, QueueThenRow, ThenRow};
 use iostrata_stats::{Measured, Verdicts, combine};
 
@@ -31,10 +30,10 @@ const COLUMNS: [Column; 11] = [
     ("r/s, reads", "/s", |one| Some(one.iostat.reads_per_s)),
     ("w/s, writes", "/s", |one| Some(one.iostat.writes_per_s)),
     ("wMB/s, written", "MiB/s", |one| Some(one.iostat.write_kib_per_s / 1024.0)),
-    ("avgrq-sz, size of a request", "sectors", |one| size_sectors(&one.iostat)),
+    ("avgrq-sz, size of a request", "sectors", |one| Some(2.0 * one.iostat.request_kib()?)),
     ("avgqu-sz, requests in the queue", "", |one| Some(one.iostat.queue_size)),
-    ("await, time of a request", "ms", |one| await_ms(&one.iostat)),
-    ("svctm, device time per request", "ms", |one| service_ms(&one.iostat)),
+    ("await, time of a request", "ms", |one| one.iostat.await_ms()),
+    ("svctm, device time per request", "ms", |one| one.iostat.service_ms()),
     ("%util, device busy", "percent", |one| Some(one.iostat.util_pct)),
 ];
 
@@ -150,25 +149,4 @@ fn mean(point: &QueuePoint, of: fn(&QueueReplicate) -> Option<f64>) -> Option<Me
         .map(|replicate| Some(Measured::without_interval(of(replicate)?, 1, Verdicts::none())))
         .collect();
     combine(&values?)
-}
-
-/// Mean size of a request over reads and writes, in sectors of 512 bytes as iostat has it.
-fn size_sectors(iostat: &Iostat) -> Option<f64> {
-    let requests = iostat.reads_per_s + iostat.writes_per_s;
-    let kib = iostat.read_kib_per_s + iostat.write_kib_per_s;
-    (requests > 0.0).then(|| 2.0 * kib / requests)
-}
-
-/// Mean time of a request over reads and writes.
-fn await_ms(iostat: &Iostat) -> Option<f64> {
-    let requests = iostat.reads_per_s + iostat.writes_per_s;
-    let reads = iostat.read_await_ms.map_or(0.0, |ms| ms * iostat.reads_per_s);
-    let writes = iostat.write_await_ms.map_or(0.0, |ms| ms * iostat.writes_per_s);
-    (requests > 0.0).then(|| (reads + writes) / requests)
-}
-
-/// Time in which the device was busy, per request.
-fn service_ms(iostat: &Iostat) -> Option<f64> {
-    let requests = iostat.reads_per_s + iostat.writes_per_s;
-    (requests > 0.0).then(|| 10.0 * iostat.util_pct / requests)
 }

@@ -33,18 +33,12 @@ const METRICS: [DeviceMetric; 5] = [
 
 /// A figure of the device over reads and writes together.
 pub(crate) fn device_figure(metric: DeviceMetric, iostat: &Iostat) -> Option<f64> {
-    let requests_per_s = iostat.reads_per_s + iostat.writes_per_s;
-    let per_request = |sum: f64| (requests_per_s > 0.0).then(|| sum / requests_per_s);
     match metric {
-        DeviceMetric::RequestsPerS => Some(requests_per_s),
-        DeviceMetric::RequestKib => per_request(iostat.read_kib_per_s + iostat.write_kib_per_s),
+        DeviceMetric::RequestsPerS => Some(iostat.reads_per_s + iostat.writes_per_s),
+        DeviceMetric::RequestKib => iostat.request_kib(),
         DeviceMetric::MergedPerS => Some(iostat.reads_merged_per_s + iostat.writes_merged_per_s),
         DeviceMetric::QueueSize => Some(iostat.queue_size),
-        DeviceMetric::AwaitMs => {
-            let all = |await_ms: Option<f64>, per_s: f64| await_ms.unwrap_or(0.0) * per_s;
-            let reads = all(iostat.read_await_ms, iostat.reads_per_s);
-            per_request(reads + all(iostat.write_await_ms, iostat.writes_per_s))
-        }
+        DeviceMetric::AwaitMs => iostat.await_ms(),
     }
 }
 

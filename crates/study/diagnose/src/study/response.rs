@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use iostrata_run::{
     Finding, FindingKind, StudyAxis, StudyBacklog, StudyOp, StudyPoint, StudyResponse,
 };
-use iostrata_spec::study::setting::{Choice, Setting, SettingValue};
+use iostrata_spec::study::setting::{Setting, SettingValue};
 use iostrata_spec::study::{Cell, LevelAt};
-use iostrata_spec::{Layer, Pacing};
+use iostrata_spec::{Layer, Pacing, Rw, Words};
 use iostrata_stats::{LatencyUs, Measured, combine};
 use iostrata_units::{count, microseconds, seconds};
 use serde_json::json;
@@ -91,8 +91,11 @@ pub(crate) fn responses(axes: &[StudyAxis]) -> Vec<Finding> {
 
 /// A level as a sentence has it: `random reads`.
 fn words(at: &LevelAt) -> String {
-    match Setting::named(&at.factor).and_then(|setting| setting.parse(&at.level).ok()) {
-        Some(SettingValue::Choice(Choice::Rw(rw))) => rw.words().to_owned(),
+    let setting = Setting::named(&at.factor);
+    match setting.and_then(|setting| setting.parse(&at.level).ok()) {
+        Some(SettingValue::Word(word)) if setting == Setting::named("rw") => {
+            Rw::of(word).map_or_else(|| at.level.clone(), |rw| rw.words().to_owned())
+        }
         Some(SettingValue::Count(_) | SettingValue::Number(_)) => {
             format!("{} {}", at.factor, at.level)
         }

@@ -2,7 +2,7 @@
 
 /// What an option does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum OptionEffect {
     /// It changes what is run or written: what, for the documentation.
     Changes(&'static str),
     /// It is read and ignored, with a warning that says this.
@@ -13,20 +13,20 @@ pub enum Effect {
 
 /// One option of fio.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct FioOption {
     /// Its name, with underscores.
     pub name: &'static str,
     /// Other names that fio knows it by.
     pub aliases: &'static [&'static str],
     /// What it does here.
-    pub effect: Effect,
+    pub effect: OptionEffect,
     /// Values that ask for what is done anyway: accepted in silence.
     pub neutral: &'static [&'static str],
     /// A value that has the effect; with `;` and other options that it needs beside it.
     pub example: &'static str,
 }
 
-impl Entry {
+impl FioOption {
     /// All names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
@@ -52,7 +52,7 @@ impl Entry {
         self
     }
 
-    const fn new(name: &'static str, example: &'static str, effect: Effect) -> Self {
+    const fn new(name: &'static str, example: &'static str, effect: OptionEffect) -> Self {
         Self { name, aliases: &[], effect, neutral: &[], example }
     }
 }
@@ -61,14 +61,22 @@ pub(super) const fn changes(
     name: &'static str,
     example: &'static str,
     what: &'static str,
-) -> Entry {
-    Entry::new(name, example, Effect::Changes(what))
+) -> FioOption {
+    FioOption::new(name, example, OptionEffect::Changes(what))
 }
 
-pub(super) const fn warned(name: &'static str, example: &'static str, why: &'static str) -> Entry {
-    Entry::new(name, example, Effect::Warned(why))
+pub(super) const fn warned(
+    name: &'static str,
+    example: &'static str,
+    why: &'static str,
+) -> FioOption {
+    FioOption::new(name, example, OptionEffect::Warned(why))
 }
 
-pub(super) const fn refused(name: &'static str, example: &'static str, why: &'static str) -> Entry {
-    Entry::new(name, example, Effect::Refused(why))
+pub(super) const fn refused(
+    name: &'static str,
+    example: &'static str,
+    why: &'static str,
+) -> FioOption {
+    FioOption::new(name, example, OptionEffect::Refused(why))
 }

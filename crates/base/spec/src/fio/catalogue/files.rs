@@ -1,8 +1,8 @@
 //! Options of jobs and their files.
 
-use super::entry::{Entry, changes, refused, warned};
+use super::entry::{FioOption, changes, refused, warned};
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[FioOption] = &[
     changes("name", "other", "the name the job is reported under, and its files are named by"),
     changes("description", "text", "printed with the job"),
     changes("filename", "a:b", "the files or devices, apart by `:`; all clones share them"),

@@ -1,8 +1,8 @@
 //! Options of requests: what, how large, where to, by which way.
 
-use super::entry::{Entry, changes, refused, warned};
+use super::entry::{FioOption, changes, refused, warned};
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[FioOption] = &[
     changes("rw", "randwrite", "reads, writes, mix, order and its suffix `:N`; trims are refused")
         .or(&["readwrite"]),
     changes("rw_sequencer", "identical;rw=randread:8", "what the suffix of a random rw repeats"),

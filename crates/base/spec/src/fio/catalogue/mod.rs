@@ -11,11 +11,11 @@ mod reports;
 mod rest;
 mod times;
 
-pub use entry::{Effect, Entry};
+pub use entry::{FioOption, OptionEffect};
 
 use crate::study::nearest::nearest as nearest_of;
 
-const AREAS: [(&str, &[Entry]); 5] = [
+const AREAS: [(&str, &[FioOption]); 5] = [
     ("Jobs and files", files::ENTRIES),
     ("Requests", io::ENTRIES),
     ("Time, rates and order", times::ENTRIES),
@@ -24,24 +24,24 @@ const AREAS: [(&str, &[Entry]); 5] = [
 ];
 
 /// Every area with its title, in the order of the documentation.
-pub fn areas() -> impl Iterator<Item = (&'static str, &'static [Entry])> {
+pub fn areas() -> impl Iterator<Item = (&'static str, &'static [FioOption])> {
     AREAS.into_iter()
 }
 
 /// Every known option.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
+pub fn entries() -> impl Iterator<Item = &'static FioOption> {
     AREAS.into_iter().flat_map(|(_, entries)| entries)
 }
 
 /// The option of a name; dashes and underscores are the same.
-pub(super) fn find(name: &str) -> Option<&'static Entry> {
+pub(super) fn find(name: &str) -> Option<&'static FioOption> {
     let name = name.replace('-', "_");
     entries().find(|entry| entry.names().any(|known| known == name))
 }
 
 /// The known name that is most like another.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    nearest_of(&name.replace('-', "_"), entries().flat_map(Entry::names))
+    nearest_of(&name.replace('-', "_"), entries().flat_map(FioOption::names))
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn every_name_stands_for_one_option() {
         let mut seen = HashSet::new();
-        for name in entries().flat_map(Entry::names) {
+        for name in entries().flat_map(FioOption::names) {
             assert!(seen.insert(name), "{name} is there twice");
             assert!(!name.contains('-'), "{name}");
         }

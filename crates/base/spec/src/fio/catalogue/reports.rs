@@ -1,10 +1,10 @@
 //! Options of reports and logs.
 
-use super::entry::{Entry, changes, refused, warned};
+use super::entry::{FioOption, changes, refused, warned};
 
 const ALWAYS: &str = "it is always measured and reported";
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[FioOption] = &[
     changes("group_reporting", "1;numjobs=2", "clones and jobs of a group are reported as one"),
     changes("percentile_list", "50:99.99", "percentiles in fio's shape of the output"),
     changes("write_bw_log", "p", "log of bandwidth, PREFIX_bw.N.log"),

@@ -1,6 +1,6 @@
 //! Options of contents, checking, traces, zones, processors and other engines.
 
-use super::entry::{Entry, changes, refused, warned};
+use super::entry::{FioOption, changes, refused, warned};
 
 const CONTENT: &str = "requests carry incompressible data, stamped anew for each write";
 const UNCHECKED: &str = "contents are not verified";
@@ -10,7 +10,7 @@ const PROCESSOR: &str = "workers run where the kernel puts them; start iostrata 
                          numactl";
 const ENGINE: &str = "it belongs to an engine that is not here; use libaio, io_uring or sync";
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[FioOption] = &[
     changes("end_fsync", "1;rw=write", "one fsync of each file after the last write").but(&["0"]),
     warned("fsync_on_close", "1", "files are closed after the figures are taken; use end_fsync=1")
         .but(&["0"]),

@@ -1,8 +1,8 @@
 //! Options of time, rates and the order of jobs.
 
-use super::entry::{Entry, changes, refused, warned};
+use super::entry::{FioOption, changes, refused, warned};
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[FioOption] = &[
     changes("runtime", "5", "longest time of each job").or(&["timeout"]),
     changes("time_based", "1;runtime=5", "jobs go on until the runtime is over"),
     changes("ramp_time", "2", "time before anything is counted"),

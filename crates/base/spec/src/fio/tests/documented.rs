@@ -3,17 +3,17 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::fio::catalogue::{Effect, Entry, areas};
+use crate::fio::catalogue::{FioOption, OptionEffect, areas};
 
 const BEGIN: &str = "<!-- options -->\n";
 const END: &str = "<!-- end of options -->\n";
 
-fn row(entry: &Entry) -> String {
+fn row(entry: &FioOption) -> String {
     let names: Vec<String> = entry.names().map(|name| format!("`{name}`")).collect();
     let (effect, text) = match entry.effect {
-        Effect::Changes(what) => ("changes", what),
-        Effect::Warned(why) => ("ignored", why),
-        Effect::Refused(why) => ("refused", why),
+        OptionEffect::Changes(what) => ("changes", what),
+        OptionEffect::Warned(why) => ("ignored", why),
+        OptionEffect::Refused(why) => ("refused", why),
     };
     let silent: Vec<String> = entry.neutral.iter().map(|value| format!("`{value}`")).collect();
     let text = text.replace('|', "\\|");

@@ -1,12 +1,12 @@
 //! The catalogue keeps its word: each option is given to a job and has the effect it states.
 
 use super::plan;
-use crate::fio::catalogue::{Effect, Entry, entries};
+use crate::fio::catalogue::{FioOption, OptionEffect, entries};
 
 const JOB: &str = "[a]\nioengine=sync\nsize=64k\n";
 
 /// A job with an option's example and what that needs beside it.
-fn with(entry: &Entry, name: &str, value: Option<&str>) -> String {
+fn with(entry: &FioOption, name: &str, value: Option<&str>) -> String {
     let beside: Vec<&str> = entry.example_beside().collect();
     // The first of two jobs, so that there is something to wait for and to group.
     let job = format!("{JOB}{}\n", beside.join("\n"));
@@ -16,7 +16,7 @@ fn with(entry: &Entry, name: &str, value: Option<&str>) -> String {
 
 #[test]
 fn options_that_change_something_do() {
-    let changing = entries().filter(|entry| matches!(entry.effect, Effect::Changes(_)));
+    let changing = entries().filter(|entry| matches!(entry.effect, OptionEffect::Changes(_)));
     for entry in changing {
         for name in entry.names() {
             let without = plan(&with(entry, name, None)).unwrap();
@@ -33,7 +33,7 @@ fn options_that_change_something_do() {
 #[test]
 fn options_that_are_ignored_are_warned_of() {
     for entry in entries() {
-        let Effect::Warned(why) = entry.effect else { continue };
+        let OptionEffect::Warned(why) = entry.effect else { continue };
         for name in entry.names() {
             let text = with(entry, name, Some(entry.example_value()));
             let plan = plan(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -52,7 +52,7 @@ fn options_that_are_ignored_are_warned_of() {
 #[test]
 fn options_that_are_refused_are_refused_with_file_line_and_reason() {
     for entry in entries() {
-        let Effect::Refused(why) = entry.effect else { continue };
+        let OptionEffect::Refused(why) = entry.effect else { continue };
         for name in entry.names() {
             let text = with(entry, name, Some(entry.example_value()));
             let error = plan(&text).unwrap_err().to_string();

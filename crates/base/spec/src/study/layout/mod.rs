@@ -21,7 +21,7 @@ use super::text::design::{Design, PartDesign};
 use super::text::error::StudyTextError;
 use super::text::exclude::Rule;
 use super::text::factor::{Assigned, Factor, Level};
-use super::text::source::Source;
+use super::text::source::SourceText;
 use super::{Cell, FactorLevels, LevelAt, Measuring};
 
 /// A study may have so many cells.
@@ -30,8 +30,8 @@ pub(super) const CELLS_MAX: usize = 4096;
 const COMBINATIONS_MAX: usize = 4 * CELLS_MAX;
 
 /// What a design is laid out with.
-pub(super) struct Layout<'a> {
-    source: &'a Source,
+pub(super) struct CellLayout<'a> {
+    source: &'a SourceText,
     design: &'a Design,
     rules: &'a [Rule],
     measuring: &'a Measuring,
@@ -51,10 +51,10 @@ struct Cells {
     levels: HashMap<Vec<LevelAt>, usize>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> CellLayout<'a> {
     /// Everything that the cells are made from.
     pub fn new(
-        source: &'a Source,
+        source: &'a SourceText,
         design: &'a Design,
         rules: &'a [Rule],
         measuring: &'a Measuring,

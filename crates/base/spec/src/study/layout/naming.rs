@@ -4,7 +4,8 @@
 
 use crate::disk::{DiskModel, DiskSpec};
 use crate::study::LevelAt;
-use crate::study::setting::{Choice, Setting, SettingId, SettingValue};
+use crate::study::setting::{Setting, SettingId, SettingValue};
+use crate::{Rw, Words};
 
 /// Longest part of a name that one level makes, in characters.
 const TOKEN_CHARS_MAX: usize = 24;
@@ -24,7 +25,7 @@ pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) ->
         (Ok(SettingValue::Count(_) | SettingValue::Bytes(_) | SettingValue::Number(_)), short) => {
             format!("{short}{plain}")
         }
-        (Ok(SettingValue::Choice(_)), _) if label == "none" => format!("no_{}", setting.name),
+        (Ok(SettingValue::Word(_)), _) if label == "none" => format!("no_{}", setting.name),
         (Ok(SettingValue::Disk(None)), _) => "own_storage".to_owned(),
         (Ok(SettingValue::Disk(Some(disk))), _) => disk_token(&disk),
         (_, "") => plain,
@@ -77,7 +78,9 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
     let Some(setting) = setting else { return label.clone() };
     let plural = if label == "1" { "" } else { "s" };
     match (setting.id, setting.parse(&at.level)) {
-        (_, Ok(SettingValue::Choice(Choice::Rw(rw)))) => rw.words().to_owned(),
+        (SettingId::Rw, _) => {
+            Rw::of(label).map_or_else(|| label.clone(), |rw| rw.words().to_owned())
+        }
         (SettingId::Filesystem, _) if label == "raw" => "raw device".to_owned(),
         (SettingId::Filesystem | SettingId::Bs | SettingId::Ioengine, _) => label.clone(),
         (SettingId::Disk, Ok(SettingValue::Disk(None))) => "own storage".to_owned(),

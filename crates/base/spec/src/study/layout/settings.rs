@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
-use crate::study::setting::{Choice, Rw, SETTINGS, SettingId, SettingValue};
+use crate::study::setting::{SETTINGS, SettingId, SettingValue};
 use crate::study::text::factor::Assigned;
+use crate::{Rw, Words};
 
 /// Every setting that has a default, at its default.
 pub(in crate::study) fn defaults() -> Vec<Assigned> {
@@ -80,12 +81,17 @@ impl<'a> Settings<'a> {
         self.0.get(&id).map(|set| &set.value)
     }
 
+    /// The value of a word, if it is set.
+    pub fn word<T: Words>(&self, id: SettingId) -> Option<T> {
+        match self.value(id)? {
+            SettingValue::Word(word) => T::of(word),
+            _ => None,
+        }
+    }
+
     /// What lies on the volume.
     pub fn filesystem(&self) -> VolumeKind {
-        match self.value(SettingId::Filesystem) {
-            Some(SettingValue::Choice(Choice::Filesystem(kind))) => *kind,
-            _ => VolumeKind::Here,
-        }
+        self.word(SettingId::Filesystem).unwrap_or(VolumeKind::Here)
     }
 
     /// The emulated disk, if there is to be one.
@@ -98,10 +104,7 @@ impl<'a> Settings<'a> {
 
     /// Which requests.
     pub fn rw(&self) -> Rw {
-        match self.value(SettingId::Rw) {
-            Some(SettingValue::Choice(Choice::Rw(rw))) => *rw,
-            _ => Rw::Randread,
-        }
+        self.word(SettingId::Rw).unwrap_or(Rw::Randread)
     }
 
     /// Takes out what has no meaning beside the others, so that combinations which differ in

@@ -2,12 +2,9 @@
 
 use super::conflict::{Conflict, refuse};
 use super::settings::Settings;
-use crate::study::setting::{Choice, SettingId, SettingValue};
+use crate::study::setting::{SettingId, SettingValue};
 use crate::study::{IoLimits, Measuring};
-use crate::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
-    RateProcess, SyncWrites,
-};
+use crate::{Access, Flush, FlushMethod, IoApi, IoSpec, Mix, Pacing};
 
 /// The workload. Its path is empty until the volume is there.
 ///
@@ -27,48 +24,25 @@ pub(in crate::study) fn workload(
         _ if rw.is_random() => Access::Uniform,
         _ => Access::Sequential,
     };
-    spec.block_bytes = block_bytes(settings)?;
-    spec.api = api(settings);
+    if let Some(bytes) = settings.bytes(SettingId::Bs) {
+        spec.block_bytes = u32::try_from(bytes)
+            .or_else(|_| refuse(SettingId::Bs, "out of range", crate::block_range()))?;
+    }
+    spec.api = settings.word(SettingId::Ioengine).unwrap_or(IoApi::Sync);
     spec.depth = count(SettingId::Iodepth);
     spec.jobs = count(SettingId::Workers);
     spec.processes = settings.is_on(SettingId::Process);
     spec.direct = settings.is_on(SettingId::Direct);
-    spec.sync = promise(settings);
+    spec.sync = settings.word(SettingId::Sync).unwrap_or_default();
     spec.flush = flush(settings)?;
     spec.files = count(SettingId::Files);
     spec.size_bytes = settings.bytes(SettingId::Size).unwrap_or(spec.size_bytes);
-    spec.preparation = preparation(settings);
+    spec.preparation = settings.word(SettingId::Preparation).unwrap_or_default();
     spec.pacing = pacing(settings, limits, spec.mix, spec.jobs)?;
     spec.seed = measuring.seed;
     spec.point_time = measuring.point_time;
     spec.precision = measuring.precision;
     Ok(spec)
-}
-
-fn block_bytes(settings: &Settings<'_>) -> Result<u32, Conflict> {
-    let bytes = settings.bytes(SettingId::Bs).unwrap_or(4096);
-    u32::try_from(bytes).or_else(|_| refuse(SettingId::Bs, "out of range", "use 512 to 1M"))
-}
-
-fn api(settings: &Settings<'_>) -> IoApi {
-    match settings.value(SettingId::Ioengine) {
-        Some(SettingValue::Choice(Choice::Engine(api))) => *api,
-        _ => IoApi::Sync,
-    }
-}
-
-fn promise(settings: &Settings<'_>) -> SyncWrites {
-    match settings.value(SettingId::Sync) {
-        Some(SettingValue::Choice(Choice::Sync(sync))) => *sync,
-        _ => SyncWrites::None,
-    }
-}
-
-fn preparation(settings: &Settings<'_>) -> Preparation {
-    match settings.value(SettingId::Preparation) {
-        Some(SettingValue::Choice(Choice::Preparation(preparation))) => *preparation,
-        _ => Preparation::Written,
-    }
 }
 
 fn flush(settings: &Settings<'_>) -> Result<Option<Flush>, Conflict> {
@@ -82,14 +56,8 @@ fn flush(settings: &Settings<'_>) -> Result<Option<Flush>, Conflict> {
         (None, Some(every)) => (FlushMethod::Fdatasync, every),
         (None, None) => return Ok(None),
     };
-    let scope = match settings.value(SettingId::FsyncScope) {
-        Some(SettingValue::Choice(Choice::Scope(scope))) => *scope,
-        _ => FlushScope::File,
-    };
-    let count = match settings.value(SettingId::FsyncEvery) {
-        Some(SettingValue::Choice(Choice::Count(count))) => *count,
-        _ => FlushCount::Writes,
-    };
+    let scope = settings.word(SettingId::FsyncScope).unwrap_or_default();
+    let count = settings.word(SettingId::FsyncEvery).unwrap_or_default();
     Ok(Some(Flush { method, every: every as u32, scope, count }))
 }
 
@@ -104,10 +72,7 @@ fn pacing(
         let why = "rate_iops and rate_pct are both asked for";
         return refuse(SettingId::RatePct, why, "keep one of the two");
     }
-    let process = match settings.value(SettingId::RateProcess) {
-        Some(SettingValue::Choice(Choice::Arrivals(process))) => *process,
-        _ => RateProcess::Fixed,
-    };
+    let process = settings.word(SettingId::RateProcess).unwrap_or_default();
     if rate > 0.0 {
         return Ok(Pacing::Open { rate_iops: rate, process });
     }

@@ -4,14 +4,13 @@
 //! share. Invariant: every setting has one name, one line of explanation and one parser.
 
 mod catalogue;
-mod choice;
 mod value;
 
-pub use catalogue::SETTINGS;
-pub use choice::{Choice, Rw};
-pub use value::{SettingValue, ValueError};
+pub use catalogue::{SETTINGS, SettingId};
+pub use value::SettingValue;
 
 use super::nearest::nearest;
+use crate::Words;
 
 /// What a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,68 +34,15 @@ impl SettingKind {
     }
 }
 
-/// Every setting.
-#[expect(missing_docs, reason = "the catalogue explains each in one line")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SettingId {
-    Filesystem,
-    Disk,
-    MkfsOptions,
-    MountOptions,
-    VolumeSize,
-    Volumes,
-    Scheduler,
-    NrRequests,
-    ReadAheadKb,
-    Nomerges,
-    RqAffinity,
-    WbtLatUsec,
-    AddRandom,
-    Iostats,
-    MemoryLimit,
-    IopsLimit,
-    ReadIopsLimit,
-    WriteIopsLimit,
-    ReadBandwidthLimit,
-    WriteBandwidthLimit,
-    DirtyRatio,
-    DirtyBackgroundRatio,
-    DirtyBytes,
-    DirtyBackgroundBytes,
-    DirtyExpireCentisecs,
-    DirtyWritebackCentisecs,
-    DropCaches,
-    Rw,
-    Rwmixread,
-    Bs,
-    Workers,
-    Iodepth,
-    Ioengine,
-    Direct,
-    Sync,
-    Fsync,
-    Fdatasync,
-    FsyncScope,
-    FsyncEvery,
-    Files,
-    Size,
-    Preparation,
-    RandomDistribution,
-    RateIops,
-    RatePct,
-    RateProcess,
-    Process,
-}
-
 /// What the value of a setting looks like.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
-    /// One of these words.
-    Choice(&'static [(&'static str, Choice)]),
+    /// A word of a closed set.
+    Word(WordSet),
     /// A whole number between two, both included.
     Count(u64, u64),
-    /// Bytes, at least so many.
-    Bytes(u64),
+    /// Bytes between two, both included.
+    Bytes(u64, u64),
     /// true or false.
     Switch,
     /// A number from 0 to this.
@@ -107,6 +53,22 @@ pub enum Takes {
     Distribution,
     /// An emulated disk, or `none`.
     Disk,
+}
+
+/// The words that a setting takes, whatever their values are.
+#[derive(Clone, Copy, Debug)]
+pub struct WordSet {
+    /// The names that are shown.
+    pub names: fn() -> Vec<&'static str>,
+    /// The name that is shown for a text.
+    pub name_of: fn(&str) -> Option<&'static str>,
+}
+
+impl WordSet {
+    /// The words of a set of values.
+    pub(crate) const fn of<T: Words>() -> Self {
+        Self { names: T::names, name_of: |text| Some(T::of(text)?.name()) }
+    }
 }
 
 /// One setting.
@@ -179,7 +141,7 @@ impl Setting {
     /// other work, so that there is no curve over them.
     pub fn is_axis(&self) -> bool {
         self.name != "bs"
-            && matches!(self.takes, Takes::Count(..) | Takes::Bytes(_) | Takes::Number(_))
+            && matches!(self.takes, Takes::Count(..) | Takes::Bytes(..) | Takes::Number(_))
     }
 }
 

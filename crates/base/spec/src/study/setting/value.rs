@@ -4,10 +4,10 @@
 
 use iostrata_units::{Size, parse_size};
 
-use super::{Choice, Setting, Takes};
+use super::{Setting, Takes, WordSet};
 use crate::disk::{DiskSpec, DiskSpecError};
-use crate::study::nearest::nearest;
-use crate::{Access, ZipfTheta};
+use crate::words::unknown;
+use crate::{Access, ValueError};
 
 /// The word for no emulated disk.
 const NO_DISK: &str = "none";
@@ -15,8 +15,8 @@ const NO_DISK: &str = "none";
 /// The checked value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingValue {
-    /// One word of a few.
-    Choice(Choice),
+    /// One word of a closed set, as it is shown.
+    Word(&'static str),
     /// A whole number.
     Count(u64),
     /// Bytes.
@@ -33,16 +33,6 @@ pub enum SettingValue {
     Disk(Option<DiskSpec>),
 }
 
-/// Why a text is no value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; {fix}")]
-pub struct ValueError {
-    /// What is wrong with it.
-    pub why: String,
-    /// What to write instead.
-    pub fix: String,
-}
-
 fn refuse<T>(why: impl Into<String>, fix: impl Into<String>) -> Result<T, ValueError> {
     Err(ValueError { why: why.into(), fix: fix.into() })
 }
@@ -54,13 +44,13 @@ impl Setting {
     /// When the setting does not take it.
     pub fn parse(&self, text: &str) -> Result<SettingValue, ValueError> {
         match self.takes {
-            Takes::Choice(words) => choice(text, words),
+            Takes::Word(words) => word(text, words),
             Takes::Count(least, most) => count(text, least, most),
-            Takes::Bytes(least) => bytes(text, least),
+            Takes::Bytes(least, most) => bytes(text, least, most),
             Takes::Switch => switch(text),
             Takes::Number(most) => number(text, most),
             Takes::Options(between) => options(text, between),
-            Takes::Distribution => distribution(text),
+            Takes::Distribution => text.parse().map(SettingValue::Access),
             Takes::Disk => disk(text),
         }
     }
@@ -68,11 +58,7 @@ impl Setting {
     /// The name of a value as a level.
     pub fn label(&self, value: &SettingValue) -> String {
         match (value, self.takes) {
-            (SettingValue::Choice(choice), Takes::Choice(words)) => {
-                let word = words.iter().find(|(_, other)| other == choice);
-                word.map_or("?", |(word, _)| word).to_owned()
-            }
-            (SettingValue::Choice(choice), _) => format!("{choice:?}"),
+            (SettingValue::Word(word), _) => (*word).to_owned(),
             (SettingValue::Count(count), _) => count.to_string(),
             (SettingValue::Bytes(bytes), _) => Size(*bytes).to_string(),
             (SettingValue::Switch(on), _) => on.to_string(),
@@ -95,14 +81,14 @@ impl Setting {
     /// What its value may be, for documents.
     pub fn values(&self) -> String {
         match self.takes {
-            Takes::Choice(words) => {
-                let words: Vec<String> =
-                    words.iter().map(|(word, _)| format!("`{word}`")).collect();
-                words.join(", ")
+            Takes::Word(words) => {
+                let words = (words.names)().into_iter().map(|word| format!("`{word}`"));
+                words.collect::<Vec<_>>().join(", ")
             }
             Takes::Count(0, u64::MAX) => "a whole number".to_owned(),
             Takes::Count(least, most) => format!("{least} to {most}"),
-            Takes::Bytes(_) => "a size".to_owned(),
+            Takes::Bytes(_, u64::MAX) => "a size".to_owned(),
+            Takes::Bytes(least, most) => format!("{} to {}", Size(least), Size(most)),
             Takes::Switch => "`true`, `false`".to_owned(),
             Takes::Number(_) => "a number".to_owned(),
             Takes::Options(',') => "`\"defaults\"` or `\"noatime,nodiratime\"`".to_owned(),
@@ -115,18 +101,9 @@ impl Setting {
     }
 }
 
-fn choice(text: &str, words: &[(&'static str, Choice)]) -> Result<SettingValue, ValueError> {
-    let known = |word: &str| words.iter().find(|(name, _)| *name == word);
-    let found = known(text).or_else(|| known(&text.to_ascii_lowercase()));
-    if let Some((_, choice)) = found {
-        return Ok(SettingValue::Choice(*choice));
-    }
-    let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    let list = names.join(", ");
-    match nearest(text, names.into_iter()) {
-        Some(near) => refuse("there is no such value", format!("did you mean `{near}`? ({list})")),
-        None => refuse("there is no such value", format!("use one of {list}")),
-    }
+fn word(text: &str, words: WordSet) -> Result<SettingValue, ValueError> {
+    let found = (words.name_of)(text).map(SettingValue::Word);
+    found.ok_or_else(|| unknown(text, &(words.names)()))
 }
 
 fn count(text: &str, least: u64, most: u64) -> Result<SettingValue, ValueError> {
@@ -142,9 +119,12 @@ fn count(text: &str, least: u64, most: u64) -> Result<SettingValue, ValueError> 
     }
 }
 
-fn bytes(text: &str, least: u64) -> Result<SettingValue, ValueError> {
+fn bytes(text: &str, least: u64, most: u64) -> Result<SettingValue, ValueError> {
     match parse_size(text) {
-        Ok(bytes) if bytes >= least => Ok(SettingValue::Bytes(bytes)),
+        Ok(bytes) if (least..=most).contains(&bytes) => Ok(SettingValue::Bytes(bytes)),
+        Ok(_) if most < u64::MAX => {
+            refuse("out of range", format!("use {} to {}", Size(least), Size(most)))
+        }
         Ok(_) => refuse("too small", format!("use {} or more", Size(least))),
         Err(error) => refuse(error.to_string(), "write a size such as 4k, 512M or 1.5G"),
     }
@@ -186,26 +166,6 @@ fn options(text: &str, between: char) -> Result<SettingValue, ValueError> {
         return refuse("no list of options", format!("write \"defaults\" or \"{example}\""));
     }
     Ok(SettingValue::Options(options))
-}
-
-fn distribution(text: &str) -> Result<SettingValue, ValueError> {
-    let access = match text.split_once(':') {
-        None if text == "uniform" || text == "random" => Some(Access::Uniform),
-        None if text == "coverage" => Some(Access::Coverage),
-        None if text == "zipf" => Some(Access::Zipfian(ZipfTheta(0.99))),
-        Some(("zipf", theta)) => match theta.parse::<f64>() {
-            Ok(theta) if theta > 0.0 && theta < 1.0 => Some(Access::Zipfian(ZipfTheta(theta))),
-            Ok(_) => {
-                return refuse("the skew is out of range", "use above 0 and below 1: zipf:0.99");
-            }
-            Err(_) => None,
-        },
-        _ => None,
-    };
-    match access {
-        Some(access) => Ok(SettingValue::Access(access)),
-        None => refuse("there is no such value", "use uniform, coverage or zipf:0.99"),
-    }
 }
 
 fn disk(text: &str) -> Result<SettingValue, ValueError> {
@@ -258,7 +218,9 @@ mod tests {
             ("memory_limit", "1M", "use 32M or more"),
             ("rate_pct", "nan", "use 0 to"),
             ("mount_options", ",", "write \"defaults\""),
-            ("random_distribution", "zipf:2", "above 0 and below 1"),
+            ("random_distribution", "zipf:5", "above 0 and up to 4, but not 1"),
+            ("random_distribution", "zipf:1", "but not 1"),
+            ("bs", "32M", "use 512 to 16M"),
             ("direct", "maybe", "true or false"),
             ("disk", "hdd-15", "did you mean `hdd-15k`?"),
             ("disk", "floppy", "and none for no emulated disk"),

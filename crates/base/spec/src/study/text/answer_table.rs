@@ -3,7 +3,7 @@
 use super::error::StudyTextError;
 use super::fields::Fields;
 use super::then_table::{LevelReader, metric, take};
-use super::tree::Entry;
+use super::tree::TomlEntry;
 use crate::study::answer::{Answer, AnswerFrom, Contrast, PLACEHOLDERS, named};
 use crate::study::{LevelAt, Take};
 
@@ -20,7 +20,7 @@ const ANSWERS_MAX: usize = 12;
 /// The first thing that is wrong; a contrast that no points of the full extent make is.
 pub(in crate::study) fn read(
     levels: &LevelReader<'_>,
-    tables: &[(usize, &[Entry])],
+    tables: &[(usize, &[TomlEntry])],
 ) -> Result<Vec<Answer>, StudyTextError> {
     if let Some((at, _)) = tables.get(ANSWERS_MAX) {
         let (found, fix) = (tables.len().to_string(), format!("use {ANSWERS_MAX} at most"));
@@ -32,7 +32,7 @@ pub(in crate::study) fn read(
 fn answer(
     levels: &LevelReader<'_>,
     at: usize,
-    entries: &[Entry],
+    entries: &[TomlEntry],
 ) -> Result<Answer, StudyTextError> {
     let fields = Fields::open(levels.source, THING, entries, KEYS)?;
     let fix =

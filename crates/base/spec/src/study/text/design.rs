@@ -7,8 +7,8 @@ use super::error::StudyTextError;
 use super::factor::{Assigned, Factor, over, settings};
 use super::fields::Fields;
 use super::measure;
-use super::source::Source;
-use super::tree::Entry;
+use super::source::SourceText;
+use super::tree::TomlEntry;
 use crate::study::setting::Setting;
 use crate::study::{Extent, Measuring};
 
@@ -47,7 +47,7 @@ pub(in crate::study) struct Design {
 
 /// The tables of one extent: those of the top and those that stand over them.
 pub(in crate::study) struct Sections<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     top: &'a Fields<'a>,
     over: Option<Fields<'a>>,
     over_name: &'static str,
@@ -59,7 +59,7 @@ impl<'a> Sections<'a> {
     /// # Errors
     /// An unknown key in `[quick]` or `[full]`.
     pub fn open(
-        source: &'a Source,
+        source: &'a SourceText,
         top: &'a Fields<'a>,
         extent: Extent,
     ) -> Result<Self, StudyTextError> {
@@ -74,7 +74,10 @@ impl<'a> Sections<'a> {
         Ok(Self { source, top, over, over_name: key })
     }
 
-    fn table(&self, key: &str) -> Result<(&'a [Entry], &'a [Entry], String), StudyTextError> {
+    fn table(
+        &self,
+        key: &str,
+    ) -> Result<(&'a [TomlEntry], &'a [TomlEntry], String), StudyTextError> {
         let over = match &self.over {
             Some(over) => over.table(key)?,
             None => &[],
@@ -83,7 +86,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Lists of tables are joined: first those of the top.
-    pub fn tables(&self, key: &str) -> Result<Vec<(usize, &'a [Entry])>, StudyTextError> {
+    pub fn tables(&self, key: &str) -> Result<Vec<(usize, &'a [TomlEntry])>, StudyTextError> {
         let mut all = self.top.tables(key)?;
         if let Some(over) = &self.over {
             all.extend(over.tables(key)?);
@@ -169,7 +172,7 @@ fn merged(mut under: Vec<Assigned>, over: Vec<Assigned>) -> Vec<Assigned> {
 
 /// A setting that a factor varies has no place among those that do not vary.
 fn check_not_both(
-    source: &Source,
+    source: &SourceText,
     base: &[Assigned],
     factors: &[Factor],
     place: &str,
@@ -187,7 +190,7 @@ fn check_not_both(
     }
 }
 
-fn check_apart(source: &Source, part: &PartDesign) -> Result<(), StudyTextError> {
+fn check_apart(source: &SourceText, part: &PartDesign) -> Result<(), StudyTextError> {
     for (number, factor) in part.factors.iter().enumerate() {
         for other in &part.factors[..number] {
             if let Some(id) = factor.sets().intersection(&other.sets()).next() {

@@ -1,30 +1,13 @@
 //! What is wrong with a study's text, and where.
 
-use super::source::Source;
-
-/// A place in a file, as editors count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file as it was named.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Character in the line, from 1.
-    pub column: usize,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
+use super::source::{SourceText, TextPlace};
 
 /// A study that cannot be laid out, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{thing}{}: {why}; {fix}", before(place.as_deref()), quoted(found))]
 pub struct StudyTextError {
     /// Where; absent for what was said on the command line.
-    pub place: Option<Box<Place>>,
+    pub place: Option<Box<TextPlace>>,
     /// The thing: `[measure] budget`, `factor workers`.
     pub thing: String,
     /// The value found; empty where there is none.
@@ -35,7 +18,7 @@ pub struct StudyTextError {
     pub fix: String,
 }
 
-fn before(place: Option<&Place>) -> String {
+fn before(place: Option<&TextPlace>) -> String {
     place.map_or(String::new(), |place| format!("{place}: "))
 }
 
@@ -72,7 +55,7 @@ impl StudyTextError {
     }
 }
 
-impl Source {
+impl SourceText {
     /// An error at a byte of the text.
     pub(in crate::study) fn error(
         &self,

@@ -9,8 +9,8 @@ use super::design::Design;
 use super::error::StudyTextError;
 use super::factor::{Factor, Level};
 use super::fields::{Spot, spot};
-use super::source::Source;
-use super::tree::{Entry, Value};
+use super::source::SourceText;
+use super::tree::{TomlEntry, Value};
 use crate::study::nearest::nearest;
 
 /// A study may have so many rules.
@@ -62,7 +62,7 @@ impl<'a> Vocabulary<'a> {
     /// When the study has none.
     pub fn factor(
         &self,
-        source: &Source,
+        source: &SourceText,
         thing: &str,
         name: &str,
         at: usize,
@@ -85,7 +85,7 @@ impl<'a> Vocabulary<'a> {
     /// When the factor has none such anywhere.
     pub fn level(
         &self,
-        source: &Source,
+        source: &SourceText,
         thing: &str,
         factor: &Factor,
         spot: &Spot,
@@ -116,8 +116,8 @@ impl<'a> Vocabulary<'a> {
 /// # Errors
 /// An unknown factor or level, or a rule that names nothing.
 pub(in crate::study) fn rules(
-    source: &Source,
-    tables: &[(usize, &[Entry])],
+    source: &SourceText,
+    tables: &[(usize, &[TomlEntry])],
     vocabulary: &Vocabulary<'_>,
 ) -> Result<Vec<Rule>, StudyTextError> {
     if let Some((at, _)) = tables.get(RULES_MAX) {
@@ -128,9 +128,9 @@ pub(in crate::study) fn rules(
 }
 
 fn rule(
-    source: &Source,
+    source: &SourceText,
     at: usize,
-    entries: &[Entry],
+    entries: &[TomlEntry],
     vocabulary: &Vocabulary<'_>,
 ) -> Result<Rule, StudyTextError> {
     const THING: &str = "[[exclude]]";

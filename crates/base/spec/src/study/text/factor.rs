@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::error::StudyTextError;
 use super::fields::{Spot, spot};
-use super::source::Source;
-use super::tree::{Entry, Node, Value};
+use super::source::SourceText;
+use super::tree::{Node, TomlEntry, Value};
 use crate::study::nearest::nearest;
 use crate::study::setting::{Setting, SettingId, SettingValue};
 
@@ -76,9 +76,9 @@ impl Factor {
 /// # Errors
 /// An unknown setting, a value that it does not take, a setting twice.
 pub(in crate::study) fn settings(
-    source: &Source,
+    source: &SourceText,
     place: &str,
-    entries: &[Entry],
+    entries: &[TomlEntry],
 ) -> Result<Vec<Assigned>, StudyTextError> {
     let mut all: Vec<Assigned> = Vec::new();
     for entry in entries {
@@ -98,7 +98,7 @@ pub(in crate::study) fn settings(
 }
 
 fn assigned(
-    source: &Source,
+    source: &SourceText,
     thing: &str,
     setting: &'static Setting,
     spot: &Spot,
@@ -122,9 +122,9 @@ fn setting_fix(name: &str) -> String {
 /// # Errors
 /// What is wrong with the first wrong one.
 pub(in crate::study) fn over(
-    source: &Source,
+    source: &SourceText,
     place: &str,
-    entries: &[Entry],
+    entries: &[TomlEntry],
     under: &[Factor],
 ) -> Result<Vec<Factor>, StudyTextError> {
     let mut all = under.to_vec();
@@ -149,9 +149,9 @@ pub(in crate::study) fn over(
 }
 
 fn factor(
-    source: &Source,
+    source: &SourceText,
     place: &str,
-    entry: &Entry,
+    entry: &TomlEntry,
     under: &[Factor],
 ) -> Result<Factor, StudyTextError> {
     let setting = Setting::named(&entry.key);
@@ -182,7 +182,7 @@ fn factor(
 
 /// Makes levels from the elements of a list.
 struct Picker<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     thing: &'a str,
     name: &'a str,
     /// Where the name stands.
@@ -226,11 +226,11 @@ impl Picker<'_> {
 }
 
 fn own_levels(
-    source: &Source,
+    source: &SourceText,
     thing: &str,
-    entries: &[Entry],
+    entries: &[TomlEntry],
 ) -> Result<Vec<Level>, StudyTextError> {
-    let level = |entry: &Entry| {
+    let level = |entry: &TomlEntry| {
         let thing = format!("{thing} {}", entry.key);
         check_name(source, entry.at, &thing, &entry.key)?;
         let Value::Table(sets) = &entry.node.value else {
@@ -244,7 +244,12 @@ fn own_levels(
     entries.iter().map(level).collect()
 }
 
-fn check_name(source: &Source, at: usize, thing: &str, name: &str) -> Result<(), StudyTextError> {
+fn check_name(
+    source: &SourceText,
+    at: usize,
+    thing: &str,
+    name: &str,
+) -> Result<(), StudyTextError> {
     let fits = !name.trim().is_empty()
         && name.chars().count() <= NAME_CHARS_MAX
         && !name.chars().any(char::is_control);
@@ -256,7 +261,7 @@ fn check_name(source: &Source, at: usize, thing: &str, name: &str) -> Result<(),
 }
 
 fn check_levels(
-    source: &Source,
+    source: &SourceText,
     thing: &str,
     at: usize,
     levels: &[Level],

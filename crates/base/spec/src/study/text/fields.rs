@@ -4,8 +4,8 @@
 //! wrong kind is an error that shows the right one.
 
 use super::error::StudyTextError;
-use super::source::Source;
-use super::tree::{Entry, Node, Value};
+use super::source::SourceText;
+use super::tree::{Node, TomlEntry, Value};
 use crate::study::nearest::nearest;
 
 /// A text with its place.
@@ -19,10 +19,10 @@ pub(in crate::study) struct Spot {
 
 /// One table.
 pub(in crate::study) struct Fields<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     /// As the user sees it: `[measure]`; empty for the top.
     name: &'a str,
-    entries: &'a [Entry],
+    entries: &'a [TomlEntry],
 }
 
 impl<'a> Fields<'a> {
@@ -31,9 +31,9 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// A key that is not among them.
     pub fn open(
-        source: &'a Source,
+        source: &'a SourceText,
         name: &'a str,
-        entries: &'a [Entry],
+        entries: &'a [TomlEntry],
         known: &[&'static str],
     ) -> Result<Self, StudyTextError> {
         let odd = entries.iter().find(|entry| !known.contains(&entry.key.as_str()));
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is no table.
-    pub fn table(&self, key: &str) -> Result<&'a [Entry], StudyTextError> {
+    pub fn table(&self, key: &str) -> Result<&'a [TomlEntry], StudyTextError> {
         match self.get(key) {
             None => Ok(&[]),
             Some(Node { value: Value::Table(entries), .. }) => Ok(entries),
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// When it is something else.
-    pub fn tables(&self, key: &str) -> Result<Vec<(usize, &'a [Entry])>, StudyTextError> {
+    pub fn tables(&self, key: &str) -> Result<Vec<(usize, &'a [TomlEntry])>, StudyTextError> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
         let fix = format!("write [[{key}]] before each");
         let Value::Array(nodes) = &node.value else {
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
 /// # Errors
 /// When it is a list, a table or a date.
 pub(in crate::study) fn spot(
-    source: &Source,
+    source: &SourceText,
     thing: &str,
     node: &Node,
 ) -> Result<Spot, StudyTextError> {

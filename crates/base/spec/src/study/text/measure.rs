@@ -6,8 +6,8 @@ use iostrata_units::{parse_duration, parse_size};
 
 use super::error::StudyTextError;
 use super::fields::Fields;
-use super::source::Source;
-use super::tree::Entry;
+use super::source::SourceText;
+use super::tree::TomlEntry;
 use crate::study::Measuring;
 
 /// Its keys.
@@ -37,9 +37,9 @@ fn refuse<T>(why: &str, fix: &str) -> Result<T, Refusal> {
 /// # Errors
 /// The first value that cannot be used.
 pub(in crate::study) fn read(
-    source: &Source,
+    source: &SourceText,
     place: &str,
-    entries: &[Entry],
+    entries: &[TomlEntry],
     measuring: &mut Measuring,
 ) -> Result<(), StudyTextError> {
     let fields = Fields::open(source, place, entries, KEYS)?;

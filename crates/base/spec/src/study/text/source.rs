@@ -1,26 +1,41 @@
 //! A text with its name, so that a byte of it can be named as line and column.
 
-use super::error::Place;
+/// A place in a file, as editors count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Character in the line, from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for TextPlace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
 
 /// The text of a study and where it came from.
 #[derive(Clone, Debug)]
-pub(in crate::study) struct Source {
+pub(in crate::study) struct SourceText {
     /// The file as it was named.
     pub file: String,
     /// What it holds.
     pub text: String,
 }
 
-impl Source {
+impl SourceText {
     /// Line and column of a byte.
-    pub fn place(&self, at: usize) -> Place {
+    pub fn place(&self, at: usize) -> TextPlace {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
             at -= 1;
         }
         let before = &self.text[..at];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        Place {
+        TextPlace {
             file: self.file.clone(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -34,7 +49,7 @@ mod tests {
 
     #[test]
     fn bytes_become_lines_and_columns() {
-        let source = Source { file: "a.toml".into(), text: "a = 1\n\u{e9}\u{e9} = 2\n".into() };
+        let source = SourceText { file: "a.toml".into(), text: "a = 1\n\u{e9}\u{e9} = 2\n".into() };
         let at = |byte| (source.place(byte).line, source.place(byte).column);
         assert_eq!(at(0), (1, 1));
         assert_eq!(at(4), (1, 5));

@@ -3,8 +3,8 @@
 use super::error::StudyTextError;
 use super::exclude::Vocabulary;
 use super::fields::{Fields, spot};
-use super::source::Source;
-use super::tree::Entry;
+use super::source::SourceText;
+use super::tree::TomlEntry;
 use crate::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 
 const KEYS: &[&str] = &["source", "machine", "figure"];
@@ -16,7 +16,7 @@ const FIGURES_MAX: usize = 1024;
 /// A reader of levels that points of the study have.
 pub(in crate::study) struct LevelReader<'a> {
     /// The text.
-    pub source: &'a Source,
+    pub source: &'a SourceText,
     /// The factors and levels there are.
     pub vocabulary: &'a Vocabulary<'a>,
     /// The cells in full extent: what is said of points must be said of some of them.
@@ -30,7 +30,7 @@ impl LevelReader<'_> {
     ///
     /// # Errors
     /// The first thing that is wrong; a figure beside which no cell stands is.
-    pub fn then(&self, at: usize, entries: &[Entry]) -> Result<Then, StudyTextError> {
+    pub fn then(&self, at: usize, entries: &[TomlEntry]) -> Result<Then, StudyTextError> {
         let fields = Fields::open(self.source, "[then]", entries, KEYS)?;
         let from = fields.needed("source", at, "say who printed it, where and when")?;
         let machine = fields.needed("machine", at, "say on which machine it was made")?;
@@ -47,7 +47,7 @@ impl LevelReader<'_> {
         })
     }
 
-    fn figure(&self, at: usize, entries: &[Entry]) -> Result<ThenFigure, StudyTextError> {
+    fn figure(&self, at: usize, entries: &[TomlEntry]) -> Result<ThenFigure, StudyTextError> {
         const NAME: &str = "[[then.figure]]";
         let fields = Fields::open(self.source, NAME, entries, FIGURE_KEYS)?;
         let text = fields.needed("text", at, "say in one line what the figure is")?.text;
@@ -80,7 +80,7 @@ impl LevelReader<'_> {
         &self,
         at: usize,
         key: &str,
-        entries: &[Entry],
+        entries: &[TomlEntry],
         take: Take,
         text: &str,
     ) -> Result<Vec<LevelAt>, StudyTextError> {
@@ -109,7 +109,11 @@ impl LevelReader<'_> {
     ///
     /// # Errors
     /// A factor or a level that the study does not have.
-    pub fn levels(&self, thing: &str, entries: &[Entry]) -> Result<Vec<LevelAt>, StudyTextError> {
+    pub fn levels(
+        &self,
+        thing: &str,
+        entries: &[TomlEntry],
+    ) -> Result<Vec<LevelAt>, StudyTextError> {
         let mut levels = Vec::new();
         for entry in entries {
             let factor = self.vocabulary.factor(self.source, thing, &entry.key, entry.at)?;

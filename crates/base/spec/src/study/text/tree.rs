@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::StudyTextError;
-use super::source::Source;
+use super::source::SourceText;
 
 /// A study's text may be this long, in bytes.
 const TEXT_BYTES_MAX: usize = 256 << 10;
@@ -31,12 +31,12 @@ pub(in crate::study) enum Value {
     /// Values.
     Array(Vec<Node>),
     /// Keys with values.
-    Table(Vec<Entry>),
+    Table(Vec<TomlEntry>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(in crate::study) struct Entry {
+pub(in crate::study) struct TomlEntry {
     /// The key.
     pub key: String,
     /// The byte of the text where it stands first.
@@ -61,7 +61,7 @@ impl Value {
 ///
 /// # Errors
 /// When it is no TOML, with the place.
-pub(in crate::study) fn parse(source: &Source) -> Result<Vec<Entry>, StudyTextError> {
+pub(in crate::study) fn parse(source: &SourceText) -> Result<Vec<TomlEntry>, StudyTextError> {
     if source.text.len() > TEXT_BYTES_MAX {
         let found = source.text.len().to_string();
         return Err(source.error(0, "study", &found, "the text is too long", "use 256K at most"));
@@ -83,10 +83,10 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-fn entries(table: DeTable<'_>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = table
+fn entries(table: DeTable<'_>) -> Vec<TomlEntry> {
+    let mut entries: Vec<TomlEntry> = table
         .into_iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| TomlEntry {
             at: key.span().start,
             key: key.into_inner().into_owned(),
             node: node(value),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::bench::{Load, Outcome, Window, run};
+use crate::bench::{BenchOutcome, BenchWindow, Load, run};
 use crate::drive::Drive;
 
 const VOLUME: u64 = 100 << 30;
@@ -8,7 +8,7 @@ fn volume(capacity_bytes: u64, credits: f64) -> Cloud {
     Cloud::new(CloudParameters::gp2(), capacity_bytes, 1).with_credits(credits)
 }
 
-fn bench(mut volume: Cloud, load: &Load, window: Window) -> Outcome {
+fn bench(mut volume: Cloud, load: &Load, window: BenchWindow) -> BenchOutcome {
     run(&mut volume, load, window, 1).unwrap()
 }
 
@@ -18,7 +18,7 @@ fn near(found: f64, want: f64) {
 
 #[test]
 fn a_full_bucket_bursts_and_an_empty_one_has_the_baseline() {
-    let window = Window::seconds(1.0, 20.0);
+    let window = BenchWindow::seconds(1.0, 20.0);
     for load in [Load::random_read(32), Load::random_write(32)] {
         near(bench(volume(VOLUME, 5.4e6), &load, window).iops.value, 3_000.0);
         near(bench(volume(VOLUME, 0.0), &load, window).iops.value, 300.0);
@@ -32,7 +32,7 @@ fn a_full_bucket_bursts_and_an_empty_one_has_the_baseline() {
 fn the_bucket_runs_dry_when_the_formula_says() {
     // Credits over what is taken beyond the baseline: 54,000 / (3,000 - 300) = 20 s.
     let rate = |from_s, span_s| {
-        let window = Window::seconds(from_s, span_s);
+        let window = BenchWindow::seconds(from_s, span_s);
         bench(volume(VOLUME, 54_000.0), &Load::random_read(32), window).iops.value
     };
     near(rate(1.0, 18.0), 3_000.0);
@@ -60,7 +60,7 @@ fn idle_time_fills_the_bucket_again() {
 
 #[test]
 fn latency_is_the_way_to_the_store() {
-    let window = Window::seconds(0.1, 20.0);
+    let window = BenchWindow::seconds(0.1, 20.0);
     let read = bench(volume(VOLUME, 5.4e6), &Load::random_read(1), window).read.unwrap();
     near(read.latency_us.mean, 600.0 + 4096.0 / 128.0 / 1.048_576);
     let write = bench(volume(VOLUME, 5.4e6), &Load::random_write(1), window).write.unwrap();
@@ -70,7 +70,7 @@ fn latency_is_the_way_to_the_store() {
 
 #[test]
 fn large_requests_meet_the_bandwidth() {
-    let window = Window::seconds(1.0, 10.0);
+    let window = BenchWindow::seconds(1.0, 10.0);
     let large = Load { block_bytes: 1 << 20, ..Load::random_read(32) };
     let mib = f64::from(1 << 20);
     near(bench(volume(VOLUME, 5.4e6), &large, window).bytes_per_s, 128.0 * mib);
@@ -81,7 +81,7 @@ fn large_requests_meet_the_bandwidth() {
 
 #[test]
 fn neighbours_in_a_row_count_as_one_up_to_256_kib() {
-    let window = Window::seconds(1.0, 10.0);
+    let window = BenchWindow::seconds(1.0, 10.0);
     let rate = |bytes| {
         let load = Load::sequential_read(bytes, 1);
         bench(volume(VOLUME, 0.0), &load, window).iops.value
@@ -93,7 +93,7 @@ fn neighbours_in_a_row_count_as_one_up_to_256_kib() {
 #[test]
 fn nothing_is_volatile_and_a_flush_costs_nothing_much() {
     let load = Load { flush_every: Some(1), ..Load::random_write(1) };
-    let found = bench(volume(VOLUME, 5.4e6), &load, Window::seconds(0.1, 2.0));
+    let found = bench(volume(VOLUME, 5.4e6), &load, BenchWindow::seconds(0.1, 2.0));
     assert_eq!(found.flush.unwrap().latency_us.mean, 10.0);
     assert_eq!(volume(VOLUME, 0.0).facts().volatile_bytes, 0);
 }

@@ -1,24 +1,24 @@
 //! Rates and latencies of the data sheets; cleaning; what a flush waits for.
 
 use super::*;
-use crate::bench::{Load, Outcome, Window, run};
+use crate::bench::{BenchOutcome, BenchWindow, Load, run};
 
 const GIB: u64 = 1 << 30;
 
-fn bench(parameters: FlashParameters, load: &Load) -> Outcome {
+fn bench(parameters: FlashParameters, load: &Load) -> BenchOutcome {
     let mut drive = Flash::new(parameters, 8 * GIB, 1);
-    run(&mut drive, load, Window::seconds(3.0, 1.0), 1).unwrap()
+    run(&mut drive, load, BenchWindow::seconds(3.0, 1.0), 1).unwrap()
 }
 
 fn near(found: f64, want: f64, what: &str) {
     assert!((found / want - 1.0).abs() < 0.1, "{what}: {found} for {want}");
 }
 
-fn read_us(outcome: &Outcome) -> f64 {
+fn read_us(outcome: &BenchOutcome) -> f64 {
     outcome.read.unwrap().latency_us.mean
 }
 
-fn write_us(outcome: &Outcome) -> f64 {
+fn write_us(outcome: &BenchOutcome) -> f64 {
     outcome.write.unwrap().latency_us.mean
 }
 

@@ -34,7 +34,7 @@ struct Front {
 }
 
 /// A measured device in virtual time.
-pub type Table = Queued<MeasuredDevice>;
+pub type MeasuredDrive = Queued<MeasuredDevice>;
 
 /// A measured device behind its queue.
 pub struct MeasuredDevice {
@@ -51,7 +51,7 @@ pub struct MeasuredDevice {
     random: Random,
 }
 
-impl Table {
+impl MeasuredDrive {
     /// The device that was measured, with a capacity of its own.
     pub fn new(measured: MeasuredDisk, capacity_bytes: u64, seed: u64) -> Self {
         Self::over(MeasuredDevice {

@@ -4,7 +4,7 @@ use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdicts;
 
 use super::*;
-use crate::bench::{Load, Outcome, Window, run};
+use crate::bench::{BenchOutcome, BenchWindow, Load, run};
 use crate::drive::Drive;
 use crate::model::ModelError;
 
@@ -77,13 +77,13 @@ fn value(probe: &ProbeDocument, name: &str) -> f64 {
     probe.rungs.iter().find(|rung| rung.name == name).unwrap().value
 }
 
-fn bench(table: Table, load: &Load) -> Outcome {
+fn bench(table: MeasuredDrive, load: &Load) -> BenchOutcome {
     let mut table = table;
-    run(&mut table, load, Window::seconds(0.1, 4.0), 1).unwrap()
+    run(&mut table, load, BenchWindow::seconds(0.1, 4.0), 1).unwrap()
 }
 
-fn table(probe: &ProbeDocument) -> Table {
-    Table::new(MeasuredDisk::from_probe(probe).unwrap(), 1 << 30, 1)
+fn table(probe: &ProbeDocument) -> MeasuredDrive {
+    MeasuredDrive::new(MeasuredDisk::from_probe(probe).unwrap(), 1 << 30, 1)
 }
 
 /// Every measured depth gives the measured rate within 5 %.

@@ -1,6 +1,6 @@
 //! The volume of a cloud.
 
-use super::{Model, Origin, Source, bandwidth, parameter, time};
+use super::{Citation, Model, Origin, bandwidth, parameter, time};
 use crate::drive::cloud::CloudParameters;
 
 const SOURCE: Origin = Origin::Source;
@@ -50,7 +50,7 @@ pub(super) fn model() -> Model {
             ),
         ],
         sources: &[
-            Source {
+            Citation {
                 title: "Amazon EC2 User Guide, Amazon EBS volume types (a stored copy): 3 I/Os per \
                         second and GiB, 5.4 million credits, 3,000 per second for 30 minutes",
                 url: Some(
@@ -58,16 +58,16 @@ pub(super) fn model() -> Model {
                      amazon-ec2-user-guide/doc_source/ebs-volume-types.md",
                 ),
             },
-            Source {
+            Citation {
                 title: "AWS re:Post, low burst balance: at least 100 and at most 16,000 per second",
                 url: Some("https://repost.aws/ja/knowledge-center/rds-low-burst-balance"),
             },
-            Source {
+            Citation {
                 title: "AWS re:Post, optimal I/O size: I/Os of up to 256 KiB, neighbours of 32 KiB \
                         and more count together, at most 250 MiB/s",
                 url: Some("https://repost.aws/es/knowledge-center/ebs-calculate-optimal-io-size"),
             },
-            Source {
+            Citation {
                 title: "ebscwdash: the lower bandwidth of volumes up to 170 GB",
                 url: Some("https://www.github.com/geseib/ebscwdash"),
             },

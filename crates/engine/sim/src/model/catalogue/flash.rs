@@ -1,6 +1,6 @@
 //! Flash on SATA and NVMe.
 
-use super::{Model, Origin, Parameter, Source, bandwidth, parameter, share, time};
+use super::{Citation, Model, Origin, Parameter, bandwidth, parameter, share, time};
 use crate::drive::flash::{FlashParameters, PAGE_BYTES, WriteCache};
 
 pub(super) fn models() -> Vec<Model> {
@@ -151,7 +151,7 @@ fn p4500() -> Model {
         power_cut: "Nothing that was done",
         parameters: rows(&FlashParameters::p4500(), &from),
         sources: &[
-            Source {
+            Citation {
                 title: "Lenovo, Intel P4500 NVMe drives, product guide, table of technical \
                         specifications: random reads 490,000 and random writes 38,000 per second \
                         of 4 KiB, sequential 3.2 and 1.05 GB/s, random latency 85 and 20 us",
@@ -193,7 +193,7 @@ fn evo_970_plus() -> Model {
                     `cache=off`",
         parameters: rows(&FlashParameters::evo_970_plus(), &from),
         sources: &[
-            Source {
+            Citation {
                 title: "Digit, Samsung 970 EVO Plus NVMe M.2 SSD 250 GB review, table of the \
                         series: 1 TB: TurboWrite 6 to 42 GB, sequential 3,500 and 3,300 MB/s, \
                         1,700 MB/s after it, of 4 KiB 19,000 reads and 60,000 writes at depth 1, \
@@ -208,24 +208,24 @@ fn evo_970_plus() -> Model {
     }
 }
 
-const X25_E_SOURCES: &[Source] = &[
-    Source {
+const X25_E_SOURCES: &[Citation] = &[
+    Citation {
         title: "Intel X25-E SATA Solid State Drive Product Manual, order number 319984: \
                         random reads 35,000 and random writes 3,300 per second of 4 KiB at a \
                         queue of 32, sequential 250 and 170 MB/s, latency 75 and 85 us (as known; \
                         the manual itself was not found again)",
         url: None,
     },
-    Source {
+    Citation {
         title: "The Tech Report, Intel's X25-E Extreme solid-state drive (2008): 250 and \
                         170 MB/s",
         url: Some("http://techreport.com/review/15931/intel-x25-e-extreme-solid-state-drive"),
     },
-    Source {
+    Citation {
         title: "Tom's Hardware, 16 Intel X25-Es Do 2.2 GB/s (2009): ten channels",
         url: Some("https://www.tomshardware.com/reviews/x25-e-ssd-performance,2365-2.html"),
     },
-    Source {
+    Citation {
         title: "Percona, SSD, XFS, LVM, fsync, write cache, barrier and lost transactions \
                         (2009): 50 commits per second with barriers, 5,300 without, and those lost \
                         at a power cut",
@@ -234,7 +234,7 @@ const X25_E_SOURCES: &[Source] = &[
                      ssd-xfs-lvm-fsync-write-cache-barrier-and-lost-transactions/",
         ),
     },
-    Source {
+    Citation {
         title: "Guy Harrison, Disabling the Intel X-25 E write cache (2010): a volatile \
                         cache that can be switched off",
         url: Some(
@@ -242,14 +242,14 @@ const X25_E_SOURCES: &[Source] = &[
                      disabling-the-intel-x-25-e-write-cache.html",
         ),
     },
-    Source {
+    Citation {
         title: "Big DBA Head (2009): 64 MB of volatile cache, throughput cut in half \
                         without it",
         url: Some("http://www.bigdbahead.com/?p=518"),
     },
 ];
 
-const FSYNC_LATENCY: Source = Source {
+const FSYNC_LATENCY: Citation = Citation {
     title: "Small Datum, SSDs, power loss protection and fsync latency (2026), read as a summary: \
             sync of client drives 0.9 to 10 ms, of enterprise drives 12 to 58 us",
     url: Some(

@@ -1,6 +1,6 @@
 //! Rotating disks, single and in an array.
 
-use super::{Model, Origin, Parameter, Source, bandwidth, parameter, time};
+use super::{Citation, Model, Origin, Parameter, bandwidth, parameter, time};
 use crate::drive::hdd::{HDD_7K2, HDD_10K, HDD_15K, HddParameters};
 
 const ONE_DISK: &str = "Done writes since the last flush, up to the write cache; nothing with \
@@ -14,7 +14,7 @@ pub(super) fn models() -> Vec<Model> {
             real_drive: HDD_7K2.name,
             power_cut: ONE_DISK,
             parameters: rows(&HDD_7K2, Origin::Source),
-            sources: &[Source {
+            sources: &[Citation {
                 title: "Seagate, Constellation SAS Product Manual, Rev. E, 100538693, sections 5.1 \
                         and 5.2",
                 url: Some(
@@ -28,7 +28,7 @@ pub(super) fn models() -> Vec<Model> {
             real_drive: HDD_10K.name,
             power_cut: ONE_DISK,
             parameters: rows(&HDD_10K, Origin::Source),
-            sources: &[Source {
+            sources: &[Citation {
                 title: "Seagate, Savvio 10K.4 SAS Product Manual, Rev. A, 100539221, sections 4.1 \
                         and 4.2",
                 url: Some("https://manualsdump.com/amp/en/manuals/136758/17"),
@@ -39,7 +39,7 @@ pub(super) fn models() -> Vec<Model> {
             real_drive: HDD_15K.name,
             power_cut: ONE_DISK,
             parameters: rows(&HDD_15K, SIBLINGS),
-            sources: &[Source {
+            sources: &[Citation {
                 title: "Seagate, Savvio 15K.1 FC Product Manual, Rev. B, sections 4.1 and 4.2",
                 url: Some("https://manualsdump.com/amp/en/manuals/136737/19"),
             }],

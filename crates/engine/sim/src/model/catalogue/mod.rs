@@ -37,7 +37,7 @@ pub struct Parameter {
 
 /// Something that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct Citation {
     /// Its title, and what was taken from it.
     pub title: &'static str,
     /// Where it was found; none for what is known by its title only.
@@ -56,7 +56,7 @@ pub struct Model {
     /// Its parameters.
     pub parameters: Vec<Parameter>,
     /// What was read.
-    pub sources: &'static [Source],
+    pub sources: &'static [Citation],
 }
 
 /// Every model, in the order of [`DiskModel::NAMED`](iostrata_spec::disk::DiskModel::NAMED), and

@@ -1,6 +1,6 @@
 //! Rotating disks in mirrored pairs, behind a protected cache.
 
-use super::{Model, Origin, Source, bandwidth, hdd, parameter, time};
+use super::{Citation, Model, Origin, bandwidth, hdd, parameter, time};
 use crate::drive::raid::{BATTERY_512M, RAID10_15K};
 
 pub(super) fn model() -> Model {
@@ -31,7 +31,7 @@ pub(super) fn model() -> Model {
         power_cut: "Nothing that was done; with `cache=off` neither, as the disks' own caches are \
                     off",
         parameters,
-        sources: &[Source {
+        sources: &[Citation {
             title: "Seagate, Savvio 15K.1 FC Product Manual, Rev. B, sections 4.1 and 4.2",
             url: Some("https://manualsdump.com/amp/en/manuals/136737/19"),
         }],

@@ -4,8 +4,9 @@
 //! factor's first level, as it does where effects are taken; it is not named there.
 
 use iostrata_run::{StudyDocument, StudyPoint};
-use iostrata_spec::study::setting::{Choice, Setting, SettingValue};
+use iostrata_spec::study::setting::{Setting, SettingValue};
 use iostrata_spec::study::{FactorLevels, LevelAt};
+use iostrata_spec::{Rw, Words};
 
 use crate::words;
 
@@ -86,7 +87,9 @@ pub(super) fn level_words(factor: &str, level: &str) -> String {
     let plural = if level == "1" { "" } else { "s" };
     let parsed = Setting::named(factor).and_then(|setting| setting.parse(level).ok());
     match (factor, parsed) {
-        (_, Some(SettingValue::Choice(Choice::Rw(rw)))) => rw.words().to_owned(),
+        ("rw" | "readwrite", Some(SettingValue::Word(word))) => {
+            Rw::of(word).map_or_else(|| level.to_owned(), |rw| rw.words().to_owned())
+        }
         ("filesystem" | "fs", _) if level == "raw" => "raw device".to_owned(),
         ("filesystem" | "fs" | "bs" | "block_size" | "ioengine", _) | (_, None) => level.to_owned(),
         ("workers" | "files" | "volumes", _) => {

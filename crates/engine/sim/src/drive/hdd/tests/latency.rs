@@ -28,7 +28,7 @@ fn a_random_write_without_cache_takes_what_the_data_sheet_says() {
 fn a_small_emulated_disk_has_the_latency_of_the_whole_one() {
     for capacity_bytes in [256 << 20, 2 << 30] {
         let mut disk = Hdd::new(HDD_15K, capacity_bytes, 3);
-        let window = Window::seconds(2.0, 60.0);
+        let window = BenchWindow::seconds(2.0, 60.0);
         let outcome = run(&mut disk, &Load::random_read(1), window, 4).expect("fits");
         // A little is found in the buffer, which is a larger part of a small disk.
         near("15k", 1e9 / outcome.iops.value, HDD_15K.random_read_ns(4_096), 0.06);

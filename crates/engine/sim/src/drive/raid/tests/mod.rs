@@ -5,12 +5,12 @@ mod promises;
 mod table;
 
 use super::*;
-use crate::bench::{Load, Outcome, Window, run};
+use crate::bench::{BenchOutcome, BenchWindow, Load, run};
 use crate::drive::Drive;
 use crate::drive::hdd::HDD_15K;
 
-fn outcome(drive: &mut dyn Drive, load: &Load, warm_up_s: f64, span_s: f64) -> Outcome {
-    run(drive, load, Window::seconds(warm_up_s, span_s), 5).expect("a load that fits")
+fn outcome(drive: &mut dyn Drive, load: &Load, warm_up_s: f64, span_s: f64) -> BenchOutcome {
+    run(drive, load, BenchWindow::seconds(warm_up_s, span_s), 5).expect("a load that fits")
 }
 
 /// An array as large as its disks were sold.

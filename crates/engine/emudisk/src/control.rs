@@ -1,4 +1,4 @@
-//! What happens beside requests: orders of `control`, the power coming back, the end.
+//! The control loop: commands of `control`, the power coming back, the end.
 //!
 //! Invariant: the power comes back by itself only when nobody holds the block device, so that a
 //! file system of before a cut cannot write after it.
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::disk::{Disk, Failure, Reply};
 use crate::error::ServeError;
 use crate::fault::Fault;
-use crate::filesystem::{Order, ToKernel};
+use crate::filesystem::{ControlLine, ToKernel};
 use crate::holder::is_held;
 use crate::options::disk_file;
 use crate::wake::Wake;
@@ -22,25 +22,25 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often it looks whether the device is let go, while there is no power.
 const LOOK_POWER: Duration = Duration::from_millis(1);
 
-/// Keeps house.
-pub(crate) struct House<'a> {
+/// What runs beside requests.
+pub(crate) struct ControlLoop<'a> {
     pub(crate) at: PathBuf,
     pub(crate) disk: Arc<Disk<ToKernel>>,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) commands: Receiver<ControlLine>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) has_died: Arc<AtomicBool>,
     pub(crate) stop: &'a AtomicBool,
 }
 
-impl House<'_> {
+impl ControlLoop<'_> {
     /// Returns when it was unmounted (`is_over` says so) or asked to stop.
-    pub(crate) fn keep(&self, is_over: impl Fn() -> bool) -> Result<(), ServeError> {
+    pub(crate) fn run(&self, is_over: impl Fn() -> bool) -> Result<(), ServeError> {
         while !is_over() && !self.stop.load(Ordering::Acquire) {
             if self.has_died.load(Ordering::Acquire) {
                 return Err(ServeError::Died { at: self.at.clone() });
             }
-            while let Ok(order) = self.orders.try_recv() {
-                self.carry_out(order)?;
+            while let Ok(command) = self.commands.try_recv() {
+                self.carry_out(command)?;
             }
             let is_on = self.disk.is_on();
             if !is_on && !is_held(&disk_file(&self.at)) {
@@ -51,8 +51,8 @@ impl House<'_> {
         Ok(())
     }
 
-    fn carry_out(&self, order: Order) -> Result<(), ServeError> {
-        match order.fault {
+    fn carry_out(&self, command: ControlLine) -> Result<(), ServeError> {
+        match command.fault {
             Fault::Eio(range) => self.disk.errors.set_range(range),
             Fault::EioRate(per_million) => self.disk.errors.set_rate(per_million),
             Fault::Slow(ms) => self.disk.pace().set_slow(u64::from(ms) * 1_000_000),
@@ -61,7 +61,7 @@ impl House<'_> {
             Fault::PowerOn => self.disk.power_on()?,
             Fault::PowerCut { tear, seed } => {
                 if let Err(source) = self.disk.power_off(tear, seed) {
-                    order.reply.failed(Failure::Io);
+                    command.reply.failed(Failure::Io);
                     let what = "taking back what a power cut loses";
                     return Err(ServeError::System { what, source });
                 }
@@ -70,7 +70,7 @@ impl House<'_> {
                 }
             }
         }
-        order.reply.done(&[]);
+        command.reply.done(&[]);
         Ok(())
     }
 }

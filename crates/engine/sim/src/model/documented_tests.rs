@@ -6,7 +6,7 @@ use std::path::Path;
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
 use super::catalogue::{Model, Origin, catalogue};
-use crate::bench::{Load, Outcome, Window, run};
+use crate::bench::{BenchOutcome, BenchWindow, Load, run};
 
 const CAPACITY_BYTES: u64 = 8 << 30;
 
@@ -16,15 +16,15 @@ type Part = (&'static str, fn() -> String);
 /// The page's generated parts.
 const PARTS: [Part; 2] = [("figures", figures), ("models", models)];
 
-fn bench(model: &DiskModel, load: &Load) -> Outcome {
+fn bench(model: &DiskModel, load: &Load) -> BenchOutcome {
     let spec = DiskSpec::of(model.clone());
     let mut drive = super::drive(&spec, CAPACITY_BYTES, None, 1).unwrap();
     // Long enough for caches to fill, and for thousands of requests of the slowest.
     let window = match model {
-        DiskModel::Raid10Hdd => Window::seconds(20.0, 5.0),
-        DiskModel::CloudBurst => Window::seconds(1.0, 20.0),
-        _ if drive.facts().is_rotational => Window::seconds(20.0, 40.0),
-        _ => Window::seconds(2.0, 0.5),
+        DiskModel::Raid10Hdd => BenchWindow::seconds(20.0, 5.0),
+        DiskModel::CloudBurst => BenchWindow::seconds(1.0, 20.0),
+        _ if drive.facts().is_rotational => BenchWindow::seconds(20.0, 40.0),
+        _ => BenchWindow::seconds(2.0, 0.5),
     };
     run(drive.as_mut(), load, window, 1).unwrap()
 }
