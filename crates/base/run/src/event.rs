@@ -4,7 +4,7 @@
 //! run is a shorter run and nothing else.
 
 use iostrata_spec::{OpKind, Point};
-use iostrata_stats::{Interval, Measured, Verdicts};
+use iostrata_stats::{Measured, Percentile, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,17 +99,6 @@ pub struct PooledLatency {
     pub n: u64,
     /// Rising percentiles.
     pub percentiles: Vec<Percentile>,
-}
-
-/// A percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Percentile {
-    /// Which one: 99 is exceeded by one request of a hundred.
-    pub percent: f64,
-    /// The latency in microseconds.
-    pub us: f64,
-    /// Its 95 % interval, by order statistics; absent where too few requests lie beyond it.
-    pub us_ci95: Option<Interval>,
 }
 
 /// Latency by layer of a point.

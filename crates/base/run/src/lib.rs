@@ -38,15 +38,12 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{
-    Event, Percentile, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
-};
+pub use event::{Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
-pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
-pub use reader::{RunReader, RunResult};
+pub use reader::{FoundRun, RunReader, RunResult};
 pub use scrub::scrubbed;
 pub use simulate_document::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,

@@ -34,6 +34,13 @@ pub(crate) struct SeriesLine {
 /// Series with their line numbers, by where they belong; a later line replaces an earlier one.
 pub(crate) type SeriesMap = BTreeMap<SeriesKey, (usize, SeriesLine)>;
 
+impl SeriesKey {
+    /// Whether it belongs to a replicate.
+    pub(crate) fn is_of(&self, replicate: &Replicate) -> bool {
+        self.point == replicate.point.id && self.replicate == replicate.replicate
+    }
+}
+
 /// A series that cannot be unpacked.
 #[derive(Debug)]
 pub(crate) struct SeriesDamage {

@@ -11,7 +11,7 @@ use iostrata_stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{FindingKind, IoDocument, IoOpDocument, ProbeDocument, RunResult, Rung, StudyDocument};
+use crate::{FindingKind, IoDocument, ProbeDocument, RunResult, Rung, StudyDocument};
 
 /// Why a figure is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -172,7 +172,7 @@ impl StudyDocument {
 }
 
 impl IoDocument {
-    /// What is not known about a kind of request: `read`, `write` or `sync`.
+    /// What is not known about a kind of operation, by its name.
     pub fn unknown_of(&self, op: &str) -> Option<&Unknown> {
         self.unknown.iter().find(|one| one.name == op)
     }
@@ -181,23 +181,17 @@ impl IoDocument {
     /// rate is 0 is not.
     #[must_use]
     pub fn checked(mut self) -> Self {
-        let ops = [("read", &mut self.read), ("write", &mut self.write), ("sync", &mut self.sync)];
-        for (name, op) in ops {
-            let Some(op) = op else { continue };
+        for (kind, op) in self.ops.iter_mut() {
+            let name = kind.name();
             let Some(why) = refusal(op.iops, op.iops_ci95) else { continue };
             if self.unknown.iter().all(|one| one.name != name) {
                 self.unknown.push(named(name, name, why, op.iops_ci95, "/s"));
             }
-            forget(op, why);
+            if why.is_impossible() {
+                (op.iops_ci95, op.latency_us_mean_ci95) = (None, None);
+            }
         }
         self
-    }
-}
-
-/// Takes away what cannot be from a kind of request.
-fn forget(op: &mut IoOpDocument, why: Refusal) {
-    if why.is_impossible() {
-        (op.iops_ci95, op.latency_us_mean_ci95) = (None, None);
     }
 }
 

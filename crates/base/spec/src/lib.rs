@@ -8,6 +8,7 @@ mod check;
 pub mod disk;
 pub mod fio;
 mod io;
+pub mod op_kind;
 mod point;
 pub mod study;
 mod variation;
@@ -17,5 +18,6 @@ pub use io::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
     Preparation, RateProcess, SyncWrites, ZipfTheta,
 };
-pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
+pub use op_kind::{OpKind, PerKind};
+pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};
 pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};

@@ -121,6 +121,7 @@ fn same(replicate: &Replicate) -> bool {
             OpKind::Read => device.reads_per_s,
             OpKind::Write => device.writes_per_s,
             OpKind::Sync => device.flushes_per_s?,
+            _ => return None,
         };
         let positive = |us: f64| us > 0.0;
         application_latency_us(replicate).filter(|&us| positive(us))?;

@@ -84,7 +84,7 @@ fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
 fn latency_of(replicate: &Replicate) -> Option<LatencyUs> {
     let metric = &replicate.point.metric;
     let stream = replicate.streams.get(metric.stream)?;
-    match (&stream.sync, metric.op) {
+    match (&stream.ops[OpKind::Sync], metric.op) {
         (Some(sync), OpKind::Write | OpKind::Sync) => sync.response_us.or(Some(sync.latency_us)),
         _ => op_of(stream, metric.op).map(|op| op.response_us.unwrap_or(op.latency_us)),
     }
@@ -203,7 +203,7 @@ fn readers_curve(log: &Observed<'_>) -> Option<Curve> {
 fn readers_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
     let reads = || {
         let streams = seen.replicates.iter().filter_map(|one| stream_of(one, READERS));
-        streams.filter_map(|stream| stream.read.as_ref())
+        streams.filter_map(|stream| op_of(stream, OpKind::Read))
     };
     let mean = |op: &OpFigures| {
         let mean = op.response_mean_us.as_ref().unwrap_or(&op.latency_mean_us);

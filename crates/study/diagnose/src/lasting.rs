@@ -100,10 +100,11 @@ fn witnessed(point: &Point) -> Option<Kind> {
     let [stream] = point.streams.as_slice() else { return None };
     let spec = &stream.spec;
     let is_fit = spec.direct && spec.api != IoApi::Null && spec.pacing == Pacing::Closed;
-    is_fit.then_some(match point.metric.op {
-        OpKind::Read => Kind::Reads,
-        OpKind::Write | OpKind::Sync => Kind::Writes,
-    })
+    match point.metric.op {
+        OpKind::Read if is_fit => Some(Kind::Reads),
+        OpKind::Write | OpKind::Sync if is_fit => Some(Kind::Writes),
+        _ => None,
+    }
 }
 
 fn window(replicate: &Replicate) -> Option<Window<'_>> {

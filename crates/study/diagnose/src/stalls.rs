@@ -143,7 +143,11 @@ fn period_of(moments_s: &[f64], span_s: f64) -> Option<(f64, f64)> {
 fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
     let [planned] = replicate.point.streams.as_slice() else { return None };
     let spec = &planned.spec;
-    if !shows_the_device(replicate) || !spec.direct || spec.api == IoApi::Null || spec.pacing != Pacing::Closed {
+    if !shows_the_device(replicate)
+        || !spec.direct
+        || spec.api == IoApi::Null
+        || spec.pacing != Pacing::Closed
+    {
         return None;
     }
     let stream: &StreamFigures = replicate.streams.first()?;
@@ -183,9 +187,9 @@ fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
 
 /// Answers of all kinds by slice.
 fn counts(series: &Series) -> Option<Vec<f64>> {
-    let columns = [&series.reads, &series.writes, &series.syncs];
-    let slices = columns.iter().map(|column| column.len()).max().filter(|&slices| slices > 0)?;
-    let sum = |at: usize| columns.iter().filter_map(|column| column.get(at)).sum::<u32>();
+    let columns = || series.counts.iter().map(|(_, column)| column);
+    let slices = columns().map(Vec::len).max().filter(|&slices| slices > 0)?;
+    let sum = |at: usize| columns().filter_map(|column| column.get(at)).sum::<u32>();
     Some((0..slices).map(|at| f64::from(sum(at))).collect())
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_run::{OpFigures, Series};
+use iostrata_spec::OpKind;
 use iostrata_spec::fio::FioPlan;
 
 use super::measured::{MeasuredStream, MeasuredWave};
@@ -67,8 +68,8 @@ fn append(path: PathBuf, text: &str, after_another: bool) -> Result<(), Ending> 
 fn lines(stream: &MeasuredStream<'_>, kind: Kind) -> String {
     let figures = stream.figures;
     let mut text = String::new();
-    let kinds =
-        [(0, &figures.read, &figures.series.reads), (1, &figures.write, &figures.series.writes)];
+    let kinds = [(0, OpKind::Read), (1, OpKind::Write)]
+        .map(|(direction, kind)| (direction, &figures.ops[kind], figures.series.of(kind)));
     let Some(count) = kinds.iter().map(|(_, _, counts)| counts.len()).max() else { return text };
     let series = &figures.series;
     let group = slices(series.width_s, stream.job.logs.every);

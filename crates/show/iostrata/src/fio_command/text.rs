@@ -27,9 +27,7 @@ pub fn table(document: &FioDocument) -> String {
 fn rows(job: &FioJobDocument, width: usize) -> String {
     let figures = &job.figures;
     let mut text = String::new();
-    let ops = [("reads", &figures.read), ("writes", &figures.write), ("flushes", &figures.sync)];
-    for (kind, op) in ops {
-        let Some(op) = op else { continue };
+    for (kind, op) in figures.ops.named() {
         let name = if text.is_empty() { job.name.as_str() } else { "" };
         text.push_str(&row(name, kind, op, width));
     }

@@ -62,13 +62,14 @@ pub(crate) fn time_series(name: &str, time: &TimePoint<'_>) -> Option<Chart> {
 }
 
 fn tracks<'a>(place: usize, stream: &str, replicate: u32, series: &'a Series) -> Vec<Track<'a>> {
-    let ops = [("reads", &series.reads), ("writes", &series.writes), ("flushes", &series.syncs)];
-    ops.into_iter()
-        .enumerate()
-        .filter(|(_, (_, counts))| counts.iter().any(|&count| count > 0))
-        .map(|(op, (label, counts))| Track {
-            label: if label == stream { label.to_owned() } else { format!("{stream}: {label}") },
-            colour: line_colour(place * 2 + op),
+    let counted = series.counts.iter().filter(|(_, counts)| counts.iter().any(|&count| count > 0));
+    counted
+        .map(|(kind, counts)| Track {
+            label: match kind.plural() {
+                label if label == stream => label.to_owned(),
+                label => format!("{stream}: {label}"),
+            },
+            colour: line_colour(place * 2 + kind as usize),
             replicate,
             width_s: series.width_s,
             counts,

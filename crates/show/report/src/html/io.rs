@@ -9,8 +9,7 @@ use crate::words;
 
 /// The kinds of requests that were asked for.
 pub(crate) fn ops(io: &IoDocument) -> Vec<(&'static str, &IoOpDocument)> {
-    let all = [("reads", &io.read), ("writes", &io.write), ("flushes", &io.sync)];
-    all.into_iter().filter_map(|(name, op)| Some((name, op.as_ref()?))).collect()
+    io.ops.named().collect()
 }
 
 /// The rates as a headline, and a card per kind.

@@ -54,10 +54,7 @@ fn replicates(view: &RunView<'_>) -> Markup {
 }
 
 fn stream_rows(replicate: &Replicate, stream: &StreamFigures) -> Vec<Vec<Markup>> {
-    let ops = [("reads", &stream.read), ("writes", &stream.write), ("flushes", &stream.sync)];
-    ops.into_iter()
-        .filter_map(|(name, op)| Some(op_row(replicate, stream, name, op.as_ref()?)))
-        .collect()
+    stream.ops.named().map(|(name, op)| op_row(replicate, stream, name, op)).collect()
 }
 
 fn op_row(

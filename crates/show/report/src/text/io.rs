@@ -1,6 +1,7 @@
 //! One I/O workload for a terminal: rates, bandwidth, percentiles, and what speaks against them.
 
 use iostrata_run::{IoDocument, IoOpDocument};
+use iostrata_spec::OpKind;
 use iostrata_stats::{LatencyUs, Verdict};
 
 use super::paper::{Paper, pad, right};
@@ -15,9 +16,7 @@ const LATENCY: usize = 9;
 /// The lines below the origin.
 pub(crate) fn lines(io: &IoDocument, paper: &Paper) -> Vec<String> {
     let mut lines = vec![paper.dim(&head())];
-    let ops = [("reads", &io.read), ("writes", &io.write), ("flushes", &io.sync)];
-    for (name, op) in ops {
-        let Some(op) = op else { continue };
+    for (name, op) in io.ops.named() {
         lines.push(row(name, op, &op.latency_us, paper));
         if let Some(response) = &op.response_us {
             lines.push(format!(
@@ -89,9 +88,9 @@ fn effort(io: &IoDocument) -> String {
 
 /// What the intervals above do not say: what the next run will bring.
 fn repeats(io: &IoDocument) -> Option<String> {
-    let ops = [("reads", &io.read), ("writes", &io.write)];
-    let found = ops.into_iter().filter_map(|(name, op)| {
-        let op = op.as_ref()?;
+    let moved = io.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
+    let found = moved.filter_map(|(kind, op)| {
+        let name = kind.plural();
         let [low, high] = op.iops_repeat_ci95?;
         let range = format!("{} to {}", words::value(low, "/s"), words::value(high, "/s"));
         Some((op.iops_repeat_n, format!("{range} {name}")))

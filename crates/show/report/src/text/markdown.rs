@@ -103,7 +103,6 @@ fn one_workload(io: &IoDocument) -> String {
 
 /// Figures of one workload, and what speaks against them.
 pub(crate) fn workload(io: &IoDocument) -> String {
-    let ops = [("reads", &io.read), ("writes", &io.write), ("flushes", &io.sync)];
     let row = |name: &str, op: &IoOpDocument| {
         let us = |us: f64| words::value(us, "us");
         let latency = &op.latency_us;
@@ -119,8 +118,7 @@ pub(crate) fn workload(io: &IoDocument) -> String {
             us(latency.max),
         ]
     };
-    let rows: Vec<_> =
-        ops.into_iter().filter_map(|(name, op)| Some(row(name, op.as_ref()?))).collect();
+    let rows: Vec<_> = io.ops.named().map(|(name, op)| row(name, op)).collect();
     let head = ["", "per second", "bandwidth", "mean", "p50", "p95", "p99", "p99.9", "max"];
     let mut text = table(&head, &rows);
     for one in &io.unknown {
@@ -141,10 +139,7 @@ fn measured(view: &RunView<'_>) -> String {
     let mut rows = Vec::new();
     for replicate in view.replicates() {
         for stream in &replicate.streams {
-            let ops =
-                [("reads", &stream.read), ("writes", &stream.write), ("flushes", &stream.sync)];
-            for (name, op) in ops {
-                let Some(op) = op else { continue };
+            for (name, op) in stream.ops.named() {
                 rows.push(vec![
                     escaped(&replicate.point.title),
                     (replicate.replicate + 1).to_string(),

@@ -54,10 +54,8 @@ fn partial(view: &RunView<'_>, paper: &Paper) -> Vec<String> {
     let mut lines = vec![paper.warn("Stopped before its end; measured until then:")];
     for (point, replicates) in measured.iter().take(30) {
         let stream = replicates.last().and_then(|last| last.streams.get(point.metric.stream));
-        let op = stream.and_then(|stream| {
-            stream.read.as_ref().or(stream.write.as_ref()).or(stream.sync.as_ref())
-        });
-        let rate = op.map_or(String::new(), |op| words::value(op.iops.value, "/s"));
+        let op = stream.and_then(|stream| stream.ops.iter().next());
+        let rate = op.map_or(String::new(), |(_, op)| words::value(op.iops.value, "/s"));
         let title = super::paper::pad(&clean(&point.title), 46);
         lines.push(format!("  {title} {rate}"));
     }

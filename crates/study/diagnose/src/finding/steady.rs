@@ -29,14 +29,15 @@ pub(super) fn burst_limit(case: &Case<'_, '_>) -> Option<Finding> {
         return None;
     }
     let slices: Vec<f64> =
-        series.writes.iter().map(|&writes| f64::from(writes) / series.width_s).collect();
+        series.of(OpKind::Write).iter().map(|&writes| f64::from(writes) / series.width_s).collect();
     if slices.len() < 2 {
         return None;
     }
     let Shape::Step { at, before, after } = Steadiness::of(&slices).burst()? else { return None };
     let at_s = at as f64 * series.width_s;
     let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
-    let written: f64 = series.writes.iter().take(at).map(|&writes| f64::from(writes) * block).sum();
+    let written: f64 =
+        series.of(OpKind::Write).iter().take(at).map(|&writes| f64::from(writes) * block).sum();
     let fall_pct = 100.0 * (1.0 - after / before);
     let text = format!(
         "Writes fell from {} to {} ({} less) after {} and {}: an allowance ran out. Figures from \
@@ -70,11 +71,7 @@ fn is_pressed(replicate: &Replicate) -> bool {
 /// Whether the rate of a window drifted, waved or stepped by as much as matters.
 fn wavers(replicate: &Replicate) -> bool {
     let Some(stream) = replicate.streams.get(replicate.point.metric.stream) else { return false };
-    let column = match replicate.point.metric.op {
-        OpKind::Read => &stream.series.reads,
-        OpKind::Write => &stream.series.writes,
-        OpKind::Sync => &stream.series.syncs,
-    };
+    let column = stream.series.of(replicate.point.metric.op);
     let slices: Vec<f64> = column.iter().map(|&count| f64::from(count)).collect();
     let steadiness = Steadiness::of(&slices);
     let matters = |shape: &Shape| {

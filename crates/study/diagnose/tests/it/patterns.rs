@@ -2,7 +2,7 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
-use iostrata_spec::Layer;
+use iostrata_spec::{Layer, OpKind};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{
@@ -28,10 +28,7 @@ fn a_volume_that_takes_so_many_requests_is_named() {
     assert_eq!(loss_ids(&document), ["volume_cap"], "an append is only more requests");
     assert!(document.losses.is_empty(), "{:?}", document.losses);
     let line = &document.advice[0];
-    assert_eq!(
-        (line.setting.as_str(), line.value.as_str()),
-        ("IOPS of the volume", "above 3 K")
-    );
+    assert_eq!((line.setting.as_str(), line.value.as_str()), ("IOPS of the volume", "above 3 K"));
     let text = document.headline.join(" ");
     assert!(text.contains("Raise the IOPS of the volume above 3 K"), "{text}");
     assert!(text.contains("requests/s") && !text.contains("Nothing needs to change"), "{text}");
@@ -186,7 +183,8 @@ fn pausing(one: &mut Replicate, every_s: f64, lasts_s: f64) {
     };
     let counts: Vec<u32> = (0..100).map(count).collect();
     for stream in &mut one.streams {
-        stream.series = Series { width_s, reads: counts.clone(), ..Series::default() };
+        let counts = [(OpKind::Read, counts.clone())].into_iter().collect();
+        stream.series = Series { width_s, counts, ..Series::default() };
     }
 }
 

@@ -77,7 +77,7 @@ impl Side {
     ) -> Result<Self, StudyError> {
         let overwrite_contents = matches!(place, FilePlace::Device(_));
         let plan = FileSetPlan { overwrite_contents, ..FileSetPlan::new(place, bytes, 1 << 20) };
-        let files = FileSet::prepare(&plan, bench.interrupted, &mut |_| {})?;
+        let files = FileSet::prepare(&plan, bench.pipeline.stop(), &mut |_| {})?;
         let root = Root::system();
         let scope = Scope::of(&root, &describe_path(&root, path)?);
         Ok(Self { files, scope })

@@ -44,13 +44,13 @@ pub(super) fn changes(
 
 /// Watches the emulated disks of a volume over a window.
 #[derive(Debug, Default)]
-pub(super) struct DiskEye {
+pub(super) struct DiskProbe {
     clients: Vec<Client>,
     before: Vec<DiskStats>,
     seen: Option<EmulatedDisk>,
 }
 
-impl DiskEye {
+impl DiskProbe {
     /// Of the disks that are served at these directories.
     pub(super) fn of(places: &[PathBuf]) -> Self {
         let clients = places.iter().map(|at| Client::at(at)).collect();
@@ -69,7 +69,7 @@ impl DiskEye {
     }
 }
 
-impl Watcher for DiskEye {
+impl Watcher for DiskProbe {
     fn opened(&mut self) {
         self.seen = None;
         self.before = self.stats();
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn a_disk_that_does_not_answer_is_no_evidence() {
-        let mut eye = DiskEye::of(&["/nowhere/at/all".into()]);
-        eye.opened();
-        eye.closed();
-        assert_eq!(eye.take(), None);
-        let mut none = DiskEye::default();
+        let mut probe = DiskProbe::of(&["/nowhere/at/all".into()]);
+        probe.opened();
+        probe.closed();
+        assert_eq!(probe.take(), None);
+        let mut none = DiskProbe::default();
         none.opened();
         none.closed();
         assert_eq!(none.take(), None);

@@ -1,4 +1,4 @@
-//! What a study is asked to do, and what it brought back.
+//! What a study is asked to do.
 
 use iostrata_run::Event;
 use iostrata_spec::study::StudyPlan;
@@ -14,17 +14,4 @@ pub struct StudyTask<'a> {
     pub place: Place,
     /// What an earlier part of the same run stored.
     pub done: &'a [Event],
-}
-
-/// What a study brought back.
-#[derive(Debug)]
-pub struct StudyOutcome {
-    /// Everything that was stored, the earlier part included.
-    pub events: Vec<Event>,
-    /// Bytes written in all by this part.
-    pub written_bytes: u64,
-    /// Seconds in all, the earlier part included.
-    pub duration_s: f64,
-    /// Whether a signal ended it.
-    pub interrupted: bool,
 }

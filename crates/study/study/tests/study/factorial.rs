@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
-use iostrata_load::Histograms;
 use iostrata_run::{Event, Replicate};
 use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, QueueSetting, StudyPlan, Volume,
@@ -26,12 +25,8 @@ struct Keeper<'a> {
 impl Listener for Keeper<'_> {
     fn progress(&mut self, _share: f64, _text: &str) {}
 
-    fn store(&mut self, _event: &Event) -> Result<(), StudyError> {
-        Ok(())
-    }
-
-    fn store_replicate(&mut self, _: &Replicate, _: &[Histograms]) -> Result<(), StudyError> {
-        self.stored += 1;
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        self.stored += usize::from(matches!(event, Event::Replicate(_)));
         if self.stored == self.stop_after {
             self.stop.store(true, std::sync::atomic::Ordering::SeqCst);
         }

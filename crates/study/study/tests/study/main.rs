@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use iostrata_host::{Root, describe_path};
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
+use iostrata_load::{IoLoad, Load, LoadError, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::host::PathKind;
+use iostrata_run::{Event, Manifest, OpFigures, RunKind, RunReader, RunWriter, StreamFigures};
 use iostrata_spec::{
     Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
 };
-use iostrata_stats::Verdict;
+use iostrata_stats::{Latencies, Measured, Verdict, Verdicts};
 use iostrata_study::{Meter, extent_verdicts};
 
 const SIZE_BYTES: u64 = 32 << 20;
@@ -58,16 +60,80 @@ fn a_replicate_carries_the_evidence_of_its_own_window() {
     }
     let never = AtomicBool::new(false);
     let mut meter = Meter::new(&Root::system(), Some(&facts), &never, None);
-    let measurement = meter.measure(&point, 0, &[Some(&files)], &mut |_| ()).unwrap();
+    let load = IoLoad::new(&point.streams, vec![files.specs().to_vec()]);
+    let measurement = meter.measure(&point, 0, &load, &mut |_| (), &mut []).unwrap();
     assert!(measurement.error.is_none() && !measurement.interrupted);
     let replicate = measurement.replicate;
-    let read = replicate.streams[0].read.as_ref().unwrap();
+    let read = replicate.streams[0].ops[OpKind::Read].as_ref().unwrap();
     let device = replicate.evidence.as_ref().and_then(|evidence| evidence.device).unwrap();
     // The device counted at least what was issued, and saw it no later than the application did.
     assert!(device.reads_per_s > 0.9 * read.iops.value, "{device:?} against {read:?}");
     let device_us = device.read_await_ms.unwrap() * 1e3;
     assert!(device_us < 2.0 * read.latency_us.mean, "{device_us} against {read:?}");
     assert!(!replicate.verdicts.has(Verdict::Cached) && replicate.duration_s > 0.49);
+}
+
+/// Terminals of a made-up database: five kinds of transactions, no file.
+struct Terminals;
+
+impl Load for Terminals {
+    fn reaches_storage(&self) -> bool {
+        false
+    }
+
+    fn run(
+        &self,
+        _: &Surroundings<'_>,
+        observer: &mut dyn WindowObserver,
+    ) -> Result<WindowFigures, LoadError> {
+        observer.opened();
+        observer.open(0.5);
+        observer.closed();
+        let mut latencies = Latencies::new(true);
+        (1..=1_000).for_each(|us| latencies.record(us * 1_000, us * 2_000));
+        let mean = Measured::new(500.5, [490.0, 511.0], 40, Verdicts::none());
+        let op = OpFigures {
+            ios: 1_000,
+            bytes: 0,
+            iops: Measured::new(1_000.0, [990.0, 1_010.0], 40, Verdicts::none()),
+            latency_us: latencies.service.summary().unwrap(),
+            latency_mean_us: mean.clone(),
+            response_us: latencies.response.as_ref().and_then(|response| response.summary()),
+            response_mean_us: Some(mean.scaled(2.0)),
+            latencies,
+        };
+        let stream = StreamFigures {
+            name: "terminals".to_owned(),
+            ops: TRANSACTIONS.map(|kind| (kind, op.clone())).into_iter().collect(),
+            ..StreamFigures::default()
+        };
+        Ok(WindowFigures { duration_s: 1.0, streams: vec![stream], ..WindowFigures::default() })
+    }
+}
+
+const TRANSACTIONS: [OpKind; 5] =
+    [OpKind::NewOrder, OpKind::Payment, OpKind::OrderStatus, OpKind::Delivery, OpKind::StockLevel];
+
+#[test]
+fn a_load_of_transactions_is_measured_and_kept_like_requests() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut point = reads(dir.path());
+    (point.metric.op, point.metric.kind) = (OpKind::NewOrder, MetricKind::ResponseMeanUs);
+    let never = AtomicBool::new(false);
+    let mut meter = Meter::new(&Root::system(), None, &never, None);
+    let mut seen_s = 0.0;
+    let measured = meter.measure(&point, 0, &Terminals, &mut |s| seen_s = s, &mut []).unwrap();
+    assert_eq!((seen_s, measured.interrupted, measured.replicate.evidence), (0.5, false, None));
+    let measured = meter.measure(&point, 0, &Terminals, &mut |_| (), &mut []).unwrap();
+    let event = Event::Replicate(Box::new(measured.replicate));
+    let manifest = Manifest::new(RunKind::Study, "0", &[], "2026-01-02T03:04:05Z".parse().unwrap());
+    RunWriter::create(dir.path(), &manifest).unwrap().append(&event).unwrap();
+    let mut run = RunReader::open(dir.path()).unwrap();
+    run.read_histograms().unwrap();
+    assert_eq!(run.events(), [event]);
+    let Event::Replicate(replicate) = &run.events()[0] else { unreachable!() };
+    assert_eq!(replicate.streams[0].ops.kinds().collect::<Vec<_>>(), TRANSACTIONS);
+    assert_eq!(iostrata_diagnose::metric_of(replicate).unwrap().value, 1_001.0);
 }
 
 #[test]

@@ -36,10 +36,8 @@ pub(crate) fn section(study: &StudyDocument) -> Option<Markup> {
 }
 
 fn rows(point: &StudyPoint) -> Vec<Vec<Markup>> {
-    let ops = [("reads", &point.read), ("writes", &point.write), ("flushes", &point.sync)];
     let mut rows = Vec::new();
-    for (name, op) in ops {
-        let Some(op) = op else { continue };
+    for (name, op) in point.ops.named() {
         rows.push(row(point, name.to_owned(), op, &op.latency_us, true));
         if let Some(response) = &op.response_us {
             rows.push(row(point, format!("{name}, response"), op, response, false));

@@ -1,6 +1,7 @@
 //! The matrix as small multiples.
 
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint, refusal};
+use iostrata_spec::OpKind;
 use maud::{Markup, html};
 
 use crate::chart::{
@@ -225,8 +226,8 @@ fn shared_top(set: &Panels<'_>) -> Option<f64> {
 
 /// The requests that a point is about: its writes, else its reads.
 fn main_op(point: &StudyPoint) -> Option<(&'static str, &StudyOp)> {
-    let writes = point.write.as_ref().map(|op| ("writes", op));
-    writes.or(point.read.as_ref().map(|op| ("reads", op)))
+    let of = |kind: OpKind| Some((kind.plural(), point.ops[kind].as_ref()?));
+    of(OpKind::Write).or_else(|| of(OpKind::Read))
 }
 
 fn hover(point: &StudyPoint) -> String {

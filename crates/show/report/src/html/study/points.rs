@@ -5,6 +5,7 @@
 
 use iostrata_run::host::{CpuShares, Iostat};
 use iostrata_run::{StudyDocument, StudyPoint};
+use iostrata_spec::OpKind;
 use iostrata_spec::study::FactorLevels;
 use maud::{Markup, html};
 
@@ -47,9 +48,13 @@ const REQUEST: &str = "Per request";
 const COLUMNS: [Column; 30] = [
     column("Point", "bytes/s", "bytes/s", |p| Some(p.bytes_per_s)),
     column("Point", "in flight", "", |p| Some(p.depth_mean)),
-    column("Mean latency", "reads", "us", |p| Some(p.read.as_ref()?.latency_us.mean)),
-    column("Mean latency", "writes", "us", |p| Some(p.write.as_ref()?.latency_us.mean)),
-    column("Mean latency", "flushes", "us", |p| Some(p.sync.as_ref()?.latency_us.mean)),
+    column("Mean latency", "reads", "us", |p| Some(p.ops[OpKind::Read].as_ref()?.latency_us.mean)),
+    column("Mean latency", "writes", "us", |p| {
+        Some(p.ops[OpKind::Write].as_ref()?.latency_us.mean)
+    }),
+    column("Mean latency", "flushes", "us", |p| {
+        Some(p.ops[OpKind::Sync].as_ref()?.latency_us.mean)
+    }),
     column(DEVICE, "r/s", "", |p| device(p, |d| Some(d.reads_per_s))),
     column(DEVICE, "rrqm/s", "", |p| device(p, |d| Some(d.reads_merged_per_s))),
     column(DEVICE, "r_await ms", "", |p| device(p, |d| d.read_await_ms)),

@@ -2,15 +2,13 @@
 //!
 //! Invariant: what one point lacks stays blank; no difference is made here.
 
+use iostrata_run::StudyPoint;
 use iostrata_run::host::{OffCpuWait, PathSegment, SegmentTimes};
-use iostrata_run::{StudyOp, StudyPoint};
+use iostrata_spec::OpKind;
 use iostrata_stats::Interval;
 
 use crate::PointDiff;
 use crate::words;
-
-/// The requests of one kind at a point.
-type OpOf = fn(&StudyPoint) -> Option<&StudyOp>;
 
 /// A figure of both points.
 pub(super) struct Pair {
@@ -35,17 +33,15 @@ pub(super) fn figures(diff: &PointDiff<'_>, plus_minus: &str) -> Vec<Pair> {
     add("value", &|p| with(p.value, p.value_ci95, &p.unit));
     add("95 % interval", &|p| Some(words::interval(p.value_ci95?, &p.unit)));
     add("n", &|p| Some(p.value_n.to_string()));
-    let ops: [(&str, OpOf); 3] = [
-        ("reads", |p| p.read.as_ref()),
-        ("writes", |p| p.write.as_ref()),
-        ("flushes", |p| p.sync.as_ref()),
-    ];
-    for (name, of) in ops {
+    for kind in OpKind::ALL {
+        let name = kind.plural();
         add(&format!("{name}, mean"), &|p| {
-            let op = of(p)?;
+            let op = p.ops[kind].as_ref()?;
             with(op.latency_us.mean, op.latency_us_mean_ci95, "us")
         });
-        add(&format!("{name}, p99"), &|p| Some(words::value(of(p)?.latency_us.p99, "us")));
+        add(&format!("{name}, p99"), &|p| {
+            Some(words::value(p.ops[kind].as_ref()?.latency_us.p99, "us"))
+        });
     }
     add("CPU per request", &|p| Some(words::value(p.cpu_ns_per_io?, "ns")));
     add("switches per request", &|p| Some(words::value(p.switches_per_io?, "")));

@@ -15,9 +15,7 @@ pub(super) fn latencies(study: &StudyDocument) -> String {
     let us = |us: f64| words::value(us, "us");
     let mut rows = Vec::new();
     for point in &study.points {
-        let ops = [("reads", &point.read), ("writes", &point.write), ("flushes", &point.sync)];
-        for (name, op) in ops {
-            let Some(op) = op else { continue };
+        for (name, op) in point.ops.named() {
             let latency = &op.latency_us;
             let mut row = vec![
                 escaped(&point.title),

@@ -201,12 +201,7 @@ fn measured(events: &[Event], id: &str, op: OpKind) -> Option<f64> {
         .filter_map(|event| match event {
             Event::Replicate(replicate) if replicate.point.id == id => {
                 let stream = replicate.streams.first()?;
-                let figures = match op {
-                    OpKind::Read => &stream.read,
-                    OpKind::Write => &stream.write,
-                    OpKind::Sync => &stream.sync,
-                };
-                figures.as_ref().map(|figures| figures.iops.value)
+                stream.ops[op].as_ref().map(|figures| figures.iops.value)
             }
             _ => None,
         })
