@@ -3,6 +3,7 @@
 //! Invariants: what older versions wrote stays readable; a line that a kill cut off is left out and
 //! named in the notes; damage anywhere else is an error with file and line. It writes nothing.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -87,11 +88,13 @@ impl RunReader {
     }
 
     /// Reads what was written since it was opened or followed last: the events that are new, with
-    /// their series. What is being written at the moment comes the next time.
+    /// their series, and what became known of the run. What is being written at the moment comes
+    /// the next time.
     ///
     /// # Errors
     /// When what is new is damaged.
     pub fn follow(&mut self) -> Result<&[Event], RunReadError> {
+        self.manifest = read_manifest(&self.dir)?;
         let path = self.event_lines.path.clone();
         let is_newer = self.manifest.format_version.minor > FormatVersion::CURRENT.minor;
         let read = self.event_lines.read(|number, line| match from_json(&path, number, line) {
@@ -117,10 +120,13 @@ impl RunReader {
                 reason: damage.reason,
             })?;
         }
-        let new = &self.events[known..];
-        self.series.retain(|key, _| {
-            !new.iter().any(|event| matches!(event, Event::Replicate(one) if key.is_of(one)))
-        });
+        let mut done = BTreeSet::new();
+        for event in &self.events[known..] {
+            if let Event::Replicate(one) = event {
+                done.insert((one.point.id.as_str(), one.replicate));
+            }
+        }
+        self.series.retain(|key, _| !done.contains(&key.replicate()));
         if self.result.is_none() {
             self.result = read_result(&self.dir, &self.manifest)?;
         }

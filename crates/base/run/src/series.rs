@@ -35,9 +35,9 @@ pub(crate) struct SeriesLine {
 pub(crate) type SeriesMap = BTreeMap<SeriesKey, (usize, SeriesLine)>;
 
 impl SeriesKey {
-    /// Whether it belongs to a replicate.
-    pub(crate) fn is_of(&self, replicate: &Replicate) -> bool {
-        self.point == replicate.point.id && self.replicate == replicate.replicate
+    /// The point and the replicate that it belongs to.
+    pub(crate) fn replicate(&self) -> (&str, u32) {
+        (&self.point, self.replicate)
     }
 }
 

@@ -12,11 +12,10 @@
 mod bytes;
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{Binomial, DiscreteCDF};
 
 pub use bytes::{HistogramDecodeError, HistogramEncodeError};
 
-use crate::{Interval, LatencyUs};
+use crate::LatencyUs;
 
 /// Latencies above this, in nanoseconds (1,000 s), share the last bucket.
 pub(crate) const HIGH_NS: u64 = 1_000_000_000_000;
@@ -186,30 +185,6 @@ impl LatencyHistogram {
     /// latency that at least this share of the requests did not exceed. `None` when empty.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         (!self.is_empty()).then(|| self.quantile_us(percent / 100.0))
-    }
-
-    /// The 95 % interval of a percentile, in microseconds, from order statistics.
-    ///
-    /// `effective_n` is the number of independent requests behind the histogram; requests that
-    /// arrive together are slow together, so it is usually far below [`count`](Self::count).
-    /// The number of latencies below the true percentile is binomial, so its 2.5 % and 97.5 %
-    /// points are the ranks of the two ends (David and Nagaraja, Order Statistics, section 7.1).
-    /// `None` when empty, and when the upper rank lies beyond the largest latency: then the sample
-    /// sets no upper end (p99.9 needs about 3,700 independent requests).
-    pub fn percentile_us_ci95(&self, percent: f64, effective_n: u64) -> Option<Interval> {
-        let n = effective_n.min(self.count());
-        let share = (percent / 100.0).clamp(0.0, 1.0);
-        if n == 0 {
-            return None;
-        }
-        let below = Binomial::new(share, n).ok()?;
-        let low_rank = below.inverse_cdf(0.025);
-        let high_rank = below.inverse_cdf(0.975) + 1;
-        if low_rank == 0 || high_rank > n {
-            return None;
-        }
-        let at = |rank: u64| self.quantile_us(rank as f64 / n as f64);
-        Some([at(low_rank), at(high_rank)])
     }
 
     /// Every bucket that holds something, in rising order.

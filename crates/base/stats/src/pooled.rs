@@ -57,14 +57,16 @@ fn merged<'a>(replicates: impl IntoIterator<Item = &'a LatencyHistogram>) -> Lat
     all
 }
 
-/// How many independent requests would give the mean an interval as wide as it has.
+/// How many independent requests would give the mean an interval as wide as it has; one where it
+/// has none.
 fn independent(histogram: &LatencyHistogram, mean_us: &Measured) -> f64 {
     let count = histogram.count() as f64;
     match (histogram.stddev_us(), mean_us.ci95) {
         (Some(deviation), Some([low, high])) if high > low => {
             (deviation / ((high - low) / 2.0 / 1.96)).powi(2).clamp(1.0, count.max(1.0))
         }
-        _ => count,
+        (_, Some(_)) => count,
+        (_, None) => count.min(1.0),
     }
 }
 
@@ -166,10 +168,29 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_of_one_window_holds_the_truth() {
+        let (mut rng, rounds) = (Rng::new(3), 500);
+        for (percent, n) in [(50.0, 400), (95.0, 1_000), (99.0, 2_000)] {
+            let truth_us = -(1.0f64 - percent / 100.0).ln() * 1e3;
+            let mut held = 0;
+            for _ in 0..rounds {
+                let one = histogram((0..n).map(|_| (rng.exponential() * 1e6) as u64));
+                let found = percentiles(&[one], &[percent]);
+                let [low, high] = found[0].us_ci95.unwrap();
+                held += u32::from(low <= truth_us && truth_us <= high);
+            }
+            let share = 100.0 * f64::from(held) / f64::from(rounds);
+            assert!((92.0..=98.5).contains(&share), "p{percent}: {share} %");
+        }
+    }
+
+    #[test]
     fn too_few_requests_beyond_a_percentile_give_it_no_interval() {
         let few = histogram((1..=1_000).map(|us| us * 1_000));
         let found = percentiles(std::slice::from_ref(&few), &[50.0, 99.9, 100.0]);
-        assert!(found[0].us_ci95.is_some());
+        let [low, high] = found[0].us_ci95.unwrap();
+        let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.01;
+        assert!(close(low, 469.0) && close(high, 532.0), "{low} {high}");
         assert_eq!((found[1].us_ci95, found[2].us_ci95), (None, None));
         assert!(percentiles(&[], &[50.0]).is_empty());
     }
@@ -185,6 +206,9 @@ mod tests {
             high - low
         };
         assert!(width(&wide) > 3.0 * width(&mean));
+        let unknown = Measured::without_interval(mean.value, 2, Verdicts::none());
+        let found = pooled_percentiles(&[(&one, &unknown)], &[95.0]);
+        assert_eq!(found[0].us_ci95, None, "nobody knows how many of them are independent");
     }
 
     #[test]

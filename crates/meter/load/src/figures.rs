@@ -12,7 +12,7 @@ use iostrata_stats::{
 };
 
 use crate::failure::LoadFailure;
-use crate::outcome::{Outcome, Slices, StreamOutcome};
+use crate::outcome::{Slices, StreamOutcome, WindowOutcome};
 use crate::segment::Segment;
 use crate::shared_stats::Tally;
 
@@ -52,7 +52,7 @@ pub struct WindowFigures {
 
 impl WindowFigures {
     /// Computes the figures of a window.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &WindowOutcome) -> Self {
         let cut = if outcome.exact { 0 } else { warm_up(&outcome.streams[0]) };
         let counted: Vec<Counted<'_>> =
             outcome.streams.iter().map(|stream| Counted::new(stream, cut, outcome)).collect();
@@ -92,7 +92,7 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn new(stream: &'a StreamOutcome, cut: usize, outcome: &Outcome) -> Self {
+    fn new(stream: &'a StreamOutcome, cut: usize, outcome: &WindowOutcome) -> Self {
         let cut = cut.max(stream.counted_slice);
         let mut segment = Segment::default();
         for one in stream.segments.iter().filter(|segment| segment.first_slice >= cut) {

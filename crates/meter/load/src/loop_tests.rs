@@ -15,14 +15,14 @@ use iostrata_stats::Latencies;
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
 use crate::job::{Job, JobOutcome};
-use crate::shared_stats::{Layout, SharedStats};
+use crate::shared_stats::{SharedStats, StatsLayout};
 use crate::span::Span;
 
 pub(crate) const SLICE_NS: u64 = 1_000_000;
 
 fn shared(slices: u32) -> SharedStats {
     let kinds = Kind::OF_FILES.to_vec();
-    let layout = Layout { workers: 1, slices, slice_ticks: SLICE_NS, kinds };
+    let layout = StatsLayout { workers: 1, slices, slice_ticks: SLICE_NS, kinds };
     let shared = SharedStats::new(layout).unwrap();
     shared.post_start(1);
     shared.post_stop_after(u64::from(slices));

@@ -83,7 +83,7 @@ pub(crate) struct StreamOutcome {
 
 /// What a window brought back.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct WindowOutcome {
     /// One entry per stream.
     pub(crate) streams: Vec<StreamOutcome>,
     /// Seconds of one slice.
@@ -142,7 +142,7 @@ impl StreamOutcome {
     }
 }
 
-impl Outcome {
+impl WindowOutcome {
     /// Why it ended early, when a request failed or a file vanished.
     pub(crate) fn failure(&self) -> Option<LoadFailure> {
         self.streams.iter().find_map(StreamOutcome::failure)

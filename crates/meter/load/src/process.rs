@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::ClockFacts;
 use crate::error::LoadError;
 use crate::job::{Job, JobOutcome};
-use crate::shared_stats::{Layout, SharedStats};
+use crate::shared_stats::{SharedStats, StatsLayout};
 
 /// The hidden subcommand under which the program runs as a worker.
 pub const WORKER_COMMAND: &str = "__worker";
@@ -23,7 +23,7 @@ pub const WORKER_COMMAND: &str = "__worker";
 #[derive(Serialize, Deserialize)]
 struct Order {
     job: Job,
-    layout: Layout,
+    layout: StatsLayout,
     clock: ClockFacts,
     /// The descriptor number under which the child finds the shared statistics.
     shared_fd: i32,

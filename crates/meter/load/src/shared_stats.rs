@@ -51,7 +51,7 @@ impl Bounds {
 
 /// How they are laid out; a worker process gets it from its parent.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Layout {
+pub(crate) struct StatsLayout {
     /// Workers of all streams.
     pub workers: u32,
     /// Slices in the longest window.
@@ -62,7 +62,7 @@ pub(crate) struct Layout {
     pub kinds: Vec<OpKind>,
 }
 
-impl Layout {
+impl StatsLayout {
     fn slice_words(&self) -> usize {
         self.kinds.len() * TALLY_WORDS
     }
@@ -111,17 +111,17 @@ pub(crate) type SliceTally = [Tally; OpKind::COUNT];
 #[derive(Clone, Debug)]
 pub(crate) struct SharedStats {
     region: Arc<Region>,
-    layout: Layout,
+    layout: StatsLayout,
 }
 
 impl SharedStats {
-    pub(crate) fn new(layout: Layout) -> io::Result<Self> {
+    pub(crate) fn new(layout: StatsLayout) -> io::Result<Self> {
         let shared = Self { region: Arc::new(Region::new(layout.words())?), layout };
         shared.words()[SLICES].store(Bounds { end: NO_END, begun: 0 }.word(), Relaxed);
         Ok(shared)
     }
 
-    pub(crate) fn inherited(file: OwnedFd, layout: Layout) -> io::Result<Self> {
+    pub(crate) fn inherited(file: OwnedFd, layout: StatsLayout) -> io::Result<Self> {
         Ok(Self { region: Arc::new(Region::map(file, layout.words())?), layout })
     }
 
@@ -129,7 +129,7 @@ impl SharedStats {
         self.region.file()
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &StatsLayout {
         &self.layout
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_window_ends_on_an_edge_and_only_ever_earlier() {
-        let shared = SharedStats::new(Layout {
+        let shared = SharedStats::new(StatsLayout {
             workers: 1,
             slices: 100,
             slice_ticks: 10,
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_posted_late_cuts_off_no_slice_that_was_begun() {
-        let shared = SharedStats::new(Layout {
+        let shared = SharedStats::new(StatsLayout {
             workers: 2,
             slices: 100,
             slice_ticks: 10,
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn workers_do_not_touch_each_other() {
-        let shared = SharedStats::new(Layout {
+        let shared = SharedStats::new(StatsLayout {
             workers: 3,
             slices: 4,
             slice_ticks: 10,

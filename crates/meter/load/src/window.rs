@@ -16,9 +16,9 @@ use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::error::LoadError;
 use crate::failure::Failure;
 use crate::job::{Job, JobOutcome, recorded};
-use crate::outcome::{Outcome, Slices, StreamOutcome};
+use crate::outcome::{Slices, StreamOutcome, WindowOutcome};
 use crate::process;
-use crate::shared_stats::{Layout, SharedStats, WorkerState};
+use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
 
 /// Slices of the longest window: bounds the memory of a series.
@@ -86,7 +86,7 @@ pub fn measure(
     streams: &[StreamPlan],
     surroundings: &Surroundings<'_>,
     observer: &mut dyn WindowObserver,
-) -> Result<Outcome, LoadError> {
+) -> Result<WindowOutcome, LoadError> {
     let facts = clock_facts();
     match facts.tsc_ns_per_tick {
         Some(ns) => Window::new(streams, facts, TscClock::new(ns))?.run(surroundings, observer),
@@ -117,7 +117,7 @@ impl<'a, C: Clock> Window<'a, C> {
         let exact = main.runtime.is_some();
         let jobs = jobs(streams, exact, slices, longest / slices);
         let slow = main.point_time_slow.filter(|_| !exact).unwrap_or(longest).max(longest);
-        let layout = Layout {
+        let layout = StatsLayout {
             workers: jobs.len() as u32,
             slices: (slow.as_secs_f64() / longest.as_secs_f64() * f64::from(slices)) as u32,
             slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
@@ -139,7 +139,7 @@ impl<'a, C: Clock> Window<'a, C> {
         self,
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
-    ) -> Result<Outcome, LoadError> {
+    ) -> Result<WindowOutcome, LoadError> {
         let mut interrupted = false;
         let outcomes = std::thread::scope(|scope| {
             let mut handles = Vec::with_capacity(self.jobs.len());
@@ -294,7 +294,7 @@ impl<'a, C: Clock> Window<'a, C> {
         self.shared.slices(&workers, &recorded(&self.streams[stream].spec).kinds, len)
     }
 
-    fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> Outcome {
+    fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {
         let layout = self.shared.layout();
         let start = self.shared.start().unwrap_or_default();
         let used = self.shared.stop().saturating_sub(start) / layout.slice_ticks;
@@ -326,7 +326,7 @@ impl<'a, C: Clock> Window<'a, C> {
         }
         let slice_s = self.clock.to_ns(layout.slice_ticks * u64::from(layout.slices)) as f64 * 1e-9
             / f64::from(layout.slices);
-        Outcome { streams, slice_s, exact: self.exact, interrupted }
+        WindowOutcome { streams, slice_s, exact: self.exact, interrupted }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::arrivals::Arrivals;
 use crate::clock::{Clock, Ticks};
 use crate::extras::Extras;
 use crate::failure::Failure;
-use crate::flush_turns::FlushTurns;
+use crate::flush_schedule::FlushSchedule;
 use crate::generator::{Generator, Request};
 use crate::in_flight::{Flight, InFlight};
 use crate::recorder::{Edge, Recorder};
@@ -36,7 +36,7 @@ pub(crate) struct Worker<A, C> {
     in_flight: InFlight<C>,
     generator: Generator,
     arrivals: Option<Arrivals>,
-    turns: FlushTurns,
+    flushes: FlushSchedule,
     buffers: Buffers,
     block_bytes: u32,
     depth: u32,
@@ -89,7 +89,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             in_flight,
             generator: Generator::new(spec, parts.job),
             arrivals: Arrivals::new(spec.pacing, spec.seed, parts.job, spec.jobs),
-            turns: FlushTurns::new(spec.flush, spec.files),
+            flushes: FlushSchedule::new(spec.flush, spec.files),
             buffers: parts.buffers,
             block_bytes: spec.block_bytes,
             depth: spec.depth,
@@ -190,7 +190,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         if self.in_flight.recorder.is_beyond(now) && self.in_flight.cross(now) == Edge::Closed {
             return;
         }
-        if self.turns.is_due() {
+        if self.flushes.is_due() {
             self.start_flush(now);
             return;
         }
@@ -206,8 +206,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             };
             let len = if request.kind == OpKind::Sync { 0 } else { self.block_bytes };
             self.start_request(request, len, now, since);
-            self.turns.started(request.kind == OpKind::Write, request.file, since);
-            if self.turns.is_due() {
+            self.flushes.started(request.kind == OpKind::Write, request.file, since);
+            if self.flushes.is_due() {
                 return;
             }
         }
@@ -227,8 +227,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
                     break;
                 };
                 self.start_request(request, len, now, since);
-                self.turns.started(request.kind == OpKind::Write, request.file, since);
-                if self.turns.is_due() || extras.pauses_after_start() {
+                self.flushes.started(request.kind == OpKind::Write, request.file, since);
+                if self.flushes.is_due() || extras.pauses_after_start() {
                     break;
                 }
             }
@@ -260,7 +260,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
 
     fn start_flush(&mut self, now: Ticks) {
         if self.depth_now() == 0
-            && let Some((file, since)) = self.turns.next()
+            && let Some((file, since)) = self.flushes.next()
         {
             let flush = Request { kind: OpKind::Sync, file, offset: 0 };
             self.start_request(flush, 0, now, since.unwrap_or(now));
@@ -328,7 +328,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     fn patience(&self) -> (u32, Option<u64>) {
         let Some(arrivals) = &self.arrivals else { return (1, None) };
         if self.in_flight.free.is_empty()
-            || self.turns.is_due()
+            || self.flushes.is_due()
             || self.in_flight.closed
             || self.exhausted
         {
@@ -355,7 +355,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// Nothing is in flight and nothing is due: waits for the schedule, or for the end.
     #[cold]
     fn idle(&mut self) {
-        if self.turns.is_due() && !self.exhausted {
+        if self.flushes.is_due() && !self.exhausted {
             return;
         }
         let now = self.in_flight.clock.now();

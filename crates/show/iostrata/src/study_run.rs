@@ -12,7 +12,7 @@ use iostrata_diagnose::summarise_study;
 use iostrata_host::{Root, describe_host, describe_path};
 use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
-use iostrata_study::factorial::{self, Place, StudyTask};
+use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 use iostrata_units as units;
 
 use crate::args::{Common, Printing, StudyPlace};
@@ -89,7 +89,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
     }
     let writer =
         RunWriter::resume(run, &manifest).map_err(|error| Ending::NotHere(error.to_string()))?;
-    let place = Place {
+    let place = VolumePlace {
         dir: PathBuf::from(&host.path.path),
         device: manifest.study_device.clone(),
         overwrite_device: manifest.study_device.is_some(),
@@ -106,7 +106,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
 #[expect(clippy::too_many_arguments, reason = "the two ways in share everything after it")]
 fn go_on(
     plan: &StudyPlan,
-    place: &Place,
+    place: &VolumePlace,
     host: ProbeHost,
     done: &[Event],
     mut sink: RunSink<'_>,
@@ -168,7 +168,7 @@ fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
     )))
 }
 
-fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
+fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<VolumePlace, Ending> {
     if let (Some(named), Some(device)) = (&place.overwrite_contents, &place.device)
         && named != device
     {
@@ -186,7 +186,7 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place,
         is_block_device(device)?;
         has_no_disks(plan, device)?;
     }
-    Ok(Place {
+    Ok(VolumePlace {
         dir,
         device: place.device.clone(),
         overwrite_device: place.overwrite_contents.is_some(),
@@ -259,7 +259,7 @@ fn begin(
 }
 
 /// What it will make and write and for how long, said before it begins.
-fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> Result<String, Ending> {
+fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<String, Ending> {
     let layouts = factorial::lay_out(plan, place).map_err(ending_of)?;
     let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
     let device = host.path.devices.first().map_or("unknown", |device| device.name.as_str());

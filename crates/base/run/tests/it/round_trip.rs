@@ -96,12 +96,16 @@ fn a_run_is_followed_while_it_is_written() {
     let mut run = RunWriter::create(root.path(), &sample::manifest()).unwrap();
     let mut read = RunReader::open(root.path()).unwrap();
     assert!(read.events().is_empty() && read.follow().unwrap().is_empty());
+    let mut manifest = sample::manifest();
+    manifest.plan = None;
+    run.write_manifest(&manifest).unwrap();
     let replicates = [0, 1].map(|number| Event::Replicate(Box::new(sample::replicate(number))));
     for (number, replicate) in replicates.iter().enumerate() {
         run.append(replicate).unwrap();
         assert_eq!(read.follow().unwrap(), std::slice::from_ref(replicate));
         assert_eq!(read.events().len(), number + 1);
     }
+    assert_eq!(read.manifest(), &manifest, "what became known later");
     // Half a line is being written: it comes when it is whole.
     let path = root.path().join(layout::EVENTS);
     let whole = std::fs::read_to_string(&path).unwrap();

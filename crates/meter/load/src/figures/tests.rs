@@ -8,7 +8,7 @@ use crate::loop_tests::{on_memory, small};
 use crate::window::StreamPlan;
 
 /// The window of a disk that answers all requests in flight after so many nanoseconds.
-fn outcome(depth: u32, slices: u32, latency_ns: u64) -> Outcome {
+fn outcome(depth: u32, slices: u32, latency_ns: u64) -> WindowOutcome {
     let mut spec = small(Mix::Read);
     spec.depth = depth;
     let passes = move |number| if number % u64::from(depth) == 0 { latency_ns } else { 0 };
@@ -24,10 +24,10 @@ fn outcome(depth: u32, slices: u32, latency_ns: u64) -> Outcome {
         counted_slice: 0,
         ended_s: 0.0,
     };
-    Outcome { streams: vec![stream], slice_s: 1e-3, exact: true, interrupted: false }
+    WindowOutcome { streams: vec![stream], slice_s: 1e-3, exact: true, interrupted: false }
 }
 
-fn main_stream(outcome: &Outcome) -> StreamFigures {
+fn main_stream(outcome: &WindowOutcome) -> StreamFigures {
     WindowFigures::of(outcome).streams.remove(0)
 }
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_load::{NoObserver, Outcome, StreamPlan, Surroundings, WindowFigures, measure};
+use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, WindowOutcome, measure};
 use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
 
-fn run(spec: IoSpec) -> (Outcome, WindowFigures) {
+fn run(spec: IoSpec) -> (WindowOutcome, WindowFigures) {
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
     let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };

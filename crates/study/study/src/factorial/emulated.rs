@@ -11,7 +11,7 @@ use iostrata_emudisk::{Client, DiskStats, ServeArguments, Store, device};
 use iostrata_run::host::EmulatedDisk;
 use iostrata_spec::disk::DiskSpec;
 
-use super::Place;
+use super::VolumePlace;
 use crate::{StudyError, Watcher};
 
 /// Seed of a disk's rotation: the same for every study, so that studies can be compared.
@@ -19,7 +19,7 @@ const SEED: u64 = 1;
 
 /// The device of a disk of `bytes` served at `at`, and the changes that make it.
 pub(super) fn changes(
-    place: &Place,
+    place: &VolumePlace,
     disk: &DiskSpec,
     at: &Path,
     bytes: u64,

@@ -24,7 +24,7 @@ const LEAST_BYTES: u64 = 320 * MIB;
 
 /// Where a study makes its volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct VolumePlace {
     /// The directory of the backing files and mount points.
     pub dir: PathBuf,
     /// A block device to be used instead of backing files.
@@ -119,7 +119,7 @@ impl SetShape {
 ///
 /// # Errors
 /// When a path cannot be given to the server of an emulated disk.
-pub fn lay_out(plan: &StudyPlan, place: &Place) -> Result<Vec<VolumeLayout>, StudyError> {
+pub fn lay_out(plan: &StudyPlan, place: &VolumePlace) -> Result<Vec<VolumeLayout>, StudyError> {
     let mut layouts: Vec<VolumeLayout> = Vec::new();
     let mut memory_bytes = place.memory_bytes;
     for cell in &plan.cells {
@@ -153,7 +153,7 @@ pub fn filled_bytes(layouts: &[VolumeLayout]) -> u64 {
 
 fn volume(
     plan: &StudyPlan,
-    place: &Place,
+    place: &VolumePlace,
     volume: &Volume,
     name: String,
     memory_bytes: &mut u64,
@@ -204,7 +204,7 @@ fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
 }
 
 fn member(
-    place: &Place,
+    place: &VolumePlace,
     volume: &Volume,
     name: &str,
     number: u32,
@@ -280,8 +280,8 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn place(memory_bytes: u64) -> Place {
-        Place {
+    fn place(memory_bytes: u64) -> VolumePlace {
+        VolumePlace {
             dir: "/study".into(),
             device: None,
             overwrite_device: false,

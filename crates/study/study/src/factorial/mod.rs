@@ -21,10 +21,22 @@ mod point;
 mod preview;
 mod probes;
 mod rounds;
-mod task;
 mod volume;
 
-pub use layout::{Place, VolumeLayout, filled_bytes, lay_out, space_bytes};
+pub use layout::{VolumeLayout, VolumePlace, filled_bytes, lay_out, space_bytes};
 pub use preview::changes_of;
 pub use rounds::run;
-pub use task::StudyTask;
+
+use iostrata_run::Event;
+use iostrata_spec::study::StudyPlan;
+
+/// A study to be run or to be gone on with.
+#[derive(Clone, Debug)]
+pub struct StudyTask<'a> {
+    /// What is measured.
+    pub plan: &'a StudyPlan,
+    /// Where its volumes are made.
+    pub place: VolumePlace,
+    /// What an earlier part of the same run stored.
+    pub done: &'a [Event],
+}

@@ -12,7 +12,7 @@ use iostrata_spec::study::{
     VolumeKind,
 };
 use iostrata_spec::{IoSpec, Mix};
-use iostrata_study::factorial::{self, Place, StudyTask};
+use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 use iostrata_study::{Listener, StudyError};
 
 /// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
@@ -113,7 +113,7 @@ fn run(plan: &StudyPlan, dir: &Path, done: &[Event], stop_after: usize) -> Vec<E
     let mut session = Session::begin(&state, System::new()).unwrap();
     let stop = AtomicBool::new(false);
     let mut keeper = Keeper { stored: 0, stop_after, stop: &stop };
-    let place = Place {
+    let place = VolumePlace {
         dir: dir.to_owned(),
         device: None,
         overwrite_device: false,

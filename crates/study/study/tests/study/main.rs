@@ -16,7 +16,9 @@ use iostrata_spec::{
     Better, IoApi, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Preparation, Stream,
 };
 use iostrata_stats::{Latencies, Measured, Verdict, Verdicts};
-use iostrata_study::{Meter, extent_verdicts};
+use iostrata_study::{
+    FileRole, FileSetCache, Listener, Meter, Pipeline, StudyError, WantedFiles, extent_verdicts,
+};
 
 const SIZE_BYTES: u64 = 32 << 20;
 
@@ -114,26 +116,78 @@ impl Load for Terminals {
 const TRANSACTIONS: [OpKind; 5] =
     [OpKind::NewOrder, OpKind::Payment, OpKind::OrderStatus, OpKind::Delivery, OpKind::StockLevel];
 
+/// Writes what it hears.
+struct Writer(RunWriter, Vec<f64>);
+
+impl Listener for Writer {
+    fn progress(&mut self, share: f64, _text: &str) {
+        self.1.push(share);
+    }
+
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        Ok(self.0.append(event)?)
+    }
+}
+
 #[test]
-fn a_load_of_transactions_is_measured_and_kept_like_requests() {
+fn a_load_of_transactions_is_measured_kept_and_followed_like_requests() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut point = reads(dir.path());
     (point.metric.op, point.metric.kind) = (OpKind::NewOrder, MetricKind::ResponseMeanUs);
-    let never = AtomicBool::new(false);
-    let mut meter = Meter::new(&Root::system(), None, &never, None);
-    let mut seen_s = 0.0;
-    let measured = meter.measure(&point, 0, &Terminals, &mut |s| seen_s = s, &mut []).unwrap();
-    assert_eq!((seen_s, measured.interrupted, measured.replicate.evidence), (0.5, false, None));
-    let measured = meter.measure(&point, 0, &Terminals, &mut |_| (), &mut []).unwrap();
-    let event = Event::Replicate(Box::new(measured.replicate));
     let manifest = Manifest::new(RunKind::Study, "0", &[], "2026-01-02T03:04:05Z".parse().unwrap());
-    RunWriter::create(dir.path(), &manifest).unwrap().append(&event).unwrap();
+    let mut listener = Writer(RunWriter::create(dir.path(), &manifest).unwrap(), Vec::new());
     let mut run = RunReader::open(dir.path()).unwrap();
+    let never = AtomicBool::new(false);
+    let meter = Meter::new(&Root::system(), None, &never, None);
+    let files = FileSetCache::default();
+    let mut pipeline = Pipeline::new(&mut listener, meter, files, &never);
+    pipeline.before_s = 100.0;
+    for number in 0..2 {
+        let share = |elapsed_s: f64| 0.5 + elapsed_s;
+        let measured = pipeline.measure(&point, number, &Terminals, &share, "", &mut []).unwrap();
+        assert!(measured.replicate.evidence.is_none() && measured.replicate.started_s > 100.0);
+        pipeline.store(Event::Replicate(Box::new(measured.replicate))).unwrap();
+        assert_eq!(run.follow().unwrap().len(), 1, "replicate {number} is there at once");
+    }
+    let outcome = pipeline.finish(&[], false).unwrap();
+    assert!(outcome.duration_s > 100.0 && !outcome.interrupted && outcome.written_bytes == 0);
+    assert!(matches!(run.follow().unwrap(), [Event::Finished { .. }]));
+    assert_eq!(listener.1, [1.0, 1.0]);
+
     run.read_histograms().unwrap();
-    assert_eq!(run.events(), [event]);
+    assert_eq!(run.events(), outcome.events);
     let Event::Replicate(replicate) = &run.events()[0] else { unreachable!() };
     assert_eq!(replicate.streams[0].ops.kinds().collect::<Vec<_>>(), TRANSACTIONS);
     assert_eq!(iostrata_diagnose::metric_of(replicate).unwrap().value, 1_001.0);
+}
+
+#[test]
+fn equal_wants_share_files_and_what_is_used_up_is_made_again() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let wanted = |role, fill| {
+        let plan = FileSetPlan::new(Place::Directory(dir.path().to_owned()), 1 << 20, 4096);
+        WantedFiles { role, plan: FileSetPlan { fill, ..plan } }
+    };
+    let never = AtomicBool::new(false);
+    let mut cache = FileSetCache::default();
+    let mut paths = |wanted: &WantedFiles| {
+        let set = cache.prepare(wanted, &never, &mut |_| ()).unwrap();
+        let paths = set.specs().iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+        (paths, cache.filled_bytes())
+    };
+    let data = wanted(FileRole::Data, Fill::Written);
+    let first = paths(&data);
+    assert_eq!(first.1, 1 << 20);
+    assert_eq!(paths(&data), first, "nothing is written twice");
+    let (log, filled_bytes) = paths(&wanted(FileRole::Log, Fill::Written));
+    assert!(log != first.0 && filled_bytes == 2 << 20, "a log never shares a file with data");
+    let used_up = wanted(FileRole::Log, Fill::Empty);
+    let before = paths(&used_up).0;
+    assert_ne!(paths(&used_up).0, before, "it is no longer as it was");
+    let left = || std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(left(), 3);
+    cache.clear();
+    assert_eq!(left(), 0);
 }
 
 #[test]
