@@ -82,7 +82,7 @@ pub struct Drive<'a> {
 }
 
 /// What one thread brings home.
-struct Tally {
+struct ThreadTotals {
     slices: Vec<u64>,
     latency: LatencyHistogram,
     ticks: u64,
@@ -125,7 +125,7 @@ impl Drive<'_> {
             let tallies = threads
                 .into_iter()
                 .map(|thread| thread.join().map_err(|_| PeerError::Panicked)?)
-                .collect::<Result<Vec<Tally>, PeerError>>()?;
+                .collect::<Result<Vec<ThreadTotals>, PeerError>>()?;
             if self.stop.load(Ordering::SeqCst) {
                 return Err(PeerError::Interrupted);
             }
@@ -139,9 +139,9 @@ impl Drive<'_> {
         mut work: Box<dyn Work + '_>,
         start: Instant,
         failed: &AtomicBool,
-    ) -> Result<Tally, PeerError> {
+    ) -> Result<ThreadTotals, PeerError> {
         let slices = vec![0; self.window.slices()];
-        let mut tally = Tally { slices, latency: LatencyHistogram::new(), ticks: 0 };
+        let mut tally = ThreadTotals { slices, latency: LatencyHistogram::new(), ticks: 0 };
         let end = start + SLICE * self.window.slices() as u32;
         let mut before = Instant::now();
         let mut tick = |operations: u64| {
@@ -183,7 +183,7 @@ impl Drive<'_> {
         self.counters.read().since(before)
     }
 
-    fn gathered(&self, tallies: Vec<Tally>, passed: Reading) -> Course {
+    fn gathered(&self, tallies: Vec<ThreadTotals>, passed: Reading) -> Course {
         let mut course = Course {
             slices: vec![0; self.window.slices()],
             latency: LatencyHistogram::new(),

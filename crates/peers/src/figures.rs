@@ -6,6 +6,7 @@
 use iostrata_stats::{
     Comparison, LatencyHistogram, LatencyUs, Measured, combine, estimate, paired_measured,
 };
+use iostrata_units::count;
 use serde::Serialize;
 
 use crate::drive::{Course, SLICE};
@@ -13,7 +14,6 @@ use crate::engines::Engine;
 use crate::notes;
 use crate::plan::{Case, Plan, Workload};
 use crate::space::Space;
-use crate::table;
 
 /// Slices in a second.
 const SLICES_PER_SECOND: usize = (1_000 / SLICE.as_millis()) as usize;
@@ -68,7 +68,7 @@ impl Sample {
 
     /// One line of progress.
     pub fn line(&self, workload: Workload, case: Case, engine: Engine) -> String {
-        let (rate, operation) = (table::short(self.rate.value), workload.operation());
+        let (rate, operation) = (count(self.rate.value), workload.operation());
         let Case { threads, batch } = case;
         format!(
             "{workload:<8} {engine:<11} threads {threads:>2} batch {batch:>3}: {rate:>6} {operation}s/s"

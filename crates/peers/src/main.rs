@@ -24,7 +24,7 @@ use options::Options;
 /// One entry of the JSON document.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Entry {
+enum DocumentEntry {
     Compared(Table),
     Recovery(RecoveryTable),
 }
@@ -74,7 +74,7 @@ fn measure(
     choice: &Choice,
     scratch: &Scratch,
     stop: &AtomicBool,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<DocumentEntry>> {
     let is_direct = scratch.is_direct_possible();
     let mut note = |line: &str| eprintln!("{line}");
     let print = |text: String| {
@@ -93,14 +93,14 @@ fn measure(
             print(format!("engines: {}\n", table::versions(&found)));
         }
         print(table::text(&found));
-        entries.push(Entry::Compared(found));
+        entries.push(DocumentEntry::Compared(found));
     }
     if let Some(plan) = choice.recovery()
         && let Some(mut found) = recovery::run(plan, scratch, stop, &mut note)?
     {
         found.disk.clone_from(&options.emulated);
         print(recovery::text(&found));
-        entries.push(Entry::Recovery(found));
+        entries.push(DocumentEntry::Recovery(found));
     }
     Ok(entries)
 }

@@ -6,8 +6,10 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_stats::{Measured, Verdicts, combine};
+use iostrata_units::count;
 use serde::Serialize;
 
+use crate::engines::crash::Round;
 use crate::error::PeerError;
 use crate::plan::{RECOVERY, Recovery};
 use crate::scratch::Scratch;
@@ -15,31 +17,6 @@ use crate::table;
 
 /// Bytes of a mebibyte.
 const MIB: f64 = 1_048_576.0;
-
-/// One crash and what opening took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Round {
-    /// Redo that was applied, in bytes.
-    pub redo_bytes: u64,
-    /// Records in it.
-    pub records: u64,
-    /// Pages that it changed.
-    pub pages_changed: u64,
-    /// Pages that were on the disk already; 0 when none was flushed before the crash.
-    pub pages_current: u64,
-    /// Seconds of looking for torn pages.
-    pub repair_s: f64,
-    /// Seconds of reading the redo to its end and sealing that.
-    pub seal_s: f64,
-    /// Seconds of applying it.
-    pub apply_s: f64,
-    /// Seconds of reading the tables.
-    pub tables_s: f64,
-    /// Seconds of freeing what dropped tables had.
-    pub reclaim_s: f64,
-    /// Seconds until the engine was open.
-    pub total_s: f64,
-}
 
 /// All rounds.
 #[derive(Clone, Debug, Serialize)]
@@ -142,7 +119,7 @@ fn row(at: usize, round: &Round) -> Vec<String> {
     vec![
         (at + 1).to_string(),
         format!("{:.0}", round.redo_bytes as f64 / MIB),
-        table::short(round.records as f64),
+        count(round.records as f64),
         round.pages_changed.to_string(),
         seconds(round.repair_s),
         seconds(round.seal_s),

@@ -1,6 +1,7 @@
 //! Tables as text: aligned columns, units in the heads, intervals in brackets.
 
 use iostrata_stats::{Comparison, Conclusion, Measured};
+use iostrata_units::count;
 
 use crate::engines::Engine;
 use crate::figures::{CaseTable, Line, Table};
@@ -122,11 +123,11 @@ fn row(workload: Workload, line: &Line) -> Vec<String> {
     cells.push(share(line.worst_second));
     if workload.is_writing() {
         let latency = |of: fn(&iostrata_stats::LatencyUs) -> f64| {
-            line.latency_us.as_ref().map_or("-".to_owned(), |all| short(of(all)))
+            line.latency_us.as_ref().map_or("-".to_owned(), |all| count(of(all)))
         };
         cells.extend([latency(|all| all.p50), latency(|all| all.p99), latency(|all| all.max)]);
     }
-    cells.push(short(line.cpu_us));
+    cells.push(count(line.cpu_us));
     if workload.is_writing() {
         cells.push(line.device_bytes.map_or("-".to_owned(), short));
     }
@@ -197,26 +198,10 @@ fn follows(comparison: &Comparison) -> &'static str {
 fn measured(figure: &Measured) -> String {
     match figure.ci95 {
         Some([low, high]) => {
-            format!("{} [{}, {}]", short(figure.value), short(low.max(0.0)), short(high))
+            format!("{} [{}, {}]", count(figure.value), count(low.max(0.0)), count(high))
         }
-        None => short(figure.value),
+        None => count(figure.value),
     }
-}
-
-/// A number with three digits and a suffix: `0.52`, `412`, `12.3k`, `4.56M`.
-pub fn short(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        size if size >= 999.5e6 => (value / 1e9, "G"),
-        size if size >= 999.5e3 => (value / 1e6, "M"),
-        size if size >= 999.5 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let digits = match scaled.abs() {
-        size if size >= 99.95 => 0,
-        size if size >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{scaled:.digits$}{suffix}")
 }
 
 /// Columns as wide as their widest cell: the first and the last to the left, numbers to the right.
@@ -250,11 +235,11 @@ mod tests {
     use crate::plan::Case;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_count() {
         let cases = [(0.0, "0.00"), (0.519, "0.52"), (9.996, "10.0"), (99.96, "100")];
         let large = [(999.6, "1.00k"), (12_345.0, "12.3k"), (4_560_000.0, "4.56M")];
         for (value, text) in cases.into_iter().chain(large) {
-            assert_eq!(short(value), text);
+            assert_eq!(count(value), text);
         }
     }
 

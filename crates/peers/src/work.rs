@@ -136,7 +136,7 @@ pub struct Scanning<'a> {
 
 /// How far a scan has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct ScanProgress {
     rows: u64,
     sum: u64,
     last: Key,
@@ -158,7 +158,7 @@ impl<'a> Scanning<'a> {
     }
 }
 
-impl Seen {
+impl ScanProgress {
     #[inline]
     fn see(&mut self, key: &[u8], value: &[u8]) {
         self.is_disordered |= self.rows > 0 && key <= &self.last[..];
@@ -177,7 +177,7 @@ impl Seen {
 
 impl Work for Scanning<'_> {
     fn step(&mut self, tick: &mut Tick<'_>) -> Result<ControlFlow<()>, PeerError> {
-        let mut seen = Seen::default();
+        let mut seen = ScanProgress::default();
         let mut flow = ControlFlow::Continue(());
         self.reader.scan(&mut |key, value| {
             seen.see(key, value);
@@ -234,7 +234,7 @@ mod tests {
     fn a_scan_is_whole_or_not() {
         let rows: Vec<Row> = SET.rows().collect();
         let scan = |rows: &[Row]| {
-            let mut seen = Seen::default();
+            let mut seen = ScanProgress::default();
             rows.iter().for_each(|row| seen.see(&row.key, &row.value));
             seen.is_whole(SET, SET.checksum())
         };

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::{Better, Layer};
+use iostrata_spec::{Better, Layer, PerKind};
 use iostrata_stats::{Interval, LatencyUs, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,12 +44,9 @@ pub struct IoOpDocument {
 /// What `iostrata io --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoDocument {
-    /// Reads; null when none were asked for.
-    pub read: Option<IoOpDocument>,
-    /// Writes; null when none were asked for.
-    pub write: Option<IoOpDocument>,
-    /// Flushes; null when none were asked for.
-    pub sync: Option<IoOpDocument>,
+    /// Each kind of operation that was asked for.
+    #[serde(flatten)]
+    pub ops: PerKind<IoOpDocument>,
     /// Processor time of the workers in the measured window.
     pub cpu: Cpu,
     /// Length of the measured window.

@@ -4,13 +4,12 @@
 //! run is a shorter run and nothing else.
 
 use iostrata_spec::{OpKind, Point};
-use iostrata_stats::{Interval, Measured, Verdicts};
+use iostrata_stats::{Measured, Percentile, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StreamFigures;
 use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
-use crate::study_document::ChangeRecord;
 
 /// One finished measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -101,17 +100,6 @@ pub struct PooledLatency {
     pub percentiles: Vec<Percentile>,
 }
 
-/// A percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Percentile {
-    /// Which one: 99 is exceeded by one request of a hundred.
-    pub percent: f64,
-    /// The latency in microseconds.
-    pub us: f64,
-    /// Its 95 % interval, by order statistics; absent where too few requests lie beyond it.
-    pub us_ci95: Option<Interval>,
-}
-
 /// Latency by layer of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traced {
@@ -121,6 +109,17 @@ pub struct Traced {
     pub iops: f64,
     /// Where the time went.
     pub latency: BlockLatency,
+}
+
+/// A system change that the study made, and what the kernel took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeRecord {
+    /// What was done, in words.
+    pub text: String,
+    /// The value asked for, where there was one.
+    pub asked: Option<String>,
+    /// The value that the kernel really took, where it can be read back.
+    pub took: Option<String>,
 }
 
 /// One line of the event log.

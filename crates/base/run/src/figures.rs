@@ -2,7 +2,8 @@
 //!
 //! Invariant: `iops = ios / duration_s`, and every figure comes from the same measured window.
 
-use iostrata_stats::{LatencyUs, Measured, Verdicts};
+use iostrata_spec::{OpKind, PerKind, op_kind};
+use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,25 @@ pub struct OpFigures {
     /// Response latency: from the scheduled start, when there is a schedule. For flushes always
     /// there: from the start of the first write that the flush covers.
     pub response_us: Option<LatencyUs>,
+    /// The histograms behind both; apart from the event in a run directory, and empty where they
+    /// were not read.
+    #[serde(skip)]
+    pub latencies: Latencies,
+}
+
+impl OpFigures {
+    /// The service latencies and their mean.
+    pub fn service(&self) -> (&LatencyHistogram, &Measured) {
+        (&self.latencies.service, &self.latency_mean_us)
+    }
+
+    /// The response latencies and their mean; the service latencies where there is no schedule.
+    pub fn response(&self) -> (&LatencyHistogram, &Measured) {
+        match (&self.latencies.response, &self.response_mean_us) {
+            (Some(response), Some(mean)) => (response, mean),
+            _ => self.service(),
+        }
+    }
 }
 
 /// Processor time of the worker threads in the measured window. No filling, calibration or pacing.
@@ -42,27 +62,29 @@ pub struct Cpu {
 pub struct Series {
     /// Seconds per slice.
     pub width_s: f64,
-    /// Reads per slice; empty when there were none.
-    pub reads: Vec<u32>,
-    /// Writes per slice; empty when there were none.
-    pub writes: Vec<u32>,
-    /// Flushes per slice; empty when there were none.
-    pub syncs: Vec<u32>,
+    /// Operations of each kind per slice.
+    #[serde(flatten, with = "op_kind::series")]
+    #[schemars(schema_with = "op_kind::series::schema")]
+    pub counts: PerKind<Vec<u32>>,
     /// Mean service latency of all requests in each slice, in microseconds; 0 in an empty slice.
     pub latency_mean_us: Vec<f32>,
 }
 
+impl Series {
+    /// Operations of one kind per slice; empty when there were none.
+    pub fn of(&self, kind: OpKind) -> &[u32] {
+        self.counts[kind].as_deref().unwrap_or_default()
+    }
+}
+
 /// What one stream of one replicate measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamFigures {
     /// The stream's name in its point.
     pub name: String,
-    /// Reads, if any were asked for.
-    pub read: Option<OpFigures>,
-    /// Writes, if any were asked for.
-    pub write: Option<OpFigures>,
-    /// Flushes, if any were asked for.
-    pub sync: Option<OpFigures>,
+    /// Each kind of operation that was asked for.
+    #[serde(flatten)]
+    pub ops: PerKind<OpFigures>,
     /// Reads and writes together per second, with an interval of their own; absent when there was
     /// neither, and in runs of older versions.
     #[serde(default)]

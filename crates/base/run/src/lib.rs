@@ -4,6 +4,7 @@
 //! `result.json`. Invariant: what a newer program writes says its version, and older versions stay
 //! readable. Safe to share: nothing in it is secret. It computes nothing and prints nothing.
 
+mod checked;
 mod columns;
 mod disk_document;
 mod document;
@@ -38,22 +39,19 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{
-    Event, Percentile, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
-};
+pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
-pub use histograms::{HistogramKey, KeptHistogram, LatencyKind, StreamHistogram};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
-pub use reader::{RunReader, RunResult};
+pub use reader::{FoundRun, RunReader, RunResult};
 pub use scrub::scrubbed;
 pub use simulate_document::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
 pub use study_document::{
-    AxisKind, ChangeRecord, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument,
+    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument,
     StudyEffect, StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};

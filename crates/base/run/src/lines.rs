@@ -1,10 +1,10 @@
-//! Files of lines: appended whole, read whole.
+//! Files of lines: appended whole, read as they grow.
 //!
 //! Invariants: a line is written by one call and is durable when [`Lines::append`] returns; a line
 //! without its newline was cut off by a kill and does not count.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,23 +44,54 @@ impl Lines {
     }
 }
 
-/// The whole lines of a file, and whether a torn one follows. A missing file is empty.
-pub(crate) fn read(path: &Path) -> Result<(String, bool), RunReadError> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(source) => return Err(RunReadError::Io { path: path.to_owned(), source }),
-    };
-    let (whole, torn) = whole_lines(&bytes);
-    match std::str::from_utf8(whole) {
-        Ok(text) => Ok((text.to_owned(), torn)),
-        Err(error) => {
-            let before = &whole[..error.valid_up_to()];
-            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-            let reason = "it is not UTF-8".to_owned();
-            Err(RunReadError::Damaged { path: path.to_owned(), line, reason })
-        }
+/// A file of lines that is read while it grows. A missing file is empty.
+#[derive(Clone, Debug)]
+pub(crate) struct Growing {
+    pub(crate) path: PathBuf,
+    read_bytes: u64,
+    read_lines: usize,
+    /// Whether a line without its end follows the last one read.
+    pub(crate) is_torn: bool,
+}
+
+impl Growing {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, read_bytes: 0, read_lines: 0, is_torn: false }
     }
+
+    /// The whole lines that were not read yet, each with its number from 1, as `parse` makes of
+    /// them. A line that is damaged is an error, every time.
+    pub(crate) fn read<T>(
+        &mut self,
+        mut parse: impl FnMut(usize, &str) -> Result<T, RunReadError>,
+    ) -> Result<Vec<T>, RunReadError> {
+        let bytes = read_from(&self.path, self.read_bytes)
+            .map_err(|source| RunReadError::Io { path: self.path.clone(), source })?;
+        let (whole, torn) = whole_lines(&bytes);
+        let mut parsed = Vec::new();
+        for (number, line) in (self.read_lines + 1..).zip(whole.split_inclusive(|&b| b == b'\n')) {
+            let Ok(text) = std::str::from_utf8(line) else {
+                let (path, reason) = (self.path.clone(), "it is not UTF-8".to_owned());
+                return Err(RunReadError::Damaged { path, line: number, reason });
+            };
+            parsed.push(parse(number, text)?);
+        }
+        self.read_bytes += whole.len() as u64;
+        self.read_lines += parsed.len();
+        self.is_torn = torn;
+        Ok(parsed)
+    }
+}
+
+fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
+        opened => opened?,
+    };
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn whole_lines(bytes: &[u8]) -> (&[u8], bool) {

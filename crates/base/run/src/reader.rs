@@ -3,21 +3,23 @@
 //! Invariants: what older versions wrote stays readable; a line that a kill cut off is left out and
 //! named in the notes; damage anywhere else is an error with file and line. It writes nothing.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::histograms::{self, KeptHistogram};
+use crate::lines::Growing;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
     Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, QueueDocument, RunKind,
-    RunReadError, StudyDocument, layout, lines,
+    RunReadError, StudyDocument, histograms, layout,
 };
 
-/// What the command printed at its end.
-#[derive(Clone, Debug, PartialEq)]
+/// What the command printed at its end. In JSON the document itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum RunResult {
     /// Of `iostrata probe`.
     Probe(Box<ProbeDocument>),
@@ -31,7 +33,7 @@ pub enum RunResult {
     SimulateQueue(Box<QueueDocument>),
 }
 
-/// A run as it was kept.
+/// A run as it was kept, or as far as it has come.
 #[derive(Clone, Debug)]
 pub struct RunReader {
     dir: PathBuf,
@@ -39,6 +41,21 @@ pub struct RunReader {
     events: Vec<Event>,
     result: Option<RunResult>,
     notes: Vec<String>,
+    event_lines: Growing,
+    series_lines: Growing,
+    /// Series whose events were not written yet.
+    series: SeriesMap,
+    /// Events of a newer version, left out.
+    unknown: usize,
+}
+
+/// A run in a directory of runs, of which only the manifest was read.
+#[derive(Clone, Debug)]
+pub struct FoundRun {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// What was run.
+    pub manifest: Manifest,
 }
 
 /// As much of a manifest as every version has.
@@ -55,23 +72,109 @@ impl RunReader {
     /// # Errors
     /// When it is not a run, is in a newer format, or is damaged.
     pub fn open(dir: &Path) -> Result<Self, RunReadError> {
-        let manifest = read_manifest(dir)?;
-        let newer_minor = manifest.format_version.minor > FormatVersion::CURRENT.minor;
-        let mut notes = Vec::new();
-        let events = read_events(dir, newer_minor, &mut notes)?;
-        let result = read_result(dir, &manifest)?;
-        if result.is_none() {
-            notes.push("the run has no result: it was stopped before its end".to_owned());
-        }
-        Ok(Self { dir: dir.to_owned(), manifest, events, result, notes })
+        let mut reader = Self {
+            dir: dir.to_owned(),
+            manifest: read_manifest(dir)?,
+            events: Vec::new(),
+            result: None,
+            notes: Vec::new(),
+            event_lines: Growing::new(dir.join(layout::EVENTS)),
+            series_lines: Growing::new(dir.join(layout::SERIES)),
+            series: SeriesMap::new(),
+            unknown: 0,
+        };
+        reader.follow()?;
+        Ok(reader)
     }
 
-    /// What was run, without reading what was measured.
+    /// Reads what was written since it was opened or followed last: the events that are new, with
+    /// their series, and what became known of the run. What is being written at the moment comes
+    /// the next time.
     ///
     /// # Errors
-    /// As [`RunReader::open`].
-    pub fn manifest_of(dir: &Path) -> Result<Manifest, RunReadError> {
-        read_manifest(dir)
+    /// When what is new is damaged.
+    pub fn follow(&mut self) -> Result<&[Event], RunReadError> {
+        self.manifest = read_manifest(&self.dir)?;
+        let path = self.event_lines.path.clone();
+        let is_newer = self.manifest.format_version.minor > FormatVersion::CURRENT.minor;
+        let read = self.event_lines.read(|number, line| match from_json(&path, number, line) {
+            Ok(event) => Ok(Some(event)),
+            Err(_) if is_newer => Ok(None),
+            Err(error) => Err(error),
+        })?;
+        // An event is written after what belongs to it, so that its series are there now.
+        let path = self.series_lines.path.clone();
+        let lines = self
+            .series_lines
+            .read(|number, line| Ok((number, from_json::<SeriesLine>(&path, number, line)?)))?;
+        self.series
+            .extend(lines.into_iter().map(|(number, line)| (line.key.clone(), (number, line))));
+        let known = self.events.len();
+        self.unknown += read.iter().filter(|event| event.is_none()).count();
+        self.events.extend(read.into_iter().flatten());
+        for event in &mut self.events[known..] {
+            let Event::Replicate(replicate) = event else { continue };
+            series::put_back(replicate, &self.series).map_err(|damage| RunReadError::Damaged {
+                path: path.clone(),
+                line: damage.line,
+                reason: damage.reason,
+            })?;
+        }
+        let mut done = BTreeSet::new();
+        for event in &self.events[known..] {
+            if let Event::Replicate(one) = event {
+                done.insert((one.point.id.as_str(), one.replicate));
+            }
+        }
+        self.series.retain(|key, _| !done.contains(&key.replicate()));
+        if self.result.is_none() {
+            self.result = read_result(&self.dir, &self.manifest)?;
+        }
+        self.note();
+        Ok(&self.events[known..])
+    }
+
+    /// Says what could not be read.
+    fn note(&mut self) {
+        self.notes.clear();
+        if self.event_lines.is_torn {
+            let name = layout::EVENTS;
+            self.notes.push(format!("the last line of {name} was cut off and is left out"));
+        }
+        if self.unknown > 0 {
+            self.notes.push(format!("{} events of a newer version are left out", self.unknown));
+        }
+        if self.result.is_none() {
+            self.notes.push("the run has no result: it was stopped before its end".to_owned());
+        }
+    }
+
+    /// The runs in a directory, the newest first, of at most so many entries. Nothing but their
+    /// manifests is read; what is no run is passed over.
+    pub fn list(dir: &Path, entries_max: usize) -> Vec<FoundRun> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let found = |entry: std::fs::DirEntry| {
+            let dir = entry.path();
+            Some(FoundRun { manifest: read_manifest(&dir).ok()?, dir })
+        };
+        let mut runs: Vec<FoundRun> = entries.take(entries_max).filter_map(found).collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.manifest.started_at));
+        runs
+    }
+
+    /// Puts the latency histograms back into the figures of the events.
+    ///
+    /// # Errors
+    /// When their file is damaged.
+    pub fn read_histograms(&mut self) -> Result<(), RunReadError> {
+        let path = self.dir.join(layout::HISTOGRAMS);
+        let histograms = histograms::read(&mut Growing::new(path))?;
+        for event in &mut self.events {
+            if let Event::Replicate(replicate) = event {
+                histograms::put_back(replicate, &histograms);
+            }
+        }
+        Ok(())
     }
 
     /// The directory.
@@ -98,16 +201,6 @@ impl RunReader {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
-
-    /// The latency histograms, read when asked for.
-    ///
-    /// # Errors
-    /// When the file is damaged.
-    pub fn histograms(&self) -> Result<Vec<KeptHistogram>, RunReadError> {
-        let path = self.dir.join(layout::HISTOGRAMS);
-        let (text, _) = lines::read(&path)?;
-        histograms::parse(&path, &text)
-    }
 }
 
 fn read_manifest(dir: &Path) -> Result<Manifest, RunReadError> {
@@ -121,59 +214,13 @@ fn read_manifest(dir: &Path) -> Result<Manifest, RunReadError> {
         };
         RunReadError::NotARun { dir: dir.to_owned(), found }
     })?;
-    let any: AnyManifest = from_json(&path, 0, &text)?;
+    let any: AnyManifest = from_json(&path, 1, &text)?;
     let FormatVersion { major, minor } = any.format_version;
     if major > FormatVersion::CURRENT.major {
         let (dir, program_version) = (dir.to_owned(), any.program_version);
         return Err(RunReadError::Newer { dir, major, minor, program_version });
     }
-    from_json(&path, 0, &text)
-}
-
-fn read_events(
-    dir: &Path,
-    newer_minor: bool,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Event>, RunReadError> {
-    let series = read_series(dir)?;
-    let path = dir.join(layout::EVENTS);
-    let (text, torn) = lines::read(&path)?;
-    let mut events = Vec::new();
-    let mut unknown = 0;
-    for (number, line) in text.lines().enumerate() {
-        match from_json::<Event>(&path, number, line) {
-            Ok(event) => events.push(event),
-            Err(_) if newer_minor => unknown += 1,
-            Err(error) => return Err(error),
-        }
-    }
-    for event in &mut events {
-        if let Event::Replicate(replicate) = event {
-            series::put_back(replicate, &series).map_err(|damage| RunReadError::Damaged {
-                path: dir.join(layout::SERIES),
-                line: damage.line,
-                reason: damage.reason,
-            })?;
-        }
-    }
-    if torn {
-        notes.push(format!("the last line of {} was cut off and is left out", layout::EVENTS));
-    }
-    if unknown > 0 {
-        notes.push(format!("{unknown} events of a newer version are left out"));
-    }
-    Ok(events)
-}
-
-fn read_series(dir: &Path) -> Result<SeriesMap, RunReadError> {
-    let path = dir.join(layout::SERIES);
-    let (text, _) = lines::read(&path)?;
-    let mut map = SeriesMap::new();
-    for (number, line) in text.lines().enumerate() {
-        let line: SeriesLine = from_json(&path, number, line)?;
-        map.insert(line.key.clone(), (number + 1, line));
-    }
-    Ok(map)
+    from_json(&path, 1, &text)
 }
 
 fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, RunReadError> {
@@ -184,23 +231,21 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
     let text = std::fs::read_to_string(&path)
         .map_err(|source| RunReadError::Io { path: path.clone(), source })?;
     let result = match manifest.kind {
-        RunKind::Probe => Some(RunResult::Probe(Box::new(from_json(&path, 0, &text)?))),
-        RunKind::Io => Some(RunResult::Io(Box::new(from_json(&path, 0, &text)?))),
-        RunKind::Fio => Some(RunResult::Fio(Box::new(from_json(&path, 0, &text)?))),
-        RunKind::Study => Some(RunResult::Study(Box::new(from_json(&path, 0, &text)?))),
-        RunKind::SimulateQueue => {
-            Some(RunResult::SimulateQueue(Box::new(from_json(&path, 0, &text)?)))
-        }
-        RunKind::Unknown => None,
+        RunKind::Probe => RunResult::Probe(from_json(&path, 1, &text)?),
+        RunKind::Io => RunResult::Io(from_json(&path, 1, &text)?),
+        RunKind::Fio => RunResult::Fio(from_json(&path, 1, &text)?),
+        RunKind::Study => RunResult::Study(from_json(&path, 1, &text)?),
+        RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
+        RunKind::Unknown => return Ok(None),
     };
-    Ok(result.map(RunResult::checked))
+    Ok(Some(result.checked()))
 }
 
-/// Parses JSON that begins at a line (from 0) of a file.
+/// Parses JSON that begins at a line (from 1) of a file.
 fn from_json<T: DeserializeOwned>(path: &Path, line: usize, text: &str) -> Result<T, RunReadError> {
     serde_json::from_str(text).map_err(|error| RunReadError::Damaged {
         path: path.to_owned(),
-        line: line + error.line().max(1),
+        line: line + error.line().saturating_sub(1),
         reason: error.to_string(),
     })
 }

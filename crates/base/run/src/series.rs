@@ -34,6 +34,13 @@ pub(crate) struct SeriesLine {
 /// Series with their line numbers, by where they belong; a later line replaces an earlier one.
 pub(crate) type SeriesMap = BTreeMap<SeriesKey, (usize, SeriesLine)>;
 
+impl SeriesKey {
+    /// The point and the replicate that it belongs to.
+    pub(crate) fn replicate(&self) -> (&str, u32) {
+        (&self.point, self.replicate)
+    }
+}
+
 /// A series that cannot be unpacked.
 #[derive(Debug)]
 pub(crate) struct SeriesDamage {

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_spec::Layer;
 use iostrata_spec::study::{Extent, FactorLevels, LevelAt};
-use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
+use iostrata_spec::{Layer, PerKind};
+use iostrata_stats::{Conclusion, Interval, LatencyUs, Percentile, Verdicts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +25,18 @@ pub struct StudyOp {
     pub iops_ci95: Option<Interval>,
     /// Samples behind it.
     pub iops_n: u64,
-    /// Service latency over all replicates.
+    /// Service latency of all requests of all replicates together.
     pub latency_us: LatencyUs,
     /// 95 % interval of the mean.
     pub latency_us_mean_ci95: Option<Interval>,
+    /// Its percentiles with their intervals; absent in runs of older versions.
+    #[serde(default)]
+    pub latency_percentiles: Vec<Percentile>,
     /// Response latency, when rated; for flushes always.
     pub response_us: Option<LatencyUs>,
+    /// Its percentiles with their intervals.
+    #[serde(default)]
+    pub response_percentiles: Vec<Percentile>,
 }
 
 /// One point of a study.
@@ -56,12 +62,9 @@ pub struct StudyPoint {
     pub replicates: u32,
     /// Seconds measured, over all replicates.
     pub measured_s: f64,
-    /// Reads, if any.
-    pub read: Option<StudyOp>,
-    /// Writes, if any.
-    pub write: Option<StudyOp>,
-    /// Flushes, if any.
-    pub sync: Option<StudyOp>,
+    /// Each kind of operation that there was.
+    #[serde(flatten)]
+    pub ops: PerKind<StudyOp>,
     /// Mean requests in flight.
     pub depth_mean: f64,
     /// Processor time of the workers per request, nanoseconds.
@@ -224,6 +227,9 @@ pub struct StudyResponse {
     pub mean_us: Vec<f64>,
     /// 99th percentile at each level, in microseconds.
     pub p99_us: Vec<f64>,
+    /// Its 95 % interval at each level; empty in runs of older versions.
+    #[serde(default)]
+    pub p99_us_ci95: Vec<Option<Interval>>,
     /// The level from which on requests wait: from there to the end every 99th percentile is over
     /// three times the smallest of all.
     pub knee: Option<f64>,
@@ -299,17 +305,6 @@ pub struct ThenRow {
     pub points: Vec<String>,
     /// Verdicts of those.
     pub verdicts: Verdicts,
-}
-
-/// A system change that the study made, and what the kernel took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ChangeRecord {
-    /// What was done, in words.
-    pub text: String,
-    /// The value asked for, where there was one.
-    pub asked: Option<String>,
-    /// The value that the kernel really took, where it can be read back.
-    pub took: Option<String>,
 }
 
 /// What `iostrata study run --json` prints.

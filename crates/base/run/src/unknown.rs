@@ -1,17 +1,10 @@
-//! The border to every view: a figure that cannot be, or that says nothing, is not shown as
-//! measured.
+//! Why a figure is not shown as measured.
 //!
-//! Purpose: one check between what was measured and what anyone reads, whatever the form.
-//! Invariants: a document is checked when it is made and when it is read back, before it reaches
-//! the terminal, Markdown, HTML or JSON. Figures that cannot be are taken out and named; figures
-//! whose interval is wider than they are stay, are named, and views write `unknown` instead.
 //! It judges single figures. Whether a figure means what it seems to mean is said by its verdicts.
 
 use iostrata_stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{FindingKind, IoDocument, IoOpDocument, ProbeDocument, RunResult, Rung, StudyDocument};
 
 /// Why a figure is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,7 +38,7 @@ impl Refusal {
     }
 
     /// Whether the figure may not be kept at all.
-    fn is_impossible(self) -> bool {
+    pub(crate) fn is_impossible(self) -> bool {
         self != Self::WiderThanValue
     }
 }
@@ -63,6 +56,20 @@ pub struct Unknown {
     pub between: Option<Interval>,
     /// The unit of both ends.
     pub unit: String,
+}
+
+impl Unknown {
+    pub(crate) fn of(
+        name: &str,
+        title: &str,
+        why: Refusal,
+        between: Option<Interval>,
+        unit: &str,
+    ) -> Self {
+        let between = between.filter(|_| why == Refusal::WiderThanValue);
+        let (name, title, unit) = (name.to_owned(), title.to_owned(), unit.to_owned());
+        Self { name, title, why, between, unit }
+    }
 }
 
 /// Why a rate, a time or a cost is not known; `None` when it is.
@@ -91,140 +98,6 @@ pub fn share_refusal(pct: f64, ci95: Option<Interval>) -> Option<Refusal> {
         () if pct < ends[0] || pct > ends[1] => Some(Refusal::OutsideInterval),
         () => None,
     }
-}
-
-impl ProbeDocument {
-    /// What is not known about a rung; `None` when its figure stands, or was never measured.
-    pub fn unknown_of(&self, name: &str) -> Option<&Unknown> {
-        self.unknown.iter().find(|one| one.name == name)
-    }
-
-    /// A rung whose figure is known.
-    pub fn known(&self, name: &str) -> Option<&Rung> {
-        let rung = self.rungs.iter().find(|rung| rung.name == name)?;
-        self.unknown_of(name).is_none().then_some(rung)
-    }
-
-    /// The document as views may show it.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
-        let mut unknown = std::mem::take(&mut self.unknown);
-        let mut add = |one: Unknown| {
-            if unknown.iter().all(|known| known.name != one.name) {
-                unknown.push(one);
-            }
-        };
-        for rung in &self.rungs {
-            if let Some(why) = refusal(rung.value, rung.value_ci95) {
-                let between = rung.value_ci95;
-                add(named(&rung.name, &rung.title, why, between, &rung.unit));
-            }
-        }
-        let impossible = |value, ci95| refusal(value, ci95).is_some_and(|why| why.is_impossible());
-        self.rungs.retain(|rung| !impossible(rung.value, rung.value_ci95));
-        for curve in &mut self.curves {
-            curve.points.retain(|point| refusal(point.value, point.value_ci95).is_none());
-        }
-        self.curves.retain(|curve| curve.points.len() > 1);
-        for loss in &self.losses {
-            if let Some(why) = share_refusal(loss.loss_pct, loss.loss_pct_ci95) {
-                add(named(&format!("loss of {}", loss.to), &loss.text, why, None, "percent"));
-            }
-        }
-        self.losses.retain(|loss| share_refusal(loss.loss_pct, loss.loss_pct_ci95).is_none());
-        for finding in &mut self.findings {
-            let effect = finding.effect_pct.filter(|_| finding.kind == FindingKind::Loss);
-            let Some(pct) = effect else { continue };
-            if let Some(why) = share_refusal(pct, finding.effect_pct_ci95) {
-                add(named(&finding.id, &finding.text, why, None, "percent"));
-                (finding.effect_pct, finding.effect_pct_ci95) = (None, None);
-            }
-        }
-        self.verifications.retain(|one| {
-            !impossible(one.before, one.before_ci95) && !impossible(one.after, one.after_ci95)
-        });
-        self.unknown = unknown;
-        self
-    }
-}
-
-impl StudyDocument {
-    /// What is not known about a point.
-    pub fn unknown_of(&self, id: &str) -> Option<&Unknown> {
-        self.unknown.iter().find(|one| one.name == id)
-    }
-
-    /// The document as views may show it.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
-        for point in &self.points {
-            let known = self.unknown.iter().any(|one| one.name == point.id);
-            if let Some(why) = refusal(point.value, point.value_ci95).filter(|_| !known) {
-                let between = point.value_ci95;
-                self.unknown.push(named(&point.id, &point.title, why, between, &point.unit));
-            }
-        }
-        self.points.retain(|point| {
-            refusal(point.value, point.value_ci95).is_none_or(|why| !why.is_impossible())
-        });
-        self
-    }
-}
-
-impl IoDocument {
-    /// What is not known about a kind of request: `read`, `write` or `sync`.
-    pub fn unknown_of(&self, op: &str) -> Option<&Unknown> {
-        self.unknown.iter().find(|one| one.name == op)
-    }
-
-    /// The document as views may show it. Counts stay: that nothing completed is a fact, that the
-    /// rate is 0 is not.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
-        let ops = [("read", &mut self.read), ("write", &mut self.write), ("sync", &mut self.sync)];
-        for (name, op) in ops {
-            let Some(op) = op else { continue };
-            let Some(why) = refusal(op.iops, op.iops_ci95) else { continue };
-            if self.unknown.iter().all(|one| one.name != name) {
-                self.unknown.push(named(name, name, why, op.iops_ci95, "/s"));
-            }
-            forget(op, why);
-        }
-        self
-    }
-}
-
-/// Takes away what cannot be from a kind of request.
-fn forget(op: &mut IoOpDocument, why: Refusal) {
-    if why.is_impossible() {
-        (op.iops_ci95, op.latency_us_mean_ci95) = (None, None);
-    }
-}
-
-impl RunResult {
-    /// The result as views may show it.
-    #[must_use]
-    pub fn checked(self) -> Self {
-        match self {
-            Self::Probe(document) => Self::Probe(Box::new(document.checked())),
-            Self::Io(document) => Self::Io(Box::new(document.checked())),
-            Self::Study(document) => Self::Study(Box::new(document.checked())),
-            Self::Fio(mut document) => {
-                for job in document.waves.iter_mut().flat_map(|wave| &mut wave.jobs) {
-                    job.figures = job.figures.clone().checked();
-                }
-                Self::Fio(document)
-            }
-            // Virtual time has no noise and no window in which nothing happened.
-            Self::SimulateQueue(document) => Self::SimulateQueue(document),
-        }
-    }
-}
-
-fn named(name: &str, title: &str, why: Refusal, between: Option<Interval>, unit: &str) -> Unknown {
-    let between = between.filter(|_| why == Refusal::WiderThanValue);
-    let (name, title, unit) = (name.to_owned(), title.to_owned(), unit.to_owned());
-    Unknown { name, title, why, between, unit }
 }
 
 #[cfg(test)]

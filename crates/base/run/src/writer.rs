@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::histograms::{self, StreamHistogram};
+use crate::histograms;
 use crate::lines::{self, Lines, failed};
 use crate::{Event, Manifest, Replicate, RunWriteError, layout, series};
 
@@ -76,34 +76,26 @@ impl RunWriter {
         lines::replace_json(&self.dir.join(layout::MANIFEST), "the manifest", manifest)
     }
 
-    /// Appends an event; it is durable on return.
+    /// Appends an event, a replicate with its series and histograms; all of it is durable on
+    /// return.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When something cannot be written, or a name cannot tag a histogram.
     pub fn append(&mut self, event: &Event) -> Result<(), RunWriteError> {
         match event {
-            Event::Replicate(replicate) => self.append_replicate(replicate, &[]),
+            Event::Replicate(replicate) => self.append_replicate(replicate),
             other => self.events.append(&json_line("an event", other)?),
         }
     }
 
-    /// Appends a finished replicate with its histograms; all of it is durable on return.
-    ///
-    /// # Errors
-    /// When something cannot be written, or a name cannot tag a histogram.
-    pub fn append_replicate(
-        &mut self,
-        replicate: &Replicate,
-        parts: &[StreamHistogram<'_>],
-    ) -> Result<(), RunWriteError> {
+    fn append_replicate(&mut self, replicate: &Replicate) -> Result<(), RunWriteError> {
         let mut bare = replicate.clone();
         let columns = series::take_out(&mut bare);
         let columns: Result<String, _> =
             columns.iter().map(|line| json_line("a series", line)).collect();
-        let histograms: Result<String, _> =
-            parts.iter().map(|part| histograms::line(replicate, part)).collect();
+        let histograms = histograms::lines(replicate)?;
         append_some(&mut self.series, &columns?)?;
-        append_some(&mut self.histograms, &histograms?)?;
+        append_some(&mut self.histograms, &histograms)?;
         self.events.append(&json_line("a replicate", &Event::Replicate(Box::new(bare)))?)
     }
 

@@ -8,6 +8,7 @@ mod check;
 pub mod disk;
 pub mod fio;
 mod io;
+pub mod op_kind;
 mod point;
 mod rw;
 pub mod study;
@@ -20,7 +21,8 @@ pub use io::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Memory, Mix, Pacing,
     Preparation, RateProcess, SyncWrites, ZipfTheta,
 };
-pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
+pub use op_kind::{OpKind, PerKind};
+pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};
 pub use rw::Rw;
 pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};
 pub use words::{ValueError, Word, Words};

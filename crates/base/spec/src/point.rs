@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::IoSpec;
 use crate::study::LevelAt;
+use crate::{IoSpec, OpKind};
 
 /// The layer that a figure belongs to, from the device up.
 #[derive(
@@ -47,18 +47,6 @@ impl Layer {
             Layer::Transactions => "transactions",
         }
     }
-}
-
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OpKind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Flushes: fsync or fdatasync.
-    Sync,
 }
 
 /// What is taken from the requests of one kind.

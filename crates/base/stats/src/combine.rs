@@ -60,7 +60,8 @@ fn shared(replicates: &[Measured]) -> Verdicts {
     replicates.iter().flat_map(|one| one.verdicts.iter()).filter(holds).collect()
 }
 
-/// Mean of at least two independent values and the half width of its 95 % interval.
+/// Mean of independent values and the half width of its 95 % interval; at least two values, no two
+/// of which are of one moment.
 ///
 /// # Panics
 /// With fewer than two values.

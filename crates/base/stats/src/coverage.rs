@@ -6,9 +6,9 @@
 //! Adaptive series are counted whether the rule stopped them or time ran out, as a user sees them;
 //! drifts and steps mostly run out of time, because the rule does not stop while they last.
 
-use Kind::{Autocorrelated, Drift, Exponential, Poisson, Step, Wave, White};
+use ProcessKind::{Autocorrelated, Drift, Exponential, Poisson, Step, Wave, White};
 
-use crate::simulate::{Kind, LEVEL, NOISE, Rng, series, series_waving, truth};
+use crate::simulate::{ProcessKind, LEVEL, NOISE, Rng, series, series_waving, truth};
 use crate::{Stop, StoppingRule, estimate};
 
 const SERIES: usize = 2_000;
@@ -17,14 +17,14 @@ const SERIES: usize = 2_000;
 const TIME_OUT: usize = 1_500;
 
 /// Prints and checks the share of intervals that held the truth.
-fn check(kind: Kind, how: &str, held: usize) {
+fn check(kind: ProcessKind, how: &str, held: usize) {
     let share = 100.0 * held as f64 / SERIES as f64;
     println!("coverage {kind:?}, {how}: {share:.1} % of {SERIES}");
     assert!((93.0..=97.0).contains(&share), "{kind:?}, {how}: {share:.1} % held");
 }
 
 /// Intervals of series of 300 to 1,200 slices that hold the truth.
-fn fixed_length(kind: Kind, seed: u64) {
+fn fixed_length(kind: ProcessKind, seed: u64) {
     let mut rng = Rng::new(seed);
     let held = (0..SERIES).filter(|_| {
         let length = 300 + rng.below(900) as usize;
@@ -37,7 +37,7 @@ fn fixed_length(kind: Kind, seed: u64) {
 
 /// Intervals of series that stop when precise enough. The precision asked for would need 100 to 500
 /// slices if the noise were known; `rho` is the autocorrelation of the noise.
-fn adaptive(kind: Kind, rho: f64, seed: u64) {
+fn adaptive(kind: ProcessKind, rho: f64, seed: u64) {
     let mut rng = Rng::new(seed);
     let (mut stopped, mut used) = (0, 0);
     let held = (0..SERIES).filter(|_| {

@@ -135,12 +135,12 @@ fn is_enough(error: &MeanError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Kind, Rng, series};
+    use crate::simulate::{ProcessKind, Rng, series};
 
     /// Sum of latencies and number of requests per slice, at a rate that wanders; the mean
     /// latency is 100 us.
     fn latencies(rng: &mut Rng, slices: usize, per_slice: f64) -> (Vec<f64>, Vec<f64>) {
-        let (busy, _) = series(rng, Kind::Autocorrelated(0.5), slices);
+        let (busy, _) = series(rng, ProcessKind::Autocorrelated(0.5), slices);
         busy.iter()
             .map(|busy| {
                 let count = (per_slice * busy / 1_000.0 + 0.5 * rng.normal()).round().max(0.0);
@@ -185,10 +185,10 @@ mod tests {
         let few = estimate(&[3.0, 4.0, 5.0]).unwrap();
         assert!(few.mean_ci95.is_none() && few.verdicts.has(Verdict::TooFewSamples));
         assert_eq!(few.measured().n, 3);
-        let (slices, _) = series(&mut Rng::new(1), Kind::White, 29);
+        let (slices, _) = series(&mut Rng::new(1), ProcessKind::White, 29);
         let short = estimate(&slices).unwrap();
         assert!(short.mean_ci95.is_some() && short.verdicts.has(Verdict::TooFewSamples));
-        let (slices, _) = series(&mut Rng::new(1), Kind::White, 300);
+        let (slices, _) = series(&mut Rng::new(1), ProcessKind::White, 300);
         let enough = estimate(&slices).unwrap();
         assert!(enough.verdicts.is_sound() && enough.batches >= 30);
     }
@@ -198,7 +198,7 @@ mod tests {
         let mut rng = Rng::new(2);
         let flagged = (0..200)
             .filter(|_| {
-                let (slices, _) = series(&mut rng, Kind::Autocorrelated(0.98), 300);
+                let (slices, _) = series(&mut rng, ProcessKind::Autocorrelated(0.98), 300);
                 let verdicts = estimate(&slices).unwrap().verdicts;
                 verdicts.has(Verdict::TooFewSamples) || verdicts.has(Verdict::NotSteady)
             })
@@ -210,7 +210,7 @@ mod tests {
     fn batches_grow_with_correlation_and_never_below_thirty() {
         let mut rng = Rng::new(3);
         let mut length = |rho: f64| {
-            let (slices, _) = series(&mut rng, Kind::Autocorrelated(rho), 4_000);
+            let (slices, _) = series(&mut rng, ProcessKind::Autocorrelated(rho), 4_000);
             let found = estimate(&slices).unwrap();
             assert!(found.batches >= 30);
             found.slices_per_batch

@@ -1,31 +1,56 @@
 //! Latency histograms: recorded in nanoseconds, read in microseconds.
 //!
-//! Purpose: hold the latencies of any number of requests in 35 KB with every percentile within 1 %.
-//! Invariants: the buckets never grow, so recording neither allocates nor fails; the mean and the
-//! maximum come from an own sum and an own maximum, so they are exact; a latency above 1,000 s
-//! counts in the last bucket, still exact in mean and maximum.
+//! Purpose: hold the latencies of any number of requests in 35 KB with every percentile within 1 %:
+//! the type that the measuring loop records into, that is merged, stored and read back.
+//! Invariants: a new histogram has every bucket it will ever need, so recording neither allocates
+//! nor fails; the mean and the maximum come from an own sum and an own maximum, so they are exact;
+//! a latency above 1,000 s counts in the last bucket, still exact in mean and maximum.
 //! It takes no time itself and keeps no order of arrival: time series live elsewhere.
 //! Source of the buckets: HdrHistogram, 2 significant digits (256 sub-buckets, so that a bucket is
 //! at most 1/128 of its value wide, and its middle at most 1/256 away).
 
-use hdrhistogram::Histogram;
-use statrs::distribution::{Binomial, DiscreteCDF};
+mod bytes;
 
-use crate::{Interval, LatencyUs};
+use serde::{Deserialize, Serialize};
 
-/// Smallest latency told apart, in nanoseconds.
-const LOW_NS: u64 = 1;
+pub use bytes::{HistogramDecodeError, HistogramEncodeError};
+
+use crate::LatencyUs;
+
 /// Latencies above this, in nanoseconds (1,000 s), share the last bucket.
 pub(crate) const HIGH_NS: u64 = 1_000_000_000_000;
-/// Significant decimal digits kept.
-const DIGITS: u8 = 2;
 /// Nanoseconds in a microsecond.
 const NS_PER_US: f64 = 1_000.0;
+/// Values below this have a bucket each; above, every power of two has half as many.
+const SUB_BUCKETS: u64 = 256;
+const HALF: usize = SUB_BUCKETS as usize / 2;
+/// Leading zeros of the largest value of the first bucket row.
+const BASE_LEADING_ZEROS: u32 = (SUB_BUCKETS - 1).leading_zeros();
+/// Index of the bucket of the largest value, plus one.
+const BUCKETS: usize = index_of(HIGH_NS) + 1;
 
-/// A latency histogram with a fixed size and a relative error of at most 1 %.
-#[derive(Clone, PartialEq)]
+/// The bucket of a value: its power of two above 256, and the next seven bits.
+#[inline(always)]
+pub(crate) const fn index_of(value_ns: u64) -> usize {
+    let row = BASE_LEADING_ZEROS - (value_ns | (SUB_BUCKETS - 1)).leading_zeros();
+    row as usize * HALF + (value_ns >> row) as usize
+}
+
+/// The smallest value of a bucket and how many values share it.
+const fn values_of(index: usize) -> (u64, u64) {
+    if index < SUB_BUCKETS as usize {
+        return (index as u64, 1);
+    }
+    let row = index / HALF - 1;
+    (((index - row * HALF) as u64) << row, 1 << row)
+}
+
+/// A latency histogram with a relative error of at most 1 %.
+#[derive(Clone, Default)]
 pub struct LatencyHistogram {
-    pub(crate) buckets: Histogram<u64>,
+    /// Buckets before the first of `counts` hold nothing.
+    first: usize,
+    counts: Box<[u64]>,
     pub(crate) sum_ns: u128,
     pub(crate) max_ns: u64,
 }
@@ -42,55 +67,89 @@ pub struct Bucket {
 }
 
 impl LatencyHistogram {
-    /// An empty histogram; the only allocation of its life.
+    /// An empty histogram with room for every latency; the only allocation of its life. The default
+    /// is an empty one without memory, to merge into.
     pub fn new() -> Self {
-        let buckets = match Histogram::new_with_bounds(LOW_NS, HIGH_NS, DIGITS) {
-            Ok(buckets) => buckets,
-            Err(error) => unreachable!("the bounds of a latency histogram are constants: {error}"),
-        };
-        Self { buckets, sum_ns: 0, max_ns: 0 }
+        Self { counts: vec![0; BUCKETS].into_boxed_slice(), ..Self::default() }
     }
 
-    /// Counts one latency, in nanoseconds. Never allocates, never fails.
-    #[inline]
+    /// Counts one latency, in nanoseconds. Never allocates after [`new`](Self::new), never fails.
+    #[inline(always)]
     pub fn record_ns(&mut self, latency_ns: u64) {
-        self.buckets.saturating_record(latency_ns.min(HIGH_NS));
+        let index = index_of(latency_ns.min(HIGH_NS));
+        match self.counts.get_mut(index.wrapping_sub(self.first)) {
+            Some(count) => *count += 1,
+            None => self.add_count(index, 1),
+        }
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// The histogram of counts by value, with the exact sum and maximum behind them.
-    pub(crate) fn from_counts(
-        counts: impl Iterator<Item = (u64, u64)>,
-        sum_ns: u64,
-        max_ns: u64,
-    ) -> Self {
-        let mut histogram = Self { sum_ns: u128::from(sum_ns), max_ns, ..Self::new() };
-        counts.for_each(|(ns, count)| histogram.buckets.saturating_record_n(ns, count));
-        histogram
+    /// Counts so many latencies in a bucket, wherever it is.
+    #[cold]
+    pub(crate) fn add_count(&mut self, index: usize, count: u64) {
+        self.hold(index, index);
+        let held = &mut self.counts[index - self.first];
+        *held = held.saturating_add(count);
+    }
+
+    /// Has memory for these buckets.
+    fn hold(&mut self, low: usize, high: usize) {
+        assert!(low <= high && high < BUCKETS, "bucket {high} of {BUCKETS}");
+        if self.counts.is_empty() {
+            self.first = low;
+        }
+        let (first, end) = (self.first.min(low), (self.first + self.counts.len()).max(high + 1));
+        if (first, end - first) != (self.first, self.counts.len()) {
+            let mut counts = vec![0; end - first].into_boxed_slice();
+            counts[self.first - first..][..self.counts.len()].copy_from_slice(&self.counts);
+            (self.first, self.counts) = (first, counts);
+        }
+    }
+
+    /// Gives back the memory of buckets before the first and behind the last that holds something:
+    /// what is left is a tenth as a rule.
+    pub fn shrink(&mut self) {
+        let is_held = |count: &u64| *count > 0;
+        let low = self.counts.iter().position(is_held).unwrap_or(0);
+        let end = self.counts.iter().rposition(is_held).map_or(0, |high| high + 1);
+        self.counts = self.counts[low..end].into();
+        self.first += low;
+    }
+
+    /// Every bucket that holds something, by index, with its count.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let all = (self.first..).zip(self.counts.iter().copied());
+        all.filter(|(_, count)| *count > 0)
     }
 
     /// Latencies recorded.
     pub fn count(&self) -> u64 {
-        self.buckets.len()
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.buckets.is_empty()
+        self.held().next().is_none()
     }
 
     /// Adds every latency of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        let added = self.buckets.add(&other.buckets);
-        assert!(added.is_ok(), "latency histograms share their bounds: {added:?}");
+        if other.counts.is_empty() {
+            return;
+        }
+        self.hold(other.first, other.first + other.counts.len() - 1);
+        let mine = &mut self.counts[other.first - self.first..];
+        for (mine, theirs) in mine.iter_mut().zip(&other.counts) {
+            *mine = mine.saturating_add(*theirs);
+        }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     /// Forgets everything, keeping the memory.
     pub fn reset(&mut self) {
-        self.buckets.reset();
+        self.counts.fill(0);
         self.sum_ns = 0;
         self.max_ns = 0;
     }
@@ -98,6 +157,16 @@ impl LatencyHistogram {
     /// Mean latency in microseconds, exact; `None` when empty.
     pub fn mean_us(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64 / NS_PER_US)
+    }
+
+    /// Standard deviation in microseconds, to the width of the buckets; `None` when empty.
+    pub fn stddev_us(&self) -> Option<f64> {
+        let mean_us = self.mean_us()?;
+        let square = |bucket: Bucket| {
+            let middle_us = (bucket.low_us + bucket.high_us) / 2.0;
+            bucket.count as f64 * (middle_us - mean_us).powi(2)
+        };
+        Some((self.iter_buckets().map(square).sum::<f64>() / self.count() as f64).sqrt())
     }
 
     /// The distribution in microseconds; `None` when empty.
@@ -118,56 +187,53 @@ impl LatencyHistogram {
         (!self.is_empty()).then(|| self.quantile_us(percent / 100.0))
     }
 
-    /// The 95 % interval of a percentile, in microseconds, from order statistics.
-    ///
-    /// `effective_n` is the number of independent requests behind the histogram; requests that
-    /// arrive together are slow together, so it is usually far below [`count`](Self::count).
-    /// The number of latencies below the true percentile is binomial, so its 2.5 % and 97.5 %
-    /// points are the ranks of the two ends (David and Nagaraja, Order Statistics, section 7.1).
-    /// `None` when empty, and when the upper rank lies beyond the largest latency: then the sample
-    /// sets no upper end (p99.9 needs about 3,700 independent requests).
-    pub fn percentile_us_ci95(&self, percent: f64, effective_n: u64) -> Option<Interval> {
-        let n = effective_n.min(self.count());
-        let share = (percent / 100.0).clamp(0.0, 1.0);
-        if n == 0 {
-            return None;
-        }
-        let below = Binomial::new(share, n).ok()?;
-        let low_rank = below.inverse_cdf(0.025);
-        let high_rank = below.inverse_cdf(0.975) + 1;
-        if low_rank == 0 || high_rank > n {
-            return None;
-        }
-        let at = |rank: u64| self.quantile_us(rank as f64 / n as f64);
-        Some([at(low_rank), at(high_rank)])
-    }
-
     /// Every bucket that holds something, in rising order.
     pub fn iter_buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        self.buckets.iter_recorded().map(|step| {
-            let value = step.value_iterated_to();
-            Bucket {
-                low_us: self.buckets.lowest_equivalent(value) as f64 / NS_PER_US,
-                high_us: self.buckets.next_non_equivalent(value) as f64 / NS_PER_US,
-                count: step.count_at_value(),
-            }
+        self.held().map(|(index, count)| {
+            let (low, width) = values_of(index);
+            let us = |ns: u64| ns as f64 / NS_PER_US;
+            Bucket { low_us: us(low), high_us: us(low + width), count }
         })
     }
 
-    /// The middle of the bucket at a quantile, never above the exact maximum.
-    fn quantile_us(&self, quantile: f64) -> f64 {
-        if quantile >= 1.0 {
-            return self.max_ns as f64 / NS_PER_US;
-        }
+    /// The bucket at a quantile: the first up to which at least this share of the requests lies.
+    pub(crate) fn bucket_at(&self, quantile: f64) -> Option<usize> {
         // 99.9 / 100 * 1000 is a hair above 999, which would be rounded up to rank 1000.
-        let value = self.buckets.value_at_quantile(quantile.max(0.0) * (1.0 - 1e-12));
-        self.buckets.median_equivalent(value).min(self.max_ns) as f64 / NS_PER_US
+        let share = quantile.clamp(0.0, 1.0) * (1.0 - 1e-12);
+        let rank = ((share * self.count() as f64).ceil() as u64).max(1);
+        let mut below = 0_u64;
+        let mut reached = self.held().skip_while(|(_, count)| {
+            below = below.saturating_add(*count);
+            below < rank
+        });
+        reached.next().map(|(index, _)| index)
+    }
+
+    /// Requests up to the end of a bucket.
+    pub(crate) fn count_up_to(&self, bucket: usize) -> u64 {
+        self.held()
+            .take_while(|(index, _)| *index <= bucket)
+            .fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    /// The middle of the bucket at a quantile, never above the exact maximum.
+    pub(crate) fn quantile_us(&self, quantile: f64) -> f64 {
+        let bucket = self.bucket_at(quantile).filter(|_| quantile < 1.0);
+        let ns = bucket.map_or(self.max_ns, |bucket| middle_ns(bucket).min(self.max_ns));
+        ns as f64 / NS_PER_US
     }
 }
 
-impl Default for LatencyHistogram {
-    fn default() -> Self {
-        Self::new()
+/// The middle of a bucket.
+pub(crate) fn middle_ns(bucket: usize) -> u64 {
+    let (low, width) = values_of(bucket);
+    low + width / 2
+}
+
+impl PartialEq for LatencyHistogram {
+    /// By what they hold, whatever memory they have.
+    fn eq(&self, other: &Self) -> bool {
+        (self.sum_ns, self.max_ns) == (other.sum_ns, other.max_ns) && self.held().eq(other.held())
     }
 }
 
@@ -181,111 +247,45 @@ impl std::fmt::Debug for LatencyHistogram {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simulate::Rng;
+/// Service and response latencies of one kind of operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// From the start of the operation.
+    pub service: LatencyHistogram,
+    /// From its scheduled start, or for flushes from the first write that they cover.
+    pub response: Option<LatencyHistogram>,
+}
 
-    /// Exact percentile of sorted latencies in microseconds: the value at rank ceil(p n).
-    fn exact_us(sorted_ns: &[u64], percent: f64) -> f64 {
-        let rank = (percent / 100.0 * sorted_ns.len() as f64 - 1e-6).ceil().max(1.0) as usize;
-        sorted_ns[rank - 1] as f64 / 1e3
+impl Latencies {
+    /// Empty ones with room for every latency.
+    pub fn new(has_response: bool) -> Self {
+        let response = has_response.then(LatencyHistogram::new);
+        Self { service: LatencyHistogram::new(), response }
     }
 
-    fn close(got: f64, want: f64) -> bool {
-        (got - want).abs() <= want * 0.01
-    }
-
-    #[test]
-    fn percentiles_are_within_one_percent_on_random_data() {
-        let mut rng = Rng::new(1);
-        for round in 0..200 {
-            let n = 1 + rng.below(3_000) as usize;
-            // From single nanoseconds to hundreds of seconds, with ties and tails.
-            let (centre, width) = (rng.uniform() * 20.0, rng.uniform() * 3.0);
-            let mut all: Vec<u64> =
-                (0..n).map(|_| (centre + width * rng.normal()).exp().min(9e11) as u64).collect();
-            let mut histogram = LatencyHistogram::new();
-            all.iter().for_each(|&ns| histogram.record_ns(ns));
-            all.sort_unstable();
-            for percent in [0.0, 1.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0] {
-                let (got, want) =
-                    (histogram.percentile_us(percent).unwrap(), exact_us(&all, percent));
-                assert!(close(got, want), "round {round}, n {n}, p{percent}: {got} for {want}");
-            }
-            let summary = histogram.summary().unwrap();
-            let mean = all.iter().map(|&ns| ns as f64).sum::<f64>() / n as f64 / 1e3;
-            assert!((summary.mean - mean).abs() <= mean * 1e-12);
-            assert_eq!(summary.max, all[n - 1] as f64 / 1e3);
-            assert_eq!(histogram.iter_buckets().map(|bucket| bucket.count).sum::<u64>(), n as u64);
+    /// Counts one operation. Neither allocates nor fails.
+    #[inline(always)]
+    pub fn record(&mut self, service_ns: u64, response_ns: u64) {
+        self.service.record_ns(service_ns);
+        if let Some(response) = &mut self.response {
+            response.record_ns(response_ns);
         }
     }
 
-    #[test]
-    fn empty_has_no_figures() {
-        let mut histogram = LatencyHistogram::new();
-        assert!(histogram.is_empty() && histogram.summary().is_none());
-        assert_eq!(histogram.percentile_us(50.0), None);
-        assert_eq!(histogram.percentile_us_ci95(50.0, 100), None);
-        histogram.record_ns(5);
-        histogram.reset();
-        assert_eq!(histogram, LatencyHistogram::new());
-    }
-
-    #[test]
-    fn merging_equals_recording_all() {
-        let mut rng = Rng::new(2);
-        let (mut one, mut other, mut both) =
-            (LatencyHistogram::new(), LatencyHistogram::new(), LatencyHistogram::new());
-        for index in 0..5_000 {
-            let ns = (rng.uniform() * 30.0).exp() as u64;
-            if index % 3 == 0 {
-                one.record_ns(ns)
-            } else {
-                other.record_ns(ns)
-            }
-            both.record_ns(ns);
-        }
-        one.merge(&other);
-        assert_eq!(one, both);
-    }
-
-    #[test]
-    fn extremes_saturate_and_stay_exact() {
-        let mut histogram = LatencyHistogram::new();
-        for ns in [0, u64::MAX, HIGH_NS + 1] {
-            histogram.record_ns(ns);
-        }
-        assert_eq!(histogram.count(), 3);
-        assert_eq!(histogram.summary().unwrap().max, u64::MAX as f64 / 1e3);
-        assert!(close(histogram.percentile_us(50.0).unwrap(), HIGH_NS as f64 / 1e3));
-    }
-
-    #[test]
-    fn a_percentile_interval_holds_the_truth() {
-        let (mut rng, rounds) = (Rng::new(3), 500);
-        for (percent, n) in [(50.0, 400), (95.0, 1_000), (99.0, 2_000)] {
-            let truth_us = -(1.0f64 - percent / 100.0).ln() * 1e3;
-            let mut held = 0;
-            for _ in 0..rounds {
-                let mut histogram = LatencyHistogram::new();
-                (0..n).for_each(|_| histogram.record_ns((rng.exponential() * 1e6) as u64));
-                let [low, high] = histogram.percentile_us_ci95(percent, n).unwrap();
-                held += u32::from(low <= truth_us && truth_us <= high);
-            }
-            let share = 100.0 * f64::from(held) / f64::from(rounds);
-            assert!((92.0..=98.5).contains(&share), "p{percent}: {share} %");
+    /// Adds those of another stretch or worker.
+    pub fn merge(&mut self, other: &Self) {
+        self.service.merge(&other.service);
+        if let Some(response) = &other.response {
+            self.response.get_or_insert_default().merge(response);
         }
     }
 
-    #[test]
-    fn a_far_percentile_of_few_requests_has_no_interval() {
-        let mut histogram = LatencyHistogram::new();
-        (1..=1_000u64).for_each(|us| histogram.record_ns(us * 1_000));
-        assert_eq!(histogram.percentile_us_ci95(99.9, 1_000), None);
-        let [low, high] = histogram.percentile_us_ci95(50.0, 1_000).unwrap();
-        assert!(close(low, 469.0) && close(high, 532.0), "{low} {high}");
-        let wide = histogram.percentile_us_ci95(50.0, 100).unwrap();
-        assert!(wide[0] < low && high < wide[1], "fewer independent requests, wider interval");
+    /// Gives back memory that holds nothing.
+    pub fn shrink(&mut self) {
+        self.service.shrink();
+        self.response.iter_mut().for_each(LatencyHistogram::shrink);
     }
 }
+
+#[cfg(test)]
+mod tests;

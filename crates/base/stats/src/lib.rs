@@ -14,7 +14,6 @@ mod coverage;
 mod effects;
 mod estimate;
 mod histogram;
-mod histogram_bytes;
 mod knee;
 mod least_squares;
 mod little;
@@ -22,7 +21,7 @@ mod loss;
 mod measured;
 mod multiplicity;
 mod noise;
-mod recorder;
+mod pooled;
 mod repeat;
 mod replicates;
 mod shape;
@@ -45,14 +44,15 @@ pub use effects::{
     MainEffect, Observation, effects,
 };
 pub use estimate::{Estimate, estimate, estimate_ratio};
-pub use histogram::{Bucket, LatencyHistogram};
-pub use histogram_bytes::{HistogramDecodeError, HistogramEncodeError};
+pub use histogram::{
+    Bucket, HistogramDecodeError, HistogramEncodeError, Latencies, LatencyHistogram,
+};
 pub use knee::{Knee, LoadPoint, knee};
 pub use little::{in_flight, is_possible, is_possible_in_window};
 pub use loss::{Loss, loss};
 pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
-pub use recorder::LatencyRecorder;
+pub use pooled::{Percentile, pooled_percentiles, pooled_summary};
 pub use repeat::{Repeat, repeat};
 pub use replicates::{Need, more_needed};
 pub use shape::{Shape, Steadiness};

@@ -66,7 +66,7 @@ pub(crate) fn autocorrelated(rng: &mut Rng, slices: usize, rho: f64) -> Vec<f64>
 
 /// A kind of process, with a mean that is known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ProcessKind {
     White,
     Exponential,
     Poisson(f64),
@@ -84,25 +84,25 @@ pub(crate) const NOISE: f64 = 150.0;
 /// A series and the level that its process had at each slice, without the noise. Shapes have a size
 /// of 10 to 40 % of the level; steps lie in the middle 70 % of the window; waves have 3.5 cycles in
 /// it at least, and 8 slices per cycle at least.
-pub(crate) fn series(rng: &mut Rng, kind: Kind, slices: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn series(rng: &mut Rng, kind: ProcessKind, slices: usize) -> (Vec<f64>, Vec<f64>) {
     series_waving(rng, kind, slices, slices as f64 / 3.5)
 }
 
 /// The same with waves of a period of 8 slices up to a given one.
 pub(crate) fn series_waving(
     rng: &mut Rng,
-    kind: Kind,
+    kind: ProcessKind,
     slices: usize,
     period_max: f64,
 ) -> (Vec<f64>, Vec<f64>) {
     let rho = match kind {
-        Kind::Autocorrelated(rho) => rho,
-        Kind::Drift(rho) | Kind::Step(rho) | Kind::Wave(rho) => rho,
+        ProcessKind::Autocorrelated(rho) => rho,
+        ProcessKind::Drift(rho) | ProcessKind::Step(rho) | ProcessKind::Wave(rho) => rho,
         _ => 0.0,
     };
     let noise: Vec<f64> = match kind {
-        Kind::Exponential => (0..slices).map(|_| rng.exponential() - 1.0).collect(),
-        Kind::Poisson(mean) => {
+        ProcessKind::Exponential => (0..slices).map(|_| rng.exponential() - 1.0).collect(),
+        ProcessKind::Poisson(mean) => {
             (0..slices).map(|_| (poisson(rng, mean) - mean) / mean * LEVEL / NOISE).collect()
         }
         _ => autocorrelated(rng, slices, rho),
@@ -116,15 +116,15 @@ pub(crate) fn series_waving(
         let time = at as f64 / slices as f64;
         let turn = (phase + cycles * time).fract();
         match kind {
-            Kind::Drift(_) => sign * scale * (time - 0.5),
-            Kind::Step(_) => {
+            ProcessKind::Drift(_) => sign * scale * (time - 0.5),
+            ProcessKind::Step(_) => {
                 if time < place {
                     0.0
                 } else {
                     sign * scale
                 }
             }
-            Kind::Wave(_) => scale * (std::f64::consts::TAU * turn).sin(),
+            ProcessKind::Wave(_) => scale * (std::f64::consts::TAU * turn).sin(),
             _ => 0.0,
         }
     };
@@ -135,9 +135,9 @@ pub(crate) fn series_waving(
 
 /// What the interval of a series should hold: the long-run mean for noise and waves, the mean of
 /// the process over the window for drift and step.
-pub(crate) fn truth(kind: Kind, levels: &[f64]) -> f64 {
+pub(crate) fn truth(kind: ProcessKind, levels: &[f64]) -> f64 {
     match kind {
-        Kind::Drift(_) | Kind::Step(_) => levels.iter().sum::<f64>() / levels.len() as f64,
+        ProcessKind::Drift(_) | ProcessKind::Step(_) => levels.iter().sum::<f64>() / levels.len() as f64,
         _ => LEVEL,
     }
 }

@@ -70,12 +70,12 @@ fn head_differs(slices: &[f64], cut: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Kind, LEVEL, Rng, series};
+    use crate::simulate::{ProcessKind, LEVEL, Rng, series};
 
     const CUTS: [usize; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
     fn warming(rng: &mut Rng, slices: usize, start: f64, time: f64) -> Vec<f64> {
-        let (noise, _) = series(rng, Kind::Autocorrelated(0.3), slices);
+        let (noise, _) = series(rng, ProcessKind::Autocorrelated(0.3), slices);
         let rise = |at: usize| LEVEL * (start - 1.0) * (-(at as f64) / time).exp();
         noise.iter().enumerate().map(|(at, value)| (value + rise(at)).max(0.0)).collect()
     }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn cuts_nothing_off_a_steady_waving_or_drifting_rate() {
         let mut rng = Rng::new(2);
-        for kind in [Kind::White, Kind::Autocorrelated(0.8), Kind::Wave(0.3), Kind::Drift(0.3)] {
+        for kind in [ProcessKind::White, ProcessKind::Autocorrelated(0.8), ProcessKind::Wave(0.3), ProcessKind::Drift(0.3)] {
             let cut =
                 (0..500).filter(|_| choose_cut(&series(&mut rng, kind, 400).0, &CUTS) > 0).count();
             assert!(cut <= 15, "{kind:?}: {cut} of 500 cut");
@@ -115,7 +115,7 @@ mod tests {
     fn a_stall_is_never_warm_up() {
         let mut rng = Rng::new(4);
         for stall in [0..12, 3..30, 20..40] {
-            let (mut slices, _) = series(&mut rng, Kind::White, 400);
+            let (mut slices, _) = series(&mut rng, ProcessKind::White, 400);
             slices[stall.clone()].fill(0.0);
             assert!(choose_cut(&slices, &CUTS) <= stall.start, "{stall:?}");
             let mut warm = warming(&mut rng, 400, 0.4, 6.0);

@@ -33,7 +33,7 @@ pub enum Background {
 }
 
 /// The directory that an engine holds.
-pub(crate) struct Place {
+pub(crate) struct HeldDirectory {
     /// Of the data's directory and, where it is another, the redo's.
     pub locks: Vec<DirectoryLock>,
     pub directory: PathBuf,
@@ -67,7 +67,7 @@ impl Threads {
         &mut self,
         storage: &Arc<Storage>,
         cleaner: &Arc<Cleaner>,
-        place: Option<Place>,
+        place: Option<HeldDirectory>,
     ) -> Result<(), EngineError> {
         storage.signal.set_threads(true);
         self.storage = Some(Arc::clone(storage));

@@ -44,7 +44,7 @@ enum Copied {
 
 /// A place in the copy.
 #[derive(Clone, Copy)]
-enum Place {
+enum CopyPosition {
     Slot(usize),
     Byte(usize),
 }
@@ -120,7 +120,7 @@ impl<'t> Cursor<'t> {
                 }
                 return Ok(None);
             };
-            if let Place::Slot(slot) = place
+            if let CopyPosition::Slot(slot) = place
                 && !is_visible(PageView::new(&self.copy).flags(slot))
             {
                 continue;
@@ -132,32 +132,32 @@ impl<'t> Cursor<'t> {
 
     /// Steps over one row of the copy.
     #[inline]
-    fn advance(&mut self) -> Option<Place> {
+    fn advance(&mut self) -> Option<CopyPosition> {
         match (&mut self.copied, self.direction) {
             (Copied::Page { from, to }, _) if from == to => None,
             (Copied::Page { from, .. }, Direction::Forward) => {
                 *from += 1;
-                Some(Place::Slot(*from - 1))
+                Some(CopyPosition::Slot(*from - 1))
             }
             (Copied::Page { to, .. }, Direction::Backward) => {
                 *to -= 1;
-                Some(Place::Slot(*to))
+                Some(CopyPosition::Slot(*to))
             }
             (Copied::Cells { at }, _) => {
                 let place = *at;
                 let mut cells = Cells::new(self.copy.get(place..)?).into_iter();
                 cells.next()?.ok()?;
                 *at = self.copy.len() - cells.left_bytes();
-                Some(Place::Byte(place))
+                Some(CopyPosition::Byte(place))
             }
         }
     }
 
     #[inline]
-    fn cell(&self, place: Place) -> Cell<'_> {
+    fn cell(&self, place: CopyPosition) -> Cell<'_> {
         match place {
-            Place::Slot(slot) => PageView::new(&self.copy).cell(slot),
-            Place::Byte(at) => match Cells::new(&self.copy[at..]).into_iter().next() {
+            CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
+            CopyPosition::Byte(at) => match Cells::new(&self.copy[at..]).into_iter().next() {
                 Some(Ok(cell)) => cell,
                 _ => panic!("a cell that was copied is there"),
             },

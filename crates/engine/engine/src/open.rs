@@ -13,7 +13,7 @@ use iostrata_redo::{Redo, RedoError};
 use iostrata_settings::Settings;
 use iostrata_store::Store;
 
-use crate::background::{Background, Place, Threads};
+use crate::background::{Background, HeldDirectory, Threads};
 use crate::disks::{Disks, real_disk};
 use crate::error::{EngineError, Failure, OpenError};
 use crate::parts::Parts;
@@ -53,7 +53,7 @@ pub(crate) fn directory(
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
     let mut opened = disks_opened(disks, settings, progress)?;
     let locks = std::iter::once(lock).chain(redo_lock).collect();
-    let place = Place { locks, directory: directory.to_owned() };
+    let place = HeldDirectory { locks, directory: directory.to_owned() };
     let Parts { storage, cleaner, .. } = &opened.parts;
     opened.threads.start(storage, cleaner, Some(place))?;
     Ok(opened)

@@ -14,7 +14,7 @@ use crate::layout::{
     CELL_AT_FLAGS, CELL_AT_VALUE_LEN, CELL_HEADER_BYTES, CHILD_BYTES, HEADER_BYTES, SLOT_BYTES,
     cell_bytes, row_bytes,
 };
-use crate::row::{Place, cell_parts, head_of};
+use crate::row::{SlotEntry, cell_parts, head_of};
 use crate::size::PageSize;
 use crate::view::PageView;
 
@@ -46,7 +46,7 @@ impl<'a> PageView<'a> {
 
     /// The place and the cell of a slot.
     #[inline]
-    fn found(&self, page: PageNo, slot: usize) -> Result<(Place, Cell<'a>), ApplyFault> {
+    fn found(&self, page: PageNo, slot: usize) -> Result<(SlotEntry, Cell<'a>), ApplyFault> {
         let count = self.count();
         if slot >= count {
             return Err(ApplyFault::NoSlot { page, slot, count });
@@ -84,7 +84,7 @@ impl PageEdit<'_> {
         self.set_heap_top(at);
         self.open_slots(slot, 1);
         let head = head_of(cell.key, self.view().prefix_len());
-        self.write_slot(slot, Place { cell: at, key_len: cell.key.len(), head });
+        self.write_slot(slot, SlotEntry { cell: at, key_len: cell.key.len(), head });
         self.set_appends(appends);
         Ok(())
     }
@@ -126,7 +126,7 @@ impl PageEdit<'_> {
         let to = place.cell + CELL_HEADER_BYTES;
         self.bytes_mut().copy_within(value..value + value_len, to);
         self.add_garbage(place.key_len);
-        self.write_slot(0, Place { cell: place.cell, key_len: 0, head: 0 });
+        self.write_slot(0, SlotEntry { cell: place.cell, key_len: 0, head: 0 });
     }
 
     pub(crate) fn replace(
@@ -155,7 +155,7 @@ impl PageEdit<'_> {
         let at = view.heap_top() - needed;
         let kept = place.cell..place.cell + CELL_HEADER_BYTES + place.key_len;
         self.bytes_mut().copy_within(kept, at);
-        let place = Place { cell: at, ..place };
+        let place = SlotEntry { cell: at, ..place };
         self.write_value(place, value);
         self.write_slot(slot, place);
         self.set_heap_top(at);
@@ -257,7 +257,7 @@ impl PageEdit<'_> {
         let mut at = top;
         for slot in 0..count {
             let Some(place) = self.view().place(slot) else { continue };
-            self.write_slot(slot, Place { cell: at, ..place });
+            self.write_slot(slot, SlotEntry { cell: at, ..place });
             at += cell_bytes(place.key_len, self.view().value(slot).len());
         }
         self.set_heap_top(top);
@@ -276,7 +276,7 @@ impl PageEdit<'_> {
     }
 
     #[inline]
-    pub(crate) fn write_slot(&mut self, slot: usize, place: Place) {
+    pub(crate) fn write_slot(&mut self, slot: usize, place: SlotEntry) {
         put(self.bytes_mut(), HEADER_BYTES + slot * SLOT_BYTES, &place.to_bytes());
     }
 
@@ -291,7 +291,7 @@ impl PageEdit<'_> {
 
     /// Writes a value and its length into the cell at a place.
     #[inline]
-    fn write_value(&mut self, place: Place, value: &[u8]) {
+    fn write_value(&mut self, place: SlotEntry, value: &[u8]) {
         let bytes = self.bytes_mut();
         put(bytes, place.cell + CELL_AT_VALUE_LEN, &narrow(value.len()).to_le_bytes());
         put(bytes, place.cell + CELL_HEADER_BYTES + place.key_len, value);

@@ -13,6 +13,7 @@ mod edit;
 mod encode;
 mod fault;
 mod fields;
+#[cfg(feature = "fuzzing")]
 mod fuzz;
 mod heads;
 mod heap;
@@ -37,7 +38,7 @@ pub use cells::{Cell, Cells, CellsIter, Version};
 pub use decode::Records;
 pub use edit::PageEdit;
 pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_page, fuzz_records};
 pub use ids::{Lsn, NO_PAGE, PageNo, TableId};
 pub use kind::PageKind;

@@ -11,7 +11,7 @@ use crate::layout::{
 
 /// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlotEntry {
     /// Offset of the cell.
     pub cell: usize,
     /// Bytes of the key.
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     pub head: u32,
 }
 
-impl Place {
+impl SlotEntry {
     #[inline]
     pub fn from_bytes(slot: &[u8; SLOT_BYTES]) -> Self {
         Self {
@@ -72,7 +72,7 @@ pub(crate) fn head_of(key: &[u8], skip: usize) -> u32 {
 
 /// The cell at a place, if all of it lies in the page.
 #[inline]
-pub(crate) fn cell_parts(page: &[u8], place: Place) -> Option<Cell<'_>> {
+pub(crate) fn cell_parts(page: &[u8], place: SlotEntry) -> Option<Cell<'_>> {
     let (header, rest) = page.get(place.cell..)?.split_first_chunk::<CELL_HEADER_BYTES>()?;
     let value_len = usize::from(u16_at(header, CELL_AT_VALUE_LEN));
     let (key, rest) = rest.split_at_checked(place.key_len)?;

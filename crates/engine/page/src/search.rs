@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use crate::ids::PageNo;
 use crate::layout::SLOT_BYTES;
-use crate::row::{Place, head_of, slot_head, slot_key_len};
+use crate::row::{SlotEntry, head_of, slot_head, slot_key_len};
 use crate::view::PageView;
 
 impl PageView<'_> {
@@ -32,7 +32,7 @@ impl PageView<'_> {
         let low = first + lower_bound(&slots[first..], head);
         // One cell must be read in any case: the head says nothing when the prefix differs.
         let near = &slots[low.min(slots.len() - 1)];
-        let near_key = Place::from_bytes(near).key_in(self.bytes()).unwrap_or_default();
+        let near_key = SlotEntry::from_bytes(near).key_in(self.bytes()).unwrap_or_default();
         if near_key == key {
             return Ok(low.min(slots.len() - 1));
         }
@@ -55,7 +55,7 @@ impl PageView<'_> {
         } else {
             &slots[..slots.partition_point(|slot| slot_head(slot) == head)]
         };
-        let key_of = |slot| Place::from_bytes(slot).key_in(self.bytes()).unwrap_or_default();
+        let key_of = |slot| SlotEntry::from_bytes(slot).key_in(self.bytes()).unwrap_or_default();
         let found = equals.binary_search_by(|slot| key_of(slot).cmp(key));
         found.map(|at| low + at).map_err(|at| low + at)
     }

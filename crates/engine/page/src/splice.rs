@@ -10,7 +10,7 @@ use crate::heap::check_entry;
 use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{cell_bytes, row_bytes};
-use crate::row::Place;
+use crate::row::SlotEntry;
 use crate::size::PageSize;
 
 /// What cells need.
@@ -82,7 +82,7 @@ impl PageEdit<'_> {
         let mut at = top;
         for (slot, cell) in (first..).zip(cells.into_iter().flatten()) {
             self.write_cell(at, &cell);
-            self.write_slot(slot, Place { cell: at, key_len: cell.key.len(), head: 0 });
+            self.write_slot(slot, SlotEntry { cell: at, key_len: cell.key.len(), head: 0 });
             at += cell_bytes(cell.key.len(), cell.value.len());
         }
         self.set_heap_top(top);

@@ -7,7 +7,7 @@ use crate::fault::{ApplyFault, PageFault};
 use crate::heap::check_entry;
 use crate::ids::PageNo;
 use crate::layout::cell_bytes;
-use crate::row::{Place, head_of};
+use crate::row::{SlotEntry, head_of};
 use crate::view::PageView;
 
 impl PageView<'_> {
@@ -53,7 +53,7 @@ impl PageView<'_> {
     /// Cells do not overlap, and what they leave is counted as dead.
     fn verify_heap(&self, page: PageNo) -> Result<(), PageFault> {
         let spans = self.slots().iter().enumerate().map(|(slot, bytes)| {
-            let place = Place::from_bytes(bytes);
+            let place = SlotEntry::from_bytes(bytes);
             (place.cell, cell_bytes(place.key_len, self.value(slot).len()))
         });
         let mut spans: Vec<(usize, usize)> = spans.collect();

@@ -9,7 +9,7 @@ use crate::fields::u32_at;
 use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{AT_CRC, AT_KIND, AT_RESERVED, CHILD_BYTES};
-use crate::row::{Place, cell_parts};
+use crate::row::{SlotEntry, cell_parts};
 use crate::view::PageView;
 
 /// The checksum of a page: crc32c of everything behind the field that holds it.
@@ -76,7 +76,7 @@ impl PageView<'_> {
     fn verify_bounds(&self, page: PageNo, kind: PageKind) -> Result<(), PageFault> {
         let top = self.heap_top();
         for (slot, bytes) in self.slots().iter().enumerate() {
-            let place = Place::from_bytes(bytes);
+            let place = SlotEntry::from_bytes(bytes);
             let cell = cell_parts(self.bytes(), place).filter(|_| place.cell >= top);
             let Some(cell) = cell else {
                 return Err(PageFault::Bounds { page, slot, cell: place.cell });

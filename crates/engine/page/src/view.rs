@@ -16,7 +16,7 @@ use crate::layout::{
     AT_LSN, AT_PAGE_NO, AT_PREFIX, AT_RIGHT, AT_TABLE, CELL_AT_FLAGS, CHILD_BYTES, HEADER_BYTES,
     SLOT_BYTES,
 };
-use crate::row::{Place, cell_parts};
+use crate::row::{SlotEntry, cell_parts};
 use crate::size::{PageSize, is_page_bytes};
 
 /// The bytes of one page, to read. Copying it copies a reference.
@@ -178,9 +178,9 @@ impl<'a> PageView<'a> {
     }
 
     #[inline]
-    pub(crate) fn place(&self, slot: usize) -> Option<Place> {
+    pub(crate) fn place(&self, slot: usize) -> Option<SlotEntry> {
         let at = HEADER_BYTES + slot * SLOT_BYTES;
-        self.bytes.get(at..).and_then(<[u8]>::first_chunk).map(Place::from_bytes)
+        self.bytes.get(at..).and_then(<[u8]>::first_chunk).map(SlotEntry::from_bytes)
     }
 
     /// Key and value of a slot below [`count`](Self::count).

@@ -10,7 +10,7 @@ use iostrata_page::PageNo;
 use crate::counters::count;
 use crate::frames::Frame;
 use crate::pool::Pool;
-use crate::queues::{Back, Pinned, Place};
+use crate::queues::{Back, Pinned, FrameQueue};
 use crate::word::Word;
 
 /// Frames decided about between two takings of the lock.
@@ -49,14 +49,14 @@ impl Pool {
                     Verdict::Pinned => {
                         warm.push((index, Back::Warm(place)));
                         match place {
-                            Place::Small => pinned.small += 1,
-                            Place::Main => pinned.main += 1,
-                            Place::Nowhere => {}
+                            FrameQueue::Small => pinned.small += 1,
+                            FrameQueue::Main => pinned.main += 1,
+                            FrameQueue::Nowhere => {}
                         }
                     }
                     Verdict::Stays(back @ Back::Warm(_)) => warm.push((index, back)),
                     Verdict::Stays(back @ Back::Cold(from)) => {
-                        held_back += usize::from(from == Place::Small);
+                        held_back += usize::from(from == FrameQueue::Small);
                         cold.push((index, back));
                     }
                 }
@@ -71,7 +71,7 @@ impl Pool {
     }
 
     /// Decides about a frame that this thread has drawn.
-    fn judge(&self, index: u32, place: Place) -> Verdict {
+    fn judge(&self, index: u32, place: FrameQueue) -> Verdict {
         let frame = self.frames.get(index);
         let page = PageNo(frame.page.load(Ordering::Relaxed));
         let Some(entry) = self.table.existing(page) else {
@@ -86,16 +86,16 @@ impl Pool {
             let next = match (place, word.uses()) {
                 (_, 0) if is_held(frame) => return Verdict::Stays(Back::Cold(place)),
                 (_, 0) => Word::busy(),
-                (Place::Main, _) => word.used_less(),
+                (FrameQueue::Main, _) => word.used_less(),
                 (_, _) => word.unused(),
             };
             match entry.compare_exchange(word.0, next.0, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) if next.is_busy() => return self.leave(frame, page, entry, word, place),
                 Ok(_) => {
-                    if place == Place::Small {
+                    if place == FrameQueue::Small {
                         count(&self.counting.made_young);
                     }
-                    return Verdict::Stays(Back::Warm(Place::Main));
+                    return Verdict::Stays(Back::Warm(FrameQueue::Main));
                 }
                 Err(now) => word = Word(now),
             }
@@ -109,7 +109,7 @@ impl Pool {
         page: PageNo,
         entry: &AtomicU64,
         was: Word,
-        place: Place,
+        place: FrameQueue,
     ) -> Verdict {
         if is_held(frame) {
             self.waiting.end(page, entry, was, Ok(()));
@@ -188,8 +188,8 @@ mod tests {
         let was = Word(entry.load(Ordering::Relaxed));
         pool.pin(page).unwrap().exclusive().mark_dirty(Lsn(5));
         entry.store(Word::busy().0, Ordering::Relaxed);
-        let verdict = pool.leave(pool.frames.get(index), page, entry, was, Place::Small);
-        assert!(matches!(verdict, Verdict::Stays(Back::Cold(Place::Small))));
+        let verdict = pool.leave(pool.frames.get(index), page, entry, was, FrameQueue::Small);
+        assert!(matches!(verdict, Verdict::Stays(Back::Cold(FrameQueue::Small))));
         assert_eq!(Word(entry.load(Ordering::Relaxed)), was);
         assert_eq!(pool.try_pin(page).unwrap().frame().index, index);
     }

@@ -15,7 +15,7 @@ use crate::error::{PoolError, SourceError, WrongLength};
 use crate::frames::ExclusiveLatch;
 use crate::guard::Pin;
 use crate::pool::Pool;
-use crate::queues::Place;
+use crate::queues::FrameQueue;
 use crate::waiting::Outcome;
 use crate::word::Word;
 
@@ -301,7 +301,7 @@ impl<'p> Claim<'p> {
         }
         self.has_ended = true;
         pool.waiting.end(self.page, self.entry, word, Ok(()));
-        pool.queues.arrive(index, if is_back { Place::Main } else { Place::Small });
+        pool.queues.arrive(index, if is_back { FrameQueue::Main } else { FrameQueue::Small });
     }
 }
 

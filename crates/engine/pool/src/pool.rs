@@ -15,7 +15,7 @@ use crate::counters::{Counting, PoolCounters};
 use crate::dirty::Dirty;
 use crate::frames::{Frame, Frames};
 use crate::queues::Queues;
-use crate::table::Table;
+use crate::table::PageTable;
 use crate::waiting::Waiting;
 
 /// Buffers kept for copies, at most.
@@ -24,7 +24,7 @@ const BUFFERS_MAX: usize = 256;
 /// Pages in memory, shared by all threads.
 pub struct Pool {
     pub(crate) frames: Frames,
-    pub(crate) table: Table,
+    pub(crate) table: PageTable,
     pub(crate) queues: Queues,
     pub(crate) dirty: Dirty,
     pub(crate) waiting: Waiting,
@@ -50,7 +50,7 @@ impl Pool {
         let PoolSettings { page_size, frames, old_pct, bucket_bytes, .. } = settings;
         Self {
             frames: Frames::new(page_size, frames),
-            table: Table::new(),
+            table: PageTable::new(),
             queues: Queues::new(frames, old_pct),
             dirty: Dirty::new(frames, bucket_bytes),
             waiting: Waiting::new(),

@@ -15,7 +15,7 @@ use crate::parking::locked;
 
 /// Where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FrameQueue {
     /// Free, drawn, or on its way in.
     Nowhere,
     /// Not proven to be used again.
@@ -28,9 +28,9 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     /// To the cold end, where it was.
-    Cold(Place),
+    Cold(FrameQueue),
     /// To the far end.
-    Warm(Place),
+    Warm(FrameQueue),
 }
 
 /// The replacement.
@@ -48,7 +48,7 @@ struct Inner {
     links: Links,
     small: List,
     main: List,
-    places: Vec<Place>,
+    places: Vec<FrameQueue>,
 }
 
 /// Frames of each queue that were drawn, found pinned and put back.
@@ -66,7 +66,7 @@ impl Queues {
             links: Links::new(frames),
             small: List::default(),
             main: List::default(),
-            places: vec![Place::Nowhere; frames],
+            places: vec![FrameQueue::Nowhere; frames],
         };
         let queues = Self {
             inner: Mutex::new(inner),
@@ -133,7 +133,7 @@ impl Queues {
     }
 
     /// A page came in.
-    pub fn arrive(&self, frame: u32, place: Place) {
+    pub fn arrive(&self, frame: u32, place: FrameQueue) {
         let mut inner = locked(&self.inner);
         inner.put(frame, Back::Warm(place));
         // 0 says never.
@@ -144,7 +144,7 @@ impl Queues {
     /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
     /// those drawn from the small queue before will go back to its cold end. A queue in which no
     /// more frames are left than were found pinned in it gives none: the other one may.
-    pub fn draw(&self, max: usize, held_back: usize, pinned: Pinned, out: &mut Vec<(u32, Place)>) {
+    pub fn draw(&self, max: usize, held_back: usize, pinned: Pinned, out: &mut Vec<(u32, FrameQueue)>) {
         let target = self.small_target.load(Ordering::Relaxed);
         let mut inner = locked(&self.inner);
         while out.len() < max {
@@ -152,10 +152,10 @@ impl Queues {
             let has_small = inner.small.len() > pinned.small;
             let place = match (has_small, inner.main.len() > pinned.main) {
                 (false, false) => return,
-                (false, true) => Place::Main,
-                (true, false) => Place::Small,
-                _ if is_long => Place::Small,
-                _ => Place::Main,
+                (false, true) => FrameQueue::Main,
+                (true, false) => FrameQueue::Small,
+                _ if is_long => FrameQueue::Small,
+                _ => FrameQueue::Main,
             };
             let Some(frame) = inner.pop(place) else { return };
             out.push((frame, place));
@@ -175,11 +175,11 @@ impl Queues {
     pub fn withdraw(&self, frame: u32) -> bool {
         let mut inner = locked(&self.inner);
         let Inner { links, small, main, places, .. } = &mut *inner;
-        let place = std::mem::replace(&mut places[frame as usize], Place::Nowhere);
+        let place = std::mem::replace(&mut places[frame as usize], FrameQueue::Nowhere);
         match place {
-            Place::Nowhere => return false,
-            Place::Small => links.remove(small, frame),
-            Place::Main => links.remove(main, frame),
+            FrameQueue::Nowhere => return false,
+            FrameQueue::Small => links.remove(small, frame),
+            FrameQueue::Main => links.remove(main, frame),
         }
         true
     }
@@ -200,18 +200,18 @@ impl Queues {
 }
 
 impl Inner {
-    fn pop(&mut self, place: Place) -> Option<u32> {
-        let list = if place == Place::Main { &mut self.main } else { &mut self.small };
+    fn pop(&mut self, place: FrameQueue) -> Option<u32> {
+        let list = if place == FrameQueue::Main { &mut self.main } else { &mut self.small };
         let frame = self.links.pop_oldest(list)?;
-        self.places[frame as usize] = Place::Nowhere;
+        self.places[frame as usize] = FrameQueue::Nowhere;
         Some(frame)
     }
 
     fn put(&mut self, frame: u32, back: Back) {
         let (Back::Cold(place) | Back::Warm(place)) = back;
-        assert!(self.places[frame as usize] == Place::Nowhere, "frame {frame} is in two queues");
+        assert!(self.places[frame as usize] == FrameQueue::Nowhere, "frame {frame} is in two queues");
         self.places[frame as usize] = place;
-        let list = if place == Place::Main { &mut self.main } else { &mut self.small };
+        let list = if place == FrameQueue::Main { &mut self.main } else { &mut self.small };
         match back {
             Back::Cold(_) => self.links.push_oldest(list, frame),
             Back::Warm(_) => self.links.push_newest(list, frame),

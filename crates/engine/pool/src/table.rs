@@ -22,11 +22,11 @@ type Chunk = Box<[AtomicU64]>;
 type Directory = Box<[OnceLock<Chunk>]>;
 
 /// All entries.
-pub struct Table {
+pub struct PageTable {
     directories: [OnceLock<Directory>; DIRECTORIES],
 }
 
-impl Table {
+impl PageTable {
     pub fn new() -> Self {
         Self { directories: [const { OnceLock::new() }; DIRECTORIES] }
     }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn entries_stay_and_wild_numbers_are_refused() {
-        let table = Table::new();
+        let table = PageTable::new();
         assert!(table.existing(PageNo(5)).is_none());
         table.entry(PageNo(5)).unwrap().store(9, Ordering::Relaxed);
         table.entry(PageNo(5 + 3 * CHUNK_PAGES)).unwrap();

@@ -20,6 +20,7 @@ mod file;
 mod fill;
 mod found;
 mod frame;
+#[cfg(feature = "fuzzing")]
 mod fuzz;
 mod geometry;
 mod group_commit;
@@ -38,7 +39,7 @@ mod writer;
 
 pub use counters::RedoCounters;
 pub use error::RedoError;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_scan;
 pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
 pub use redo::{Appended, Redo};

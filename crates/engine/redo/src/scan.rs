@@ -13,7 +13,7 @@ use crate::RedoError;
 use crate::control::Control;
 use crate::frame;
 use crate::layout::frame as at;
-use crate::segments::{Place, Segment};
+use crate::segments::{SegmentRange, Segment};
 
 /// One read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
@@ -209,7 +209,7 @@ impl Scan {
     }
 }
 
-fn place(chain: &VecDeque<Segment>, lsn: u64) -> Option<Place> {
+fn place(chain: &VecDeque<Segment>, lsn: u64) -> Option<SegmentRange> {
     let segment = chain.iter().find(|s| s.header.first <= lsn && lsn < s.header.end())?;
     Some(segment.place(lsn))
 }

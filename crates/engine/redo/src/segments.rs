@@ -30,15 +30,15 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Where an LSN of this segment lies.
-    pub(crate) fn place(&self, lsn: u64) -> Place {
+    pub(crate) fn place(&self, lsn: u64) -> SegmentRange {
         let at = u64::from(self.header.geometry.payload_at) + (lsn - self.header.first);
-        Place { file: Arc::clone(&self.file), at, left: self.header.end() - lsn }
+        SegmentRange { file: Arc::clone(&self.file), at, left: self.header.end() - lsn }
     }
 }
 
 /// Where a part of the log lies.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SegmentRange {
     pub(crate) file: Arc<OpenFile>,
     /// In the file.
     pub(crate) at: u64,
@@ -80,7 +80,7 @@ impl Segments {
     }
 
     /// Where `lsn` lies; none beyond the chain.
-    pub(crate) fn place(&self, lsn: u64) -> Option<Place> {
+    pub(crate) fn place(&self, lsn: u64) -> Option<SegmentRange> {
         let segment = self.chain.iter().rev().find(|s| s.header.first <= lsn)?;
         (lsn < segment.header.end()).then(|| segment.place(lsn))
     }

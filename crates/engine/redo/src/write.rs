@@ -16,7 +16,7 @@ use crate::frame::body_crc;
 use crate::layout::{HEADER_BLOCK_BYTES, frame};
 use crate::make::write_header;
 use crate::redo::{Appended, Redo, lock};
-use crate::segments::Place;
+use crate::segments::SegmentRange;
 use crate::writer::Writer;
 
 impl Redo {
@@ -125,7 +125,7 @@ impl Redo {
     }
 
     /// Where `lsn` is written, in a new segment if need be.
-    fn place(&self, writer: &mut Writer, lsn: u64) -> Result<Place, DiskError> {
+    fn place(&self, writer: &mut Writer, lsn: u64) -> Result<SegmentRange, DiskError> {
         if let Some(place) = lock(&self.segments).place(lsn) {
             return Ok(place);
         }

@@ -1,10 +1,20 @@
-//! Batches of the disk, kept for the next caller: making one may cost system calls.
+//! Pages on their way, and batches of the disk, kept for the next caller: making one may cost system calls.
 //!
 //! Invariant: a batch that is kept has nothing queued and nothing in flight.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use iostrata_io::disk::{Batch, Disk};
+use iostrata_io::disk::{Aligned, Batch, Disk};
+use iostrata_page::PageNo;
+
+/// A page on its way to or from the store.
+#[derive(Debug)]
+pub struct PageCopy {
+    /// Its number.
+    pub page: PageNo,
+    /// Its bytes: exactly a page.
+    pub bytes: Aligned,
+}
 
 pub(crate) struct Batches {
     disk: Arc<dyn Disk>,

@@ -10,8 +10,7 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileId, FileMode};
 use iostrata_page::{PageNo, PageSize};
 
-use crate::PageCopy;
-use crate::batches::Batches;
+use crate::batches::{Batches, PageCopy};
 use crate::counters::{Tally, add};
 use crate::error::StoreError;
 use crate::gate::{SyncGate, Synced};

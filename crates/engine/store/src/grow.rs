@@ -10,7 +10,7 @@ use iostrata_io::disk::DiskError;
 
 use crate::counters::add;
 use crate::data::DataFile;
-use crate::error::StoreError;
+use crate::error::{StoreError, is_no_space};
 use crate::store::Store;
 
 /// Largest write of zeros, in bytes.
@@ -88,12 +88,4 @@ impl Store {
         let _ = self.data.disk.set_len(file.id, file_pages * self.page_size().bytes() as u64);
         StoreError::NoSpace { file: file.name.clone(), file_pages, wanted_pages }
     }
-}
-
-/// The disk is full, or a quota or a limit of file sizes is reached.
-pub(crate) fn is_no_space(error: &DiskError) -> bool {
-    const ENOSPC: i32 = 28;
-    const EFBIG: i32 = 27;
-    const EDQUOT: i32 = 122;
-    matches!(error, DiskError::System { errno: ENOSPC | EFBIG | EDQUOT, .. })
 }

@@ -23,9 +23,10 @@ mod settings;
 mod store;
 mod write;
 
+pub use batches::PageCopy;
 pub use counters::StoreCounters;
 pub use error::{ReadError, StoreError};
 pub use method::{FilePlan, FlushMethod, FlushPlan, SyncRule, sync_kind};
 pub use repair::Repair;
 pub use settings::{Doublewrite, StoreSettings};
-pub use store::{PageCopy, Store};
+pub use store::Store;

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering::Acquire;
 use iostrata_io::disk::{Aligned, Batch, DiskError, Finished};
 use iostrata_page::{PageFault, PageNo, PageView};
 
+use crate::batches::PageCopy;
 use crate::counters::{Pending, add};
 use crate::error::ReadError;
-use crate::store::{PageCopy, Store};
+use crate::store::Store;
 
 /// Most reads in flight of one call.
 const DEPTH: usize = 128;

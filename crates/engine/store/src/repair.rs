@@ -18,12 +18,13 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use iostrata_io::disk::{Aligned, DiskError};
 use iostrata_page::{PageNo, PageView};
 
+use crate::batches::PageCopy;
 use crate::counters::add;
-use crate::doublewrite::{DoublewriteFile, Found, Kind};
+use crate::doublewrite::{DoublewriteFile, FoundBatch, BatchKind};
 use crate::error::{ReadError, StoreError};
 use crate::layout::DOUBLEWRITE_FILES;
 use crate::read::check;
-use crate::store::{PageCopy, Store};
+use crate::store::Store;
 
 /// What repair found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Store {
     fn examine(
         &self,
         files: &Locked<'_>,
-        found: &[Option<Found>; DOUBLEWRITE_FILES],
+        found: &[Option<FoundBatch>; DOUBLEWRITE_FILES],
         repair: &mut Repair,
     ) -> Result<Vec<PageCopy>, StoreError> {
         let settled = found.iter().flatten().map(|found| found.settled).max().unwrap_or(0);
@@ -99,8 +100,8 @@ impl Store {
                 }
                 repair.examined += 1;
                 let copy = match found.kind {
-                    Kind::Copies => file.copy(found, slot)?,
-                    Kind::Empty | Kind::EntriesOnly => None,
+                    BatchKind::Copies => file.copy(found, slot)?,
+                    BatchKind::Empty | BatchKind::EntriesOnly => None,
                 };
                 let place = self.look(page, &mut bytes)?;
                 copies.extend(judge(page, place, &bytes, copy, repair));
@@ -109,16 +110,16 @@ impl Store {
         Ok(copies)
     }
 
-    fn look(&self, page: PageNo, bytes: &mut Aligned) -> Result<Place, StoreError> {
+    fn look(&self, page: PageNo, bytes: &mut Aligned) -> Result<PageState, StoreError> {
         let (file, at) = self.data.place(page);
         match self.data.disk.read(self.data.files[file].id, at, bytes) {
-            Err(DiskError::PastEnd { .. }) => return Ok(Place::Torn),
+            Err(DiskError::PastEnd { .. }) => return Ok(PageState::Torn),
             read => read?,
         }
         Ok(match check(page, bytes, true) {
-            Ok(()) => Place::Whole,
-            Err(ReadError::Zero { .. }) => Place::Zero,
-            Err(_) => Place::Torn,
+            Ok(()) => PageState::Whole,
+            Err(ReadError::Zero { .. }) => PageState::Zero,
+            Err(_) => PageState::Torn,
         })
     }
 
@@ -137,7 +138,7 @@ impl Store {
 
 /// What is found in the place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PageState {
     Whole,
     /// Never written, or grown by a repair that did not get further.
     Zero,
@@ -148,25 +149,25 @@ enum Place {
 /// What is to be written, if anything.
 fn judge(
     page: PageNo,
-    place: Place,
+    place: PageState,
     bytes: &[u8],
     copy: Option<Aligned>,
     repair: &mut Repair,
 ) -> Option<PageCopy> {
     match (place, copy) {
-        (Place::Torn | Place::Zero, Some(bytes)) => {
+        (PageState::Torn | PageState::Zero, Some(bytes)) => {
             repair.restored.push(page);
             Some(PageCopy { page, bytes })
         }
-        (Place::Torn, None) => {
+        (PageState::Torn, None) => {
             repair.torn_unrestorable.push(page);
             None
         }
-        (Place::Whole, Some(copy)) => {
+        (PageState::Whole, Some(copy)) => {
             // Newer in place than the newest copy: only where a copy was trusted to a lost cache.
             let passed_by = PageView::new(bytes).lsn() > PageView::new(&copy).lsn();
             (!passed_by).then_some(PageCopy { page, bytes: copy })
         }
-        (Place::Whole | Place::Zero, None) => None,
+        (PageState::Whole | PageState::Zero, None) => None,
     }
 }

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use iostrata_io::disk::{Aligned, Disk, FileMode};
-use iostrata_page::{PageNo, PageSize};
+use iostrata_io::disk::{Disk, FileMode};
+use iostrata_page::PageSize;
 
 use crate::counters::{StoreCounters, Tally};
 use crate::data::DataFiles;
@@ -17,15 +17,6 @@ use crate::error::StoreError;
 use crate::layout::DOUBLEWRITE_FILES;
 use crate::method::FlushPlan;
 use crate::settings::{Doublewrite, StoreSettings};
-
-/// A page on its way to or from the store.
-#[derive(Debug)]
-pub struct PageCopy {
-    /// Its number.
-    pub page: PageNo,
-    /// Its bytes: exactly a page.
-    pub bytes: Aligned,
-}
 
 /// Pages on a disk. Shared by reference among threads.
 pub struct Store {

@@ -4,12 +4,13 @@
 
 use iostrata_page::PageEdit;
 
+use crate::batches::PageCopy;
 use crate::counters::{Pending, add};
-use crate::doublewrite::{DoublewriteFile, Kind, Numbers};
+use crate::doublewrite::{DoublewriteFile, BatchKind, Numbers};
 use crate::error::StoreError;
 use crate::method::SyncRule;
 use crate::settings::Doublewrite;
-use crate::store::{PageCopy, Store};
+use crate::store::Store;
 
 impl Store {
     /// Writes pages: seals them, guards them against tearing, and puts them into their places. When
@@ -57,8 +58,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let most = self.doublewrite.batch_pages();
         let kind = match mode {
-            Doublewrite::On => Kind::Copies,
-            Doublewrite::DetectOnly => Kind::EntriesOnly,
+            Doublewrite::On => BatchKind::Copies,
+            Doublewrite::DetectOnly => BatchKind::EntriesOnly,
             Doublewrite::Off => return self.write_unguarded(pages),
         };
         if pages.len() <= most {
@@ -76,7 +77,7 @@ impl Store {
         result
     }
 
-    fn write_batch(&self, pages: &mut Vec<PageCopy>, kind: Kind) -> Result<(), StoreError> {
+    fn write_batch(&self, pages: &mut Vec<PageCopy>, kind: BatchKind) -> Result<(), StoreError> {
         let mut file = self.doublewrite.any();
         // Whoever had the file before may have failed: its copies are needed then.
         self.data.poison.check()?;
@@ -96,7 +97,7 @@ impl Store {
         &self,
         file: &mut DoublewriteFile,
         numbers: Numbers,
-        kind: Kind,
+        kind: BatchKind,
         pages: &[PageCopy],
     ) -> Result<(), StoreError> {
         let guarded = pages.iter().filter(|copy| !self.data.is_atomic(copy.page));
@@ -108,7 +109,7 @@ impl Store {
         let written = file.write(numbers, kind, guarded, self.data.sync_kind());
         written.map_err(|error| self.data.poison.set(error))?;
         add(&self.data.tally.dblwr_writes, 1);
-        if kind == Kind::Copies {
+        if kind == BatchKind::Copies {
             add(&self.data.tally.dblwr_pages_written, count);
         }
         Ok(())

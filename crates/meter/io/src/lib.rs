@@ -12,6 +12,8 @@ pub mod disk;
 mod error;
 mod extents;
 pub mod fileset;
+#[cfg(any(test, feature = "testing"))]
+mod memory_files;
 mod noise;
 mod op;
 mod open;
@@ -19,7 +21,8 @@ mod queue;
 mod residency;
 
 pub use api::libaio::LibaioApi;
-pub use api::memory::{Fate, MemoryApi, MemoryFiles};
+#[cfg(any(test, feature = "testing"))]
+pub use api::memory::MemoryApi;
 pub use api::null::NullApi;
 pub use api::sync::SyncApi;
 pub use api::uring::UringApi;
@@ -31,6 +34,8 @@ pub use fileset::leftovers::{
     FileRecord, abandoned_bytes, record_files, remove_abandoned, remove_leftovers,
 };
 pub use fileset::{FileSet, FileSetError, FileSetPlan, Fill, Place, Progress};
+#[cfg(any(test, feature = "testing"))]
+pub use memory_files::{Fate, MemoryFiles};
 pub use op::{Done, Op, OpKind, SyncKind};
 pub use open::{Alignment, FileSpec, OpenFiles, OpenMode, OpenSync};
 pub use residency::Residency;

@@ -12,8 +12,10 @@ use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget
 use rustix::io::Errno;
 
 use crate::extents::{self, ExtentReport};
+#[cfg(any(test, feature = "testing"))]
+use crate::memory_files::MemoryFiles;
 use crate::residency::{self, Residency};
-use crate::{MemoryFiles, OpenError};
+use crate::OpenError;
 
 /// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
 /// more than was asked for.
@@ -71,6 +73,7 @@ struct OpenFile {
 pub struct OpenFiles {
     files: Arc<[OpenFile]>,
     mode: OpenMode,
+    #[cfg(any(test, feature = "testing"))]
     memory: Option<MemoryFiles>,
 }
 
@@ -87,26 +90,36 @@ impl OpenFiles {
             let descriptor = open_one(&spec.path, mode)?;
             files.push(OpenFile { spec: spec.clone(), descriptor: Some(descriptor) });
         }
-        Ok(Self { files: files.into(), mode, memory: None })
+        Ok(Self::of(files, mode))
     }
 
     /// Files that are not there, for an API that touches none.
     pub fn null(files: u32, bytes_each: u64) -> Self {
-        Self::without_descriptors("null", vec![bytes_each; files as usize], None)
+        Self::without_descriptors("null", vec![bytes_each; files as usize])
     }
 
-    /// Files in memory, of these sizes in bytes.
-    pub(crate) fn memory(memory: MemoryFiles, bytes: Vec<u64>) -> Self {
-        Self::without_descriptors("memory", bytes, Some(memory))
+    /// Files in memory. Only [`MemoryApi`](crate::MemoryApi) can use them.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn memory(files: &MemoryFiles) -> Self {
+        let memory = Some(files.clone());
+        Self { memory, ..Self::without_descriptors("memory", files.sizes()) }
     }
 
-    fn without_descriptors(name: &str, bytes: Vec<u64>, memory: Option<MemoryFiles>) -> Self {
+    fn of(files: Vec<OpenFile>, mode: OpenMode) -> Self {
+        Self {
+            files: files.into(),
+            mode,
+            #[cfg(any(test, feature = "testing"))]
+            memory: None,
+        }
+    }
+
+    fn without_descriptors(name: &str, bytes: Vec<u64>) -> Self {
         let file = |bytes| OpenFile {
             spec: FileSpec { path: PathBuf::from(name), bytes },
             descriptor: None,
         };
-        let files = bytes.into_iter().map(file).collect();
-        Self { files, mode: OpenMode::default(), memory }
+        Self::of(bytes.into_iter().map(file).collect(), OpenMode::default())
     }
 
     /// Number of files.
@@ -181,6 +194,7 @@ impl OpenFiles {
     }
 
     /// The files in memory behind this, where there are any.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn memory_files(&self) -> Option<&MemoryFiles> {
         self.memory.as_ref()
     }

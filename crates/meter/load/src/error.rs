@@ -16,7 +16,7 @@ pub enum LoadError {
     Api(#[from] IoError),
     /// The memory that workers share could not be had.
     #[error("cannot share memory between workers: {0}; free some memory or use fewer --numjobs")]
-    Board(io::Error),
+    SharedStats(io::Error),
     /// A worker thread or process could not be started.
     #[error("cannot start worker {worker} of {workers}: {source}; use fewer --numjobs")]
     Spawn {

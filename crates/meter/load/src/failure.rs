@@ -3,11 +3,12 @@
 //! Invariant: a failed request is never in a histogram. It allocates only when something failed,
 //! and then at most once per error number.
 
-use iostrata_io::OpKind;
 use iostrata_run::IoErrorCount;
+use iostrata_spec::OpKind;
+use serde::{Deserialize, Serialize};
 
 /// A request that failed or moved fewer bytes than asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
     /// Read, write or flush.
     pub kind: OpKind,
@@ -28,8 +29,25 @@ impl FailedRequest {
     }
 }
 
+/// Why a window ended early, though figures came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadFailure {
+    /// A request failed.
+    Request {
+        /// The first one that did.
+        request: FailedRequest,
+        /// Its file.
+        path: String,
+    },
+    /// A file was removed meanwhile.
+    Removed {
+        /// The file.
+        path: String,
+    },
+}
+
 /// What failed in one worker.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The first failed request.
     pub first: Option<FailedRequest>,

@@ -3,17 +3,18 @@
 //! Invariant: counts, histograms, slices and processor time of one figure cover the same stretch of
 //! the window: all of it, less the warm-up where the length was not fixed beforehand.
 
-use iostrata_io::OpKind;
+use iostrata_run::host::OwnIo;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
-use iostrata_spec::{IoApi, IoSpec, Pacing};
+use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, PerKind};
 use iostrata_stats::{
-    Estimate, LatencyHistogram, LatencyUs, Measured, StoppingRule, Verdict, Verdicts, choose_cut,
-    estimate, estimate_ratio, is_possible_in_window,
+    Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, choose_cut, estimate,
+    estimate_ratio, is_possible_in_window,
 };
 
-use crate::board::{SliceTally, kind_index};
-use crate::outcome::{Outcome, StreamOutcome, window_ns_min};
-use crate::segment::{KindLatency, Segment};
+use crate::failure::LoadFailure;
+use crate::outcome::{StreamOutcome, WindowOutcome};
+use crate::segment::Segment;
+use crate::tally::{Slices, Tally};
 
 /// Below this share of the depth asked for, the depth was not reached.
 const DEPTH_SHARE_MIN: f64 = 0.75;
@@ -29,8 +30,9 @@ const SERIES_POINTS_MAX: usize = 3_000;
 /// An end that lies this near the edge of a slice, in seconds, is on it: rounding of ticks.
 const EDGE_S: f64 = 5e-9;
 
-/// The figures of one window.
-#[derive(Clone, Debug)]
+/// What one window of a load brought: the figures of a replicate, and what its evidence and its end
+/// have to be judged by.
+#[derive(Clone, Debug, Default)]
 pub struct WindowFigures {
     /// Length of the measured window after the cut, in seconds.
     pub duration_s: f64,
@@ -38,56 +40,47 @@ pub struct WindowFigures {
     pub warm_up_s: f64,
     /// One entry per stream.
     pub streams: Vec<StreamFigures>,
-    /// The histograms behind them, in the same order.
-    pub histograms: Vec<Histograms>,
-}
-
-/// The latencies of one stream: reads, writes, flushes.
-#[derive(Clone, Debug, Default)]
-pub struct Histograms {
-    /// By [`kind_index`].
-    pub kinds: [Option<KindLatency>; 3],
+    /// What the load itself asked of devices in the window.
+    pub own_io: OwnIo,
+    /// Bytes written, counting those outside the window.
+    pub written_bytes: u64,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+    /// Why it ended early.
+    pub failure: Option<LoadFailure>,
 }
 
 impl WindowFigures {
     /// Computes the figures of a window.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &WindowOutcome) -> Self {
         let cut = if outcome.exact { 0 } else { warm_up(&outcome.streams[0]) };
-        let mut streams = Vec::new();
-        let mut histograms = Vec::new();
-        let mut ended_s = 0.0_f64;
-        for stream in &outcome.streams {
-            let kept = Kept::new(stream, cut, outcome);
-            ended_s = ended_s.max(kept.ended_s);
-            streams.push(kept.figures());
-            histograms.push(Histograms { kinds: kept.segment.kinds });
-        }
+        let counted: Vec<Counted<'_>> =
+            outcome.streams.iter().map(|stream| Counted::new(stream, cut, outcome)).collect();
+        let ended_s = counted.iter().map(|one| one.ended_s).fold(0.0, f64::max);
         Self {
             duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
-            streams,
-            histograms,
+            streams: counted.into_iter().map(Counted::figures).collect(),
+            own_io: outcome.own_io(),
+            written_bytes: outcome.written_bytes(),
+            interrupted: outcome.interrupted,
+            failure: outcome.failure(),
         }
     }
 }
 
 /// The slice before which the main stream was warming up.
 fn warm_up(stream: &StreamOutcome) -> usize {
-    let counts: Vec<f64> = stream
-        .slices
-        .iter()
-        .map(|slice| slice.iter().map(|kind| kind.count as f64).sum())
-        .collect();
     let candidates: Vec<usize> =
         stream.segments.iter().map(|segment| segment.first_slice).collect();
-    choose_cut(&counts, &candidates)
+    choose_cut(&stream.slices.counts(|_| true), &candidates)
 }
 
 /// The part of a stream's outcome that counts.
-struct Kept<'a> {
+struct Counted<'a> {
     stream: &'a StreamOutcome,
     spec: &'a IoSpec,
-    slices: &'a [SliceTally],
+    slices: Slices,
     slice_s: f64,
     /// The end of the stream, which may lie within the last slice, in seconds of the window.
     ended_s: f64,
@@ -98,61 +91,51 @@ struct Kept<'a> {
     segment: Segment,
 }
 
-impl<'a> Kept<'a> {
-    fn new(stream: &'a StreamOutcome, cut: usize, outcome: &Outcome) -> Self {
+impl<'a> Counted<'a> {
+    fn new(stream: &'a StreamOutcome, cut: usize, outcome: &WindowOutcome) -> Self {
         let cut = cut.max(stream.counted_slice);
         let mut segment = Segment::default();
         for one in stream.segments.iter().filter(|segment| segment.first_slice >= cut) {
             segment.merge(one);
         }
-        let slice_s = outcome.slice_s;
-        let window_s = stream.slices.len() as f64 * slice_s;
+        let (slice_s, len) = (outcome.slice_s, stream.slices.len);
+        let window_s = len as f64 * slice_s;
         // The end of a stream that went on to the end of the window is an edge, but for rounding.
         let ended_s = if stream.ended_s > 0.0 { stream.ended_s.min(window_s) } else { window_s };
-        let end =
-            (((ended_s - EDGE_S) / slice_s).ceil().max(0.0) as usize).min(stream.slices.len());
-        let slices = &stream.slices[cut.min(end)..end];
+        let end = (((ended_s - EDGE_S) / slice_s).ceil().max(0.0) as usize).min(len);
+        let slices = stream.slices.range(cut.min(end)..end);
         let duration_s = (ended_s - cut as f64 * slice_s).max(0.0);
         let spec = &stream.plan.spec;
         let rule = (!outcome.exact).then(|| StoppingRule::new(spec.precision, 0));
         Self { stream, spec, slices, slice_s, ended_s, duration_s, rule, segment }
     }
 
-    /// The slices that the stream filled to their end.
-    fn full_slices(&self) -> &[SliceTally] {
-        let cut_short = self.slices.len() as f64 * self.slice_s - self.duration_s;
-        let full = self.slices.len() - usize::from(cut_short > EDGE_S);
-        &self.slices[..full]
-    }
-
-    fn figures(&self) -> StreamFigures {
-        let [read, write, sync] =
-            [OpKind::Read, OpKind::Write, OpKind::Sync].map(|kind| self.op(kind));
-        let mut verdicts = self.stream.verdicts.clone();
-        for op in [&read, &write, &sync].into_iter().flatten() {
-            verdicts.merge(&op.iops.verdicts);
+    fn figures(mut self) -> StreamFigures {
+        let bytes =
+            OpKind::ALL.map(|kind| self.stream.moved_bytes(kind, &self.slices, [&self.segment]));
+        let mut ops = PerKind::default();
+        for (kind, of_kind) in std::mem::take(&mut self.segment.kinds).iter_mut() {
+            let latencies = std::mem::take(&mut of_kind.latencies);
+            ops.insert(kind, self.op(kind, latencies, bytes[kind as usize]));
         }
-        let cpu = self.cpu([&read, &write, &sync]);
-        let service_ns: u64 = self.slices.iter().flatten().map(|kind| kind.service_ns).sum();
+        let mut verdicts = self.stream.verdicts.clone();
+        ops.iter().for_each(|(_, op)| verdicts.merge(&op.iops.verdicts));
+        let cpu = self.cpu(&ops);
+        let service_ns: u64 = ops.kinds().map(|kind| self.slices.sum(kind).service_ns).sum();
         let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
+        let lateness = self.segment.lateness.as_ref();
         let mut figures = StreamFigures {
             name: self.stream.plan.name.clone(),
-            read,
-            write,
-            sync,
-            total: self.total(),
+            total: self.total(&ops),
+            series: self.series(),
+            ops,
             duration_s: Some(self.duration_s),
             cpu,
             depth_mean,
-            start_lateness_us_p99: self
-                .segment
-                .lateness
-                .as_ref()
-                .and_then(|lateness| lateness.percentile_us(99.0)),
+            start_lateness_us_p99: lateness.and_then(|lateness| lateness.percentile_us(99.0)),
             errors: self.stream.failure.counts.clone(),
             notes: self.stream.notes.clone(),
-            series: self.series(),
             verdicts,
         };
         let withheld =
@@ -161,24 +144,16 @@ impl<'a> Kept<'a> {
         figures
     }
 
-    fn op(&self, kind: OpKind) -> Option<OpFigures> {
-        let index = kind_index(kind);
-        let latency = self.segment.kinds[index].as_ref()?;
-        let column = |of: fn(&crate::board::Tally) -> u64| -> Vec<f64> {
-            self.slices.iter().map(|slice| of(&slice[index]) as f64).collect()
+    fn op(&self, kind: OpKind, latencies: Latencies, bytes: u64) -> OpFigures {
+        let tallies = self.slices.kinds[kind].as_deref().unwrap_or_default();
+        let column = |of: fn(&Tally) -> u64| -> Vec<f64> {
+            tallies.iter().map(|tally| of(tally) as f64).collect()
         };
         let counts = column(|tally| tally.count);
-        let ios: u64 = self.slices.iter().map(|slice| slice[index].count).sum();
-        assert_eq!(ios, latency.service.count(), "slices and histogram of {kind:?} disagree");
-        let bytes = if kind == OpKind::Sync {
-            0
-        } else if self.spec.variation.is_plain_loop() {
-            ios * u64::from(self.spec.block_bytes)
-        } else {
-            self.segment.bytes[index]
-        };
+        let ios = self.slices.sum(kind).count;
+        assert_eq!(ios, latencies.service.count(), "slices and histogram of {kind:?} disagree");
         // Of requests that are slow for the window, or of none at all, too few are independent.
-        let least_ns = window_ns_min(self.slices).unwrap_or(f64::INFINITY);
+        let least_ns = self.slices.window_ns_min().unwrap_or(f64::INFINITY);
         let is_short = ios == 0 || self.duration_s * 1e9 < least_ns;
         let doubted = |mut measured: Measured| {
             if is_short {
@@ -188,47 +163,42 @@ impl<'a> Kept<'a> {
         };
         let rate = match ios {
             0 => Measured::without_interval(0.0, 0, Verdicts::none()),
-            _ => self.rate(|slice| slice[index].count),
+            _ => self.rate(|one| one == kind),
         };
         let mean = |sums: Vec<f64>| doubted(figure(estimate_ratio(&sums, &counts), 1e-3));
-        Some(OpFigures {
+        let response = latencies.response.as_ref();
+        OpFigures {
             ios,
             bytes,
             iops: doubted(rate),
             latency_mean_us: mean(column(|tally| tally.service_ns)),
-            latency_us: summary(&latency.service),
-            response_mean_us: latency
-                .response
-                .as_ref()
-                .map(|_| mean(column(|tally| tally.response_ns))),
-            response_us: latency.response.as_ref().map(summary),
-        })
-    }
-
-    /// Reads and writes together. Slices are summed before the interval is made: what one kind
-    /// gains at the other's cost is no noise of the total.
-    fn total(&self) -> Option<Measured> {
-        let moved = [OpKind::Read, OpKind::Write].map(kind_index);
-        if moved.iter().all(|kind| self.segment.kinds[*kind].is_none()) {
-            return None;
+            latency_us: latencies.service.summary().unwrap_or_default(),
+            response_mean_us: response.map(|_| mean(column(|tally| tally.response_ns))),
+            response_us: response.map(|response| response.summary().unwrap_or_default()),
+            latencies,
         }
-        Some(self.rate(|slice| moved.map(|kind| slice[kind].count).iter().sum()))
     }
 
-    /// What is counted per second: all of it over all of the time, with the interval that the full
-    /// slices give.
-    fn rate(&self, count: impl Fn(&SliceTally) -> u64) -> Measured {
-        let full = self.full_slices();
-        let counts: Vec<f64> = full.iter().map(|slice| count(slice) as f64).collect();
+    /// Everything but flushes together. Slices are summed before the interval is made: what one
+    /// kind gains at the other's cost is no noise of the total.
+    fn total(&self, ops: &PerKind<OpFigures>) -> Option<Measured> {
+        ops.kinds().any(is_in_total).then(|| self.rate(is_in_total))
+    }
+
+    /// What is counted per second: all of it over all of the time, with the interval that the
+    /// slices give which the stream filled to their end.
+    fn rate(&self, is_counted: impl Fn(OpKind) -> bool) -> Measured {
+        let counts = self.slices.counts(is_counted);
+        let cut_short = self.slices.len as f64 * self.slice_s - self.duration_s;
+        let full = &counts[..counts.len() - usize::from(cut_short > EDGE_S)];
         let estimate = match &self.rule {
-            Some(rule) => rule.estimate(&counts),
-            None => estimate(&counts),
+            Some(rule) => rule.estimate(full),
+            None => estimate(full),
         };
-        if full.len() == self.slices.len() {
+        if full.len() == counts.len() {
             return figure(estimate, 1.0 / self.slice_s);
         }
-        let all: u64 = self.slices.iter().map(count).sum();
-        let value = all as f64 / self.duration_s.max(f64::MIN_POSITIVE);
+        let value = counts.iter().sum::<f64>() / self.duration_s.max(f64::MIN_POSITIVE);
         match estimate.map(|estimate| estimate.measured()) {
             Some(measured) if measured.value > 0.0 => {
                 figure_of(measured.scaled(value / measured.value))
@@ -237,10 +207,12 @@ impl<'a> Kept<'a> {
         }
     }
 
-    fn cpu(&self, ops: [&Option<OpFigures>; 3]) -> Cpu {
-        let count = |op: &Option<OpFigures>| op.as_ref().map_or(0, |op| op.ios);
-        let moved = count(ops[0]) + count(ops[1]);
-        let ios = if moved > 0 { moved } else { count(ops[2]) };
+    fn cpu(&self, ops: &PerKind<OpFigures>) -> Cpu {
+        let count = |is_counted: fn(OpKind) -> bool| -> u64 {
+            ops.iter().filter(|(kind, _)| is_counted(*kind)).map(|(_, op)| op.ios).sum()
+        };
+        let ios =
+            Some(count(is_in_total)).filter(|ios| *ios > 0).unwrap_or_else(|| count(|_| true));
         // Spinning for the schedule is work of the pacer, not of the requests.
         let user_s = (self.segment.cpu.user_s - self.segment.pacing_ns as f64 * 1e-9).max(0.0);
         let sys_s = self.segment.cpu.sys_s;
@@ -249,7 +221,7 @@ impl<'a> Kept<'a> {
     }
 
     fn judge(&self, cpu: &Cpu, depth_mean: f64, verdicts: &mut Verdicts) {
-        if self.spec.api == IoApi::Null || self.slices.is_empty() {
+        if self.spec.api == IoApi::Null || self.slices.len == 0 {
             return;
         }
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -271,44 +243,45 @@ impl<'a> Kept<'a> {
         let wanted_s = (self.duration_s / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
         let group = ((wanted_s / self.slice_s).round() as usize)
             .max(1)
-            .max(self.slices.len().div_ceil(SERIES_POINTS_MAX));
+            .max(self.slices.len.div_ceil(SERIES_POINTS_MAX));
         // A last, shorter group would look like a drop, so it is left out.
-        let groups: Vec<&[SliceTally]> = self.slices.chunks_exact(group).collect();
-        let column = |kind: OpKind| {
-            if self.segment.kinds[kind_index(kind)].is_none() {
-                return Vec::new();
-            }
-            let count = |slices: &&[SliceTally]| {
-                slices.iter().map(|slice| slice[kind_index(kind)].count).sum::<u64>()
+        let groups = self.slices.len / group;
+        let sums = self.slices.kinds.map(|_, tallies| -> Vec<Tally> {
+            let sum = |tallies: &[Tally]| {
+                let mut sum = Tally::default();
+                tallies.iter().for_each(|tally| sum.add(*tally));
+                sum
             };
-            groups.iter().map(count).map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
+            tallies.chunks_exact(group).map(sum).collect()
+        });
+        let latency = |at: usize| {
+            let mut all = Tally::default();
+            sums.iter().for_each(|(_, tallies)| all.add(tallies[at]));
+            (all.service_ns as f64 / all.count.max(1) as f64 * 1e-3) as f32
         };
-        let latency = |slices: &&[SliceTally]| {
-            let all = slices.iter().flatten();
-            let (count, ns) =
-                all.fold((0, 0), |sum, kind| (sum.0 + kind.count, sum.1 + kind.service_ns));
-            if count == 0 { 0.0 } else { (ns as f64 / count as f64 * 1e-3) as f32 }
-        };
+        let count = |tally: &Tally| u32::try_from(tally.count).unwrap_or(u32::MAX);
         Series {
             width_s: group as f64 * self.slice_s,
-            reads: column(OpKind::Read),
-            writes: column(OpKind::Write),
-            syncs: column(OpKind::Sync),
-            latency_mean_us: groups.iter().map(latency).collect(),
+            counts: sums.map(|_, tallies| tallies.iter().map(count).collect()),
+            latency_mean_us: (0..groups).map(latency).collect(),
         }
     }
+}
+
+/// Whether operations of a kind are part of a stream's total: flushes only make others durable.
+fn is_in_total(kind: OpKind) -> bool {
+    kind != OpKind::Sync
 }
 
 /// Takes back the figures of a stream whose rate and latency cannot both be true: a defect of the
 /// meter, which a reader must not be led astray by. Says whether it had to.
 fn withhold_impossible(figures: &mut StreamFigures, in_flight_max: f64, window_s: f64) -> bool {
-    let ops = [&figures.read, &figures.write, &figures.sync];
-    let slowest_us = ops.into_iter().flatten().map(|op| op.latency_us.max).fold(0.0, f64::max);
+    let slowest_us = figures.ops.iter().map(|(_, op)| op.latency_us.max).fold(0.0, f64::max);
     let depth_mean = figures.depth_mean;
     if is_possible_in_window(depth_mean, in_flight_max, slowest_us, window_s) {
         return false;
     }
-    (figures.read, figures.write, figures.sync, figures.total) = (None, None, None, None);
+    (figures.ops, figures.total) = (PerKind::default(), None);
     figures.notes.push(format!(
         "figures withheld: rate times latency is {depth_mean:.1} requests in flight, and at most \
          {in_flight_max} were; this is a defect of the program, please report it"
@@ -330,10 +303,6 @@ fn figure_of(mut measured: Measured) -> Measured {
         *low = low.max(0.0);
     }
     measured
-}
-
-fn summary(histogram: &LatencyHistogram) -> LatencyUs {
-    histogram.summary().unwrap_or_default()
 }
 
 #[cfg(test)]

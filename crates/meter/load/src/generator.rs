@@ -21,6 +21,16 @@ pub struct Request {
     pub offset: u64,
 }
 
+/// The kind under which a request of a file is counted.
+#[inline(always)]
+pub(crate) fn measured(kind: OpKind) -> iostrata_spec::OpKind {
+    match kind {
+        OpKind::Read => iostrata_spec::OpKind::Read,
+        OpKind::Write => iostrata_spec::OpKind::Write,
+        OpKind::Sync => iostrata_spec::OpKind::Sync,
+    }
+}
+
 /// Chooses the requests of one worker.
 #[derive(Clone, Debug)]
 pub struct Generator {

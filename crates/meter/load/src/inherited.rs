@@ -7,6 +7,6 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 pub(crate) fn take(descriptor: RawFd) -> OwnedFd {
     assert!(descriptor > 2, "descriptor {descriptor} is a standard stream");
     // SAFETY: called once, at the start of a worker process, with the number under which the parent
-    // left the board open; nothing else in this process knows the number.
+    // left the shared statistics open; nothing else in this process knows the number.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }

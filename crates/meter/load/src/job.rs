@@ -1,4 +1,4 @@
-//! One worker as a thing to start: its spec, its files, its place on the board.
+//! One worker as a thing to start: its spec, its files, its part of the shared statistics.
 //!
 //! Invariant: a job starts the same way in a thread and in a process. It opens its own descriptors,
 //! so that workers share no file reference count.
@@ -7,18 +7,29 @@ use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, NullApi, OpenFiles, OpenMode, OpenSync,
     Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
-use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, SyncWrites};
+use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, SyncWrites};
 use iostrata_stats::{Verdict, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Board, WorkerState};
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
 use crate::error::LoadError;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
-use crate::segment::{Kept, Segment};
+use crate::segment::{Recorded, Segment};
+use crate::shared_stats::{SharedStats, WorkerState};
 use crate::span::Span;
 use crate::worker::{Worker, WorkerParts};
+
+/// One workload of a window and the files it runs on.
+#[derive(Clone, Debug)]
+pub struct StreamPlan {
+    /// What it stands for.
+    pub name: String,
+    /// The workload.
+    pub spec: IoSpec,
+    /// The prepared files; empty for the null API.
+    pub files: Vec<FileSpec>,
+}
 
 /// One worker to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,7 +48,7 @@ pub(crate) struct Job {
 }
 
 /// What a worker brings back.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct JobOutcome {
     pub segments: Vec<Segment>,
     pub failure: Failure,
@@ -47,26 +58,34 @@ pub(crate) struct JobOutcome {
 
 impl Job {
     /// Runs the worker on the calling thread with the clock that `facts` chose. Returns after the
-    /// window; posts its state on the board, also when it fails.
-    pub(crate) fn run(&self, board: &Board, facts: &ClockFacts) -> Result<JobOutcome, LoadError> {
+    /// window; posts its state, also when it fails.
+    pub(crate) fn run(
+        &self,
+        shared: &SharedStats,
+        facts: &ClockFacts,
+    ) -> Result<JobOutcome, LoadError> {
         let outcome = match facts.tsc_ns_per_tick {
-            Some(ns_per_tick) => self.run_with_clock(board, TscClock::new(ns_per_tick)),
-            None => self.run_with_clock(board, MonotonicClock).map(|mut outcome| {
+            Some(ns_per_tick) => self.run_with_clock(shared, TscClock::new(ns_per_tick)),
+            None => self.run_with_clock(shared, MonotonicClock).map(|mut outcome| {
                 outcome.verdicts.add(Verdict::ClockFallback);
                 outcome
             }),
         };
-        board.post_state(self.number, WorkerState::Done);
+        shared.post_state(self.number, WorkerState::Done);
         outcome
     }
 
-    fn run_with_clock<C: Clock>(&self, board: &Board, clock: C) -> Result<JobOutcome, LoadError> {
+    fn run_with_clock<C: Clock>(
+        &self,
+        shared: &SharedStats,
+        clock: C,
+    ) -> Result<JobOutcome, LoadError> {
         let files = self.open()?;
         match self.spec.api {
-            IoApi::Null => self.drive::<NullApi, C>(board, clock, &files),
-            IoApi::Sync => self.drive::<SyncApi, C>(board, clock, &files),
-            IoApi::Libaio => self.drive::<LibaioApi, C>(board, clock, &files),
-            IoApi::IoUring => self.drive::<UringApi, C>(board, clock, &files),
+            IoApi::Null => self.drive::<NullApi, C>(shared, clock, &files),
+            IoApi::Sync => self.drive::<SyncApi, C>(shared, clock, &files),
+            IoApi::Libaio => self.drive::<LibaioApi, C>(shared, clock, &files),
+            IoApi::IoUring => self.drive::<UringApi, C>(shared, clock, &files),
         }
     }
 
@@ -90,7 +109,7 @@ impl Job {
     /// The same with a given API, clock and files: what tests of the loop call.
     pub(crate) fn drive<A: FileApi, C: Clock>(
         &self,
-        board: &Board,
+        shared: &SharedStats,
         clock: C,
         files: &OpenFiles,
     ) -> Result<JobOutcome, LoadError> {
@@ -106,10 +125,11 @@ impl Job {
             Buffers::in_pages(pages, spec.depth, spec.block_bytes_most(), seed)?
         };
         let (api, caps) = A::start(&api_config(spec), files, &buffers)?;
-        let recorder = Recorder::new(board.clone(), self.number, &self.first_slices, kept(spec));
+        let recorder =
+            Recorder::new(shared.clone(), self.number, &self.first_slices, &recorded(spec));
         let parts = WorkerParts {
             clock,
-            board: board.clone(),
+            shared: shared.clone(),
             recorder,
             buffers,
             number: self.number,
@@ -117,8 +137,8 @@ impl Job {
             span: self.span,
         };
         let worker = Worker::new(spec, api, parts);
-        board.post_state(self.number, WorkerState::Ready);
-        let start = wait_for_start(board);
+        shared.post_state(self.number, WorkerState::Ready);
+        let start = wait_for_start(shared);
         let (recorder, failure) = worker.run(start)?;
         let notes = caps.refused.iter().map(|refused| format!("{}: {}", refused.what, refused.why));
         Ok(JobOutcome {
@@ -134,9 +154,9 @@ impl Job {
     }
 }
 
-fn wait_for_start(board: &Board) -> u64 {
+fn wait_for_start(shared: &SharedStats) -> u64 {
     loop {
-        if let Some(start) = board.start() {
+        if let Some(start) = shared.start() {
             return start;
         }
         std::thread::sleep(std::time::Duration::from_micros(200));
@@ -175,10 +195,13 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
     }
 }
 
-fn kept(spec: &IoSpec) -> Kept {
+/// What is recorded of a workload.
+pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
-    Kept {
-        kinds: [spec.mix.reads(), spec.mix.writes(), flushes],
+    let does = [spec.mix.reads(), spec.mix.writes(), flushes];
+    let kinds = OpKind::OF_FILES.into_iter().zip(does).filter(|(_, does)| *does);
+    Recorded {
+        kinds: kinds.map(|(kind, _)| kind).collect(),
         scheduled: matches!(spec.pacing, iostrata_spec::Pacing::Open { .. }),
     }
 }

@@ -6,17 +6,17 @@
 //! the same loop. It knows no database, looks at no device counters and prints nothing.
 
 mod arrivals;
-mod board;
-mod books;
 mod clock;
 mod error;
 mod extras;
 mod failure;
 mod figures;
-mod flush_turns;
+mod flush_schedule;
 mod generator;
+mod in_flight;
 mod inherited;
 mod job;
+mod load;
 #[cfg(test)]
 mod loop_tests;
 mod outcome;
@@ -27,28 +27,28 @@ mod random;
 mod recorder;
 mod region;
 mod segment;
+mod shared_stats;
 mod span;
+mod tally;
 mod usage;
 mod varied;
 #[cfg(test)]
 mod varied_loop_tests;
 mod window;
-mod wire;
 mod worker;
 mod zipf;
 
 pub use arrivals::Arrivals;
-pub use board::{SliceTally, Tally, kind_index};
 pub use clock::{Clock, ClockFacts, MonotonicClock, Ticks, TscClock, VirtualClock, clock_facts};
 pub use error::LoadError;
-pub use failure::{FailedRequest, Failure};
-pub use figures::{Histograms, WindowFigures};
+pub use failure::{FailedRequest, LoadFailure};
+pub use figures::WindowFigures;
 pub use generator::{Generator, Request};
-pub use job::open_mode;
-pub use outcome::{Outcome, StreamOutcome};
+pub use job::{StreamPlan, open_mode};
+pub use load::{IoLoad, Load};
+pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
 pub use random::Random;
-pub use segment::{KindLatency, Segment};
 pub use usage::ThreadCpu;
-pub use window::{NoObserver, StreamPlan, Surroundings, WindowObserver, measure};
+pub use window::{NoObserver, Surroundings, WindowObserver, measure};

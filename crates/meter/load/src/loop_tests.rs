@@ -3,27 +3,37 @@
 use std::cell::{Cell, RefCell};
 
 use iostrata_io::{
-    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op,
+    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op, OpenFiles,
     OpKind, OpenFiles,
 };
 use iostrata_spec::{
-    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, Pacing, Preparation,
-    RateProcess,
+    Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, OpKind as Kind, Pacing,
+    Preparation, RateProcess,
 };
+use iostrata_stats::Latencies;
 
-use crate::board::{Board, Layout, kind_index};
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
 use crate::job::{Job, JobOutcome};
+use crate::shared_stats::{SharedStats, StatsLayout};
 use crate::span::Span;
 
 pub(crate) const SLICE_NS: u64 = 1_000_000;
 
-fn board(slices: u32) -> Board {
-    let board = Board::new(Layout { workers: 1, slices, slice_ticks: SLICE_NS }).unwrap();
-    board.post_start(1);
-    board.post_stop_after(u64::from(slices));
-    board
+fn shared(slices: u32) -> SharedStats {
+    let kinds = Kind::OF_FILES.to_vec();
+    let layout = StatsLayout { workers: 1, slices, slice_ticks: SLICE_NS, kinds };
+    let shared = SharedStats::new(layout).unwrap();
+    shared.post_start(1);
+    shared.post_stop_after(u64::from(slices));
+    shared
+}
+
+impl JobOutcome {
+    /// What was recorded of a kind of operation in a segment.
+    pub(crate) fn latencies(&self, segment: usize, kind: Kind) -> &Latencies {
+        &self.segments[segment].kinds[kind].as_ref().unwrap().latencies
+    }
 }
 
 impl Job {
@@ -44,7 +54,7 @@ pub(crate) fn on_memory(
     spec: IoSpec,
     slices: u32,
     cost: impl FnMut(u64) -> u64 + Send + 'static,
-) -> (JobOutcome, Vec<Op>, Board) {
+) -> (JobOutcome, Vec<Op>, SharedStats) {
     on_memory_in(Job::of, spec, slices, cost)
 }
 
@@ -54,7 +64,7 @@ pub(crate) fn on_memory_in(
     spec: IoSpec,
     slices: u32,
     mut cost: impl FnMut(u64) -> u64 + Send + 'static,
-) -> (JobOutcome, Vec<Op>, Board) {
+) -> (JobOutcome, Vec<Op>, SharedStats) {
     let clock = VirtualClock::default();
     let files = MemoryFiles::new(spec.files, spec.file_bytes());
     let passing = clock.clone();
@@ -62,9 +72,9 @@ pub(crate) fn on_memory_in(
         passing.advance(cost(number));
         Fate::Done
     });
-    let board = board(slices);
-    let outcome = job(spec).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
-    (outcome, files.ops(), board)
+    let shared = shared(slices);
+    let outcome = job(spec).drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files)).unwrap();
+    (outcome, files.ops(), shared)
 }
 
 thread_local! {
@@ -131,10 +141,10 @@ impl Clock for CountedClock {
 fn the_null_api_runs_the_same_loop() {
     let mut spec = small(Mix::Both { read_pct: 70 });
     spec.api = IoApi::Null;
-    let board = board(10);
+    let shared = shared(10);
     let files = OpenFiles::null(spec.files, spec.file_bytes());
     let clock = CountedClock(VirtualClock::default());
-    let outcome = Job::of(spec.clone()).drive::<Recorded, _>(&board, clock, &files).unwrap();
+    let outcome = Job::of(spec.clone()).drive::<Recorded, _>(&shared, clock, &files).unwrap();
     let seen = SEEN.take();
     let mut generator = Generator::new(&spec, 0);
     for op in &seen {
@@ -143,11 +153,11 @@ fn the_null_api_runs_the_same_loop() {
     }
     // 10 ms of one reading of 500 ns per request, since a completion is the next one's start:
     // 20,000 requests, every one in slice and histogram with its 500 ns between the two stamps.
-    let counted: u64 =
-        (0..10).flat_map(|slice| board.slice(0, slice)).map(|tally| tally.count).sum();
-    let [Some(read), Some(write), None] = &outcome.segments[0].kinds else {
-        panic!("reads and writes are kept, flushes not");
-    };
+    let slices = shared.slices(&[0], &Kind::ALL, 10);
+    let counted: u64 = Kind::ALL.map(|kind| slices.sum(kind).count).iter().sum();
+    let kinds: Vec<Kind> = outcome.segments[0].kinds.kinds().collect();
+    assert_eq!(kinds, [Kind::Read, Kind::Write], "flushes are not recorded");
+    let [read, write] = [Kind::Read, Kind::Write].map(|kind| outcome.latencies(0, kind));
     assert_eq!(read.service.count() + write.service.count(), counted);
     assert!((19_990..=20_000).contains(&counted), "{counted}");
     assert!((seen.len() as u64).abs_diff(counted) <= 1);
@@ -165,7 +175,7 @@ fn a_stall_shows_in_the_response_and_not_in_the_service() {
         let cost = |number| if number == 5_000 { 200_000_000 } else { 50_000 };
         let (outcome, ops, _) = on_memory(spec, 10_000, cost);
         assert!((9_600..=10_400).contains(&ops.len()), "{}", ops.len());
-        let read = outcome.segments[0].kinds[0].as_ref().unwrap();
+        let read = outcome.latencies(0, Kind::Read);
         let service = read.service.percentile_us(99.0).unwrap();
         let response = read.response.as_ref().unwrap().percentile_us(99.0).unwrap();
         assert!(service < 60.0, "service p99 {service} us must not see it");
@@ -194,7 +204,7 @@ fn a_flush_waits_for_the_writes_before_it() {
                 _ => assert_eq!((writes, group.len()), (10, flushes)),
             }
         }
-        let sync = outcome.segments[0].kinds[kind_index(OpKind::Sync)].as_ref().unwrap();
+        let sync = outcome.latencies(0, Kind::Sync);
         let commit = sync.response.as_ref().unwrap().summary().unwrap();
         // From the start of the first of 10 writes of 1 us each to the end of the flush.
         assert!(commit.p50 >= 10.9 && commit.p50 < 13.0, "{commit:?}");
@@ -210,12 +220,12 @@ fn a_failed_request_ends_the_window_and_is_not_counted() {
         passing.advance(10_000);
         if number == 777 { Fate::Failed(5) } else { Fate::Done }
     });
-    let board = board(1000);
+    let shared = shared(1000);
     let outcome =
-        Job::of(small(Mix::Write)).drive::<MemoryApi, _>(&board, clock, &files.open()).unwrap();
+        Job::of(small(Mix::Write)).drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files)).unwrap();
     let first = outcome.failure.first.unwrap();
-    assert_eq!((first.errno(), first.kind, first.asked_bytes), (Some(5), OpKind::Write, 4096));
-    assert_eq!(outcome.segments[0].kinds[1].as_ref().unwrap().service.count(), 777);
+    assert_eq!((first.errno(), first.kind, first.asked_bytes), (Some(5), Kind::Write, 4096));
+    assert_eq!(outcome.latencies(0, Kind::Write).service.count(), 777);
     assert!(files.ops().len() < 790, "the worker went on after the failure");
 }
 
@@ -227,10 +237,10 @@ fn an_append_ends_with_its_file_and_a_budget_ends_the_writes() {
     assert_eq!(ops.len() as u64, spec.file_bytes() / 4096);
     spec.preparation = Preparation::Written;
     spec.write_bytes_max = Some(4096 * 3000);
-    let (_, ops, board) = on_memory(spec, 10_000, |_| 1000);
+    let (_, ops, shared) = on_memory(spec, 10_000, |_| 1000);
     // 1,000 requests per slice; the end is noticed at an edge and is two edges away.
     assert!((3_000..=7_000).contains(&ops.len()), "{}", ops.len());
-    assert_eq!(board.written(0), ops.len() as u64 * 4096);
+    assert_eq!(shared.written(0), ops.len() as u64 * 4096);
 }
 
 #[test]
@@ -240,7 +250,7 @@ fn an_open_loop_keeps_its_schedule_when_requests_are_slow() {
     // Twice as slow as the schedule: half the requests are done, later and later.
     let (outcome, ops, _) = on_memory(spec, 1000, |_| 2_000_000);
     assert!((499..=501).contains(&ops.len()), "{}", ops.len());
-    let response = outcome.segments[0].kinds[0].as_ref().unwrap().response.as_ref().unwrap();
+    let response = outcome.latencies(0, Kind::Read).response.as_ref().unwrap();
     let last_us = response.summary().unwrap().max;
     assert!((495_000.0..505_000.0).contains(&last_us), "{last_us}");
 }

@@ -3,39 +3,24 @@
 //! Invariant: histograms, slices and bytes of a stream are sums over its workers. It computes no
 //! figure.
 
+use iostrata_run::host::OwnIo;
+use iostrata_spec::{IoApi, OpKind, SyncWrites};
 use iostrata_stats::Verdicts;
 
-use crate::board::{SliceTally, Tally};
-use crate::failure::Failure;
-use crate::job::JobOutcome;
+use crate::failure::{Failure, LoadFailure};
+use crate::job::{JobOutcome, StreamPlan};
 use crate::segment::Segment;
-use crate::window::StreamPlan;
-
-/// A window shorter than so many requests one after another says little about their rate.
-const LATENCIES_MIN: f64 = 20.0;
-
-/// How long a window must be for requests as slow as these, in nanoseconds; `None` while none has
-/// completed. The slowest kind counts.
-pub(crate) fn window_ns_min(slices: &[SliceTally]) -> Option<f64> {
-    let mean_ns = |kind: usize| {
-        let tallies = slices.iter().map(|slice| slice[kind]);
-        let (count, ns) =
-            tallies.fold((0, 0), |sum, one: Tally| (sum.0 + one.count, sum.1 + one.service_ns));
-        (count > 0).then(|| ns as f64 / count as f64)
-    };
-    let slowest = (0..3).filter_map(mean_ns).reduce(f64::max)?;
-    Some(LATENCIES_MIN * slowest)
-}
+use crate::tally::Slices;
 
 /// What one stream brought back.
 #[derive(Clone, Debug)]
-pub struct StreamOutcome {
+pub(crate) struct StreamOutcome {
     /// Its plan.
     pub plan: StreamPlan,
     /// Stretches of the window, merged over its workers.
     pub segments: Vec<Segment>,
-    /// Tallies per slice, summed over its workers.
-    pub slices: Vec<SliceTally>,
+    /// Tallies per slice.
+    pub slices: Slices,
     /// Requests that failed.
     pub failure: Failure,
     /// What was refused and done otherwise.
@@ -52,15 +37,15 @@ pub struct StreamOutcome {
 
 /// What a window brought back.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct WindowOutcome {
     /// One entry per stream.
-    pub streams: Vec<StreamOutcome>,
+    pub(crate) streams: Vec<StreamOutcome>,
     /// Seconds of one slice.
-    pub slice_s: f64,
+    pub(crate) slice_s: f64,
     /// Whether the length was fixed beforehand, so that nothing may be cut.
-    pub exact: bool,
+    pub(crate) exact: bool,
     /// Whether a signal ended it.
-    pub interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 impl StreamOutcome {
@@ -82,18 +67,64 @@ impl StreamOutcome {
             }
         }
     }
+
+    /// Bytes that requests of a kind moved: all of them are of the spec's block, or each counted.
+    pub(crate) fn moved_bytes<'a>(
+        &self,
+        kind: OpKind,
+        slices: &Slices,
+        segments: impl IntoIterator<Item = &'a Segment>,
+    ) -> u64 {
+        let spec = &self.plan.spec;
+        if kind != OpKind::Sync && spec.variation.is_plain_loop() {
+            return slices.sum(kind).count * u64::from(spec.block_bytes);
+        }
+        segments.into_iter().filter_map(|one| Some(one.kinds[kind].as_ref()?.bytes)).sum()
+    }
+
+    fn failure(&self) -> Option<LoadFailure> {
+        let files = &self.plan.files;
+        let path = |file: u32| {
+            let file = files.get(file as usize);
+            file.map_or_else(|| "a file".to_owned(), |file| file.path.display().to_string())
+        };
+        if let Some(request) = self.failure.first {
+            return Some(LoadFailure::Request { request, path: path(request.file) });
+        }
+        let gone = files.iter().find(|file| !file.path.exists())?;
+        Some(LoadFailure::Removed { path: gone.path.display().to_string() })
+    }
 }
 
-impl StreamOutcome {
-    /// Bytes that the window's requests moved, by [`kind_index`](crate::kind_index).
-    pub fn moved_bytes(&self) -> [u64; 3] {
-        let spec = &self.plan.spec;
-        if spec.variation.is_plain_loop() {
-            let ios = |kind: usize| self.slices.iter().map(|slice| slice[kind].count).sum::<u64>();
-            let block_bytes = u64::from(spec.block_bytes);
-            return [ios(0) * block_bytes, ios(1) * block_bytes, 0];
+impl WindowOutcome {
+    /// Why it ended early, when a request failed or a file vanished.
+    pub(crate) fn failure(&self) -> Option<LoadFailure> {
+        self.streams.iter().find_map(StreamOutcome::failure)
+    }
+
+    fn touching_files(&self) -> impl Iterator<Item = &StreamOutcome> {
+        self.streams.iter().filter(|stream| stream.plan.spec.api != IoApi::Null)
+    }
+
+    /// Bytes written to files, counting those outside the window.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.touching_files().map(|stream| stream.written_bytes).sum()
+    }
+
+    /// What the window's own requests were, for telling foreign ones from them.
+    pub(crate) fn own_io(&self) -> OwnIo {
+        let mut own = OwnIo { direct: true, ..OwnIo::default() };
+        for stream in self.touching_files() {
+            let (spec, slices) = (&stream.plan.spec, &stream.slices);
+            let [reads, writes, syncs] = OpKind::OF_FILES.map(|kind| slices.sum(kind).count);
+            let bytes = |kind| stream.moved_bytes(kind, slices, &stream.segments);
+            own.direct &= spec.direct;
+            own.reads += reads;
+            own.writes += writes;
+            own.read_bytes += bytes(OpKind::Read);
+            own.written_bytes += bytes(OpKind::Write);
+            own.flushes += syncs + if spec.sync == SyncWrites::None { 0 } else { writes };
         }
-        let bytes = |kind: usize| self.segments.iter().map(|segment| segment.bytes[kind]).sum();
-        [bytes(0), bytes(1), 0]
+        own
     }
 }

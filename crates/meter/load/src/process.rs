@@ -8,31 +8,47 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::board::Board;
+use serde::{Deserialize, Serialize};
+
 use crate::clock::ClockFacts;
 use crate::error::LoadError;
 use crate::job::{Job, JobOutcome};
-use crate::wire::{Answer, Order, WireOutcome};
+use crate::shared_stats::{SharedStats, StatsLayout};
 
 /// The hidden subcommand under which the program runs as a worker.
 pub const WORKER_COMMAND: &str = "__worker";
+
+/// What a worker process is told, in one line of JSON; parent and child are the same program, so
+/// that the form needs no version.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    job: Job,
+    layout: StatsLayout,
+    clock: ClockFacts,
+    /// The descriptor number under which the child finds the shared statistics.
+    shared_fd: i32,
+}
+
+/// What it answers.
+#[derive(Serialize, Deserialize)]
+struct Answer(Result<JobOutcome, String>);
 
 /// Runs one job in a child process and waits for its answer.
 pub(crate) fn run_in_child(
     program: &Path,
     job: &Job,
     workers: u32,
-    board: &Board,
+    shared: &SharedStats,
     clock: &ClockFacts,
 ) -> Result<JobOutcome, LoadError> {
     let spawn = |source| LoadError::Spawn { worker: job.number, workers, source };
     // The descriptor is duplicated without close-on-exec, so that the child inherits it.
-    let inherited = rustix::io::dup(board.file()).map_err(|errno| spawn(errno.into()))?;
+    let inherited = rustix::io::dup(shared.file()).map_err(|errno| spawn(errno.into()))?;
     let order = Order {
         job: job.clone(),
-        layout: board.layout(),
+        layout: shared.layout().clone(),
         clock: clock.clone(),
-        board_fd: inherited.as_fd().as_raw_fd(),
+        shared_fd: inherited.as_fd().as_raw_fd(),
     };
     let mut child = Command::new(program)
         .arg(WORKER_COMMAND)
@@ -46,8 +62,8 @@ pub(crate) fn run_in_child(
     let output = child.wait_with_output().map_err(|error| lost(error.to_string()))?;
     let last_words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match serde_json::from_slice(&output.stdout) {
-        Ok(Answer::Outcome(outcome)) => outcome.unpack().map_err(lost),
-        Ok(Answer::Failed(why)) => Err(lost(why)),
+        Ok(Answer(Ok(outcome))) => Ok(outcome),
+        Ok(Answer(Err(why))) => Err(lost(why)),
         Err(_) => Err(lost(format!("{} {last_words}", output.status))),
     }
 }
@@ -68,18 +84,14 @@ pub fn worker_main() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().take(1 << 24).read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line)?;
-    let answer = match carry_out(&order) {
-        Ok(outcome) => Answer::Outcome(Box::new(outcome)),
-        Err(why) => Answer::Failed(why),
-    };
+    let answer = Answer(carry_out(order));
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, &answer)?;
     out.flush()
 }
 
-fn carry_out(order: &Order) -> Result<WireOutcome, String> {
-    let file = crate::inherited::take(order.board_fd);
-    let board = Board::inherited(file, order.layout).map_err(|error| error.to_string())?;
-    let outcome = order.job.run(&board, &order.clock).map_err(|error| error.to_string())?;
-    WireOutcome::pack(&outcome)
+fn carry_out(order: Order) -> Result<JobOutcome, String> {
+    let file = crate::inherited::take(order.shared_fd);
+    let shared = SharedStats::inherited(file, order.layout).map_err(|error| error.to_string())?;
+    order.job.run(&shared, &order.clock).map_err(|error| error.to_string())
 }

@@ -3,11 +3,12 @@
 //! Invariant: recording touches only memory that was there before the window began. Time moves to
 //! the next slice only through [`Recorder::cross`], which is also where the end is noticed.
 
-use iostrata_io::OpKind;
+use iostrata_spec::OpKind;
 
-use crate::board::{Board, SliceTally, kind_index};
 use crate::clock::Ticks;
-use crate::segment::{Kept, LiveSegment, Segment};
+use crate::segment::{Recorded, Segment};
+use crate::shared_stats::SharedStats;
+use crate::tally::SliceTally;
 use crate::span::Span;
 use crate::usage::ThreadCpu;
 
@@ -19,13 +20,13 @@ pub(crate) enum Edge {
 }
 
 pub(crate) struct Recorder {
-    board: Board,
+    shared: SharedStats,
     worker: u32,
     slice: usize,
     /// End of the current slice: the only thing the loop compares its stamps with.
     slice_end: Ticks,
     tally: SliceTally,
-    segments: Vec<LiveSegment>,
+    segments: Vec<Segment>,
     segment: usize,
     cpu_mark: ThreadCpu,
     /// The slice before which this worker's part ends.
@@ -36,10 +37,15 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// `first_slices`: where segments begin, rising, the first at 0.
-    pub(crate) fn new(board: Board, worker: u32, first_slices: &[usize], kept: Kept) -> Self {
-        let segments = first_slices.iter().map(|first| LiveSegment::new(*first, kept)).collect();
+    pub(crate) fn new(
+        shared: SharedStats,
+        worker: u32,
+        first_slices: &[usize],
+        recorded: &Recorded,
+    ) -> Self {
+        let segments = first_slices.iter().map(|first| Segment::new(*first, recorded)).collect();
         Self {
-            board,
+            shared,
             worker,
             slice: 0,
             slice_end: 0,
@@ -56,10 +62,10 @@ impl Recorder {
     /// Begins the worker's part of a window that started at `start`; false when the window ends
     /// before it.
     pub(crate) fn open(&mut self, start: Ticks, span: Span) -> bool {
-        if !self.board.begin_slice(span.first_slice) {
+        if !self.shared.begin_slice(span.first_slice) {
             return false;
         }
-        let slice_ticks = self.board.layout().slice_ticks;
+        let slice_ticks = self.shared.layout().slice_ticks;
         self.slice = span.first_slice;
         self.slice_end = start + (span.first_slice as u64 + 1) * slice_ticks;
         self.end_slice = span.end_slice.unwrap_or(usize::MAX);
@@ -75,7 +81,7 @@ impl Recorder {
         if self.closed {
             return self.ended;
         }
-        self.board.post_slice(self.worker, self.slice, &self.tally);
+        self.shared.post_slice(self.worker, self.slice, &self.tally);
         self.close(now);
         now
     }
@@ -89,18 +95,17 @@ impl Recorder {
     /// Counts one completed request.
     #[inline(always)]
     pub(crate) fn record(&mut self, kind: OpKind, service_ns: u64, response_ns: u64) {
-        let index = kind_index(kind);
-        let tally = &mut self.tally[index];
+        let tally = &mut self.tally[kind as usize];
         tally.count += 1;
         tally.service_ns += service_ns;
         tally.response_ns += response_ns;
-        self.segments[self.segment].record(index, service_ns, response_ns);
+        self.segments[self.segment].record(kind, service_ns, response_ns);
     }
 
     /// Counts the bytes of one completed request, where their number varies.
     #[inline]
     pub(crate) fn add_bytes(&mut self, kind: OpKind, bytes: u32) {
-        self.segments[self.segment].add_bytes(kind_index(kind), bytes);
+        self.segments[self.segment].add_bytes(kind, bytes);
     }
 
     /// Notes how late a scheduled request started.
@@ -118,17 +123,17 @@ impl Recorder {
     #[cold]
     pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
         while !self.closed && now >= self.slice_end {
-            self.board.post_slice(self.worker, self.slice, &self.tally);
+            self.shared.post_slice(self.worker, self.slice, &self.tally);
             self.tally = SliceTally::default();
-            if self.slice + 1 == self.board.layout().slices as usize
+            if self.slice + 1 == self.shared.layout().slices as usize
                 || self.slice + 1 >= self.end_slice
-                || !self.board.begin_slice(self.slice + 1)
+                || !self.shared.begin_slice(self.slice + 1)
             {
                 self.close(self.slice_end);
                 break;
             }
             self.slice += 1;
-            self.slice_end += self.board.layout().slice_ticks;
+            self.slice_end += self.shared.layout().slice_ticks;
             let next = self.segments.get(self.segment + 1);
             if next.is_some_and(|next| self.slice >= next.first_slice) {
                 self.mark_cpu();
@@ -152,7 +157,8 @@ impl Recorder {
     }
 
     /// What was written down.
-    pub(crate) fn into_segments(self) -> Vec<Segment> {
-        self.segments.into_iter().map(LiveSegment::finish).collect()
+    pub(crate) fn into_segments(mut self) -> Vec<Segment> {
+        self.segments.iter_mut().for_each(Segment::shrink);
+        self.segments
     }
 }

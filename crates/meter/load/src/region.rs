@@ -1,7 +1,7 @@
 //! Memory that workers and controller share: counters only, each written by one side.
 //!
 //! Invariant: every word is an atomic; a worker process maps the same words as its parent. It gives
-//! the words no meaning: [`crate::board`] does.
+//! the words no meaning: [`crate::shared_stats`] does.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,95 +1,74 @@
 //! A stretch of the window with its own histograms.
 //!
 //! Purpose: warm-up is found only afterwards, so the first parts of a window are kept apart until
-//! it is known whether they count. Invariant: a window is the sum of its segments.
+//! it is known whether they count. Invariants: a window is the sum of its segments; recording
+//! neither allocates nor fails.
 
-use iostrata_stats::{LatencyHistogram, LatencyRecorder};
+use iostrata_spec::{OpKind, PerKind};
+use iostrata_stats::{Latencies, LatencyHistogram};
+use serde::{Deserialize, Serialize};
 
-use crate::board::kind_index;
 use crate::usage::ThreadCpu;
-use iostrata_io::OpKind;
 
 /// Which histograms a worker needs; what it never does costs no memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// Kinds of requests, by [`kind_index`].
-    pub kinds: [bool; 3],
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded {
+    /// Kinds of operations.
+    pub kinds: Vec<OpKind>,
     /// Whether there is a schedule, and so a response latency and a lateness.
     pub scheduled: bool,
 }
 
-/// Service and response latencies of one kind of request.
-#[derive(Clone, Debug, Default)]
-pub struct KindLatency {
-    /// From the start of the request.
-    pub service: LatencyHistogram,
-    /// From its scheduled start, or for flushes from the first write that it covers.
-    pub response: Option<LatencyHistogram>,
+/// The operations of one kind in a segment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct KindSegment {
+    pub latencies: Latencies,
+    /// Bytes moved; 0 where every request moves the spec's block.
+    pub bytes: u64,
 }
 
 /// One stretch of a worker's window.
-#[derive(Clone, Debug, Default)]
-pub struct Segment {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Segment {
     /// The slice it begins with.
     pub first_slice: usize,
-    /// Reads, writes, flushes.
-    pub kinds: [Option<KindLatency>; 3],
-    /// How late requests started, when there is a schedule.
+    pub kinds: PerKind<KindSegment>,
+    /// How late operations started, when there is a schedule.
     pub lateness: Option<LatencyHistogram>,
-    /// Bytes moved, by [`kind_index`]; zeroes where every request moves the spec's block.
-    pub bytes: [u64; 3],
     /// Processor time used in it, pacing included.
     pub cpu: ThreadCpu,
     /// Time spent spinning for the next due moment, in nanoseconds.
     pub pacing_ns: u64,
 }
 
-/// A segment while it is being recorded.
-pub(crate) struct LiveSegment {
-    pub first_slice: usize,
-    kinds: [Option<LiveKind>; 3],
-    lateness: Option<LatencyRecorder>,
-    bytes: [u64; 3],
-    pub cpu: ThreadCpu,
-    pub pacing_ns: u64,
-}
-
-struct LiveKind {
-    service: LatencyRecorder,
-    response: Option<LatencyRecorder>,
-}
-
-impl LiveSegment {
-    pub(crate) fn new(first_slice: usize, kept: Kept) -> Self {
-        let kind = |kind: OpKind| {
-            kept.kinds[kind_index(kind)].then(|| LiveKind {
-                service: LatencyRecorder::new(),
-                response: (kept.scheduled || kind == OpKind::Sync).then(LatencyRecorder::new),
-            })
+impl Segment {
+    /// An empty one with all the memory that it will need.
+    pub(crate) fn new(first_slice: usize, recorded: &Recorded) -> Self {
+        let kind = |&kind: &OpKind| {
+            // A flush responds to the first write that it covers, schedule or not.
+            let has_response = recorded.scheduled || kind == OpKind::Sync;
+            (kind, KindSegment { latencies: Latencies::new(has_response), bytes: 0 })
         };
         Self {
             first_slice,
-            kinds: [kind(OpKind::Read), kind(OpKind::Write), kind(OpKind::Sync)],
-            lateness: kept.scheduled.then(LatencyRecorder::new),
-            bytes: [0; 3],
-            cpu: ThreadCpu::default(),
-            pacing_ns: 0,
+            kinds: recorded.kinds.iter().map(kind).collect(),
+            lateness: recorded.scheduled.then(LatencyHistogram::new),
+            ..Self::default()
         }
     }
 
     #[inline(always)]
-    pub(crate) fn record(&mut self, kind: usize, service_ns: u64, response_ns: u64) {
-        if let Some(latency) = &mut self.kinds[kind] {
-            latency.service.record_ns(service_ns);
-            if let Some(response) = &mut latency.response {
-                response.record_ns(response_ns);
-            }
+    pub(crate) fn record(&mut self, kind: OpKind, service_ns: u64, response_ns: u64) {
+        if let Some(of_kind) = self.kinds.get_mut(kind) {
+            of_kind.latencies.record(service_ns, response_ns);
         }
     }
 
     #[inline]
-    pub(crate) fn add_bytes(&mut self, kind: usize, bytes: u32) {
-        self.bytes[kind] += u64::from(bytes);
+    pub(crate) fn add_bytes(&mut self, kind: OpKind, bytes: u32) {
+        if let Some(of_kind) = self.kinds.get_mut(kind) {
+            of_kind.bytes += u64::from(bytes);
+        }
     }
 
     #[inline]
@@ -99,50 +78,23 @@ impl LiveSegment {
         }
     }
 
-    pub(crate) fn finish(self) -> Segment {
-        let kinds = self.kinds.map(|kind| {
-            kind.map(|kind| KindLatency {
-                service: kind.service.into_histogram(),
-                response: kind.response.map(LatencyRecorder::into_histogram),
-            })
-        });
-        Segment {
-            first_slice: self.first_slice,
-            kinds,
-            lateness: self.lateness.map(LatencyRecorder::into_histogram),
-            bytes: self.bytes,
-            cpu: self.cpu,
-            pacing_ns: self.pacing_ns,
-        }
+    /// Gives back memory that holds nothing.
+    pub(crate) fn shrink(&mut self) {
+        self.kinds.iter_mut().for_each(|(_, of_kind)| of_kind.latencies.shrink());
+        self.lateness.iter_mut().for_each(LatencyHistogram::shrink);
     }
-}
 
-impl Segment {
     /// Adds another segment: of a later stretch, or of another worker.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
-            match (mine, theirs) {
-                (Some(mine), Some(theirs)) => {
-                    mine.service.merge(&theirs.service);
-                    merge_option(&mut mine.response, &theirs.response);
-                }
-                (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-                (_, None) => {}
-            }
+        for (kind, theirs) in other.kinds.iter() {
+            let mine = self.kinds.entry(kind);
+            mine.latencies.merge(&theirs.latencies);
+            mine.bytes += theirs.bytes;
         }
-        merge_option(&mut self.lateness, &other.lateness);
-        for (mine, theirs) in self.bytes.iter_mut().zip(other.bytes) {
-            *mine += theirs;
+        if let Some(lateness) = &other.lateness {
+            self.lateness.get_or_insert_default().merge(lateness);
         }
         self.cpu.add(other.cpu);
         self.pacing_ns += other.pacing_ns;
-    }
-}
-
-fn merge_option(mine: &mut Option<LatencyHistogram>, theirs: &Option<LatencyHistogram>) {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => mine.merge(theirs),
-        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-        (_, None) => {}
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use iostrata_io::OpKind;
-use iostrata_spec::{BlockSizes, Blocks, IoApi, Mix, Pause, Sharing};
+use iostrata_spec::{BlockSizes, Blocks, IoApi, Mix, OpKind as Kind, Pause, Sharing};
 
 use crate::job::Job;
 use crate::loop_tests::{SLICE_NS, on_memory_in, small};
@@ -21,14 +21,14 @@ fn a_job_is_counted_between_its_ramp_and_its_end() {
     let span = Span::of(&spec, slices(1));
     assert_eq!(span, Span { first_slice: 3, counted_slice: 5, end_slice: Some(10) });
     let first_slices = vec![0, span.counted_slice];
-    let (outcome, _, board) =
+    let (outcome, _, shared) =
         on_memory_in(|spec| Job { span, first_slices, ..Job::of(spec) }, spec, 50, |_| 1000);
-    let counts: Vec<u64> = (0..12).map(|slice| board.slice(0, slice)[0].count).collect();
+    let counts: Vec<u64> = (0..12).map(|slice| shared.tally(0, slice, Kind::Read).count).collect();
     assert_eq!(counts[..3], [0; 3], "it has not begun");
     assert!(counts[3..10].iter().all(|count| (999..=1000).contains(count)), "{counts:?}");
     assert_eq!(counts[10..], [0; 2], "it has ended, before the window");
-    assert_eq!(board.ended(0), 10 * SLICE_NS);
-    let counted = outcome.segments[1].kinds[0].as_ref().unwrap().service.count();
+    assert_eq!(shared.ended(0), 10 * SLICE_NS);
+    let counted = outcome.latencies(1, Kind::Read).service.count();
     assert_eq!(counted, counts[5..10].iter().sum::<u64>());
 }
 
@@ -36,22 +36,23 @@ fn a_job_is_counted_between_its_ramp_and_its_end() {
 fn a_job_ends_when_it_has_asked_for_its_bytes() {
     let mut spec = small(Mix::Write);
     spec.variation.io_bytes_max = Some(4096 * 2500);
-    let (outcome, ops, board) = on_memory_in(Job::of, spec, 50, |_| 1000);
+    let (outcome, ops, shared) = on_memory_in(Job::of, spec, 50, |_| 1000);
     assert_eq!(ops.len(), 2500);
-    let counted = outcome.segments[0].kinds[1].as_ref().unwrap().service.count();
-    assert_eq!((counted, outcome.segments[0].bytes[1]), (2500, 2500 * 4096));
-    let slices: u64 = (0..50).map(|slice| board.slice(0, slice)[1].count).sum();
+    let counted = outcome.latencies(0, Kind::Write).service.count();
+    let bytes = outcome.segments[0].kinds[Kind::Write].as_ref().unwrap().bytes;
+    assert_eq!((counted, bytes), (2500, 2500 * 4096));
+    let slices: u64 = (0..50).map(|slice| shared.tally(0, slice, Kind::Write).count).sum();
     assert_eq!(slices, 2500, "the slice it ended in is posted too");
-    assert!(board.ended(0).abs_diff(2500 * 1000) < 3000, "{}", board.ended(0));
-    assert_eq!(board.stop(), 1 + 50 * SLICE_NS, "others go on");
+    assert!(shared.ended(0).abs_diff(2500 * 1000) < 3000, "{}", shared.ended(0));
+    assert_eq!(shared.stop(), 1 + 50 * SLICE_NS, "others go on");
 }
 
 #[test]
 fn a_job_that_ends_can_take_the_window_with_it() {
     let mut spec = small(Mix::Read);
     (spec.variation.io_bytes_max, spec.variation.ends_window) = (Some(4096 * 100), true);
-    let (_, _, board) = on_memory_in(Job::of, spec, 50, |_| 1000);
-    assert!(board.stop() <= 1 + 3 * SLICE_NS, "{}", board.stop());
+    let (_, _, shared) = on_memory_in(Job::of, spec, 50, |_| 1000);
+    assert!(shared.stop() <= 1 + 3 * SLICE_NS, "{}", shared.stop());
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn pauses_are_no_part_of_a_latency() {
     let (outcome, ops, _) = on_memory_in(Job::of, spec, 100, |_| 1000);
     // Ten requests of 1 us and a pause of 990 us: 1,000 of them in 100 ms.
     assert!((990..=1010).contains(&ops.len()), "{}", ops.len());
-    let read = outcome.segments[0].kinds[0].as_ref().unwrap().service.summary().unwrap();
+    let read = outcome.latencies(0, Kind::Read).service.summary().unwrap();
     assert!(read.max < 1.1, "{read:?}");
 }
 
@@ -73,9 +74,9 @@ fn sizes_of_each_direction_reach_the_requests() {
         Blocks::ByKind { read: BlockSizes::One(4096), write: BlockSizes::One(16384) };
     let (outcome, ops, _) = on_memory_in(Job::of, spec, 5, |_| 1000);
     assert!(ops.iter().all(|op| op.len == if op.kind == OpKind::Read { 4096 } else { 16384 }));
-    let [read, write] = [0, 1].map(|kind| {
-        let kept = outcome.segments[0].kinds[kind].as_ref().unwrap();
-        outcome.segments[0].bytes[kind] / kept.service.count()
+    let [read, write] = [Kind::Read, Kind::Write].map(|kind| {
+        let recorded = outcome.segments[0].kinds[kind].as_ref().unwrap();
+        recorded.bytes / recorded.latencies.service.count()
     });
     assert_eq!((read, write), (4096, 16384));
 }
@@ -96,5 +97,5 @@ fn a_last_flush_is_made_and_not_counted() {
     let kinds: Vec<OpKind> = ops.iter().map(|op| op.kind).collect();
     assert_eq!(kinds[..10], [OpKind::Write; 10]);
     assert_eq!(kinds[10..], [OpKind::Sync; 2], "one for each file");
-    assert!(outcome.segments[0].kinds[2].is_none());
+    assert!(outcome.segments[0].kinds[Kind::Sync].is_none());
 }

@@ -9,17 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_io::FileSpec;
-use iostrata_spec::{IoSpec, Sharing};
+use iostrata_spec::{IoSpec, OpKind, Sharing};
 use iostrata_stats::{Stop, StoppingRule, Verdicts};
 
-use crate::board::{Board, Layout, SliceTally, WorkerState};
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
 use crate::error::LoadError;
 use crate::failure::Failure;
-use crate::job::{Job, JobOutcome};
-use crate::outcome::{Outcome, StreamOutcome, window_ns_min};
+use crate::job::{Job, JobOutcome, StreamPlan, recorded};
+use crate::outcome::{StreamOutcome, WindowOutcome};
 use crate::process;
+use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
+use crate::tally::Slices;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
@@ -37,17 +38,6 @@ const END_NOTICE: usize = 10;
 const NOTICE_NS: u64 = 2_000_000;
 /// Segments that can be cut as warm-up begin at these parts of the longest window.
 const WARM_UP_PARTS: [u32; 6] = [64, 32, 16, 12, 8, 4];
-
-/// One workload of a window and the files it runs on.
-#[derive(Clone, Debug)]
-pub struct StreamPlan {
-    /// What it stands for.
-    pub name: String,
-    /// The workload.
-    pub spec: IoSpec,
-    /// The prepared files; empty for the null API.
-    pub files: Vec<FileSpec>,
-}
 
 /// Somebody who wants to know when the window opens and closes.
 pub trait WindowObserver {
@@ -86,7 +76,7 @@ pub fn measure(
     streams: &[StreamPlan],
     surroundings: &Surroundings<'_>,
     observer: &mut dyn WindowObserver,
-) -> Result<Outcome, LoadError> {
+) -> Result<WindowOutcome, LoadError> {
     let facts = clock_facts();
     match facts.tsc_ns_per_tick {
         Some(ns) => Window::new(streams, facts, TscClock::new(ns))?.run(surroundings, observer),
@@ -97,7 +87,7 @@ pub fn measure(
 struct Window<'a, C> {
     streams: &'a [StreamPlan],
     jobs: Vec<(usize, Job)>,
-    board: Board,
+    shared: SharedStats,
     facts: &'a ClockFacts,
     clock: C,
     exact: bool,
@@ -117,15 +107,16 @@ impl<'a, C: Clock> Window<'a, C> {
         let exact = main.runtime.is_some();
         let jobs = jobs(streams, exact, slices, longest / slices);
         let slow = main.point_time_slow.filter(|_| !exact).unwrap_or(longest).max(longest);
-        let layout = Layout {
+        let layout = StatsLayout {
             workers: jobs.len() as u32,
             slices: (slow.as_secs_f64() / longest.as_secs_f64() * f64::from(slices)) as u32,
             slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
+            kinds: kinds(streams),
         };
         Ok(Self {
             streams,
             jobs,
-            board: Board::new(layout).map_err(LoadError::Board)?,
+            shared: SharedStats::new(layout).map_err(LoadError::SharedStats)?,
             facts,
             clock,
             exact,
@@ -138,7 +129,7 @@ impl<'a, C: Clock> Window<'a, C> {
         self,
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
-    ) -> Result<Outcome, LoadError> {
+    ) -> Result<WindowOutcome, LoadError> {
         let mut interrupted = false;
         let outcomes = std::thread::scope(|scope| {
             let mut handles = Vec::with_capacity(self.jobs.len());
@@ -147,7 +138,7 @@ impl<'a, C: Clock> Window<'a, C> {
                 let program = surroundings.program.as_deref().filter(|_| job.spec.processes);
                 let run = move |window: &Self| match program {
                     Some(program) => window.run_process(program, job),
-                    None => job.run(&window.board, window.facts),
+                    None => job.run(&window.shared, window.facts),
                 };
                 let window = &self;
                 let named = std::thread::Builder::new().name(format!("worker-{}", job.number));
@@ -179,15 +170,16 @@ impl<'a, C: Clock> Window<'a, C> {
 
     fn run_process(&self, program: &std::path::Path, job: &Job) -> Result<JobOutcome, LoadError> {
         let workers = self.jobs.len() as u32;
-        let outcome = process::run_in_child(program, job, workers, &self.board, self.facts);
-        self.board.post_state(job.number, WorkerState::Done);
+        let outcome = process::run_in_child(program, job, workers, &self.shared, self.facts);
+        self.shared.post_state(job.number, WorkerState::Done);
         outcome
     }
 
     /// Waits until no worker is starting; false when one has already ended, which is a failure.
     fn wait_until_ready(&self) -> bool {
         loop {
-            let states: Vec<_> = (0..self.jobs.len()).map(|n| self.board.state(n as u32)).collect();
+            let states: Vec<_> =
+                (0..self.jobs.len()).map(|n| self.shared.state(n as u32)).collect();
             if states.contains(&WorkerState::Done) {
                 return false;
             }
@@ -201,7 +193,7 @@ impl<'a, C: Clock> Window<'a, C> {
     /// Whether every worker has ended by itself.
     fn all_done(&self) -> bool {
         let mut numbers = 0..self.jobs.len() as u32;
-        numbers.all(|number| self.board.state(number) == WorkerState::Done)
+        numbers.all(|number| self.shared.state(number) == WorkerState::Done)
     }
 
     /// Opens the window, ends it when it is time, and says whether it was interrupted.
@@ -212,30 +204,30 @@ impl<'a, C: Clock> Window<'a, C> {
         observer: &mut dyn WindowObserver,
     ) -> bool {
         if !all_ready {
-            self.board.post_start(self.clock.now().max(1));
-            self.board.post_stop_after(1);
+            self.shared.post_start(self.clock.now().max(1));
+            self.shared.post_stop_after(1);
             return false;
         }
         observer.opened();
         let start = self.clock.now() + self.clock.ticks_in(NOTICE_NS);
-        self.board.post_start(start);
-        self.board.post_stop_after(u64::from(self.board.layout().slices));
+        self.shared.post_start(start);
+        self.shared.post_stop_after(u64::from(self.shared.layout().slices));
         let mut interrupted = false;
         let mut next_check = self.rule.next_check(0);
         loop {
             let now = self.clock.now();
-            if now >= self.board.stop() {
+            if now >= self.shared.stop() {
                 break;
             }
-            let left_ns = self.clock.to_ns(self.board.stop() - now);
+            let left_ns = self.clock.to_ns(self.shared.stop() - now);
             std::thread::sleep(LOOK.min(Duration::from_nanos(left_ns + 10_000)));
             observer.open(self.clock.to_ns(self.clock.now().saturating_sub(start)) as f64 * 1e-9);
             if !interrupted && surroundings.interrupted.load(Ordering::Relaxed) {
                 interrupted = true;
-                self.board.post_stop_soon(self.clock.now());
+                self.shared.post_stop_soon(self.clock.now());
             }
             if self.all_done() {
-                self.board.post_stop_soon(self.clock.now());
+                self.shared.post_stop_soon(self.clock.now());
                 break;
             }
             if !self.exact {
@@ -250,62 +242,52 @@ impl<'a, C: Clock> Window<'a, C> {
     /// Slices that every worker has posted: one counts as posted once the one after the next has
     /// begun.
     fn posted(&self, start: u64) -> usize {
-        let begun = self.clock.now().saturating_sub(start) / self.board.layout().slice_ticks;
+        let begun = self.clock.now().saturating_sub(start) / self.shared.layout().slice_ticks;
         (begun as usize).saturating_sub(2)
     }
 
     /// Ends the window early if it is time to look and the main stream is precise enough.
     fn look(&self, start: u64, next_check: usize) -> usize {
         // On a busy machine this thread may look after the last slice has ended.
-        if self.posted(start) < next_check || next_check > self.board.layout().slices as usize {
+        if self.posted(start) < next_check || next_check > self.shared.layout().slices as usize {
             return next_check;
         }
         let slices = self.slices_of(0, next_check);
-        let total = |tally: &SliceTally| tally.iter().map(|kind| kind.count as f64).sum();
-        let counts: Vec<f64> = slices.iter().map(total).collect();
+        let counts = slices.counts(|_| true);
         if self.is_long_enough(&slices) && self.rule.decide(&counts) == Stop::Enough {
-            self.board.post_stop_soon(self.clock.now());
+            self.shared.post_stop_soon(self.clock.now());
         }
         self.rule.next_check(next_check)
     }
 
     /// Ends a window whose time is up, unless its requests are so slow that it needs more.
     fn end_as_planned(&self, start: u64) {
-        let (posted, most) = (self.posted(start), self.board.layout().slices as usize);
+        let (posted, most) = (self.posted(start), self.shared.layout().slices as usize);
         let planned = self.planned_slices as usize;
         let is_up = planned < most && posted + END_NOTICE >= planned;
         if is_up && self.is_long_enough(&self.slices_of(0, posted.min(most))) {
             // Workers look two slices ahead at most, and `posted` lies two behind them.
-            self.board.post_stop_after(planned.max(posted + 4) as u64);
+            self.shared.post_stop_after(planned.max(posted + 4) as u64);
         }
     }
 
     /// Whether these slices last long enough for requests as slow as theirs.
-    fn is_long_enough(&self, slices: &[SliceTally]) -> bool {
-        let slice_ns = self.clock.to_ns(self.board.layout().slice_ticks) as f64;
-        window_ns_min(slices).is_some_and(|least| slices.len() as f64 * slice_ns >= least)
+    fn is_long_enough(&self, slices: &Slices) -> bool {
+        let slice_ns = self.clock.to_ns(self.shared.layout().slice_ticks) as f64;
+        slices.window_ns_min().is_some_and(|least| slices.len as f64 * slice_ns >= least)
     }
 
     /// Tallies of the first slices of one stream, summed over its workers.
-    fn slices_of(&self, stream: usize, slices: usize) -> Vec<SliceTally> {
-        let mut sum = vec![SliceTally::default(); slices];
-        for (_, job) in self.jobs.iter().filter(|(of, _)| *of == stream) {
-            for (slice, total) in sum.iter_mut().enumerate() {
-                let one = self.board.slice(job.number, slice);
-                for (total, one) in total.iter_mut().zip(one) {
-                    total.count += one.count;
-                    total.service_ns += one.service_ns;
-                    total.response_ns += one.response_ns;
-                }
-            }
-        }
-        sum
+    fn slices_of(&self, stream: usize, len: usize) -> Slices {
+        let jobs = self.jobs.iter().filter(|(of, _)| *of == stream);
+        let workers: Vec<u32> = jobs.map(|(_, job)| job.number).collect();
+        self.shared.slices(&workers, &recorded(&self.streams[stream].spec).kinds, len)
     }
 
-    fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> Outcome {
-        let layout = self.board.layout();
-        let start = self.board.start().unwrap_or_default();
-        let used = self.board.stop().saturating_sub(start) / layout.slice_ticks;
+    fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {
+        let layout = self.shared.layout();
+        let start = self.shared.start().unwrap_or_default();
+        let used = self.shared.stop().saturating_sub(start) / layout.slice_ticks;
         let used = used.min(u64::from(layout.slices)) as usize;
         let mut streams: Vec<StreamOutcome> = self
             .streams
@@ -324,8 +306,8 @@ impl<'a, C: Clock> Window<'a, C> {
             })
             .collect();
         for ((index, job), outcome) in self.jobs.iter().zip(outcomes) {
-            let written_bytes = self.board.written(job.number);
-            let ended = self.board.ended(job.number);
+            let written_bytes = self.shared.written(job.number);
+            let ended = self.shared.ended(job.number);
             // A worker that failed to say when it ended was there until the end.
             let stream = &mut streams[*index];
             stream.counted_slice = if self.exact { job.span.counted_slice } else { 0 };
@@ -334,7 +316,7 @@ impl<'a, C: Clock> Window<'a, C> {
         }
         let slice_s = self.clock.to_ns(layout.slice_ticks * u64::from(layout.slices)) as f64 * 1e-9
             / f64::from(layout.slices);
-        Outcome { streams, slice_s, exact: self.exact, interrupted }
+        WindowOutcome { streams, slice_s, exact: self.exact, interrupted }
     }
 }
 
@@ -347,6 +329,12 @@ fn longest(streams: &[StreamPlan]) -> Duration {
     }
     let ends = streams.iter().filter(|stream| stream.spec.runtime.is_some());
     ends.map(|stream| stream.spec.longest()).fold(main, Duration::max)
+}
+
+/// What the streams do, all together.
+fn kinds(streams: &[StreamPlan]) -> Vec<OpKind> {
+    let all: Vec<OpKind> = streams.iter().flat_map(|stream| recorded(&stream.spec).kinds).collect();
+    OpKind::ALL.into_iter().filter(|kind| all.contains(kind)).collect()
 }
 
 /// The files of one job of a stream: all of them, or its own.

@@ -7,7 +7,7 @@
 //! runs for every API and every clock. Waiting for a schedule reads it as often as it must: that is
 //! pacing, not part of a request.
 //! It decides nothing: requests come from the generator, times from the schedule, the end from the
-//! board.
+//! shared statistics.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use iostrata_io::{Buffers, FileApi, IoError, Op, OpKind};
 use iostrata_spec::IoSpec;
 
 use crate::arrivals::Arrivals;
-use crate::board::Board;
-use crate::books::{Books, Flight};
 use crate::clock::{Clock, Ticks};
 use crate::extras::Extras;
 use crate::failure::Failure;
-use crate::flush_turns::FlushTurns;
+use crate::flush_schedule::FlushSchedule;
 use crate::generator::{Generator, Request};
+use crate::in_flight::{Flight, InFlight};
 use crate::recorder::{Edge, Recorder};
+use crate::shared_stats::SharedStats;
 use crate::span::Span;
 
 /// The longest wait before a worker looks whether the window has ended.
@@ -33,10 +33,10 @@ const POLL_NS: u64 = 60_000;
 /// One worker, ready to start.
 pub(crate) struct Worker<A, C> {
     api: A,
-    books: Books<C>,
+    in_flight: InFlight<C>,
     generator: Generator,
     arrivals: Option<Arrivals>,
-    turns: FlushTurns,
+    flushes: FlushSchedule,
     buffers: Buffers,
     block_bytes: u32,
     depth: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Worker<A, C> {
 /// What a worker is made of beside its API.
 pub(crate) struct WorkerParts<C> {
     pub clock: C,
-    pub board: Board,
+    pub shared: SharedStats,
     pub recorder: Recorder,
     pub buffers: Buffers,
     /// Number among all workers of the window.
@@ -68,15 +68,15 @@ pub(crate) struct WorkerParts<C> {
 
 impl<A: FileApi, C: Clock> Worker<A, C> {
     pub(crate) fn new(spec: &IoSpec, api: A, parts: WorkerParts<C>) -> Self {
-        let books = Books {
+        let in_flight = InFlight {
             clock: parts.clock,
             recorder: parts.recorder,
-            flights: vec![Flight::default(); spec.depth as usize].into_boxed_slice(),
+            requests: vec![Flight::default(); spec.depth as usize].into_boxed_slice(),
             free: (0..spec.depth).rev().collect(),
             failure: Failure::default(),
             closed: false,
             stamp: None,
-            board: parts.board,
+            shared: parts.shared,
             number: parts.number,
             written_bytes: 0,
             written_bytes_max: spec
@@ -86,10 +86,10 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let varied = &spec.variation;
         Self {
             api,
-            books,
+            in_flight,
             generator: Generator::new(spec, parts.job),
             arrivals: Arrivals::new(spec.pacing, spec.seed, parts.job, spec.jobs),
-            turns: FlushTurns::new(spec.flush, spec.files),
+            flushes: FlushSchedule::new(spec.flush, spec.files),
             buffers: parts.buffers,
             block_bytes: spec.block_bytes,
             depth: spec.depth,
@@ -109,56 +109,56 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     /// When the API itself fails. Failed requests are in the [`Failure`] instead.
     pub(crate) fn run(mut self, start: Ticks) -> Result<(Recorder, Failure), IoError> {
         if !self.begin(start) {
-            return Ok((self.books.recorder, self.books.failure));
+            return Ok((self.in_flight.recorder, self.in_flight.failure));
         }
         loop {
             self.fill();
-            if self.in_flight() == 0 {
-                if self.books.closed || (self.exhausted && self.ends_alone) {
+            if self.depth_now() == 0 {
+                if self.in_flight.closed || (self.exhausted && self.ends_alone) {
                     break;
                 }
                 self.idle();
                 continue;
             }
             let answer = self.reap();
-            if answer.is_err() || self.books.failure.is_set() {
-                self.books.board.post_stop_soon(self.books.clock.now());
+            if answer.is_err() || self.in_flight.failure.is_set() {
+                self.in_flight.shared.post_stop_soon(self.in_flight.clock.now());
                 self.exhausted = true;
             }
             answer?;
         }
         self.end(start);
         self.flush_at_end()?;
-        Ok((self.books.recorder, self.books.failure))
+        Ok((self.in_flight.recorder, self.in_flight.failure))
     }
 
     /// Waits for the worker's own start; false when the window ends before it.
     fn begin(&mut self, start: Ticks) -> bool {
-        let slice_ticks = self.books.board.layout().slice_ticks;
+        let slice_ticks = self.in_flight.shared.layout().slice_ticks;
         self.start = start + self.span.first_slice as u64 * slice_ticks;
-        let look = self.books.clock.ticks_in(WAIT_NS_MAX);
+        let look = self.in_flight.clock.ticks_in(WAIT_NS_MAX);
         let mut now = start;
         while now < self.start {
-            self.books.clock.wait(self.start.min(now + look));
-            now = self.books.clock.now();
-            if self.books.board.stop() <= now.min(self.start) {
+            self.in_flight.clock.wait(self.start.min(now + look));
+            now = self.in_flight.clock.now();
+            if self.in_flight.shared.stop() <= now.min(self.start) {
                 return false;
             }
         }
-        self.books.clock.wait(self.start);
-        self.books.recorder.open(start, self.span)
+        self.in_flight.clock.wait(self.start);
+        self.in_flight.recorder.open(start, self.span)
     }
 
     /// Posts what the worker did and when it ended.
     fn end(&mut self, start: Ticks) {
-        let now = self.books.clock.now();
-        let ended = self.books.recorder.finish(now);
-        self.books.closed = true;
-        let (board, number) = (&self.books.board, self.books.number);
-        board.post_written(number, self.books.written_bytes);
-        board.post_ended(number, ended.saturating_sub(start));
+        let now = self.in_flight.clock.now();
+        let ended = self.in_flight.recorder.finish(now);
+        self.in_flight.closed = true;
+        let (shared, number) = (&self.in_flight.shared, self.in_flight.number);
+        shared.post_written(number, self.in_flight.written_bytes);
+        shared.post_ended(number, ended.saturating_sub(start));
         if self.ends_window {
-            board.post_stop_soon(now);
+            shared.post_stop_soon(now);
         }
     }
 
@@ -166,9 +166,9 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     fn flush_at_end(&mut self) -> Result<(), IoError> {
         let files = self.extras.as_ref().map_or(0, |extras| extras.flushed_at_end);
         for file in 0..files {
-            let now = self.books.clock.now();
+            let now = self.in_flight.clock.now();
             self.start_request(Request { kind: OpKind::Sync, file, offset: 0 }, 0, now, now);
-            while self.in_flight() > 0 {
+            while self.depth_now() > 0 {
                 self.reap_at_least::<true>(1, None)?;
             }
         }
@@ -176,21 +176,21 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     }
 
     #[inline(always)]
-    fn in_flight(&self) -> u32 {
-        self.depth - self.books.free.len() as u32
+    fn depth_now(&self) -> u32 {
+        self.depth - self.in_flight.free.len() as u32
     }
 
     /// Starts every request that may start now.
     #[inline(always)]
     fn fill(&mut self) {
-        if self.books.closed || self.exhausted || self.books.free.is_empty() {
+        if self.in_flight.closed || self.exhausted || self.in_flight.free.is_empty() {
             return;
         }
-        let now = self.books.stamp.take().unwrap_or_else(|| self.books.clock.now());
-        if self.books.recorder.is_beyond(now) && self.books.cross(now) == Edge::Closed {
+        let now = self.in_flight.stamp.take().unwrap_or_else(|| self.in_flight.clock.now());
+        if self.in_flight.recorder.is_beyond(now) && self.in_flight.cross(now) == Edge::Closed {
             return;
         }
-        if self.turns.is_due() {
+        if self.flushes.is_due() {
             self.start_flush(now);
             return;
         }
@@ -198,7 +198,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             self.fill_varied(now);
             return;
         }
-        while !self.books.free.is_empty() {
+        while !self.in_flight.free.is_empty() {
             let Some(since) = self.due(now) else { return };
             let Some(request) = self.generator.next_request() else {
                 self.exhaust(now);
@@ -206,8 +206,8 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
             };
             let len = if request.kind == OpKind::Sync { 0 } else { self.block_bytes };
             self.start_request(request, len, now, since);
-            self.turns.started(request.kind == OpKind::Write, request.file, since);
-            if self.turns.is_due() {
+            self.flushes.started(request.kind == OpKind::Write, request.file, since);
+            if self.flushes.is_due() {
                 return;
             }
         }
@@ -217,18 +217,18 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     #[inline(never)]
     fn fill_varied(&mut self, now: Ticks) {
         let Some(mut extras) = self.extras.take() else { return };
-        let clock = &self.books.clock;
+        let clock = &self.in_flight.clock;
         let ticks_in = |time: Duration| clock.ticks_in(time.as_nanos() as u64);
-        if !extras.pauses_at(now, self.in_flight(), ticks_in) {
-            while !self.books.free.is_empty() {
+        if !extras.pauses_at(now, self.depth_now(), ticks_in) {
+            while !self.in_flight.free.is_empty() {
                 let Some(since) = self.due(now) else { break };
                 let Some((request, len)) = extras.next_request(&mut self.generator) else {
                     self.exhaust(now);
                     break;
                 };
                 self.start_request(request, len, now, since);
-                self.turns.started(request.kind == OpKind::Write, request.file, since);
-                if self.turns.is_due() || extras.pauses_after_start() {
+                self.flushes.started(request.kind == OpKind::Write, request.file, since);
+                if self.flushes.is_due() || extras.pauses_after_start() {
                     break;
                 }
             }
@@ -241,7 +241,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     fn exhaust(&mut self, now: Ticks) {
         self.exhausted = true;
         if !self.ends_alone {
-            self.books.board.post_stop_soon(now);
+            self.in_flight.shared.post_stop_soon(now);
         }
     }
 
@@ -249,18 +249,18 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     #[inline(always)]
     fn due(&mut self, now: Ticks) -> Option<Ticks> {
         let Some(arrivals) = &mut self.arrivals else { return Some(now) };
-        let due = self.start + self.books.clock.ticks_in(arrivals.due_ns());
+        let due = self.start + self.in_flight.clock.ticks_in(arrivals.due_ns());
         if due > now {
             return None;
         }
         arrivals.advance();
-        self.books.recorder.record_lateness(self.books.clock.to_ns(now - due));
+        self.in_flight.recorder.record_lateness(self.in_flight.clock.to_ns(now - due));
         Some(due)
     }
 
     fn start_flush(&mut self, now: Ticks) {
-        if self.in_flight() == 0
-            && let Some((file, since)) = self.turns.next()
+        if self.depth_now() == 0
+            && let Some((file, since)) = self.flushes.next()
         {
             let flush = Request { kind: OpKind::Sync, file, offset: 0 };
             self.start_request(flush, 0, now, since.unwrap_or(now));
@@ -269,15 +269,15 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
 
     #[inline(always)]
     fn start_request(&mut self, request: Request, len: u32, started: Ticks, since: Ticks) {
-        let Some(tag) = self.books.free.pop() else { return };
+        let Some(tag) = self.in_flight.free.pop() else { return };
         let Request { kind, file, offset } = request;
         self.requests += 1;
         if kind == OpKind::Write {
-            self.books.written_bytes += u64::from(len);
-            let number = u64::from(self.books.number);
+            self.in_flight.written_bytes += u64::from(len);
+            let number = u64::from(self.in_flight.number);
             self.buffers.stamp(tag, self.requests ^ (number << 48), offset);
         }
-        self.books.flights[tag as usize] = Flight { started, since, offset, file, len };
+        self.in_flight.requests[tag as usize] = Flight { started, since, offset, file, len };
         self.api.queue(Op { kind, file, offset, len, buffer: tag, tag });
     }
 
@@ -297,7 +297,7 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         let (min, wait_at_most) = self.patience();
         let batch = self.extras.as_ref().map_or(1, |extras| extras.reap_min);
         let waits_for_more = wait_at_most.is_none() && min == 1;
-        let min = if waits_for_more { batch.min(self.in_flight()) } else { min };
+        let min = if waits_for_more { batch.min(self.depth_now()) } else { min };
         self.reap_at_least::<true>(min, wait_at_most)
     }
 
@@ -307,17 +307,17 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         min: u32,
         wait_at_most: Option<u64>,
     ) -> Result<(), IoError> {
-        let Self { api, books, .. } = self;
+        let Self { api, in_flight, .. } = self;
         let mut stamp = None;
-        let before = if min == 0 { books.clock.now() } else { 0 };
+        let before = if min == 0 { in_flight.clock.now() } else { 0 };
         let count = api.reap(min, wait_at_most, |done| {
-            let now = *stamp.get_or_insert_with(|| books.clock.now());
-            books.complete::<COUNTS_BYTES>(done, now);
+            let now = *stamp.get_or_insert_with(|| in_flight.clock.now());
+            in_flight.complete::<COUNTS_BYTES>(done, now);
         })?;
         match count {
             0 => self.nothing_came(min, before),
-            1 => self.books.stamp = stamp,
-            _ => self.books.stamp = None,
+            1 => self.in_flight.stamp = stamp,
+            _ => self.in_flight.stamp = None,
         }
         Ok(())
     }
@@ -327,36 +327,39 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
     #[inline(always)]
     fn patience(&self) -> (u32, Option<u64>) {
         let Some(arrivals) = &self.arrivals else { return (1, None) };
-        if self.books.free.is_empty() || self.turns.is_due() || self.books.closed || self.exhausted
+        if self.in_flight.free.is_empty()
+            || self.flushes.is_due()
+            || self.in_flight.closed
+            || self.exhausted
         {
             return (1, None);
         }
-        let due = self.start + self.books.clock.ticks_in(arrivals.due_ns());
-        let left_ns = self.books.clock.to_ns(due.saturating_sub(self.books.clock.now()));
+        let due = self.start + self.in_flight.clock.ticks_in(arrivals.due_ns());
+        let left_ns = self.in_flight.clock.to_ns(due.saturating_sub(self.in_flight.clock.now()));
         if left_ns < POLL_NS { (0, None) } else { (1, Some(left_ns - POLL_NS / 2)) }
     }
 
     /// Time passed without a completion: it counts as pacing, and the window may have ended.
     #[cold]
     fn nothing_came(&mut self, min: u32, before: Ticks) {
-        let now = self.books.clock.now();
+        let now = self.in_flight.clock.now();
         if min == 0 {
-            let polled_ns = self.books.clock.to_ns(now.saturating_sub(before));
-            self.books.recorder.add_pacing(polled_ns);
+            let polled_ns = self.in_flight.clock.to_ns(now.saturating_sub(before));
+            self.in_flight.recorder.add_pacing(polled_ns);
         }
-        if self.books.recorder.is_beyond(now) {
-            self.books.cross(now);
+        if self.in_flight.recorder.is_beyond(now) {
+            self.in_flight.cross(now);
         }
     }
 
     /// Nothing is in flight and nothing is due: waits for the schedule, or for the end.
     #[cold]
     fn idle(&mut self) {
-        if self.turns.is_due() && !self.exhausted {
+        if self.flushes.is_due() && !self.exhausted {
             return;
         }
-        let now = self.books.clock.now();
-        let mut until = now + self.books.clock.ticks_in(WAIT_NS_MAX);
+        let now = self.in_flight.clock.now();
+        let mut until = now + self.in_flight.clock.ticks_in(WAIT_NS_MAX);
         if let Some(end) = self.extras.as_ref().and_then(|extras| extras.pause_until())
             && !self.exhausted
         {
@@ -364,15 +367,15 @@ impl<A: FileApi, C: Clock> Worker<A, C> {
         } else if let Some(arrivals) = &self.arrivals
             && !self.exhausted
         {
-            until = until.min(self.start + self.books.clock.ticks_in(arrivals.due_ns()));
+            until = until.min(self.start + self.in_flight.clock.ticks_in(arrivals.due_ns()));
         } else if !self.exhausted {
             return;
         }
-        let spun_ns = self.books.clock.wait(until);
-        self.books.recorder.add_pacing(spun_ns);
-        let now = self.books.clock.now();
-        if self.books.recorder.is_beyond(now) {
-            self.books.cross(now);
+        let spun_ns = self.in_flight.clock.wait(until);
+        self.in_flight.recorder.add_pacing(spun_ns);
+        let now = self.in_flight.clock.now();
+        if self.in_flight.recorder.is_beyond(now) {
+            self.in_flight.cross(now);
         }
     }
 }

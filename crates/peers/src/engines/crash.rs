@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use iostrata_engine::{Counter, Engine, Phase, RecoveryReport, Settings, Table};
 use rustix::fs::Advice;
+use serde::Serialize;
 
 use crate::error::PeerError;
 use crate::keys::Numbers;
 use crate::plan::Recovery;
-use crate::recovery::Round;
 
 const NAME: &str = "iostrata";
 const TABLE: &str = "rows";
@@ -30,6 +30,31 @@ const CHECKED_UPDATES: usize = 2_000;
 
 /// One update: the row and the byte that its value repeats.
 type Update = (u64, u8);
+
+/// One crash and what opening took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// Redo that was applied, in bytes.
+    pub redo_bytes: u64,
+    /// Records in it.
+    pub records: u64,
+    /// Pages that it changed.
+    pub pages_changed: u64,
+    /// Pages that were on the disk already; 0 when none was flushed before the crash.
+    pub pages_current: u64,
+    /// Seconds of looking for torn pages.
+    pub repair_s: f64,
+    /// Seconds of reading the redo to its end and sealing that.
+    pub seal_s: f64,
+    /// Seconds of applying it.
+    pub apply_s: f64,
+    /// Seconds of reading the tables.
+    pub tables_s: f64,
+    /// Seconds of freeing what dropped tables had.
+    pub reclaim_s: f64,
+    /// Seconds until the engine was open.
+    pub total_s: f64,
+}
 
 /// Loads the pages, writes the redo, drops the engine without closing it, opens it, and takes the
 /// time. `seed` tells this round from the others.

@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use iostrata_io::Progress;
 
 use crate::ending::Ending;
 
@@ -43,6 +44,13 @@ impl Display {
     pub fn progress(&self, share: f64, text: &str) {
         self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
         self.bar.set_message(text.to_owned());
+    }
+
+    /// How far filling files has come.
+    pub fn filling(&self, progress: Progress, what: &str) {
+        let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let total = iostrata_units::bytes(progress.total_bytes as f64);
+        self.progress(share, &format!("filling {total} {what}"));
     }
 
     /// Takes the progress display away.

@@ -3,14 +3,13 @@
 //! Invariant: only runs count that measured the same requests on the same path and host within the
 //! last day, and that are kept beside this one. It reads; runs that it cannot read are passed over.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use iostrata_run::{Event, IoDocument, IoOpDocument, Manifest, Replicate, RunKind, RunReader};
-use iostrata_run::{OpFigures, RunResult};
+use iostrata_run::{Event, IoDocument, Manifest, Replicate, RunKind, RunReader, RunResult};
 use iostrata_spec::IoSpec;
 use iostrata_stats::repeat;
 
-use crate::run_dir::RunDir;
+use crate::run_sink::RunSink;
 
 /// Runs that are older tell too little of the next hour.
 const AGE_S_MAX: f64 = 86_400.0;
@@ -20,42 +19,30 @@ const RUNS_MAX: usize = 30;
 const DIRS_MAX: usize = 500;
 
 /// Adds to each rate what the same command is expected to measure next.
-pub fn add_repeats(document: &mut IoDocument, replicate: &Replicate, run_dir: &RunDir) {
+pub fn add_repeats(document: &mut IoDocument, replicate: &Replicate, sink: &RunSink<'_>) {
     let stream = &replicate.streams[0];
-    let dir = run_dir.writer.as_ref().map(|writer| writer.dir());
     let spec = &replicate.point.streams[0].spec;
-    let earlier = dir.map_or_else(Vec::new, |dir| earlier(dir, &run_dir.manifest, spec));
-    let series = &stream.series;
-    type Take = fn(&IoDocument) -> &Option<IoOpDocument>;
-    let add =
-        |op: &Option<OpFigures>, slices: &[u32], of: Take, into: &mut Option<IoOpDocument>| {
-            let (Some(op), Some(into)) = (op, into) else { return };
-            let slices: Vec<f64> = slices.iter().map(|count| f64::from(*count)).collect();
-            let values: Vec<f64> =
-                earlier.iter().filter_map(|one| Some(of(one).as_ref()?.iops)).collect();
-            if let Some(found) = repeat(&op.iops, &slices, &values) {
-                into.iops_repeat_ci95 = Some(found.ci95);
-                into.iops_repeat_n = found.earlier_runs;
-            }
-        };
-    add(&stream.read, &series.reads, |one| &one.read, &mut document.read);
-    add(&stream.write, &series.writes, |one| &one.write, &mut document.write);
-    add(&stream.sync, &series.syncs, |one| &one.sync, &mut document.sync);
+    let earlier = sink.dir().map_or_else(Vec::new, |dir| earlier(dir, sink.manifest(), spec));
+    for (kind, into) in document.ops.iter_mut() {
+        let Some(op) = &stream.ops[kind] else { continue };
+        let slices: Vec<f64> =
+            stream.series.of(kind).iter().map(|count| f64::from(*count)).collect();
+        let values: Vec<f64> =
+            earlier.iter().filter_map(|one| Some(one.ops[kind].as_ref()?.iops)).collect();
+        if let Some(found) = repeat(&op.iops, &slices, &values) {
+            into.iops_repeat_ci95 = Some(found.ci95);
+            into.iops_repeat_n = found.earlier_runs;
+        }
+    }
 }
 
 /// Results of earlier runs of the same workload, the oldest first.
 fn earlier(dir: &Path, manifest: &Manifest, spec: &IoSpec) -> Vec<IoDocument> {
     let Some(beside) = dir.parent() else { return Vec::new() };
     let beside = if beside.as_os_str().is_empty() { Path::new(".") } else { beside };
-    let Ok(entries) = std::fs::read_dir(beside) else { return Vec::new() };
-    let dirs = entries.flatten().map(|entry| entry.path()).filter(|path| path != dir);
-    let mut runs: Vec<(Manifest, PathBuf)> = dirs
-        .take(DIRS_MAX)
-        .filter_map(|dir| Some((RunReader::manifest_of(&dir).ok()?, dir)))
-        .filter(|(other, _)| is_comparable(other, manifest))
-        .collect();
-    runs.sort_by_key(|(manifest, _)| std::cmp::Reverse(manifest.started_at));
-    let results = runs.iter().filter_map(|(_, dir)| result_of(dir, spec));
+    let runs = RunReader::list(beside, DIRS_MAX).into_iter();
+    let runs = runs.filter(|run| run.dir != dir && is_comparable(&run.manifest, manifest));
+    let results = runs.filter_map(|run| result_of(&run.dir, spec));
     let mut results: Vec<IoDocument> = results.take(RUNS_MAX).collect();
     results.reverse();
     results

@@ -4,7 +4,7 @@
 //! Pure. Verdicts say what is wrong with a figure; these say what to do.
 
 use iostrata_run::{OpFigures, StreamFigures};
-use iostrata_spec::{IoSpec, Preparation};
+use iostrata_spec::{IoSpec, OpKind, Preparation};
 use iostrata_stats::{Verdict, time_for_precision};
 use iostrata_units::{self as units, Size};
 
@@ -23,7 +23,7 @@ fn ended_early(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option
     if duration_s + SHORTER_S.max(0.01 * asked_s) >= asked_s {
         return None;
     }
-    let written: u64 = stream.write.as_ref().map_or(0, |op| op.bytes);
+    let written: u64 = stream.ops[OpKind::Write].as_ref().map_or(0, |op| op.bytes);
     let why = match spec.write_bytes_max {
         Some(most)
             if written + u64::from(spec.block_bytes) * spec.in_flight_max() as u64 >= most =>
@@ -42,9 +42,8 @@ fn ended_early(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option
 
 /// How long to measure for figures without `too_few_samples`, and for the precision asked for.
 fn longer(spec: &IoSpec, stream: &StreamFigures, duration_s: f64) -> Option<String> {
-    let ops = [&stream.read, &stream.write, &stream.sync];
-    let needs = |op: &OpFigures| needed_s(op, spec.precision, duration_s);
-    let needed_s = ops.into_iter().flatten().filter_map(needs).reduce(f64::max)?;
+    let needs = |(_, op): (OpKind, &OpFigures)| needed_s(op, spec.precision, duration_s);
+    let needed_s = stream.ops.iter().filter_map(needs).reduce(f64::max)?;
     let precision = units::percent(spec.precision * 100.0);
     let option = if spec.runtime.is_some() { "--runtime" } else { "--point-time" };
     Some(match needed_s {
@@ -76,9 +75,8 @@ fn needed_s(op: &OpFigures, precision: f64, duration_s: f64) -> Option<f64> {
 mod tests {
     use std::time::Duration;
 
-    use iostrata_run::{Cpu, Series};
     use iostrata_spec::Mix;
-    use iostrata_stats::{LatencyUs, Measured, Verdicts};
+    use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
     use super::*;
 
@@ -92,21 +90,12 @@ mod tests {
             latency_us: LatencyUs::default(),
             response_mean_us: None,
             response_us: None,
+            latencies: Latencies::default(),
         };
         StreamFigures {
             name: "main".to_owned(),
-            read: None,
-            write: Some(op),
-            sync: None,
-            total: None,
-            duration_s: None,
-            cpu: Cpu::default(),
-            depth_mean: 1.0,
-            start_lateness_us_p99: None,
-            errors: Vec::new(),
-            notes: Vec::new(),
-            series: Series::default(),
-            verdicts: Verdicts::none(),
+            ops: [(OpKind::Write, op)].into_iter().collect(),
+            ..StreamFigures::default()
         }
     }
 
@@ -141,7 +130,7 @@ mod tests {
         let narrow = notes(&spec(2), &stream(1000.0, 10.0, doubted.clone()), 2.0, true);
         assert_eq!(narrow, ["for an interval within 3.0 % measure about 4 s: --runtime 4s"]);
         let mut none = stream(1000.0, 10.0, doubted);
-        if let Some(op) = &mut none.write {
+        if let Some(op) = none.ops.get_mut(OpKind::Write) {
             op.iops = Measured::without_interval(0.0, 0, Verdicts::none());
         }
         assert!(notes(&spec(2), &none, 2.0, true)[0].contains("try --runtime 20s"));

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_host::{Root, describe_host, describe_path};
+use iostrata_host::{Root, describe_path};
 use iostrata_io::FileSetError;
 use iostrata_run::host::PathFacts;
-use iostrata_run::{IoDocument, IoOpDocument, OpFigures, ProbeHost, StreamFigures};
+use iostrata_run::{IoDocument, IoOpDocument, OpFigures, StreamFigures};
 use iostrata_stats::Verdicts;
 
 use crate::ending::Ending;
-use crate::run_dir::RunDir;
 use crate::signals::Interruption;
 
 /// What lies under the path, or under its directory when the path does not exist.
@@ -23,17 +22,6 @@ pub fn path_facts(path: &Path) -> Option<PathFacts> {
         }
     };
     describe_path(&Root::system(), &existing).ok()
-}
-
-/// Keeps what is known of the host in the manifest.
-pub fn note_host(run_dir: &mut RunDir, facts: Option<&PathFacts>, root: &Root) {
-    if let (Some(path), Some(writer)) = (facts, &run_dir.writer) {
-        run_dir.manifest.host =
-            Some(ProbeHost { machine: describe_host(root), path: path.clone() });
-        if let Err(error) = writer.write_manifest(&run_dir.manifest) {
-            run_dir.note = Some(error.to_string());
-        }
-    }
 }
 
 /// How a command ends whose files could not be prepared.
@@ -51,24 +39,20 @@ pub fn files_ending(error: &FileSetError, interruption: &Interruption) -> Ending
 pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -> IoDocument {
     let rated = stream.start_lateness_us_p99.is_some();
     let duration_s = stream.duration_s.unwrap_or(window_s);
-    let op = |figures: &Option<OpFigures>| {
-        figures.as_ref().map(|figures| IoOpDocument {
-            ios: figures.ios,
-            iops: figures.iops.value,
-            iops_ci95: figures.iops.ci95,
-            iops_n: figures.iops.n,
-            iops_repeat_ci95: None,
-            iops_repeat_n: 0,
-            bytes_per_s: figures.bytes as f64 / duration_s.max(f64::MIN_POSITIVE),
-            latency_us: figures.latency_us,
-            latency_us_mean_ci95: figures.latency_mean_us.ci95,
-            response_us: figures.response_us.filter(|_| rated),
-        })
+    let op = |_, figures: &OpFigures| IoOpDocument {
+        ios: figures.ios,
+        iops: figures.iops.value,
+        iops_ci95: figures.iops.ci95,
+        iops_n: figures.iops.n,
+        iops_repeat_ci95: None,
+        iops_repeat_n: 0,
+        bytes_per_s: figures.bytes as f64 / duration_s.max(f64::MIN_POSITIVE),
+        latency_us: figures.latency_us,
+        latency_us_mean_ci95: figures.latency_mean_us.ci95,
+        response_us: figures.response_us.filter(|_| rated),
     };
     IoDocument {
-        read: op(&stream.read),
-        write: op(&stream.write),
-        sync: op(&stream.sync),
+        ops: stream.ops.map(op),
         cpu: stream.cpu,
         duration_s,
         series: stream.series.clone(),

@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use iostrata_diagnose::{ProbeEnd, summarise};
+use iostrata_diagnose::summarise;
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
-use iostrata_report::RunView;
 use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
-use iostrata_study::probe::{self, Announcement, ProbeOptions, ProbeOutcome, TooSmall};
+use iostrata_study::RunOutcome;
+use iostrata_study::probe::{self, Announcement, ProbeOptions, TooSmall};
 use iostrata_units as units;
 
 use crate::args::ProbeArgs;
-use crate::display::{Display, colour, print_json, print_text, width};
+use crate::display::{Display, print_text};
 use crate::ending::{Ending, ending_of};
-use crate::kept::Keeper;
-use crate::run_dir::RunDir;
+use crate::run_sink::{RunSink, end_of_outcome};
 use crate::signals::Interruption;
 
 /// How long the device is watched for other users before the probe begins.
@@ -38,17 +37,11 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
     let host = ProbeHost { machine: describe_host(&root), path };
     display.note(&announced(&options, &announcement, &host));
     note_other_users(&root, &host, &display);
-    let mut run_dir = RunDir::begin(RunKind::Probe, "probe", args.common.out.as_deref())?;
-    run_dir.manifest.host = Some(host.clone());
-    run_dir.rewrite_manifest()?;
-    if let Some(note) = &run_dir.note {
-        display.note(note);
-    }
-    let outcome = {
-        let mut listener = Keeper { display: &display, run_dir: &mut run_dir, goes_on: true };
-        let flag = interruption.flag();
-        probe::run(&options, &announcement, &host, flag, &mut listener)
-    };
+    let out = args.common.out.as_deref();
+    let mut sink = RunSink::begin(RunKind::Probe, "probe", out, &display)?;
+    sink.amend(|manifest| manifest.host = Some(host.clone()))?;
+    sink.say_whether_kept();
+    let outcome = probe::run(&options, &announcement, &host, interruption.flag(), &mut sink);
     display.finish();
     let outcome = match outcome {
         Err(_) if interruption.is_set() => {
@@ -56,9 +49,13 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         }
         outcome => outcome.map_err(ending_of)?,
     };
-    let document = conclude(host, &outcome, &mut run_dir);
-    show(args, &document, &run_dir, &outcome)?;
-    run_dir.kept()?;
+    let mut document = summarise(host, &outcome.events, end_of_outcome(&outcome));
+    document.report = sink.report();
+    if !sink.keep_with_report(&document)? {
+        document.report = None;
+    }
+    show(args, &document, &sink, &outcome)?;
+    sink.check_kept()?;
     if outcome.interrupted {
         return Err(Ending::Interrupted(interruption.exit_code()));
     }
@@ -164,39 +161,14 @@ fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {
     ));
 }
 
-/// Concludes and keeps the document and the report.
-fn conclude(host: ProbeHost, outcome: &ProbeOutcome, run_dir: &mut RunDir) -> ProbeDocument {
-    let end = ProbeEnd {
-        bytes_written: outcome.written_bytes,
-        duration_s: outcome.duration_s,
-        interrupted: outcome.interrupted,
-        is_full: outcome.is_full,
-    };
-    let mut document = summarise(host, &outcome.events, end);
-    document.report = run_dir.report();
-    if let Err(error) = run_dir.keep(&document) {
-        run_dir.lose(error);
-        document.report = None;
-    }
-    document
-}
-
 fn show(
     args: &ProbeArgs,
     document: &ProbeDocument,
-    run_dir: &RunDir,
-    outcome: &ProbeOutcome,
+    sink: &RunSink<'_>,
+    outcome: &RunOutcome,
 ) -> Result<(), Ending> {
-    if args.common.printing.json {
-        return print_json(document);
-    }
-    let result = RunResult::Probe(Box::new(document.clone()));
-    let view = RunView {
-        manifest: &run_dir.manifest,
-        result: Some(&result),
-        events: &outcome.events,
-        notes: &[],
-    };
-    print_text(&iostrata_report::terminal(&view, width(), colour()))?;
-    document.report.iter().try_for_each(|report| print_text(&format!("Report: {report}\n")))
+    let json = args.common.printing.json;
+    sink.print(&RunResult::Probe(Box::new(document.clone())), &outcome.events, json)?;
+    let report = document.report.iter().filter(|_| !json);
+    report.into_iter().try_for_each(|report| print_text(&format!("Report: {report}\n")))
 }

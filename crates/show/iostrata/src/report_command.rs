@@ -4,7 +4,8 @@ use std::path::Path;
 
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_report::RunView;
-use iostrata_run::{Event, RunKind, RunReader, RunResult, RunWriter};
+use iostrata_run::{Event, RunKind, RunReadError, RunReader, RunResult, RunWriter};
+use iostrata_spec::OpKind;
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};
@@ -22,10 +23,14 @@ pub fn run(args: &ReportArgs) -> Result<(), Ending> {
 
 /// One run in one form; without a form its summary and, last, the path of its report.
 fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
-    let run = RunReader::open(dir).map_err(|error| Ending::Usage(error.to_string()))?;
+    let bad = |error: RunReadError| Ending::Usage(error.to_string());
+    let mut run = RunReader::open(dir).map_err(bad)?;
     let concluded = match run.result() {
         Some(_) => None,
-        None => conclude(&run)?,
+        None => {
+            run.read_histograms().map_err(bad)?;
+            conclude(&run)?
+        }
     };
     let view = RunView {
         manifest: run.manifest(),
@@ -43,11 +48,7 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
         Some(Format::Markdown) => print_text(&iostrata_report::markdown(&view)),
         Some(Format::Terminal) => summary(),
         Some(Format::Json) => match view.result {
-            Some(RunResult::Probe(document)) => print_json(document),
-            Some(RunResult::Io(document)) => print_json(document),
-            Some(RunResult::Fio(document)) => print_json(document),
-            Some(RunResult::Study(document)) => print_json(document),
-            Some(RunResult::SimulateQueue(document)) => print_json(document),
+            Some(result) => print_json(result),
             None => Err(Ending::NotHere(format!("{}: no result was kept", dir.display()))),
         },
     }
@@ -68,9 +69,12 @@ fn conclude(run: &RunReader) -> Result<Option<RunResult>, Ending> {
         _ => None,
     });
     let written = run.events().iter().map(|event| match event {
-        Event::Replicate(replicate) => {
-            replicate.streams.iter().filter_map(|s| s.write.as_ref()).map(|w| w.bytes).sum()
-        }
+        Event::Replicate(replicate) => replicate
+            .streams
+            .iter()
+            .filter_map(|s| s.ops[OpKind::Write].as_ref())
+            .map(|w| w.bytes)
+            .sum(),
         _ => 0,
     });
     let end = ProbeEnd {

@@ -60,10 +60,11 @@ fn point(name: &str, run: Option<&Path>) -> Result<StudyPoint, Ending> {
 
 /// The document of a finished run, or what a partial one's events say.
 fn document(run: &Path) -> Result<StudyDocument, String> {
-    let reader = RunReader::open(run).map_err(|error| error.to_string())?;
+    let mut reader = RunReader::open(run).map_err(|error| error.to_string())?;
     if let Some(RunResult::Study(document)) = reader.result() {
         return Ok(document.as_ref().clone());
     }
+    reader.read_histograms().map_err(|error| error.to_string())?;
     let manifest = reader.manifest();
     let (Some(plan), Some(host)) = (&manifest.study, &manifest.host) else {
         return Err("the run is no study; name the run directory of one".to_owned());

@@ -8,19 +8,17 @@ use std::path::{Path, PathBuf};
 use iostrata_change::{
     How, Session, StateDir, System, Thing, UndoOutcome, UndoReport, plan as in_words, restore,
 };
-use iostrata_diagnose::{ProbeEnd, summarise_study};
+use iostrata_diagnose::summarise_study;
 use iostrata_host::{Root, describe_host, describe_path};
-use iostrata_report::RunView;
-use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter, StudyDocument};
+use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
-use iostrata_study::factorial::{self, Place, StudyOutcome, StudyTask};
+use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 use iostrata_units as units;
 
 use crate::args::{Common, Printing, StudyPlace};
-use crate::display::{Display, colour, print_json, print_text, width};
+use crate::display::Display;
 use crate::ending::{Ending, ending_of};
-use crate::kept::Keeper;
-use crate::run_dir::RunDir;
+use crate::run_sink::{RunSink, end_of_outcome};
 use crate::signals::Interruption;
 
 /// Where the volumes of a run are made, below its directory.
@@ -52,19 +50,20 @@ pub fn run(
     let display = Display::new(common.printing.quiet);
     // What the options say must be right before a run directory is made.
     place_of(&plan, place, PathBuf::new())?;
-    let mut run_dir = RunDir::begin(RunKind::Study, &plan.name, common.out.as_deref())?;
-    let dir = match (&place.dir, &run_dir.writer) {
+    let out = common.out.as_deref();
+    let mut sink = RunSink::begin(RunKind::Study, &plan.name, out, &display)?;
+    let dir = match (&place.dir, sink.dir()) {
         (Some(dir), _) => dir.clone(),
-        (None, Some(writer)) => writer.dir().join(VOLUMES),
+        (None, Some(run)) => run.join(VOLUMES),
         (None, None) => {
-            let why = run_dir.note.clone().unwrap_or_default();
+            let why = sink.note().unwrap_or_default();
             return Err(Ending::NotHere(format!("the study has no place for its volumes: {why}")));
         }
     };
-    let host = begin(&mut run_dir, &plan, &dir, place.device.as_ref())?;
+    let host = begin(&mut sink, &plan, &dir, place.device.as_ref())?;
     let place = place_of(&plan, place, absolute(&dir)?)?;
     display.note(&announced(&plan, &place, &host)?);
-    go_on(&plan, &place, host, &[], run_dir, common.printing.json, &display, interruption)
+    go_on(&plan, &place, host, &[], sink, common.printing.json, &display, interruption)
 }
 
 /// Goes on with a study that was killed or interrupted.
@@ -73,7 +72,8 @@ pub fn run(
 /// As the contract's exit codes say.
 pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Result<(), Ending> {
     let bad = |why: String| Ending::Usage(format!("study resume {}: {why}", run.display()));
-    let reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
+    let mut reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
+    reader.read_histograms().map_err(|error| bad(error.to_string()))?;
     let manifest = reader.manifest().clone();
     let (Some(plan), Some(host)) = (manifest.study.clone(), manifest.host.clone()) else {
         return Err(bad("this run is no study; name the run directory of one".to_owned()));
@@ -89,7 +89,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
     }
     let writer =
         RunWriter::resume(run, &manifest).map_err(|error| Ending::NotHere(error.to_string()))?;
-    let place = Place {
+    let place = VolumePlace {
         dir: PathBuf::from(&host.path.path),
         device: manifest.study_device.clone(),
         overwrite_device: manifest.study_device.is_some(),
@@ -98,18 +98,18 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
     };
     std::fs::create_dir_all(&place.dir)
         .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
-    let run_dir = RunDir::resumed(writer, manifest);
+    let sink = RunSink::resumed(writer, manifest, &display);
     let done = reader.events().to_vec();
-    go_on(&plan, &place, host, &done, run_dir, printing.json, &display, interruption)
+    go_on(&plan, &place, host, &done, sink, printing.json, &display, interruption)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the two ways in share everything after it")]
 fn go_on(
     plan: &StudyPlan,
-    place: &Place,
+    place: &VolumePlace,
     host: ProbeHost,
     done: &[Event],
-    mut run_dir: RunDir,
+    mut sink: RunSink<'_>,
     json: bool,
     display: &Display,
     interruption: &Interruption,
@@ -117,10 +117,9 @@ fn go_on(
     let mut session = Session::begin(&StateDir::of_user(), System::new())
         .map_err(|error| Ending::NotHere(error.to_string()))?;
     let task = StudyTask { plan, place: place.clone(), done };
-    let outcome = {
-        let mut keeper = Keeper { display, run_dir: &mut run_dir, goes_on: false };
-        factorial::run(&task, &mut session, interruption.flag(), &mut keeper)
-    };
+    // What is not stored would have to be measured again.
+    sink.goes_on = false;
+    let outcome = factorial::run(&task, &mut session, interruption.flag(), &mut sink);
     display.progress(1.0, "putting everything back");
     let undone = session.undo_all();
     display.finish();
@@ -133,8 +132,12 @@ fn go_on(
         }
         outcome => outcome.map_err(ending_of)?,
     };
-    let document = conclude(plan, host, &outcome, &run_dir)?;
-    show(json, &document, &run_dir, &outcome)?;
+    let mut document = summarise_study(host, plan, &outcome.events, end_of_outcome(&outcome));
+    document.report = sink.report();
+    sink.keep_with_report(&document)?;
+    let is_empty = document.points.is_empty();
+    let headline = document.headline.join(" ");
+    sink.print(&RunResult::Study(Box::new(document)), &outcome.events, json)?;
     if !undone.is_settled() {
         return Err(Ending::NotHere(
             "not everything could be put back; run iostrata restore".to_owned(),
@@ -143,8 +146,8 @@ fn go_on(
     if outcome.interrupted {
         return Err(Ending::Interrupted(interruption.exit_code()));
     }
-    match document.points.is_empty() {
-        true => Err(Ending::NotHere(document.headline.join(" "))),
+    match is_empty {
+        true => Err(Ending::NotHere(headline)),
         false => Ok(()),
     }
 }
@@ -165,7 +168,7 @@ fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
     )))
 }
 
-fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place, Ending> {
+fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<VolumePlace, Ending> {
     if let (Some(named), Some(device)) = (&place.overwrite_contents, &place.device)
         && named != device
     {
@@ -183,7 +186,7 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Place,
         is_block_device(device)?;
         has_no_disks(plan, device)?;
     }
-    Ok(Place {
+    Ok(VolumePlace {
         dir,
         device: place.device.clone(),
         overwrite_device: place.overwrite_contents.is_some(),
@@ -235,7 +238,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, Ending> {
 
 /// Makes the place of the volumes and writes down what is known before the first point.
 fn begin(
-    run_dir: &mut RunDir,
+    sink: &mut RunSink<'_>,
     plan: &StudyPlan,
     dir: &Path,
     device: Option<&PathBuf>,
@@ -247,15 +250,16 @@ fn begin(
     let path = describe_path(&root, &dir)
         .map_err(|error| Ending::NotHere(format!("{}: {error}", dir.display())))?;
     let host = ProbeHost { machine: describe_host(&root), path };
-    run_dir.manifest.host = Some(host.clone());
-    run_dir.manifest.study = Some(Box::new(plan.clone()));
-    run_dir.manifest.study_device = device.cloned();
-    run_dir.rewrite_manifest()?;
+    sink.amend(|manifest| {
+        manifest.host = Some(host.clone());
+        manifest.study = Some(Box::new(plan.clone()));
+        manifest.study_device = device.cloned();
+    })?;
     Ok(host)
 }
 
 /// What it will make and write and for how long, said before it begins.
-fn announced(plan: &StudyPlan, place: &Place, host: &ProbeHost) -> Result<String, Ending> {
+fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<String, Ending> {
     let layouts = factorial::lay_out(plan, place).map_err(ending_of)?;
     let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
     let device = host.path.devices.first().map_or("unknown", |device| device.name.as_str());
@@ -289,42 +293,4 @@ fn tell_undone(report: &UndoReport, display: &Display) {
     for left in &report.left {
         display.note(&left.to_string());
     }
-}
-
-/// Concludes and keeps the document and the report.
-fn conclude(
-    plan: &StudyPlan,
-    host: ProbeHost,
-    outcome: &StudyOutcome,
-    run_dir: &RunDir,
-) -> Result<StudyDocument, Ending> {
-    let end = ProbeEnd {
-        bytes_written: outcome.written_bytes,
-        duration_s: outcome.duration_s,
-        interrupted: outcome.interrupted,
-        is_full: false,
-    };
-    let mut document = summarise_study(host, plan, &outcome.events, end);
-    document.report = run_dir.report();
-    run_dir.keep(&document)?;
-    Ok(document)
-}
-
-fn show(
-    json: bool,
-    document: &StudyDocument,
-    run_dir: &RunDir,
-    outcome: &StudyOutcome,
-) -> Result<(), Ending> {
-    if json {
-        return print_json(document);
-    }
-    let result = RunResult::Study(Box::new(document.clone()));
-    let view = RunView {
-        manifest: &run_dir.manifest,
-        result: Some(&result),
-        events: &outcome.events,
-        notes: &[],
-    };
-    print_text(&iostrata_report::terminal(&view, width(), colour()))
 }

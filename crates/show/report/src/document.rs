@@ -191,7 +191,7 @@ pub(crate) struct Entry {
 
 /// How a page lays out a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TableLayout {
     /// Rows become blocks with names on a narrow screen.
     Stack,
     /// Few columns, which fit a narrow screen.
@@ -201,7 +201,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) struct Table {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableLayout,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
     /// Rows that a terminal shows at most.
@@ -213,7 +213,7 @@ impl Table {
     pub(crate) fn of<T>(items: impl IntoIterator<Item = T>) -> TableOf<T> {
         let items: Vec<T> = items.into_iter().collect();
         let rows = items.iter().map(|_| Row::default()).collect();
-        let table = Self { kind: Kind::Stack, columns: Vec::new(), rows, most: usize::MAX };
+        let table = Self { kind: TableLayout::Stack, columns: Vec::new(), rows, most: usize::MAX };
         TableOf { items, table }
     }
 
@@ -301,7 +301,7 @@ impl<T> TableOf<T> {
         self
     }
 
-    pub(crate) fn kind(mut self, kind: Kind) -> Self {
+    pub(crate) fn kind(mut self, kind: TableLayout) -> Self {
         self.table.kind = kind;
         self
     }

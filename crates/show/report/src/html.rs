@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::cell::{Cell, Span, Text, Tone, What};
 use crate::chart::Plot;
 use crate::colour::{Colour, stylesheet};
-use crate::document::{Block, Blocks, Column, Entry, Kind, On, Panels, Report, Row, Style, Table};
+use crate::document::{Block, Blocks, Column, Entry, TableLayout, On, Panels, Report, Row, Style, Table};
 use crate::head::Head;
 use crate::{svg, words};
 
@@ -254,9 +254,9 @@ fn table(table: &Table) -> Markup {
         tbody { @for one in &table.rows { (row(one, &columns)) } }
     };
     match table.kind {
-        Kind::Stack => html! { table.stack { (body) } },
-        Kind::Slim => html! { div.scroll { table { (body) } } },
-        Kind::Wide => html! {
+        TableLayout::Stack => html! { table.stack { (body) } },
+        TableLayout::Slim => html! { div.scroll { table { (body) } } },
+        TableLayout::Wide => html! {
             div.scroll.tall.bleed tabindex="0" role="region" { table.wide data-sort { (body) } }
         },
     }

@@ -9,9 +9,11 @@ use iostrata_run::Replicate;
 use iostrata_spec::{Layer, OpKind};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts, paired};
 
-use crate::compared::{Bar, carries};
+use crate::case::Case;
+use crate::cause::{Cause, cause};
+use crate::compared::Bar;
+use crate::disturbed::carries;
 use crate::figure::{application_latency_us, device_latency_us, op_of};
-use crate::finding::{Case, Cause, cause};
 use crate::observed::Which;
 
 /// Smallest share of the latency above the device worth naming, in percent.
@@ -121,6 +123,7 @@ fn same(replicate: &Replicate) -> bool {
             OpKind::Read => device.reads_per_s,
             OpKind::Write => device.writes_per_s,
             OpKind::Sync => device.flushes_per_s?,
+            _ => return None,
         };
         let positive = |us: f64| us > 0.0;
         application_latency_us(replicate).filter(|&us| positive(us))?;

@@ -11,8 +11,10 @@ use iostrata_run::Replicate;
 use iostrata_spec::{IoSpec, OpKind};
 use iostrata_stats::{Measured, Verdict, combine};
 
-use crate::compared::carries;
-use crate::figure::{application_latency_us, device_latency_us, median, metric_of, weighted_mean};
+use crate::disturbed::carries;
+use crate::figure::{
+    application_latency_us, device_latency_us, median, metric_of, op_of, weighted_mean,
+};
 use crate::observed::{Observed, Which};
 
 /// Curves of reads, the smaller size first.
@@ -200,7 +202,7 @@ fn even(windows: &[&Replicate], unit: Unit, spread_max: f64) -> Option<Measured>
     // Of few requests one more or less is a step of the count, not of the rate.
     let requests = windows.iter().filter_map(|one| {
         let stream = one.streams.first()?;
-        Some(stream.read.as_ref()?.ios as f64)
+        Some(op_of(stream, OpKind::Read)?.ios as f64)
     });
     let step = 1.0 / median(requests.collect())?.max(1.0);
     (spread <= spread_max.max(step)).then_some(cap)

@@ -8,22 +8,11 @@ use iostrata_run::Replicate;
 use iostrata_spec::Better;
 use iostrata_stats::{Loss, Measured, PAIRS_MIN, Verdict, paired_measured};
 
+use crate::disturbed::{carries, is_undisturbed};
 use crate::figure::{application_latency_us, metric_of, weighted_mean};
 use crate::observed::{Observed, Which};
 use crate::pair::Pair;
 
-/// Verdicts that say that something outside of the program was at work.
-const FROM_OUTSIDE: [Verdict; 2] = [Verdict::ForeignIo, Verdict::Steal];
-/// Verdicts after which a window shows processors, not storage.
-const NO_WITNESS: [Verdict; 3] = [Verdict::CpuLimited, Verdict::ForeignIo, Verdict::Steal];
-/// Verdicts after which a window shows something else than the device.
-const NOT_THE_DEVICE: [Verdict; 5] = [
-    Verdict::CpuLimited,
-    Verdict::ForeignIo,
-    Verdict::Steal,
-    Verdict::Throttled,
-    Verdict::ToolLimited,
-];
 /// Verdicts that call for a wider margin.
 const DOUBTFUL: [Verdict; 5] = [
     Verdict::BurstLimited,
@@ -76,30 +65,9 @@ fn pairs<'a>(log: &Observed<'a>, from: &str, to: &str, which: Which) -> Vec<Both
             Some((lower, upper))
         })
         .collect();
-    let calm = |one: &Replicate| carries_none(one, &FROM_OUTSIDE);
     let undisturbed: Vec<Both<'a>> =
-        all.iter().copied().filter(|(lower, upper)| calm(lower) && calm(upper)).collect();
+        all.iter().copied().filter(|(lower, upper)| is_undisturbed(lower) && is_undisturbed(upper)).collect();
     if undisturbed.len() >= PAIRS_MIN { undisturbed } else { all }
-}
-
-/// Whether a replicate or its main stream carries a verdict.
-pub(crate) fn carries(replicate: &Replicate, verdict: Verdict) -> bool {
-    let stream = replicate.streams.get(replicate.point.metric.stream);
-    replicate.verdicts.has(verdict) || stream.is_some_and(|stream| stream.verdicts.has(verdict))
-}
-
-fn carries_none(replicate: &Replicate, verdicts: &[Verdict]) -> bool {
-    verdicts.iter().all(|&verdict| !carries(replicate, verdict))
-}
-
-/// Whether a window shows storage: neither processors nor others decided it. Limits may have.
-pub(crate) fn shows_storage(replicate: &Replicate) -> bool {
-    carries_none(replicate, &NO_WITNESS)
-}
-
-/// Whether a window shows the device alone.
-pub(crate) fn shows_the_device(replicate: &Replicate) -> bool {
-    carries_none(replicate, &NOT_THE_DEVICE)
 }
 
 /// Compares a pair; `None` where a side is missing, did other work, or is not positive.

@@ -50,7 +50,7 @@ fn curve(log: &Observed<'_>, name: &str) -> Option<Curve> {
         return None;
     }
     let rising = point.metric.better == Better::Higher;
-    let knee = if rising { turn_of(&points) } else { None };
+    let knee = if rising { knee_of(&points) } else { None };
     let carried = if name == database::CURVE { Database::of(log).carried_x() } else { None };
     Some(Curve {
         name: name.to_owned(),
@@ -84,7 +84,7 @@ fn curve_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
 fn latency_of(replicate: &Replicate) -> Option<LatencyUs> {
     let metric = &replicate.point.metric;
     let stream = replicate.streams.get(metric.stream)?;
-    match (&stream.sync, metric.op) {
+    match (&stream.ops[OpKind::Sync], metric.op) {
         (Some(sync), OpKind::Write | OpKind::Sync) => sync.response_us.or(Some(sync.latency_us)),
         _ => op_of(stream, metric.op).map(|op| op.response_us.unwrap_or(op.latency_us)),
     }
@@ -95,7 +95,7 @@ const MAY_BE_EQUAL: f64 = 0.9;
 
 /// Where more load stops to pay.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct KneePlace {
     index: usize,
     best_index: usize,
     /// Whether more load was tried.
@@ -103,7 +103,7 @@ struct Turn {
 }
 
 /// The knee; an earlier point counts when its interval cannot tell it from the best.
-fn turn_of(points: &[CurvePoint]) -> Option<Turn> {
+fn knee_of(points: &[CurvePoint]) -> Option<KneePlace> {
     let loads: Vec<LoadPoint> = points
         .iter()
         .map(|point| LoadPoint {
@@ -118,7 +118,7 @@ fn turn_of(points: &[CurvePoint]) -> Option<Turn> {
         point.value >= MAY_BE_EQUAL * best && point.value_ci95.is_some_and(|[_, high]| high >= best)
     };
     let index = points.iter().position(equal).unwrap_or(knee.index).min(knee.index);
-    Some(Turn { index, best_index: knee.best_index, seen: index + 1 < points.len() })
+    Some(KneePlace { index, best_index: knee.best_index, seen: index + 1 < points.len() })
 }
 
 fn title(name: &str, point: &Point) -> String {
@@ -134,7 +134,7 @@ fn title(name: &str, point: &Point) -> String {
     }
 }
 
-fn text(name: &str, points: &[CurvePoint], knee: Option<&Turn>) -> String {
+fn text(name: &str, points: &[CurvePoint], knee: Option<&KneePlace>) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return String::new();
     };
@@ -203,7 +203,7 @@ fn readers_curve(log: &Observed<'_>) -> Option<Curve> {
 fn readers_point(x: f64, seen: &Seen<'_>) -> Option<CurvePoint> {
     let reads = || {
         let streams = seen.replicates.iter().filter_map(|one| stream_of(one, READERS));
-        streams.filter_map(|stream| stream.read.as_ref())
+        streams.filter_map(|stream| op_of(stream, OpKind::Read))
     };
     let mean = |op: &OpFigures| {
         let mean = op.response_mean_us.as_ref().unwrap_or(&op.latency_mean_us);

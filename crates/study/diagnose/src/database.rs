@@ -278,8 +278,8 @@ fn shortfall(seen: &Seen<'_>) -> Option<Shortfall> {
             median(replicates.iter().filter_map(|one| achieved_share(one, name)).collect())?;
         let counted = |one: &&&Replicate| {
             let stream = stream_of(one, name)?;
-            let ops = [&stream.read, &stream.write].into_iter().flatten();
-            Some(ops.map(|op| op.ios).sum::<u64>() as f64)
+            let moved = stream.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
+            Some(moved.map(|(_, op)| op.ios).sum::<u64>() as f64)
         };
         let requests = median(replicates.iter().filter_map(|one| counted(&one)).collect())?;
         let asked = asked_per_s(seen.point, name)?;

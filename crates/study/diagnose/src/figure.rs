@@ -9,11 +9,7 @@ use iostrata_stats::{Measured, Verdicts, combine_weighted, is_possible};
 
 /// Figures of one kind of request of a stream.
 pub(crate) fn op_of(stream: &StreamFigures, op: OpKind) -> Option<&OpFigures> {
-    match op {
-        OpKind::Read => stream.read.as_ref(),
-        OpKind::Write => stream.write.as_ref(),
-        OpKind::Sync => stream.sync.as_ref(),
-    }
+    stream.ops[op].as_ref()
 }
 
 /// The stream with this name.
@@ -96,7 +92,7 @@ pub(crate) fn application_latency_us(replicate: &Replicate) -> Option<f64> {
     if metric.kind == MetricKind::ResponseMeanUs {
         return op.response_us.map(|response| response.mean);
     }
-    let flush_us = match (&stream.sync, metric.op) {
+    let flush_us = match (&stream.ops[OpKind::Sync], metric.op) {
         (Some(sync), OpKind::Write) if flushes_each_write(replicate) => sync.latency_us.mean,
         _ => 0.0,
     };
@@ -121,6 +117,8 @@ pub(crate) fn device_latency_us(replicate: &Replicate) -> Option<f64> {
             us(device.write_await_ms).map(|write| write + if durable { flush_us } else { 0.0 })
         }
         OpKind::Sync => us(device.flush_await_ms),
+        // The device knows requests, not transactions.
+        _ => None,
     }
 }
 
@@ -180,8 +178,8 @@ pub(crate) fn asked_per_s(point: &Point, name: &str) -> Option<f64> {
 pub(crate) fn achieved_share(replicate: &Replicate, name: &str) -> Option<f64> {
     let asked = asked_per_s(&replicate.point, name)?;
     let stream = stream_of(replicate, name)?;
-    let done: f64 =
-        [&stream.read, &stream.write].into_iter().flatten().map(|op| op.iops.value).sum();
+    let moved = stream.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
+    let done: f64 = moved.map(|(_, op)| op.iops.value).sum();
     (asked > 0.0).then(|| done / asked)
 }
 

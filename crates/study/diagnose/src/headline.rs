@@ -8,7 +8,7 @@ use iostrata_run::{Advice, Finding, FindingKind, ProbeDocument, Rung};
 use iostrata_stats::Verdict;
 use iostrata_units::{count, microseconds, percent};
 
-use crate::advice::{Place, is_fitting};
+use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;
 use crate::not_measured::{left_out, nothing_measured};
 
@@ -106,7 +106,7 @@ fn changes(document: &ProbeDocument) -> String {
     let (fits, repairs): (Vec<&Advice>, Vec<&Advice>) =
         document.advice.iter().partition(|advice| is_fitting(advice));
     let (raises, changes): (Vec<&Advice>, Vec<&Advice>) =
-        repairs.into_iter().partition(|advice| advice.where_ == Place::Volume.name());
+        repairs.into_iter().partition(|advice| advice.where_ == SettingPlace::Volume.name());
     let mut clauses: Vec<String> = raises
         .iter()
         .map(|advice| format!("raise the {} {}", advice.setting, advice.value))

@@ -13,7 +13,7 @@ use iostrata_run::Replicate;
 use iostrata_spec::{Better, IoApi, OpKind, Pacing, Point};
 use iostrata_stats::{Loss, Measured, loss};
 
-use crate::compared::shows_storage;
+use crate::disturbed::shows_storage;
 use crate::figure::{combined, median, metric_of};
 
 /// How many times the rate before must be that after, seen by several points.
@@ -33,18 +33,11 @@ const NOISE_MIN: f64 = 0.03;
 /// Degrees of freedom behind that noise at least.
 const FREEDOM_MIN: usize = 2;
 
-/// A kind of request that can fall by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Reads,
-    Writes,
-}
-
 /// A fall of the rate that lasted to the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Fall {
     /// The kind of request that fell.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// When the last window before it ended and the first after it began, in seconds of the run.
     pub between_s: [f64; 2],
     /// Title of the point that saw it best.
@@ -74,7 +67,7 @@ impl Window<'_> {
 
 /// The falls of a run, at most one of each kind of request.
 pub(crate) fn falls(replicates: &[&Replicate]) -> Vec<Fall> {
-    [Kind::Reads, Kind::Writes].into_iter().filter_map(|kind| fall(replicates, kind)).collect()
+    [OpKind::Read, OpKind::Write].into_iter().filter_map(|kind| fall(replicates, kind)).collect()
 }
 
 /// Whether a window lies before a fall of what it did, so that its figures are not what lasts.
@@ -84,26 +77,27 @@ pub(crate) fn is_before(replicate: &Replicate, falls: &[Fall]) -> bool {
 }
 
 /// Whether a point does requests of a kind that reach the device.
-fn does(point: &Point, kind: Kind) -> bool {
+fn does(point: &Point, kind: OpKind) -> bool {
     point.streams.iter().any(|stream| {
         let mix = stream.spec.mix;
         stream.spec.api != IoApi::Null
             && match kind {
-                Kind::Reads => mix.reads(),
-                Kind::Writes => !mix.reads() || mix.writes(),
+                OpKind::Read => mix.reads(),
+                _ => !mix.reads() || mix.writes(),
             }
     })
 }
 
 /// The kind of a point that can be a witness: one stream, direct, as fast as it can.
-fn witnessed(point: &Point) -> Option<Kind> {
+fn witnessed(point: &Point) -> Option<OpKind> {
     let [stream] = point.streams.as_slice() else { return None };
     let spec = &stream.spec;
     let is_fit = spec.direct && spec.api != IoApi::Null && spec.pacing == Pacing::Closed;
-    is_fit.then_some(match point.metric.op {
-        OpKind::Read => Kind::Reads,
-        OpKind::Write | OpKind::Sync => Kind::Writes,
-    })
+    match point.metric.op {
+        OpKind::Read if is_fit => Some(OpKind::Read),
+        OpKind::Write | OpKind::Sync if is_fit => Some(OpKind::Write),
+        _ => None,
+    }
 }
 
 fn window(replicate: &Replicate) -> Option<Window<'_>> {
@@ -112,7 +106,7 @@ fn window(replicate: &Replicate) -> Option<Window<'_>> {
     (shows_storage(replicate) && value > 0.0).then_some(Window { replicate, speed })
 }
 
-fn fall(replicates: &[&Replicate], kind: Kind) -> Option<Fall> {
+fn fall(replicates: &[&Replicate], kind: OpKind) -> Option<Fall> {
     let mut windows: Vec<Window<'_>> = replicates
         .iter()
         .filter(|one| witnessed(&one.point) == Some(kind))

@@ -8,9 +8,12 @@
 mod above_device;
 mod advice;
 mod cap;
+mod case;
+mod cause;
 mod compared;
 mod curve;
 mod database;
+mod disturbed;
 mod figure;
 mod finding;
 mod headline;

@@ -7,7 +7,7 @@ use iostrata_run::{Event, Replicate, Rung};
 use iostrata_spec::{Better, Layer};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts};
 
-use crate::compared::carries;
+use crate::disturbed::carries;
 use crate::figure::{
     agrees_with_depth, application_latency_us, combined, device_latency_us, weighted_mean,
 };

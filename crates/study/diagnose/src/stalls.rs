@@ -14,7 +14,7 @@ use iostrata_run::{Replicate, Series, StreamFigures};
 use iostrata_spec::{IoApi, Pacing};
 use iostrata_stats::mean_and_half_width;
 
-use crate::compared::shows_the_device;
+use crate::disturbed::shows_the_device;
 use crate::figure::median;
 use crate::observed::Observed;
 
@@ -209,9 +209,9 @@ fn pauses_of(replicate: &Replicate) -> Option<(Stretch, Vec<Stretch>)> {
 
 /// Answers of all kinds by slice.
 fn counts(series: &Series) -> Option<Vec<f64>> {
-    let columns = [&series.reads, &series.writes, &series.syncs];
-    let slices = columns.iter().map(|column| column.len()).max().filter(|&slices| slices > 0)?;
-    let sum = |at: usize| columns.iter().filter_map(|column| column.get(at)).sum::<u32>();
+    let columns = || series.counts.iter().map(|(_, column)| column);
+    let slices = columns().map(Vec::len).max().filter(|&slices| slices > 0)?;
+    let sum = |at: usize| columns().filter_map(|column| column.get(at)).sum::<u32>();
     Some((0..slices).map(|at| f64::from(sum(at))).collect())
 }
 

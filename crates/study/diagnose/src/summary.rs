@@ -8,7 +8,8 @@ use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};
 use crate::curve::curves_of;
-use crate::finding::{Case, findings_of};
+use crate::case::Case;
+use crate::finding::findings_of;
 use crate::headline::headline;
 use crate::loss::{comparisons_of, losses_of};
 use crate::observed::Observed;
@@ -83,7 +84,7 @@ fn run_verdicts(log: &Observed<'_>) -> Verdicts {
         Verdict::Throttled,
     ];
     let widespread = |verdict: &Verdict| {
-        let carrying = all.iter().filter(|one| crate::compared::carries(one, *verdict)).count();
+        let carrying = all.iter().filter(|one| crate::disturbed::carries(one, *verdict)).count();
         carrying > 0 && carrying * 4 >= all.len()
     };
     of_a_run.into_iter().filter(widespread).collect()

@@ -10,7 +10,8 @@ use iostrata_stats::{Conclusion, Measured, combine, paired_measured};
 
 use crate::advice::advise;
 use crate::figure::metric_of;
-use crate::finding::{Case, findings_of};
+use crate::case::Case;
+use crate::finding::findings_of;
 use crate::observed::{Observed, Which};
 
 /// Start of the ids of points that only try out advice.

@@ -6,9 +6,10 @@
 use iostrata_run::{Finding, Replicate};
 use iostrata_stats::Verdict;
 
-use crate::compared::carries;
+use crate::disturbed::carries;
 use crate::database::{CURVE, Database};
-use crate::finding::{Case, FindingId, in_memory, served_by_process};
+use crate::case::Case;
+use crate::finding::{FindingId, in_memory, served_by_process};
 
 /// Name of the reason in the finding's evidence.
 const WITHHELD: &str = "not_sized_because";

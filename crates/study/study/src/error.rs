@@ -2,9 +2,10 @@
 
 use iostrata_change::ChangeError;
 use iostrata_host::HostError;
-use iostrata_io::{FileSetError, OpKind};
-use iostrata_load::{FailedRequest, LoadError};
+use iostrata_io::FileSetError;
+use iostrata_load::{FailedRequest, LoadError, LoadFailure};
 use iostrata_run::Unavailable;
+use iostrata_spec::OpKind;
 
 /// Why a point or a study could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,15 @@ pub enum StudyError {
     Run(#[from] iostrata_run::RunWriteError),
 }
 
+impl From<LoadFailure> for StudyError {
+    fn from(failure: LoadFailure) -> Self {
+        match failure {
+            LoadFailure::Request { request, path } => Self::request(&request, path),
+            LoadFailure::Removed { path } => Self::Removed { path },
+        }
+    }
+}
+
 impl StudyError {
     /// Whether the file system, or a quota on it, had no room left.
     pub(crate) fn is_full(&self) -> bool {
@@ -107,7 +117,7 @@ impl StudyError {
         let doing = match failed.kind {
             OpKind::Read => "reading",
             OpKind::Write => "writing",
-            OpKind::Sync => "flushing",
+            _ => "flushing",
         };
         let why = match failed.errno() {
             None => format!(

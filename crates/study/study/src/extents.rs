@@ -1,17 +1,8 @@
-//! What files should hold, and whether they do: extents that were never written make fast reads.
+//! Whether files hold what they should: extents that were never written make fast reads.
 
-use iostrata_io::{FileSet, Fill, OpenMode};
+use iostrata_io::{FileSet, OpenMode};
 use iostrata_spec::{Point, Preparation};
 use iostrata_stats::{Verdict, Verdicts};
-
-/// What a file set must be filled with for a point's preparation.
-pub fn fill_of(preparation: Preparation) -> Fill {
-    match preparation {
-        Preparation::Written => Fill::Written,
-        Preparation::Fallocated => Fill::Fallocated,
-        Preparation::Empty => Fill::Empty,
-    }
-}
 
 /// Verdicts on the extents of a file set: `sparse`, `unwritten_extents`. Silent for points whose
 /// files are meant to be like that, and where the file system does not say.

@@ -7,11 +7,13 @@
 mod error;
 mod extents;
 pub mod factorial;
-mod listener;
+mod file_sets;
 mod meter;
+mod pipeline;
 pub mod probe;
 
 pub use error::StudyError;
-pub use extents::{extent_verdicts, fill_of};
-pub use listener::Listener;
-pub use meter::{Measurement, Meter, Prepared, Watcher};
+pub use extents::extent_verdicts;
+pub use file_sets::{FileRole, FileSetCache, WantedFiles, fill_of};
+pub use meter::{Measurement, Meter, Watcher};
+pub use pipeline::{Listener, Pipeline, RunOutcome};

@@ -46,10 +46,11 @@ fn a_resumed_run_follows_the_last_whole_line() {
     }
     let mut run = RunWriter::resume(root.path(), &sample::manifest()).unwrap();
     run.append(&Event::Replicate(Box::new(sample::replicate(1)))).unwrap();
-    let read = RunReader::open(root.path()).unwrap();
+    let mut read = RunReader::open(root.path()).unwrap();
     let replicates = [0, 1].map(|number| Event::Replicate(Box::new(sample::replicate(number))));
     assert_eq!(read.events(), replicates);
-    assert!(read.histograms().unwrap().is_empty());
+    read.read_histograms().unwrap();
+    assert_eq!(read.events(), replicates);
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn damage_names_file_and_line() {
 
     written(root.path());
     add(root.path(), layout::HISTOGRAMS, b"Tag=p/0/s/read,0.0,1.0,1.0,????\n");
-    let error = RunReader::open(root.path()).unwrap().histograms().unwrap_err().to_string();
+    let error = RunReader::open(root.path()).unwrap().read_histograms().unwrap_err().to_string();
     assert!(error.contains("histograms.hlog line 5"), "{error}");
 }
 

@@ -1,30 +1,25 @@
 //! What is written is read.
 
-use iostrata_run::{
-    Event, LatencyKind, RunReader, RunResult, RunWriteError, RunWriter, StreamHistogram, layout,
-};
+use iostrata_run::{Event, OpFigures, RunReader, RunResult, RunWriteError, RunWriter, layout};
 use iostrata_spec::OpKind;
+use iostrata_stats::Latencies;
 
 use crate::sample;
-
-fn part(histogram: &iostrata_stats::LatencyHistogram) -> StreamHistogram<'_> {
-    StreamHistogram { stream: "reads", op: OpKind::Read, kind: LatencyKind::Service, histogram }
-}
 
 #[test]
 fn a_whole_run_comes_back() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("not/yet/there");
-    let histogram = sample::histogram();
+    let whole = Event::Replicate(Box::new(sample::replicate_with_histogram(0)));
     let mut run = RunWriter::create(&dir, &sample::manifest()).unwrap();
     run.append(&sample::unavailable()).unwrap();
-    run.append_replicate(&sample::replicate(0), &[part(&histogram)]).unwrap();
+    run.append(&whole).unwrap();
     run.append(&Event::Replicate(Box::new(sample::replicate(1)))).unwrap();
     run.append(&Event::Finished { at_s: 4.5, bytes_written: 4096 }).unwrap();
     run.write_result(&sample::document()).unwrap();
     run.write_report("<!doctype html>").unwrap();
 
-    let read = RunReader::open(&dir).unwrap();
+    let mut read = RunReader::open(&dir).unwrap();
     assert_eq!(read.manifest(), &sample::manifest());
     assert_eq!(read.result(), Some(&RunResult::Probe(Box::new(sample::document()))));
     assert_eq!(
@@ -37,11 +32,10 @@ fn a_whole_run_comes_back() {
         ]
     );
     assert!(read.notes().is_empty(), "{:?}", read.notes());
-    let kept = read.histograms().unwrap();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].key.to_string(), "read_4k_depth_1/0/reads/read");
-    assert_eq!(kept[0].histogram, histogram);
-    assert_eq!((kept[0].started_s, kept[0].duration_s), (1.5, 1.0));
+    read.read_histograms().unwrap();
+    assert_eq!(read.events()[1], whole);
+    let log = std::fs::read_to_string(dir.join(layout::HISTOGRAMS)).unwrap();
+    assert!(log.contains("\nTag=read_4k_depth_1/0/reads/read,1.500000,1.000000,"), "{log}");
 }
 
 #[test]
@@ -87,9 +81,84 @@ fn something_else_is_left_alone_and_an_older_run_is_replaced() {
 fn a_name_that_breaks_the_log_format_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let mut run = RunWriter::create(root.path(), &sample::manifest()).unwrap();
-    let histogram = sample::histogram();
-    let bad = StreamHistogram { stream: "a,b\n", ..part(&histogram) };
-    let refused = run.append_replicate(&sample::replicate(0), &[bad]);
-    assert!(matches!(refused, Err(RunWriteError::BadName { .. })));
+    for bad in ["a,b\n", "a/b", ""] {
+        let mut replicate = sample::replicate_with_histogram(0);
+        replicate.streams[0].name = bad.to_owned();
+        let refused = run.append(&Event::Replicate(Box::new(replicate)));
+        assert!(matches!(refused, Err(RunWriteError::BadName { .. })));
+    }
     assert!(RunReader::open(root.path()).unwrap().events().is_empty());
+}
+
+#[test]
+fn a_run_is_followed_while_it_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let mut run = RunWriter::create(root.path(), &sample::manifest()).unwrap();
+    let mut read = RunReader::open(root.path()).unwrap();
+    assert!(read.events().is_empty() && read.follow().unwrap().is_empty());
+    let mut manifest = sample::manifest();
+    manifest.plan = None;
+    run.write_manifest(&manifest).unwrap();
+    let replicates = [0, 1].map(|number| Event::Replicate(Box::new(sample::replicate(number))));
+    for (number, replicate) in replicates.iter().enumerate() {
+        run.append(replicate).unwrap();
+        assert_eq!(read.follow().unwrap(), std::slice::from_ref(replicate));
+        assert_eq!(read.events().len(), number + 1);
+    }
+    assert_eq!(read.manifest(), &manifest, "what became known later");
+    // Half a line is being written: it comes when it is whole.
+    let path = root.path().join(layout::EVENTS);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let line = "{\"event\":\"finished\",\"at_s\":4.5,\"bytes_written\":4096}\n";
+    for cut in [1, line.len() - 1] {
+        std::fs::write(&path, format!("{whole}{}", &line[..cut])).unwrap();
+        assert!(read.follow().unwrap().is_empty());
+    }
+    std::fs::write(&path, format!("{whole}{line}")).unwrap();
+    assert!(matches!(read.follow().unwrap(), [Event::Finished { .. }]));
+    assert!(read.result().is_none());
+    run.write_result(&sample::document()).unwrap();
+    assert!(read.follow().unwrap().is_empty() && read.result().is_some());
+    assert!(read.notes().is_empty(), "{:?}", read.notes());
+    assert_eq!(read.events(), RunReader::open(root.path()).unwrap().events());
+}
+
+#[test]
+fn runs_are_listed_without_being_read() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, started_at) in [("b", "2026-01-02T03:04:05Z"), ("a", "2026-03-02T03:04:05Z")] {
+        let mut manifest = sample::manifest();
+        manifest.started_at = started_at.parse().unwrap();
+        drop(RunWriter::create(&root.path().join(name), &manifest).unwrap());
+        std::fs::write(root.path().join(name).join(layout::EVENTS), "damaged\n").unwrap();
+    }
+    std::fs::create_dir(root.path().join("something else")).unwrap();
+    let found = RunReader::list(root.path(), 100);
+    let names: Vec<_> = found.iter().filter_map(|run| run.dir.file_name()).collect();
+    assert_eq!(names, ["a", "b"], "the newest first");
+    assert!(RunReader::list(&root.path().join("not there"), 100).is_empty());
+}
+
+#[test]
+fn transactions_are_kept_like_requests() {
+    let root = tempfile::tempdir().unwrap();
+    let mut replicate = sample::replicate_with_histogram(0);
+    let stream = &mut replicate.streams[0];
+    let read = stream.ops[OpKind::Read].clone().unwrap();
+    stream.ops = [OpKind::NewOrder, OpKind::StockLevel]
+        .map(|kind| {
+            let response = Some(sample::histogram());
+            let latencies = Latencies { response, ..read.latencies.clone() };
+            (kind, OpFigures { latencies, ..read.clone() })
+        })
+        .into_iter()
+        .collect();
+    stream.series.counts = [(OpKind::NewOrder, vec![4, 5])].into_iter().collect();
+    let event = Event::Replicate(Box::new(replicate));
+    RunWriter::create(root.path(), &sample::manifest()).unwrap().append(&event).unwrap();
+    let mut read = RunReader::open(root.path()).unwrap();
+    read.read_histograms().unwrap();
+    assert_eq!(read.events(), [event]);
+    let log = std::fs::read_to_string(root.path().join(layout::HISTOGRAMS)).unwrap();
+    assert!(log.contains("Tag=read_4k_depth_1/0/reads/new_order_response,"), "{log}");
 }

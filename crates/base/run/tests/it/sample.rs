@@ -6,7 +6,7 @@ use iostrata_run::{
     StreamFigures, Unavailable,
 };
 use iostrata_spec::{Better, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
-use iostrata_stats::{LatencyHistogram, LatencyUs, Measured, Verdict, Verdicts};
+use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdict, Verdicts};
 
 pub fn manifest() -> Manifest {
     let arguments = ["probe", "/data", "--target", "mysql://b:hunter2@h/x"].map(str::to_owned);
@@ -57,6 +57,7 @@ pub fn replicate(number: u32) -> Replicate {
         latency_us,
         response_mean_us: None,
         response_us: None,
+        latencies: Latencies::default(),
     };
     let device_series = DeviceSeries {
         t_s: vec![0.5, 1.0],
@@ -72,9 +73,7 @@ pub fn replicate(number: u32) -> Replicate {
         duration_s: 1.0,
         streams: vec![StreamFigures {
             name: "reads".into(),
-            read: Some(read),
-            write: None,
-            sync: None,
+            ops: [(OpKind::Read, read)].into_iter().collect(),
             total: None,
             duration_s: None,
             cpu: Cpu { user_s: 0.1, sys_s: 0.4, ns_per_io: Some(11_904.8) },
@@ -84,9 +83,7 @@ pub fn replicate(number: u32) -> Replicate {
             notes: vec![],
             series: Series {
                 width_s: 0.1,
-                reads: vec![4_200, 4_190, 4_210, 0, 8_400],
-                writes: vec![],
-                syncs: vec![],
+                counts: [(OpKind::Read, vec![4_200, 4_190, 4_210, 0, 8_400])].into_iter().collect(),
                 latency_mean_us: vec![23.5, 23.1, 0.1, 0.0, 24.7],
             },
             verdicts: Verdicts::none(),
@@ -94,6 +91,14 @@ pub fn replicate(number: u32) -> Replicate {
         evidence: Some(evidence),
         verdicts: [Verdict::Steal].into_iter().collect(),
     }
+}
+
+/// A replicate with the histogram behind its figures.
+pub fn replicate_with_histogram(number: u32) -> Replicate {
+    let mut replicate = replicate(number);
+    let read = replicate.streams[0].ops.get_mut(OpKind::Read).unwrap();
+    read.latencies.service = histogram();
+    replicate
 }
 
 pub fn histogram() -> LatencyHistogram {

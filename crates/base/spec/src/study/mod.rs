@@ -32,6 +32,5 @@ pub use cost::{PlanCost, cost};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
 pub use shipped::{shipped, shipped_text};
 pub use spec::{MeasuringOverrides, PartOutline, StudySpec};
-pub use text::error::StudyTextError;
-pub use text::source::TextPlace;
+pub use text::error::{StudyTextError, TextPlace};
 pub use then::{Take, Then, ThenFigure, ThenMetric};

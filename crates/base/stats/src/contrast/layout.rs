@@ -16,7 +16,7 @@ const ROUNDS_MAX: usize = 200;
 
 /// A ratio with the indexes of its cell and its replicate.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct IndexedRatio {
     cell: usize,
     replicate: usize,
     value: f64,
@@ -57,9 +57,9 @@ impl Layout {
         sorted.sort_by_key(|one| (one.cell, one.replicate));
         let cells = indexes(sorted.iter().map(|one| one.cell));
         let replicates = indexes(sorted.iter().map(|one| one.replicate));
-        let entries: Vec<Entry> = sorted
+        let entries: Vec<IndexedRatio> = sorted
             .iter()
-            .map(|one| Entry {
+            .map(|one| IndexedRatio {
                 cell: cells[&one.cell],
                 replicate: replicates[&one.replicate],
                 value: one.log_ratio,
@@ -95,7 +95,7 @@ impl Layout {
         self.replicate_count
     }
 
-    fn set_variances(&mut self, entries: &[Entry], weights: &[f64]) {
+    fn set_variances(&mut self, entries: &[IndexedRatio], weights: &[f64]) {
         let weight_squares = sum_of_squares(weights);
         let (cells, ratios) = (self.cells() as f64, entries.len() as f64);
         let around: f64 = self.cell_means.iter().map(|mean| (mean - self.mean).powi(2)).sum();
@@ -128,7 +128,7 @@ struct Common {
 }
 
 impl Common {
-    fn of(entries: &[Entry], cell_means: &[f64], replicates: usize) -> Self {
+    fn of(entries: &[IndexedRatio], cell_means: &[f64], replicates: usize) -> Self {
         let per_cell = counts(entries, cell_means.len(), |entry| entry.cell);
         let (mut sums, mut shares) = (vec![0.0; replicates], vec![0.0; replicates]);
         // How S[row] answers to an effect of replicate `column`.
@@ -166,14 +166,14 @@ struct Additive {
 }
 
 impl Additive {
-    fn fit(entries: &[Entry], cells: usize, replicates: usize) -> Self {
+    fn fit(entries: &[IndexedRatio], cells: usize, replicates: usize) -> Self {
         let per_cell = counts(entries, cells, |entry| entry.cell);
         let per_replicate = counts(entries, replicates, |entry| entry.replicate);
         let (mut of_cell, mut of_replicate) = (vec![0.0; cells], vec![0.0; replicates]);
         for _ in 0..ROUNDS_MAX {
-            let left = |entry: &Entry| entry.value - of_replicate[entry.replicate];
+            let left = |entry: &IndexedRatio| entry.value - of_replicate[entry.replicate];
             of_cell = means(entries, &per_cell, |entry| entry.cell, left);
-            let left = |entry: &Entry| entry.value - of_cell[entry.cell];
+            let left = |entry: &IndexedRatio| entry.value - of_cell[entry.cell];
             let next = means(entries, &per_replicate, |entry| entry.replicate, left);
             let moved = next.iter().zip(&of_replicate).map(|(a, b)| (a - b).abs());
             let is_settled = moved.fold(0.0, f64::max) < 1e-14;
@@ -183,7 +183,7 @@ impl Additive {
             }
         }
         let left =
-            |entry: &Entry| entry.value - of_cell[entry.cell] - of_replicate[entry.replicate];
+            |entry: &IndexedRatio| entry.value - of_cell[entry.cell] - of_replicate[entry.replicate];
         let squares_left = entries.iter().map(|entry| left(entry).powi(2)).sum();
         let parts = parts(entries, cells, replicates);
         Self { squares_left, parts }
@@ -191,7 +191,7 @@ impl Additive {
 }
 
 /// How many parts of the grid hang together.
-fn parts(entries: &[Entry], cells: usize, replicates: usize) -> usize {
+fn parts(entries: &[IndexedRatio], cells: usize, replicates: usize) -> usize {
     let mut label: Vec<usize> = (0..cells + replicates).collect();
     for entry in entries {
         let (one, other) = (label[entry.cell], label[cells + entry.replicate]);
@@ -209,7 +209,7 @@ fn indexes<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     found
 }
 
-fn counts(entries: &[Entry], groups: usize, group: impl Fn(&Entry) -> usize) -> Vec<f64> {
+fn counts(entries: &[IndexedRatio], groups: usize, group: impl Fn(&IndexedRatio) -> usize) -> Vec<f64> {
     let mut found = vec![0.0; groups];
     entries.iter().for_each(|entry| found[group(entry)] += 1.0);
     found
@@ -217,10 +217,10 @@ fn counts(entries: &[Entry], groups: usize, group: impl Fn(&Entry) -> usize) -> 
 
 /// Mean of something in each group.
 fn means(
-    entries: &[Entry],
+    entries: &[IndexedRatio],
     counts: &[f64],
-    group: impl Fn(&Entry) -> usize,
-    value: impl Fn(&Entry) -> f64,
+    group: impl Fn(&IndexedRatio) -> usize,
+    value: impl Fn(&IndexedRatio) -> f64,
 ) -> Vec<f64> {
     let mut sums = vec![0.0; counts.len()];
     entries.iter().for_each(|entry| sums[group(entry)] += value(entry));

@@ -2,7 +2,7 @@
 
 use super::{Shape, Steadiness};
 use crate::Verdict;
-use crate::simulate::{Kind, LEVEL, NOISE, Rng, autocorrelated, series};
+use crate::simulate::{ProcessKind, LEVEL, NOISE, Rng, autocorrelated, series};
 
 /// Noise around the usual level with something added at each slice.
 fn shaped(rng: &mut Rng, slices: usize, rho: f64, add: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -23,14 +23,14 @@ fn only(steadiness: &Steadiness) -> Option<Shape> {
 #[test]
 fn noise_raises_few_false_alarms() {
     for (kind, slices) in [
-        (Kind::White, 100),
-        (Kind::White, 1_000),
-        (Kind::Exponential, 400),
-        (Kind::Poisson(1.0), 400),
-        (Kind::Autocorrelated(0.5), 100),
-        (Kind::Autocorrelated(0.5), 1_000),
-        (Kind::Autocorrelated(0.8), 300),
-        (Kind::Autocorrelated(0.8), 2_000),
+        (ProcessKind::White, 100),
+        (ProcessKind::White, 1_000),
+        (ProcessKind::Exponential, 400),
+        (ProcessKind::Poisson(1.0), 400),
+        (ProcessKind::Autocorrelated(0.5), 100),
+        (ProcessKind::Autocorrelated(0.5), 1_000),
+        (ProcessKind::Autocorrelated(0.8), 300),
+        (ProcessKind::Autocorrelated(0.8), 2_000),
     ] {
         let mut rng = Rng::new(20);
         let alarms = (0..1_000)

@@ -18,7 +18,7 @@ use crate::tree::structure::{Blocked, Promise, Step, resident, resident_bit};
 const MERGED_PCT_MAX: usize = 85;
 
 /// Two neighbours under one parent.
-struct Pair<'c> {
+struct Siblings<'c> {
     left: Pin<'c>,
     right: Pin<'c>,
     /// The right one's slot in the parent.
@@ -69,7 +69,7 @@ impl Tree {
         parent: &Step<'c>,
         page: Pin<'c>,
         is_right: bool,
-    ) -> Result<Option<Pair<'c>>, Blocked> {
+    ) -> Result<Option<Siblings<'c>>, Blocked> {
         let above = parent.pin.clone().shared();
         let view = PageView::new(&above);
         let slot = if is_right { parent.slot + 1 } else { parent.slot };
@@ -80,10 +80,10 @@ impl Tree {
         drop(above);
         let other = resident(pages, other)?;
         let (left, right) = if is_right { (page, other) } else { (other, page) };
-        Ok(Some(Pair { left, right, slot }))
+        Ok(Some(Siblings { left, right, slot }))
     }
 
-    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Pair<'_>) -> Result<bool, Blocked> {
+    fn join(&self, pages: &Pages, parent: &Step<'_>, pair: Siblings<'_>) -> Result<bool, Blocked> {
         let freed = pair.right.page_no();
         let next = next_leaf(pages, &pair.right)?;
         let bit = resident_bit(pages, freed)?;
@@ -176,7 +176,7 @@ fn used_bytes(pin: &Pin<'_>) -> usize {
 
 /// Whether two pages may become one. An empty leaf joins even a full one: otherwise a table from
 /// which rows go in the order of their keys, as from a queue, would keep every leaf it ever had.
-fn is_worth_joining(pages: &Pages, pair: &Pair<'_>, level: u8) -> bool {
+fn is_worth_joining(pages: &Pages, pair: &Siblings<'_>, level: u8) -> bool {
     let (left, right) = (used_bytes(&pair.left), used_bytes(&pair.right));
     if level == 0 && left.min(right) == 0 {
         return true;
@@ -194,7 +194,7 @@ fn fits(mtr: &Mtr<'_>, left: Held, right: Held) -> bool {
 }
 
 /// Latches the pair and what follows it by page number; gives them back in the order of keys.
-fn latch_three<'c>(mtr: &mut Mtr<'c>, pair: Pair<'c>, next: Option<Pin<'c>>) -> [Option<Held>; 3] {
+fn latch_three<'c>(mtr: &mut Mtr<'c>, pair: Siblings<'c>, next: Option<Pin<'c>>) -> [Option<Held>; 3] {
     let mut pins: Vec<(usize, PageNo, Pin<'c>)> = [Some(pair.left), Some(pair.right), next]
         .into_iter()
         .enumerate()

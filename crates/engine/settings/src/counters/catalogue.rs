@@ -1,9 +1,9 @@
 //! The table of counters. The enum, its names and the status page's order come from it.
 
-use super::row::{
+use super::CounterRow;
+use super::unit::{
     CounterKind::{Counter as Total, Gauge},
     CounterOrigin::{Metrics, Ours, Status},
-    CounterRow,
     CounterUnit::{Bytes, Events, Lsn, Nanoseconds, Pages, Rows, Seconds},
 };
 

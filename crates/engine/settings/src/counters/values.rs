@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::row::CounterKind;
+use super::unit::CounterKind;
 use super::{COUNTERS, Counter, CounterRow};
 
 impl Counter {

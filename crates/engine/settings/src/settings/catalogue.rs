@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::choices::{
     ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, IoMethod, PolicyName,
 };
-use super::kind::{InnoDb, Kind, Setting, When};
+use super::kind::{InnoDb, ValueKind, Setting, When};
 use super::value::Value;
 
 /// Bytes in a KiB, MiB, GiB, TiB.
@@ -14,20 +14,20 @@ const M: u64 = 1 << 20;
 const G: u64 = 1 << 30;
 const T: u64 = 1 << 40;
 
-const fn size(min: u64, max: u64) -> Kind {
-    Kind::Size { min, max, is_power_of_two: false }
+const fn size(min: u64, max: u64) -> ValueKind {
+    ValueKind::Size { min, max, is_power_of_two: false }
 }
 
-const fn power(min: u64, max: u64) -> Kind {
-    Kind::Size { min, max, is_power_of_two: true }
+const fn power(min: u64, max: u64) -> ValueKind {
+    ValueKind::Size { min, max, is_power_of_two: true }
 }
 
-const fn count(min: u64, max: u64) -> Kind {
-    Kind::Count { min, max }
+const fn count(min: u64, max: u64) -> ValueKind {
+    ValueKind::Count { min, max }
 }
 
-const fn percent(min: f64, max: f64) -> Kind {
-    Kind::Percent { min, max }
+const fn percent(min: f64, max: f64) -> ValueKind {
+    ValueKind::Percent { min, max }
 }
 
 /// Rows of the form `name: type = default, "default in words", kind, when, {InnoDB}, [aliases],
@@ -103,7 +103,7 @@ settings! {
     redo_log_capacity: u64 = 32 * M, "32M", size(64 * K, 128 * G), Live,
         {"innodb_redo_log_capacity" = "100M"}, [],
         "Disk space for redo, written when the engine is made; the more there is, the longer changes gather before pages are written.";
-    redo_directory: Option<PathBuf> = None, "the data's", Kind::Directory, Creation,
+    redo_directory: Option<PathBuf> = None, "the data's", ValueKind::Directory, Creation,
         {"innodb_log_group_home_dir" = "./"}, ["log_group_home_dir"],
         "Directory of the redo files, where they shall lie on another device than the data.";
     log_buffer_size: u64 = 16 * M, "16M", size(16 * K, 4 * G), Open,
@@ -113,34 +113,34 @@ settings! {
         {"innodb_log_write_ahead_size" = "8K"}, [],
         "Block in which redo is written: the device's, so that it never reads before it writes.";
     flush_log_at_trx_commit: FlushLogAt = FlushLogAt::Commit, "1",
-        Kind::Choice(FlushLogAt::WORDS), Live,
+        ValueKind::Choice(FlushLogAt::WORDS), Live,
         {"innodb_flush_log_at_trx_commit" = "1"}, ["flush_log_at_commit"],
         "What a commit waits for: 1 its redo is durable; 2 it is written, 0 nothing, and both lose up to flush_log_at_timeout.";
     flush_log_at_timeout: u32 = 1, "1", count(1, 2700), Live,
         {"innodb_flush_log_at_timeout" = "1"}, [],
         "Seconds after which redo is made durable when commits do not ask for it.";
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
-        Kind::Choice(FlushMethod::WORDS), Open,
+        ValueKind::Choice(FlushMethod::WORDS), Open,
         {"innodb_flush_method" = "O_DIRECT"}, [],
         "System calls that bring data and redo to the device; the page cache is passed by with the direct ones.";
-    use_fdatasync: bool = true, "ON", Kind::Switch, Open,
+    use_fdatasync: bool = true, "ON", ValueKind::Switch, Open,
         {"innodb_use_fdatasync" = "ON"}, [],
         "Syncs with fdatasync, which leaves out times of access, instead of fsync.";
-    trust_device_cache: bool = false, "OFF", Kind::Switch, Open, {}, [],
+    trust_device_cache: bool = false, "OFF", ValueKind::Switch, Open, {}, [],
         "Leaves out the syncs that InnoDB leaves out for a device without a volatile cache; with one, a power cut then loses data.";
-    io_method: IoMethod = IoMethod::IoUring, "io_uring", Kind::Choice(IoMethod::WORDS), Open, {}, [],
+    io_method: IoMethod = IoMethod::IoUring, "io_uring", ValueKind::Choice(IoMethod::WORDS), Open, {}, [],
         "How requests are given to the kernel; one that the kernel refuses falls back to the one before it.";
-    doublewrite: Doublewrite = Doublewrite::On, "ON", Kind::Choice(Doublewrite::WORDS), Live,
+    doublewrite: Doublewrite = Doublewrite::On, "ON", ValueKind::Choice(Doublewrite::WORDS), Live,
         {"innodb_doublewrite" = "ON"}, [],
         "What protects pages that a crash leaves half written: ON restores them, DETECT_ONLY names them, OFF does neither.";
     doublewrite_pages: u32 = 128, "128", count(1, 512), Open,
         {"innodb_doublewrite_pages" = "128"}, [],
         "Pages in one doublewrite batch, which costs one sync.";
     checksum_algorithm: ChecksumAlgorithm = ChecksumAlgorithm::Crc32, "crc32",
-        Kind::Choice(ChecksumAlgorithm::WORDS), Open,
+        ValueKind::Choice(ChecksumAlgorithm::WORDS), Open,
         {"innodb_checksum_algorithm" = "crc32"}, [],
         "Checksum of pages; with none, damaged pages are not noticed.";
-    policy: PolicyName = PolicyName::Steady, "steady", Kind::Choice(PolicyName::WORDS), Live, {}, [],
+    policy: PolicyName = PolicyName::Steady, "steady", ValueKind::Choice(PolicyName::WORDS), Live, {}, [],
         "Policy that decides which pages are flushed, and when.";
     io_capacity: u32 = 10_000, "10000", count(1, 10_000_000), Live,
         {"innodb_io_capacity" = "10000"}, [],
@@ -154,7 +154,7 @@ settings! {
     max_dirty_pages_pct_lwm: f64 = 0.0, "0", percent(0.0, 99.99), Live,
         {"innodb_max_dirty_pages_pct_lwm" = "10"}, [],
         "Share of dirty pages from which flushing for it begins to grow; 0 begins it shortly below max_dirty_pages_pct.";
-    adaptive_flushing: bool = true, "ON", Kind::Switch, Live,
+    adaptive_flushing: bool = true, "ON", ValueKind::Switch, Live,
         {"innodb_adaptive_flushing" = "ON"}, [],
         "Flushes as fast as redo is produced; without it nothing is flushed for redo below the async limit.";
     adaptive_flushing_lwm: f64 = 10.0, "10", percent(0.0, 70.0), Live,
@@ -166,7 +166,7 @@ settings! {
     idle_flush_pct: f64 = 100.0, "100", percent(0.0, 100.0), Live,
         {"innodb_idle_flush_pct" = "100"}, [],
         "Share of io_capacity that is flushed while nothing changes.";
-    flush_sync: bool = true, "ON", Kind::Switch, Live,
+    flush_sync: bool = true, "ON", ValueKind::Switch, Live,
         {"innodb_flush_sync" = "ON"}, [],
         "Lets flushing go beyond io_capacity_max when redo is about to run out.";
     flush_neighbors: u32 = 0, "0", count(0, 2), Live,

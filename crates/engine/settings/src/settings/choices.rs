@@ -1,7 +1,7 @@
 //! Settings that take one of a few words.
 
 use super::value::Value;
-use crate::settings::Kind;
+use crate::settings::ValueKind;
 
 /// An enum whose variants are words of a setting; the same list makes the parser and the printer.
 macro_rules! choice {
@@ -29,11 +29,11 @@ macro_rules! choice {
         }
 
         impl Value for $name {
-            fn parse(text: &str, _kind: &Kind) -> Option<Self> {
+            fn parse(text: &str, _kind: &ValueKind) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(text))
             }
 
-            fn print(&self, _kind: &Kind) -> String {
+            fn print(&self, _kind: &ValueKind) -> String {
                 self.word().to_owned()
             }
         }

@@ -1,6 +1,6 @@
 //! Why a setting is refused: the setting, the value found, and what it takes.
 
-use super::{Kind, When};
+use super::{ValueKind, When};
 
 /// Why a setting is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum SettingError {
         /// The value as it was given.
         found: String,
         /// What it takes.
-        kind: Kind,
+        kind: ValueKind,
     },
     /// Two settings do not go together.
     #[error("{name} is {found}, and {other} is {other_found}; {fix}")]

@@ -12,7 +12,7 @@ pub struct Setting {
     /// Other names that are taken.
     pub aliases: &'static [&'static str],
     /// What it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What it is when nobody says anything, in words where it depends on the machine.
     pub default: &'static str,
     /// When it may change.
@@ -55,7 +55,7 @@ impl fmt::Display for When {
 
 /// What a setting takes. Limits are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Bytes: a number with K, M, G or T, or none.
     Size {
         /// Least, in bytes.
@@ -87,22 +87,22 @@ pub enum Kind {
     Directory,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     /// Completes "it takes ...".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::Size { min, max, is_power_of_two: false } => {
+            ValueKind::Size { min, max, is_power_of_two: false } => {
                 write!(f, "a size from {} to {}", Size(min), Size(max))
             }
-            Kind::Size { min, max, is_power_of_two: true } => {
+            ValueKind::Size { min, max, is_power_of_two: true } => {
                 write!(f, "a power of two from {} to {}", Size(min), Size(max))
             }
-            Kind::Count { min, max } => write!(f, "a whole number from {min} to {max}"),
-            Kind::Percent { min, max } => write!(f, "a percentage from {min} to {max}"),
-            Kind::Switch => f.write_str("ON or OFF"),
-            Kind::Choice([only]) => write!(f, "only {only}"),
-            Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
-            Kind::Directory => f.write_str("a directory on one line, or nothing for the data's"),
+            ValueKind::Count { min, max } => write!(f, "a whole number from {min} to {max}"),
+            ValueKind::Percent { min, max } => write!(f, "a percentage from {min} to {max}"),
+            ValueKind::Switch => f.write_str("ON or OFF"),
+            ValueKind::Choice([only]) => write!(f, "only {only}"),
+            ValueKind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            ValueKind::Directory => f.write_str("a directory on one line, or nothing for the data's"),
         }
     }
 }

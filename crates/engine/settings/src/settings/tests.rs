@@ -235,20 +235,20 @@ fn text_is_read_with_comments_and_refused_by_line() {
 }
 
 /// A text that a setting takes.
-fn taken(kind: Kind) -> BoxedStrategy<String> {
+fn taken(kind: ValueKind) -> BoxedStrategy<String> {
     match kind {
-        Kind::Size { min, max, is_power_of_two: true } => {
+        ValueKind::Size { min, max, is_power_of_two: true } => {
             (min.ilog2()..=max.ilog2()).prop_map(|shift| (1_u64 << shift).to_string()).boxed()
         }
-        Kind::Size { min, max, .. } => {
+        ValueKind::Size { min, max, .. } => {
             // Beyond 53 bits a size typed in bytes is rounded.
             (min..=max.min(1 << 53)).prop_map(|bytes| bytes.to_string()).boxed()
         }
-        Kind::Count { min, max } => (min..=max).prop_map(|count| count.to_string()).boxed(),
-        Kind::Percent { min, max } => (min..=max).prop_map(|share| share.to_string()).boxed(),
-        Kind::Switch => prop_oneof!["ON", "off", "1", "0", "yes", "False"].boxed(),
-        Kind::Choice(words) => prop::sample::select(words).prop_map(str::to_owned).boxed(),
-        Kind::Directory => "(/[a-z =#.-]{0,8}[a-z])?".boxed(),
+        ValueKind::Count { min, max } => (min..=max).prop_map(|count| count.to_string()).boxed(),
+        ValueKind::Percent { min, max } => (min..=max).prop_map(|share| share.to_string()).boxed(),
+        ValueKind::Switch => prop_oneof!["ON", "off", "1", "0", "yes", "False"].boxed(),
+        ValueKind::Choice(words) => prop::sample::select(words).prop_map(str::to_owned).boxed(),
+        ValueKind::Directory => "(/[a-z =#.-]{0,8}[a-z])?".boxed(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::layout::{BATCH_MAGIC, DOUBLEWRITE_PAGES_MAX, batch, entry, header_byt
 
 /// What a batch holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BatchKind {
     /// Nothing: no page may be restored.
     Empty,
     /// A copy of every page.
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 
 /// What is kept of each page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct BatchEntry {
     pub(crate) page: u64,
     pub(crate) lsn: u64,
     pub(crate) crc: u32,
@@ -26,15 +26,15 @@ pub(crate) struct Entry {
 
 /// A batch as found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundBatch {
     pub(crate) sequence: u64,
     pub(crate) settled: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BatchKind,
     pub(crate) header_bytes: usize,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<BatchEntry>,
 }
 
-impl Kind {
+impl BatchKind {
     const fn code(self) -> u32 {
         match self {
             Self::Empty => 0,
@@ -51,8 +51,8 @@ pub(crate) type Numbers = (u64, u64);
 pub(crate) fn write(
     into: &mut [u8],
     (sequence, settled): Numbers,
-    kind: Kind,
-    entries: impl Iterator<Item = Entry> + Clone,
+    kind: BatchKind,
+    entries: impl Iterator<Item = BatchEntry> + Clone,
 ) {
     let count = entries.clone().count();
     let end = batch::ENTRIES + count * entry::BYTES;
@@ -84,7 +84,7 @@ pub(crate) fn length(first_block: &[u8]) -> Option<usize> {
 }
 
 /// The header in these bytes, if all of it is good.
-pub(crate) fn read(from: &[u8]) -> Option<Found> {
+pub(crate) fn read(from: &[u8]) -> Option<FoundBatch> {
     if length(from)? != from.len() {
         return None;
     }
@@ -94,19 +94,19 @@ pub(crate) fn read(from: &[u8]) -> Option<Found> {
         return None;
     }
     let kind = match get_u32(from, batch::KIND)? {
-        0 => Kind::Empty,
-        1 => Kind::Copies,
-        2 => Kind::EntriesOnly,
+        0 => BatchKind::Empty,
+        1 => BatchKind::Copies,
+        2 => BatchKind::EntriesOnly,
         _ => return None,
     };
     let entries = (batch::ENTRIES..end).step_by(entry::BYTES).map(|at| {
-        Some(Entry {
+        Some(BatchEntry {
             page: get_u64(from, at + entry::PAGE)?,
             lsn: get_u64(from, at + entry::LSN)?,
             crc: get_u32(from, at + entry::CRC)?,
         })
     });
-    Some(Found {
+    Some(FoundBatch {
         sequence: get_u64(from, batch::SEQUENCE)?,
         settled: get_u64(from, batch::SETTLED)?,
         kind,
@@ -139,11 +139,11 @@ fn get_u64(from: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Entry, Found, Kind, length, read, write};
+    use super::{BatchEntry, FoundBatch, BatchKind, length, read, write};
     use crate::layout::header_bytes;
 
-    fn entry() -> impl Strategy<Value = Entry> {
-        any::<(u64, u64, u32)>().prop_map(|(page, lsn, crc)| Entry { page, lsn, crc })
+    fn entry() -> impl Strategy<Value = BatchEntry> {
+        any::<(u64, u64, u32)>().prop_map(|(page, lsn, crc)| BatchEntry { page, lsn, crc })
     }
 
     proptest! {
@@ -156,13 +156,13 @@ mod tests {
             damage in any::<(prop::sample::Index, u8)>(),
         ) {
             let mut bytes = vec![0xAA; header_bytes(200)];
-            write(&mut bytes, numbers, Kind::Copies, entries.iter().copied());
+            write(&mut bytes, numbers, BatchKind::Copies, entries.iter().copied());
             let (sequence, settled) = numbers;
             let header_bytes = bytes.len();
             prop_assert_eq!(length(&bytes[..4096]), Some(header_bytes));
             let found = read(&bytes);
             let used = 64 + entries.len() * 24;
-            let wanted = Found { sequence, settled, kind: Kind::Copies, header_bytes, entries };
+            let wanted = FoundBatch { sequence, settled, kind: BatchKind::Copies, header_bytes, entries };
             prop_assert_eq!(found, Some(wanted));
             bytes[damage.0.index(used)] ^= damage.1.max(1);
             prop_assert_eq!(read(&bytes), None);

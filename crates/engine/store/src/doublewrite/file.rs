@@ -9,11 +9,10 @@ use iostrata_io::SyncKind;
 use iostrata_io::disk::{Aligned, Disk, DiskError, FileId, FileMode};
 use iostrata_page::{PageNo, PageView};
 
-use crate::PageCopy;
+use crate::batches::PageCopy;
 use crate::counters::{Tally, add};
-use crate::doublewrite::batch::{self, Entry, Found, Kind, Numbers, get_u32, put_u32};
-use crate::error::StoreError;
-use crate::grow::is_no_space;
+use crate::doublewrite::batch::{self, BatchEntry, FoundBatch, BatchKind, Numbers, get_u32, put_u32};
+use crate::error::{StoreError, is_no_space};
 use crate::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
     header_bytes, identity,
@@ -143,12 +142,12 @@ impl DoublewriteFile {
     pub(crate) fn write<'p>(
         &mut self,
         numbers: Numbers,
-        kind: Kind,
+        kind: BatchKind,
         pages: impl Iterator<Item = &'p PageCopy> + Clone,
         sync: SyncKind,
     ) -> Result<(), StoreError> {
         let header = header_bytes(self.pages);
-        let copies = if kind == Kind::Copies { pages.clone().count() } else { 0 };
+        let copies = if kind == BatchKind::Copies { pages.clone().count() } else { 0 };
         let mut buffer = self.take_buffer(header + copies * self.page_bytes);
         let (head, body) = buffer.split_at_mut(header);
         batch::write(head, numbers, kind, pages.clone().map(entry_of));
@@ -173,8 +172,8 @@ impl DoublewriteFile {
     }
 
     /// Writes a batch that was found where it lies already, durably.
-    pub(crate) fn rewrite(&self, found: &Found, sync: SyncKind) -> Result<(), StoreError> {
-        if found.kind != Kind::Copies {
+    pub(crate) fn rewrite(&self, found: &FoundBatch, sync: SyncKind) -> Result<(), StoreError> {
+        if found.kind != BatchKind::Copies {
             return Ok(());
         }
         let bytes = found.header_bytes + found.entries.len() * self.page_bytes;
@@ -187,7 +186,7 @@ impl DoublewriteFile {
     /// Makes it durable that no copy may be restored any more, whatever the flush method.
     pub(crate) fn clear(&mut self, numbers: Numbers, sync: SyncKind) -> Result<(), StoreError> {
         let mut header = Aligned::zeroed(header_bytes(self.pages));
-        batch::write(&mut header, numbers, Kind::Empty, std::iter::empty());
+        batch::write(&mut header, numbers, BatchKind::Empty, std::iter::empty());
         self.disk.write(self.id, BATCH_AT, &header, self.plan.durability())?;
         self.sync(sync)
     }
@@ -198,14 +197,14 @@ impl DoublewriteFile {
     }
 
     /// The batch in the file, if one is there in whole.
-    pub(crate) fn find(&self) -> Result<Option<Found>, StoreError> {
+    pub(crate) fn find(&self) -> Result<Option<FoundBatch>, StoreError> {
         let Some(first) = self.read_at(BATCH_AT, BLOCK_BYTES)? else { return Ok(None) };
         let Some(bytes) = batch::length(&first) else { return Ok(None) };
         Ok(self.read_at(BATCH_AT, bytes)?.and_then(|header| batch::read(&header)))
     }
 
     /// The copy in a slot, if it is the one that the entry tells of.
-    pub(crate) fn copy(&self, found: &Found, slot: usize) -> Result<Option<Aligned>, StoreError> {
+    pub(crate) fn copy(&self, found: &FoundBatch, slot: usize) -> Result<Option<Aligned>, StoreError> {
         let at = BATCH_AT + (found.header_bytes + slot * self.page_bytes) as u64;
         let Some(copy) = self.read_at(at, self.page_bytes)? else { return Ok(None) };
         let wanted = found.entries[slot];
@@ -223,9 +222,9 @@ impl DoublewriteFile {
     }
 }
 
-fn entry_of(copy: &PageCopy) -> Entry {
+fn entry_of(copy: &PageCopy) -> BatchEntry {
     let view = PageView::new(&copy.bytes);
-    Entry { page: copy.page.0, lsn: view.lsn().0, crc: view.crc() }
+    BatchEntry { page: copy.page.0, lsn: view.lsn().0, crc: view.crc() }
 }
 
 impl Drop for DoublewriteFile {

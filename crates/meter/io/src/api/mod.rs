@@ -8,6 +8,7 @@ pub(crate) mod aio_abi;
 pub(crate) mod aio_context;
 mod flushes;
 pub mod libaio;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod null;
 pub mod sync;

@@ -14,14 +14,14 @@ pub(super) const BLOCK_BYTES: usize = 4096;
 static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
 /// `BLOCK_BYTES` bytes; absent when they are all zero.
-type Block = Option<Arc<[u8]>>;
+type StoredBlock = Option<Arc<[u8]>>;
 
 /// A file's bytes.
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
     bytes: u64,
     /// As many as `bytes` needs.
-    blocks: Arc<Vec<Block>>,
+    blocks: Arc<Vec<StoredBlock>>,
 }
 
 impl Blocks {
@@ -67,7 +67,7 @@ impl Blocks {
     }
 
     /// Puts a whole block in without copying it.
-    fn share(&mut self, number: usize, block: Block) {
+    fn share(&mut self, number: usize, block: StoredBlock) {
         self.grow(((number + 1) * BLOCK_BYTES) as u64);
         Arc::make_mut(&mut self.blocks)[number] = block;
     }
@@ -85,7 +85,7 @@ impl fmt::Debug for Blocks {
     }
 }
 
-fn put_block(block: &mut Block, within: Range<usize>, from: &[u8]) {
+fn put_block(block: &mut StoredBlock, within: Range<usize>, from: &[u8]) {
     match block {
         None if from == &ZEROS[..from.len()] => {}
         // A copy that is overwritten at once is not worth making.
@@ -116,7 +116,7 @@ fn parts(at: u64, bytes: usize) -> impl Iterator<Item = (usize, Range<usize>, Ra
 
 #[derive(Debug)]
 enum Piece {
-    Whole(Block),
+    Whole(StoredBlock),
     Part(Box<[u8]>),
 }
 

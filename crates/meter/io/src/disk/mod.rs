@@ -2,27 +2,35 @@
 //!
 //! Invariant: a read or write is done whole or is an error; what a finished `sync` covered, and a
 //! write-through write, survives a crash; a created, renamed or removed name survives only after
-//! `sync_dir`. Three forms obey it: real, memory and trace.
+//! `sync_dir`. Three forms obey it: real, and for tests memory and trace (feature `testing`).
 //! It caches nothing and knows no page, log or checksum.
 
 pub mod aligned;
+#[cfg(any(test, feature = "testing"))]
 mod blocks;
 mod error;
 mod faults;
 mod in_turn;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod name;
 pub mod real;
+#[cfg(any(test, feature = "testing"))]
 mod replay;
+#[cfg(any(test, feature = "testing"))]
 pub mod trace;
 
 pub use aligned::Aligned;
 pub use error::DiskError;
 use in_turn::InTurn;
+#[cfg(any(test, feature = "testing"))]
 pub use memory::MemDisk;
 pub use name::FileName;
 pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
-pub use trace::{Ending, Tear, TraceDisk};
+#[cfg(any(test, feature = "testing"))]
+pub use replay::{Ending, Tear};
+#[cfg(any(test, feature = "testing"))]
+pub use trace::TraceDisk;
 
 use crate::SyncKind;
 

@@ -11,15 +11,34 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::disk::blocks::{Blocks, Written};
 use crate::disk::memory::MemDisk;
-use crate::disk::trace::{Ending, Tear};
 use crate::disk::{Facts, FileName};
 use crate::noise::Noise;
+
+/// How a crash may cut an unfinished or unsynced write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tear {
+    /// Not at all: it is there or it is not.
+    Whole,
+    /// Each sector of so many bytes (512, 4096) is there or not.
+    Sectors(u32),
+}
+
+/// How a process ended whose machine went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It was killed. What it wrote is in the page cache, and the next sync of the file makes that
+    /// durable.
+    Killed,
+    /// The syncs that were in flight failed, and it gave up. What they should have covered is in
+    /// the page cache, taken for clean: later syncs succeed and do not write it.
+    SyncFailed,
+}
 
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Named(NameChange),
-    UpdateBegan { update: u32, inode: u64, change: Change, through: bool },
+    UpdateBegan { update: u32, inode: u64, change: FileChange, through: bool },
     UpdateEnded { update: u32, inode: u64, succeeded: bool },
     SyncBegan { sync: u32, inode: u64 },
     SyncEnded { sync: u32, inode: u64, succeeded: bool },
@@ -36,13 +55,13 @@ pub(super) enum NameChange {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     Write(Written),
     Resize { len: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum UpdateState {
     /// Not finished.
     InFlight,
     /// Finished; the next sync may cover it.
@@ -57,9 +76,9 @@ enum State {
 #[derive(Clone, Debug)]
 struct Update {
     number: u32,
-    change: Change,
+    change: FileChange,
     through: bool,
-    state: State,
+    state: UpdateState,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -100,19 +119,19 @@ impl Replay {
             Event::Named(change) => self.name_changes.push(change.clone()),
             Event::UpdateBegan { update, inode, change, through } => {
                 let (number, change, through) = (*update, change.clone(), *through);
-                let update = Update { number, change, through, state: State::InFlight };
+                let update = Update { number, change, through, state: UpdateState::InFlight };
                 self.content(*inode).updates.push(update);
             }
             Event::UpdateEnded { update, inode, succeeded } => {
                 self.content(*inode).end(*update, *succeeded);
             }
             Event::SyncBegan { sync, inode } => {
-                let volatile = self.content(*inode).in_state(State::Volatile);
+                let volatile = self.content(*inode).in_state(UpdateState::Volatile);
                 self.syncs.insert(*sync, volatile);
             }
             Event::SyncEnded { sync, inode, succeeded } => {
                 let covered = self.syncs.remove(sync).unwrap_or_default();
-                let state = if *succeeded { State::Durable } else { State::Lost };
+                let state = if *succeeded { UpdateState::Durable } else { UpdateState::Lost };
                 self.content(*inode).settle(&covered, state);
             }
             Event::NameSyncBegan { sync } => {
@@ -171,7 +190,7 @@ impl Replay {
             // Each number is that of one update of one file.
             let contents = after.contents.values_mut();
             contents.for_each(|content| {
-                syncs.values().for_each(|covered| content.settle(covered, State::Lost));
+                syncs.values().for_each(|covered| content.settle(covered, UpdateState::Lost));
             });
         }
         let mut names = after.names.clone();
@@ -194,23 +213,23 @@ impl Content {
             return;
         };
         update.state = match (succeeded, update.through) {
-            (false, _) => State::Failed,
-            (true, true) => State::Durable,
-            (true, false) => State::Volatile,
+            (false, _) => UpdateState::Failed,
+            (true, true) => UpdateState::Durable,
+            (true, false) => UpdateState::Volatile,
         };
         self.fold();
     }
 
     /// The numbers of those in a state, rising.
-    fn in_state(&self, state: State) -> Vec<u32> {
+    fn in_state(&self, state: UpdateState) -> Vec<u32> {
         let wanted = self.updates.iter().filter(|update| update.state == state);
         wanted.map(|update| update.number).collect()
     }
 
-    fn settle(&mut self, covered: &[u32], state: State) {
+    fn settle(&mut self, covered: &[u32], state: UpdateState) {
         for update in &mut self.updates {
             // Another sync may have settled it meanwhile, one way or the other.
-            if update.state == State::Volatile && covered.binary_search(&update.number).is_ok() {
+            if update.state == UpdateState::Volatile && covered.binary_search(&update.number).is_ok() {
                 update.state = state;
             }
         }
@@ -219,7 +238,7 @@ impl Content {
 
     /// Moves durable updates into the base, as far as nothing undecided lies before them.
     fn fold(&mut self) {
-        let durable = self.updates.iter().take_while(|update| update.state == State::Durable);
+        let durable = self.updates.iter().take_while(|update| update.state == UpdateState::Durable);
         let count = durable.count();
         for update in self.updates.drain(..count) {
             apply(&mut self.base, &update.change);
@@ -232,10 +251,10 @@ impl Content {
         let mut cached = self.base.clone();
         let mut left = Vec::new();
         for mut update in self.updates.drain(..) {
-            if matches!(update.state, State::InFlight | State::Failed) {
+            if matches!(update.state, UpdateState::InFlight | UpdateState::Failed) {
                 let is_cut = chance.cuts(&mut update.change);
-                let has_failed = update.state == State::Failed;
-                update.state = if has_failed { State::Lost } else { State::Volatile };
+                let has_failed = update.state == UpdateState::Failed;
+                update.state = if has_failed { UpdateState::Lost } else { UpdateState::Volatile };
                 if is_cut && has_failed {
                     // The device may have it all the same.
                     left.push(update);
@@ -256,19 +275,19 @@ impl Content {
         let mut content = self.base.clone();
         for update in &self.updates {
             let tear = match &update.change {
-                Change::Write(written) if written.is_atomic(facts.atomic_write_bytes) => {
+                FileChange::Write(written) if written.is_atomic(facts.atomic_write_bytes) => {
                     Tear::Whole
                 }
                 _ => tear,
             };
             let fate = match update.state {
-                State::Durable => Fate::Kept,
+                UpdateState::Durable => Fate::Kept,
                 _ => chance.fate(tear),
             };
             match (fate, &update.change) {
                 (Fate::Dropped, _) => {}
                 // Each sector arrives or does not, on its own.
-                (Fate::Torn(sector), Change::Write(written)) => {
+                (Fate::Torn(sector), FileChange::Write(written)) => {
                     let noise = &mut chance.noise;
                     written.put_sectors(sector, &mut content, || noise.next() & 1 == 0);
                 }
@@ -279,10 +298,10 @@ impl Content {
     }
 }
 
-fn apply(content: &mut Blocks, change: &Change) {
+fn apply(content: &mut Blocks, change: &FileChange) {
     match change {
-        Change::Write(written) => written.put(content),
-        Change::Resize { len } => content.resize(*len),
+        FileChange::Write(written) => written.put(content),
+        FileChange::Resize { len } => content.resize(*len),
     }
 }
 
@@ -328,11 +347,11 @@ impl Chance {
     }
 
     /// Cuts a change that a dying process made; whether nothing of it is left.
-    fn cuts(&mut self, change: &mut Change) -> bool {
+    fn cuts(&mut self, change: &mut FileChange) -> bool {
         match (self.seed, self.noise.next() >> 62, change) {
             (0, _, _) => true,
             (1, _, _) => false,
-            (_, 2, Change::Write(written)) => {
+            (_, 2, FileChange::Write(written)) => {
                 let most = written.blocks();
                 *written = written.first_blocks(self.up_to(most));
                 written.blocks() == 0

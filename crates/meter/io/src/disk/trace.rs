@@ -10,31 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::SyncKind;
 use crate::disk::blocks::Written;
-use crate::disk::replay::{Change, Event, NameChange, Replay};
+use crate::disk::replay::{FileChange, Ending, Event, NameChange, Replay, Tear};
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
     MemDisk,
 };
-
-/// How a crash may cut an unfinished or unsynced write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tear {
-    /// Not at all: it is there or it is not.
-    Whole,
-    /// Each sector of so many bytes (512, 4096) is there or not.
-    Sectors(u32),
-}
-
-/// How a process ended whose machine went on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
-    /// It was killed. What it wrote is in the page cache, and the next sync of the file makes that
-    /// durable.
-    Killed,
-    /// The syncs that were in flight failed, and it gave up. What they should have covered is in
-    /// the page cache, taken for clean: later syncs succeed and do not write it.
-    SyncFailed,
-}
 
 /// Events between two states that are kept, so that points can be looked at in any order.
 const EVENTS_PER_STATE: usize = 256;
@@ -189,11 +169,11 @@ impl TraceDisk {
     }
 
     fn begin_write(&self, file: FileId, at: u64, from: &[u8], d: Durability) -> (u32, u64) {
-        let change = Change::Write(Written::new(at, from));
+        let change = FileChange::Write(Written::new(at, from));
         self.begin_update(file, change, d == Durability::WriteThrough)
     }
 
-    fn begin_update(&self, file: FileId, change: Change, through: bool) -> (u32, u64) {
+    fn begin_update(&self, file: FileId, change: FileChange, through: bool) -> (u32, u64) {
         let inode = self.inode(file);
         let mut recorder = self.lock();
         let update = recorder.number();
@@ -263,7 +243,7 @@ impl Disk for TraceDisk {
     }
 
     fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
-        let update = self.begin_update(file, Change::Resize { len }, false);
+        let update = self.begin_update(file, FileChange::Resize { len }, false);
         let result = self.memory.set_len(file, len);
         self.end_update(update, result.is_ok());
         result

@@ -3,7 +3,7 @@
 //! Invariant: each message names the path, what was found and the fix.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use iostrata_units::{Size, bytes as shown};
 use thiserror::Error;
@@ -143,4 +143,12 @@ fn fix(source: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => "; choose a place that can be written",
         _ => "",
     }
+}
+
+/// An error of the system; a full disk or quota is named as such.
+pub(super) fn system(doing: &'static str, path: &Path, source: io::Error) -> FileSetError {
+    if matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
+        return FileSetError::Full { path: path.to_owned() };
+    }
+    FileSetError::System { doing, path: path.to_owned(), source }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::Errno;
 
-use crate::fileset::made::system;
+use crate::fileset::error::system;
 use crate::fileset::{FileSetError, FileSetPlan, Fill, Progress};
 use crate::{
     ApiConfig, Buffers, Done, FileApi, FileSpec, IoError, LibaioApi, Op, OpKind, OpenError,

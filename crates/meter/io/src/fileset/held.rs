@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::Errno;
 
 use crate::FileSpec;
-use crate::fileset::made::system;
+use crate::fileset::error::system;
 use crate::fileset::{FileSet, FileSetError, FileSetPlan, Place};
 
 /// Checks an existing file or device and takes it as a set of one.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::FileSpec;
+use crate::fileset::error::system;
 use crate::fileset::fill::{self, Filling};
 use crate::fileset::leftovers::{self, Leftover};
 use crate::fileset::plan::directory_of;
@@ -101,12 +102,4 @@ fn sync_directory(directory: &Path) -> Result<(), FileSetError> {
     File::open(directory)
         .and_then(|opened| opened.sync_all())
         .map_err(|source| system("flush", directory, source))
-}
-
-/// An error of the system; a full disk or quota is named as such.
-pub(super) fn system(doing: &'static str, path: &Path, source: io::Error) -> FileSetError {
-    if matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
-        return FileSetError::Full { path: path.to_owned() };
-    }
-    FileSetError::System { doing, path: path.to_owned(), source }
 }

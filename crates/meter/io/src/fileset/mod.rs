@@ -48,7 +48,7 @@ impl FileSet {
         match &plan.place {
             Place::NewFile(path) => made::prepare(plan, plan.new_paths(path), stop, progress),
             Place::Directory(path) => made::prepare(plan, plan.own_paths(path), stop, progress),
-            Place::ExistingFile(path) if plan.may_remake(path) => {
+            Place::ExistingFile(path) if plan.total_bytes.is_some() && marker::is_ours(path) => {
                 made::prepare(plan, plan.new_paths(path), stop, progress)
             }
             Place::ExistingFile(path) | Place::Device(path) => held::prepare(plan, path),

@@ -9,7 +9,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::FileSetError;
-use crate::fileset::marker;
 
 /// What a user's path stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,11 +138,6 @@ impl FileSetPlan {
         let set = if self.keep { "kept".to_owned() } else { unique_set() };
         let path = |number| directory.join(format!("iostrata-{set}-{number}.dat"));
         (0..self.files).map(path).collect()
-    }
-
-    /// Whether an existing file is one of ours, which may be used or made again.
-    pub(super) fn may_remake(&self, path: &Path) -> bool {
-        self.total_bytes.is_some() && marker::is_ours(path)
     }
 }
 

@@ -8,15 +8,15 @@ use crate::loop_tests::{on_memory, small};
 use crate::window::StreamPlan;
 
 /// The window of a disk that answers all requests in flight after so many nanoseconds.
-fn outcome(depth: u32, slices: u32, latency_ns: u64) -> Outcome {
+fn outcome(depth: u32, slices: u32, latency_ns: u64) -> WindowOutcome {
     let mut spec = small(Mix::Read);
     spec.depth = depth;
     let passes = move |number| if number % u64::from(depth) == 0 { latency_ns } else { 0 };
-    let (job, _, board) = on_memory(spec.clone(), slices, passes);
+    let (job, _, shared) = on_memory(spec.clone(), slices, passes);
     let stream = StreamOutcome {
         plan: StreamPlan { name: "main".to_owned(), spec, files: Vec::new() },
         segments: job.segments,
-        slices: (0..slices as usize).map(|slice| board.slice(0, slice)).collect(),
+        slices: shared.slices(&[0], &[OpKind::Read], slices as usize),
         failure: Failure::default(),
         notes: Vec::new(),
         verdicts: Verdicts::none(),
@@ -24,10 +24,10 @@ fn outcome(depth: u32, slices: u32, latency_ns: u64) -> Outcome {
         counted_slice: 0,
         ended_s: 0.0,
     };
-    Outcome { streams: vec![stream], slice_s: 1e-3, exact: true, interrupted: false }
+    WindowOutcome { streams: vec![stream], slice_s: 1e-3, exact: true, interrupted: false }
 }
 
-fn main_stream(outcome: &Outcome) -> StreamFigures {
+fn main_stream(outcome: &WindowOutcome) -> StreamFigures {
     WindowFigures::of(outcome).streams.remove(0)
 }
 
@@ -35,7 +35,7 @@ fn main_stream(outcome: &Outcome) -> StreamFigures {
 fn a_window_shorter_than_twenty_latencies_says_so() {
     for (slices, is_short) in [(250, true), (1_200, true), (1_400, false)] {
         let stream = main_stream(&outcome(32, slices, 64_000_000));
-        let read = stream.read.unwrap();
+        let read = stream.ops[OpKind::Read].as_ref().unwrap();
         assert!((read.latency_us.mean / 64_000.0 - 1.0).abs() < 0.01, "{:?}", read.latency_us);
         for figure in [&read.iops, &read.latency_mean_us] {
             assert_eq!(figure.verdicts.has(Verdict::TooFewSamples), is_short, "{slices}");
@@ -46,7 +46,7 @@ fn a_window_shorter_than_twenty_latencies_says_so() {
 #[test]
 fn a_window_without_a_completion_has_no_rate() {
     let stream = main_stream(&outcome(4, 50, 1_000_000_000));
-    let read = stream.read.unwrap();
+    let read = stream.ops[OpKind::Read].as_ref().unwrap();
     assert_eq!(read.ios, 0);
     assert!(read.iops.verdicts.has(Verdict::TooFewSamples));
     assert_eq!((read.iops.ci95, read.iops.n), (None, 0), "nobody knows how few they are");
@@ -56,7 +56,7 @@ fn a_window_without_a_completion_has_no_rate() {
 fn rate_times_latency_is_what_was_in_flight() {
     for depth in [1, 8] {
         let stream = main_stream(&outcome(depth, 400, 400_000));
-        let read = stream.read.unwrap();
+        let read = stream.ops[OpKind::Read].as_ref().unwrap();
         let product = read.iops.value * read.latency_us.mean * 1e-6;
         assert!((product / f64::from(depth) - 1.0).abs() < 0.02, "{product} of {depth}");
         assert!((product - stream.depth_mean).abs() < 1e-6);
@@ -70,7 +70,7 @@ fn figures_that_contradict_each_other_are_withheld() {
     assert!(!withhold_impossible(&mut stream, 8.0, 0.4));
     assert_eq!(stream, kept);
     assert!(withhold_impossible(&mut stream, 1.0, 0.4), "8 in flight where one may be");
-    assert_eq!((stream.read, stream.total), (None, None));
+    assert!(stream.ops.is_empty() && stream.total.is_none());
     assert!(
         stream.notes[0].contains("8.0 requests in flight, and at most 1"),
         "{:?}",

@@ -1,17 +1,19 @@
-//! When a window may end, by the clock and the board alone: slow requests on virtual time.
+//! When a window may end, by clock and shared statistics alone: slow requests on virtual time.
 
 use std::time::Duration;
 
 use iostrata_spec::{IoApi, IoSpec};
 
 use super::*;
-use crate::board::Tally;
 use crate::clock::VirtualClock;
+use crate::shared_stats::{SliceTally, Tally};
 
 /// What so many requests leave in a slice, of which each took this long.
 fn tally(count: u64, latency_ms: u64) -> SliceTally {
     let read = Tally { count, service_ns: count * latency_ms * 1_000_000, response_ns: 0 };
-    [read, Tally::default(), Tally::default()]
+    let mut tally = SliceTally::default();
+    tally[OpKind::Read as usize] = read;
+    tally
 }
 
 fn spec(point_time: Duration, slow: Option<Duration>) -> IoSpec {
@@ -30,22 +32,22 @@ fn ends_with(spec: IoSpec, tally: impl Fn(usize) -> SliceTally) -> u64 {
     let plans = [StreamPlan { name: "main".to_owned(), spec, files: Vec::new() }];
     let clock = VirtualClock::default();
     let window = Window::new(&plans, clock_facts(), clock.clone()).unwrap();
-    let ticks = window.board.layout().slice_ticks;
+    let ticks = window.shared.layout().slice_ticks;
     clock.advance(1);
     let start = clock.now();
-    window.board.post_start(start);
-    window.board.post_stop_after(u64::from(window.board.layout().slices));
+    window.shared.post_start(start);
+    window.shared.post_stop_after(u64::from(window.shared.layout().slices));
     let mut next_check = window.rule.next_check(0);
     for slice in 0.. {
-        if clock.now() >= window.board.stop() {
+        if clock.now() >= window.shared.stop() {
             break;
         }
         clock.advance(ticks);
-        window.board.post_slice(0, slice, &tally(slice));
+        window.shared.post_slice(0, slice, &tally(slice));
         next_check = window.look(start, next_check);
         window.end_as_planned(start);
     }
-    (window.board.stop() - start) / 1_000_000
+    (window.shared.stop() - start) / 1_000_000
 }
 
 const POINT: Duration = Duration::from_millis(700);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
-use iostrata_spec::{IoApi, IoSpec, Mix};
+use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
 
 struct Counting;
 
@@ -41,7 +41,7 @@ fn window(millis: u64) -> (u64, u64) {
     let outcome = measure(&[plan], &surroundings, &mut NoObserver).unwrap();
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
     let figures = WindowFigures::of(&outcome);
-    (figures.streams[0].read.as_ref().unwrap().ios, allocations)
+    (figures.streams[0].ops[OpKind::Read].as_ref().unwrap().ios, allocations)
 }
 
 #[test]

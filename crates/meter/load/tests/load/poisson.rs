@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
-use iostrata_spec::{IoApi, IoSpec, Pacing, RateProcess};
+use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, RateProcess};
 
 #[test]
 fn start_lateness_on_the_wall_clock_is_reported() {
@@ -21,7 +21,7 @@ fn start_lateness_on_the_wall_clock_is_reported() {
         let figures = WindowFigures::of(&outcome);
         let stream = &figures.streams[0];
         let late_us = stream.start_lateness_us_p99.unwrap();
-        let read = stream.read.as_ref().unwrap();
+        let read = stream.ops[OpKind::Read].as_ref().unwrap();
         eprintln!("{rate_iops} per second: start lateness p99 {late_us:.1} us");
         // Poisson counts scatter by their square root; what is late is done later, not left out.
         let expected = rate_iops * 0.6;

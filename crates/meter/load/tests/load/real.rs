@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_load::{NoObserver, Outcome, StreamPlan, Surroundings, WindowFigures, measure};
-use iostrata_spec::{IoApi, IoSpec, Mix};
+use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, WindowOutcome, measure};
+use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
 
-fn run(spec: IoSpec) -> (Outcome, WindowFigures) {
+fn run(spec: IoSpec) -> (WindowOutcome, WindowFigures) {
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
     let plan = StreamPlan { name: "main".to_owned(), spec, files: Vec::new() };
@@ -32,8 +32,11 @@ fn a_window_is_exact_and_its_figures_agree_with_each_other() {
         let (_, figures) = run(spec);
         assert!((figures.duration_s - 0.3).abs() < 1e-4, "{}", figures.duration_s);
         let stream = &figures.streams[0];
-        let (read, write) = (stream.read.as_ref().unwrap(), stream.write.as_ref().unwrap());
-        assert!(stream.sync.is_none());
+        let (read, write) = (
+            stream.ops[OpKind::Read].as_ref().unwrap(),
+            stream.ops[OpKind::Write].as_ref().unwrap(),
+        );
+        assert!(stream.ops[OpKind::Sync].is_none());
         for op in [read, write] {
             let iops = op.ios as f64 / figures.duration_s;
             assert!((op.iops.value / iops - 1.0).abs() < 1e-9);

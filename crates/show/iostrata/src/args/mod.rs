@@ -23,7 +23,7 @@ pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
-pub use simulate::{QueueArgs, SimulateAction, SimulateArgs, SimulateCommon};
+pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };

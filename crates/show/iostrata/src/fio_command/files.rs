@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
+use iostrata_spec::IoApi;
 use iostrata_spec::fio::{FioStream, FioWave};
-use iostrata_spec::{IoApi, Preparation};
-use iostrata_units as units;
+use iostrata_study::{FileSetCache, WantedFiles, fill_of};
 
 use crate::display::Display;
 use crate::ending::Ending;
@@ -27,8 +27,8 @@ struct Wanted {
     seed: u64,
 }
 
-/// Prepared files by path.
-pub struct WaveFiles(BTreeMap<PathBuf, FileSet>);
+/// The files of a wave: what each path is made like, in the cache that they are made in.
+pub struct WaveFiles(BTreeMap<PathBuf, WantedFiles>);
 
 impl WaveFiles {
     /// Makes, fills or finds the files of a wave.
@@ -38,26 +38,33 @@ impl WaveFiles {
     pub fn prepare(
         wave: &FioWave,
         overwrite_contents: bool,
+        cache: &mut FileSetCache,
         display: &Display,
         interruption: &Interruption,
     ) -> Result<Self, Ending> {
         let mut files = BTreeMap::new();
         for (path, wanted) in wanted(wave) {
-            let set = one(&path, wanted, overwrite_contents, display, interruption)?;
-            files.insert(path, set);
+            let asked = asked(&path, wanted, overwrite_contents)?;
+            let mut filling =
+                |progress| display.filling(progress, &format!("of {}", path.display()));
+            let set = cache
+                .prepare(&asked, interruption.flag(), &mut filling)
+                .map_err(|error| in_job_words(files_ending(&error, interruption)))?;
+            if wanted.direct && !set.takes_direct() {
+                let path = path.display();
+                let text = format!("direct=1: the file system of {path} refuses it; use direct=0");
+                return Err(Ending::NotHere(text));
+            }
+            files.insert(path, asked);
         }
         Ok(Self(files))
     }
 
     /// The files of one stream; `None` when it touches none.
-    pub fn of(&self, stream: &FioStream) -> Option<FileSet> {
-        let sets = stream.paths.iter().filter_map(|path| self.0.get(path));
+    pub fn of(&self, stream: &FioStream, cache: &FileSetCache) -> Option<FileSet> {
+        let wanted = stream.paths.iter().filter_map(|path| self.0.get(path));
+        let sets = wanted.filter_map(|wanted| cache.get(wanted));
         (stream.spec.api != IoApi::Null).then(|| FileSet::joined(sets))
-    }
-
-    /// Bytes that preparing them wrote.
-    pub fn filled_bytes(&self) -> u64 {
-        self.0.values().map(FileSet::filled_bytes).sum()
     }
 }
 
@@ -68,7 +75,7 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
             let spec = &stream.spec;
             let one = Wanted {
                 bytes: spec.variation.offset_bytes.saturating_add(spec.file_bytes()),
-                fill: fill(spec.preparation),
+                fill: fill_of(spec.preparation),
                 write: iostrata_load::open_mode(spec).write,
                 direct: spec.direct,
                 keep: !job.unlink,
@@ -90,10 +97,6 @@ fn wanted(wave: &FioWave) -> BTreeMap<PathBuf, Wanted> {
     all
 }
 
-fn fill(preparation: Preparation) -> Fill {
-    iostrata_study::fill_of(preparation)
-}
-
 fn fuller(one: Fill, other: Fill) -> Fill {
     match (one, other) {
         (Fill::Written, _) | (_, Fill::Written) => Fill::Written,
@@ -102,13 +105,7 @@ fn fuller(one: Fill, other: Fill) -> Fill {
     }
 }
 
-fn one(
-    path: &Path,
-    wanted: Wanted,
-    overwrite_contents: bool,
-    display: &Display,
-    interruption: &Interruption,
-) -> Result<FileSet, Ending> {
+fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<WantedFiles, Ending> {
     let place =
         Place::find(path).map_err(|error| in_job_words(Ending::Usage(error.to_string())))?;
     if let Place::Directory(path) = &place {
@@ -116,26 +113,14 @@ fn one(
         let text = format!("filename={path}: this is a directory; use directory={path}");
         return Err(Ending::Usage(text));
     }
-    let plan = FileSetPlan {
+    Ok(WantedFiles::data(FileSetPlan {
         fill: wanted.fill,
         keep: wanted.keep,
         write: wanted.write,
         overwrite_contents,
         seed: wanted.seed,
         ..FileSetPlan::new(place, wanted.bytes, 1)
-    };
-    let set = FileSet::prepare(&plan, interruption.flag(), &mut |progress| {
-        let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
-        let total = units::bytes(progress.total_bytes as f64);
-        display.progress(share, &format!("filling {} ({total})", path.display()));
-    })
-    .map_err(|error| in_job_words(files_ending(&error, interruption)))?;
-    if wanted.direct && !set.takes_direct() {
-        let path = path.display();
-        let text = format!("direct=1: the file system of {path} refuses it; use direct=0");
-        return Err(Ending::NotHere(text));
-    }
-    Ok(set)
+    }))
 }
 
 /// The same message in the words of job files.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_run::{OpFigures, Series};
+use iostrata_spec::OpKind;
 use iostrata_spec::fio::FioPlan;
 
 use super::measured::{MeasuredStream, MeasuredWave};
@@ -16,7 +17,7 @@ use crate::ending::Ending;
 
 /// What a log holds.
 #[derive(Clone, Copy)]
-enum Kind {
+enum LogKind {
     /// KiB per second.
     Bandwidth,
     /// Requests per second.
@@ -36,10 +37,10 @@ pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), Ending> {
             number += 1;
             let logs = &stream.job.logs;
             for (kind, word, prefix) in [
-                (Kind::Bandwidth, "bw", &logs.bandwidth),
-                (Kind::Iops, "iops", &logs.iops),
-                (Kind::Latency, "lat", &logs.latency),
-                (Kind::Latency, "clat", &logs.latency),
+                (LogKind::Bandwidth, "bw", &logs.bandwidth),
+                (LogKind::Iops, "iops", &logs.iops),
+                (LogKind::Latency, "lat", &logs.latency),
+                (LogKind::Latency, "clat", &logs.latency),
             ] {
                 let Some(prefix) = prefix else { continue };
                 let path = match logs.per_job {
@@ -64,11 +65,11 @@ fn append(path: PathBuf, text: &str, after_another: bool) -> Result<(), Ending> 
     })
 }
 
-fn lines(stream: &MeasuredStream<'_>, kind: Kind) -> String {
+fn lines(stream: &MeasuredStream<'_>, kind: LogKind) -> String {
     let figures = stream.figures;
     let mut text = String::new();
-    let kinds =
-        [(0, &figures.read, &figures.series.reads), (1, &figures.write, &figures.series.writes)];
+    let kinds = [(0, OpKind::Read), (1, OpKind::Write)]
+        .map(|(direction, kind)| (direction, &figures.ops[kind], figures.series.of(kind)));
     let Some(count) = kinds.iter().map(|(_, _, counts)| counts.len()).max() else { return text };
     let series = &figures.series;
     let group = slices(series.width_s, stream.job.logs.every);
@@ -86,7 +87,7 @@ fn lines(stream: &MeasuredStream<'_>, kind: Kind) -> String {
 }
 
 fn value(
-    kind: Kind,
+    kind: LogKind,
     op: &OpFigures,
     counts: &[u32],
     series: &Series,
@@ -96,9 +97,9 @@ fn value(
     let ios: f64 = counts.iter().map(|count| f64::from(*count)).sum();
     let block_bytes = if op.ios > 0 { op.bytes as f64 / op.ios as f64 } else { 0.0 };
     let value = match kind {
-        Kind::Iops => ios / seconds,
-        Kind::Bandwidth => ios * block_bytes / 1024.0 / seconds,
-        Kind::Latency => {
+        LogKind::Iops => ios / seconds,
+        LogKind::Bandwidth => ios * block_bytes / 1024.0 / seconds,
+        LogKind::Latency => {
             let means = series.latency_mean_us.iter().skip(first).zip(counts);
             let sum_us: f64 = means.map(|(mean, count)| f64::from(*mean) * f64::from(*count)).sum();
             sum_us * 1000.0 / ios.max(1.0)

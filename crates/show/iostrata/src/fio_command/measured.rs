@@ -1,6 +1,5 @@
 //! A wave of jobs as a point, and what measuring it brought.
 
-use iostrata_load::{Histograms, KindLatency, kind_index};
 use iostrata_run::{FioJobDocument, FioWaveDocument, Replicate, StreamFigures};
 use iostrata_spec::fio::{FioJob, FioStream, FioWave};
 use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
@@ -41,8 +40,6 @@ pub struct MeasuredWave {
     pub number: usize,
     /// Its figures.
     pub replicate: Replicate,
-    /// The histograms behind them, by stream.
-    pub histograms: Vec<Histograms>,
 }
 
 /// One stream of a wave with its figures.
@@ -54,8 +51,6 @@ pub struct MeasuredStream<'a> {
     pub stream: &'a FioStream,
     /// Its figures.
     pub figures: &'a StreamFigures,
-    /// Its histograms.
-    pub histograms: &'a Histograms,
 }
 
 impl MeasuredStream<'_> {
@@ -66,16 +61,6 @@ impl MeasuredStream<'_> {
             _ => format!("{}.{}", self.job.name, self.stream.first_clone),
         }
     }
-
-    /// Latencies of one kind of request.
-    pub fn latency(&self, op: OpKind) -> Option<&KindLatency> {
-        let kind = match op {
-            OpKind::Read => iostrata_io::OpKind::Read,
-            OpKind::Write => iostrata_io::OpKind::Write,
-            OpKind::Sync => iostrata_io::OpKind::Sync,
-        };
-        self.histograms.kinds[kind_index(kind)].as_ref()
-    }
 }
 
 impl MeasuredWave {
@@ -85,13 +70,7 @@ impl MeasuredWave {
             wave.jobs.iter().flat_map(|job| job.streams.iter().map(move |one| (job, one)));
         planned
             .zip(&self.replicate.streams)
-            .zip(&self.histograms)
-            .map(|(((job, stream), figures), histograms)| MeasuredStream {
-                job,
-                stream,
-                figures,
-                histograms,
-            })
+            .map(|((job, stream), figures)| MeasuredStream { job, stream, figures })
             .collect()
     }
 

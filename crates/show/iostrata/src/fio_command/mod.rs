@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use iostrata_host::Root;
 use iostrata_io::FileSet;
+use iostrata_load::IoLoad;
 use iostrata_report::RunView;
 use iostrata_run::{Event, FioDocument, RunKind, RunResult};
 use iostrata_spec::fio::{FioPlan, FioStream, FioWave, parse};
 use iostrata_spec::{IoApi, IoSpec};
 use iostrata_stats::Verdicts;
-use iostrata_study::{Measurement, Meter};
+use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 
 use crate::args::{Common, FioArgs, OutputFormat};
 use crate::display::{Display, colour, print_json, print_text, width};
 use crate::ending::{Ending, ending_of};
-use crate::io_parts::{note_host, path_facts};
-use crate::kept::histogram_parts;
-use crate::run_dir::RunDir;
+use crate::io_parts::path_facts;
+use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
 use files::WaveFiles;
@@ -88,7 +88,7 @@ struct Runner<'a> {
     plan: &'a FioPlan,
     display: &'a Display,
     interruption: &'a Interruption,
-    run_dir: RunDir,
+    sink: RunSink<'a>,
     waves: Vec<MeasuredWave>,
     bytes_written: u64,
     elapsed_s: f64,
@@ -101,17 +101,17 @@ impl<'a> Runner<'a> {
         display: &'a Display,
         interruption: &'a Interruption,
     ) -> Result<Self, Ending> {
-        let mut run_dir = RunDir::begin(RunKind::Fio, "fio", args.common.out.as_deref())?;
-        let points = plan.waves.iter().enumerate();
-        run_dir.manifest.plan = Some(points.map(|(at, wave)| measured::point(at, wave)).collect());
-        run_dir.rewrite_manifest()?;
+        let out = args.common.out.as_deref();
+        let mut sink = RunSink::begin(RunKind::Fio, "fio", out, display)?;
+        let points = plan.waves.iter().enumerate().map(|(at, wave)| measured::point(at, wave));
+        sink.amend(|manifest| manifest.plan = Some(points.collect()))?;
         let waves = Vec::new();
         Ok(Self {
             args,
             plan,
             display,
             interruption,
-            run_dir,
+            sink,
             waves,
             bytes_written: 0,
             elapsed_s: 0.0,
@@ -130,52 +130,38 @@ impl<'a> Runner<'a> {
     }
 
     fn wave(&mut self, at: usize, wave: &FioWave) -> Result<(), Ending> {
-        let overwrite = self.args.overwrite_contents;
-        let files = WaveFiles::prepare(wave, overwrite, self.display, self.interruption)?;
-        self.bytes_written += files.filled_bytes();
+        let (overwrite, mut cache) = (self.args.overwrite_contents, FileSetCache::default());
+        let (display, interruption) = (self.display, self.interruption);
+        let files = WaveFiles::prepare(wave, overwrite, &mut cache, display, interruption)?;
         let streams: Vec<&FioStream> = wave.jobs.iter().flat_map(|job| &job.streams).collect();
-        let sets: Vec<Option<FileSet>> = streams.iter().map(|stream| files.of(stream)).collect();
+        let sets: Vec<Option<FileSet>> =
+            streams.iter().map(|stream| files.of(stream, &cache)).collect();
         let on_files = streams.iter().find(|stream| stream.spec.api != IoApi::Null);
         let facts = on_files.and_then(|stream| path_facts(&stream.spec.path));
-        let root = Root::system();
         if at == 0 {
-            note_host(&mut self.run_dir, facts.as_ref(), &root);
+            self.sink.amend_host(facts.as_ref());
         }
         let program = std::env::current_exe().ok();
-        let mut meter = Meter::new(&root, facts.as_ref(), self.interruption.flag(), program);
+        let meter = Meter::new(&Root::system(), facts.as_ref(), interruption.flag(), program);
+        let mut pipeline = Pipeline::new(&mut self.sink, meter, cache, interruption.flag());
+        pipeline.before_s = self.elapsed_s;
         let point = measured::point(at, wave);
         let longest_s =
             streams.iter().map(|one| one.spec.longest().as_secs_f64()).fold(0.0, f64::max);
-        let prepared: Vec<Option<&FileSet>> = sets.iter().map(Option::as_ref).collect();
-        let measurement = meter
-            .measure(&point, 0, &prepared, &mut |elapsed_s| {
-                self.display.progress(elapsed_s / longest_s, &point.title);
-            })
-            .map_err(ending_of)?;
-        self.bytes_written += meter.written_bytes();
-        self.elapsed_s += meter.elapsed_s();
-        self.keep(at, measurement, &sets)
-    }
-
-    fn keep(
-        &mut self,
-        at: usize,
-        measurement: Measurement,
-        sets: &[Option<FileSet>],
-    ) -> Result<(), Ending> {
-        let mut replicate = measurement.replicate;
+        let specs = |set: &Option<FileSet>| set.as_ref().map(|set| set.specs().to_vec());
+        let specs = sets.iter().map(|set| specs(set).unwrap_or_default()).collect();
+        let load = IoLoad::new(&point.streams, specs);
+        let share = |elapsed_s: f64| elapsed_s / longest_s;
+        let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
+        self.bytes_written += pipeline.written_bytes();
+        self.elapsed_s = pipeline.elapsed_s();
+        let Measurement { mut replicate, error, .. } = measured.map_err(ending_of)?;
         for set in sets.iter().flatten() {
-            replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &replicate.point));
+            replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
         }
-        if let Some(writer) = &mut self.run_dir.writer {
-            let parts = histogram_parts(&replicate, &measurement.histograms);
-            writer
-                .append_replicate(&replicate, &parts)
-                .map_err(|error| Ending::NotHere(error.to_string()))?;
-        }
-        let histograms = measurement.histograms;
-        self.waves.push(MeasuredWave { number: at, replicate, histograms });
-        measurement.error.map_or(Ok(()), |error| Err(ending_of(error)))
+        pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(ending_of)?;
+        self.waves.push(MeasuredWave { number: at, replicate });
+        error.map_or(Ok(()), |error| Err(ending_of(error)))
     }
 
     fn document(&self) -> FioDocument {
@@ -186,7 +172,7 @@ impl<'a> Runner<'a> {
             waves: waves.map(|wave| wave.document(&self.plan.waves[wave.number])).collect(),
             warnings: self.plan.warnings.clone(),
             bytes_written: self.bytes_written,
-            run: self.run_dir.shown(),
+            run: self.sink.shown(),
             verdicts,
         }
     }
@@ -196,19 +182,17 @@ impl<'a> Runner<'a> {
         if self.waves.is_empty() {
             return ended;
         }
-        let document = self.document();
+        let mut document = self.document();
         let (at_s, bytes_written) = (self.elapsed_s, self.bytes_written);
         let event = match ended {
             Ok(()) => Event::Finished { at_s, bytes_written },
             Err(_) => Event::Interrupted { at_s, bytes_written },
         };
-        if let Some(writer) = &mut self.run_dir.writer {
-            let kept = writer.append(&event).and_then(|()| writer.write_result(&document));
-            kept.map_err(|error| Ending::NotHere(error.to_string()))?;
+        self.sink.store(&event).map_err(ending_of)?;
+        if !self.sink.keep(&document)? {
+            document.run = None;
         }
-        if let Some(note) = &self.run_dir.note {
-            self.display.note(note);
-        }
+        self.sink.say_whether_kept();
         logs::write(self.plan, &self.waves)?;
         if self.args.output_format == OutputFormat::Json {
             print_json(&shape::document(self.plan, &self.waves))?;
@@ -217,13 +201,13 @@ impl<'a> Runner<'a> {
         } else {
             let result = RunResult::Fio(Box::new(document));
             let view = RunView {
-                manifest: &self.run_dir.manifest,
+                manifest: self.sink.manifest(),
                 result: Some(&result),
                 events: &[],
                 notes: &[],
             };
             print_text(&iostrata_report::terminal(&view, width(), colour()))?;
         }
-        ended
+        ended.and_then(|()| self.sink.check_kept())
     }
 }

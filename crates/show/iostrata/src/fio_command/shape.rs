@@ -103,20 +103,15 @@ impl<'a> Unit<'a> {
     /// Requests of one kind with the time their stream ran.
     fn ops(&self, kind: OpKind) -> impl Iterator<Item = (&'a OpFigures, f64)> {
         self.0.iter().filter_map(move |one| {
-            let op = match kind {
-                OpKind::Read => one.figures.read.as_ref(),
-                OpKind::Write => one.figures.write.as_ref(),
-                OpKind::Sync => one.figures.sync.as_ref(),
-            };
-            op.map(|op| (op, one.figures.duration_s.unwrap_or_default()))
+            one.figures.ops[kind]
+                .as_ref()
+                .map(|op| (op, one.figures.duration_s.unwrap_or_default()))
         })
     }
 
     fn service(&self, kind: OpKind) -> LatencyHistogram {
-        let mut all = LatencyHistogram::new();
-        for latency in self.0.iter().filter_map(|one| one.latency(kind)) {
-            all.merge(&latency.service);
-        }
+        let mut all = LatencyHistogram::default();
+        self.ops(kind).for_each(|(op, _)| all.merge(&op.latencies.service));
         all
     }
 
@@ -158,16 +153,11 @@ impl<'a> Unit<'a> {
         let mut samples = Vec::new();
         for one in &self.0 {
             let series = &one.figures.series;
-            let counts = match kind {
-                OpKind::Read => &series.reads,
-                OpKind::Write => &series.writes,
-                OpKind::Sync => &series.syncs,
-            };
             let group = ((SAMPLE_S / series.width_s.max(1e-9)).round() as usize).max(1);
             let seconds = group as f64 * series.width_s;
             let rate =
                 |slices: &[u32]| slices.iter().map(|one| f64::from(*one)).sum::<f64>() / seconds;
-            samples.extend(counts.chunks_exact(group).map(rate));
+            samples.extend(series.of(kind).chunks_exact(group).map(rate));
         }
         samples
     }
@@ -201,15 +191,7 @@ fn spread(name: &str, deviation: &str, samples: &[f64], factor: f64) -> Value {
 fn latency(histogram: &LatencyHistogram, percentiles: &[f64]) -> Value {
     let Some(summary) = histogram.summary() else { return json!({ "N": 0 }) };
     let ns = |us: f64| (us * 1000.0).round() as u64;
-    let count = histogram.count() as f64;
     let least = histogram.iter_buckets().next().map_or(0.0, |bucket| bucket.low_us);
-    let square: f64 = histogram
-        .iter_buckets()
-        .map(|bucket| {
-            let middle = (bucket.low_us + bucket.high_us) / 2.0;
-            bucket.count as f64 * (middle - summary.mean).powi(2)
-        })
-        .sum();
     let percentile: BTreeMap<String, u64> = percentiles
         .iter()
         .filter_map(|p| Some((format!("{p:.6}"), ns(histogram.percentile_us(*p)?))))
@@ -218,7 +200,7 @@ fn latency(histogram: &LatencyHistogram, percentiles: &[f64]) -> Value {
         "min": ns(least),
         "max": ns(summary.max),
         "mean": summary.mean * 1000.0,
-        "stddev": (square / count.max(1.0)).sqrt() * 1000.0,
+        "stddev": histogram.stddev_us().unwrap_or(0.0) * 1000.0,
         "N": histogram.count(),
         "percentile": percentile,
     })

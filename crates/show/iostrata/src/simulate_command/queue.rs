@@ -9,10 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
-use iostrata_report::RunView;
-use iostrata_run::{
-    KernelThen, QueueDevice, QueueDocument, QueueRun, RunKind, RunResult, Unavailable,
-};
+use iostrata_run::{KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable};
 use iostrata_sim::insert::{self, InsertError, InsertOutcome, InsertPlan, POST_QUEUE_SIZES};
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
@@ -20,11 +17,11 @@ use iostrata_spec::disk::DiskSpec;
 
 use super::queue_runs::{Simulated, measured_s, run as run_of};
 use super::{queue_method, queue_words};
-use crate::args::{QueueArgs, SimulateCommon};
+use crate::args::QueueArgs;
 use crate::disk_command::measured;
-use crate::display::{Display, colour, print_json, print_text, width};
+use crate::display::Display;
 use crate::ending::Ending;
-use crate::run_dir::RunDir;
+use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
 /// The post's disk (both of its mirror do every write), the same one command at a time, the array
@@ -50,9 +47,10 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
     let started = Instant::now();
     let display = Display::new(args.common.printing.quiet);
     let bench = Bench::new(args)?;
-    let run_dir =
-        RunDir::begin(RunKind::SimulateQueue, "simulate-queue", args.common.out.as_deref())?;
-    run_dir.note.iter().for_each(|note| display.note(note));
+    let out = args.common.out.as_deref();
+    let mut sink = RunSink::begin(RunKind::SimulateQueue, "simulate-queue", out, &display)?;
+    sink.goes_on = false;
+    sink.say_whether_kept();
     let deadline = args.common.max_time.map(|time| started + time);
     let over =
         || interruption.is_set() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -60,23 +58,14 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
     display.finish();
     let mut document = summarise_queue(bench.facts(args, &outcomes?));
     document.duration_s = started.elapsed().as_secs_f64();
-    document.report = run_dir.report();
-    run_dir.keep(&document)?;
-    show(&args.common, &document, &run_dir)?;
+    document.report = sink.report();
+    sink.keep_with_report(&document)?;
+    let result = RunResult::SimulateQueue(Box::new(document));
+    sink.print(&result, &[], args.common.printing.json)?;
     match interruption.is_set() {
         true => Err(Ending::Interrupted(interruption.exit_code())),
         false => Ok(()),
     }
-}
-
-fn show(common: &SimulateCommon, document: &QueueDocument, run_dir: &RunDir) -> Result<(), Ending> {
-    if common.printing.json {
-        return print_json(document);
-    }
-    let result = RunResult::SimulateQueue(Box::new(document.clone()));
-    let view =
-        RunView { manifest: &run_dir.manifest, result: Some(&result), events: &[], notes: &[] };
-    print_text(&iostrata_report::terminal(&view, width(), colour()))
 }
 
 /// A device with what it takes to build it.

@@ -21,16 +21,6 @@ const UNAVAILABLE: usize = 4;
 /// Evidence that names points; they stand in the curve's own row.
 const POINTS: &str = "points";
 
-/// The kinds of requests that there are, by name.
-pub(super) fn ops<'a, T>(
-    read: &'a Option<T>,
-    write: &'a Option<T>,
-    sync: &'a Option<T>,
-) -> impl Iterator<Item = (&'static str, &'a T)> + use<'a, T> {
-    let all = [("reads", read), ("writes", write), ("flushes", sync)];
-    all.into_iter().filter_map(|(name, op)| Some((name, op.as_ref()?)))
-}
-
 /// Names with texts.
 pub(super) fn facts(all: Vec<(String, String)>) -> Block {
     let plain = |(name, what): (String, String)| (name.into(), what.into());
@@ -208,12 +198,11 @@ fn time_charts((point, replicates): &(&Point, Vec<&Replicate>)) -> Option<(Strin
                     Course::Slices(Slices { width_s: series.width_s, values, unit, title });
                 Line { name, stroke, course, marked: None }
             };
-            let counts =
-                [("reads", &series.reads), ("writes", &series.writes), ("flushes", &series.syncs)];
-            for (n, (op, counts)) in counts.into_iter().enumerate() {
+            for (kind, counts) in series.counts.iter() {
                 if counts.iter().any(|&count| count > 0) {
                     let values = counts.iter().map(|&count| f64::from(count)).collect();
-                    rates.push(line(&stream_op(stream, op), place * 3 + n, values, ""));
+                    let colour = place * 3 + kind as usize;
+                    rates.push(line(&stream_op(stream, kind.plural()), colour, values, ""));
                 }
             }
             if !series.latency_mean_us.is_empty() {
@@ -253,7 +242,7 @@ fn replicates(view: &RunView<'_>) -> Table {
     let mut items: Vec<Item<'_>> = Vec::new();
     for replicate in view.replicates() {
         for stream in &replicate.streams {
-            let all = ops(&stream.read, &stream.write, &stream.sync);
+            let all = stream.ops.named();
             items.extend(all.map(|(name, op)| (replicate, stream, name, op)));
         }
     }

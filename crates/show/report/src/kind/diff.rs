@@ -3,7 +3,8 @@
 //! Invariant: what one point lacks stays blank; no difference is made here.
 
 use iostrata_run::host::{OffCpuWait, PathSegment, ProfileDiff, SegmentTimes, ShareDiff};
-use iostrata_run::{StudyOp, StudyPoint};
+use iostrata_run::StudyPoint;
+use iostrata_spec::OpKind;
 use iostrata_stats::Interval;
 
 use crate::PointDiff;
@@ -14,9 +15,6 @@ use crate::words;
 /// Functions and waits that a terminal shows.
 const SYMBOLS: usize = 15;
 const WAITS: usize = 10;
-
-/// The requests of one kind at a point.
-type OpOf = fn(&StudyPoint) -> Option<&StudyOp>;
 
 /// The title, and everything below it.
 pub(crate) fn document(diff: &PointDiff<'_>) -> (String, Blocks) {
@@ -68,17 +66,15 @@ fn figures(diff: &PointDiff<'_>) -> Vec<Pair> {
     add("value", &|p| Some(figure(p.value, p.value_ci95, p.value_n, &p.unit)));
     add("95 % interval", &|p| Some(interval(Some(p.value_ci95?), &p.unit)));
     add("n", &|p| Some(count(p.value_n)));
-    let ops: [(&str, OpOf); 3] = [
-        ("reads", |p| p.read.as_ref()),
-        ("writes", |p| p.write.as_ref()),
-        ("flushes", |p| p.sync.as_ref()),
-    ];
-    for (name, of) in ops {
+    for kind in OpKind::ALL {
+        let name = kind.plural();
         add(&format!("{name}, mean"), &|p| {
-            let op = of(p)?;
+            let op = p.ops[kind].as_ref()?;
             Some(figure(op.latency_us.mean, op.latency_us_mean_ci95, op.iops_n, "us"))
         });
-        add(&format!("{name}, p99"), &|p| Some(value(of(p)?.latency_us.p99, "us")));
+        add(&format!("{name}, p99"), &|p| {
+            Some(value(p.ops[kind].as_ref()?.latency_us.p99, "us"))
+        });
     }
     add("CPU per request", &|p| Some(value(p.cpu_ns_per_io?, "ns")));
     add("switches per request", &|p| Some(value(p.switches_per_io?, "")));

@@ -1,9 +1,10 @@
 //! The run of one I/O workload.
 
 use iostrata_run::{IoDocument, IoOpDocument, RunResult};
+use iostrata_spec::OpKind;
 use iostrata_stats::LatencyUs;
 
-use super::common::{method, ops, over_time, replicate_verdicts};
+use super::common::{method, over_time, replicate_verdicts};
 use super::host::host;
 use crate::RunView;
 use crate::cell::{Text, Tone, empty, figure, optional, text, value};
@@ -33,7 +34,7 @@ pub(super) fn headline(io: &IoDocument) -> String {
         let shown = words::shown(op.iops, op.iops_ci95, &format!("{name}/s"));
         if shown.why.is_some() { format!("{name} {}", shown.text) } else { shown.text }
     };
-    let rates: Vec<String> = ops(&io.read, &io.write, &io.sync).map(rate).collect();
+    let rates: Vec<String> = io.ops.named().map(rate).collect();
     if rates.is_empty() { "Nothing completed".to_owned() } else { rates.join(", ") }
 }
 
@@ -52,7 +53,7 @@ pub(super) fn cards(io: &IoDocument) -> Vec<Card> {
         let rest = format!("{why}{half}n = {}; {bandwidth}mean {mean}, p99 {p99}", op.iops_n);
         Card { title: name, big: shown.text.into(), text: rest.into() }
     };
-    ops(&io.read, &io.write, &io.sync).map(card).collect()
+    io.ops.named().map(card).collect()
 }
 
 /// Figures and percentiles, and what speaks against them.
@@ -84,7 +85,7 @@ pub(super) fn workload(io: &IoDocument) -> Blocks {
 fn table(io: &IoDocument) -> Table {
     // Name, requests, latency, and whether the rate belongs to the row.
     let mut rows: Vec<(Text, &IoOpDocument, &LatencyUs, bool)> = Vec::new();
-    for (name, op) in ops(&io.read, &io.write, &io.sync) {
+    for (name, op) in io.ops.named() {
         rows.push((Text::default().strong(name), op, &op.latency_us, true));
         let response = op.response_us.as_ref();
         rows.extend(
@@ -126,7 +127,9 @@ fn effort(io: &IoDocument) -> String {
 
 /// What the intervals above do not say: what the next run will bring.
 fn repeats(io: &IoDocument) -> Option<String> {
-    let found = ops(&io.read, &io.write, &None).filter_map(|(name, op)| {
+    let moved = io.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
+    let found = moved.filter_map(|(kind, op)| {
+        let name = kind.plural();
         let [low, high] = op.iops_repeat_ci95?;
         let range = format!("{} to {}", words::value(low, "/s"), words::value(high, "/s"));
         Some((op.iops_repeat_n, format!("{range} {name}")))

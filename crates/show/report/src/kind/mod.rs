@@ -20,10 +20,10 @@ use crate::document::{On, Report};
 use crate::head::Head;
 
 /// A builder: the report of a run whose result is of its kind, for one renderer.
-type Kind = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
+type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
 
 /// Every kind; the last one shows what there is of a run without a result.
-const KINDS: [Kind; 6] =
+const KINDS: [Builder; 6] =
     [probe::report, study::report, io::report, fio::report, queue::report, partial::report];
 
 /// A run as it is shown.

@@ -80,7 +80,7 @@ fn every_point_can_be_chosen_over_time() {
         .iter()
         .find_map(|event| match event {
             iostrata_run::Event::Replicate(one) if one.point.id == "commit_fsync" => {
-                Some(one.streams[0].series.syncs.clone())
+                Some(one.streams[0].series.of(iostrata_spec::OpKind::Sync).to_vec())
             }
             _ => None,
         })

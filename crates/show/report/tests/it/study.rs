@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use iostrata_report::html;
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
+use iostrata_spec::OpKind;
 use iostrata_stats::Verdict;
 use serde_json::Value;
 
@@ -170,8 +171,8 @@ fn whatever_is_missing_the_page_stands() {
             point.latency_by_layer = None;
             point.device = None;
             point.cpu = None;
-            point.read = None;
-            point.write = None;
+            point.ops.remove(OpKind::Read);
+            point.ops.remove(OpKind::Write);
         }
     });
     let page = html(&bare.view());
@@ -219,6 +220,7 @@ fn response_time_over_load_is_the_first_picture() {
         axis.response = Some(StudyResponse {
             mean_us: values(900.0),
             p99_us: values(4_000.0),
+            p99_us_ci95: Vec::new(),
             knee: axis.x.last().copied(),
             backlog: Some(StudyBacklog {
                 at: axis.x[axis.x.len() - 1],

@@ -2,6 +2,7 @@
 
 use iostrata_report::{html, markdown, terminal};
 use iostrata_run::{Refusal, RunResult};
+use iostrata_spec::OpKind;
 use serde_json::Value;
 
 use crate::sample::{self, Sample};
@@ -92,7 +93,7 @@ fn no_view_shows_what_cannot_be() {
 fn a_workload_in_which_nothing_completed_has_no_rate() {
     let mut sample = sample::io();
     let Some(RunResult::Io(document)) = &mut sample.result else { unreachable!() };
-    let write = document.write.as_mut().unwrap();
+    let write = document.ops.get_mut(OpKind::Write).unwrap();
     (write.ios, write.iops, write.iops_ci95) = (0, 0.0, Some([0.0, 0.0]));
     let sample = checked(sample);
     for (form, text) in forms(&sample) {
@@ -102,7 +103,7 @@ fn a_workload_in_which_nothing_completed_has_no_rate() {
     }
     let Some(RunResult::Io(document)) = &sample.result else { unreachable!() };
     assert_eq!(document.unknown_of("write").unwrap().why, Refusal::NothingCompleted);
-    assert_eq!(document.write.as_ref().unwrap().iops_ci95, None);
+    assert_eq!(document.ops[OpKind::Write].as_ref().unwrap().iops_ci95, None);
 }
 
 #[test]

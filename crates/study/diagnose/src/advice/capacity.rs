@@ -7,7 +7,7 @@
 use iostrata_run::{Advice, Risk};
 use iostrata_units::{count, microseconds};
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 use crate::withheld::is_withheld;
 
@@ -65,7 +65,7 @@ fn capacity(name: &str, value: f64, text: String, defaults: &[f64; 2]) -> Option
     }
     let why = [FindingId::FlushCapacity];
     let undo = format!("SET GLOBAL {name} to the value before");
-    let advice = line(name, format!("{value}"), Place::MyCnf, &why, text, &undo);
+    let advice = line(name, format!("{value}"), SettingPlace::MyCnf, &why, text, &undo);
     let default = Some(format!("{least}; MySQL 8.4: {newest}"));
     let risk = if value > least { Risk::Wear } else { Risk::None };
     Some(Advice { default, risk, ..advice })

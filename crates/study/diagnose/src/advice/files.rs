@@ -2,7 +2,7 @@
 
 use iostrata_run::Advice;
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 
 /// Files advised where the curve over files says nothing.
@@ -24,5 +24,5 @@ pub(super) fn data_files(found: &Found<'_>) -> Option<Advice> {
          innodb_file_per_table on and partition the tables that are written most."
     );
     let undo = "ALTER TABLE ... REMOVE PARTITIONING";
-    Some(line("number of data files", format!("{files}"), Place::Schema, &why, text, undo))
+    Some(line("number of data files", format!("{files}"), SettingPlace::Schema, &why, text, undo))
 }

@@ -4,7 +4,7 @@
 use iostrata_run::host::CgroupVersion;
 use iostrata_run::{Advice, ProbeHost};
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 
 /// A queue of fewer requests than this was set by hand: no driver of a fast device starts so low.
@@ -30,7 +30,7 @@ pub(super) fn cpu_quota(found: &Found<'_>, host: &ProbeHost) -> Option<Advice> {
          Raise the quota, or lift it if it is not meant to be there."
     );
     let undo = format!("set it to {cpus:.2} processors again");
-    Some(line(&format!("{file} of {group}"), value, Place::ControlGroup, &[id], text, &undo))
+    Some(line(&format!("{file} of {group}"), value, SettingPlace::ControlGroup, &[id], text, &undo))
 }
 
 /// A longer queue, where the one in use is too short for anything.
@@ -49,7 +49,7 @@ pub(super) fn nr_requests(found: &Found<'_>, host: &ProbeHost) -> Option<Advice>
     );
     let undo = format!("write {size} to it again");
     let setting = format!("nr_requests of {name}");
-    Some(line(&setting, QUEUE_USUAL, Place::Sysfs, &[id], text, &undo))
+    Some(line(&setting, QUEUE_USUAL, SettingPlace::Sysfs, &[id], text, &undo))
 }
 
 /// The kernel's own share of memory for dirty pages again.
@@ -61,7 +61,7 @@ pub(super) fn dirty_limit(found: &Found<'_>) -> Option<Advice> {
          is busy; setting the ratio clears vm.dirty_bytes."
     );
     let undo = format!("sysctl {setting}={value}");
-    Some(line("vm.dirty_ratio", "20", Place::Sysctl, &[id], text, &undo))
+    Some(line("vm.dirty_ratio", "20", SettingPlace::Sysctl, &[id], text, &undo))
 }
 
 /// A start on a boundary.
@@ -73,7 +73,7 @@ pub(super) fn aligned_start(found: &Found<'_>) -> Option<Advice> {
         "Partition tools begin at 1 MiB by themselves. The {what} has to be made anew and its data \
          restored."
     );
-    let place = if what == "partition" { Place::PartitionTable } else { Place::LoopSetup };
+    let place = if what == "partition" { SettingPlace::PartitionTable } else { SettingPlace::LoopSetup };
     let setting = format!("first byte of {device}");
     Some(line(&setting, "1048576", place, &[id], text, "restore the volume as it was"))
 }

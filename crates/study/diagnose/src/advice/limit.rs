@@ -3,7 +3,7 @@
 use iostrata_run::host::{IoLimit, LimitScope};
 use iostrata_run::{Advice, ProbeHost};
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::{FindingId, lifting, limit_words};
 
 /// Lifting every limit that is known to hold this process back, where it was seen to: the one that
@@ -39,7 +39,7 @@ fn lift(limit: &IoLimit, why: FindingId) -> Vec<Advice> {
     let undo = format!("set it to {words} again");
     let one = |(file, value): (String, String)| {
         let setting = format!("{file} of {}", limit.cgroup);
-        line(&setting, value, Place::ControlGroup, &[why], text.clone(), &undo)
+        line(&setting, value, SettingPlace::ControlGroup, &[why], text.clone(), &undo)
     };
     lifting(limit).into_iter().map(one).collect()
 }
@@ -52,5 +52,5 @@ pub(super) fn barriers(found: &Found<'_>) -> Option<Advice> {
          power cut."
     );
     let undo = format!("mount with {option} again");
-    Some(line("barrier", "1", Place::MountOption, &[FindingId::BarriersOff], text, &undo))
+    Some(line("barrier", "1", SettingPlace::MountOption, &[FindingId::BarriersOff], text, &undo))
 }

@@ -73,7 +73,7 @@ impl<'f> Found<'f> {
 
 /// Where a setting is set.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum SettingPlace {
     MyCnf,
     MariaDbCnf,
     MountOption,
@@ -86,19 +86,19 @@ pub(crate) enum Place {
     Volume,
 }
 
-impl Place {
+impl SettingPlace {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Place::MyCnf => "my.cnf [mysqld]",
-            Place::MariaDbCnf => "my.cnf [mariadb]",
-            Place::MountOption => "mount option",
-            Place::Schema => "schema",
-            Place::ControlGroup => "control group",
-            Place::Sysctl => "sysctl",
-            Place::Sysfs => "/sys/block/DEVICE/queue",
-            Place::PartitionTable => "partition table",
-            Place::LoopSetup => "losetup --offset",
-            Place::Volume => "provider of the volume",
+            SettingPlace::MyCnf => "my.cnf [mysqld]",
+            SettingPlace::MariaDbCnf => "my.cnf [mariadb]",
+            SettingPlace::MountOption => "mount option",
+            SettingPlace::Schema => "schema",
+            SettingPlace::ControlGroup => "control group",
+            SettingPlace::Sysctl => "sysctl",
+            SettingPlace::Sysfs => "/sys/block/DEVICE/queue",
+            SettingPlace::PartitionTable => "partition table",
+            SettingPlace::LoopSetup => "losetup --offset",
+            SettingPlace::Volume => "provider of the volume",
         }
     }
 }
@@ -107,7 +107,7 @@ impl Place {
 pub(crate) fn line(
     setting: &str,
     value: impl Into<String>,
-    place: Place,
+    place: SettingPlace,
     why: &[FindingId],
     text: String,
     undo: &str,

@@ -3,7 +3,7 @@
 use iostrata_run::Advice;
 use iostrata_units::microseconds;
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 
 const SETTING: &str = "innodb_flush_neighbors";
@@ -30,7 +30,7 @@ pub(super) fn flush_neighbors(found: &Found<'_>) -> Option<Advice> {
 
 fn neighbors(value: &str, why: FindingId, text: String) -> Advice {
     let default = Some("0 in MySQL 8.0 and later, 1 in MariaDB".to_owned());
-    Advice { default, ..line(SETTING, value, Place::MyCnf, &[why], text, UNDO) }
+    Advice { default, ..line(SETTING, value, SettingPlace::MyCnf, &[why], text, UNDO) }
 }
 
 const UNDO: &str = "SET GLOBAL innodb_flush_neighbors to the value before";

@@ -6,7 +6,7 @@ use iostrata_run::host::PathKind;
 use iostrata_run::{Advice, ProbeHost};
 use iostrata_units::{count, percent};
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 
 /// The mount option that keeps data out of the journal.
@@ -26,7 +26,7 @@ pub(super) fn data_journal(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
          protects pages in either case. It takes a mount, not a remount."
     );
     let undo = format!("mount with {DATA_JOURNAL} again");
-    Some(line("data", "ordered", Place::MountOption, &[id], text, &undo))
+    Some(line("data", "ordered", SettingPlace::MountOption, &[id], text, &undo))
 }
 
 /// Nothing is said of places in memory, or where a mount option brings direct I/O back.
@@ -44,7 +44,7 @@ pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
         }
     };
     let undo = "innodb_flush_method=O_DIRECT";
-    Some(line("innodb_flush_method", "fsync", Place::MyCnf, &[id], text.to_owned(), undo))
+    Some(line("innodb_flush_method", "fsync", SettingPlace::MyCnf, &[id], text.to_owned(), undo))
 }
 
 pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
@@ -61,7 +61,7 @@ pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
         count(slow)
     );
     let undo = "SET GLOBAL innodb_use_fdatasync=OFF";
-    Some(line("innodb_use_fdatasync", "ON", Place::MyCnf, &[id], text, undo))
+    Some(line("innodb_use_fdatasync", "ON", SettingPlace::MyCnf, &[id], text, undo))
 }
 
 pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
@@ -73,7 +73,7 @@ pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
         percent(loss)
     );
     let undo = "innodb_log_file_write_through=OFF";
-    Some(line("innodb_log_file_write_through", "ON", Place::MariaDbCnf, &[id], text, undo))
+    Some(line("innodb_log_file_write_through", "ON", SettingPlace::MariaDbCnf, &[id], text, undo))
 }
 
 pub(super) fn native_aio(found: &Found<'_>) -> Option<Advice> {
@@ -89,5 +89,5 @@ pub(super) fn native_aio(found: &Found<'_>) -> Option<Advice> {
         percent(loss)
     );
     let undo = "innodb_use_native_aio=ON";
-    Some(line("innodb_use_native_aio", "OFF", Place::MyCnf, &[id], text, undo))
+    Some(line("innodb_use_native_aio", "OFF", SettingPlace::MyCnf, &[id], text, undo))
 }

@@ -4,7 +4,7 @@ use iostrata_run::Advice;
 use iostrata_spec::Layer;
 use iostrata_units::{bytes, count};
 
-use super::{Found, Place, line};
+use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
 
 /// Raising a cap that no setting of the server gets round.
@@ -27,5 +27,5 @@ pub(super) fn raise_cap(found: &Found<'_>) -> Option<Advice> {
         "Only a larger or faster volume, or more that is paid for, raises the cap; no setting of \
          the server does. More requests in flight bring only waiting. {more}"
     );
-    Some(line(setting, value, Place::Volume, &[id], text, "the size or class before"))
+    Some(line(setting, value, SettingPlace::Volume, &[id], text, "the size or class before"))
 }

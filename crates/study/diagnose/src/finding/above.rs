@@ -5,88 +5,21 @@
 //! wait is the cause called unknown, with what would tell.
 
 use iostrata_run::Finding;
-use iostrata_run::host::{DirectIoBehaviour, IoLimit, LimitScope};
-use iostrata_spec::{Layer, OpKind, Point};
+use iostrata_spec::{Layer, Point};
 use iostrata_units::{microseconds, percent};
 
-use super::known_limit::{Reached, reached, words};
-use super::queue::{queue_explains, small_queue};
+use super::known_limit::{Reached, reached};
+use super::queue::small_queue;
 use super::statement::{Effect, WithEvidence, loss, loss_of_unknown_size};
-use super::{Case, FindingId, place};
+use super::FindingId;
+use crate::case::Case;
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
+use crate::cause::{Cause, cause};
 use crate::compared::Bar;
 use crate::observed::Which;
 
 /// Points measured again at most.
 const CONFIRM_MAX: usize = 2;
-
-/// What holds requests back above the device.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cause<'c> {
-    /// The page cache answers: the device's requests are other ones.
-    PageCache,
-    /// A control group's limit.
-    Limit(&'c IoLimit),
-    /// A process in user space serves the file system.
-    UserSpace(&'c str),
-    /// The device's queue holds fewer requests than are in flight.
-    Queue { device: &'c str, requests: u64 },
-    /// None of these.
-    Unknown,
-}
-
-/// What is known to hold the requests of a point back.
-pub(crate) fn cause<'c>(case: &Case<'c, '_>, point: &str) -> Cause<'c> {
-    let path = &case.host.path;
-    if path.direct_io.behaviour == DirectIoBehaviour::Ignored {
-        return Cause::PageCache;
-    }
-    if let Some(limit) = path.limits.iter().find(|limit| limit.scope == LimitScope::Process) {
-        return Cause::Limit(limit);
-    }
-    if let Some(file_system) = place::served_by_process(case) {
-        return Cause::UserSpace(file_system);
-    }
-    match queue_explains(case, point) {
-        Some((device, requests)) => Cause::Queue { device, requests },
-        None => Cause::Unknown,
-    }
-}
-
-impl Cause<'_> {
-    /// The layer that the cause belongs to. Where it is not known: writes that no known limit held
-    /// back are the file system's, anything else a limit's.
-    pub fn layer(&self, op: OpKind, held_back: bool) -> Layer {
-        match self {
-            Cause::Queue { .. } => Layer::Block,
-            Cause::PageCache | Cause::UserSpace(_) => Layer::Filesystem,
-            Cause::Unknown if op == OpKind::Write && !held_back => Layer::Filesystem,
-            Cause::Limit(_) | Cause::Unknown => Layer::Limit,
-        }
-    }
-
-    fn sentence(&self) -> String {
-        match self {
-            Cause::PageCache => "The page cache stands between.".to_owned(),
-            Cause::Limit(limit) => {
-                format!("The control group {} allows {}.", limit.cgroup, words(limit))
-            }
-            Cause::UserSpace(file_system) => format!(
-                "A process in user space serves this file system ({file_system}): every request \
-                 passes through it."
-            ),
-            Cause::Queue { device, requests } => format!(
-                "The queue of {device} holds {requests} requests (nr_requests): the others wait \
-                 for a free place."
-            ),
-            Cause::Unknown => "The cause is not known: no limit, queue or user-space process was \
-                               found that explains it. To find it, look at the limits that the \
-                               container's host or the hypervisor sets, and at where the kernel \
-                               waits (perf, as root)."
-                .to_owned(),
-        }
-    }
-}
 
 pub(super) fn confirming(case: &Case<'_, '_>) -> Vec<Point> {
     if reached(case).is_some() {

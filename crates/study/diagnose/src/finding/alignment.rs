@@ -9,7 +9,8 @@ use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 
 /// Where a device begins on what lies below it.
 #[derive(Clone, Debug, PartialEq)]

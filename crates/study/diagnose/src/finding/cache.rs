@@ -6,8 +6,9 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
-use crate::compared::carries;
+use super::FindingId;
+use crate::case::Case;
+use crate::disturbed::carries;
 use crate::observed::{Seen, Which};
 
 /// Whether every stream of a point bypasses the page cache.

@@ -5,13 +5,14 @@
 
 use iostrata_run::Finding;
 use iostrata_run::host::IoLimit;
-use iostrata_spec::{Layer, Point};
+use iostrata_spec::{Layer, OpKind, Point};
 use iostrata_units::{count, microseconds, percent, seconds};
 
-use super::known_limit::words;
+use super::known_limit::limit_words;
 use super::statement::{Effect, WithEvidence, loss};
-use super::{Case, FindingId};
-use crate::lasting::{Fall, Kind};
+use super::FindingId;
+use crate::case::Case;
+use crate::lasting::Fall;
 
 /// Points that say what is left after a fall.
 const AFTERWARDS: [&str; 6] = [
@@ -47,7 +48,7 @@ pub(super) fn limit_set(case: &Case<'_, '_>) -> Option<Finding> {
         "{} Meanwhile the control group {} was limited to {}.{}",
         what_fell(case, fall),
         limit.cgroup,
-        words(limit),
+        limit_words(limit),
         LASTS
     );
     let found = loss(FindingId::LimitSetMeanwhile, Layer::Limit, effect(fall), text);
@@ -82,8 +83,8 @@ fn effect(fall: &Fall) -> Effect {
 fn what_fell(case: &Case<'_, '_>, fall: &Fall) -> String {
     let who = match (case.log.falls().len(), fall.kind) {
         (2.., _) => "Reads and writes",
-        (_, Kind::Reads) => "Reads",
-        (_, Kind::Writes) => "Writes",
+        (_, OpKind::Read) => "Reads",
+        (_, _) => "Writes",
     };
     let figure = |value: f64| match fall.unit.as_str() {
         "us" => microseconds(value),

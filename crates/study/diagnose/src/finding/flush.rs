@@ -4,15 +4,16 @@
 //! show it (or where it keeps none): a busy processor also makes commits slow.
 
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{Layer, Point};
+use iostrata_spec::{Layer, OpKind, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 use iostrata_units::{count, microseconds, percent};
 
 use super::keeper::Keeper;
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};
-use super::{Case, FindingId};
-use crate::compared::carries;
-use crate::figure::{combined, median};
+use super::FindingId;
+use crate::case::Case;
+use crate::disturbed::carries;
+use crate::figure::{combined, median, op_of};
 use crate::observed::Which;
 
 const COMMIT: &str = "commit_fdatasync";
@@ -42,7 +43,7 @@ struct Commit {
 
 fn commit(replicate: &Replicate) -> Option<Commit> {
     let stream = replicate.streams.first()?;
-    let (write, sync) = (stream.write.as_ref()?, stream.sync.as_ref()?);
+    let (write, sync) = (op_of(stream, OpKind::Write)?, op_of(stream, OpKind::Sync)?);
     Some(Commit {
         write_us: write.latency_us.mean,
         flush_us: sync.latency_us.mean,

@@ -2,7 +2,8 @@
 
 use iostrata_run::host::{DeviceFacts, LayerKind};
 
-use super::{Case, place};
+use super::place;
+use crate::case::Case;
 
 /// What takes the flush of the lowest device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

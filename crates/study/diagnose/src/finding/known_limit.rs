@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use iostrata_run::host::{CgroupVersion, IoLimit, LimitScope, LimitedRate};
 use iostrata_units::{bytes, count};
 
-use super::Case;
+use crate::case::Case;
 use crate::figure::median;
 
 /// How far a limit must have been used, in percent: token buckets leave some of it over.
@@ -68,7 +68,7 @@ fn bounds(limit: &IoLimit, rates: &BTreeSet<LimitedRate>) -> Vec<(LimitedRate, u
 }
 
 /// What a limit allows, in words.
-pub(crate) fn words(limit: &IoLimit) -> String {
+pub(crate) fn limit_words(limit: &IoLimit) -> String {
     words_of(limit, &BTreeSet::new())
 }
 

@@ -10,8 +10,9 @@ use iostrata_stats::Verdict;
 use iostrata_units::percent;
 
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId, quota};
-use crate::compared::carries;
+use super::{FindingId, quota};
+use crate::case::Case;
+use crate::disturbed::carries;
 use crate::figure::median;
 
 /// Replicates that must have been hit.

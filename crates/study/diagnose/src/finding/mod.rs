@@ -29,13 +29,13 @@ mod write_back;
 use iostrata_run::{Event, Finding, ProbeHost};
 use iostrata_spec::Point;
 
+use crate::case::Case;
 use crate::observed::{Observed, Which};
 use crate::withheld::withhold;
 
-pub(crate) use above::{Cause, cause};
 pub(crate) use capped::explains_requests;
 pub use id::FindingId;
-pub(crate) use known_limit::{lifting, words as limit_words};
+pub(crate) use known_limit::{lifting, limit_words};
 pub(crate) use place::{in_memory, served_by_process};
 
 /// Something that the points measured so far hint at.
@@ -46,28 +46,6 @@ pub struct Suspicion {
     /// The points that confirm or clear it: known ones to be measured again, interleaved, at least
     /// three replicates each. Log [`Event::Suspected`] first.
     pub confirm: Vec<Point>,
-}
-
-/// What a rule looks at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Case<'c, 'a> {
-    pub log: &'c Observed<'a>,
-    pub host: &'c ProbeHost,
-}
-
-impl Case<'_, '_> {
-    /// The points with these ids that were measured.
-    pub fn points(&self, ids: &[&str]) -> Vec<Point> {
-        let mut points: Vec<Point> = Vec::new();
-        for id in ids {
-            if let Some(seen) = self.log.seen(id)
-                && points.iter().all(|point| point.id != *id)
-            {
-                points.push(seen.point.clone());
-            }
-        }
-        points
-    }
 }
 
 /// What the events hint at and what would confirm it, the most telling first, so that a run that

@@ -8,7 +8,8 @@ use iostrata_spec::Point;
 use iostrata_units::{count, microseconds, percent};
 
 use super::statement::{Effect, WithEvidence, loss};
-use super::{Case, FindingId, explains_requests};
+use super::{FindingId, explains_requests};
+use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::figure::combined;
 use crate::observed::Which;

@@ -5,7 +5,8 @@ use iostrata_spec::Layer;
 use iostrata_units::seconds;
 
 use super::statement::{Effect, WithEvidence, loss};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 use crate::stalls::periodic_pauses;
 
 pub(super) fn periodic(case: &Case<'_, '_>) -> Option<Finding> {

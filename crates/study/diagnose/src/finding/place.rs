@@ -6,7 +6,8 @@ use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
 use super::statement::{WithEvidence, caution, sizing};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 
 /// Options that stop a file system from flushing the device.
 const NO_BARRIER: [&str; 2] = ["nobarrier", "barrier=0"];

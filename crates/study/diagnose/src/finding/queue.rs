@@ -4,15 +4,17 @@
 //! a loss only where requests were seen to wait above the device for a place in it.
 
 use iostrata_run::Finding;
-use iostrata_run::host::DeviceFacts;
 use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::rate;
 
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 use crate::above_device::{ABOVE_US_MIN_MANY, above_device};
-use crate::compared::{Bar, carries};
+use crate::cause::{queue_device, queue_explains, queue_requests};
+use crate::compared::Bar;
+use crate::disturbed::carries;
 use crate::figure::{combined, median};
 use crate::observed::Which;
 
@@ -25,10 +27,6 @@ const STOPPED: f64 = 1.05;
 /// How far the device's queue may exceed the stated size, for counting noise.
 const PINNED: f64 = 1.1;
 const CURVE: &str = "read_4k_depth_";
-
-fn queue_device<'c>(case: &Case<'c, '_>) -> Option<&'c DeviceFacts> {
-    case.host.path.devices.first()
-}
 
 pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
     let device = queue_device(case)?;
@@ -49,20 +47,6 @@ pub(super) fn scheduler_cost(case: &Case<'_, '_>) -> Option<Finding> {
     );
     let found = caution(FindingId::SchedulerCost, Layer::Block, best.1 as u64, text);
     Some(found.with("scheduler", scheduler).with("iops_best", best.0))
-}
-
-/// Requests that the queue holds, on all hardware queues together.
-fn queue_requests(device: &DeviceFacts) -> Option<u64> {
-    device.nr_requests?.checked_mul(u64::from(device.queues.unwrap_or(1)))
-}
-
-/// The device and its queue's size, where a point keeps more requests in flight than that.
-pub(super) fn queue_explains<'c>(case: &Case<'c, '_>, point: &str) -> Option<(&'c str, u64)> {
-    let device = queue_device(case)?;
-    let size = queue_requests(device)?;
-    let [stream] = case.log.seen(point)?.point.streams.as_slice() else { return None };
-    let in_flight = u64::from(stream.spec.jobs) * u64::from(stream.spec.depth);
-    (in_flight > size).then_some((device.name.as_str(), size))
 }
 
 /// Depths around the queue's size: half of it, all of it, twice.

@@ -9,7 +9,8 @@ use iostrata_spec::Layer;
 
 use super::machine::is_widespread;
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 
 /// A quota that ran out in more than this share of its periods set the pace, in percent.
 const PERIODS_PCT_MAX: f64 = 5.0;

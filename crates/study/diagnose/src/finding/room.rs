@@ -5,7 +5,8 @@ use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 
 const GIB: u64 = 1 << 30;
 /// Less than this share of the file system is little, in percent, unless it is a lot in itself.

@@ -6,8 +6,9 @@ use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::{microseconds, rate};
 
 use super::statement::{WithEvidence, sizing};
-use super::{Case, FindingId};
-use crate::compared::carries;
+use super::FindingId;
+use crate::case::Case;
+use crate::disturbed::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
 use crate::observed::Which;
 

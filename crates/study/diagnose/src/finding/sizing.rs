@@ -10,7 +10,8 @@ use iostrata_units::{count, microseconds};
 
 use super::statement::{WithEvidence, sizing};
 use super::steady::lasting_pages_per_s;
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 use crate::database::{Database, Level, Shortfall};
 use crate::figure::{application_latency_us, combined, weighted_mean};
 

@@ -9,8 +9,9 @@ use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of
 use iostrata_units::{bytes, percent, rate, seconds};
 
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};
-use super::{Case, FindingId};
-use crate::compared::{carries, shows_the_device};
+use super::FindingId;
+use crate::case::Case;
+use crate::disturbed::{carries, shows_the_device};
 
 pub(crate) const SUSTAINED: &str = "sustained_16k";
 /// Undisturbed replicates that are needed to judge a device.
@@ -42,7 +43,7 @@ impl SustainedFall {
             return None;
         }
         let slices: Vec<f64> =
-            series.writes.iter().map(|&writes| f64::from(writes) / series.width_s).collect();
+            series.of(OpKind::Write).iter().map(|&writes| f64::from(writes) / series.width_s).collect();
         if slices.len() < 2 {
             return None;
         }
@@ -50,7 +51,7 @@ impl SustainedFall {
             return None;
         };
         let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
-        let writes: f64 = series.writes.iter().take(at).map(|&writes| f64::from(writes)).sum();
+        let writes: f64 = series.of(OpKind::Write).iter().take(at).map(|&writes| f64::from(writes)).sum();
         let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
         let loss = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
         let at_s = at as f64 * series.width_s;
@@ -120,11 +121,7 @@ fn is_pressed(replicate: &Replicate) -> bool {
 /// Whether the rate of a window drifted, waved or stepped by as much as matters.
 fn wavers(replicate: &Replicate) -> bool {
     let Some(stream) = replicate.streams.get(replicate.point.metric.stream) else { return false };
-    let column = match replicate.point.metric.op {
-        OpKind::Read => &stream.series.reads,
-        OpKind::Write => &stream.series.writes,
-        OpKind::Sync => &stream.series.syncs,
-    };
+    let column = stream.series.of(replicate.point.metric.op);
     let slices: Vec<f64> = column.iter().map(|&count| f64::from(count)).collect();
     let steadiness = Steadiness::of(&slices);
     let matters = |shape: &Shape| {

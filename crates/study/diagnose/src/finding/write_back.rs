@@ -7,7 +7,8 @@ use iostrata_units::{bytes, percent};
 
 use super::pairs;
 use super::statement::{WithEvidence, caution};
-use super::{Case, FindingId};
+use super::FindingId;
+use crate::case::Case;
 
 /// Fewer dirty bytes than this make every buffered writer wait for the device: a batch of
 /// doublewrite pages, a binary log group and a few sorts do not fit together.

@@ -9,7 +9,10 @@ use iostrata_run::host::{CpuShares, DeviceDelta, EmulatedDisk, Iostat, Profile, 
 use iostrata_run::{Event, OpFigures, Profiled, Replicate, StudyOp, StudyPoint, Traced};
 use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, StudyPlan};
-use iostrata_stats::{LatencyUs, Measured, Verdicts, combine, combine_weighted};
+use iostrata_stats::{
+    LatencyHistogram, LatencyUs, Measured, Percentile, Verdicts, combine, combine_weighted,
+    pooled_percentiles, pooled_summary,
+};
 
 use super::caution::cautions;
 use crate::figure::{combined, metric_of, op_of};
@@ -66,9 +69,7 @@ pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         bytes_per_s: bytes(replicates) / measured_s.max(f64::MIN_POSITIVE),
         replicates: replicates.len() as u32,
         measured_s,
-        read: op(replicates, OpKind::Read),
-        write: op(replicates, OpKind::Write),
-        sync: op(replicates, OpKind::Sync),
+        ops: OpKind::ALL.iter().filter_map(|&kind| Some((kind, op(replicates, kind)?))).collect(),
         depth_mean: mean(replicates.iter().map(|one| depth(one))).unwrap_or(0.0),
         cpu_ns_per_io: mean(replicates.iter().filter_map(|one| one.streams.first()?.cpu.ns_per_io)),
         switches_per_io: mean(replicates.iter().filter_map(|one| switches_per_io(one))),
@@ -126,24 +127,51 @@ fn op(replicates: &[&Replicate], kind: OpKind) -> Option<StudyOp> {
     let iops = combine(&ops.iter().map(|op| op.iops.clone()).collect::<Vec<_>>())?;
     let means: Vec<(f64, Measured)> =
         ops.iter().map(|op| (op.iops.value, op.latency_mean_us.clone())).collect();
-    let responses: Vec<(f64, LatencyUs)> =
-        ops.iter().filter_map(|op| Some((op.iops.value, op.response_us?))).collect();
+    let service = |op: &&OpFigures| (op.iops.value, op.latency_us);
+    let (latency_us, latency_percentiles) =
+        latency(&ops, ops.iter().map(service).collect(), OpFigures::service);
+    let of_response = |op: &&OpFigures| Some((op.iops.value, op.response_us?));
+    let responses: Vec<(f64, LatencyUs)> = ops.iter().filter_map(of_response).collect();
+    let response = (!responses.is_empty()).then(|| latency(&ops, responses, OpFigures::response));
+    let (response_us, response_percentiles) = response.unzip();
     Some(StudyOp {
         iops: iops.value,
         iops_ci95: iops.ci95.map(not_negative),
         iops_n: iops.n,
-        latency_us: latency(
-            &ops.iter().map(|op| (op.iops.value, op.latency_us)).collect::<Vec<_>>(),
-        ),
+        latency_us,
         latency_us_mean_ci95: combine_weighted(&means).and_then(|mean| mean.ci95),
-        response_us: (!responses.is_empty()).then(|| latency(&responses)),
+        latency_percentiles,
+        response_us,
+        response_percentiles: response_percentiles.unwrap_or_default(),
     })
 }
 
-/// Latency over several replicates: means and percentiles weighted by requests per second, since
-/// replicates count alike; the largest of the maxima. A percentile of all requests together would
-/// need their histograms; the difference is far below the one between replicates.
-fn latency(replicates: &[(f64, LatencyUs)]) -> LatencyUs {
+/// The distribution of the requests of all replicates together, with the intervals of its
+/// percentiles. The mean is weighted by requests per second, as the rate is that of replicates that
+/// count alike. Where histograms are missing, in runs of older versions, means of the percentiles
+/// stand in their place, without intervals.
+fn latency(
+    ops: &[&OpFigures],
+    summaries: Vec<(f64, LatencyUs)>,
+    of: fn(&OpFigures) -> (&LatencyHistogram, &Measured),
+) -> (LatencyUs, Vec<Percentile>) {
+    let weighted = weighted_means(&summaries);
+    let parts: Vec<(&LatencyHistogram, &Measured)> = ops.iter().map(|op| of(op)).collect();
+    let is_whole = parts.iter().zip(ops).all(|((one, _), op)| one.count() == op.ios);
+    match pooled_summary(parts.iter().map(|(one, _)| *one)).filter(|_| is_whole) {
+        Some(all) => {
+            let percentiles = pooled_percentiles(&parts, &PERCENTS);
+            (LatencyUs { mean: weighted.mean, ..all }, percentiles)
+        }
+        None => (weighted, Vec::new()),
+    }
+}
+
+/// The percentiles of a latency in microseconds.
+const PERCENTS: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
+
+/// Means weighted by requests per second; the largest of the maxima.
+fn weighted_means(replicates: &[(f64, LatencyUs)]) -> LatencyUs {
     let all: f64 = replicates.iter().map(|(rate, _)| rate).sum();
     let weighted = |of: fn(&LatencyUs) -> f64| {
         let sum: f64 = replicates.iter().map(|(rate, one)| rate * of(one)).sum();
@@ -160,8 +188,8 @@ fn latency(replicates: &[(f64, LatencyUs)]) -> LatencyUs {
 }
 
 fn bytes(replicates: &[&Replicate]) -> f64 {
-    let all = [OpKind::Read, OpKind::Write].map(|kind| ops(replicates, kind));
-    all.iter().flatten().map(|op| op.bytes as f64).sum()
+    let streams = replicates.iter().filter_map(|one| one.streams.first());
+    streams.flat_map(|stream| stream.ops.iter()).map(|(_, op)| op.bytes as f64).sum()
 }
 
 fn depth(replicate: &Replicate) -> f64 {
@@ -169,9 +197,8 @@ fn depth(replicate: &Replicate) -> f64 {
 }
 
 fn requests(replicate: &Replicate) -> u64 {
-    let of =
-        |kind| replicate.streams.first().and_then(|one| op_of(one, kind)).map_or(0, |op| op.ios);
-    of(OpKind::Read) + of(OpKind::Write)
+    let ops = replicate.streams.first().into_iter().flat_map(|stream| stream.ops.iter());
+    ops.filter(|(kind, _)| *kind != OpKind::Sync).map(|(_, op)| op.ios).sum()
 }
 
 fn switches_per_io(replicate: &Replicate) -> Option<f64> {

@@ -10,7 +10,7 @@ use iostrata_run::{
 };
 use iostrata_spec::study::setting::{Setting, SettingValue};
 use iostrata_spec::study::{Cell, LevelAt};
-use iostrata_spec::{Layer, Pacing, Rw, Words};
+use iostrata_spec::{Layer, OpKind, Pacing, Rw, Words};
 use iostrata_stats::{LatencyUs, Measured, combine};
 use iostrata_units::{count, microseconds, seconds};
 use serde_json::json;
@@ -60,9 +60,15 @@ pub(crate) fn response(
     Some(StudyResponse {
         mean_us: all.iter().map(|one| one.3.mean).collect(),
         p99_us: all.iter().map(|one| one.3.p99).collect(),
+        p99_us_ci95: all.iter().map(|one| p99_us_ci95(one.1)).collect(),
         knee,
         backlog: backlogs.next_back(),
     })
+}
+
+fn p99_us_ci95(point: &StudyPoint) -> Option<[f64; 2]> {
+    let percentiles = &main_op(point)?.response_percentiles;
+    percentiles.iter().find(|one| one.percent == 99.0)?.us_ci95
 }
 
 /// Requests per second that come and are not done, where that is beyond doubt. What was done in a
@@ -174,5 +180,5 @@ fn evidence(axis: &StudyAxis, response: &StudyResponse) -> BTreeMap<String, serd
 
 /// The requests that a point is about: its writes, else its reads.
 fn main_op(point: &StudyPoint) -> Option<&StudyOp> {
-    point.write.as_ref().or(point.read.as_ref())
+    point.ops[OpKind::Write].as_ref().or(point.ops[OpKind::Read].as_ref())
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use iostrata_run::host::Iostat;
 use iostrata_run::{DeviceMetric, Replicate, StudyOp, StudyPoint, ThenRow};
+use iostrata_spec::OpKind;
 use iostrata_spec::study::{Cell, LevelAt, Take, Then, ThenFigure, ThenMetric};
 use iostrata_stats::{Interval, LatencyUs, Measured, Verdicts};
 
@@ -73,7 +74,8 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         verdicts: point.verdicts.clone(),
     };
     let weighted = |of: &dyn Fn(&StudyOp) -> Option<f64>| {
-        let ops: Vec<&StudyOp> = [&point.read, &point.write].into_iter().flatten().collect();
+        let ops: Vec<&StudyOp> =
+            [OpKind::Read, OpKind::Write].iter().filter_map(|op| point.ops[*op].as_ref()).collect();
         let all: f64 = ops.iter().map(|op| op.iops).sum();
         let sums: Option<Vec<f64>> = ops.iter().map(|op| Some(op.iops * of(op)?)).collect();
         sums.filter(|_| all > 0.0).map(|sums| sums.iter().sum::<f64>() / all)

@@ -3,6 +3,7 @@
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_run::host::{PressureShare, PressureShares};
 use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
+use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, found, host, loss_ids, only, probe_with};
@@ -69,8 +70,8 @@ fn drift_by(one: &mut Replicate, share: f64) {
     let slice = |at: u32| (10_000.0 * (1.0 + share * (f64::from(at) / 100.0 - 0.5))) as u32;
     let counts: Vec<u32> = (0..100).map(slice).collect();
     for stream in &mut one.streams {
-        let (reads, writes, syncs) = (counts.clone(), counts.clone(), counts.clone());
-        stream.series = Series { width_s: 0.005, reads, writes, syncs, ..Series::default() };
+        let counts = OpKind::OF_FILES.map(|kind| (kind, counts.clone())).into_iter().collect();
+        stream.series = Series { width_s: 0.005, counts, ..Series::default() };
     }
 }
 
@@ -182,7 +183,7 @@ fn a_latency_that_contradicts_its_rate_is_not_shown() {
         if let Event::Replicate(replicate) = event
             && replicate.point.id == "commit_fdatasync"
         {
-            let sync = replicate.streams[0].sync.as_mut().unwrap();
+            let sync = replicate.streams[0].ops.get_mut(OpKind::Sync).unwrap();
             sync.latency_us.mean *= 9.0;
         }
     }

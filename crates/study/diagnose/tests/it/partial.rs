@@ -4,6 +4,7 @@ use iostrata_diagnose::{
     ProbeEnd, losses, rungs, summarise, suspect, verifications, verify_points,
 };
 use iostrata_run::{Event, Unavailable};
+use iostrata_spec::OpKind;
 use proptest::prelude::*;
 
 use crate::support::{Disk, Random, document, found, host, probe};
@@ -77,7 +78,7 @@ fn trials_before_and_after_are_shown() {
         for point in &groups[0] {
             let mut replicate = disk.measure(point, number, &mut random, &Default::default());
             if point.id.ends_with("before") {
-                let write = replicate.streams[0].write.as_mut().unwrap();
+                let write = replicate.streams[0].ops.get_mut(OpKind::Write).unwrap();
                 write.iops = write.iops.scaled(0.4);
             }
             events.push(Event::Replicate(Box::new(replicate)));

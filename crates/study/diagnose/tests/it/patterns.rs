@@ -2,7 +2,7 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_run::{Event, FindingKind, ProbeDocument, Replicate, Series};
-use iostrata_spec::Layer;
+use iostrata_spec::{Layer, OpKind};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{
@@ -199,7 +199,8 @@ fn pausing(one: &mut Replicate, every_s: f64, lasts_s: f64) {
     };
     let counts: Vec<u32> = (0..100).map(count).collect();
     for stream in &mut one.streams {
-        stream.series = Series { width_s, reads: counts.clone(), ..Series::default() };
+        let counts = [(OpKind::Read, counts.clone())].into_iter().collect();
+        stream.series = Series { width_s, counts, ..Series::default() };
     }
 }
 

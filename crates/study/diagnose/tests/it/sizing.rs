@@ -2,8 +2,9 @@
 //! rate held, and what fell short.
 
 use iostrata_diagnose::{ProbeEnd, summarise};
-use iostrata_run::{Event, Percentile, Pooled, PooledLatency, ProbeDocument};
+use iostrata_run::{Event, Pooled, PooledLatency, ProbeDocument};
 use iostrata_spec::OpKind;
+use iostrata_stats::Percentile;
 
 use crate::support::{Disk, found, host, probe};
 
@@ -99,7 +100,7 @@ fn what_fell_short_is_named_with_what_it_asked_for() {
             continue;
         }
         for stream in one.streams.iter_mut().filter(|stream| stream.name == "readers") {
-            let read = stream.read.as_mut().unwrap();
+            let read = stream.ops.get_mut(OpKind::Read).unwrap();
             read.iops = read.iops.scaled(0.6);
         }
     }

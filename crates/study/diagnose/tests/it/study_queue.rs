@@ -7,7 +7,7 @@ use iostrata_run::{
     Cpu, DeviceMetric, Event, Finding, Replicate, Series, StreamFigures, StudyDocument, Unavailable,
 };
 use iostrata_spec::study::{Cell, Extent, MeasuringOverrides, StudyPlan, StudySpec};
-use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
+use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_stats::{Conclusion, Measured, Verdicts};
 
 use crate::support::{Random, host};
@@ -115,9 +115,7 @@ fn replicate_of(cell: &Cell, number: u32, iops: f64) -> Event {
     let stream = StreamFigures {
         name: "load".to_owned(),
         duration_s: Some(10.0),
-        read: None,
-        write: None,
-        sync: None,
+        ops: PerKind::default(),
         total: Some(total),
         cpu: Cpu::default(),
         depth_mean: 1.0,

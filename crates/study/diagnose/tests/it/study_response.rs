@@ -2,9 +2,9 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_run::{Event, OpFigures, StreamFigures, StudyDocument};
-use iostrata_spec::Pacing;
 use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, shipped_text};
-use iostrata_stats::{LatencyUs, Measured};
+use iostrata_spec::{OpKind, Pacing};
+use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured};
 
 use crate::support::host;
 use crate::support::study::{self, stream};
@@ -44,12 +44,12 @@ fn replicate(plan: &StudyPlan, cell: usize, number: u32) -> Event {
         latency_us: latency,
         response_mean_us: rated.then(|| near(us / 2.0)),
         response_us: rated.then_some(latency),
+        latencies: Latencies::default(),
     };
-    let writes = cell.workload.mix.writes();
+    let kind = if cell.workload.mix.writes() { OpKind::Write } else { OpKind::Read };
     let stream = StreamFigures {
         duration_s: Some(4.0),
-        read: (!writes).then(|| op.clone()),
-        write: writes.then_some(op),
+        ops: [(kind, op)].into_iter().collect(),
         ..stream(iops)
     };
     study::replicate(cell, number, stream)
@@ -114,4 +114,60 @@ fn evidence_of_a_response_ends_in_its_unit() {
         assert!(unit, "{name} would be shown in another unit than its own: {value}");
     }
     assert_eq!(finding.evidence["at_110_percent_response_p99_us"], 400_000.0);
+}
+
+/// A replicate of 10,000 requests whose latencies lie where `us` says.
+fn with_histogram(plan: &StudyPlan, number: u32, us: impl Fn(u64) -> u64) -> Event {
+    let Event::Replicate(mut replicate) = replicate(plan, 0, number) else { unreachable!() };
+    let op = replicate.streams[0].ops.iter_mut().next().map(|(_, op)| op).unwrap();
+    op.latencies.service = LatencyHistogram::new();
+    (0..10_000).for_each(|at| op.latencies.service.record_ns(1000 * us(at)));
+    op.ios = 10_000;
+    op.latency_us = op.latencies.service.summary().unwrap();
+    let mean_us = op.latency_us.mean;
+    op.latency_mean_us =
+        Measured::new(mean_us, [mean_us * 0.99, mean_us * 1.01], 40, <_>::default());
+    (op.response_mean_us, op.response_us) = (None, None);
+    Event::Replicate(replicate)
+}
+
+#[test]
+fn percentiles_of_a_point_are_those_of_all_its_requests() {
+    let plan = plan();
+    let point = |events: &[Event]| {
+        let end =
+            ProbeEnd { bytes_written: 0, duration_s: 3.0, interrupted: false, is_full: false };
+        let mut points = summarise_study(host(), &plan, events, end).points;
+        points.remove(0).ops.iter().next().map(|(_, op)| op.clone()).unwrap()
+    };
+    // Every second replicate has one slow request of ten.
+    let mixture: Vec<Event> = (0..3)
+        .map(|number| {
+            with_histogram(&plan, number, |at| match (number % 2, at % 10) {
+                (1, 0) => 3_000,
+                _ => 100,
+            })
+        })
+        .collect();
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.01;
+    let found = point(&mixture);
+    // 1,000 of 30,000 are slow: the 99th percentile is one of them, the 95th is not. The mean of
+    // three 99th percentiles is a latency that no request had.
+    let latency = found.latency_us;
+    assert!(near(latency.p95, 100.0) && near(latency.p99, 3_000.0), "{latency:?}");
+    let percents: Vec<f64> = found.latency_percentiles.iter().map(|one| one.percent).collect();
+    assert_eq!(percents, [50.0, 95.0, 99.0, 99.9]);
+    assert_eq!(found.latency_percentiles[2].us, latency.p99);
+    let [low, high] = found.latency_percentiles[0].us_ci95.unwrap();
+    assert!(low <= latency.p50 && latency.p50 <= high);
+    assert!(found.response_us.is_none() && found.response_percentiles.is_empty());
+
+    let mut bare = mixture;
+    for event in &mut bare {
+        let Event::Replicate(replicate) = event else { continue };
+        replicate.streams[0].ops.iter_mut().for_each(|(_, op)| op.latencies = <_>::default());
+    }
+    let old = point(&bare);
+    assert!(near(old.latency_us.p99, (100.0 + 3_000.0 + 100.0) / 3.0), "{:?}", old.latency_us);
+    assert!(old.latency_percentiles.is_empty(), "nobody knows how wide they are");
 }

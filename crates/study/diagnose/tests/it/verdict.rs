@@ -2,6 +2,7 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_run::{Event, Refusal, Risk, Unavailable};
+use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::support::{Disk, document, found, host, probe, probe_with};
@@ -23,7 +24,7 @@ fn a_rate_of_zero_is_no_figure() {
     for event in &mut events {
         let Event::Replicate(one) = event else { continue };
         if one.point.id == "sustained_16k" {
-            let write = one.streams[0].write.as_mut().unwrap();
+            let write = one.streams[0].ops.get_mut(OpKind::Write).unwrap();
             (write.ios, write.iops) = (0, write.iops.scaled(0.0));
         }
     }

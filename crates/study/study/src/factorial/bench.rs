@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_change::{Applied, Change, ChangeId, Session, World};
 use iostrata_host::{Root, Scope};
 use iostrata_io::FileSpec;
-use iostrata_load::Histograms;
+use iostrata_load::IoLoad;
 use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
 use iostrata_spec::Point;
@@ -19,99 +18,70 @@ use iostrata_spec::study::{Cell, VolumeKind};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;
-use super::conditions::Switchboard;
-use super::eyes::Eyes;
+use super::conditions::ConditionState;
 use super::layout::VolumeLayout;
 use super::pace::TRACED_PASS;
 use super::path_scope::PathScope;
 use super::point::point;
-use super::stand::{self, Stand};
-use crate::{Listener, Measurement, Meter, StudyError, Watcher};
+use super::probes::Probes;
+use super::volume::{self, MountedVolume};
+use crate::{Measurement, Pipeline, StudyError, Watcher};
 
 /// Everything that one replicate needs.
 pub(super) struct Bench<'a, W: World> {
     pub session: &'a mut Session<W>,
-    pub interrupted: &'a AtomicBool,
-    pub listener: &'a mut dyn Listener,
-    pub meter: Meter<'a>,
-    pub eyes: Eyes,
-    pub events: Vec<Event>,
+    pub pipeline: Pipeline<'a>,
+    pub probes: Probes,
     pub ceilings: Vec<Ceiling>,
-    /// Seconds that earlier parts of the run took.
-    pub before_s: f64,
     root: Root,
-    switchboard: Switchboard,
-    stands: Vec<(Stand, Vec<ChangeId>)>,
+    conditions: ConditionState,
+    volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
     /// What the kernel took otherwise than asked, said once each.
     said: BTreeMap<String, ()>,
 }
 
 impl<'a, W: World> Bench<'a, W> {
-    pub(super) fn new(
-        session: &'a mut Session<W>,
-        interrupted: &'a AtomicBool,
-        listener: &'a mut dyn Listener,
-        meter: Meter<'a>,
-        eyes: Eyes,
-    ) -> Self {
+    pub(super) fn new(session: &'a mut Session<W>, pipeline: Pipeline<'a>, probes: Probes) -> Self {
         Self {
             session,
-            interrupted,
-            listener,
-            meter,
-            eyes,
-            events: Vec::new(),
+            pipeline,
+            probes,
             ceilings: Vec::new(),
-            before_s: 0.0,
             root: Root::system(),
-            switchboard: Switchboard::default(),
-            stands: Vec::new(),
+            conditions: ConditionState::default(),
+            volumes: Vec::new(),
             said: BTreeMap::new(),
         }
     }
 
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// Seconds of the run, earlier parts included.
-    pub(super) fn elapsed_s(&self) -> f64 {
-        self.before_s + self.meter.elapsed_s()
-    }
-
     /// Bytes that requests and filling wrote.
     pub(super) fn written_bytes(&self) -> u64 {
-        let filled: u64 = self.stands.iter().map(|(stand, _)| stand.filled_bytes()).sum();
-        self.meter.written_bytes() + filled
-    }
-
-    pub(super) fn store(&mut self, event: Event) -> Result<(), StudyError> {
-        self.listener.store(&event)?;
-        self.events.push(event);
-        Ok(())
+        let filled: u64 = self.volumes.iter().map(|(volume, _)| volume.filled_bytes()).sum();
+        self.pipeline.written_bytes() + filled
     }
 
     /// Makes a volume.
     pub(super) fn make(&mut self, layout: &VolumeLayout, here: &Path) -> Result<(), StudyError> {
         let mut made = Vec::new();
         let mut tell = |applied: &Applied| made.push(applied.clone());
-        let stand = stand::make(self.session, layout, &self.root, here, &mut tell)?;
+        let volume = volume::make(self.session, layout, &self.root, here, &mut tell)?;
         let ids =
             made.iter().filter(|one| one.change.is_lasting()).map(|applied| applied.id).collect();
         for applied in &made {
             self.record(applied)?;
         }
-        self.stands.push((stand, ids));
+        self.volumes.push((volume, ids));
         Ok(())
     }
 
     /// Takes every volume back, the latest first.
     pub(super) fn tear_down(&mut self) -> Result<(), StudyError> {
-        for id in self.switchboard.clear() {
+        for id in self.conditions.clear() {
             self.session.undo(id)?;
         }
-        while let Some((stand, ids)) = self.stands.pop() {
-            drop(stand);
+        while let Some((volume, ids)) = self.volumes.pop() {
+            self.pipeline.filled_bytes += volume.filled_bytes();
+            drop(volume);
             for id in ids.into_iter().rev() {
                 self.session.undo(id)?;
             }
@@ -130,45 +100,45 @@ impl<'a, W: World> Bench<'a, W> {
         if self.said.insert(key, ()).is_some() {
             return Ok(());
         }
-        self.store(Event::Changed(ChangeRecord { text, asked, took }))
+        self.pipeline.store(Event::Changed(ChangeRecord { text, asked, took }))
     }
 
     /// The first raw volume over a file and its bytes, for asking what the loop device can do.
     pub(super) fn raw_place(&self) -> Option<(PathBuf, u64)> {
-        let raw = |(stand, _): &&(Stand, Vec<ChangeId>)| {
-            let volume = &stand.layout.volume;
-            volume.kind == VolumeKind::Raw && volume.disk.is_none()
+        let raw = |(volume, _): &&(MountedVolume, Vec<ChangeId>)| {
+            let asked = &volume.layout.volume;
+            asked.kind == VolumeKind::Raw && asked.disk.is_none()
         };
-        let found = self.stands.iter().find(raw);
-        found.map(|(stand, _)| (stand.places[0].clone(), stand.layout.member_bytes))
+        let found = self.volumes.iter().find(raw);
+        found.map(|(volume, _)| (volume.places[0].clone(), volume.layout.member_bytes))
     }
 
     /// Puts a cell's conditions in place and finds its files.
     fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
-        let at = self.stand_of(cell);
-        let devices = self.stands[at].0.layout.devices();
-        let made = self.switchboard.switch(self.session, &cell.conditions, &devices)?;
+        let at = self.volume_of(cell);
+        let devices = self.volumes[at].0.layout.devices();
+        let made = self.conditions.switch(self.session, &cell.conditions, &devices)?;
         for applied in &made {
             self.record(applied)?;
         }
         if cell.conditions.drop_caches {
             self.session.apply(Change::DropCaches)?;
         }
-        let stand = &mut self.stands[at].0;
+        let volume = &mut self.volumes[at].0;
         if !made.is_empty() {
-            stand.scope = PathScope::of(&self.root, &stand.places)?;
+            volume.scope = PathScope::of(&self.root, &volume.places)?;
         }
-        let listener = &mut *self.listener;
-        let files = stand.files(&cell.workload, self.interrupted, &mut |progress| {
+        let (stop, listener) = (self.pipeline.stop(), &mut *self.pipeline.listener);
+        let files = volume.files(&cell.workload, stop, &mut |progress| {
             let done = units_of(progress.done_bytes, progress.total_bytes);
             listener.progress(0.0, &format!("{text}: writing its files, {done}"));
         })?;
         Ok(SetUp {
-            stand: at,
-            queue: self.switchboard.taken(&devices),
-            place: stand.places[0].clone(),
-            scope: stand.scope.clone(),
-            verdicts: stand.verdicts.clone(),
+            volume: at,
+            queue: self.conditions.taken(&devices),
+            place: volume.places[0].clone(),
+            scope: volume.scope.clone(),
+            verdicts: volume.verdicts.clone(),
             files,
         })
     }
@@ -189,38 +159,41 @@ impl<'a, W: World> Bench<'a, W> {
         // would look like a property of the point.
         let seed = &mut point.streams[0].spec.seed;
         *seed = seed.wrapping_add(u64::from(replicate));
-        self.meter.look_at(set_up.scope.observed.clone());
-        let (share, text) = (how.share, how.text.clone());
-        let listener = &mut *self.listener;
-        let mut progress = |_elapsed_s: f64| listener.progress(share, &text);
-        let profiler = self.eyes.profiler();
+        self.pipeline.meter.look_at(set_up.scope.observed.clone());
+        let profiler = self.probes.profiler();
         let is_profiled = profiler.is_some();
-        let disks = &mut self.stands[set_up.stand].0.disks;
+        let disks = &mut self.volumes[set_up.volume].0.disks;
         let mut watchers: Vec<&mut dyn Watcher> = vec![disks];
         watchers.extend(profiler);
-        let files = vec![set_up.files.clone()];
-        let measured =
-            self.meter.measure_watched(&point, replicate, files, &mut progress, &mut watchers)?;
-        let profile = if is_profiled { self.eyes.take_profile() } else { None };
+        let load = IoLoad::new(&point.streams, vec![set_up.files.clone()]);
+        let measured = self.pipeline.measure(
+            &point,
+            replicate,
+            &load,
+            &|_| how.share,
+            &how.text,
+            &mut watchers,
+        )?;
+        let profile = if is_profiled { self.probes.take_profile() } else { None };
         if measured.interrupted {
             return Ok(None);
         }
-        let Measurement { mut replicate, histograms, error, .. } = measured;
-        replicate.started_s += self.before_s;
+        let Measurement { mut replicate, error, .. } = measured;
         write_back(cell, &set_up.place);
         if let Some(error) = error {
             return Err(error);
         }
         if let Some(evidence) = &mut replicate.evidence {
             evidence.queue = set_up.queue.clone();
-            evidence.emulated = self.stands[set_up.stand].0.disks.take();
+            evidence.emulated = self.volumes[set_up.volume].0.disks.take();
         }
         replicate.verdicts.merge(&self.judged(cell, &set_up, &replicate));
         let figure = figure_of(&replicate);
-        self.keep(replicate, &histograms)?;
+        let number = replicate.replicate;
+        self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
         if let Some(profile) = profile {
-            let replicate = Some(self.last_replicate());
-            self.store(Event::Profiled(Box::new(Profiled {
+            let replicate = Some(number);
+            self.pipeline.store(Event::Profiled(Box::new(Profiled {
                 point: cell.id.clone(),
                 replicate,
                 profile,
@@ -231,49 +204,50 @@ impl<'a, W: World> Bench<'a, W> {
 
     /// Makes a cell's files, so that no round begins with writing them.
     pub(super) fn prepare(&mut self, cell: &Cell) -> Result<(), StudyError> {
-        let stand = self.stand_of(cell);
-        let (stands, listener) = (&mut self.stands, &mut *self.listener);
-        let text = format!("writing the files of {}", stands[stand].0.layout.name);
+        let at = self.volume_of(cell);
+        let stop = self.pipeline.stop();
+        let (volumes, listener) = (&mut self.volumes, &mut *self.pipeline.listener);
+        let text = format!("writing the files of {}", volumes[at].0.layout.name);
         let mut progress = |progress: iostrata_io::Progress| {
             let done = units_of(progress.done_bytes, progress.total_bytes);
             listener.progress(0.0, &format!("{text}: {done}"));
         };
-        stands[stand].0.files(&cell.workload, self.interrupted, &mut progress)?;
+        volumes[at].0.files(&cell.workload, stop, &mut progress)?;
         Ok(())
     }
 
-    fn stand_of(&self, cell: &Cell) -> usize {
-        let at = self.stands.iter().position(|(stand, _)| stand.layout.volume == cell.volume);
-        at.unwrap_or_else(|| panic!("no volume stands for {}", cell.id))
+    fn volume_of(&self, cell: &Cell) -> usize {
+        let at = self.volumes.iter().position(|(volume, _)| volume.layout.volume == cell.volume);
+        at.unwrap_or_else(|| panic!("no volume was made for {}", cell.id))
     }
 
     /// A pass apart from the measured ones, with block events and sleeping threads traced.
     pub(super) fn trace(&mut self, cell: &Cell, share: f64) -> Result<(), StudyError> {
         let text = format!("tracing {}", cell.title);
-        self.listener.progress(share, &text);
+        self.pipeline.listener.progress(share, &text);
         let set_up = self.set_up(cell, &text)?;
         let mut point = point(cell, &set_up.place, TRACED_PASS);
         point.streams[0].spec.runtime = Some(TRACED_PASS);
-        if !self.eyes.arm_trace(&set_up.scope) {
+        if !self.probes.arm_trace(&set_up.scope) {
             return Ok(());
         }
-        let files = vec![set_up.files.clone()];
-        let mut watchers = self.eyes.tracers();
-        let pass = self.meter.measure_watched(&point, 0, files, &mut |_| {}, &mut watchers)?;
+        let load = IoLoad::new(&point.streams, vec![set_up.files.clone()]);
+        let mut watchers = self.probes.tracers();
+        let pass = self.pipeline.measure(&point, 0, &load, &|_| share, &text, &mut watchers)?;
         drop(watchers);
         write_back(cell, &set_up.place);
-        let seen = self.eyes.take_trace(&pass.replicate);
+        let seen = self.probes.take_trace(&pass.replicate);
         if pass.interrupted || pass.error.is_some() {
             return Ok(());
         }
         let iops = figure_of(&pass.replicate).value;
         if let Some(latency) = seen.latency {
             let traced = Traced { point: cell.id.clone(), iops, latency };
-            self.store(Event::Traced(Box::new(traced)))?;
+            self.pipeline.store(Event::Traced(Box::new(traced)))?;
         }
         if let Some(profile) = seen.waits {
             let profiled = Profiled { point: cell.id.clone(), replicate: None, profile };
-            self.store(Event::Profiled(Box::new(profiled)))?;
+            self.pipeline.store(Event::Profiled(Box::new(profiled)))?;
         }
         Ok(())
     }
@@ -286,11 +260,10 @@ impl<'a, W: World> Bench<'a, W> {
         files: Vec<FileSpec>,
         scope: Scope,
     ) -> Result<Option<Measured>, StudyError> {
-        self.meter.look_at(scope);
-        let listener = &mut *self.listener;
-        let mut progress = |_elapsed_s: f64| listener.progress(0.0, &point.title);
+        self.pipeline.meter.look_at(scope);
+        let load = IoLoad::new(&point.streams, vec![files]);
         let measured =
-            self.meter.measure_watched(point, replicate, vec![files], &mut progress, &mut [])?;
+            self.pipeline.measure(point, replicate, &load, &|_| 0.0, &point.title, &mut [])?;
         if measured.interrupted {
             return Ok(None);
         }
@@ -298,21 +271,8 @@ impl<'a, W: World> Bench<'a, W> {
             return Err(error);
         }
         let figure = figure_of(&measured.replicate);
-        self.keep(measured.replicate, &measured.histograms)?;
+        self.pipeline.store(Event::Replicate(Box::new(measured.replicate)))?;
         Ok(Some(figure))
-    }
-
-    fn keep(&mut self, replicate: Replicate, histograms: &[Histograms]) -> Result<(), StudyError> {
-        self.listener.store_replicate(&replicate, histograms)?;
-        self.events.push(Event::Replicate(Box::new(replicate)));
-        Ok(())
-    }
-
-    fn last_replicate(&self) -> u32 {
-        match self.events.last() {
-            Some(Event::Replicate(replicate)) => replicate.replicate,
-            other => panic!("a replicate was just stored, not {other:?}"),
-        }
     }
 
     fn judged(&self, cell: &Cell, set_up: &SetUp, replicate: &Replicate) -> Verdicts {
@@ -341,7 +301,7 @@ pub(super) struct How {
 /// A cell that is ready to be measured.
 struct SetUp {
     /// Which of the volumes.
-    stand: usize,
+    volume: usize,
     queue: Vec<QueueTaken>,
     place: PathBuf,
     scope: PathScope,

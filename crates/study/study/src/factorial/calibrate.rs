@@ -7,7 +7,7 @@ use std::path::Path;
 
 use iostrata_change::{Change, Prewrite, World};
 use iostrata_host::{Root, Scope, describe_path};
-use iostrata_io::{FileSet, FileSetPlan, Place as FilePlace};
+use iostrata_io::{FileSet, FileSetPlan, Place};
 use iostrata_run::Event;
 use iostrata_spec::Point;
 use iostrata_stats::Measured;
@@ -37,8 +37,8 @@ pub(super) fn ceilings<W: World>(
     let beside = task.place.dir.join("beside.img");
     let file = Change::BackingFile { path: beside.clone(), bytes, prewrite: Prewrite::All };
     let made = bench.session.apply(file)?;
-    let on_loop = Side::open(bench, FilePlace::Device(device.clone()), &device, bytes)?;
-    let below = Side::open(bench, FilePlace::ExistingFile(beside.clone()), &beside, bytes)?;
+    let on_loop = Side::open(bench, Place::Device(device.clone()), &device, bytes)?;
+    let below = Side::open(bench, Place::ExistingFile(beside.clone()), &beside, bytes)?;
     let found = measure(bench, &pairs, &on_loop, &below);
     bench.session.undo(made.id)?;
     found
@@ -71,13 +71,13 @@ struct Side {
 impl Side {
     fn open<W: World>(
         bench: &Bench<'_, W>,
-        place: FilePlace,
+        place: Place,
         path: &Path,
         bytes: u64,
     ) -> Result<Self, StudyError> {
-        let overwrite_contents = matches!(place, FilePlace::Device(_));
+        let overwrite_contents = matches!(place, Place::Device(_));
         let plan = FileSetPlan { overwrite_contents, ..FileSetPlan::new(place, bytes, 1 << 20) };
-        let files = FileSet::prepare(&plan, bench.interrupted, &mut |_| {})?;
+        let files = FileSet::prepare(&plan, bench.pipeline.stop(), &mut |_| {})?;
         let root = Root::system();
         let scope = Scope::of(&root, &describe_path(&root, path)?);
         Ok(Self { files, scope })

@@ -16,7 +16,7 @@ const GROUP: &str = "study";
 
 /// The conditions that are set now.
 #[derive(Debug, Default)]
-pub(super) struct Switchboard {
+pub(super) struct ConditionState {
     queues: BTreeMap<String, QueueNow>,
     group: Option<(Group, Vec<ChangeId>)>,
     dirty: (Vec<(String, String)>, Vec<ChangeId>),
@@ -98,7 +98,7 @@ fn group_changes(group: &Group) -> Vec<Change> {
     changes
 }
 
-impl Switchboard {
+impl ConditionState {
     /// Sets the conditions of a cell on the devices of its volume. Returns what was changed.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use iostrata_emudisk::{Client, DiskStats, ServeArguments, Store, device};
 use iostrata_run::host::EmulatedDisk;
 use iostrata_spec::disk::DiskSpec;
 
-use super::Place;
+use super::VolumePlace;
 use crate::{StudyError, Watcher};
 
 /// Seed of a disk's rotation: the same for every study, so that studies can be compared.
@@ -19,7 +19,7 @@ const SEED: u64 = 1;
 
 /// The device of a disk of `bytes` served at `at`, and the changes that make it.
 pub(super) fn changes(
-    place: &Place,
+    place: &VolumePlace,
     disk: &DiskSpec,
     at: &Path,
     bytes: u64,
@@ -44,13 +44,13 @@ pub(super) fn changes(
 
 /// Watches the emulated disks of a volume over a window.
 #[derive(Debug, Default)]
-pub(super) struct DiskEye {
+pub(super) struct DiskProbe {
     clients: Vec<Client>,
     before: Vec<DiskStats>,
     seen: Option<EmulatedDisk>,
 }
 
-impl DiskEye {
+impl DiskProbe {
     /// Of the disks that are served at these directories.
     pub(super) fn of(places: &[PathBuf]) -> Self {
         let clients = places.iter().map(|at| Client::at(at)).collect();
@@ -69,7 +69,7 @@ impl DiskEye {
     }
 }
 
-impl Watcher for DiskEye {
+impl Watcher for DiskProbe {
     fn opened(&mut self) {
         self.seen = None;
         self.before = self.stats();
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn a_disk_that_does_not_answer_is_no_evidence() {
-        let mut eye = DiskEye::of(&["/nowhere/at/all".into()]);
-        eye.opened();
-        eye.closed();
-        assert_eq!(eye.take(), None);
-        let mut none = DiskEye::default();
+        let mut probe = DiskProbe::of(&["/nowhere/at/all".into()]);
+        probe.opened();
+        probe.closed();
+        assert_eq!(probe.take(), None);
+        let mut none = DiskProbe::default();
         none.opened();
         none.closed();
         assert_eq!(none.take(), None);

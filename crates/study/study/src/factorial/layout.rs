@@ -12,7 +12,7 @@ use iostrata_emudisk::Store;
 use iostrata_spec::study::{Cell, StudyPlan, Volume, VolumeKind};
 use iostrata_spec::{IoSpec, Preparation};
 
-use super::emulated;
+use super::{VolumePlace, emulated};
 use crate::StudyError;
 
 const MIB: u64 = 1 << 20;
@@ -21,21 +21,6 @@ const OVERHEAD_BYTES: u64 = 192 * MIB;
 const OVERHEAD_SHARE: f64 = 0.08;
 /// XFS wants 300 MiB.
 const LEAST_BYTES: u64 = 320 * MIB;
-
-/// Where a study makes its volumes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The directory of the backing files and mount points.
-    pub dir: PathBuf,
-    /// A block device to be used instead of backing files.
-    pub device: Option<PathBuf>,
-    /// Whether the user named that very device to be overwritten, whatever it holds.
-    pub overwrite_device: bool,
-    /// This program: it runs the processes of workers and serves emulated disks.
-    pub program: PathBuf,
-    /// Bytes of memory that emulated disks may fill in all; what is beyond lies in files of `dir`.
-    pub memory_bytes: u64,
-}
 
 /// One block device of a volume.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +104,7 @@ impl SetShape {
 ///
 /// # Errors
 /// When a path cannot be given to the server of an emulated disk.
-pub fn lay_out(plan: &StudyPlan, place: &Place) -> Result<Vec<VolumeLayout>, StudyError> {
+pub fn lay_out(plan: &StudyPlan, place: &VolumePlace) -> Result<Vec<VolumeLayout>, StudyError> {
     let mut layouts: Vec<VolumeLayout> = Vec::new();
     let mut memory_bytes = place.memory_bytes;
     for cell in &plan.cells {
@@ -153,7 +138,7 @@ pub fn filled_bytes(layouts: &[VolumeLayout]) -> u64 {
 
 fn volume(
     plan: &StudyPlan,
-    place: &Place,
+    place: &VolumePlace,
     volume: &Volume,
     name: String,
     memory_bytes: &mut u64,
@@ -204,7 +189,7 @@ fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
 }
 
 fn member(
-    place: &Place,
+    place: &VolumePlace,
     volume: &Volume,
     name: &str,
     number: u32,
@@ -280,8 +265,8 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn place(memory_bytes: u64) -> Place {
-        Place {
+    fn place(memory_bytes: u64) -> VolumePlace {
+        VolumePlace {
             dir: "/study".into(),
             device: None,
             overwrite_device: false,

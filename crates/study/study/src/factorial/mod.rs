@@ -12,7 +12,6 @@ mod calibrate;
 mod ceiling;
 mod conditions;
 mod emulated;
-mod eyes;
 mod fill;
 mod layout;
 mod order;
@@ -20,11 +19,41 @@ mod pace;
 mod path_scope;
 mod point;
 mod preview;
+mod probes;
 mod rounds;
-mod stand;
-mod task;
+mod volume;
 
-pub use layout::{Place, VolumeLayout, filled_bytes, lay_out, space_bytes};
+pub use layout::{VolumeLayout, filled_bytes, lay_out, space_bytes};
 pub use preview::changes_of;
 pub use rounds::run;
-pub use task::{StudyOutcome, StudyTask};
+
+use std::path::PathBuf;
+
+use iostrata_run::Event;
+use iostrata_spec::study::StudyPlan;
+
+/// Where a study makes its volumes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumePlace {
+    /// The directory of the backing files and mount points.
+    pub dir: PathBuf,
+    /// A block device to be used instead of backing files.
+    pub device: Option<PathBuf>,
+    /// Whether the user named that very device to be overwritten, whatever it holds.
+    pub overwrite_device: bool,
+    /// This program: it runs the processes of workers and serves emulated disks.
+    pub program: PathBuf,
+    /// Bytes of memory that emulated disks may fill in all; what is beyond lies in files of `dir`.
+    pub memory_bytes: u64,
+}
+
+/// A study to be run or to be gone on with.
+#[derive(Clone, Debug)]
+pub struct StudyTask<'a> {
+    /// What is measured.
+    pub plan: &'a StudyPlan,
+    /// Where its volumes are made.
+    pub place: VolumePlace,
+    /// What an earlier part of the same run stored.
+    pub done: &'a [Event],
+}

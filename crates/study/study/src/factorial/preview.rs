@@ -7,7 +7,7 @@ use iostrata_spec::study::StudyPlan;
 
 use super::conditions;
 use super::layout::{VolumeLayout, lay_out};
-use super::{Place, eyes};
+use super::{VolumePlace, probes};
 use crate::StudyError;
 
 /// The changes in the order in which they are made first: the volumes, then what is switched from
@@ -15,7 +15,7 @@ use crate::StudyError;
 ///
 /// # Errors
 /// When the plan names a setting that does not exist, or a disk cannot be served there.
-pub fn changes_of(plan: &StudyPlan, place: &Place) -> Result<Vec<Change>, StudyError> {
+pub fn changes_of(plan: &StudyPlan, place: &VolumePlace) -> Result<Vec<Change>, StudyError> {
     let layouts = lay_out(plan, place)?;
     let mut changes: Vec<Change> = Vec::new();
     let mut add = |change: Change| {
@@ -34,7 +34,7 @@ pub fn changes_of(plan: &StudyPlan, place: &Place) -> Result<Vec<Change>, StudyE
         }
     }
     if plan.measuring.traced {
-        eyes::changes().into_iter().for_each(&mut add);
+        probes::changes().into_iter().for_each(&mut add);
     }
     Ok(changes)
 }

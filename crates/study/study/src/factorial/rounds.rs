@@ -9,18 +9,17 @@ use std::time::Duration;
 
 use iostrata_change::{ChangeError, DeviceRef, Session, World};
 use iostrata_host::Root;
-use iostrata_load::clock_facts;
 use iostrata_run::{Event, Unavailable};
 use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
 
 use super::batch::batches;
 use super::bench::{Bench, How};
 use super::calibrate;
-use super::eyes::Eyes;
 use super::layout::{VolumeLayout, lay_out};
 use super::pace::{self, Standing};
-use super::{StudyOutcome, StudyTask, order};
-use crate::{Listener, Meter, StudyError};
+use super::probes::Probes;
+use super::{StudyTask, order};
+use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError};
 
 /// Points that get one more replicate before it is looked again which need it most.
 const SWEEP: usize = 16;
@@ -35,13 +34,14 @@ pub fn run<W: World>(
     session: &mut Session<W>,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
-) -> Result<StudyOutcome, StudyError> {
+) -> Result<RunOutcome, StudyError> {
     let program = Some(task.place.program.clone());
     let meter = Meter::new(&Root::system(), None, interrupted, program);
     let measuring = &task.plan.measuring;
-    let (eyes, missing) = Eyes::open(measuring.profile_hz);
-    let mut bench = Bench::new(session, interrupted, listener, meter, eyes);
-    bench.before_s = before_s(task.done);
+    let (probes, missing) = Probes::open(measuring.profile_hz);
+    let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
+    pipeline.before_s = before_s(task.done);
+    let bench = Bench::new(session, pipeline, probes);
     let standings = standings(task);
     let mut rounds = Rounds {
         task,
@@ -52,8 +52,8 @@ pub fn run<W: World>(
         overhead_s: WINDOW_OVERHEAD_S,
     };
     if task.done.is_empty() {
-        rounds.bench.store(clock_event())?;
-        missing.into_iter().try_for_each(|one| rounds.bench.store(Event::Unavailable(one)))?;
+        rounds.bench.pipeline.store_clock()?;
+        rounds.bench.pipeline.store_missing(missing)?;
     }
     let failed = rounds.go();
     let torn_down = rounds.bench.tear_down();
@@ -88,7 +88,7 @@ impl<W: World> Rounds<'_, W> {
         let batches = batches(&layouts, self.task)?;
         let mut measured = 0;
         for batch in &batches {
-            if self.bench.is_interrupted() {
+            if self.bench.pipeline.is_interrupted() {
                 break;
             }
             let cells = self.make(batch)?;
@@ -112,10 +112,13 @@ impl<W: World> Rounds<'_, W> {
         let mut cells = Vec::new();
         for layout in batch {
             let on_it: Vec<usize> = self.cells_of(layout);
-            if self.bench.is_interrupted() {
+            if self.bench.pipeline.is_interrupted() {
                 break;
             }
-            self.bench.listener.progress(0.0, &format!("making the volume {}", layout.name));
+            self.bench
+                .pipeline
+                .listener
+                .progress(0.0, &format!("making the volume {}", layout.name));
             match self.bench.make(layout, &self.task.place.dir) {
                 Ok(()) => cells.extend(on_it),
                 Err(error) => self.leave_out(&on_it, &layout.words(), error)?,
@@ -147,20 +150,24 @@ impl<W: World> Rounds<'_, W> {
             other => (other.to_string(), None),
         };
         self.left_out.extend(cells);
-        self.bench.store(Event::Unavailable(Unavailable { what: what.to_owned(), why, fix }))
+        self.bench.pipeline.store(Event::Unavailable(Unavailable {
+            what: what.to_owned(),
+            why,
+            fix,
+        }))
     }
 
     fn measure(&mut self, cells: &[usize], share: f64) -> Result<(), StudyError> {
         let measuring = &self.task.plan.measuring;
         for &cell in cells {
-            if self.bench.is_interrupted() {
+            if self.bench.pipeline.is_interrupted() {
                 return Ok(());
             }
             self.bench.prepare(&self.task.plan.cells[cell])?;
         }
         let end_s = measuring.budget.map(|budget| {
-            let left_s = budget.as_secs_f64() - self.bench.elapsed_s();
-            self.bench.elapsed_s() + left_s.max(0.0) * share
+            let left_s = budget.as_secs_f64() - self.bench.pipeline.elapsed_s();
+            self.bench.pipeline.elapsed_s() + left_s.max(0.0) * share
         });
         let pacing = Pacing {
             points: cells.len(),
@@ -168,16 +175,16 @@ impl<W: World> Rounds<'_, W> {
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
             point_time_s: measuring.point_time.as_secs_f64(),
-            left_s: end_s.map(|end_s| end_s - self.bench.elapsed_s()),
+            left_s: end_s.map(|end_s| end_s - self.bench.pipeline.elapsed_s()),
         };
         let measuring_s = pacing.rounds_s() + pacing.traced_s();
-        self.bench.listener.note(&format!(
+        self.bench.pipeline.listener.note(&format!(
             "The volumes are ready after {}; measuring their {} points takes about {} more.",
-            iostrata_units::seconds(self.bench.elapsed_s()),
+            iostrata_units::seconds(self.bench.pipeline.elapsed_s()),
             cells.len(),
             iostrata_units::seconds(measuring_s)
         ));
-        let end_s = end_s.map(|_| self.bench.elapsed_s() + pacing.rounds_s());
+        let end_s = end_s.map(|_| self.bench.pipeline.elapsed_s() + pacing.rounds_s());
         let window = self.rounds(cells, &pacing, end_s)?;
         self.once_more(cells, window, end_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
@@ -195,7 +202,7 @@ impl<W: World> Rounds<'_, W> {
         let mut window = seconds(pacing.window_s());
         for round in 0..measuring.replicates {
             if let Some(end_s) = end_s.filter(|_| round > 0) {
-                let left_s = end_s - self.bench.elapsed_s();
+                let left_s = end_s - self.bench.pipeline.elapsed_s();
                 window = seconds(pacing.window_after_s(round, left_s, self.overhead_s));
             }
             let wanting: Vec<usize> = cells
@@ -210,7 +217,7 @@ impl<W: World> Rounds<'_, W> {
                     return Ok(window);
                 }
                 self.once(index, window, end_s, &text)?;
-                if self.bench.is_interrupted() {
+                if self.bench.pipeline.is_interrupted() {
                     return Ok(window);
                 }
             }
@@ -230,21 +237,21 @@ impl<W: World> Rounds<'_, W> {
             .copied()
             .filter(|cell| !self.left_out.contains(cell) && !is_traced(cell))
             .collect();
-        if wanting.is_empty() || self.bench.is_interrupted() {
+        if wanting.is_empty() || self.bench.pipeline.is_interrupted() {
             return Ok(());
         }
-        let missing = self.bench.eyes.open_trace(self.bench.session);
-        missing.into_iter().try_for_each(|one| self.bench.store(Event::Unavailable(one)))?;
+        let missing = self.bench.probes.open_trace(self.bench.session);
+        self.bench.pipeline.store_missing(missing)?;
         let plan = self.task.plan;
         let order = order::order(&plan.cells, &wanting, plan.measuring.seed, u32::MAX);
         for (done, &index) in order.iter().enumerate() {
-            if self.bench.is_interrupted() {
+            if self.bench.pipeline.is_interrupted() {
                 break;
             }
             let share = 0.95 + 0.05 * done as f64 / order.len() as f64;
             self.bench.trace(&plan.cells[index], share)?;
         }
-        Ok(self.bench.eyes.close_trace(self.bench.session)?)
+        Ok(self.bench.probes.close_trace(self.bench.session)?)
     }
 
     /// Spends what is left of the budget on points that are not precise enough.
@@ -280,9 +287,9 @@ impl<W: World> Rounds<'_, W> {
 
     /// Whether there is time and are bytes for one more replicate.
     fn goes_on(&self, end_s: Option<f64>) -> bool {
-        let left = end_s.map(|end_s| seconds(end_s - self.bench.elapsed_s()));
+        let left = end_s.map(|end_s| seconds(end_s - self.bench.pipeline.elapsed_s()));
         let bytes = self.task.plan.measuring.write_bytes_max;
-        !self.bench.is_interrupted()
+        !self.bench.pipeline.is_interrupted()
             && pace::fits(left, self.cost_s)
             && bytes.is_none_or(|most| self.bench.written_bytes() < most)
     }
@@ -319,7 +326,7 @@ impl<W: World> Rounds<'_, W> {
                 self.overhead_s = 0.95 * self.overhead_s + 0.05 * beside_s;
                 self.standings[index].figures.push(figure);
             }
-            Err(_) if self.bench.is_interrupted() => {}
+            Err(_) if self.bench.pipeline.is_interrupted() => {}
             Err(error) => self.leave_out(&[index], &cell.title, error)?,
         }
         Ok(())
@@ -333,10 +340,10 @@ impl<W: World> Rounds<'_, W> {
         let planned = (self.standings.len() - self.left_out.len()).max(1) * replicates;
         let planned_left_s = planned.saturating_sub(done) as f64 * self.cost_s;
         let left_s = match end_s {
-            Some(end_s) => (end_s - self.bench.elapsed_s()).max(0.0),
+            Some(end_s) => (end_s - self.bench.pipeline.elapsed_s()).max(0.0),
             None => planned_left_s,
         };
-        let elapsed_s = self.bench.elapsed_s();
+        let elapsed_s = self.bench.pipeline.elapsed_s();
         let share = elapsed_s / (elapsed_s + left_s).max(f64::MIN_POSITIVE);
         if self.cost_s == 0.0 {
             return (share, "starting".to_owned());
@@ -344,30 +351,14 @@ impl<W: World> Rounds<'_, W> {
         (share, format!("about {} left", iostrata_units::seconds(left_s)))
     }
 
-    fn finish(mut self) -> Result<StudyOutcome, StudyError> {
-        let interrupted = self.bench.is_interrupted();
-        let (at_s, bytes_written) = (self.bench.elapsed_s(), self.bench.written_bytes());
-        self.bench.store(if interrupted {
-            Event::Interrupted { at_s, bytes_written }
-        } else {
-            Event::Finished { at_s, bytes_written }
-        })?;
-        let events = self.task.done.iter().cloned().chain(self.bench.events).collect();
-        Ok(StudyOutcome { events, written_bytes: bytes_written, duration_s: at_s, interrupted })
+    fn finish(self) -> Result<RunOutcome, StudyError> {
+        let interrupted = self.bench.pipeline.is_interrupted();
+        self.bench.pipeline.finish(self.task.done, interrupted)
     }
 }
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
-}
-
-fn clock_event() -> Event {
-    let facts = clock_facts();
-    Event::Clock {
-        name: facts.name().to_owned(),
-        read_ns: facts.read_ns.clone(),
-        fallback: facts.fallback.clone(),
-    }
 }
 
 /// Seconds that the stored part of the run took.

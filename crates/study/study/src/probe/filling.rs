@@ -10,7 +10,7 @@ use iostrata_io::{FileSetError, Progress};
 use iostrata_spec::Stream;
 
 use super::budget::LEAST_BYTES;
-use super::shelf::Shelf;
+use crate::{FileSetCache, WantedFiles};
 
 const MIB: u64 = 1 << 20;
 /// Share of the whole time in which the read set must be filled.
@@ -46,7 +46,7 @@ pub(super) enum ReadSet {
 /// # Errors
 /// As the file set's, `Stopped` after a signal included.
 pub(super) fn fill_read_set(
-    shelf: &mut Shelf,
+    cache: &mut FileSetCache,
     stream: &mut Stream,
     time_max: Duration,
     interrupted: &AtomicBool,
@@ -57,7 +57,7 @@ pub(super) fn fill_read_set(
     let mut written_bytes = 0;
     loop {
         let mut pace = Pace::new(allowed, interrupted);
-        let prepared = pace.prepare(shelf, std::slice::from_ref(stream), progress);
+        let prepared = pace.prepare(cache, std::slice::from_ref(stream), progress);
         written_bytes += pace.done_bytes;
         let seconds = pace.began.elapsed().as_secs_f64().max(1e-6);
         match prepared {
@@ -125,10 +125,10 @@ impl<'a> Pace<'a> {
     /// Prepares the sets of these streams.
     ///
     /// # Errors
-    /// As the shelf's; `Stopped` where the time was over.
+    /// As the cache's; `Stopped` where the time was over.
     pub(super) fn prepare(
         &mut self,
-        shelf: &mut Shelf,
+        cache: &mut FileSetCache,
         streams: &[Stream],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), FileSetError> {
@@ -142,7 +142,10 @@ impl<'a> Pace<'a> {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        shelf.prepare(streams, &stop, &mut look)
+        for wanted in streams.iter().filter_map(WantedFiles::of) {
+            cache.prepare(&wanted, &stop, &mut look)?;
+        }
+        Ok(())
     }
 }
 
@@ -198,9 +201,9 @@ mod tests {
         let mut spec = iostrata_spec::IoSpec::new(dir.path());
         spec.size_bytes = 64 * MIB;
         let mut stream = Stream { name: "data".to_owned(), spec };
-        let mut shelf = Shelf::default();
+        let mut cache = FileSetCache::default();
         let stop = AtomicBool::new(interrupted);
-        let filled = fill_read_set(&mut shelf, &mut stream, time, &stop, chunk);
+        let filled = fill_read_set(&mut cache, &mut stream, time, &stop, chunk);
         (filled, std::fs::read_dir(dir.path()).unwrap().count())
     }
 

@@ -15,8 +15,7 @@ mod pool;
 mod prepare;
 mod runner;
 mod shape;
-mod shelf;
 
 pub use budget::{Announcement, TooSmall, announce};
-pub use runner::{ProbeOutcome, run};
+pub use runner::run;
 pub use shape::{ProbeOptions, Shape};

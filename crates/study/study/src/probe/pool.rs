@@ -5,76 +5,49 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_load::{Histograms, kind_index};
-use iostrata_run::{Percentile, Pooled, PooledLatency, Replicate};
+use iostrata_run::{Event, OpFigures, Pooled, PooledLatency, Replicate};
 use iostrata_spec::OpKind;
-use iostrata_stats::LatencyHistogram;
+use iostrata_stats::{LatencyHistogram, Measured, pooled_percentiles};
 
 const PERCENTS: [f64; 6] = [50.0, 90.0, 95.0, 98.0, 99.0, 99.9];
-const KINDS: [(OpKind, iostrata_io::OpKind); 3] = [
-    (OpKind::Read, iostrata_io::OpKind::Read),
-    (OpKind::Write, iostrata_io::OpKind::Write),
-    (OpKind::Sync, iostrata_io::OpKind::Sync),
-];
 
-/// What is known of one point.
-#[derive(Debug, Default)]
-struct PointPool {
-    replicates: Vec<u32>,
-    /// By place of the stream and of the kind.
-    latencies: BTreeMap<(usize, usize), LatencyHistogram>,
-    streams: Vec<String>,
-}
-
-/// The points with several streams, which are rated and compared by their slowest requests.
-#[derive(Debug, Default)]
-pub(super) struct Pool {
-    points: BTreeMap<String, PointPool>,
-}
-
-impl Pool {
-    /// Takes in a replicate, if its point is one of those.
-    pub(super) fn add(&mut self, replicate: &Replicate, histograms: &[Histograms]) {
-        if replicate.point.streams.len() < 2 {
-            return;
-        }
-        let pool = self.points.entry(replicate.point.id.clone()).or_default();
-        pool.replicates.push(replicate.replicate);
-        pool.streams = replicate.streams.iter().map(|stream| stream.name.clone()).collect();
-        for (stream, histograms) in histograms.iter().enumerate() {
-            for (kind, (_, op)) in KINDS.iter().enumerate() {
-                let Some(latency) = &histograms.kinds[kind_index(*op)] else { continue };
-                let histogram = latency.response.as_ref().unwrap_or(&latency.service);
-                pool.latencies.entry((stream, kind)).or_default().merge(histogram);
+/// The points with several streams among the events of a part: those are rated and compared by
+/// their slowest requests.
+pub(super) fn pooled(events: &[Event]) -> Vec<Pooled> {
+    let mut points: BTreeMap<&str, Vec<&Replicate>> = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Replicate(replicate) if replicate.point.streams.len() > 1 => {
+                points.entry(&replicate.point.id).or_default().push(replicate);
             }
+            _ => {}
         }
     }
-
-    /// What came together so far; the pool is empty afterwards.
-    pub(super) fn take(&mut self) -> Vec<Pooled> {
-        let points = std::mem::take(&mut self.points);
-        let pooled = |(point, pool): (String, PointPool)| Pooled {
-            point,
-            latencies: pool
-                .latencies
-                .iter()
-                .map(|((stream, kind), histogram)| PooledLatency {
-                    stream: pool.streams[*stream].clone(),
-                    op: KINDS[*kind].0,
-                    n: histogram.count(),
-                    percentiles: percentiles(histogram),
-                })
-                .collect(),
-            replicates: pool.replicates,
-        };
-        points.into_iter().map(pooled).collect()
-    }
+    let pooled = |(point, replicates): (&str, Vec<&Replicate>)| Pooled {
+        point: point.to_owned(),
+        replicates: replicates.iter().map(|one| one.replicate).collect(),
+        latencies: latencies(&replicates),
+    };
+    points.into_iter().map(pooled).collect()
 }
 
-fn percentiles(histogram: &LatencyHistogram) -> Vec<Percentile> {
-    let percentile = |percent: f64| {
-        let us_ci95 = histogram.percentile_us_ci95(percent, histogram.count());
-        Some(Percentile { percent, us: histogram.percentile_us(percent)?, us_ci95 })
+/// By stream and kind of request.
+fn latencies(replicates: &[&Replicate]) -> Vec<PooledLatency> {
+    let mut latencies: BTreeMap<(usize, OpKind), Vec<&OpFigures>> = BTreeMap::new();
+    for replicate in replicates {
+        for (at, stream) in replicate.streams.iter().enumerate() {
+            stream.ops.iter().for_each(|(op, figures)| {
+                latencies.entry((at, op)).or_default().push(figures);
+            });
+        }
+    }
+    let name = |at: usize| replicates[0].streams[at].name.clone();
+    let pooled = |((at, op), figures): ((usize, OpKind), Vec<&OpFigures>)| {
+        let parts: Vec<(&LatencyHistogram, &Measured)> =
+            figures.into_iter().map(OpFigures::response).collect();
+        let n = parts.iter().map(|(histogram, _)| histogram.count()).sum();
+        let percentiles = pooled_percentiles(&parts, &PERCENTS);
+        PooledLatency { stream: name(at), op, n, percentiles }
     };
-    PERCENTS.into_iter().filter_map(percentile).collect()
+    latencies.into_iter().map(pooled).collect()
 }

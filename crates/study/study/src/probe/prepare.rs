@@ -6,15 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_io::{OpenMode, Progress};
-use iostrata_load::{NoObserver, StreamPlan, Surroundings, measure};
+use iostrata_load::{IoLoad, Load, LoadFailure, NoObserver, Surroundings};
 use iostrata_run::Unavailable;
 use iostrata_spec::{IoApi, IoSpec, Stream};
 
 use super::budget::Announcement;
 use super::filling::{ReadSet, fill_read_set, write_bytes};
 use super::shape::{ProbeOptions, Shape};
-use super::shelf::Shelf;
-use crate::StudyError;
+use crate::{FileSetCache, StudyError, WantedFiles};
 
 const BLOCK_BYTES: u32 = 4096;
 
@@ -33,7 +32,7 @@ pub(super) struct Prepared {
 pub(super) fn prepare(
     options: &ProbeOptions,
     announcement: &Announcement,
-    shelf: &mut Shelf,
+    cache: &mut FileSetCache,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Prepared, StudyError> {
@@ -43,7 +42,7 @@ pub(super) fn prepare(
     let mut stream = Stream { name: "data".to_owned(), spec };
     let time_max = announcement.time_max;
     let (read_bytes, fill_bytes_per_s) =
-        match fill_read_set(shelf, &mut stream, time_max, stop, progress)? {
+        match fill_read_set(cache, &mut stream, time_max, stop, progress)? {
             ReadSet::Filled { bytes, bytes_per_s } => (bytes, bytes_per_s),
             ReadSet::TooSlow { written_bytes, seconds } => {
                 unavailable.push(too_slow(written_bytes, seconds));
@@ -52,8 +51,7 @@ pub(super) fn prepare(
         };
     let write_bytes =
         write_bytes(announcement.write_bytes, fill_bytes_per_s, announcement.sets(), time_max);
-    let sets = shelf.sets(std::slice::from_ref(&stream));
-    let set = sets.first().copied().flatten();
+    let set = WantedFiles::of(&stream).and_then(|wanted| cache.get(&wanted));
     let direct = set.is_some_and(|set| set.takes_direct());
     if !direct {
         unavailable.push(Unavailable {
@@ -114,13 +112,16 @@ fn try_api(
     block_bytes: u32,
     interrupted: &AtomicBool,
 ) -> Result<(), StudyError> {
-    let mut spec = stream.spec.clone();
+    let mut stream = stream.clone();
+    let spec = &mut stream.spec;
     (spec.api, spec.direct, spec.depth, spec.block_bytes) = (api, direct, 2, block_bytes);
     spec.runtime = Some(Duration::from_millis(5));
-    let plan = StreamPlan { name: stream.name.clone(), spec, files };
-    let outcome = measure(&[plan], &Surroundings { interrupted, program: None }, &mut NoObserver)?;
-    match &outcome.streams[0].failure.first {
-        Some(failed) => Err(StudyError::request(failed, "the read set".to_owned())),
-        None => Ok(()),
+    let load = IoLoad::new(&[stream], vec![files]);
+    let figures = load.run(&Surroundings { interrupted, program: None }, &mut NoObserver)?;
+    match figures.failure {
+        Some(LoadFailure::Request { request, .. }) => {
+            Err(StudyError::request(&request, "the read set".to_owned()))
+        }
+        _ => Ok(()),
     }
 }

@@ -4,12 +4,12 @@
 //! in an order that reverses from one replicate to the next (ABBA), so that a drift of the device
 //! falls on all alike. A point that fails is named and left out; the probe goes on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
 use iostrata_host::{Root, Scope, describe_path};
-use iostrata_load::clock_facts;
+use iostrata_load::IoLoad;
 use iostrata_run::host::IoLimit;
 use iostrata_run::{Event, ProbeHost, Unavailable};
 use iostrata_spec::Point;
@@ -18,11 +18,10 @@ use super::blocks::{Block, Moment, Part};
 use super::budget::Announcement;
 use super::environment;
 use super::filling::Pace;
-use super::pool::Pool;
+use super::pool::pooled;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
-use super::shelf::Shelf;
-use crate::{Listener, Meter, StudyError};
+use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError};
 
 /// Share of the time that is kept for confirming what is suspected.
 const CONFIRM_SHARE: f64 = 0.15;
@@ -32,21 +31,6 @@ const CONFIRM_SHARE_END: f64 = 0.04;
 const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
 const CONFIRMATIONS: u32 = 4;
-
-/// What a probe brought back.
-#[derive(Debug)]
-pub struct ProbeOutcome {
-    /// Everything that was stored.
-    pub events: Vec<Event>,
-    /// Bytes written in all.
-    pub written_bytes: u64,
-    /// Seconds in all.
-    pub duration_s: f64,
-    /// Whether a signal ended it.
-    pub interrupted: bool,
-    /// Whether points failed because the file system filled up.
-    pub is_full: bool,
-}
 
 /// Runs the probe.
 ///
@@ -58,41 +42,33 @@ pub fn run(
     host: &ProbeHost,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
-) -> Result<ProbeOutcome, StudyError> {
+) -> Result<RunOutcome, StudyError> {
     let meter = Meter::new(&Root::system(), Some(&host.path), interrupted, None);
+    let pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
     let mut probe = Probe {
         options,
         announcement,
         host,
-        interrupted,
-        listener,
-        meter,
-        shelf: Shelf::default(),
-        events: Vec::new(),
+        pipeline,
         limits: host.path.limits.clone(),
-        pool: Pool::default(),
         part: Part::SelfCost,
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
         is_full: false,
     };
     probe.climb()?;
-    probe.finish()
+    let interrupted = probe.pipeline.is_interrupted();
+    let outcome = probe.pipeline.finish(&[], interrupted)?;
+    Ok(RunOutcome { is_full: probe.is_full, ..outcome })
 }
 
 struct Probe<'a> {
     options: &'a ProbeOptions,
     announcement: &'a Announcement,
     host: &'a ProbeHost,
-    interrupted: &'a AtomicBool,
-    listener: &'a mut dyn Listener,
-    meter: Meter<'a>,
-    shelf: Shelf,
-    events: Vec<Event>,
+    pipeline: Pipeline<'a>,
     /// Limits of control groups as they were read last.
     limits: Vec<IoLimit>,
-    /// Latencies of the part that is being measured.
-    pool: Pool,
     part: Part,
     share_done: f64,
     /// How fast files are filled.
@@ -128,14 +104,14 @@ impl Probe<'_> {
 
     /// Names the parts for which no time was left; after a signal there is nothing to explain.
     fn leave_out(&mut self, parts: &[Part]) -> Result<(), StudyError> {
-        if self.interrupted.load(Ordering::Relaxed) {
+        if self.pipeline.is_interrupted() {
             return Ok(());
         }
         let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
         let why = format!("the {all} that the probe may take were over");
         for part in parts {
             let left_out = Unavailable::left_out(part.title(), why.as_str(), "--max-time");
-            self.store(Event::Unavailable(left_out))?;
+            self.pipeline.store(Event::Unavailable(left_out))?;
         }
         Ok(())
     }
@@ -146,13 +122,14 @@ impl Probe<'_> {
             self.read_limits()?;
         }
         let sustained_max = self.announcement.sustained_write_bytes_max;
-        let blocks = part.blocks(shape, &self.events, sustained_max);
+        let begun = self.pipeline.events.len();
+        let blocks = part.blocks(shape, &self.pipeline.events, sustained_max);
         for block in &blocks {
             self.run_block(block, share / blocks.len() as f64)?;
         }
-        self.shelf.drop_used_up();
-        for pooled in self.pool.take() {
-            self.store(Event::Pooled(Box::new(pooled)))?;
+        self.pipeline.files.drop_used_up();
+        for pooled in pooled(&self.pipeline.events[begun..]) {
+            self.pipeline.store(Event::Pooled(Box::new(pooled)))?;
         }
         Ok(())
     }
@@ -163,7 +140,7 @@ impl Probe<'_> {
             return 0.0;
         }
         let all = shape.read_bytes as f64 + self.announcement.sets() * shape.write_bytes as f64;
-        (all - self.shelf.filled_bytes() as f64).max(0.0) / self.fill_bytes_per_s
+        (all - self.pipeline.files.filled_bytes() as f64).max(0.0) / self.fill_bytes_per_s
     }
 
     /// How much shorter the points of these parts must be for the whole to keep its bound, with
@@ -172,7 +149,7 @@ impl Probe<'_> {
         let all_s = self.announcement.time_max.as_secs_f64();
         let was_confirmed = !parts.contains(&Part::Database);
         let reserve_s = all_s * if was_confirmed { CONFIRM_SHARE_END } else { CONFIRM_SHARE };
-        let left_s = (all_s - reserve_s - fill_left_s - self.meter.elapsed_s()).max(0.0);
+        let left_s = (all_s - reserve_s - fill_left_s - self.pipeline.elapsed_s()).max(0.0);
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
         (left_s / planned_s).clamp(MIN_TIME_FACTOR, 1.0)
     }
@@ -184,45 +161,31 @@ impl Probe<'_> {
     }
 
     fn prepare(&mut self) -> Result<Option<Shape>, StudyError> {
-        let listener = &mut *self.listener;
+        let stop = self.pipeline.stop();
+        let listener = &mut *self.pipeline.listener;
         let mut filling = |progress: iostrata_io::Progress| {
             let total = iostrata_units::bytes(progress.total_bytes as f64);
             listener.progress(0.0, &format!("filling {total} with random data"));
         };
-        let mut prepared = prepare(
-            self.options,
-            self.announcement,
-            &mut self.shelf,
-            self.interrupted,
-            &mut filling,
-        )?;
-        let clock = clock_facts();
-        self.store(Event::Clock {
-            name: clock.name().to_owned(),
-            read_ns: clock.read_ns.clone(),
-            fallback: clock.fallback.clone(),
-        })?;
+        let mut prepared =
+            prepare(self.options, self.announcement, &mut self.pipeline.files, stop, &mut filling)?;
+        self.pipeline.store_clock()?;
         if prepared.shape.is_none()
             && let Some(others) = environment::others(&self.host.path)
         {
             prepared.unavailable.iter_mut().for_each(|one| one.why.push_str(&others));
         }
         let unavailable = prepared.unavailable;
-        for one in environment::limits_of(&self.host.path).into_iter().chain(unavailable) {
-            self.store(Event::Unavailable(one))?;
-        }
+        let limits = environment::limits_of(&self.host.path);
+        self.pipeline.store_missing(limits.into_iter().chain(unavailable))?;
         self.fill_bytes_per_s = prepared.fill_bytes_per_s;
         Ok(prepared.shape)
     }
 
     /// Whether a signal came or the time is up.
     fn is_over(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-            || self.meter.elapsed_s() > self.announcement.time_max.as_secs_f64()
-    }
-
-    fn written_bytes(&self) -> u64 {
-        self.meter.written_bytes() + self.shelf.filled_bytes()
+        self.pipeline.is_interrupted()
+            || self.pipeline.elapsed_s() > self.announcement.time_max.as_secs_f64()
     }
 
     /// Bytes that may have been written by the end of the current part: what the sustained point
@@ -247,9 +210,9 @@ impl Probe<'_> {
         if path.limits == self.limits {
             return Ok(());
         }
-        self.meter.look_at(Scope::of(&root, &path));
+        self.pipeline.meter.look_at(Scope::of(&root, &path));
         self.limits.clone_from(&path.limits);
-        self.store(Event::Limits { at_s: self.meter.elapsed_s(), limits: path.limits })
+        self.pipeline.store(Event::Limits { at_s: self.pipeline.elapsed_s(), limits: path.limits })
     }
 
     /// Measures points in turns, the order reversed from one replicate to the next.
@@ -270,7 +233,7 @@ impl Probe<'_> {
                 if let Err(error) = self.run_point(point, replicate)? {
                     failed.push(point.id.clone());
                     self.is_full |= error.is_full();
-                    self.store(Event::Unavailable(error.missing(&point.title)))?;
+                    self.pipeline.store(Event::Unavailable(error.missing(&point.title)))?;
                 }
                 self.share_done += step;
             }
@@ -289,30 +252,30 @@ impl Probe<'_> {
     ) -> Result<Result<(), StudyError>, StudyError> {
         let asked: u64 =
             point.streams.iter().filter_map(|stream| stream.spec.write_bytes_max).sum();
-        if asked > 0 && self.written_bytes() + asked > self.budget() {
+        if asked > 0 && self.pipeline.written_bytes() + asked > self.budget() {
             let why = format!(
                 "the write budget of {} is used up",
                 iostrata_units::bytes(self.announcement.written_bytes_max as f64)
             );
             let left_out = Unavailable::left_out(point.title.as_str(), why, "--max-write");
-            self.store(Event::Unavailable(left_out))?;
+            self.pipeline.store(Event::Unavailable(left_out))?;
             return Ok(Ok(()));
         }
         let (share, title) = (self.share_done, self.part.title());
-        let listener = &mut *self.listener;
-        listener.progress(share, &format!("{title}: {}", point.title));
-        let left_s = self.announcement.time_max.as_secs_f64() - self.meter.elapsed_s();
+        let text = format!("{title}: {}", point.title);
+        self.pipeline.listener.progress(share, &text);
+        let left_s = self.announcement.time_max.as_secs_f64() - self.pipeline.elapsed_s();
         let left = Duration::from_secs_f64(left_s.max(0.0));
-        let prepared = Pace::until(left, self.interrupted).prepare(
-            &mut self.shelf,
+        let prepared = Pace::until(left, self.pipeline.stop()).prepare(
+            &mut self.pipeline.files,
             &point.streams,
             &mut |_| (),
         );
         if let Err(error) = prepared {
             return Ok(if self.is_over() { Ok(()) } else { Err(error.into()) });
         }
-        let sets = self.shelf.sets(&point.streams);
-        let measured = self.meter.measure(point, replicate, &sets, &mut |_| ());
+        let load = IoLoad::new(&point.streams, self.pipeline.files.files(&point.streams));
+        let measured = self.pipeline.measure(point, replicate, &load, &|_| share, &text, &mut []);
         let mut measurement = match measured {
             Ok(measurement) => measurement,
             Err(error) => return Ok(Err(error)),
@@ -323,22 +286,21 @@ impl Probe<'_> {
         if let Some(error) = measurement.error.take() {
             return Ok(Err(error));
         }
-        self.listener.store_replicate(&measurement.replicate, &measurement.histograms)?;
-        self.pool.add(&measurement.replicate, &measurement.histograms);
-        self.events.push(Event::Replicate(Box::new(measurement.replicate)));
+        self.pipeline.store(Event::Replicate(Box::new(measurement.replicate)))?;
         Ok(Ok(()))
     }
 
     /// Measures the points that confirm or clear what `diagnose` suspects.
     fn confirm(&mut self) -> Result<(), StudyError> {
         self.read_limits()?;
-        let suspicions = iostrata_diagnose::suspect(&self.events, self.host);
+        let suspicions = iostrata_diagnose::suspect(&self.pipeline.events, self.host);
         for Suspicion { id, confirm } in &suspicions {
             if self.is_over() {
                 return Ok(());
             }
             let confirm_ids = confirm.iter().map(|point| point.id.clone()).collect();
-            self.store(Event::Suspected { id: id.name().to_owned(), confirm: confirm_ids })?;
+            self.pipeline
+                .store(Event::Suspected { id: id.name().to_owned(), confirm: confirm_ids })?;
             let first = self.next_replicate(confirm);
             self.run_points(confirm, first..first + CONFIRMATIONS, 0.0)?;
         }
@@ -347,11 +309,11 @@ impl Probe<'_> {
 
     /// Tries out what was advised, before and after, inside the probe's own files.
     fn verify(&mut self) -> Result<(), StudyError> {
-        let groups = iostrata_diagnose::verify_points(self.host, &self.events);
+        let groups = iostrata_diagnose::verify_points(self.host, &self.pipeline.events);
         if groups.is_empty() {
             let why = "nothing was advised that can be tried without root and without a server";
             let (what, why) = ("--verify".to_owned(), why.to_owned());
-            return self.store(Event::Unavailable(Unavailable { what, why, fix: None }));
+            return self.pipeline.store(Event::Unavailable(Unavailable { what, why, fix: None }));
         }
         for points in groups {
             let first = self.next_replicate(&points);
@@ -362,7 +324,7 @@ impl Probe<'_> {
 
     /// The first replicate number that none of these points has used.
     fn next_replicate(&self, points: &[Point]) -> u32 {
-        let used = self.events.iter().filter_map(|event| match event {
+        let used = self.pipeline.events.iter().filter_map(|event| match event {
             Event::Replicate(replicate)
                 if points.iter().any(|point| point.id == replicate.point.id) =>
             {
@@ -371,28 +333,5 @@ impl Probe<'_> {
             _ => None,
         });
         used.max().unwrap_or(0)
-    }
-
-    fn store(&mut self, event: Event) -> Result<(), StudyError> {
-        self.listener.store(&event)?;
-        self.events.push(event);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<ProbeOutcome, StudyError> {
-        let interrupted = self.interrupted.load(Ordering::Relaxed);
-        let (at_s, bytes_written) = (self.meter.elapsed_s(), self.written_bytes());
-        self.store(if interrupted {
-            Event::Interrupted { at_s, bytes_written }
-        } else {
-            Event::Finished { at_s, bytes_written }
-        })?;
-        Ok(ProbeOutcome {
-            events: self.events,
-            written_bytes: bytes_written,
-            duration_s: at_s,
-            interrupted,
-            is_full: self.is_full,
-        })
     }
 }

@@ -6,14 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System};
-use iostrata_load::Histograms;
 use iostrata_run::{Event, Replicate};
 use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, QueueSetting, StudyPlan, Volume,
     VolumeKind,
 };
 use iostrata_spec::{IoSpec, Mix};
-use iostrata_study::factorial::{self, Place, StudyTask};
+use iostrata_study::factorial::{self, StudyTask, VolumePlace};
 use iostrata_study::{Listener, StudyError};
 
 /// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
@@ -26,12 +25,8 @@ struct Keeper<'a> {
 impl Listener for Keeper<'_> {
     fn progress(&mut self, _share: f64, _text: &str) {}
 
-    fn store(&mut self, _event: &Event) -> Result<(), StudyError> {
-        Ok(())
-    }
-
-    fn store_replicate(&mut self, _: &Replicate, _: &[Histograms]) -> Result<(), StudyError> {
-        self.stored += 1;
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        self.stored += usize::from(matches!(event, Event::Replicate(_)));
         if self.stored == self.stop_after {
             self.stop.store(true, std::sync::atomic::Ordering::SeqCst);
         }
@@ -118,7 +113,7 @@ fn run(plan: &StudyPlan, dir: &Path, done: &[Event], stop_after: usize) -> Vec<E
     let mut session = Session::begin(&state, System::new()).unwrap();
     let stop = AtomicBool::new(false);
     let mut keeper = Keeper { stored: 0, stop_after, stop: &stop };
-    let place = Place {
+    let place = VolumePlace {
         dir: dir.to_owned(),
         device: None,
         overwrite_device: false,

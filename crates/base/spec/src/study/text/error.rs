@@ -1,6 +1,21 @@
 //! What is wrong with a study's text, and where.
 
-use super::source::{SourceText, TextPlace};
+/// A place in a file, as editors count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Character in the line, from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for TextPlace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
 
 /// A study that cannot be laid out, in the user's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,21 +67,5 @@ impl StudyTextError {
             why: why.into(),
             fix: fix.into(),
         }
-    }
-}
-
-impl SourceText {
-    /// An error at a byte of the text.
-    pub(in crate::study) fn error(
-        &self,
-        at: usize,
-        thing: impl Into<String>,
-        found: &str,
-        why: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> StudyTextError {
-        let mut error = StudyTextError::said(thing, found, why, fix);
-        error.place = Some(Box::new(self.place(at)));
-        error
     }
 }

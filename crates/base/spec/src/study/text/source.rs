@@ -1,21 +1,6 @@
 //! A text with its name, so that a byte of it can be named as line and column.
 
-/// A place in a file, as editors count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextPlace {
-    /// The file as it was named.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Character in the line, from 1.
-    pub column: usize,
-}
-
-impl std::fmt::Display for TextPlace {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
+use super::error::{StudyTextError, TextPlace};
 
 /// The text of a study and where it came from.
 #[derive(Clone, Debug)]
@@ -40,6 +25,20 @@ impl SourceText {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
+    }
+
+    /// An error at a byte of the text.
+    pub(in crate::study) fn error(
+        &self,
+        at: usize,
+        thing: impl Into<String>,
+        found: &str,
+        why: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> StudyTextError {
+        let mut error = StudyTextError::said(thing, found, why, fix);
+        error.place = Some(Box::new(self.place(at)));
+        error
     }
 }
 

@@ -22,7 +22,7 @@ use crate::display::{Display, print_json, print_text};
 use crate::ending::Ending;
 use crate::signals::Interruption;
 
-use place::{Directory, EmulatedDisk, Place};
+use place::{Directory, EmulatedDisk, CrashTarget};
 use rounds::Rounds;
 
 /// Settings that make every part of the engine work within seconds.
@@ -156,7 +156,7 @@ fn all_rounds(
         display.progress(share, &line(document));
         !interruption.is_set()
     };
-    let mut run = |place: &mut dyn Place, until: Instant| {
+    let mut run = |place: &mut dyn CrashTarget, until: Instant| {
         let mut rounds = Rounds::new(settings, args.seed);
         rounds.run(place, until, document, &mut show)
     };

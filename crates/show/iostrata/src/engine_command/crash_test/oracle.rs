@@ -18,14 +18,14 @@ const DELETED_OF: u64 = 6;
 
 /// One change of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RowChange {
     pub key: [u8; 9],
     /// None deletes.
     pub value: Option<Vec<u8>>,
 }
 
 /// What a commit changes, in order.
-pub fn changes(seed: u64, thread: u8, commit: u64) -> impl Iterator<Item = Change> {
+pub fn changes(seed: u64, thread: u8, commit: u64) -> impl Iterator<Item = RowChange> {
     (0..ROWS).map(move |row| {
         let mixed = mix(seed ^ mix(commit.wrapping_mul(ROWS) + row) ^ (u64::from(thread) << 56));
         let mut key = [thread; 9];
@@ -34,7 +34,7 @@ pub fn changes(seed: u64, thread: u8, commit: u64) -> impl Iterator<Item = Chang
         let bytes = 8 + mix(mixed ^ 1) % VALUE_BYTES_MAX;
         let value = (!is_deleted)
             .then(|| commit.to_le_bytes().into_iter().cycle().take(bytes as usize).collect());
-        Change { key, value }
+        RowChange { key, value }
     })
 }
 
@@ -90,7 +90,7 @@ mod tests {
         }
         assert!(at_once.rows().eq(in_steps.rows()));
         assert!(at_once.rows().count() > 1000, "{}", at_once.rows().count());
-        let other: Vec<Change> = changes(8, 2, 1).collect();
+        let other: Vec<RowChange> = changes(8, 2, 1).collect();
         assert_ne!(other, changes(7, 2, 1).collect::<Vec<_>>());
     }
 }

@@ -21,7 +21,7 @@ const DISK_BYTES: u64 = 1 << 30;
 const POWER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where the engine lies.
-pub trait Place {
+pub trait CrashTarget {
     /// The engine's directory.
     fn directory(&self) -> PathBuf;
     /// Whether cuts are power cuts.
@@ -47,7 +47,7 @@ impl Directory {
     }
 }
 
-impl Place for Directory {
+impl CrashTarget for Directory {
     fn directory(&self) -> PathBuf {
         self.0.clone()
     }
@@ -150,7 +150,7 @@ impl EmulatedDisk {
     }
 }
 
-impl Place for EmulatedDisk {
+impl CrashTarget for EmulatedDisk {
     fn directory(&self) -> PathBuf {
         self.at.join("engine")
     }

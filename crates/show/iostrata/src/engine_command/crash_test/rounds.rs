@@ -11,7 +11,7 @@ use iostrata_run::CrashTestDocument;
 use iostrata_sim::random::Random;
 
 use super::oracle::{Expected, THREADS};
-use super::place::Place;
+use super::place::CrashTarget;
 use super::worker::{MARKS, ROWS, last};
 use super::writer::{Heard, Writer};
 use crate::ending::Ending;
@@ -45,7 +45,7 @@ impl<'r> Rounds<'r> {
     /// What keeps the test itself from going on.
     pub fn run(
         &mut self,
-        place: &mut dyn Place,
+        place: &mut dyn CrashTarget,
         until: Instant,
         document: &mut CrashTestDocument,
         show: &mut dyn FnMut(&CrashTestDocument) -> bool,
@@ -69,7 +69,7 @@ impl<'r> Rounds<'r> {
 
     fn round(
         &mut self,
-        place: &mut dyn Place,
+        place: &mut dyn CrashTarget,
         document: &mut CrashTestDocument,
     ) -> Result<(), Ending> {
         let mut heard = Heard::default();
@@ -89,7 +89,7 @@ impl<'r> Rounds<'r> {
     }
 
     /// A writer that has written for a random while.
-    fn write(&mut self, place: &dyn Place) -> Result<Writer, Ending> {
+    fn write(&mut self, place: &dyn CrashTarget) -> Result<Writer, Ending> {
         let writer = Writer::start(&place.directory(), self.seed)?;
         std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
         Ok(writer)

@@ -14,7 +14,7 @@ use crate::cell::{
 };
 use crate::chart::{Bar, Chart, Hover, Plot};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, Kind, On, Report, Style, Table, all_verdicts};
+use crate::document::{Block, Blocks, Entry, TableLayout, On, Report, Style, Table, all_verdicts};
 use crate::head::Head;
 use crate::words;
 
@@ -361,7 +361,7 @@ fn latency(probe: &ProbeDocument) -> Option<Blocks> {
         .words("Layer", |rung| layer(rung.layer))
         .numbers("At the application", |rung| optional(rung.latency_us, "us"))
         .numbers("At the device", |rung| optional(rung.device_latency_us, "us"))
-        .kind(Kind::Slim);
+        .kind(TableLayout::Slim);
     let is_there = !table.is_empty();
     let mut body = Blocks::new();
     body.say(

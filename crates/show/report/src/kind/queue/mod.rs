@@ -11,7 +11,7 @@ use crate::RunView;
 use crate::cell::{
     Cell, Span, Text, count, empty, figure, optional, ratio, ratio_interval, text, value,
 };
-use crate::document::{Block, Blocks, Card, Kind, On, Report, Table, all_verdicts};
+use crate::document::{Block, Blocks, Card, TableLayout, On, Report, Table, all_verdicts};
 use crate::head::Head;
 use crate::words::{self, grouped};
 
@@ -187,7 +187,7 @@ fn then(queue: &QueueDocument) -> Option<Blocks> {
         let all = queue.contradictions.iter().map(|one| one.as_str().into()).collect();
         body.add(On::ALL, Block::List(all));
     }
-    body.table(On::ALL, table.kind(Kind::Slim));
+    body.table(On::ALL, table.kind(TableLayout::Slim));
     (!moments.is_empty()).then_some(body)
 }
 

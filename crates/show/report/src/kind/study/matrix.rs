@@ -1,6 +1,7 @@
 //! The matrix: small multiples for the page, rows of curves over the levels for a terminal.
 
 use iostrata_run::{AxisKind, StudyAxis, StudyDocument, StudyOp, StudyPoint, refusal};
+use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::levels::axis_words;
@@ -226,8 +227,8 @@ fn shared_top(set: &Panels<'_>) -> Option<f64> {
 
 /// The requests that a point is about: its writes, else its reads.
 fn main_op(point: &StudyPoint) -> Option<(&'static str, &StudyOp)> {
-    let writes = point.write.as_ref().map(|op| ("writes", op));
-    writes.or(point.read.as_ref().map(|op| ("reads", op)))
+    let of = |kind: OpKind| Some((kind.plural(), point.ops[kind].as_ref()?));
+    of(OpKind::Write).or_else(|| of(OpKind::Read))
 }
 
 /// A point's figure on hover.

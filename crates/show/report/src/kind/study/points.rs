@@ -5,17 +5,22 @@
 
 use iostrata_run::host::{CpuShares, Iostat};
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
+use iostrata_spec::OpKind;
 use iostrata_spec::study::FactorLevels;
 use iostrata_stats::LatencyUs;
 
 use super::levels::{factor_words, place, varying};
 use super::matrix::is_wide;
 use crate::cell::{Cell, Tone, count, empty, figure, interval, optional, text, value, verdicts};
-use crate::document::{Blocks, Kind, On, Table};
-use crate::kind::common::{ops, unknown};
+use crate::document::{Blocks, TableLayout, On, Table};
+use crate::kind::common::unknown;
 
 /// A column behind the figure: its group, its head, its unit, and its number for a point.
 type Evidence = (&'static str, &'static str, &'static str, fn(&StudyPoint) -> Option<f64>);
+
+fn mean_us(point: &StudyPoint, kind: OpKind) -> Option<f64> {
+    Some(point.ops[kind].as_ref()?.latency_us.mean)
+}
 
 fn device(point: &StudyPoint, of: fn(&Iostat) -> Option<f64>) -> Option<f64> {
     point.device.as_ref().and_then(of)
@@ -34,9 +39,9 @@ const CPU: &str = "Processors, %";
 const COLUMNS: [Evidence; 31] = [
     ("Point", "bytes/s", "bytes/s", |p| Some(p.bytes_per_s)),
     ("Point", "in flight", "", |p| Some(p.depth_mean)),
-    (LATENCY, "reads", "us", |p| Some(p.read.as_ref()?.latency_us.mean)),
-    (LATENCY, "writes", "us", |p| Some(p.write.as_ref()?.latency_us.mean)),
-    (LATENCY, "flushes", "us", |p| Some(p.sync.as_ref()?.latency_us.mean)),
+    (LATENCY, "reads", "us", |p| mean_us(p, OpKind::Read)),
+    (LATENCY, "writes", "us", |p| mean_us(p, OpKind::Write)),
+    (LATENCY, "flushes", "us", |p| mean_us(p, OpKind::Sync)),
     (DEVICE, "r/s", "", |p| device(p, |d| Some(d.reads_per_s))),
     (DEVICE, "rrqm/s", "", |p| device(p, |d| Some(d.reads_merged_per_s))),
     (DEVICE, "r_await ms", "", |p| device(p, |d| d.read_await_ms)),
@@ -100,7 +105,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     let table = table
         .words("Cautions", |p| verdicts(&p.verdicts))
         .each(|p, row| row.point = Some((p.id.clone(), p.title.clone())))
-        .kind(Kind::Wide);
+        .kind(TableLayout::Wide);
     let mut body = Blocks::new();
     body.say(
         "Every point in the study's order. On the page a click on a head sorts by it. Device \
@@ -122,7 +127,7 @@ pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
     type Item<'a> = (&'a StudyPoint, String, &'a StudyOp, &'a LatencyUs, bool);
     let mut rows: Vec<Item<'_>> = Vec::new();
     for point in &study.points {
-        for (name, op) in ops(&point.read, &point.write, &point.sync) {
+        for (name, op) in point.ops.named() {
             rows.push((point, name.to_owned(), op, &op.latency_us, true));
             let response = op.response_us.as_ref();
             rows.extend(response.map(|us| (point, format!("{name}, response"), op, us, false)));
@@ -144,7 +149,7 @@ pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
         .numbers("p99.9", |row| value(row.3.p99_9, "us"))
         .numbers("Slowest", |row| value(row.3.max, "us"))
         .numbers_on(On::PAGE, "n", |row| count(row.2.iops_n))
-        .kind(Kind::Wide);
+        .kind(TableLayout::Wide);
     if table.is_empty() {
         return None;
     }

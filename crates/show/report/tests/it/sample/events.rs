@@ -1,8 +1,10 @@
 //! The sample's points and their replicates.
 
 use iostrata_run::{Cpu, Event, OpFigures, Replicate, Series, StreamFigures, Unavailable};
-use iostrata_spec::{Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, Point, Stream};
-use iostrata_stats::{LatencyUs, Measured, Verdicts};
+use iostrata_spec::{
+    Better, CurvePlace, IoSpec, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream,
+};
+use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
 use super::rungs::{RUNGS, Row};
 
@@ -103,15 +105,18 @@ fn replicate(row: &Row, number: u32, started_s: f64) -> Replicate {
         latency_us: percentiles(mean),
         response_mean_us: None,
         response_us: None,
+        latencies: Latencies::default(),
     };
     let mut stream = empty_stream(stream_name(row));
     stream.depth_mean = row.depth;
     stream.series = Series { width_s: 0.1, latency_mean_us: latency, ..Series::default() };
-    match stream_name(row) {
-        "reads" => (stream.series.reads, stream.read) = (counts, Some(figures)),
-        "writes" => (stream.series.writes, stream.write) = (counts, Some(figures)),
-        _ => (stream.series.syncs, stream.sync) = (counts, Some(figures)),
-    }
+    let kind = match stream_name(row) {
+        "reads" => OpKind::Read,
+        "writes" => OpKind::Write,
+        _ => OpKind::Sync,
+    };
+    stream.series.counts.insert(kind, counts);
+    stream.ops.insert(kind, figures);
     Replicate {
         point: point(row),
         replicate: number,
@@ -137,9 +142,7 @@ pub fn percentiles(mean: f64) -> LatencyUs {
 pub fn empty_stream(name: &str) -> StreamFigures {
     StreamFigures {
         name: name.into(),
-        read: None,
-        write: None,
-        sync: None,
+        ops: PerKind::default(),
         total: None,
         duration_s: None,
         cpu: Cpu { user_s: 0.11, sys_s: 0.42, ns_per_io: Some(5_300.0) },

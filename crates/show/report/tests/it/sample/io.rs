@@ -1,6 +1,7 @@
 //! The sample's single workload.
 
 use iostrata_run::{Cpu, IoDocument, IoOpDocument, Series};
+use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use super::events::percentiles;
@@ -22,9 +23,13 @@ fn op(iops: f64, bytes: f64, mean: f64) -> IoOpDocument {
 
 pub fn io() -> IoDocument {
     IoDocument {
-        read: Some(op(18_342.7, 4096.0, 41.2)),
-        write: Some(op(18_331.2, 4096.0, 12.9)),
-        sync: Some(op(18_330.9, 0.0, 512.4)),
+        ops: [
+            (OpKind::Read, op(18_342.7, 4096.0, 41.2)),
+            (OpKind::Write, op(18_331.2, 4096.0, 12.9)),
+            (OpKind::Sync, op(18_330.9, 0.0, 512.4)),
+        ]
+        .into_iter()
+        .collect(),
         cpu: Cpu { user_s: 1.42, sys_s: 11.3, ns_per_io: Some(6_940.0) },
         duration_s: 30.0,
         series: Series::default(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use iostrata_run::host::{Evidence, Iostat};
 use iostrata_run::{Cpu, OpFigures, Replicate, Series, StreamFigures};
-use iostrata_spec::{IoApi, IoSpec, Pacing, Point};
-use iostrata_stats::{LatencyUs, Measured, Verdicts};
+use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, PerKind, Point};
+use iostrata_stats::{Latencies, LatencyUs, Measured, Verdicts};
 
 use super::Random;
 
@@ -121,11 +121,13 @@ impl Disk {
         let factor = self.factor.get(point.id.as_str()).copied().unwrap_or(1.0) * wobble;
         let mut stream = empty(&point.streams[0].name);
         if spec.api == IoApi::Null {
-            stream.read = Some(op(2e7, 0.05));
+            stream.ops.insert(OpKind::Read, op(2e7, 0.05));
             return stream;
         }
         if point.id == "flush_empty" {
-            stream.sync = Some(op(1e6 / self.flush_us * factor, self.flush_us / factor));
+            stream
+                .ops
+                .insert(OpKind::Sync, op(1e6 / self.flush_us * factor, self.flush_us / factor));
             return stream;
         }
         if point.metric.unit == "commits/s" {
@@ -133,11 +135,11 @@ impl Disk {
         }
         if spec.mix.reads() {
             let speed = self.closed(self.read_us, spec, factor);
-            stream.read = Some(op(speed.iops, speed.application_us));
+            stream.ops.insert(OpKind::Read, op(speed.iops, speed.application_us));
         }
         if spec.mix.writes() {
             let speed = self.closed(self.write_us, spec, factor);
-            stream.write = Some(op(speed.iops, speed.application_us));
+            stream.ops.insert(OpKind::Write, op(speed.iops, speed.application_us));
             if point.id == "sustained_16k" {
                 stream.series = self.sustained(speed.iops, random);
             }
@@ -155,10 +157,10 @@ impl Disk {
         let whole_us = committers / iops * 1e6;
         let mut stream = empty("log");
         if spec.flush.is_some() {
-            stream.write = Some(op(iops, write_us));
-            stream.sync = Some(op(iops, (whole_us - write_us).max(1.0)));
+            stream.ops.insert(OpKind::Write, op(iops, write_us));
+            stream.ops.insert(OpKind::Sync, op(iops, (whole_us - write_us).max(1.0)));
         } else {
-            stream.write = Some(op(iops, whole_us));
+            stream.ops.insert(OpKind::Write, op(iops, whole_us));
         }
         stream
     }
@@ -182,12 +184,12 @@ impl Disk {
             match stream.name.as_str() {
                 "redo" => {
                     let commit_us = (self.write_us + self.flush_us) * slow;
-                    figures.write = Some(op(rate, self.write_us));
-                    figures.sync = Some(op(rate, commit_us));
+                    figures.ops.insert(OpKind::Write, op(rate, self.write_us));
+                    figures.ops.insert(OpKind::Sync, op(rate, commit_us));
                 }
-                "readers" => figures.read = Some(op(rate, self.read_us * slow)),
-                "pages" => figures.write = Some(op(done, self.write_us * slow)),
-                _ => figures.write = Some(op(rate * done / pages.max(1.0), 100.0)),
+                "readers" => figures.ops.insert(OpKind::Read, op(rate, self.read_us * slow)),
+                "pages" => figures.ops.insert(OpKind::Write, op(done, self.write_us * slow)),
+                _ => figures.ops.insert(OpKind::Write, op(rate * done / pages.max(1.0), 100.0)),
             }
             figures
         };
@@ -200,14 +202,19 @@ impl Disk {
             let level = if fallen { iops / 3.0 } else { iops };
             (level * 0.1 * (1.0 + 0.02 * random.normal())) as u32
         };
-        Series { width_s: 0.1, writes: (0..120).map(slice).collect(), ..Series::default() }
+        let counts = [(OpKind::Write, (0..120).map(slice).collect())].into_iter().collect();
+        Series { width_s: 0.1, counts, ..Series::default() }
     }
 
     fn evidence(&self, point: &Point, streams: &[StreamFigures]) -> Evidence {
         let spec = &point.streams[0].spec;
         let in_flight = f64::from(spec.jobs * spec.depth);
-        let rate = |op: fn(&StreamFigures) -> &Option<OpFigures>| {
-            streams.iter().filter_map(|one| op(one).as_ref()).map(|one| one.iops.value).sum::<f64>()
+        let rate = |op: OpKind| {
+            streams
+                .iter()
+                .filter_map(|one| one.ops[op].as_ref())
+                .map(|one| one.iops.value)
+                .sum::<f64>()
         };
         let capped_us = self.cap_iops(spec.block_bytes).map(|cap| in_flight / cap * 1e6);
         let await_ms = |us: f64, limit: Option<f64>| {
@@ -215,11 +222,11 @@ impl Disk {
             Some((us * queued).max(capped_us.unwrap_or(0.0)) / 1000.0)
         };
         let device = Iostat {
-            reads_per_s: rate(|one| &one.read),
+            reads_per_s: rate(OpKind::Read),
             read_await_ms: await_ms(self.read_us, self.limit_iops),
-            writes_per_s: rate(|one| &one.write),
+            writes_per_s: rate(OpKind::Write),
             write_await_ms: await_ms(self.write_us, self.limit_iops),
-            flushes_per_s: Some(rate(|one| &one.sync)),
+            flushes_per_s: Some(rate(OpKind::Sync)),
             flush_await_ms: Some(self.flush_us / 1000.0),
             ..Iostat::default()
         };
@@ -230,9 +237,7 @@ impl Disk {
 fn empty(name: &str) -> StreamFigures {
     StreamFigures {
         name: name.to_owned(),
-        read: None,
-        write: None,
-        sync: None,
+        ops: PerKind::default(),
         total: None,
         duration_s: None,
         cpu: Cpu::default(),
@@ -264,5 +269,6 @@ fn op(iops: f64, mean_us: f64) -> OpFigures {
         latency_us: latency,
         response_mean_us: Some(near(mean_us)),
         response_us: Some(latency),
+        latencies: Latencies::default(),
     }
 }

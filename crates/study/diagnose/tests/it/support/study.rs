@@ -2,7 +2,7 @@
 
 use iostrata_run::{Cpu, Event, Replicate, Series, StreamFigures};
 use iostrata_spec::study::Cell;
-use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, Point, Stream};
+use iostrata_spec::{Better, Layer, Metric, MetricKind, OpKind, PerKind, Point, Stream};
 use iostrata_stats::{Measured, Verdicts};
 
 /// So many requests per second, known within half a percent, and nothing else.
@@ -10,9 +10,7 @@ pub fn stream(iops: f64) -> StreamFigures {
     StreamFigures {
         name: "load".to_owned(),
         duration_s: Some(1.0),
-        read: None,
-        write: None,
-        sync: None,
+        ops: PerKind::default(),
         total: Some(Measured::new(iops, [iops * 0.995, iops * 1.005], 40, Verdicts::none())),
         cpu: Cpu::default(),
         depth_mean: 1.0,

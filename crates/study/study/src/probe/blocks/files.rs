@@ -5,7 +5,7 @@ use iostrata_spec::{
     OpKind, Point, Preparation,
 };
 
-use super::{Block, one_stream, point, rate_of, size, spec};
+use super::{Block, alone, point, rate_of, size, spec};
 use crate::probe::shape::{PAGE_BYTES, Shape};
 
 /// Threads that write at the same time.
@@ -53,7 +53,7 @@ pub(super) fn append_blocks(shape: &Shape) -> Vec<Block> {
         (spec.access, spec.preparation) = (Access::Sequential, preparation);
         let title = format!("{} {title}, 1 thread", size(PAGE_BYTES));
         let metric = rate_of(OpKind::Write, "writes/s");
-        point(id, title, Layer::Filesystem, "append", one_stream(spec), metric)
+        point(id, title, Layer::Filesystem, "append", alone(spec), metric)
     };
     let points = vec![
         sequential("overwrite_16k", "overwrites in order", Preparation::Written),
@@ -80,7 +80,7 @@ fn over_files(
         title,
         Layer::Filesystem,
         &format!("{kind}_files"),
-        one_stream(spec),
+        alone(spec),
         rate_of(OpKind::Write, unit),
     )
 }

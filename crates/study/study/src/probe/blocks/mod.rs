@@ -2,16 +2,10 @@
 //!
 //! Invariant: ids, streams and units are fixed here and nowhere else; `diagnose` knows the ids.
 
-mod api;
 mod commits;
 mod database;
 mod files;
-mod flushed;
-mod in_order;
-mod reads;
-mod reference;
-mod self_cost;
-mod sustained;
+mod workloads;
 
 use std::time::Duration;
 
@@ -112,17 +106,17 @@ impl Part {
     /// Its blocks on this directory.
     pub(super) fn blocks(self, shape: &Shape, events: &[Event], sustained_max: u64) -> Vec<Block> {
         match self {
-            Part::SelfCost => self_cost::blocks(shape),
-            Part::Reference(_) => reference::blocks(shape, shape.writes),
-            Part::Reads => [reads::blocks(shape), in_order::reads(shape)].concat(),
-            Part::Api => api::blocks(shape),
+            Part::SelfCost => workloads::self_cost(shape),
+            Part::Reference(_) => workloads::reference(shape, shape.writes),
+            Part::Reads => [workloads::reads(shape), workloads::reads_in_order(shape)].concat(),
+            Part::Api => workloads::apis(shape),
             Part::Files => files::blocks(shape),
             Part::Appends => files::append_blocks(shape),
-            Part::Flushed => flushed::blocks(shape),
-            Part::InOrder => in_order::writes(shape),
+            Part::Flushed => workloads::flushed(shape),
+            Part::InOrder => workloads::writes_in_order(shape),
             Part::Commits => commits::blocks(shape),
             Part::Database => database::blocks(shape, events),
-            Part::Sustained => sustained::blocks(shape, sustained_max),
+            Part::Sustained => workloads::sustained(shape, sustained_max),
         }
     }
 }
@@ -161,7 +155,7 @@ fn with_depth(mut spec: IoSpec, depth: u32) -> IoSpec {
     spec
 }
 
-fn one_stream(spec: IoSpec) -> Vec<Stream> {
+fn alone(spec: IoSpec) -> Vec<Stream> {
     vec![Stream { name: "data".to_owned(), spec }]
 }
 
@@ -201,12 +195,7 @@ fn measured(events: &[Event], id: &str, op: OpKind) -> Option<f64> {
         .filter_map(|event| match event {
             Event::Replicate(replicate) if replicate.point.id == id => {
                 let stream = replicate.streams.first()?;
-                let figures = match op {
-                    OpKind::Read => &stream.read,
-                    OpKind::Write => &stream.write,
-                    OpKind::Sync => &stream.sync,
-                };
-                figures.as_ref().map(|figures| figures.iops.value)
+                stream.ops[op].as_ref().map(|figures| figures.iops.value)
             }
             _ => None,
         })

@@ -5,6 +5,7 @@ mod evidence;
 mod summary;
 
 use iostrata_run::{StudyDocument, StudyOp, StudyPoint};
+use iostrata_spec::OpKind;
 use iostrata_spec::study::{FactorLevels, LevelAt};
 use iostrata_stats::{Interval, Verdict, Verdicts};
 
@@ -130,7 +131,9 @@ fn op(iops: f64, mean: f64, share: f64) -> StudyOp {
         iops_n: 96,
         latency_us: percentiles(mean),
         latency_us_mean_ci95: around(mean, share),
+        latency_percentiles: Vec::new(),
         response_us: None,
+        response_percentiles: Vec::new(),
     }
 }
 
@@ -144,6 +147,7 @@ fn point(at: &At, noise: &mut Noise) -> StudyPoint {
     };
     let mean = f64::from(at.workers) * 1e6 / value;
     let part = |of: f64| (of > 0.0).then(|| op(value * of, mean * (0.7 + of * 0.3), share));
+    let flushes = (at.method == "fsync").then(|| op(value * writes, mean * 0.6, share));
     let bytes = if at.bs == "4k" { 4096.0 } else { 16384.0 };
     let mut verdicts = Verdicts::none();
     if at.workers == 256 && at.rw == "randrw" {
@@ -163,9 +167,11 @@ fn point(at: &At, noise: &mut Noise) -> StudyPoint {
         bytes_per_s: value * bytes,
         replicates: 3,
         measured_s: 4.5,
-        read: part(reads),
-        write: part(writes),
-        sync: (at.method == "fsync").then(|| op(value * writes, mean * 0.6, share)),
+        ops: OpKind::OF_FILES
+            .into_iter()
+            .zip([part(reads), part(writes), flushes])
+            .filter_map(|(kind, op)| Some((kind, op?)))
+            .collect(),
         depth_mean: f64::from(at.workers) * 0.98,
         cpu_ns_per_io: Some(6_200.0 + f64::from(at.workers) * 11.0),
         switches_per_io: Some(1.02),

@@ -10,9 +10,10 @@
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::de::Error as _;
 use thiserror::Error;
 
-use crate::LatencyHistogram;
+use super::{HIGH_NS, LatencyHistogram, index_of, middle_ns};
 
 /// First bytes of the trailer.
 const TRAILER_MAGIC: &[u8; 4] = b"IOS1";
@@ -69,14 +70,25 @@ pub enum HistogramDecodeError {
     },
 }
 
+/// An empty histogram of theirs with the buckets of ours.
+pub(crate) fn hdrhistogram() -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, HIGH_NS, 2) {
+        Ok(buckets) => buckets,
+        Err(error) => unreachable!("the bounds of a latency histogram are constants: {error}"),
+    }
+}
+
 impl LatencyHistogram {
     /// The histogram as bytes, V2 with deflate and a trailer; a few hundred bytes as a rule.
     ///
     /// # Errors
     /// When the encoder fails; a latency histogram is far below every limit it has.
     pub fn to_bytes(&self) -> Result<Vec<u8>, HistogramEncodeError> {
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.buckets, &mut bytes).map_err(|error| {
+        let (mut bytes, mut buckets) = (Vec::new(), hdrhistogram());
+        for (index, count) in self.held() {
+            buckets.saturating_record_n(middle_ns(index), count);
+        }
+        V2DeflateSerializer::new().serialize(&buckets, &mut bytes).map_err(|error| {
             HistogramEncodeError { count: self.count(), reason: error.to_string() }
         })?;
         bytes.extend_from_slice(TRAILER_MAGIC);
@@ -95,11 +107,14 @@ impl LatencyHistogram {
         let read: Histogram<u64> = Deserializer::new().deserialize(&mut rest).map_err(|error| {
             HistogramDecodeError::NotAHistogram { bytes: bytes.len(), reason: error.to_string() }
         })?;
-        let mut histogram = Self::new();
-        histogram
-            .buckets
-            .add(&read)
-            .map_err(|_| HistogramDecodeError::TooSlow { max_ns: read.max() })?;
+        let mut histogram = Self::default();
+        for step in read.iter_recorded() {
+            let ns = read.lowest_equivalent(step.value_iterated_to());
+            if ns > HIGH_NS {
+                return Err(HistogramDecodeError::TooSlow { max_ns: read.max() });
+            }
+            histogram.add_count(index_of(ns), step.count_at_value());
+        }
         match rest.len() {
             0 => histogram.sum_from_buckets(),
             TRAILER_BYTES => histogram.sum_from_trailer(rest)?,
@@ -110,15 +125,10 @@ impl LatencyHistogram {
 
     /// Mean and maximum as good as the buckets have them.
     fn sum_from_buckets(&mut self) {
-        self.sum_ns = self
-            .buckets
-            .iter_recorded()
-            .map(|step| {
-                let middle = self.buckets.median_equivalent(step.value_iterated_to());
-                u128::from(middle) * u128::from(step.count_at_value())
-            })
-            .sum();
-        self.max_ns = self.buckets.max();
+        let sums =
+            self.held().map(|(bucket, count)| u128::from(middle_ns(bucket)) * u128::from(count));
+        self.sum_ns = sums.sum();
+        self.max_ns = self.held().last().map_or(0, |(bucket, _)| middle_ns(bucket));
     }
 
     /// Exact mean and maximum, checked against the buckets.
@@ -133,8 +143,8 @@ impl LatencyHistogram {
         self.sum_ns = u128::from_be_bytes(*sum);
         self.max_ns = u64::from_be_bytes(*max);
         let count = u128::from(self.count());
-        let in_buckets = self.max_ns.min(self.buckets.high());
-        let fits = self.buckets.equivalent(in_buckets, self.buckets.max())
+        let slowest = self.held().last().map(|(bucket, _)| bucket);
+        let fits = slowest == Some(index_of(self.max_ns.min(HIGH_NS)))
             && self.sum_ns <= count * u128::from(self.max_ns)
             && self.sum_ns >= u128::from(self.max_ns);
         if fits || (count == 0 && self.sum_ns == 0 && self.max_ns == 0) {
@@ -142,6 +152,20 @@ impl LatencyHistogram {
         }
         let (sum_ns, max_ns) = (self.sum_ns, self.max_ns);
         Err(HistogramDecodeError::TrailerMismatch { sum_ns, max_ns, count: self.count() })
+    }
+}
+
+impl serde::Serialize for LatencyHistogram {
+    /// As [`to_bytes`](Self::to_bytes).
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes = self.to_bytes().map_err(serde::ser::Error::custom)?;
+        serializer.serialize_bytes(&bytes)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LatencyHistogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_bytes(&Vec::<u8>::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -183,7 +207,7 @@ mod tests {
         for length in 0..bytes.len() {
             // Only the checksum behind the last bucket can be missed.
             let cut = LatencyHistogram::from_bytes(&bytes[..length]);
-            assert!(cut.map_or(true, |read| read.buckets == histogram.buckets), "cut at {length}");
+            assert!(cut.map_or(true, |read| read.held().eq(histogram.held())), "cut at {length}");
         }
         let mut rng = Rng::new(9);
         for _ in 0..3_000 {

@@ -1,15 +1,17 @@
-//! What a worker's completions are entered in.
+//! The requests of a worker that are in flight, and where their completions are counted.
 //!
 //! Invariant: a completion makes room first, then is judged, then counted; one that failed is never
 //! counted, nor is one that comes after the window. Apart from the API, which is borrowed while it
 //! delivers them.
 
-use iostrata_io::{Done, OpKind};
+use iostrata_io::Done;
+use iostrata_spec::OpKind;
 
-use crate::board::Board;
 use crate::clock::{Clock, Ticks};
 use crate::failure::{FailedRequest, Failure};
+use crate::generator::measured;
 use crate::recorder::{Edge, Recorder};
+use crate::shared_stats::SharedStats;
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,22 +25,22 @@ pub(crate) struct Flight {
 }
 
 /// Requests in flight and what became of those that are not any more.
-pub(crate) struct Books<C> {
+pub(crate) struct InFlight<C> {
     pub clock: C,
     pub recorder: Recorder,
-    pub flights: Box<[Flight]>,
+    pub requests: Box<[Flight]>,
     pub free: Vec<u32>,
     pub failure: Failure,
     pub closed: bool,
     /// The completion that has just made room, if it was a single one.
     pub stamp: Option<Ticks>,
-    pub board: Board,
+    pub shared: SharedStats,
     pub number: u32,
     pub written_bytes: u64,
     pub written_bytes_max: u64,
 }
 
-impl<C: Clock> Books<C> {
+impl<C: Clock> InFlight<C> {
     #[inline(always)]
     pub(crate) fn complete<const COUNTS_BYTES: bool>(&mut self, done: Done, now: Ticks) {
         if self.recorder.is_beyond(now) {
@@ -47,7 +49,8 @@ impl<C: Clock> Books<C> {
         // Field by field, and nothing of it by reference: a copy of the whole would wait for the
         // stores that have just written its parts.
         let Done { tag, kind, result } = done;
-        let Flight { started, since, len, .. } = self.flights[tag as usize];
+        let kind = measured(kind);
+        let Flight { started, since, len, .. } = self.requests[tag as usize];
         self.free.push(tag);
         if result != len as i32 {
             self.fail(tag, kind, result);
@@ -66,9 +69,9 @@ impl<C: Clock> Books<C> {
     /// Moves on to the slice of `now`; also where the budget of bytes is looked at.
     #[cold]
     pub(crate) fn cross(&mut self, now: Ticks) -> Edge {
-        self.board.post_written(self.number, self.written_bytes);
+        self.shared.post_written(self.number, self.written_bytes);
         if self.written_bytes >= self.written_bytes_max {
-            self.board.post_stop_soon(now);
+            self.shared.post_stop_soon(now);
         }
         let edge = self.recorder.cross(now);
         self.closed = edge == Edge::Closed;
@@ -77,7 +80,7 @@ impl<C: Clock> Books<C> {
 
     #[cold]
     fn fail(&mut self, tag: u32, kind: OpKind, result: i32) {
-        let Flight { offset, file, len, .. } = self.flights[tag as usize];
+        let Flight { offset, file, len, .. } = self.requests[tag as usize];
         self.failure.add(FailedRequest { kind, file, offset, asked_bytes: len, result });
     }
 }

@@ -1,28 +1,27 @@
-//! Volumes as they stand: made through the journal, with their file sets.
+//! Mounted volumes: made through the journal, with their file sets.
 //!
 //! Invariant: what requests will touch was written through the volume before it is measured; a
 //! backing file that holds fewer written bytes than were filled raises `unwritten_extents`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use iostrata_change::{Applied, DeviceRef, Effect, Session, World, touched_unwritten_bytes};
 use iostrata_host::Root;
-use iostrata_io::{FileSet, FileSetPlan, FileSpec, Place, Progress};
+use iostrata_io::{FileSetPlan, FileSpec, Place, Progress};
 use iostrata_spec::IoSpec;
 use iostrata_spec::study::VolumeKind;
 use iostrata_stats::{Verdict, Verdicts};
 
-use super::emulated::DiskEye;
+use super::emulated::DiskProbe;
 use super::fill::fill_device;
 use super::layout::{Member, SetShape, VolumeLayout};
 use super::path_scope::PathScope;
-use crate::{StudyError, fill_of};
+use crate::{FileSetCache, StudyError, WantedFiles, fill_of};
 
 /// A volume that has been made.
 #[derive(Debug)]
-pub(super) struct Stand {
+pub(super) struct MountedVolume {
     /// How it was laid out.
     pub layout: VolumeLayout,
     /// Where requests go: a device or a directory per member.
@@ -32,9 +31,8 @@ pub(super) struct Stand {
     /// What speaks against everything measured on it.
     pub verdicts: Verdicts,
     /// What reaches the emulated disks below it.
-    pub disks: DiskEye,
-    sets: BTreeMap<SetShape, Vec<FileSet>>,
-    filled_bytes: u64,
+    pub disks: DiskProbe,
+    files: FileSetCache,
 }
 
 /// Makes the members of a volume one change after the other; `made` is told of each. When one is
@@ -45,7 +43,7 @@ pub(super) fn make<W: World>(
     root: &Root,
     here: &Path,
     made: &mut dyn FnMut(&Applied),
-) -> Result<Stand, StudyError> {
+) -> Result<MountedVolume, StudyError> {
     let mut ids = Vec::new();
     let mut nodes = Vec::new();
     for change in layout.members.iter().flat_map(|member| &member.changes) {
@@ -71,14 +69,13 @@ pub(super) fn make<W: World>(
     let scope = PathScope::of(root, &places)?;
     let served: Vec<PathBuf> =
         layout.members.iter().filter_map(|member| member.served_at.clone()).collect();
-    Ok(Stand {
+    Ok(MountedVolume {
         layout: layout.clone(),
         places,
         scope,
         verdicts: Verdicts::none(),
-        disks: DiskEye::of(&served),
-        sets: BTreeMap::new(),
-        filled_bytes: 0,
+        disks: DiskProbe::of(&served),
+        files: FileSetCache::default(),
     })
 }
 
@@ -95,71 +92,66 @@ fn places(layout: &VolumeLayout, nodes: &[PathBuf], here: &Path) -> Vec<PathBuf>
     layout.members.iter().enumerate().map(place).collect()
 }
 
-impl Stand {
+impl MountedVolume {
     /// Bytes that filling wrote so far.
     pub(super) fn filled_bytes(&self) -> u64 {
-        self.filled_bytes
+        self.files.filled_bytes()
     }
 
-    /// The files of a workload, made when first asked for; sets that requests use up are made
-    /// afresh.
+    /// The files of a workload, made when first asked for.
     pub(super) fn files(
         &mut self,
         workload: &IoSpec,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<FileSpec>, StudyError> {
-        let shape = SetShape::of(workload);
-        if shape.used_up {
-            self.sets.remove(&shape);
+        let wanted = self.wanted(workload);
+        if wanted.iter().any(|one| one.is_used_up() || self.files.get(one).is_none()) {
+            self.fill_devices(workload, stop, progress)?;
         }
-        if !self.sets.contains_key(&shape) {
-            let sets = self.prepare(workload, &shape, stop, progress)?;
-            self.filled_bytes += sets.iter().map(FileSet::filled_bytes).sum::<u64>();
-            self.sets.insert(shape.clone(), sets);
+        let filled_bytes = self.filled_bytes();
+        let mut specs = Vec::new();
+        for one in &wanted {
+            specs.extend_from_slice(self.files.prepare(one, stop, progress)?.specs());
+        }
+        if self.filled_bytes() > filled_bytes {
             self.check_backing();
         }
-        let sets = &self.sets[&shape];
-        Ok(sets.iter().flat_map(|set| set.specs().to_vec()).collect())
+        Ok(specs)
     }
 
-    fn prepare(
+    /// What a workload wants of each member.
+    fn wanted(&self, workload: &IoSpec) -> Vec<WantedFiles> {
+        let (shape, members) = (SetShape::of(workload), self.places.len() as u64);
+        let raw = self.layout.volume.kind == VolumeKind::Raw;
+        let plan = |place: &PathBuf| {
+            let place = place.clone();
+            let place = if raw { Place::Device(place) } else { Place::Directory(place) };
+            FileSetPlan {
+                files: if raw { 1 } else { shape.files.div_ceil(members as u32) },
+                fill: fill_of(workload.preparation),
+                overwrite_contents: raw,
+                ..FileSetPlan::new(place, shape.size_bytes / members, shape.block_bytes)
+            }
+        };
+        self.places.iter().map(plan).map(WantedFiles::data).collect()
+    }
+
+    /// Writes what requests will touch of named devices.
+    fn fill_devices(
         &self,
         workload: &IoSpec,
-        shape: &SetShape,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<FileSet>, StudyError> {
+    ) -> Result<(), StudyError> {
         for member in &self.layout.members {
             if let (DeviceRef::Named { path, .. }, None) = (&member.device, &member.mount) {
-                fill_device(path, shape.size_bytes, workload.seed, stop, progress).map_err(
+                fill_device(path, workload.size_bytes, workload.seed, stop, progress).map_err(
                     |source| StudyError::Fill { device: path.display().to_string(), source },
                 )?;
             }
         }
-        let members = self.places.len() as u64;
-        let raw = self.layout.volume.kind == VolumeKind::Raw;
-        let files = if raw { 1 } else { shape.files.div_ceil(members as u32) };
-        let mut sets = Vec::new();
-        for place in &self.places {
-            let plan = FileSetPlan {
-                place: if raw {
-                    Place::Device(place.clone())
-                } else {
-                    Place::Directory(place.clone())
-                },
-                files,
-                total_bytes: Some(shape.size_bytes / members),
-                block_bytes: shape.block_bytes,
-                fill: fill_of(workload.preparation),
-                keep: false,
-                write: true,
-                overwrite_contents: raw,
-                seed: workload.seed,
-            };
-            sets.push(FileSet::prepare(&plan, stop, progress)?);
-        }
-        Ok(sets)
+        Ok(())
     }
 
     /// Every filled byte was written through the loop device, so its backing file must hold at
@@ -176,7 +168,7 @@ impl Stand {
             let Ok(unwritten) = touched_unwritten_bytes(backing, &[all]) else { continue };
             let written = self.layout.member_bytes.saturating_sub(unwritten);
             let raw = self.layout.volume.kind == VolumeKind::Raw;
-            let least = if raw { self.layout.member_bytes } else { self.filled_bytes / members };
+            let least = if raw { self.layout.member_bytes } else { self.filled_bytes() / members };
             if written < least {
                 self.verdicts.add(Verdict::UnwrittenExtents);
             }

@@ -1,37 +1,6 @@
-//! What a row of the counters' catalogue says.
+//! Units, kinds and origins of counters.
 
 use std::fmt;
-
-use super::Counter;
-
-/// One counter, as documents and readers of the status page describe it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CounterRow {
-    /// The counter.
-    pub counter: Counter,
-    /// Its name, InnoDB's without the prefix where InnoDB has it.
-    pub name: &'static str,
-    /// What it counts in.
-    pub unit: CounterUnit,
-    /// Whether it only grows.
-    pub kind: CounterKind,
-    /// Where its name comes from.
-    pub origin: CounterOrigin,
-    /// One sentence.
-    pub doc: &'static str,
-}
-
-impl CounterRow {
-    /// What InnoDB calls it in full, if it has it.
-    #[must_use]
-    pub fn innodb_name(&self) -> Option<String> {
-        match self.origin {
-            CounterOrigin::Status => Some(format!("Innodb_{}", self.name)),
-            CounterOrigin::Metrics => Some(self.name.to_owned()),
-            CounterOrigin::Ours => None,
-        }
-    }
-}
 
 /// What a counter counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

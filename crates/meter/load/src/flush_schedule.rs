@@ -9,7 +9,7 @@ use crate::clock::Ticks;
 
 /// One worker's turn-taking between requests and flushes.
 #[derive(Clone, Debug)]
-pub(crate) struct FlushTurns {
+pub(crate) struct FlushSchedule {
     flush: Option<Flush>,
     files: u32,
     counted: u32,
@@ -19,7 +19,7 @@ pub(crate) struct FlushTurns {
     dirty_since: Option<Ticks>,
 }
 
-impl FlushTurns {
+impl FlushSchedule {
     pub(crate) fn new(flush: Option<Flush>, files: u32) -> Self {
         Self { flush, files, counted: 0, last_file: 0, due: None, dirty_since: None }
     }
@@ -69,29 +69,30 @@ mod tests {
     use super::*;
     use iostrata_spec::FlushMethod;
 
-    fn turns(every: u32, scope: FlushScope, count: FlushCount) -> FlushTurns {
-        FlushTurns::new(Some(Flush { method: FlushMethod::Fsync, every, scope, count }), 3)
+    fn schedule(every: u32, scope: FlushScope, count: FlushCount) -> FlushSchedule {
+        FlushSchedule::new(Some(Flush { method: FlushMethod::Fsync, every, scope, count }), 3)
     }
 
     #[test]
     fn the_file_just_written_is_flushed_after_every_n_writes() {
-        let mut turns = turns(2, FlushScope::File, FlushCount::Writes);
-        turns.started(true, 0, 10);
-        turns.started(false, 1, 11);
-        assert!(!turns.is_due(), "a read does not count");
-        turns.started(true, 2, 12);
-        assert_eq!(turns.next(), Some((2, Some(10))));
-        assert_eq!(turns.next(), None);
-        turns.started(true, 1, 20);
-        turns.started(true, 1, 21);
-        assert_eq!(turns.next(), Some((1, Some(20))));
+        let mut schedule = schedule(2, FlushScope::File, FlushCount::Writes);
+        schedule.started(true, 0, 10);
+        schedule.started(false, 1, 11);
+        assert!(!schedule.is_due(), "a read does not count");
+        schedule.started(true, 2, 12);
+        assert_eq!(schedule.next(), Some((2, Some(10))));
+        assert_eq!(schedule.next(), None);
+        schedule.started(true, 1, 20);
+        schedule.started(true, 1, 21);
+        assert_eq!(schedule.next(), Some((1, Some(20))));
     }
 
     #[test]
     fn scope_all_flushes_every_file_in_turn() {
-        let mut turns = turns(1, FlushScope::All, FlushCount::Requests);
-        turns.started(false, 0, 10);
-        let files: Vec<u32> = std::iter::from_fn(|| turns.next()).map(|(file, _)| file).collect();
+        let mut schedule = schedule(1, FlushScope::All, FlushCount::Requests);
+        schedule.started(false, 0, 10);
+        let files: Vec<u32> =
+            std::iter::from_fn(|| schedule.next()).map(|(file, _)| file).collect();
         assert_eq!(files, [0, 1, 2]);
     }
 }

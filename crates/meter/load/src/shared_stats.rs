@@ -1,4 +1,5 @@
-//! The board: where a window's start and stop are posted and each worker posts what it has done.
+//! Statistics that all workers of a window share: its start and end, and what each has done by
+//! slice.
 //!
 //! Invariant: a worker's words are written by that worker only, so relaxed stores suffice; a slice
 //! is posted once, after it ended. A window ends on the edge of a slice, and never before a slice
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use iostrata_io::OpKind;
+use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
+use crate::tally::{SliceTally, Slices, Tally};
 use crate::region::Region;
 
 const START: usize = 0;
@@ -24,20 +26,20 @@ const WORKER_STATE: usize = 0;
 const WORKER_WRITTEN: usize = 1;
 const WORKER_ENDED: usize = 2;
 const WORKER_HEAD_WORDS: usize = 8;
-/// Words of one slice: for reads, writes and flushes each a count, a service and a response sum.
-const SLICE_WORDS: usize = 9;
+/// Words of one kind of operation in a slice: a count, a service and a response sum.
+const TALLY_WORDS: usize = 3;
 
 /// The slices of a window that has no end yet.
 const NO_END: u32 = u32::MAX;
 
 /// What the word [`SLICES`] says.
 #[derive(Clone, Copy)]
-struct Slices {
+struct Bounds {
     end: u32,
     begun: u32,
 }
 
-impl Slices {
+impl Bounds {
     fn of(word: u64) -> Self {
         Self { end: (word >> 32) as u32, begun: word as u32 }
     }
@@ -47,23 +49,29 @@ impl Slices {
     }
 }
 
-/// How a board is laid out; a worker process gets it from its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Layout {
+/// How they are laid out; a worker process gets it from its parent.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StatsLayout {
     /// Workers of all streams.
     pub workers: u32,
     /// Slices in the longest window.
     pub slices: u32,
     /// Length of a slice.
     pub slice_ticks: Ticks,
+    /// Kinds of operations of all streams.
+    pub kinds: Vec<OpKind>,
 }
 
-impl Layout {
-    fn worker_words(self) -> usize {
-        WORKER_HEAD_WORDS + self.slices as usize * SLICE_WORDS
+impl StatsLayout {
+    fn slice_words(&self) -> usize {
+        self.kinds.len() * TALLY_WORDS
     }
 
-    fn words(self) -> usize {
+    fn worker_words(&self) -> usize {
+        WORKER_HEAD_WORDS + self.slices as usize * self.slice_words()
+    }
+
+    fn words(&self) -> usize {
         HEAD_WORDS + self.workers as usize * self.worker_words()
     }
 }
@@ -76,45 +84,21 @@ pub(crate) enum WorkerState {
     Done = 2,
 }
 
-/// Count and latency sums of one kind of request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Requests completed.
-    pub count: u64,
-    /// Sum of their service latencies, in nanoseconds.
-    pub service_ns: u64,
-    /// Sum of their response latencies, in nanoseconds.
-    pub response_ns: u64,
-}
-
-/// The tallies of one slice: reads, writes, flushes.
-pub type SliceTally = [Tally; 3];
-
-/// Index of a kind in a [`SliceTally`].
-#[inline]
-pub fn kind_index(kind: OpKind) -> usize {
-    match kind {
-        OpKind::Read => 0,
-        OpKind::Write => 1,
-        OpKind::Sync => 2,
-    }
-}
-
-/// The shared board. Clones share it.
+/// The shared statistics. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Board {
+pub(crate) struct SharedStats {
     region: Arc<Region>,
-    layout: Layout,
+    layout: StatsLayout,
 }
 
-impl Board {
-    pub(crate) fn new(layout: Layout) -> io::Result<Self> {
-        let board = Self { region: Arc::new(Region::new(layout.words())?), layout };
-        board.words()[SLICES].store(Slices { end: NO_END, begun: 0 }.word(), Relaxed);
-        Ok(board)
+impl SharedStats {
+    pub(crate) fn new(layout: StatsLayout) -> io::Result<Self> {
+        let shared = Self { region: Arc::new(Region::new(layout.words())?), layout };
+        shared.words()[SLICES].store(Bounds { end: NO_END, begun: 0 }.word(), Relaxed);
+        Ok(shared)
     }
 
-    pub(crate) fn inherited(file: OwnedFd, layout: Layout) -> io::Result<Self> {
+    pub(crate) fn inherited(file: OwnedFd, layout: StatsLayout) -> io::Result<Self> {
         Ok(Self { region: Arc::new(Region::map(file, layout.words())?), layout })
     }
 
@@ -122,8 +106,8 @@ impl Board {
         self.region.file()
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
+    pub(crate) fn layout(&self) -> &StatsLayout {
+        &self.layout
     }
 
     fn words(&self) -> &[AtomicU64] {
@@ -155,17 +139,17 @@ impl Board {
     pub(crate) fn post_stop_after(&self, slices: u64) {
         let wanted = slices.min(u64::from(self.layout.slices)) as u32;
         let _before = self.words()[SLICES].fetch_update(AcqRel, Acquire, |word| {
-            let Slices { end, begun } = Slices::of(word);
-            Some(Slices { end: end.min(wanted.max(begun)), begun }.word())
+            let Bounds { end, begun } = Bounds::of(word);
+            Some(Bounds { end: end.min(wanted.max(begun)), begun }.word())
         });
     }
 
     /// Lets a worker begin a slice; false when the window ends before it.
     pub(crate) fn begin_slice(&self, slice: usize) -> bool {
         let entered = self.words()[SLICES].fetch_update(AcqRel, Acquire, |word| {
-            let Slices { end, begun } = Slices::of(word);
+            let Bounds { end, begun } = Bounds::of(word);
             ((slice as u64) < u64::from(end))
-                .then(|| Slices { end, begun: begun.max(slice as u32 + 1) }.word())
+                .then(|| Bounds { end, begun: begun.max(slice as u32 + 1) }.word())
         });
         entered.is_ok()
     }
@@ -173,7 +157,7 @@ impl Board {
     /// The end; far away while none is posted.
     #[inline]
     pub(crate) fn stop(&self) -> Ticks {
-        let Slices { end, .. } = Slices::of(self.words()[SLICES].load(Acquire));
+        let Bounds { end, .. } = Bounds::of(self.words()[SLICES].load(Acquire));
         if end == NO_END {
             return Ticks::MAX;
         }
@@ -219,29 +203,42 @@ impl Board {
 
     /// Posts a slice that ended.
     pub(crate) fn post_slice(&self, worker: u32, slice: usize, tally: &SliceTally) {
-        let base = self.slice_base(worker, slice);
-        let words = &self.words()[base..base + SLICE_WORDS];
-        for (kind, tally) in tally.iter().enumerate() {
-            words[kind * 3].store(tally.count, Relaxed);
-            words[kind * 3 + 1].store(tally.service_ns, Relaxed);
-            words[kind * 3 + 2].store(tally.response_ns, Relaxed);
+        let words = self.words()[self.slice_base(worker, slice)..].chunks_exact(TALLY_WORDS);
+        for (words, kind) in words.zip(&self.layout.kinds) {
+            let Tally { count, service_ns, response_ns } = tally[*kind as usize];
+            words[0].store(count, Relaxed);
+            words[1].store(service_ns, Relaxed);
+            words[2].store(response_ns, Relaxed);
         }
     }
 
-    /// What a worker posted for a slice; zeroes while it has not.
-    pub(crate) fn slice(&self, worker: u32, slice: usize) -> SliceTally {
-        let base = self.slice_base(worker, slice);
-        let words = &self.words()[base..base + SLICE_WORDS];
-        std::array::from_fn(|kind| Tally {
-            count: words[kind * 3].load(Relaxed),
-            service_ns: words[kind * 3 + 1].load(Relaxed),
-            response_ns: words[kind * 3 + 2].load(Relaxed),
-        })
+    /// What a worker posted for one kind of operation in a slice; zeroes while it has not.
+    pub(crate) fn tally(&self, worker: u32, slice: usize, kind: OpKind) -> Tally {
+        let Some(at) = self.layout.kinds.iter().position(|one| *one == kind) else {
+            return Tally::default();
+        };
+        let words = &self.words()[self.slice_base(worker, slice) + at * TALLY_WORDS..];
+        Tally {
+            count: words[0].load(Relaxed),
+            service_ns: words[1].load(Relaxed),
+            response_ns: words[2].load(Relaxed),
+        }
+    }
+
+    /// Tallies of these kinds in the first slices, summed over workers.
+    pub(crate) fn slices(&self, workers: &[u32], kinds: &[OpKind], len: usize) -> Slices {
+        let tally = |kind: OpKind, slice: usize| {
+            let mut sum = Tally::default();
+            workers.iter().for_each(|worker| sum.add(self.tally(*worker, slice, kind)));
+            sum
+        };
+        let column = |&kind: &OpKind| (kind, (0..len).map(|slice| tally(kind, slice)).collect());
+        Slices { len, kinds: kinds.iter().map(column).collect() }
     }
 
     fn slice_base(&self, worker: u32, slice: usize) -> usize {
         assert!(slice < self.layout.slices as usize, "slice {slice} of {}", self.layout.slices);
-        self.worker_base(worker) + WORKER_HEAD_WORDS + slice * SLICE_WORDS
+        self.worker_base(worker) + WORKER_HEAD_WORDS + slice * self.layout.slice_words()
     }
 }
 
@@ -251,45 +248,64 @@ mod tests {
 
     #[test]
     fn a_window_ends_on_an_edge_and_only_ever_earlier() {
-        let board = Board::new(Layout { workers: 1, slices: 100, slice_ticks: 10 }).unwrap();
-        assert_eq!(board.start(), None);
-        board.post_start(1000);
-        assert_eq!((board.start(), board.stop()), (Some(1000), u64::MAX));
-        board.post_stop_after(5000);
-        assert_eq!(board.stop(), 2000, "a window is never longer than its slices");
-        board.post_stop_soon(1234);
-        assert_eq!(board.stop(), 1250);
-        board.post_stop_soon(1500);
-        assert_eq!(board.stop(), 1250);
+        let shared = SharedStats::new(StatsLayout {
+            workers: 1,
+            slices: 100,
+            slice_ticks: 10,
+            kinds: OpKind::OF_FILES.to_vec(),
+        })
+        .unwrap();
+        assert_eq!(shared.start(), None);
+        shared.post_start(1000);
+        assert_eq!((shared.start(), shared.stop()), (Some(1000), u64::MAX));
+        shared.post_stop_after(5000);
+        assert_eq!(shared.stop(), 2000, "a window is never longer than its slices");
+        shared.post_stop_soon(1234);
+        assert_eq!(shared.stop(), 1250);
+        shared.post_stop_soon(1500);
+        assert_eq!(shared.stop(), 1250);
     }
 
     #[test]
     fn an_end_that_is_posted_late_cuts_off_no_slice_that_was_begun() {
-        let board = Board::new(Layout { workers: 2, slices: 100, slice_ticks: 10 }).unwrap();
-        board.post_start(1000);
-        assert!((0..8).all(|slice| board.begin_slice(slice)));
+        let shared = SharedStats::new(StatsLayout {
+            workers: 2,
+            slices: 100,
+            slice_ticks: 10,
+            kinds: OpKind::OF_FILES.to_vec(),
+        })
+        .unwrap();
+        shared.post_start(1000);
+        assert!((0..8).all(|slice| shared.begin_slice(slice)));
         // Whoever posts it looked at the clock in slice 2 and was kept waiting since.
-        board.post_stop_soon(1020);
-        assert_eq!(board.stop(), 1080);
-        assert!(board.begin_slice(7), "the others still come that far");
-        assert!(!board.begin_slice(8));
-        board.post_stop_soon(1000);
-        assert_eq!(board.stop(), 1080);
+        shared.post_stop_soon(1020);
+        assert_eq!(shared.stop(), 1080);
+        assert!(shared.begin_slice(7), "the others still come that far");
+        assert!(!shared.begin_slice(8));
+        shared.post_stop_soon(1000);
+        assert_eq!(shared.stop(), 1080);
     }
 
     #[test]
     fn workers_do_not_touch_each_other() {
-        let board = Board::new(Layout { workers: 3, slices: 4, slice_ticks: 10 }).unwrap();
-        let tally = [Tally { count: 1, service_ns: 2, response_ns: 3 }; 3];
-        board.post_slice(1, 3, &tally);
-        board.post_written(1, 77);
-        board.post_state(1, WorkerState::Ready);
-        assert_eq!(board.slice(1, 3), tally);
+        let shared = SharedStats::new(StatsLayout {
+            workers: 3,
+            slices: 4,
+            slice_ticks: 10,
+            kinds: OpKind::OF_FILES.to_vec(),
+        })
+        .unwrap();
+        let tally = [Tally { count: 1, service_ns: 2, response_ns: 3 }; OpKind::COUNT];
+        shared.post_slice(1, 3, &tally);
+        shared.post_written(1, 77);
+        shared.post_state(1, WorkerState::Ready);
+        let all = |worker, slice| OpKind::OF_FILES.map(|kind| shared.tally(worker, slice, kind));
+        assert_eq!(all(1, 3), tally[..3]);
         for worker in [0, 2] {
-            assert_eq!(board.state(worker), WorkerState::Starting);
-            assert_eq!(board.written(worker), 0);
+            assert_eq!(shared.state(worker), WorkerState::Starting);
+            assert_eq!(shared.written(worker), 0);
             for slice in 0..4 {
-                assert_eq!(board.slice(worker, slice), SliceTally::default());
+                assert_eq!(all(worker, slice), [Tally::default(); 3]);
             }
         }
     }

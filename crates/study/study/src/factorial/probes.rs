@@ -11,6 +11,7 @@ use iostrata_change::{Change, ChangeError, ChangeId, Effect, Session, World, wri
 use iostrata_profile::{ProfileError, ProfileOptions, Profiler};
 use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
 use iostrata_run::{Replicate, Unavailable};
+use iostrata_spec::OpKind;
 
 use super::pace::TRACED_PASS;
 use super::path_scope::PathScope;
@@ -41,10 +42,10 @@ fn instance(events: Vec<String>) -> Change {
 
 /// Profilers and tracers of a study.
 #[derive(Default)]
-pub(super) struct Eyes {
-    profile: Option<ProfileEye>,
-    waits: Option<ProfileEye>,
-    trace: Option<TraceEye>,
+pub(super) struct Probes {
+    profile: Option<ProfileProbe>,
+    waits: Option<ProfileProbe>,
+    trace: Option<TraceProbe>,
 }
 
 /// What a traced pass brought.
@@ -54,16 +55,16 @@ pub(super) struct TracedPass {
     pub waits: Option<Profile>,
 }
 
-impl Eyes {
+impl Probes {
     /// Opens the profiler of measured windows, if one is asked for and this machine allows it.
     pub(super) fn open(profile_hz: u32) -> (Self, Vec<Unavailable>) {
         let mut missing = Vec::new();
-        let mut eyes = Self::default();
+        let mut probes = Self::default();
         if profile_hz > 0 {
             let options = ProfileOptions { hz: profile_hz, system_wide: true, off_cpu: false };
-            eyes.profile = ProfileEye::open(&options, "on-CPU profile", &mut missing);
+            probes.profile = ProfileProbe::open(&options, "on-CPU profile", &mut missing);
         }
-        (eyes, missing)
+        (probes, missing)
     }
 
     /// Opens what traced passes need. Tracepoints cost something as long as they are enabled, so
@@ -71,8 +72,8 @@ impl Eyes {
     pub(super) fn open_trace<W: World>(&mut self, session: &mut Session<W>) -> Vec<Unavailable> {
         let mut missing = Vec::new();
         let options = ProfileOptions { off_cpu: true, ..ProfileOptions::default() };
-        self.waits = ProfileEye::open(&options, "off-CPU profile", &mut missing);
-        match TraceEye::open(session) {
+        self.waits = ProfileProbe::open(&options, "off-CPU profile", &mut missing);
+        match TraceProbe::open(session) {
             Ok(trace) => self.trace = Some(trace),
             Err((why, fix)) => {
                 missing.push(Unavailable { what: "latency by layer".to_owned(), why, fix });
@@ -99,7 +100,7 @@ impl Eyes {
 
     /// The profiler of measured windows.
     pub(super) fn profiler(&mut self) -> Option<&mut dyn Watcher> {
-        self.profile.as_mut().map(|eye| eye as &mut dyn Watcher)
+        self.profile.as_mut().map(|probe| probe as &mut dyn Watcher)
     }
 
     /// The profile of the window that ended last.
@@ -118,8 +119,8 @@ impl Eyes {
     /// The watchers of a traced pass.
     pub(super) fn tracers(&mut self) -> Vec<&mut dyn Watcher> {
         let mut watchers: Vec<&mut dyn Watcher> = Vec::new();
-        watchers.extend(self.waits.as_mut().map(|eye| eye as &mut dyn Watcher));
-        watchers.extend(self.trace.as_mut().map(|eye| eye as &mut dyn Watcher));
+        watchers.extend(self.waits.as_mut().map(|probe| probe as &mut dyn Watcher));
+        watchers.extend(self.trace.as_mut().map(|probe| probe as &mut dyn Watcher));
         watchers
     }
 
@@ -127,19 +128,19 @@ impl Eyes {
     pub(super) fn take_trace(&mut self, pass: &Replicate) -> TracedPass {
         TracedPass {
             latency: self.trace.as_mut().and_then(|trace| trace.take(pass)),
-            waits: self.waits.as_mut().and_then(ProfileEye::take),
+            waits: self.waits.as_mut().and_then(ProfileProbe::take),
         }
     }
 }
 
 /// A profiler that follows the windows of a meter.
-struct ProfileEye {
+struct ProfileProbe {
     profiler: Profiler,
     running: bool,
     ready: bool,
 }
 
-impl ProfileEye {
+impl ProfileProbe {
     fn open(options: &ProfileOptions, what: &str, missing: &mut Vec<Unavailable>) -> Option<Self> {
         match Profiler::open(options) {
             Ok(profiler) => Some(Self { profiler, running: false, ready: false }),
@@ -164,7 +165,7 @@ impl ProfileEye {
     }
 }
 
-impl Watcher for ProfileEye {
+impl Watcher for ProfileProbe {
     fn opened(&mut self) {
         self.running = self.profiler.start().is_ok();
     }
@@ -177,7 +178,7 @@ impl Watcher for ProfileEye {
 }
 
 /// A trace instance that follows the traced passes.
-struct TraceEye {
+struct TraceProbe {
     /// What was changed for it, to be undone in reverse.
     changes: Vec<ChangeId>,
     instance: PathBuf,
@@ -187,7 +188,7 @@ struct TraceEye {
     ready: bool,
 }
 
-impl TraceEye {
+impl TraceProbe {
     /// Makes the instance through the session. The error is a reason and, where there is one, a
     /// fix.
     fn open<W: World>(session: &mut Session<W>) -> Result<Self, (String, Option<String>)> {
@@ -220,16 +221,16 @@ impl TraceEye {
             return None;
         }
         let stream = pass.streams.first()?;
-        let mean = |op: &Option<iostrata_run::OpFigures>| op.as_ref().map(|op| op.latency_us.mean);
+        let mean = |op: OpKind| stream.ops[op].as_ref().map(|op| op.latency_us.mean);
         let application = ApplicationLatency {
-            read_us_mean: mean(&stream.read),
-            write_us_mean: mean(&stream.write),
+            read_us_mean: mean(OpKind::Read),
+            write_us_mean: mean(OpKind::Write),
         };
         self.open.as_mut()?.take(Some(application)).ok()
     }
 }
 
-impl Watcher for TraceEye {
+impl Watcher for TraceProbe {
     fn opened(&mut self) {
         let instance = &self.instance;
         let mut switch = |setting: &Setting| set(instance, setting);

@@ -1,0 +1,237 @@
+//! Percentiles of all requests of several replicates together.
+//!
+//! Purpose: a percentile of a point is that of its requests, not a mean of percentiles: half the
+//! requests at 100 us and half at 300 us have no median of 200 us.
+//! Method: the percentile is read from the merged histogram. For its interval the share of requests
+//! up to it is taken in every replicate, which is a ratio over replicates with a standard error;
+//! that interval of the share, on a logit scale, is turned back into latencies by the same
+//! histogram (Woodruff, JASA 47, 1952; the scale as in svyquantile of R's `survey`). As in
+//! [`combine`] it is the wider of two: what differs between replicates, and what so many
+//! independent requests allow.
+//!
+//! [`combine`]: crate::combine
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::combine::mean_and_half_width;
+use crate::{Interval, LatencyHistogram, LatencyUs, Measured};
+
+/// A percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentile {
+    /// Which one: 99 is exceeded by one request of a hundred.
+    pub percent: f64,
+    /// The latency in microseconds.
+    pub us: f64,
+    /// Its 95 % interval; absent where too few requests lie beyond it.
+    pub us_ci95: Option<Interval>,
+}
+
+/// The distribution of all requests together; `None` without any.
+pub fn pooled_summary<'a>(
+    replicates: impl IntoIterator<Item = &'a LatencyHistogram>,
+) -> Option<LatencyUs> {
+    merged(replicates).summary()
+}
+
+/// Percentiles of all requests together, each with its interval; empty without any. Each replicate
+/// comes with its mean latency, whose interval says how many of its requests are independent.
+pub fn pooled_percentiles(
+    replicates: &[(&LatencyHistogram, &Measured)],
+    percents: &[f64],
+) -> Vec<Percentile> {
+    let all = merged(replicates.iter().map(|(histogram, _)| *histogram));
+    let independent: f64 = replicates.iter().map(|(one, mean)| independent(one, mean)).sum();
+    let percentile = |&percent: &f64| {
+        let us = all.percentile_us(percent)?;
+        let us_ci95 = interval(&all, replicates, percent / 100.0, independent);
+        Some(Percentile { percent, us, us_ci95 })
+    };
+    percents.iter().filter_map(percentile).collect()
+}
+
+fn merged<'a>(replicates: impl IntoIterator<Item = &'a LatencyHistogram>) -> LatencyHistogram {
+    let mut all = LatencyHistogram::default();
+    replicates.into_iter().for_each(|one| all.merge(one));
+    all
+}
+
+/// How many independent requests would give the mean an interval as wide as it has; one where it
+/// has none.
+fn independent(histogram: &LatencyHistogram, mean_us: &Measured) -> f64 {
+    let count = histogram.count() as f64;
+    match (histogram.stddev_us(), mean_us.ci95) {
+        (Some(deviation), Some([low, high])) if high > low => {
+            (deviation / ((high - low) / 2.0 / 1.96)).powi(2).clamp(1.0, count.max(1.0))
+        }
+        (_, Some(_)) => count,
+        (_, None) => count.min(1.0),
+    }
+}
+
+fn interval(
+    all: &LatencyHistogram,
+    replicates: &[(&LatencyHistogram, &Measured)],
+    quantile: f64,
+    independent: f64,
+) -> Option<Interval> {
+    if quantile <= 0.0 || quantile >= 1.0 {
+        return None;
+    }
+    let spread = quantile * (1.0 - quantile);
+    let within = 1.96 * (spread / independent).sqrt();
+    let half_width = within.max(between(all, replicates, quantile)?);
+    let logit = (quantile / (1.0 - quantile)).ln();
+    let [low, high] = [-1.0, 1.0].map(|side| {
+        let end = logit + side * half_width / spread;
+        1.0 / (1.0 + (-end).exp())
+    });
+    // Beyond the slowest independent request the sample sets no end.
+    let has_end = (1.0 - high) * independent >= 1.0 && low * independent >= 1.0;
+    has_end.then(|| [low, high].map(|share| all.quantile_us(share)))
+}
+
+/// Half width of the share of requests up to a quantile, from how it differs between replicates;
+/// 0 with one replicate, of which that is not known.
+fn between(
+    all: &LatencyHistogram,
+    replicates: &[(&LatencyHistogram, &Measured)],
+    quantile: f64,
+) -> Option<f64> {
+    let bucket = all.bucket_at(quantile)?;
+    let counts = |one: &LatencyHistogram| (one.count_up_to(bucket) as f64, one.count() as f64);
+    let counts: Vec<(f64, f64)> = replicates.iter().map(|(one, _)| counts(one)).collect();
+    if counts.len() < 2 {
+        return Some(0.0);
+    }
+    let (below, requests) =
+        counts.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (share, usual) = (below / requests, requests / counts.len() as f64);
+    let apart: Vec<f64> =
+        counts.iter().map(|(below, requests)| (below - share * requests) / usual).collect();
+    Some(mean_and_half_width(&apart).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdicts;
+    use crate::simulate::Rng;
+
+    fn histogram(latencies_ns: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::default();
+        latencies_ns.into_iter().for_each(|ns| histogram.record_ns(ns));
+        histogram
+    }
+
+    /// A mean as if all requests were independent.
+    fn mean_of(histogram: &LatencyHistogram) -> Measured {
+        let (mean, n) = (histogram.mean_us().unwrap(), histogram.count());
+        let half = 1.96 * histogram.stddev_us().unwrap() / (n as f64).sqrt();
+        Measured::new(mean, [mean - half, mean + half], n, Verdicts::none())
+    }
+
+    fn percentiles(replicates: &[LatencyHistogram], percents: &[f64]) -> Vec<Percentile> {
+        let means: Vec<Measured> = replicates.iter().map(mean_of).collect();
+        let pairs: Vec<(&LatencyHistogram, &Measured)> = replicates.iter().zip(&means).collect();
+        pooled_percentiles(&pairs, percents)
+    }
+
+    #[test]
+    fn a_known_mixture_has_the_percentiles_of_its_requests() {
+        // One request in ten takes 3 ms in every second replicate, none in the others.
+        let calm = histogram((0..10_000).map(|_| 100_000));
+        let slow = histogram((0..10_000).map(|i| if i % 10 == 0 { 3_000_000 } else { 100_000 }));
+        let both = [calm.clone(), slow.clone(), calm.clone(), slow.clone()];
+        let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 0.01;
+        let found = percentiles(&both, &[50.0, 94.0, 96.0, 99.0]);
+        for (one, expected) in found.iter().zip([100.0, 100.0, 3_000.0, 3_000.0]) {
+            assert!(near(one.us, expected), "{one:?}");
+        }
+        let all = pooled_summary(&both).unwrap();
+        assert!(near(all.p99, 3_000.0) && near(all.mean, 0.95 * 100.0 + 0.05 * 3_000.0));
+        // What a mean of percentiles says: a latency that no request had.
+        let mean_p99 =
+            (calm.percentile_us(99.0).unwrap() + slow.percentile_us(99.0).unwrap()) / 2.0;
+        assert!(near(mean_p99, 1_550.0), "{mean_p99}");
+    }
+
+    #[test]
+    fn the_interval_sees_what_differs_between_replicates() {
+        let of = |ns: u64| histogram((0..10_000).map(|i| ns + i));
+        let alike = percentiles(&[of(100_000), of(100_000), of(100_000), of(100_000)], &[50.0]);
+        let apart = percentiles(&[of(70_000), of(100_000), of(130_000), of(160_000)], &[50.0]);
+        let width = |found: &[Percentile]| found[0].us_ci95.map_or(f64::INFINITY, |[l, h]| h - l);
+        assert!(width(&alike) < 3.0, "{alike:?}");
+        assert!(width(&apart) > 30.0, "{apart:?}");
+    }
+
+    #[test]
+    fn an_interval_of_one_window_holds_the_truth() {
+        let (mut rng, rounds) = (Rng::new(3), 500);
+        for (percent, n) in [(50.0, 400), (95.0, 1_000), (99.0, 2_000)] {
+            let truth_us = -(1.0f64 - percent / 100.0).ln() * 1e3;
+            let mut held = 0;
+            for _ in 0..rounds {
+                let one = histogram((0..n).map(|_| (rng.exponential() * 1e6) as u64));
+                let found = percentiles(&[one], &[percent]);
+                let [low, high] = found[0].us_ci95.unwrap();
+                held += u32::from(low <= truth_us && truth_us <= high);
+            }
+            let share = 100.0 * f64::from(held) / f64::from(rounds);
+            assert!((92.0..=98.5).contains(&share), "p{percent}: {share} %");
+        }
+    }
+
+    #[test]
+    fn too_few_requests_beyond_a_percentile_give_it_no_interval() {
+        let few = histogram((1..=1_000).map(|us| us * 1_000));
+        let found = percentiles(std::slice::from_ref(&few), &[50.0, 99.9, 100.0]);
+        let [low, high] = found[0].us_ci95.unwrap();
+        let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.01;
+        assert!(close(low, 469.0) && close(high, 532.0), "{low} {high}");
+        assert_eq!((found[1].us_ci95, found[2].us_ci95), (None, None));
+        assert!(percentiles(&[], &[50.0]).is_empty());
+    }
+
+    #[test]
+    fn dependent_requests_widen_it() {
+        let one = histogram((1..=10_000).map(|us| us * 1_000));
+        let mean = mean_of(&one);
+        let wide =
+            Measured { ci95: mean.ci95.map(|[l, h]| [l - 500.0, h + 500.0]), ..mean.clone() };
+        let width = |mean: &Measured| {
+            let [low, high] = pooled_percentiles(&[(&one, mean)], &[95.0])[0].us_ci95.unwrap();
+            high - low
+        };
+        assert!(width(&wide) > 3.0 * width(&mean));
+        let unknown = Measured::without_interval(mean.value, 2, Verdicts::none());
+        let found = pooled_percentiles(&[(&one, &unknown)], &[95.0]);
+        assert_eq!(found[0].us_ci95, None, "nobody knows how many of them are independent");
+    }
+
+    #[test]
+    fn the_interval_holds_the_percentile_of_the_process() {
+        let (mut rng, rounds) = (Rng::new(61), 400);
+        for (percent, drift) in [(50.0, 0.0), (95.0, 0.0), (50.0, 0.1), (99.0, 0.1)] {
+            // Exponential latencies whose scale differs from replicate to replicate; the truth from
+            // very many replicates.
+            let mut draw = |replicates: usize, requests: usize| -> Vec<LatencyHistogram> {
+                let one = |rng: &mut Rng| {
+                    let scale = 1e6 * (drift * rng.normal()).exp();
+                    histogram((0..requests).map(|_| (scale * rng.exponential()) as u64))
+                };
+                (0..replicates).map(|_| one(&mut rng)).collect()
+            };
+            let truth_us = merged(&draw(3_000, 200)).percentile_us(percent).unwrap();
+            let held = (0..rounds).filter(|_| {
+                let found = percentiles(&draw(6, 1_000), &[percent]);
+                found[0].us_ci95.is_some_and(|[low, high]| low <= truth_us && truth_us <= high)
+            });
+            let share = 100.0 * held.count() as f64 / f64::from(rounds);
+            println!("p{percent} drift {drift}: {share} %");
+            assert!((91.0..=99.9).contains(&share), "p{percent}, drift {drift}: {share} %");
+        }
+    }
+}

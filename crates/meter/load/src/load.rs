@@ -1,0 +1,62 @@
+//! What those who measure know of a load.
+//!
+//! Purpose: meters, studies and the probe measure whatever yields the figures of a replicate in
+//! windows of time: requests of files here, transactions elsewhere.
+
+use iostrata_io::FileSpec;
+use iostrata_spec::{IoApi, Stream};
+
+use crate::error::LoadError;
+use crate::figures::WindowFigures;
+use crate::window::{StreamPlan, Surroundings, WindowObserver, measure};
+
+/// Something that keeps storage or a database busy, one window at a time.
+pub trait Load {
+    /// Whether it reaches storage, so that the host is worth watching meanwhile.
+    fn reaches_storage(&self) -> bool;
+
+    /// Runs for one window and gives back what it measured.
+    ///
+    /// # Errors
+    /// When nothing could be measured. Operations that failed end the window and are told with it.
+    fn run(
+        &self,
+        surroundings: &Surroundings<'_>,
+        observer: &mut dyn WindowObserver,
+    ) -> Result<WindowFigures, LoadError>;
+}
+
+/// Requests of files: streams that run together.
+#[derive(Clone, Debug)]
+pub struct IoLoad {
+    streams: Vec<StreamPlan>,
+}
+
+impl IoLoad {
+    /// Streams, each on its own prepared files; none for the null API.
+    ///
+    /// # Panics
+    /// When there are not files for every stream.
+    pub fn new(streams: &[Stream], files: Vec<Vec<FileSpec>>) -> Self {
+        assert_eq!(streams.len(), files.len(), "files for every stream");
+        let plan = |(stream, files): (&Stream, Vec<FileSpec>)| {
+            let (name, spec) = (stream.name.clone(), stream.spec.clone());
+            StreamPlan { name, spec, files }
+        };
+        Self { streams: streams.iter().zip(files).map(plan).collect() }
+    }
+}
+
+impl Load for IoLoad {
+    fn reaches_storage(&self) -> bool {
+        self.streams.iter().any(|stream| stream.spec.api != IoApi::Null)
+    }
+
+    fn run(
+        &self,
+        surroundings: &Surroundings<'_>,
+        observer: &mut dyn WindowObserver,
+    ) -> Result<WindowFigures, LoadError> {
+        Ok(WindowFigures::of(&measure(&self.streams, surroundings, observer)?))
+    }
+}

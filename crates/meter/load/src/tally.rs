@@ -1,0 +1,71 @@
+//! Operations counted per slice of a window.
+
+use std::ops::Range;
+
+use iostrata_spec::{OpKind, PerKind};
+
+/// A window shorter than so many requests one after another says little about their rate.
+const LATENCIES_MIN: f64 = 20.0;
+
+/// Count and latency sums of one kind of operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests completed.
+    pub count: u64,
+    /// Sum of their service latencies, in nanoseconds.
+    pub service_ns: u64,
+    /// Sum of their response latencies, in nanoseconds.
+    pub response_ns: u64,
+}
+
+impl Tally {
+    /// Adds another worker's or slice's.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.service_ns += other.service_ns;
+        self.response_ns += other.response_ns;
+    }
+}
+
+/// The tallies of one slice, by the number of the kind.
+pub(crate) type SliceTally = [Tally; OpKind::COUNT];
+
+/// Tallies per slice, summed over workers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slices {
+    /// How many slices there are.
+    pub len: usize,
+    /// By kind of operation, one tally per slice.
+    pub kinds: PerKind<Vec<Tally>>,
+}
+
+impl Slices {
+    /// Some of them.
+    pub(crate) fn range(&self, range: Range<usize>) -> Self {
+        Self { len: range.len(), kinds: self.kinds.map(|_, all| all[range.clone()].to_vec()) }
+    }
+
+    /// All operations of a kind.
+    pub(crate) fn sum(&self, kind: OpKind) -> Tally {
+        let mut sum = Tally::default();
+        self.kinds[kind].iter().flatten().for_each(|tally| sum.add(*tally));
+        sum
+    }
+
+    /// How many operations of these kinds there were in each slice.
+    pub(crate) fn counts(&self, is_counted: impl Fn(OpKind) -> bool) -> Vec<f64> {
+        let mut counts = vec![0.0; self.len];
+        for (_, tallies) in self.kinds.iter().filter(|(kind, _)| is_counted(*kind)) {
+            counts.iter_mut().zip(tallies).for_each(|(sum, one)| *sum += one.count as f64);
+        }
+        counts
+    }
+
+    /// How long a window must be for requests as slow as these, in nanoseconds; `None` while none
+    /// has completed. The slowest kind counts.
+    pub(crate) fn window_ns_min(&self) -> Option<f64> {
+        let sums = self.kinds.kinds().map(|kind| self.sum(kind)).filter(|sum| sum.count > 0);
+        let slowest = sums.map(|sum| sum.service_ns as f64 / sum.count as f64).reduce(f64::max)?;
+        Some(LATENCIES_MIN * slowest)
+    }
+}

@@ -1,0 +1,243 @@
+//! Where a command's run goes: progress to the display, events to the run directory, at the end the
+//! result and its report.
+//!
+//! Invariant: a directory that the user named must be writable; the default one is a convenience,
+//! and a command goes on without it. One that fills up on the way loses no verdict: what was
+//! measured is printed, and then what could not be written.
+
+use std::path::{Path, PathBuf};
+
+use iostrata_diagnose::ProbeEnd;
+use iostrata_host::{Root, describe_host};
+use iostrata_report::RunView;
+use iostrata_run::host::PathFacts;
+use iostrata_run::{
+    Event, Manifest, ProbeHost, RunKind, RunReader, RunResult, RunWriteError, RunWriter, layout,
+};
+use iostrata_study::{Listener, RunOutcome, StudyError};
+use serde::Serialize;
+
+use crate::display::{Display, colour, print_json, print_text, width};
+use crate::ending::Ending;
+
+/// The run of a command, kept or not.
+pub struct RunSink<'a> {
+    display: &'a Display,
+    /// The writer, when there is a directory.
+    writer: Option<RunWriter>,
+    manifest: Manifest,
+    /// Why there is no directory.
+    note: Option<String>,
+    /// Whether the command goes on when the directory cannot be written any more.
+    pub goes_on: bool,
+    /// Why the directory could not be written to the end.
+    lost: Option<String>,
+}
+
+impl<'a> RunSink<'a> {
+    /// Begins a run named `name` in `out` or in the default place.
+    ///
+    /// # Errors
+    /// When the named directory cannot be used.
+    pub fn begin(
+        kind: RunKind,
+        name: &str,
+        out: Option<&Path>,
+        display: &'a Display,
+    ) -> Result<Self, Ending> {
+        let arguments: Vec<String> =
+            std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
+        let now = jiff::Timestamp::now();
+        let manifest = Manifest::new(kind, env!("CARGO_PKG_VERSION"), &arguments, now);
+        let dir = out.map_or_else(|| default_dir(name), Path::to_owned);
+        if out.is_some_and(|out| out.exists() && !out.is_dir()) {
+            return Err(Ending::Usage(format!(
+                "--out {}: it is not a directory; name one that is new or empty",
+                dir.display()
+            )));
+        }
+        let (writer, note) = match RunWriter::create(&dir, &manifest) {
+            Ok(writer) => (Some(writer), None),
+            Err(error) if out.is_some() => {
+                return Err(Ending::Usage(format!("--out {}: {error}", dir.display())));
+            }
+            Err(error) => {
+                let why = format!("The run is not kept: {error}, or choose a place with --out.");
+                (None, Some(why))
+            }
+        };
+        Ok(Self { display, writer, manifest, note, goes_on: true, lost: None })
+    }
+
+    /// A run that goes on in its directory.
+    pub fn resumed(writer: RunWriter, manifest: Manifest, display: &'a Display) -> Self {
+        let writer = Some(writer);
+        Self { display, writer, manifest, note: None, goes_on: true, lost: None }
+    }
+
+    /// Says why there is no directory.
+    pub fn say_whether_kept(&self) {
+        self.note.iter().for_each(|note| self.display.note(note));
+    }
+
+    /// Why there is no directory.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// What is run.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Writes down what became known of the run.
+    ///
+    /// # Errors
+    /// When the directory cannot be written any more.
+    pub fn amend(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), Ending> {
+        change(&mut self.manifest);
+        let written = self.writer.as_ref().map_or(Ok(()), |one| one.write_manifest(&self.manifest));
+        written.map_err(|error| Ending::NotHere(error.to_string()))
+    }
+
+    /// Writes down the host, as far as it is known.
+    pub fn amend_host(&mut self, path: Option<&PathFacts>) {
+        let Some(path) = path.filter(|_| self.writer.is_some()) else { return };
+        let host = ProbeHost { machine: describe_host(&Root::system()), path: path.clone() };
+        if let Err(error) = self.amend(|manifest| manifest.host = Some(host)) {
+            self.note = Some(error.to_string());
+        }
+    }
+
+    /// The directory, when there is one.
+    pub fn dir(&self) -> Option<&Path> {
+        self.writer.as_ref().map(RunWriter::dir)
+    }
+
+    /// The directory as printed.
+    pub fn shown(&self) -> Option<String> {
+        Some(self.dir()?.display().to_string())
+    }
+
+    /// Where the report of this run will be, as printed; absent without a directory.
+    pub fn report(&self) -> Option<String> {
+        Some(self.dir()?.join(layout::REPORT).display().to_string())
+    }
+
+    /// Keeps the document. True when it is kept.
+    ///
+    /// # Errors
+    /// When the directory cannot be written any more, and the command does not go on without it.
+    pub fn keep(&mut self, document: &impl Serialize) -> Result<bool, Ending> {
+        self.written(|writer| writer.write_result(document))
+    }
+
+    /// Keeps the document and writes the report. True when both are kept.
+    ///
+    /// # Errors
+    /// As [`RunSink::keep`], and when the run cannot be read back.
+    pub fn keep_with_report(&mut self, document: &impl Serialize) -> Result<bool, Ending> {
+        if !self.keep(document)? {
+            return Ok(false);
+        }
+        let Some(dir) = self.dir() else { return Ok(false) };
+        match RunReader::open(dir) {
+            Ok(reader) => {
+                let html = iostrata_report::render(&reader).html;
+                self.written(|writer| writer.write_report(&html).map(drop))
+            }
+            Err(error) => self.lose(&error),
+        }
+    }
+
+    /// Writes something, if there is a directory. True when it is written.
+    fn written(
+        &mut self,
+        write: impl FnOnce(&mut RunWriter) -> Result<(), RunWriteError>,
+    ) -> Result<bool, Ending> {
+        match self.writer.as_mut().map(write) {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(error)) => self.lose(&error),
+        }
+    }
+
+    /// Goes on without the directory, if the command does: what was measured can still be printed.
+    fn lose(&mut self, why: &dyn std::fmt::Display) -> Result<bool, Ending> {
+        if !self.goes_on {
+            return Err(Ending::NotHere(why.to_string()));
+        }
+        self.display.note(&format!("{why}; going on without the run directory"));
+        self.writer = None;
+        self.lost.get_or_insert(why.to_string());
+        Ok(false)
+    }
+
+    /// Prints the result: its document, or what the terminal view makes of the run.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub fn print(&self, result: &RunResult, events: &[Event], json: bool) -> Result<(), Ending> {
+        if json {
+            return print_json(result);
+        }
+        let (manifest, result) = (&self.manifest, Some(result));
+        let view = RunView { manifest, result, events, notes: &[] };
+        print_text(&iostrata_report::terminal(&view, width(), colour()))
+    }
+
+    /// Fails when the directory was lost on the way, which is said after everything is printed.
+    ///
+    /// # Errors
+    /// What could not be written, and what to do.
+    pub fn check_kept(&self) -> Result<(), Ending> {
+        self.lost.as_ref().map_or(Ok(()), |why| {
+            Err(Ending::NotHere(format!(
+                "the run was not kept: {why}; what is printed above is all there is (choose a \
+                 place with room by --out)"
+            )))
+        })
+    }
+}
+
+impl Listener for RunSink<'_> {
+    fn progress(&mut self, share: f64, text: &str) {
+        self.display.progress(share, text);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.display.note(text);
+    }
+
+    fn store(&mut self, event: &Event) -> Result<(), StudyError> {
+        match self.writer.as_mut().map(|writer| writer.append(event)) {
+            Some(Err(error)) if !self.goes_on => Err(error.into()),
+            Some(Err(error)) => {
+                let _goes_on = self.lose(&error);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How a run ended, for its summary.
+pub fn end_of_outcome(outcome: &RunOutcome) -> ProbeEnd {
+    ProbeEnd {
+        bytes_written: outcome.written_bytes,
+        duration_s: outcome.duration_s,
+        interrupted: outcome.interrupted,
+        is_full: outcome.is_full,
+    }
+}
+
+/// `iostrata-runs/<time>-<name>`, with a number behind it when two runs begin in one second.
+fn default_dir(name: &str) -> PathBuf {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
+    let first = PathBuf::from(format!("iostrata-runs/{now}-{name}"));
+    let numbered = |number| PathBuf::from(format!("iostrata-runs/{now}-{name}-{number}"));
+    if !first.exists() {
+        return first;
+    }
+    (2..1000).map(numbered).find(|dir| !dir.exists()).unwrap_or(first)
+}
