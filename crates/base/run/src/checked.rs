@@ -9,7 +9,7 @@
 use crate::document::{FindingKind, IoDocument, ProbeDocument, Rung};
 use crate::reader::RunResult;
 use crate::study_document::StudyDocument;
-use crate::unknown::{Refusal, Unknown, refusal, share_refusal};
+use crate::unknown::{Unknown, refusal, share_refusal};
 
 impl ProbeDocument {
     /// What is not known about a rung; `None` when its figure stands, or was never measured.

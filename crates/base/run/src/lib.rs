@@ -39,7 +39,9 @@ pub use engine_document::{
     EngineStatsDocument, EngineTable,
 };
 pub use error::{RunReadError, RunWriteError};
-pub use event::{ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable};
+pub use event::{
+    ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
+};
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use manifest::{FormatVersion, Manifest, RunKind};
@@ -51,8 +53,8 @@ pub use simulate_document::{
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
 pub use study_document::{
-    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument,
-    StudyEffect, StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
+    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument, StudyEffect,
+    StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::{
     BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, ProfileDiff, QueueTaken,
 };
-use crate::{Finding, ProbeHost, QueueChange, Unavailable, Unknown};
+use crate::{ChangeRecord, Finding, ProbeHost, QueueChange, Unavailable, Unknown};
 
 /// Latency of requests of one kind at a point, over all its replicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

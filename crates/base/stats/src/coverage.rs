@@ -8,7 +8,7 @@
 
 use ProcessKind::{Autocorrelated, Drift, Exponential, Poisson, Step, Wave, White};
 
-use crate::simulate::{ProcessKind, LEVEL, NOISE, Rng, series, series_waving, truth};
+use crate::simulate::{LEVEL, NOISE, ProcessKind, Rng, series, series_waving, truth};
 use crate::{Stop, StoppingRule, estimate};
 
 const SERIES: usize = 2_000;

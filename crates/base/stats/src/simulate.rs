@@ -137,7 +137,9 @@ pub(crate) fn series_waving(
 /// the process over the window for drift and step.
 pub(crate) fn truth(kind: ProcessKind, levels: &[f64]) -> f64 {
     match kind {
-        ProcessKind::Drift(_) | ProcessKind::Step(_) => levels.iter().sum::<f64>() / levels.len() as f64,
+        ProcessKind::Drift(_) | ProcessKind::Step(_) => {
+            levels.iter().sum::<f64>() / levels.len() as f64
+        }
         _ => LEVEL,
     }
 }

@@ -70,7 +70,7 @@ fn head_differs(slices: &[f64], cut: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{ProcessKind, LEVEL, Rng, series};
+    use crate::simulate::{LEVEL, ProcessKind, Rng, series};
 
     const CUTS: [usize; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
@@ -95,7 +95,12 @@ mod tests {
     #[test]
     fn cuts_nothing_off_a_steady_waving_or_drifting_rate() {
         let mut rng = Rng::new(2);
-        for kind in [ProcessKind::White, ProcessKind::Autocorrelated(0.8), ProcessKind::Wave(0.3), ProcessKind::Drift(0.3)] {
+        for kind in [
+            ProcessKind::White,
+            ProcessKind::Autocorrelated(0.8),
+            ProcessKind::Wave(0.3),
+            ProcessKind::Drift(0.3),
+        ] {
             let cut =
                 (0..500).filter(|_| choose_cut(&series(&mut rng, kind, 400).0, &CUTS) > 0).count();
             assert!(cut <= 15, "{kind:?}: {cut} of 500 cut");

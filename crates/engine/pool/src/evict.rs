@@ -10,7 +10,7 @@ use iostrata_page::PageNo;
 use crate::counters::count;
 use crate::frames::Frame;
 use crate::pool::Pool;
-use crate::queues::{Back, Pinned, FrameQueue};
+use crate::queues::{Back, FrameQueue, Pinned};
 use crate::word::Word;
 
 /// Frames decided about between two takings of the lock.

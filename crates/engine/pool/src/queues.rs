@@ -144,7 +144,13 @@ impl Queues {
     /// Draws up to `max` frames that are next to go, with the queue they were in. `held_back` of
     /// those drawn from the small queue before will go back to its cold end. A queue in which no
     /// more frames are left than were found pinned in it gives none: the other one may.
-    pub fn draw(&self, max: usize, held_back: usize, pinned: Pinned, out: &mut Vec<(u32, FrameQueue)>) {
+    pub fn draw(
+        &self,
+        max: usize,
+        held_back: usize,
+        pinned: Pinned,
+        out: &mut Vec<(u32, FrameQueue)>,
+    ) {
         let target = self.small_target.load(Ordering::Relaxed);
         let mut inner = locked(&self.inner);
         while out.len() < max {
@@ -209,7 +215,10 @@ impl Inner {
 
     fn put(&mut self, frame: u32, back: Back) {
         let (Back::Cold(place) | Back::Warm(place)) = back;
-        assert!(self.places[frame as usize] == FrameQueue::Nowhere, "frame {frame} is in two queues");
+        assert!(
+            self.places[frame as usize] == FrameQueue::Nowhere,
+            "frame {frame} is in two queues"
+        );
         self.places[frame as usize] = place;
         let list = if place == FrameQueue::Main { &mut self.main } else { &mut self.small };
         match back {

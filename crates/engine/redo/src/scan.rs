@@ -13,7 +13,7 @@ use crate::RedoError;
 use crate::control::Control;
 use crate::frame;
 use crate::layout::frame as at;
-use crate::segments::{SegmentRange, Segment};
+use crate::segments::{Segment, SegmentRange};
 
 /// One read, in bytes.
 const READ_BYTES: u64 = 1 << 20;

@@ -14,5 +14,5 @@ pub use counters::{
 };
 pub use settings::{
     CATALOGUE, ChecksumAlgorithm, Doublewrite, FRAMES_MIN, FlushLogAt, FlushMethod, InnoDb,
-    IoMethod, ValueKind, PolicyName, Setting, SettingError, Settings, TextError, When, find,
+    IoMethod, PolicyName, Setting, SettingError, Settings, TextError, ValueKind, When, find,
 };

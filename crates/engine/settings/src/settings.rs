@@ -13,7 +13,7 @@ pub use catalogue::{CATALOGUE, Settings};
 pub use check::FRAMES_MIN;
 pub use choices::{ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, IoMethod, PolicyName};
 pub use error::SettingError;
-pub use kind::{InnoDb, ValueKind, Setting, When};
+pub use kind::{InnoDb, Setting, ValueKind, When};
 pub use text::TextError;
 
 /// The setting that goes by this name: InnoDB's prefix, dashes and capitals make no difference.

@@ -20,7 +20,7 @@ use iostrata_page::{PageNo, PageView};
 
 use crate::batches::PageCopy;
 use crate::counters::add;
-use crate::doublewrite::{DoublewriteFile, FoundBatch, BatchKind};
+use crate::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
 use crate::error::{ReadError, StoreError};
 use crate::layout::DOUBLEWRITE_FILES;
 use crate::read::check;

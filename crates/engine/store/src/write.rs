@@ -6,7 +6,7 @@ use iostrata_page::PageEdit;
 
 use crate::batches::PageCopy;
 use crate::counters::{Pending, add};
-use crate::doublewrite::{DoublewriteFile, BatchKind, Numbers};
+use crate::doublewrite::{BatchKind, DoublewriteFile, Numbers};
 use crate::error::StoreError;
 use crate::method::SyncRule;
 use crate::settings::Doublewrite;

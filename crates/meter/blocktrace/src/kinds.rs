@@ -4,7 +4,7 @@
 
 /// One kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventKind {
+pub(crate) enum Tracepoint {
     BioQueue,
     BackMerge,
     FrontMerge,
@@ -27,7 +27,7 @@ pub(crate) enum EventKind {
 
 /// An event with its name.
 pub(crate) struct Known {
-    pub(crate) kind: EventKind,
+    pub(crate) kind: Tracepoint,
     pub(crate) system: &'static str,
     pub(crate) name: &'static str,
     pub(crate) is_required: bool,
@@ -47,7 +47,7 @@ impl Known {
     /// Whether the thread that it happens in is the caller. A completion entry may be posted by
     /// another one.
     pub(crate) fn is_of_caller(&self) -> bool {
-        !self.is_of_device() && self.kind != EventKind::RingComplete
+        !self.is_of_device() && self.kind != Tracepoint::RingComplete
     }
 
     /// Whether it names a block device.
@@ -56,39 +56,39 @@ impl Known {
     }
 }
 
-const fn block(kind: EventKind, name: &'static str, is_required: bool) -> Known {
+const fn block(kind: Tracepoint, name: &'static str, is_required: bool) -> Known {
     Known { kind, system: "block", name, is_required }
 }
 
-const fn call(kind: EventKind, name: &'static str) -> Known {
+const fn call(kind: Tracepoint, name: &'static str) -> Known {
     Known { kind, system: "syscalls", name, is_required: false }
 }
 
-const fn ring(kind: EventKind, name: &'static str) -> Known {
+const fn ring(kind: Tracepoint, name: &'static str) -> Known {
     Known { kind, system: "io_uring", name, is_required: false }
 }
 
 /// Every event that is read.
 pub(crate) const KNOWN: &[Known] = &[
-    block(EventKind::BioQueue, "block_bio_queue", true),
-    block(EventKind::BackMerge, "block_bio_backmerge", true),
-    block(EventKind::FrontMerge, "block_bio_frontmerge", true),
-    block(EventKind::Split, "block_split", true),
-    block(EventKind::GetRequest, "block_getrq", true),
-    block(EventKind::Insert, "block_rq_insert", true),
-    block(EventKind::Issue, "block_rq_issue", true),
-    block(EventKind::Requeue, "block_rq_requeue", true),
-    block(EventKind::Complete, "block_rq_complete", true),
+    block(Tracepoint::BioQueue, "block_bio_queue", true),
+    block(Tracepoint::BackMerge, "block_bio_backmerge", true),
+    block(Tracepoint::FrontMerge, "block_bio_frontmerge", true),
+    block(Tracepoint::Split, "block_split", true),
+    block(Tracepoint::GetRequest, "block_getrq", true),
+    block(Tracepoint::Insert, "block_rq_insert", true),
+    block(Tracepoint::Issue, "block_rq_issue", true),
+    block(Tracepoint::Requeue, "block_rq_requeue", true),
+    block(Tracepoint::Complete, "block_rq_complete", true),
     // Since Linux 5.11.
-    block(EventKind::RequestMerge, "block_rq_merge", false),
-    call(EventKind::EnterRead, "sys_enter_pread64"),
-    call(EventKind::EnterWrite, "sys_enter_pwrite64"),
-    call(EventKind::EnterVectorRead, "sys_enter_preadv2"),
-    call(EventKind::EnterVectorWrite, "sys_enter_pwritev2"),
-    call(EventKind::ExitRead, "sys_exit_pread64"),
-    call(EventKind::ExitWrite, "sys_exit_pwrite64"),
-    call(EventKind::ExitRead, "sys_exit_preadv2"),
-    call(EventKind::ExitWrite, "sys_exit_pwritev2"),
-    ring(EventKind::RingSubmit, "io_uring_submit_req"),
-    ring(EventKind::RingComplete, "io_uring_complete"),
+    block(Tracepoint::RequestMerge, "block_rq_merge", false),
+    call(Tracepoint::EnterRead, "sys_enter_pread64"),
+    call(Tracepoint::EnterWrite, "sys_enter_pwrite64"),
+    call(Tracepoint::EnterVectorRead, "sys_enter_preadv2"),
+    call(Tracepoint::EnterVectorWrite, "sys_enter_pwritev2"),
+    call(Tracepoint::ExitRead, "sys_exit_pread64"),
+    call(Tracepoint::ExitWrite, "sys_exit_pwrite64"),
+    call(Tracepoint::ExitRead, "sys_exit_preadv2"),
+    call(Tracepoint::ExitWrite, "sys_exit_pwritev2"),
+    ring(Tracepoint::RingSubmit, "io_uring_submit_req"),
+    ring(Tracepoint::RingComplete, "io_uring_complete"),
 ];

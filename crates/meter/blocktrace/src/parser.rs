@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::event::{CallKind, EventKind, RequestKind, Span, TraceEvent};
 use crate::format::{EventFormat, Field};
-use crate::kinds::EventKind;
+use crate::kinds::Tracepoint;
 use crate::layout::PageLayout;
 use crate::page::Page;
 use crate::scope::TraceScope;
@@ -32,7 +32,7 @@ pub(crate) struct PageParser {
 
 /// How records of one event are read.
 struct EventReader {
-    kind: EventKind,
+    kind: Tracepoint,
     thread: Field,
     fields: Fields,
 }
@@ -59,25 +59,25 @@ struct BlockFields {
 
 impl Fields {
     /// The error is the name of the field that the description lacks.
-    fn of(kind: EventKind, format: &EventFormat) -> Result<Self, &'static str> {
+    fn of(kind: Tracepoint, format: &EventFormat) -> Result<Self, &'static str> {
         let need = |name: &'static str| format.field(name).cloned().ok_or(name);
         Ok(match kind {
-            EventKind::Split => Self::Split {
+            Tracepoint::Split => Self::Split {
                 device: need("dev")?,
                 sector: need("sector")?,
                 at: need("new_sector")?,
             },
-            EventKind::EnterRead | EventKind::EnterWrite => {
+            Tracepoint::EnterRead | Tracepoint::EnterWrite => {
                 Self::CallBegan { bytes: Some(need("count")?) }
             }
-            EventKind::EnterVectorRead | EventKind::EnterVectorWrite => {
+            Tracepoint::EnterVectorRead | Tracepoint::EnterVectorWrite => {
                 Self::CallBegan { bytes: None }
             }
-            EventKind::ExitRead | EventKind::ExitWrite => Self::CallEnded,
-            EventKind::RingSubmit => {
+            Tracepoint::ExitRead | Tracepoint::ExitWrite => Self::CallEnded,
+            Tracepoint::RingSubmit => {
                 Self::RingSubmit { request: need("req")?, operation: need("opcode")? }
             }
-            EventKind::RingComplete => Self::RingComplete { request: need("req")? },
+            Tracepoint::RingComplete => Self::RingComplete { request: need("req")? },
             _ => Self::Block(BlockFields {
                 device: need("dev")?,
                 sector: need("sector")?,
@@ -105,7 +105,7 @@ impl PageParser {
     /// Learns one event; the error is the name of the field that its description lacks.
     pub(crate) fn learn(
         &mut self,
-        kind: EventKind,
+        kind: Tracepoint,
         format: &EventFormat,
     ) -> Result<(), &'static str> {
         let thread = format.field("common_pid").cloned().ok_or("common_pid")?;
@@ -211,10 +211,10 @@ impl EventReader {
 
     fn direction(&self) -> CallKind {
         match self.kind {
-            EventKind::EnterRead | EventKind::EnterVectorRead | EventKind::ExitRead => {
+            Tracepoint::EnterRead | Tracepoint::EnterVectorRead | Tracepoint::ExitRead => {
                 CallKind::Read
             }
-            EventKind::EnterWrite | EventKind::EnterVectorWrite | EventKind::ExitWrite => {
+            Tracepoint::EnterWrite | Tracepoint::EnterVectorWrite | Tracepoint::ExitWrite => {
                 CallKind::Write
             }
             _ => CallKind::Other,
@@ -239,18 +239,18 @@ impl EventReader {
             is_sync: letters.contains(&b'S'),
         };
         Some(Some(match self.kind {
-            EventKind::BioQueue => EventKind::BioQueued {
+            Tracepoint::BioQueue => EventKind::BioQueued {
                 span,
                 by_worker: comm.is_some_and(|comm| comm.starts_with(b"kworker/")),
             },
-            EventKind::BackMerge => EventKind::BackMerged(span),
-            EventKind::FrontMerge => EventKind::FrontMerged(span),
-            EventKind::GetRequest => EventKind::Got(span),
-            EventKind::Insert => EventKind::Inserted(span),
-            EventKind::Issue => EventKind::Issued(span),
-            EventKind::Requeue => EventKind::Requeued(span),
-            EventKind::RequestMerge => EventKind::RequestMerged(span),
-            EventKind::Complete => EventKind::Completed(span),
+            Tracepoint::BackMerge => EventKind::BackMerged(span),
+            Tracepoint::FrontMerge => EventKind::FrontMerged(span),
+            Tracepoint::GetRequest => EventKind::Got(span),
+            Tracepoint::Insert => EventKind::Inserted(span),
+            Tracepoint::Issue => EventKind::Issued(span),
+            Tracepoint::Requeue => EventKind::Requeued(span),
+            Tracepoint::RequestMerge => EventKind::RequestMerged(span),
+            Tracepoint::Complete => EventKind::Completed(span),
             _ => return Some(None),
         }))
     }
@@ -271,7 +271,7 @@ mod tests {
         \tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;\n\
         \tfield:char comm[16];\toffset:38;\tsize:16;\tsigned:0;\n";
 
-    fn parser(kind: EventKind) -> PageParser {
+    fn parser(kind: Tracepoint) -> PageParser {
         let number = "7:3".parse().unwrap();
         let device = TracedDevice { name: "loop3".to_owned(), number, partitions: Vec::new() };
         let scope = TraceScope { devices: vec![device], ..TraceScope::default() };
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn records_of_the_device_become_events() {
-        let mut parser = parser(EventKind::BioQueue);
+        let mut parser = parser(Tracepoint::BioQueue);
         let mut data = record(5, &payload((7 << 20) | 3, b"kworker/0:1"));
         data.extend(record(5, &payload((7 << 20) | 4, b"other device")));
         data.extend(record(5, &payload((7 << 20) | 3, b"writer")));
@@ -316,13 +316,13 @@ mod tests {
     #[test]
     fn a_missing_field_is_named() {
         let format = EventFormat::parse(&ISSUE.replace("nr_sector", "length")).unwrap();
-        assert_eq!(parser(EventKind::Issue).learn(EventKind::Issue, &format), Err("nr_sector"));
+        assert_eq!(parser(Tracepoint::Issue).learn(Tracepoint::Issue, &format), Err("nr_sector"));
     }
 
     proptest::proptest! {
         #[test]
         fn any_page_is_survived(bytes: Vec<u8>, cut in 0_usize..60) {
-            let mut parser = parser(EventKind::Issue);
+            let mut parser = parser(Tracepoint::Issue);
             let mut data = record(1, &payload((7 << 20) | 3, b"x"));
             data.truncate(cut);
             data.extend(bytes);

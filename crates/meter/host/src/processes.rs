@@ -16,13 +16,13 @@ const NAMED_MAX: usize = 8;
 /// Bytes that each process caused so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessCounters {
-    by_pid: BTreeMap<u32, ProcessCounters>,
+    by_pid: BTreeMap<u32, ByteCounts>,
     /// Processes whose counters may not be read.
     pub(crate) hidden: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ProcessCounters {
+struct ByteCounts {
     read_bytes: u64,
     written_bytes: u64,
 }
@@ -54,11 +54,11 @@ impl ProcessCounters {
         own_pid: u32,
         seconds: f64,
     ) -> Vec<ProcessIo> {
-        let mut active: Vec<(u32, ProcessCounters)> = self
+        let mut active: Vec<(u32, ByteCounts)> = self
             .by_pid
             .iter()
             .map(|(pid, after)| (*pid, passed(before.by_pid.get(pid).copied(), *after)))
-            .filter(|(_, passed)| *passed != ProcessCounters::default())
+            .filter(|(_, passed)| *passed != ByteCounts::default())
             .collect();
         active.sort_by_key(|(_, io)| {
             std::cmp::Reverse(io.read_bytes.saturating_add(io.written_bytes))
@@ -78,25 +78,22 @@ impl ProcessCounters {
 }
 
 /// A number that went down belongs to another process under the same id.
-fn passed(before: Option<ProcessCounters>, after: ProcessCounters) -> ProcessCounters {
+fn passed(before: Option<ByteCounts>, after: ByteCounts) -> ByteCounts {
     let before = before.unwrap_or_default();
     if after.read_bytes < before.read_bytes || after.written_bytes < before.written_bytes {
         return after;
     }
-    ProcessCounters {
+    ByteCounts {
         read_bytes: after.read_bytes - before.read_bytes,
         written_bytes: after.written_bytes - before.written_bytes,
     }
 }
 
-fn parse_io(text: &str) -> Option<ProcessCounters> {
+fn parse_io(text: &str) -> Option<ByteCounts> {
     let value = |name: &str| {
         text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
     };
-    Some(ProcessCounters {
-        read_bytes: value("read_bytes:")?,
-        written_bytes: value("write_bytes:")?,
-    })
+    Some(ByteCounts { read_bytes: value("read_bytes:")?, written_bytes: value("write_bytes:")? })
 }
 
 /// Whether the process is a child of a child of ... `ancestor`. Bounded, should the tree be odd.
@@ -156,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_reused_id_counts_from_its_start() {
-        let before = ProcessCounters { read_bytes: 100, written_bytes: 5 };
-        let after = ProcessCounters { read_bytes: 10, written_bytes: 8 };
+        let before = ByteCounts { read_bytes: 100, written_bytes: 5 };
+        let after = ByteCounts { read_bytes: 10, written_bytes: 8 };
         assert_eq!(passed(Some(before), after), after);
     }
 }

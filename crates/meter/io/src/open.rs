@@ -11,11 +11,11 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fstat, ioctl_blksszget, open};
 use rustix::io::Errno;
 
+use crate::OpenError;
 use crate::extents::{self, ExtentReport};
 #[cfg(any(test, feature = "testing"))]
 use crate::memory_files::MemoryFiles;
 use crate::residency::{self, Residency};
-use crate::OpenError;
 
 /// O_DSYNC. rustix 1.1 gives its own constant of that name the value of O_SYNC, which would flush
 /// more than was asked for.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use iostrata_io::{
-    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op, OpenFiles,
+    ApiConfig, Buffers, Caps, Done, Fate, FileApi, IoError, MemoryApi, MemoryFiles, NullApi, Op,
     OpKind, OpenFiles,
 };
 use iostrata_spec::{
@@ -73,7 +73,8 @@ pub(crate) fn on_memory_in(
         Fate::Done
     });
     let shared = shared(slices);
-    let outcome = job(spec).drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files)).unwrap();
+    let outcome =
+        job(spec).drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files)).unwrap();
     (outcome, files.ops(), shared)
 }
 
@@ -221,8 +222,9 @@ fn a_failed_request_ends_the_window_and_is_not_counted() {
         if number == 777 { Fate::Failed(5) } else { Fate::Done }
     });
     let shared = shared(1000);
-    let outcome =
-        Job::of(small(Mix::Write)).drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files)).unwrap();
+    let outcome = Job::of(small(Mix::Write))
+        .drive::<MemoryApi, _>(&shared, clock, &OpenFiles::memory(&files))
+        .unwrap();
     let first = outcome.failure.first.unwrap();
     assert_eq!((first.errno(), first.kind, first.asked_bytes), (Some(5), Kind::Write, 4096));
     assert_eq!(outcome.latencies(0, Kind::Write).service.count(), 777);

@@ -8,8 +8,8 @@ use iostrata_spec::OpKind;
 use crate::clock::Ticks;
 use crate::segment::{Recorded, Segment};
 use crate::shared_stats::SharedStats;
-use crate::tally::SliceTally;
 use crate::span::Span;
+use crate::tally::SliceTally;
 use crate::usage::ThreadCpu;
 
 /// Whether the window goes on.

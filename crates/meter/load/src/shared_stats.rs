@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
-use crate::tally::{SliceTally, Slices, Tally};
 use crate::region::Region;
+use crate::tally::{SliceTally, Slices, Tally};
 
 const START: usize = 0;
 /// How many slices the window has, and how many of them some worker has begun.

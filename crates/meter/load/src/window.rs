@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use iostrata_io::FileSpec;
-use iostrata_spec::{IoSpec, OpKind, Sharing};
+use iostrata_spec::{OpKind, Sharing};
 use iostrata_stats::{Stop, StoppingRule, Verdicts};
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};

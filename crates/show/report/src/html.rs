@@ -10,7 +10,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::cell::{Cell, Span, Text, Tone, What};
 use crate::chart::Plot;
 use crate::colour::{Colour, stylesheet};
-use crate::document::{Block, Blocks, Column, Entry, TableLayout, On, Panels, Report, Row, Style, Table};
+use crate::document::{
+    Block, Blocks, Column, Entry, On, Panels, Report, Row, Style, Table, TableLayout,
+};
 use crate::head::Head;
 use crate::{svg, words};
 

@@ -65,8 +65,11 @@ fn pairs<'a>(log: &Observed<'a>, from: &str, to: &str, which: Which) -> Vec<Both
             Some((lower, upper))
         })
         .collect();
-    let undisturbed: Vec<Both<'a>> =
-        all.iter().copied().filter(|(lower, upper)| is_undisturbed(lower) && is_undisturbed(upper)).collect();
+    let undisturbed: Vec<Both<'a>> = all
+        .iter()
+        .copied()
+        .filter(|(lower, upper)| is_undisturbed(lower) && is_undisturbed(upper))
+        .collect();
     if undisturbed.len() >= PAIRS_MIN { undisturbed } else { all }
 }
 

@@ -9,8 +9,8 @@ use iostrata_run::{Event, Loss, ProbeHost};
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
-use crate::compared::{Bar, Compared, compare};
 use crate::case::Case;
+use crate::compared::{Bar, Compared, compare};
 use crate::finding::{FindingId, explains_requests};
 use crate::observed::{Observed, Which};
 use crate::pair::{PAIRS, Pair};

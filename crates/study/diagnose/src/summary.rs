@@ -7,8 +7,8 @@ use iostrata_run::{Event, ProbeDocument, ProbeHost};
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};
-use crate::curve::curves_of;
 use crate::case::Case;
+use crate::curve::curves_of;
 use crate::finding::findings_of;
 use crate::headline::headline;
 use crate::loss::{comparisons_of, losses_of};

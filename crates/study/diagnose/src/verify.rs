@@ -9,8 +9,8 @@ use iostrata_spec::{Better, Point};
 use iostrata_stats::{Conclusion, Measured, combine, paired_measured};
 
 use crate::advice::advise;
-use crate::figure::metric_of;
 use crate::case::Case;
+use crate::figure::metric_of;
 use crate::finding::findings_of;
 use crate::observed::{Observed, Which};
 

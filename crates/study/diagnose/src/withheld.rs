@@ -6,9 +6,9 @@
 use iostrata_run::{Finding, Replicate};
 use iostrata_stats::Verdict;
 
-use crate::disturbed::carries;
-use crate::database::{CURVE, Database};
 use crate::case::Case;
+use crate::database::{CURVE, Database};
+use crate::disturbed::carries;
 use crate::finding::{FindingId, in_memory, served_by_process};
 
 /// Name of the reason in the finding's evidence.

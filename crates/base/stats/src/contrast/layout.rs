@@ -182,8 +182,9 @@ impl Additive {
                 break;
             }
         }
-        let left =
-            |entry: &IndexedRatio| entry.value - of_cell[entry.cell] - of_replicate[entry.replicate];
+        let left = |entry: &IndexedRatio| {
+            entry.value - of_cell[entry.cell] - of_replicate[entry.replicate]
+        };
         let squares_left = entries.iter().map(|entry| left(entry).powi(2)).sum();
         let parts = parts(entries, cells, replicates);
         Self { squares_left, parts }
@@ -209,7 +210,11 @@ fn indexes<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     found
 }
 
-fn counts(entries: &[IndexedRatio], groups: usize, group: impl Fn(&IndexedRatio) -> usize) -> Vec<f64> {
+fn counts(
+    entries: &[IndexedRatio],
+    groups: usize,
+    group: impl Fn(&IndexedRatio) -> usize,
+) -> Vec<f64> {
     let mut found = vec![0.0; groups];
     entries.iter().for_each(|entry| found[group(entry)] += 1.0);
     found

@@ -2,7 +2,7 @@
 
 use super::{Shape, Steadiness};
 use crate::Verdict;
-use crate::simulate::{ProcessKind, LEVEL, NOISE, Rng, autocorrelated, series};
+use crate::simulate::{LEVEL, NOISE, ProcessKind, Rng, autocorrelated, series};
 
 /// Noise around the usual level with something added at each slice.
 fn shaped(rng: &mut Rng, slices: usize, rho: f64, add: impl Fn(usize) -> f64) -> Vec<f64> {

@@ -194,7 +194,11 @@ fn fits(mtr: &Mtr<'_>, left: Held, right: Held) -> bool {
 }
 
 /// Latches the pair and what follows it by page number; gives them back in the order of keys.
-fn latch_three<'c>(mtr: &mut Mtr<'c>, pair: Siblings<'c>, next: Option<Pin<'c>>) -> [Option<Held>; 3] {
+fn latch_three<'c>(
+    mtr: &mut Mtr<'c>,
+    pair: Siblings<'c>,
+    next: Option<Pin<'c>>,
+) -> [Option<Held>; 3] {
     let mut pins: Vec<(usize, PageNo, Pin<'c>)> = [Some(pair.left), Some(pair.right), next]
         .into_iter()
         .enumerate()

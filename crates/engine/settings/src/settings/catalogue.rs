@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::choices::{
     ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, IoMethod, PolicyName,
 };
-use super::kind::{InnoDb, ValueKind, Setting, When};
+use super::kind::{InnoDb, Setting, ValueKind, When};
 use super::value::Value;
 
 /// Bytes in a KiB, MiB, GiB, TiB.

@@ -102,7 +102,9 @@ impl fmt::Display for ValueKind {
             ValueKind::Switch => f.write_str("ON or OFF"),
             ValueKind::Choice([only]) => write!(f, "only {only}"),
             ValueKind::Choice(words) => write!(f, "one of {}", words.join(", ")),
-            ValueKind::Directory => f.write_str("a directory on one line, or nothing for the data's"),
+            ValueKind::Directory => {
+                f.write_str("a directory on one line, or nothing for the data's")
+            }
         }
     }
 }

@@ -139,7 +139,7 @@ fn get_u64(from: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BatchEntry, FoundBatch, BatchKind, length, read, write};
+    use super::{BatchEntry, BatchKind, FoundBatch, length, read, write};
     use crate::layout::header_bytes;
 
     fn entry() -> impl Strategy<Value = BatchEntry> {

@@ -11,7 +11,9 @@ use iostrata_page::{PageNo, PageView};
 
 use crate::batches::PageCopy;
 use crate::counters::{Tally, add};
-use crate::doublewrite::batch::{self, BatchEntry, FoundBatch, BatchKind, Numbers, get_u32, put_u32};
+use crate::doublewrite::batch::{
+    self, BatchEntry, BatchKind, FoundBatch, Numbers, get_u32, put_u32,
+};
 use crate::error::{StoreError, is_no_space};
 use crate::layout::{
     BATCH_AT, BLOCK_BYTES, IDENTITY_MAGIC, VERSION, doublewrite_file_bytes, doublewrite_name,
@@ -204,7 +206,11 @@ impl DoublewriteFile {
     }
 
     /// The copy in a slot, if it is the one that the entry tells of.
-    pub(crate) fn copy(&self, found: &FoundBatch, slot: usize) -> Result<Option<Aligned>, StoreError> {
+    pub(crate) fn copy(
+        &self,
+        found: &FoundBatch,
+        slot: usize,
+    ) -> Result<Option<Aligned>, StoreError> {
         let at = BATCH_AT + (found.header_bytes + slot * self.page_bytes) as u64;
         let Some(copy) = self.read_at(at, self.page_bytes)? else { return Ok(None) };
         let wanted = found.entries[slot];

@@ -13,7 +13,7 @@ mod order;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(crate) use batch::{FoundBatch, BatchKind, Numbers};
+pub(crate) use batch::{BatchKind, FoundBatch, Numbers};
 pub(crate) use file::DoublewriteFile;
 pub(crate) use order::Order;
 

@@ -77,7 +77,8 @@ mod tests {
         let mut buffers = Buffers::new(2, 512, 3).unwrap();
         buffers.copy_in(0, &[7; 512]);
         let config = ApiConfig { depth: 2, ..ApiConfig::default() };
-        let (mut api, _caps) = MemoryApi::start(&config, &OpenFiles::memory(&files), &buffers).unwrap();
+        let (mut api, _caps) =
+            MemoryApi::start(&config, &OpenFiles::memory(&files), &buffers).unwrap();
         api.queue(op(OpKind::Write, 1024, 0));
         api.queue(op(OpKind::Read, 1024, 1));
         assert_eq!(results(&mut api), [512, 512]);

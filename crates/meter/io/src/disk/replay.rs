@@ -229,7 +229,9 @@ impl Content {
     fn settle(&mut self, covered: &[u32], state: UpdateState) {
         for update in &mut self.updates {
             // Another sync may have settled it meanwhile, one way or the other.
-            if update.state == UpdateState::Volatile && covered.binary_search(&update.number).is_ok() {
+            if update.state == UpdateState::Volatile
+                && covered.binary_search(&update.number).is_ok()
+            {
                 update.state = state;
             }
         }

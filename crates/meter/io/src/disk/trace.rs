@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::SyncKind;
 use crate::disk::blocks::Written;
-use crate::disk::replay::{FileChange, Ending, Event, NameChange, Replay, Tear};
+use crate::disk::replay::{Ending, Event, FileChange, NameChange, Replay, Tear};
 use crate::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
     MemDisk,

@@ -4,8 +4,8 @@ use iostrata_spec::Mix;
 
 use super::*;
 use crate::failure::Failure;
+use crate::job::StreamPlan;
 use crate::loop_tests::{on_memory, small};
-use crate::window::StreamPlan;
 
 /// The window of a disk that answers all requests in flight after so many nanoseconds.
 fn outcome(depth: u32, slices: u32, latency_ns: u64) -> WindowOutcome {

@@ -6,7 +6,7 @@ use iostrata_spec::{IoApi, IoSpec};
 
 use super::*;
 use crate::clock::VirtualClock;
-use crate::shared_stats::{SliceTally, Tally};
+use crate::tally::{SliceTally, Tally};
 
 /// What so many requests leave in a slice, of which each took this long.
 fn tally(count: u64, latency_ms: u64) -> SliceTally {

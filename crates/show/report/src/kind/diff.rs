@@ -2,8 +2,8 @@
 //!
 //! Invariant: what one point lacks stays blank; no difference is made here.
 
-use iostrata_run::host::{OffCpuWait, PathSegment, ProfileDiff, SegmentTimes, ShareDiff};
 use iostrata_run::StudyPoint;
+use iostrata_run::host::{OffCpuWait, PathSegment, ProfileDiff, SegmentTimes, ShareDiff};
 use iostrata_spec::OpKind;
 use iostrata_stats::Interval;
 
@@ -72,9 +72,7 @@ fn figures(diff: &PointDiff<'_>) -> Vec<Pair> {
             let op = p.ops[kind].as_ref()?;
             Some(figure(op.latency_us.mean, op.latency_us_mean_ci95, op.iops_n, "us"))
         });
-        add(&format!("{name}, p99"), &|p| {
-            Some(value(p.ops[kind].as_ref()?.latency_us.p99, "us"))
-        });
+        add(&format!("{name}, p99"), &|p| Some(value(p.ops[kind].as_ref()?.latency_us.p99, "us")));
     }
     add("CPU per request", &|p| Some(value(p.cpu_ns_per_io?, "ns")));
     add("switches per request", &|p| Some(value(p.switches_per_io?, "")));

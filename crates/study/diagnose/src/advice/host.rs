@@ -73,7 +73,8 @@ pub(super) fn aligned_start(found: &Found<'_>) -> Option<Advice> {
         "Partition tools begin at 1 MiB by themselves. The {what} has to be made anew and its data \
          restored."
     );
-    let place = if what == "partition" { SettingPlace::PartitionTable } else { SettingPlace::LoopSetup };
+    let place =
+        if what == "partition" { SettingPlace::PartitionTable } else { SettingPlace::LoopSetup };
     let setting = format!("first byte of {device}");
     Some(line(&setting, "1048576", place, &[id], text, "restore the volume as it was"))
 }

@@ -8,12 +8,12 @@ use iostrata_run::Finding;
 use iostrata_spec::{Layer, Point};
 use iostrata_units::{microseconds, percent};
 
+use super::FindingId;
 use super::known_limit::{Reached, reached};
 use super::queue::small_queue;
 use super::statement::{Effect, WithEvidence, loss, loss_of_unknown_size};
-use super::FindingId;
-use crate::case::Case;
 use crate::above_device::{AboveDevice, WATCHED, above_device, limit_used_pct};
+use crate::case::Case;
 use crate::cause::{Cause, cause};
 use crate::compared::Bar;
 use crate::observed::Which;

@@ -8,8 +8,8 @@ use iostrata_run::host::{BlockLayer, LayerKind};
 use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
-use super::statement::{WithEvidence, caution};
 use super::FindingId;
+use super::statement::{WithEvidence, caution};
 use crate::case::Case;
 
 /// Where a device begins on what lies below it.

@@ -5,8 +5,8 @@ use iostrata_run::host::DirectIoBehaviour;
 use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 
-use super::statement::{WithEvidence, caution};
 use super::FindingId;
+use super::statement::{WithEvidence, caution};
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::observed::{Seen, Which};

@@ -5,13 +5,13 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, paired};
 use iostrata_units::{bytes, count, microseconds};
 
-use super::statement::{Effect, WithEvidence, loss};
 use super::FindingId;
-use crate::case::Case;
+use super::statement::{Effect, WithEvidence, loss};
 use crate::cap::{CURVES, Cap, Unit, cap};
+use crate::case::Case;
+use crate::cause::{Cause, cause};
 use crate::figure::application_latency_us;
 use crate::observed::{Observed, Which};
-use crate::cause::{Cause, cause};
 
 /// Writes that must end at the same rate.
 const CONFIRM_WRITES: &str = "write_16k_files_8";

@@ -8,9 +8,9 @@ use iostrata_run::host::IoLimit;
 use iostrata_spec::{Layer, OpKind, Point};
 use iostrata_units::{count, microseconds, percent, seconds};
 
+use super::FindingId;
 use super::known_limit::limit_words;
 use super::statement::{Effect, WithEvidence, loss};
-use super::FindingId;
 use crate::case::Case;
 use crate::lasting::Fall;
 

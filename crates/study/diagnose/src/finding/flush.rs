@@ -8,9 +8,9 @@ use iostrata_spec::{Layer, OpKind, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 use iostrata_units::{count, microseconds, percent};
 
+use super::FindingId;
 use super::keeper::Keeper;
 use super::statement::{Effect, WithEvidence, caution, loss, sizing};
-use super::FindingId;
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{combined, median, op_of};

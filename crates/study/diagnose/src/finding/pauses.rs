@@ -4,8 +4,8 @@ use iostrata_run::Finding;
 use iostrata_spec::Layer;
 use iostrata_units::seconds;
 
-use super::statement::{Effect, WithEvidence, loss};
 use super::FindingId;
+use super::statement::{Effect, WithEvidence, loss};
 use crate::case::Case;
 use crate::stalls::periodic_pauses;
 

@@ -5,8 +5,8 @@ use iostrata_run::host::{LayerKind, NetworkKind, PathKind};
 use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
-use super::statement::{WithEvidence, caution, sizing};
 use super::FindingId;
+use super::statement::{WithEvidence, caution, sizing};
 use crate::case::Case;
 
 /// Options that stop a file system from flushing the device.

@@ -8,10 +8,10 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::rate;
 
-use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use super::FindingId;
-use crate::case::Case;
+use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use crate::above_device::{ABOVE_US_MIN_MANY, above_device};
+use crate::case::Case;
 use crate::cause::{queue_device, queue_explains, queue_requests};
 use crate::compared::Bar;
 use crate::disturbed::carries;

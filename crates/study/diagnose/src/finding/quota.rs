@@ -7,9 +7,9 @@ use iostrata_run::host::ThrottleEvidence;
 use iostrata_run::{Finding, Replicate};
 use iostrata_spec::Layer;
 
+use super::FindingId;
 use super::machine::is_widespread;
 use super::statement::{WithEvidence, caution};
-use super::FindingId;
 use crate::case::Case;
 
 /// A quota that ran out in more than this share of its periods set the pace, in percent.

@@ -4,8 +4,8 @@ use iostrata_run::Finding;
 use iostrata_spec::Layer;
 use iostrata_units::bytes;
 
-use super::statement::{WithEvidence, caution};
 use super::FindingId;
+use super::statement::{WithEvidence, caution};
 use crate::case::Case;
 
 const GIB: u64 = 1 << 30;

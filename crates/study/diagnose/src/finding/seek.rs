@@ -5,8 +5,8 @@ use iostrata_spec::{Layer, Point};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::{microseconds, rate};
 
-use super::statement::{WithEvidence, sizing};
 use super::FindingId;
+use super::statement::{WithEvidence, sizing};
 use crate::case::Case;
 use crate::disturbed::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};

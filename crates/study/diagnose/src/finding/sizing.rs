@@ -8,9 +8,9 @@ use iostrata_spec::Layer;
 use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds};
 
+use super::FindingId;
 use super::statement::{WithEvidence, sizing};
 use super::steady::lasting_pages_per_s;
-use super::FindingId;
 use crate::case::Case;
 use crate::database::{Database, Level, Shortfall};
 use crate::figure::{application_latency_us, combined, weighted_mean};

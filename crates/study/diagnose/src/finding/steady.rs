@@ -8,8 +8,8 @@ use iostrata_spec::{IoApi, Layer, OpKind};
 use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
 use iostrata_units::{bytes, percent, rate, seconds};
 
-use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use super::FindingId;
+use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use crate::case::Case;
 use crate::disturbed::{carries, shows_the_device};
 
@@ -42,8 +42,11 @@ impl SustainedFall {
         if !shows_the_device(replicate) || series.width_s <= 0.0 {
             return None;
         }
-        let slices: Vec<f64> =
-            series.of(OpKind::Write).iter().map(|&writes| f64::from(writes) / series.width_s).collect();
+        let slices: Vec<f64> = series
+            .of(OpKind::Write)
+            .iter()
+            .map(|&writes| f64::from(writes) / series.width_s)
+            .collect();
         if slices.len() < 2 {
             return None;
         }
@@ -51,7 +54,8 @@ impl SustainedFall {
             return None;
         };
         let block = f64::from(replicate.point.streams.first()?.spec.block_bytes);
-        let writes: f64 = series.of(OpKind::Write).iter().take(at).map(|&writes| f64::from(writes)).sum();
+        let writes: f64 =
+            series.of(OpKind::Write).iter().take(at).map(|&writes| f64::from(writes)).sum();
         let level = |slices: &[f64]| estimate(slices).map(|estimate| estimate.measured());
         let loss = loss_of(&level(&slices[..at])?, &level(&slices[at..])?).ok()?;
         let at_s = at as f64 * series.width_s;

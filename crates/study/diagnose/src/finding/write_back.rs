@@ -5,9 +5,9 @@ use iostrata_run::host::HostFacts;
 use iostrata_spec::Layer;
 use iostrata_units::{bytes, percent};
 
+use super::FindingId;
 use super::pairs;
 use super::statement::{WithEvidence, caution};
-use super::FindingId;
 use crate::case::Case;
 
 /// Fewer dirty bytes than this make every buffered writer wait for the device: a batch of

@@ -22,7 +22,7 @@ use crate::display::{Display, print_json, print_text};
 use crate::ending::Ending;
 use crate::signals::Interruption;
 
-use place::{Directory, EmulatedDisk, CrashTarget};
+use place::{CrashTarget, Directory, EmulatedDisk};
 use rounds::Rounds;
 
 /// Settings that make every part of the engine work within seconds.

@@ -14,7 +14,7 @@ use crate::cell::{
 };
 use crate::chart::{Bar, Chart, Hover, Plot};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, TableLayout, On, Report, Style, Table, all_verdicts};
+use crate::document::{Block, Blocks, Entry, On, Report, Style, Table, TableLayout, all_verdicts};
 use crate::head::Head;
 use crate::words;
 

@@ -11,7 +11,7 @@ use crate::RunView;
 use crate::cell::{
     Cell, Span, Text, count, empty, figure, optional, ratio, ratio_interval, text, value,
 };
-use crate::document::{Block, Blocks, Card, TableLayout, On, Report, Table, all_verdicts};
+use crate::document::{Block, Blocks, Card, On, Report, Table, TableLayout, all_verdicts};
 use crate::head::Head;
 use crate::words::{self, grouped};
 

@@ -12,7 +12,7 @@ use iostrata_stats::LatencyUs;
 use super::levels::{factor_words, place, varying};
 use super::matrix::is_wide;
 use crate::cell::{Cell, Tone, count, empty, figure, interval, optional, text, value, verdicts};
-use crate::document::{Blocks, TableLayout, On, Table};
+use crate::document::{Blocks, On, Table, TableLayout};
 use crate::kind::common::unknown;
 
 /// A column behind the figure: its group, its head, its unit, and its number for a point.
