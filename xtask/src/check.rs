@@ -10,14 +10,14 @@ use crate::workspace::{self, Workspace};
 use crate::{test, tidy};
 
 /// One step; false when what it judges is not in order.
-type Step = fn() -> Result<bool>;
+type CheckStep = fn() -> Result<bool>;
 
 /// Runs every step, also after one failed, and says which did.
 ///
 /// # Errors
 /// When a step could not be run at all.
 pub fn run() -> Result<bool> {
-    let steps: [(&str, Step); 4] =
+    let steps: [(&str, CheckStep); 4] =
         [("format", format), ("tidy", tidy::run), ("lints", lints), ("unit tests", unit_tests)];
     let mut failed = Vec::new();
     for (name, step) in steps {

@@ -1,4 +1,5 @@
-//! Pages on their way, and batches of the disk, kept for the next caller: making one may cost system calls.
+//! Pages on their way, and batches of the disk, kept for the next caller: making one may cost
+//! system calls.
 //!
 //! Invariant: a batch that is kept has nothing queued and nothing in flight.
 

@@ -17,6 +17,11 @@ const NOT_THE_DEVICE: [Verdict; 5] = [
     Verdict::Throttled,
     Verdict::ToolLimited,
 ];
+/// Replicates that must have been hit.
+const REPLICATES_MIN: usize = 3;
+/// Share of all replicates that must have been hit.
+const SHARE_MIN: f64 = 0.1;
+
 /// Whether a replicate or its main stream carries a verdict.
 pub(crate) fn carries(replicate: &Replicate, verdict: Verdict) -> bool {
     let stream = replicate.streams.get(replicate.point.metric.stream);
@@ -40,4 +45,10 @@ pub(crate) fn shows_storage(replicate: &Replicate) -> bool {
 /// Whether a window shows the device alone.
 pub(crate) fn shows_the_device(replicate: &Replicate) -> bool {
     carries_none(replicate, &NOT_THE_DEVICE)
+}
+
+/// Whether enough replicates were hit, of more than one point.
+pub(crate) fn is_widespread(hit: &[&Replicate], measured: usize) -> bool {
+    let several = hit.iter().any(|one| one.point.id != hit[0].point.id);
+    several && hit.len() >= REPLICATES_MIN && hit.len() as f64 >= SHARE_MIN * measured as f64
 }

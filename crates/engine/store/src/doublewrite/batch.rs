@@ -162,7 +162,8 @@ mod tests {
             prop_assert_eq!(length(&bytes[..4096]), Some(header_bytes));
             let found = read(&bytes);
             let used = 64 + entries.len() * 24;
-            let wanted = FoundBatch { sequence, settled, kind: BatchKind::Copies, header_bytes, entries };
+            let kind = BatchKind::Copies;
+            let wanted = FoundBatch { sequence, settled, kind, header_bytes, entries };
             prop_assert_eq!(found, Some(wanted));
             bytes[damage.0.index(used)] ^= damage.1.max(1);
             prop_assert_eq!(read(&bytes), None);

@@ -12,21 +12,11 @@ use iostrata_units::percent;
 use super::statement::{WithEvidence, caution};
 use super::{FindingId, quota};
 use crate::case::Case;
-use crate::disturbed::carries;
+use crate::disturbed::{carries, is_widespread};
 use crate::figure::median;
 
-/// Replicates that must have been hit.
-const REPLICATES_MIN: usize = 3;
-/// Share of all replicates that must have been hit.
-const SHARE_MIN: f64 = 0.1;
 /// Most processes that are named.
 const NAMED_MAX: usize = 3;
-
-/// Whether enough replicates were hit, of more than one point.
-pub(super) fn is_widespread(hit: &[&Replicate], measured: usize) -> bool {
-    let several = hit.iter().any(|one| one.point.id != hit[0].point.id);
-    several && hit.len() >= REPLICATES_MIN && hit.len() as f64 >= SHARE_MIN * measured as f64
-}
 
 /// The replicates that carry a verdict, and how many there are in all; `None` when too few do, or
 /// all of one point.

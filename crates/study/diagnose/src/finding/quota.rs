@@ -8,9 +8,9 @@ use iostrata_run::{Finding, Replicate};
 use iostrata_spec::Layer;
 
 use super::FindingId;
-use super::machine::is_widespread;
 use super::statement::{WithEvidence, caution};
 use crate::case::Case;
+use crate::disturbed::is_widespread;
 
 /// A quota that ran out in more than this share of its periods set the pace, in percent.
 const PERIODS_PCT_MAX: f64 = 5.0;
