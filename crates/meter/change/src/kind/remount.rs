@@ -40,7 +40,10 @@ pub(super) fn prior(
     options: &[String],
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let is_ours = |entry: &JournalEntry| matches!(&entry.change, Change::Mount { at: other, .. } if other == at);
+    let is_ours = |entry: &JournalEntry| match &entry.change {
+        Change::Mount { at: other, .. } => other == at,
+        _ => false,
+    };
     let mount = topmost(world, at)?.filter(|_| active.iter().any(is_ours));
     let Some(mount) = mount else {
         return Err(ChangeError::Refused {
