@@ -74,23 +74,37 @@ fn lost(document: &ProbeDocument) -> String {
 
 /// That no loss was found, with what that rests on.
 fn nothing_lost(document: &ProbeDocument) -> String {
-    let decided = document.compared.saturating_sub(document.undecided.len() as u64);
-    match (decided, document.undecided.len()) {
-        _ if document.interrupted => "No loss was seen before the run was stopped.".to_owned(),
-        (0, _) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+    let open = document.undecided.len() as u64;
+    let decided = document.compared.saturating_sub(open);
+    let figures = if open == 1 { "its figures" } else { "their figures" };
+    if document.interrupted {
+        return "No loss was seen before the run was stopped.".to_owned();
+    }
+    match (decided, open) {
+        (0, 0) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+        (0, open) => format!(
+            "Nothing is known of losses: {} of equal work could not be decided, because {figures} \
+             vary too much.",
+            comparisons(open)
+        ),
         (_, 0) if document.incomplete.is_some() => format!(
-            "No loss was found in {decided} comparisons of equal work; the others are missing."
+            "No loss was found in {} of equal work; the others are missing.",
+            comparisons(decided)
         ),
         (_, 0) => format!(
-            "No layer takes away anything that could be measured, in {decided} comparisons of \
-             equal work."
+            "No layer takes away anything that could be measured, in {} of equal work.",
+            comparisons(decided)
         ),
         (_, open) => format!(
-            "No loss was found in {decided} comparisons of equal work; {open} could not be \
-             decided, because {} vary too much.",
-            if open == 1 { "its figures" } else { "their figures" }
+            "No loss was found in {} of equal work; {open} could not be decided, because \
+             {figures} vary too much.",
+            comparisons(decided)
         ),
     }
+}
+
+fn comparisons(n: u64) -> String {
+    if n == 1 { "1 comparison".to_owned() } else { format!("{n} comparisons") }
 }
 
 /// A loss that is certain and was not measured, as a limit that was used up, comes first.
