@@ -6,11 +6,11 @@ use iostrata_run::{
     Event, Finding, FindingKind, OpFigures, Replicate, StreamFigures, Unavailable, Unknown,
 };
 use iostrata_spec::{Layer, Point};
-use iostrata_stats::Verdict;
+use iostrata_stats::{LatencyUs, Verdict};
 use serde_json::Value;
 
 use crate::RunView;
-use crate::cell::{Span, Text, Tone, count, figure, text, value, verdicts};
+use crate::cell::{Span, Text, Tone, count, figure, optional, text, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, Entry, On, Style, Table};
@@ -236,6 +236,15 @@ fn stream_op(stream: &StreamFigures, op: &str) -> String {
     if stream.name == op { op.to_owned() } else { format!("{}: {op}", stream.name) }
 }
 
+/// Latencies, where a request completed: those of none are zeros that nobody measured.
+pub(super) fn known_latency(has_completed: bool, us: &LatencyUs) -> Option<&LatencyUs> {
+    has_completed.then_some(us)
+}
+
+fn latency(op: &OpFigures) -> Option<&LatencyUs> {
+    known_latency(op.ios > 0, &op.latency_us)
+}
+
 /// Every replicate that is there.
 fn replicates(view: &RunView<'_>) -> Table {
     type Item<'a> = (&'a Replicate, &'a StreamFigures, &'static str, &'a OpFigures);
@@ -257,11 +266,11 @@ fn replicates(view: &RunView<'_>) -> Table {
         .words("Requests", |(_, stream, name, _)| text(stream_op(stream, name)))
         .numbers_on(On::FILES, "Completed", |(.., op)| count(op.ios))
         .numbers("Per second", |(.., op)| figure(op.iops.value, op.iops.ci95, op.iops.n, "/s"))
-        .numbers_on(On::FILES, "Mean", |(.., op)| value(op.latency_us.mean, "us"))
-        .numbers_on(On::FILES, "p50", |(.., op)| value(op.latency_us.p50, "us"))
-        .numbers("p99", |(.., op)| value(op.latency_us.p99, "us"))
-        .numbers_on(On::FILES, "p99.9", |(.., op)| value(op.latency_us.p99_9, "us"))
-        .numbers_on(On::FILES, "Slowest", |(.., op)| value(op.latency_us.max, "us"))
+        .numbers_on(On::FILES, "Mean", |(.., op)| optional(latency(op).map(|us| us.mean), "us"))
+        .numbers_on(On::FILES, "p50", |(.., op)| optional(latency(op).map(|us| us.p50), "us"))
+        .numbers("p99", |(.., op)| optional(latency(op).map(|us| us.p99), "us"))
+        .numbers_on(On::FILES, "p99.9", |(.., op)| optional(latency(op).map(|us| us.p99_9), "us"))
+        .numbers_on(On::FILES, "Slowest", |(.., op)| optional(latency(op).map(|us| us.max), "us"))
         .words_on(On::FILES, "Cautions", carried)
         .most(30)
         .into()

@@ -3,6 +3,7 @@
 use iostrata_report::{html, markdown, terminal};
 use iostrata_run::{Refusal, RunResult};
 use iostrata_spec::OpKind;
+use iostrata_stats::LatencyUs;
 use serde_json::Value;
 
 use crate::sample::{self, Sample};
@@ -95,9 +96,15 @@ fn a_workload_in_which_nothing_completed_has_no_rate() {
     let Some(RunResult::Io(document)) = &mut sample.result else { unreachable!() };
     let write = document.ops.get_mut(OpKind::Write).unwrap();
     (write.ios, write.iops, write.iops_ci95) = (0, 0.0, Some([0.0, 0.0]));
+    write.latency_us = LatencyUs::default();
+    let sync = document.ops.get_mut(OpKind::Sync).unwrap();
+    (sync.ios, sync.iops, sync.iops_ci95) = (0, 0.0, Some([0.0, 0.0]));
+    (sync.latency_us, sync.response_us) = (LatencyUs::default(), Some(LatencyUs::default()));
     let sample = checked(sample);
     for (form, text) in forms(&sample) {
         assert!(text.contains("unknown"), "{form}");
+        assert!(!text.contains("0 ns"), "{form}: a latency of no request\n{text:.3000}");
+        assert!(form == "json" || text.contains("flushes unknown: no request"), "{form}");
         assert!(form == "json" || text.contains("no request completed"), "{form}");
         assert!(!text.contains("0 writes/s") && !text.contains(" 0 /s"), "{form}\n{text:.3000}");
     }
