@@ -10,7 +10,7 @@ use iostrata_units::{count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;
-use crate::not_measured::{left_out, nothing_measured};
+use crate::not_measured::{not_measured, nothing_measured};
 
 /// Random reads that the first sentence names, the first that is known.
 const READS: [(&str, &str); 4] = [
@@ -26,7 +26,7 @@ pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
     if let Some(sentences) = nothing_measured(document) {
         return sentences;
     }
-    let changed = [Some(changes(document)), left_out(document)];
+    let changed = [Some(changes(document)), not_measured(document)];
     let changed = changed.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let mut sentences = vec![can(document), lost(document), changed];
     sentences.extend(caution(document));
@@ -148,7 +148,7 @@ fn nothing_to_change(document: &ProbeDocument) -> String {
     if !document.losses.is_empty() || document.findings.iter().any(is_loss) {
         return "No setting of the server gives that back.".to_owned();
     }
-    if left_out(document).is_some() {
+    if not_measured(document).is_some() {
         return "Nothing of what was measured needs to change.".to_owned();
     }
     let written = document.rungs.iter().any(|rung| rung.unit == "writes/s");

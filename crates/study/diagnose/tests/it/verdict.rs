@@ -133,8 +133,7 @@ fn a_full_disk_is_no_clean_bill() {
     let mut events: Vec<Event> = all.into_iter().take(80).collect();
     let missing = Unavailable::without_room("durable commits", "no space is left");
     events.push(Event::Unavailable(missing));
-    let end = ProbeEnd { is_full: true, ..ProbeEnd::default() };
-    let document = summarise(host(), &events, end);
+    let document = summarise(host(), &events, ProbeEnd::default());
     let text = document.headline.join(" ");
     assert!(text.contains("the file system filled up"), "{text}");
     assert!(text.contains("Not measured: durable commits (no space is left)."), "{text}");

@@ -279,11 +279,11 @@ pub fn probe() -> ProbeDocument {
             unit: "writes/s".into(),
             confirmed: true,
         }],
-        unavailable: vec![Unavailable {
-            what: "the raw device below the file system".into(),
-            why: "reading /dev/sdb needs root".into(),
-            fix: Some("run as root, or join the group disk".into()),
-        }],
+        unavailable: vec![Unavailable::impossible(
+            "the raw device below the file system",
+            "reading /dev/sdb needs root",
+            Some("run as root, or join the group disk".into()),
+        )],
         bytes_written: 3_221_225_472,
         duration_s: 96.4,
         interrupted: false,
