@@ -35,10 +35,10 @@ const CHANGES_OPEN: usize = 12;
 
 pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Study(study)) = view.result else { return None };
+    let once = shared_once(study);
     // Markdown keeps every caution of every figure.
-    let study = if on == On::MARKDOWN { study.as_ref().clone() } else { shared_once(study) };
-    let study = &study;
-    let mut report = Report::new(&study.headline, summary(study));
+    let study = if on == On::MARKDOWN { study.as_ref() } else { &once };
+    let mut report = Report::new(&study.headline, summary(&once));
     if study.headline.is_empty() {
         report.headline = vec![study.title.clone()];
         report.question = Some(study.question.as_str().into());
