@@ -185,7 +185,7 @@ pub(crate) fn figure(value: f64, ci95: Option<Interval>, n: u64, unit: &str) -> 
 }
 
 pub(crate) fn interval(ci95: Option<Interval>, unit: &str) -> Cell {
-    Cell::of(What::Interval(ci95, unit.to_owned()))
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::Interval(ci95, unit.to_owned())) }
 }
 
 pub(crate) fn ratio(ratio: f64) -> Cell {
@@ -193,7 +193,7 @@ pub(crate) fn ratio(ratio: f64) -> Cell {
 }
 
 pub(crate) fn ratio_interval(ci95: Option<Interval>) -> Cell {
-    Cell::of(What::RatioInterval(ci95))
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::RatioInterval(ci95)) }
 }
 
 pub(crate) fn ranged(value: f64, ci95: Option<Interval>, words_of: fn(f64) -> String) -> Cell {

@@ -80,6 +80,14 @@ fn every_point_stands_with_its_interval() {
 }
 
 #[test]
+fn intervals_are_sorted_by_their_lower_ends() {
+    let cells = PAGE.split("<td").filter(|cell| cell.contains("data-label=\"95 % interval\""));
+    let numbers: Vec<&str> = cells.filter(|cell| cell.contains(" us")).collect();
+    assert!(numbers.len() > 100, "{}", numbers.len());
+    assert!(numbers.iter().all(|cell| cell.contains("data-v=")), "{}", numbers[0]);
+}
+
+#[test]
 fn printed_figures_stand_beside_todays_and_blank_stays_blank() {
     let page = &*PAGE;
     let row = |text: &str| {
