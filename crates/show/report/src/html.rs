@@ -209,9 +209,7 @@ fn panels(all: &Panels) -> Markup {
             @match &chart.plot {
                 Plot::Lines(lines) if all.has_switch => div {
                     div.own { (svg::chart(chart)) }
-                    div.log {
-                        figure { figcaption { b { (chart.title) } } (svg::logarithmic(lines)) }
-                    }
+                    div.log { (svg::logarithmic(chart, lines)) }
                 },
                 _ => (svg::chart(chart)),
             }

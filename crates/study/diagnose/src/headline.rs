@@ -40,7 +40,11 @@ fn can(document: &ProbeDocument) -> String {
     });
     let commits = document.known(COMMITS).map(|rung| {
         let each = rung.latency_us.map(|us| format!(", {} each", microseconds(us)));
-        format!("{} durable commits/s{}", count(rung.value), each.unwrap_or_default())
+        let barriers = FindingId::BarriersOff.name();
+        let survives =
+            !is_of_memory(rung) && document.findings.iter().all(|one| one.id != barriers);
+        let durable = if survives { "durable " } else { "" };
+        format!("{} {durable}commits/s{}", count(rung.value), each.unwrap_or_default())
     });
     let parts: Vec<String> = [reads, commits].into_iter().flatten().collect();
     if parts.is_empty() {

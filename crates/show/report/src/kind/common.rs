@@ -27,15 +27,18 @@ pub(super) fn facts(all: Vec<(String, String)>) -> Block {
     Block::Facts(all.into_iter().map(plain).collect(), usize::MAX)
 }
 
-/// Every finding, or that there is none; `cleared` says what that means.
-pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: &str) -> Blocks {
+/// Every finding, or that there is none; `cleared` says what that means, where it is known.
+pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: Option<&str>) -> Blocks {
     let mut body = Blocks::new();
     let lead = |tone, words: &str| Block::Text(Style::Lead(tone), words.into());
     if findings.is_empty() && interrupted {
         let none = "Nothing was found before the run was stopped.";
         body.add(On::FILES, lead(Tone::Plain, none));
     } else if findings.is_empty() {
-        body.add(On::FILES, lead(Tone::Good, "Nothing stands out.")).say(cleared);
+        body.add(On::FILES, lead(Tone::Good, "Nothing stands out."));
+        if let Some(cleared) = cleared {
+            body.say(cleared);
+        }
     } else {
         let entry = |(n, one)| finding(findings, n, one);
         let all = findings.iter().enumerate().map(entry).collect();
@@ -131,8 +134,9 @@ pub(super) fn method(has_losses: bool, all: BTreeSet<Verdict>) -> Blocks {
     if has_losses {
         body.say(
             "A loss is stated only between two rungs that do identical work and differ in one \
-             layer, with the interval of the paired difference. A finding is stated only after \
-             further points have confirmed it. No measurable difference is a result, too.",
+             layer, with the interval of the paired difference. Where further points can confirm \
+             a finding, it is stated only after they have. No measurable difference is a result, \
+             too.",
         );
     }
     body.say(

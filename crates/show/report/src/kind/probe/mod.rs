@@ -36,7 +36,10 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.add("load", "Under load", compared::curves(probe));
     report.add("comparisons", "Side by side", compared::side_by_side(view, probe));
     report.add("time", "Over time", over_time(view, On::PAGE));
+    let is_whole = probe.incomplete.is_none()
+        && !probe.unavailable.iter().any(|unavailable| unavailable.was_planned());
     let cleared = "Every suspicion that was raised was cleared by the points that test it.";
+    let cleared = is_whole.then_some(cleared);
     report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
     report.add("advice", changes_title(probe), changes(probe));
     report.add("redo", "Redo log size", redo(probe));

@@ -59,7 +59,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     }
     report.add("axes", "Along the axes", axes::section(study));
     if !study.findings.is_empty() {
-        report.add("findings", "Findings", findings(&study.findings, study.interrupted, ""));
+        report.add("findings", "Findings", findings(&study.findings, study.interrupted, None));
     }
     report.add("processors", "Where the processors were", layers::processors(study, &sets));
     report.add("waits", "What threads waited for", layers::waits(study));
@@ -127,7 +127,9 @@ fn summary(study: &StudyDocument) -> Text {
         said += &format!(" {doubtful} with a caution of their own.");
     }
     if study.replicates_dropped > 0 {
-        said += &format!(" {} replicates were dropped for the budget.", study.replicates_dropped);
+        let dropped = words::counted(study.replicates_dropped as usize, "replicate");
+        let were = if study.replicates_dropped == 1 { "was" } else { "were" };
+        said += &format!(" {dropped} {were} dropped for the budget.");
     }
     let written = words::value(study.bytes_written as f64, "bytes");
     said += &format!(" {written} written. Intervals are 95 %.");
@@ -253,10 +255,12 @@ fn changes(study: &StudyDocument) -> Option<Blocks> {
         .words("Asked", |one| optional(&one.asked))
         .words("Took", |one| optional(&one.took).toned(tone(one)));
     let mut body = Blocks::new();
+    // A killed run took nothing back; what was changed by then may still be.
+    let undone = if study.interrupted { "" } else { " and taken back at the end" };
     body.say(format!(
-        "{} changes, each written down before it was made and taken back at the end. What the \
-         kernel took otherwise than asked is marked.",
-        study.changes.len()
+        "{}, each written down before it was made{undone}. What the kernel took otherwise than \
+         asked is marked.",
+        words::counted(study.changes.len(), "change")
     ));
     if study.changes.len() > CHANGES_OPEN {
         body.folded(On::FILES, "Every change", table);
