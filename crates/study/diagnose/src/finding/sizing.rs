@@ -8,6 +8,7 @@ use iostrata_spec::Layer;
 use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds};
 
+use super::FindingId;
 use super::place::barriers_off;
 use super::statement::{WithEvidence, sizing};
 use super::steady::lasting_pages_per_s;
