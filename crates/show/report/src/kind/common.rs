@@ -13,7 +13,7 @@ use crate::RunView;
 use crate::cell::{Span, Text, Tone, count, figure, optional, text, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, On, Style, Table};
+use crate::document::{Block, Blocks, Entry, On, Style, Table, TableOf};
 use crate::words;
 
 /// What could not be measured that a terminal names.
@@ -122,15 +122,19 @@ pub(super) fn cautions(body: &mut Blocks, all: BTreeSet<Verdict>) {
     }
 }
 
+/// What the interval and the number of samples of a figure are.
+pub(super) const INTERVAL: &str = "The interval shown is the wider of the one within replicates \
+                                   and the one between them, at 95 %. n is the number of \
+                                   independent samples behind it.";
+
 /// How measured figures are made, and every verdict that occurs.
 pub(super) fn method(has_losses: bool, all: BTreeSet<Verdict>) -> Blocks {
     let mut body = Blocks::new();
-    body.say(
+    body.say(format!(
         "Each point is measured in replicates, taken in turns with the points it is compared with. \
          A replicate is cut into at least 30 batches, long enough to be independent; its interval \
-         comes from them. The interval shown is the wider of the one within replicates and the one \
-         between them, at 95 %. n is the number of independent samples behind it.",
-    );
+         comes from them. {INTERVAL}"
+    ));
     if has_losses {
         body.say(
             "A loss is stated only between two rungs that do identical work and differ in one \
@@ -240,13 +244,29 @@ fn stream_op(stream: &StreamFigures, op: &str) -> String {
     if stream.name == op { op.to_owned() } else { format!("{}: {op}", stream.name) }
 }
 
-/// Latencies, where a request completed: those of none are zeros that nobody measured.
-pub(super) fn known_latency(has_completed: bool, us: &LatencyUs) -> Option<&LatencyUs> {
-    has_completed.then_some(us)
+/// Latencies of a kind of request from its start, then those from its schedule, and whether they are
+/// the first. Those of no request are zeros that nobody measured.
+pub(super) fn latencies(
+    has_completed: bool,
+    service: LatencyUs,
+    response: Option<LatencyUs>,
+) -> impl Iterator<Item = (Option<LatencyUs>, bool)> {
+    let known = move |us| has_completed.then_some(us);
+    let response = response.map(|us| (known(us), false));
+    [(known(service), true)].into_iter().chain(response)
 }
 
-fn latency(op: &OpFigures) -> Option<&LatencyUs> {
-    known_latency(op.ios > 0, &op.latency_us)
+/// The columns of percentiles.
+pub(super) fn percentiles<T>(
+    table: TableOf<T>,
+    of: impl Fn(&T) -> Option<LatencyUs>,
+) -> TableOf<T> {
+    let us = |row: &T, at: fn(LatencyUs) -> f64| optional(of(row).map(at), "us");
+    table
+        .numbers("p50", |row| us(row, |us| us.p50))
+        .numbers("p95", |row| us(row, |us| us.p95))
+        .numbers("p99", |row| us(row, |us| us.p99))
+        .numbers("p99.9", |row| us(row, |us| us.p99_9))
 }
 
 /// Every replicate that is there.
@@ -265,16 +285,19 @@ fn replicates(view: &RunView<'_>) -> Table {
         carried.merge(&replicate.verdicts);
         verdicts(&carried)
     };
+    let us = |op: &OpFigures, at: fn(&LatencyUs) -> f64| {
+        optional((op.ios > 0).then(|| at(&op.latency_us)), "us")
+    };
     Table::of(items)
         .words("Point", |(replicate, ..)| text(title(replicate)))
         .words("Requests", |(_, stream, name, _)| text(stream_op(stream, name)))
         .numbers_on(On::FILES, "Completed", |(.., op)| count(op.ios))
         .numbers("Per second", |(.., op)| figure(op.iops.value, op.iops.ci95, op.iops.n, "/s"))
-        .numbers_on(On::FILES, "Mean", |(.., op)| optional(latency(op).map(|us| us.mean), "us"))
-        .numbers_on(On::FILES, "p50", |(.., op)| optional(latency(op).map(|us| us.p50), "us"))
-        .numbers("p99", |(.., op)| optional(latency(op).map(|us| us.p99), "us"))
-        .numbers_on(On::FILES, "p99.9", |(.., op)| optional(latency(op).map(|us| us.p99_9), "us"))
-        .numbers_on(On::FILES, "Slowest", |(.., op)| optional(latency(op).map(|us| us.max), "us"))
+        .numbers_on(On::FILES, "Mean", |(.., op)| us(op, |us| us.mean))
+        .numbers_on(On::FILES, "p50", |(.., op)| us(op, |us| us.p50))
+        .numbers("p99", |(.., op)| us(op, |us| us.p99))
+        .numbers_on(On::FILES, "p99.9", |(.., op)| us(op, |us| us.p99_9))
+        .numbers_on(On::FILES, "Slowest", |(.., op)| us(op, |us| us.max))
         .words_on(On::FILES, "Cautions", carried)
         .most(30)
         .into()

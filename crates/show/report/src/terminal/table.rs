@@ -269,7 +269,7 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
         _ => Look::Plain,
     };
     let text = match (cell.number(), &cell.what) {
-        (Some(number), _) => number.main + &number.range.map_or(String::new(), |r| format!(" {r}")),
+        (Some(number), _) => number.shown.text + &number.range.map_or(String::new(), |r| format!(" {r}")),
         (None, What::Text(text)) => plain(text),
         // The gravest in a word; what it means stands below the table or in the report.
         (None, What::Verdicts(all)) => {
@@ -282,8 +282,8 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
 }
 
 fn half(cell: &Cell, terminal: &Terminal) -> String {
-    let half = cell.number().and_then(|number| number.half);
-    half.map_or(String::new(), |half| terminal.clean(&format!("\u{b1} {half}")))
+    let half = cell.number().and_then(|number| number.shown.half);
+    half.map_or(String::new(), |half| terminal.clean(&half))
 }
 
 /// A sentence without any look.

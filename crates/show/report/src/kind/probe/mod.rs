@@ -112,7 +112,7 @@ fn depth_chart(body: &mut Blocks, depth: &Depth, probe: &ProbeDocument) {
         [] => {}
         [(title, rung)] => {
             let shown = words::shown(rung.value, rung.value_ci95, &rung.unit);
-            let half = shown.half.map_or(String::new(), |half| format!(" \u{b1} {half} "));
+            let half = shown.half.map_or(String::new(), |half| format!(" {half} "));
             let said =
                 Text::default().strong(depth.title).plain(format!(": {title} {}", shown.text));
             let said = said.with(Span::Muted(half)).with(Span::Verdicts(rung.verdicts.clone()));

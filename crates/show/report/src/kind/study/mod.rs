@@ -19,7 +19,7 @@ use iostrata_run::{AxisKind, ChangeRecord, RunResult, StudyDocument, StudyEffect
 use iostrata_spec::study::Extent;
 use iostrata_stats::{Verdict, Verdicts};
 
-use super::common::{cautions, facts, findings, replicate_verdicts, unavailable};
+use super::common::{INTERVAL, cautions, facts, findings, replicate_verdicts, unavailable};
 use super::host::host;
 use crate::RunView;
 use crate::cell::{Span, Text, Tone, text};
@@ -286,13 +286,12 @@ fn method(view: &RunView<'_>, study: &StudyDocument) -> Blocks {
     all.extend(words::measured(&study.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
-    body.say(
+    body.say(format!(
         "Points are measured in replicates, in a random order that mixes them, so that what \
-         changes over time touches all alike. Each replicate is cut into batches; the interval \
-         shown is the wider of the one within replicates and the one between them, at 95 %. n is \
-         the number of independent samples behind it. A point stops when it is precise enough; \
-         where the budget is short, replicates are dropped, not points.",
-    );
+         changes over time touches all alike. Each replicate is cut into batches. {INTERVAL} A \
+         point stops when it is precise enough; where the budget is short, replicates are \
+         dropped, not points."
+    ));
     body.say(
         "An effect compares points that are equal in every other factor. No measurable difference \
          is a result, too. Profiles are taken while points are measured; latency by layer comes \

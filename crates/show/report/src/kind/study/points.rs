@@ -13,14 +13,14 @@ use super::levels::{factor_words, place, varying};
 use super::matrix::is_wide;
 use crate::cell::{Cell, Tone, count, empty, figure, interval, optional, text, verdicts};
 use crate::document::{Blocks, On, Table, TableLayout};
-use crate::kind::common::{known_latency, unknown};
+use crate::kind::common::{self, unknown};
 
 /// A column behind the figure: its group, its head, its unit, and its number for a point.
 type Evidence = (&'static str, &'static str, &'static str, fn(&StudyPoint) -> Option<f64>);
 
 fn mean_us(point: &StudyPoint, kind: OpKind) -> Option<f64> {
     let op = point.ops[kind].as_ref()?;
-    Some(known_latency(op.iops > 0.0, &op.latency_us)?.mean)
+    (op.iops > 0.0).then_some(op.latency_us.mean)
 }
 
 fn device(point: &StudyPoint, of: fn(&Iostat) -> Option<f64>) -> Option<f64> {
@@ -125,16 +125,15 @@ fn level(point: &StudyPoint, factor: &FactorLevels) -> Cell {
 
 /// Every latency of every point; nothing when no point has requests.
 pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
-    type Item<'a> = (&'a StudyPoint, String, &'a StudyOp, Option<&'a LatencyUs>, bool);
+    type Item<'a> = (&'a StudyPoint, String, &'a StudyOp, Option<LatencyUs>, bool);
     let mut rows: Vec<Item<'_>> = Vec::new();
     for point in &study.points {
         for (name, op) in point.ops.named() {
-            let known = |us| known_latency(op.iops > 0.0, us);
-            rows.push((point, name.to_owned(), op, known(&op.latency_us), true));
-            let response = op.response_us.as_ref();
-            rows.extend(
-                response.map(|us| (point, format!("{name}, response"), op, known(us), false)),
-            );
+            let all = common::latencies(op.iops > 0.0, op.latency_us, op.response_us);
+            rows.extend(all.map(|(us, is_service)| {
+                let end = if is_service { "" } else { ", response" };
+                (point, format!("{name}{end}"), op, us, is_service)
+            }));
         }
     }
     let mean_ci95 = |(_, _, op, us, is_service): &Item<'_>| match us.is_some() && *is_service {
@@ -146,11 +145,8 @@ pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
         .words("Requests", |row| text(&row.1))
         .numbers("per second", |row| figure(row.2.iops, row.2.iops_ci95, row.2.iops_n, ""))
         .numbers("Mean", |row| optional(row.3.map(|us| us.mean), "us"))
-        .numbers("95 % interval", mean_ci95)
-        .numbers("p50", |row| optional(row.3.map(|us| us.p50), "us"))
-        .numbers("p95", |row| optional(row.3.map(|us| us.p95), "us"))
-        .numbers("p99", |row| optional(row.3.map(|us| us.p99), "us"))
-        .numbers("p99.9", |row| optional(row.3.map(|us| us.p99_9), "us"))
+        .numbers("95 % interval", mean_ci95);
+    let table = common::percentiles(table, |row| row.3)
         .numbers("Slowest", |row| optional(row.3.map(|us| us.max), "us"))
         .numbers_on(On::PAGE, "n", |row| count(row.2.iops_n))
         .kind(TableLayout::Wide);
