@@ -269,7 +269,9 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
         _ => Look::Plain,
     };
     let text = match (cell.number(), &cell.what) {
-        (Some(number), _) => number.shown.text + &number.range.map_or(String::new(), |r| format!(" {r}")),
+        (Some(number), _) => {
+            number.shown.text + &number.range.map_or(String::new(), |r| format!(" {r}"))
+        }
         (None, What::Text(text)) => plain(text),
         // The gravest in a word; what it means stands below the table or in the report.
         (None, What::Verdicts(all)) => {

@@ -195,8 +195,7 @@ impl Drawn<'_> {
             // A single bar compares nothing.
             let name = if title.is_empty() { only.title.clone() } else { title };
             let shown = words::shown(only.value, only.value_ci95, self.unit);
-            let half =
-                shown.half.map_or(", no interval".to_owned(), |half| format!(" {half}"));
+            let half = shown.half.map_or(", no interval".to_owned(), |half| format!(" {half}"));
             let said = Text::default().strong(name).plain(format!(" {}", shown.text));
             return Err(said.with(Span::Muted(half)));
         }
