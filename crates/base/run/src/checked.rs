@@ -67,11 +67,6 @@ impl ProbeDocument {
 }
 
 impl StudyDocument {
-    /// What is not known about a point.
-    pub fn unknown_of(&self, id: &str) -> Option<&Unknown> {
-        self.unknown.iter().find(|one| one.name == id)
-    }
-
     /// The document as views may show it.
     #[must_use]
     pub fn checked(mut self) -> Self {
@@ -90,11 +85,6 @@ impl StudyDocument {
 }
 
 impl IoDocument {
-    /// What is not known about a kind of operation, by its name.
-    pub fn unknown_of(&self, op: &str) -> Option<&Unknown> {
-        self.unknown.iter().find(|one| one.name == op)
-    }
-
     /// The document as views may show it. Counts stay: that nothing completed is a fact, that the
     /// rate is 0 is not.
     #[must_use]

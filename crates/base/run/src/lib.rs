@@ -41,6 +41,7 @@ pub use engine_document::{
 pub use error::{RunReadError, RunWriteError};
 pub use event::{
     ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
+    UnavailableCause,
 };
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};

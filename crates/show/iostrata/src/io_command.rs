@@ -52,17 +52,17 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(ending_of)?;
     let outcome = pipeline.finish(&[], interrupted).map_err(ending_of)?;
     let mut document = document(&replicate, &sink, error.is_none() && !interrupted);
-    if !sink.keep(&document)? {
+    if !sink.keep(&document) {
         document.run = None;
     }
     sink.say_whether_kept();
     let result = RunResult::Io(Box::new(document));
     sink.print(&result, &outcome.events, args.common.printing.json)?;
-    match error {
+    sink.end(match error {
         Some(error) => Err(ending_of(error)),
         None if interruption.is_set() => Err(Ending::Interrupted(interruption.exit_code())),
-        None => sink.check_kept(),
-    }
+        None => Ok(()),
+    })
 }
 
 /// Makes or opens the files, and gives the workload their size.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use iostrata_diagnose::summarise;
+use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
-use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Unavailable};
+use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Rung, Unavailable};
 use iostrata_study::RunOutcome;
 use iostrata_study::probe::{self, Announcement, ProbeOptions, TooSmall};
 use iostrata_units as units;
@@ -13,7 +13,7 @@ use iostrata_units as units;
 use crate::args::ProbeArgs;
 use crate::display::{Display, print_text};
 use crate::ending::{Ending, ending_of};
-use crate::run_sink::{RunSink, end_of_outcome};
+use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
 /// How long the device is watched for other users before the probe begins.
@@ -49,30 +49,30 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         }
         outcome => outcome.map_err(ending_of)?,
     };
-    let mut document = summarise(host, &outcome.events, end_of_outcome(&outcome));
+    let mut document = summarise(host, &outcome.events, ProbeEnd::of(&outcome.events));
     document.report = sink.report();
-    if !sink.keep_with_report(&document)? {
+    if !sink.keep_with_report(&document) {
         document.report = None;
     }
     show(args, &document, &sink, &outcome)?;
-    sink.check_kept()?;
-    if outcome.interrupted {
-        return Err(Ending::Interrupted(interruption.exit_code()));
-    }
-    if document.rungs.iter().all(|rung| rung.name == "meter_null" || rung.name == "clock_read") {
-        return Err(Ending::NotHere(format!(
+    let of_storage = |rung: &Rung| rung.name != "meter_null" && rung.name != "clock_read";
+    sink.end(if outcome.interrupted {
+        Err(Ending::Interrupted(interruption.exit_code()))
+    } else if !document.rungs.iter().any(of_storage) {
+        Err(Ending::NotHere(format!(
             "nothing could be measured in {}: {}",
             options.dir.display(),
             why_nothing(&document.unavailable)
-        )));
-    }
-    Ok(())
+        )))
+    } else {
+        Ok(())
+    })
 }
 
-/// Why nothing was measured: what was left out says more than what this place lacks.
+/// Why nothing was measured: what was planned says more than what this place lacks.
 fn why_nothing(unavailable: &[Unavailable]) -> &str {
-    let left_out = unavailable.iter().find(|one| one.is_left_out());
-    left_out.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
+    let planned = unavailable.iter().find(|one| one.was_planned());
+    planned.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
 }
 
 /// The directory: DIR, or where the data of `--target` lies.

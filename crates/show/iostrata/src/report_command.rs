@@ -4,13 +4,11 @@ use std::path::Path;
 
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_report::RunView;
-use iostrata_run::{Event, RunKind, RunReadError, RunReader, RunResult, RunWriter};
-use iostrata_spec::OpKind;
+use iostrata_run::{RunKind, RunReadError, RunReader, RunResult, RunWriter};
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};
 use crate::ending::Ending;
-use crate::study_diff::end_of;
 
 /// Runs the command.
 ///
@@ -29,7 +27,7 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
         Some(_) => None,
         None => {
             run.read_histograms().map_err(bad)?;
-            conclude(&run)?
+            conclude(&run)
         }
     };
     let view = RunView {
@@ -55,35 +53,16 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
 }
 
 /// The result of a probe or study that was killed before it could conclude.
-fn conclude(run: &RunReader) -> Result<Option<RunResult>, Ending> {
-    let Some(host) = run.manifest().host.clone() else { return Ok(None) };
-    if let (RunKind::Study, Some(plan)) = (run.manifest().kind, &run.manifest().study) {
-        let document = summarise_study(host, plan, run.events(), end_of(run.events()));
-        return Ok(Some(RunResult::Study(Box::new(document))));
-    }
-    if run.manifest().kind != RunKind::Probe {
-        return Ok(None);
-    }
-    let last_s = run.events().iter().rev().find_map(|event| match event {
-        Event::Replicate(replicate) => Some(replicate.started_s + replicate.duration_s),
+fn conclude(run: &RunReader) -> Option<RunResult> {
+    let host = run.manifest().host.clone()?;
+    let (events, end) = (run.events(), ProbeEnd::of(run.events()));
+    match (run.manifest().kind, &run.manifest().study) {
+        (RunKind::Study, Some(plan)) => {
+            Some(RunResult::Study(Box::new(summarise_study(host, plan, events, end))))
+        }
+        (RunKind::Probe, _) => Some(RunResult::Probe(Box::new(summarise(host, events, end)))),
         _ => None,
-    });
-    let written = run.events().iter().map(|event| match event {
-        Event::Replicate(replicate) => replicate
-            .streams
-            .iter()
-            .filter_map(|s| s.ops[OpKind::Write].as_ref())
-            .map(|w| w.bytes)
-            .sum(),
-        _ => 0,
-    });
-    let end = ProbeEnd {
-        bytes_written: written.sum(),
-        duration_s: last_s.unwrap_or(0.0),
-        interrupted: true,
-        is_full: false,
-    };
-    Ok(Some(RunResult::Probe(Box::new(summarise(host, run.events(), end)))))
+    }
 }
 
 fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), Ending> {

@@ -3,18 +3,18 @@
 //!
 //! Invariant: a directory that the user named must be writable; the default one is a convenience,
 //! and a command goes on without it. One that fills up on the way loses no verdict: what was
-//! measured is printed, and then what could not be written.
+//! measured is printed, and then what could not be written. Only a study ends where it cannot store
+//! what it measures, because it would have to measure that again.
 
 use std::path::{Path, PathBuf};
 
-use iostrata_diagnose::ProbeEnd;
 use iostrata_host::{Root, describe_host};
 use iostrata_report::RunView;
 use iostrata_run::host::PathFacts;
 use iostrata_run::{
     Event, Manifest, ProbeHost, RunKind, RunReader, RunResult, RunWriteError, RunWriter, layout,
 };
-use iostrata_study::{Listener, RunOutcome, StudyError};
+use iostrata_study::{Listener, StudyError};
 use serde::Serialize;
 
 use crate::display::{Display, colour, print_json, print_text, width};
@@ -28,7 +28,7 @@ pub struct RunSink<'a> {
     manifest: Manifest,
     /// Why there is no directory.
     note: Option<String>,
-    /// Whether the command goes on when the directory cannot be written any more.
+    /// Whether measuring goes on when an event cannot be stored.
     pub goes_on: bool,
     /// Why the directory could not be written to the end.
     lost: Option<String>,
@@ -125,22 +125,16 @@ impl<'a> RunSink<'a> {
     }
 
     /// Keeps the document. True when it is kept.
-    ///
-    /// # Errors
-    /// When the directory cannot be written any more, and the command does not go on without it.
-    pub fn keep(&mut self, document: &impl Serialize) -> Result<bool, Ending> {
+    pub fn keep(&mut self, document: &impl Serialize) -> bool {
         self.written(|writer| writer.write_result(document))
     }
 
     /// Keeps the document and writes the report. True when both are kept.
-    ///
-    /// # Errors
-    /// As [`RunSink::keep`], and when the run cannot be read back.
-    pub fn keep_with_report(&mut self, document: &impl Serialize) -> Result<bool, Ending> {
-        if !self.keep(document)? {
-            return Ok(false);
+    pub fn keep_with_report(&mut self, document: &impl Serialize) -> bool {
+        if !self.keep(document) {
+            return false;
         }
-        let Some(dir) = self.dir() else { return Ok(false) };
+        let Some(dir) = self.dir() else { return false };
         match RunReader::open(dir) {
             Ok(reader) => {
                 let html = iostrata_report::render(&reader).html;
@@ -151,26 +145,21 @@ impl<'a> RunSink<'a> {
     }
 
     /// Writes something, if there is a directory. True when it is written.
-    fn written(
-        &mut self,
-        write: impl FnOnce(&mut RunWriter) -> Result<(), RunWriteError>,
-    ) -> Result<bool, Ending> {
+    fn written(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<(), RunWriteError>) -> bool {
         match self.writer.as_mut().map(write) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
+            None => false,
+            Some(Ok(())) => true,
             Some(Err(error)) => self.lose(&error),
         }
     }
 
-    /// Goes on without the directory, if the command does: what was measured can still be printed.
-    fn lose(&mut self, why: &dyn std::fmt::Display) -> Result<bool, Ending> {
-        if !self.goes_on {
-            return Err(Ending::NotHere(why.to_string()));
-        }
+    /// Goes on without the directory: what was measured can still be printed. Always false: nothing
+    /// was written.
+    fn lose(&mut self, why: &dyn std::fmt::Display) -> bool {
         self.display.note(&format!("{why}; going on without the run directory"));
         self.writer = None;
         self.lost.get_or_insert(why.to_string());
-        Ok(false)
+        false
     }
 
     /// Prints the result: its document, or what the terminal view makes of the run.
@@ -186,17 +175,19 @@ impl<'a> RunSink<'a> {
         print_text(&iostrata_report::terminal(&view, width(), colour()))
     }
 
-    /// Fails when the directory was lost on the way, which is said after everything is printed.
+    /// How the command ends, after everything is printed. A directory that was lost on the way is
+    /// the failure of a command that has no other, and is said beside any other.
     ///
     /// # Errors
-    /// What could not be written, and what to do.
-    pub fn check_kept(&self) -> Result<(), Ending> {
-        self.lost.as_ref().map_or(Ok(()), |why| {
-            Err(Ending::NotHere(format!(
-                "the run was not kept: {why}; what is printed above is all there is (choose a \
-                 place with room by --out)"
-            )))
-        })
+    /// How it ended, or what could not be written and what to do.
+    pub fn end(&self, ended: Result<(), Ending>) -> Result<(), Ending> {
+        let Some(why) = &self.lost else { return ended };
+        let not_kept = format!(
+            "the run was not kept: {why}; what is printed above is all there is (choose a place \
+             with room by --out)"
+        );
+        ended.inspect_err(|_| self.display.note(&not_kept))?;
+        Err(Ending::NotHere(not_kept))
     }
 }
 
@@ -213,21 +204,11 @@ impl Listener for RunSink<'_> {
         match self.writer.as_mut().map(|writer| writer.append(event)) {
             Some(Err(error)) if !self.goes_on => Err(error.into()),
             Some(Err(error)) => {
-                let _goes_on = self.lose(&error);
+                self.lose(&error);
                 Ok(())
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// How a run ended, for its summary.
-pub fn end_of_outcome(outcome: &RunOutcome) -> ProbeEnd {
-    ProbeEnd {
-        bytes_written: outcome.written_bytes,
-        duration_s: outcome.duration_s,
-        interrupted: outcome.interrupted,
-        is_full: outcome.is_full,
     }
 }
 

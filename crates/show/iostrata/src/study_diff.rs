@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_report::PointDiff;
 use iostrata_run::host::ProfileDiff;
-use iostrata_run::{Event, RunReader, RunResult, StudyDiffDocument, StudyDocument, StudyPoint};
+use iostrata_run::{RunReader, RunResult, StudyDiffDocument, StudyDocument, StudyPoint};
 
 use crate::args::DiffArgs;
 use crate::display::{colour, print_json, print_text, width};
@@ -69,23 +69,5 @@ fn document(run: &Path) -> Result<StudyDocument, String> {
     let (Some(plan), Some(host)) = (&manifest.study, &manifest.host) else {
         return Err("the run is no study; name the run directory of one".to_owned());
     };
-    Ok(summarise_study(host.clone(), plan, reader.events(), end_of(reader.events())))
-}
-
-/// How a run whose end was not written down ended, as far as its events say.
-pub fn end_of(events: &[Event]) -> ProbeEnd {
-    let end = |event: &Event| match event {
-        Event::Finished { at_s, bytes_written } => Some((*at_s, *bytes_written, false)),
-        Event::Interrupted { at_s, bytes_written } => Some((*at_s, *bytes_written, true)),
-        _ => None,
-    };
-    let (duration_s, bytes_written, interrupted) =
-        events.iter().rev().find_map(end).unwrap_or_else(|| {
-            let last = events.iter().rev().find_map(|event| match event {
-                Event::Replicate(one) => Some(one.started_s + one.duration_s),
-                _ => None,
-            });
-            (last.unwrap_or(0.0), 0, true)
-        });
-    ProbeEnd { bytes_written, duration_s, interrupted, is_full: false }
+    Ok(summarise_study(host.clone(), plan, reader.events(), ProbeEnd::of(reader.events())))
 }

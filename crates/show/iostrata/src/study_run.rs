@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use iostrata_change::{
     How, Session, StateDir, System, Thing, UndoOutcome, UndoReport, plan as in_words, restore,
 };
-use iostrata_diagnose::summarise_study;
+use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_host::{Root, describe_host, describe_path};
 use iostrata_run::{Event, ProbeHost, RunKind, RunReader, RunResult, RunWriter};
 use iostrata_spec::study::{StudyPlan, VolumeKind, cost};
@@ -18,7 +18,7 @@ use iostrata_units as units;
 use crate::args::{Common, Printing, StudyPlace};
 use crate::display::Display;
 use crate::ending::{Ending, ending_of};
-use crate::run_sink::{RunSink, end_of_outcome};
+use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
 /// Where the volumes of a run are made, below its directory.
@@ -120,6 +120,7 @@ fn go_on(
     // What is not stored would have to be measured again.
     sink.goes_on = false;
     let outcome = factorial::run(&task, &mut session, interruption.flag(), &mut sink);
+    sink.goes_on = true;
     display.progress(1.0, "putting everything back");
     let undone = session.undo_all();
     display.finish();
@@ -132,24 +133,24 @@ fn go_on(
         }
         outcome => outcome.map_err(ending_of)?,
     };
-    let mut document = summarise_study(host, plan, &outcome.events, end_of_outcome(&outcome));
+    let mut document = summarise_study(host, plan, &outcome.events, ProbeEnd::of(&outcome.events));
     document.report = sink.report();
-    sink.keep_with_report(&document)?;
+    if !sink.keep_with_report(&document) {
+        document.report = None;
+    }
     let is_empty = document.points.is_empty();
     let headline = document.headline.join(" ");
     sink.print(&RunResult::Study(Box::new(document)), &outcome.events, json)?;
-    if !undone.is_settled() {
-        return Err(Ending::NotHere(
-            "not everything could be put back; run iostrata restore".to_owned(),
-        ));
-    }
-    if outcome.interrupted {
-        return Err(Ending::Interrupted(interruption.exit_code()));
-    }
-    match is_empty {
-        true => Err(Ending::NotHere(headline)),
-        false => Ok(()),
-    }
+    sink.end(if !undone.is_settled() {
+        let why = "not everything could be put back; run iostrata restore";
+        Err(Ending::NotHere(why.to_owned()))
+    } else if outcome.interrupted {
+        Err(Ending::Interrupted(interruption.exit_code()))
+    } else if is_empty {
+        Err(Ending::NotHere(headline))
+    } else {
+        Ok(())
+    })
 }
 
 /// Loop devices, file systems and settings are root's; a plain directory is anybody's.

@@ -6,7 +6,7 @@
 use iostrata_spec::Layer;
 use iostrata_stats::{Interval, Verdicts};
 
-use crate::words;
+use crate::words::{self, Shown};
 
 /// How much a text matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,21 +98,16 @@ pub(crate) struct Cell {
 
 /// A number in words.
 pub(crate) struct Number {
-    /// The value with its unit.
-    pub(crate) main: String,
-    /// Half its interval in percent.
-    pub(crate) half: Option<String>,
+    pub(crate) shown: Shown,
     /// Its interval in brackets.
     pub(crate) range: Option<String>,
-    /// Why it is not known.
-    pub(crate) why: Option<String>,
     /// The number as the run directory has it.
     pub(crate) exact: Option<f64>,
 }
 
 impl Number {
-    fn of(main: String, exact: Option<f64>) -> Self {
-        Self { main, half: None, range: None, why: None, exact }
+    fn of(text: String, exact: Option<f64>) -> Self {
+        Self { shown: Shown::plain(text), range: None, exact }
     }
 }
 
@@ -139,7 +134,7 @@ impl Cell {
             What::Figure(value, ci95, _, unit) => {
                 let shown = words::shown(*value, *ci95, unit);
                 let known = shown.why.is_none().then_some(*value);
-                Number { half: shown.half, why: shown.why, ..Number::of(shown.text, known) }
+                Number { shown, range: None, exact: known }
             }
             What::Interval(ci95, unit) => {
                 Number::of(ci95.map_or_else(none, |ci95| words::interval(ci95, unit)), None)
@@ -185,7 +180,7 @@ pub(crate) fn figure(value: f64, ci95: Option<Interval>, n: u64, unit: &str) -> 
 }
 
 pub(crate) fn interval(ci95: Option<Interval>, unit: &str) -> Cell {
-    Cell::of(What::Interval(ci95, unit.to_owned()))
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::Interval(ci95, unit.to_owned())) }
 }
 
 pub(crate) fn ratio(ratio: f64) -> Cell {
@@ -193,7 +188,7 @@ pub(crate) fn ratio(ratio: f64) -> Cell {
 }
 
 pub(crate) fn ratio_interval(ci95: Option<Interval>) -> Cell {
-    Cell::of(What::RatioInterval(ci95))
+    Cell { order: ci95.map(|[low, _]| low), ..Cell::of(What::RatioInterval(ci95)) }
 }
 
 pub(crate) fn ranged(value: f64, ci95: Option<Interval>, words_of: fn(f64) -> String) -> Cell {

@@ -57,7 +57,7 @@ impl Bar {
         let starred = hover.verdicts.is_some_and(|verdicts| !verdicts.is_sound());
         let half = words::shown(value, ci95, unit).half.filter(|_| unit != "percent");
         let spread = match (half, ci95) {
-            (Some(half), _) => format!("\u{b1} {half}"),
+            (Some(half), _) => half,
             (None, Some(ci95)) => words::range(ci95, unit),
             (None, None) => String::new(),
         };
@@ -198,7 +198,7 @@ impl Hover<'_> {
         lines.push(match self.ci95 {
             Some(ci95) => {
                 let half = words::shown(self.value, Some(ci95), self.unit).half;
-                let half = half.map_or(String::new(), |half| format!(" (\u{b1} {half})"));
+                let half = half.map_or(String::new(), |half| format!(" ({half})"));
                 format!("95 %: {}{half}", words::interval(ci95, self.unit))
             }
             None => "no interval".to_owned(),

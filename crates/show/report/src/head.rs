@@ -2,6 +2,8 @@
 
 use iostrata_run::{Manifest, ProbeHost, RunKind};
 
+use crate::words;
+
 /// The words around a report.
 pub(crate) struct Head {
     /// `iostrata probe`.
@@ -10,8 +12,10 @@ pub(crate) struct Head {
     pub(crate) study: Option<String>,
     /// The measured path.
     pub(crate) place: Option<String>,
-    /// File system, device, processors, kernel.
+    /// File system, device.
     pub(crate) about: Vec<String>,
+    pub(crate) processors: Option<String>,
+    pub(crate) kernel: Option<String>,
     pub(crate) started: String,
     pub(crate) version: String,
     /// Which version made it when.
@@ -32,15 +36,18 @@ impl Head {
         if let Some(host) = host {
             about.extend(host.path.file_system.clone());
             about.extend(host.path.devices.first().map(|device| device.name.clone()));
-            about.extend(host.machine.cpus.map(|cpus| format!("{cpus} processors")));
-            about.extend(host.machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
         }
+        let machine = host.map(|host| &host.machine);
+        let cpus = machine.and_then(|machine| machine.cpus);
+        let kernel = machine.and_then(|machine| machine.kernel.as_ref());
         let version = manifest.program_version.clone();
         Self {
             command: format!("iostrata {}", command(manifest.kind)),
             study: study.map(str::to_owned),
             place: host.map(|host| host.path.path.clone()),
             about,
+            processors: cpus.map(|cpus| words::counted(cpus as usize, "processor")),
+            kernel: kernel.map(|kernel| format!("Linux {kernel}")),
             started: manifest.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string(),
             made: format!("iostrata {version}, started {}.", manifest.started_at),
             version,
@@ -63,8 +70,7 @@ impl Head {
         match &self.place {
             Some(place) => {
                 parts.push(place.clone());
-                parts
-                    .extend(self.about.iter().filter(|one| !one.ends_with(" processors")).cloned());
+                parts.extend(self.about.iter().chain(&self.kernel).cloned());
             }
             None => parts.extend(self.command_line.strip_prefix(&self.command).map(str::to_owned)),
         }

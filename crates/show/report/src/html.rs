@@ -87,7 +87,10 @@ fn header(head: &Head, report: &Report) -> Markup {
                     @if head.study.is_some() { " in " } @else { " of " }
                     b { (place) }
                 }
-                @for part in head.about.iter().chain([&head.started]) { " \u{b7} " (part) }
+                @let machine = head.processors.iter().chain(&head.kernel);
+                @for part in head.about.iter().chain(machine).chain([&head.started]) {
+                    " \u{b7} " (part)
+                }
             }
             h1 { (sentences.next().map_or("There is no verdict.", String::as_str)) }
             @for sentence in sentences { p.lead { (sentence) } }
@@ -173,7 +176,7 @@ fn toned(tone: Tone) -> &'static str {
     }
 }
 
-pub(crate) fn text(text: &Text) -> Markup {
+fn text(text: &Text) -> Markup {
     html! { @for span in &text.0 { @match span {
         Span::Plain(text) => (text),
         Span::Strong(text) => b { (text) },
@@ -209,9 +212,7 @@ fn panels(all: &Panels) -> Markup {
             @match &chart.plot {
                 Plot::Lines(lines) if all.has_switch => div {
                     div.own { (svg::chart(chart)) }
-                    div.log {
-                        figure { figcaption { b { (chart.title) } } (svg::logarithmic(lines)) }
-                    }
+                    div.log { (svg::logarithmic(chart, lines)) }
                 },
                 _ => (svg::chart(chart)),
             }
@@ -286,7 +287,7 @@ fn row(row: &Row, columns: &[(usize, &Column)]) -> Markup {
 fn tip(cell: &Cell) -> Option<String> {
     let number = cell.number();
     let exact = || number.as_ref()?.exact.map(words::exact);
-    let why = number.as_ref().and_then(|number| number.why.clone());
+    let why = number.as_ref().and_then(|number| number.shown.why.clone());
     cell.tip.clone().or(why).or_else(exact)
 }
 
@@ -300,12 +301,12 @@ fn cell(cell: &Cell) -> Markup {
         };
     };
     let is_none = matches!(cell.what, What::Interval(None, _) | What::RatioInterval(None));
-    let half = number.half.map(|half| format!(" \u{b1} {half}"));
-    match half.or(number.range.map(|range| format!(" {range}"))) {
+    let main = number.shown.text;
+    match number.shown.half.or(number.range) {
         // One piece, also where the table of a narrow screen sets pieces apart.
-        Some(rest) => html! { span { (number.main) span.muted { (rest) } } },
-        None if is_none => html! { span.muted { (number.main) } },
-        None => html! { (number.main) },
+        Some(rest) => html! { span { (main) span.muted { " " (rest) } } },
+        None if is_none => html! { span.muted { (main) } },
+        None => html! { (main) },
     }
 }
 

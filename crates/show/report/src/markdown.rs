@@ -86,6 +86,10 @@ fn entry(one: &Entry) -> String {
 }
 
 fn text(text: &Text) -> String {
+    text_with(text, code)
+}
+
+fn text_with(text: &Text, code: impl Fn(&str) -> String) -> String {
     let span = |span: &Span| match span {
         Span::Plain(text) | Span::Muted(text) | Span::Link(_, text) => escaped(text),
         Span::Strong(text) => format!("**{}**", escaped(text)),
@@ -119,15 +123,16 @@ fn table(table: &Table) -> String {
 fn cell(cell: &Cell) -> String {
     let Some(number) = cell.number() else {
         return match &cell.what {
-            What::Text(found) => text(found),
+            // A code span keeps a bar as it is; the row of a table would end its cell there.
+            What::Text(found) => text_with(found, |span| code(span).replace('|', "\\|")),
             What::Verdicts(all) => words::verdicts(all),
             What::Layer(layer) => layer.title().to_owned(),
             _ => String::new(),
         };
     };
-    let mut out = escaped(&number.main);
-    out.extend(number.why.map(|why| format!(": {}", escaped(&why))));
-    out.extend(number.half.map(|half| format!(" \u{b1} {half}")));
+    let mut out = escaped(&number.shown.text);
+    out.extend(number.shown.why.map(|why| format!(": {}", escaped(&why))));
+    out.extend(number.shown.half.map(|half| format!(" {half}")));
     out.extend(number.range.map(|range| format!(" {}", escaped(&range))));
     if let What::Figure(_, _, n, _) = cell.what {
         out.push_str(&format!(" (n = {n})"));
@@ -163,7 +168,7 @@ fn code(text: &str) -> String {
         letter if letter.is_control() => ' ',
         letter => letter,
     };
-    text.chars().map(plain).collect::<String>().replace('|', "\\|")
+    text.chars().map(plain).collect()
 }
 
 #[cfg(test)]
@@ -174,6 +179,8 @@ mod tests {
     fn text_from_outside_makes_no_markup() {
         assert_eq!(escaped("a_b *c* <d>|\n[e](f)"), "a_b \\*c\\* \\<d\\>\\| \\[e\\](f)");
         assert_eq!(escaped("_a_"), "\\_a\\_");
-        assert_eq!(code("a`b|c\n"), "a'b\\|c ");
+        assert_eq!(code("a`b|c\n"), "a'b|c ");
+        let cell_of = |code: &str| cell(&crate::cell::code(code));
+        assert_eq!(cell_of("a`b|c\n"), "`a'b\\|c `");
     }
 }

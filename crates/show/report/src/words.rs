@@ -65,10 +65,17 @@ pub(crate) fn split(number: f64, unit: &str) -> (String, String) {
 pub(crate) struct Shown {
     /// The value with its unit, or `unknown`.
     pub(crate) text: String,
-    /// Half the interval in percent, where the figure is known and has one.
+    /// Half the interval in percent behind its sign, where the figure is known and has one.
     pub(crate) half: Option<String>,
     /// Why it is unknown, with what it lies between.
     pub(crate) why: Option<String>,
+}
+
+impl Shown {
+    /// Words that are no measured figure.
+    pub(crate) fn plain(text: String) -> Self {
+        Self { text, half: None, why: None }
+    }
 }
 
 /// A rate, time or cost with its interval: what cannot be, or says nothing, is `unknown`.
@@ -91,14 +98,14 @@ pub(crate) fn because(why: Refusal, between: Option<Interval>, unit: &str) -> St
     format!("{}{}", why.explain(), range.unwrap_or_default())
 }
 
-/// Half the interval in percent of the value: `0.8 %`; nothing without an interval or at zero.
+/// Half the interval in percent of the value: `+- 0.8 %`; nothing without an interval or at zero.
 fn half_width(value: f64, ci95: Option<Interval>) -> Option<String> {
     let [low, high] = ci95?;
     let share = (high - low) / 2.0 / value.abs() * 100.0;
     match share {
         share if !share.is_finite() => None,
-        share if share < 0.05 => Some("<0.1 %".to_owned()),
-        share => Some(percent(share)),
+        share if share < 0.05 => Some("\u{b1} <0.1 %".to_owned()),
+        share => Some(format!("\u{b1} {}", percent(share))),
     }
 }
 
@@ -238,7 +245,7 @@ pub(crate) fn measured(all: &BTreeMap<String, Value>) -> Vec<(String, String)> {
         let beside = |end: &str| all.get(&format!("{name}{end}"));
         let ends = beside("_ci95").and_then(|ends| Interval::deserialize(ends).ok());
         let half = what.as_f64().and_then(|value| half_width(value, ends));
-        text.extend(half.map(|half| format!(" \u{b1} {half}")));
+        text.extend(half.map(|half| format!(" {half}")));
         text.extend(beside("_n").and_then(Value::as_u64).map(|n| format!(", n = {n}")));
         (title, text)
     })
@@ -342,7 +349,7 @@ mod tests {
         assert_eq!(split(104_321.0, "reads/s"), ("104 K".into(), "reads/s".into()));
         assert_eq!(split(23.46, "us"), ("23.5".into(), "us".into()));
         assert_eq!(title("file_api"), "File API");
-        assert_eq!(half_width(100.0, Some([98.0, 102.0])).as_deref(), Some("2.0 %"));
+        assert_eq!(half_width(100.0, Some([98.0, 102.0])).as_deref(), Some("\u{b1} 2.0 %"));
         assert_eq!(half_width(0.0, Some([0.0, 1.0])), None);
         assert_eq!(times(0.31), "0.31x");
         assert_eq!(times(1.004), "1.004x");

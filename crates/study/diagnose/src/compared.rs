@@ -31,6 +31,8 @@ pub(crate) struct Compared {
     pub loss: Loss,
     /// What a request of the upper rung takes longer, in microseconds.
     pub extra_us: f64,
+    /// The most that it may be by the interval of the loss; infinite without one.
+    pub extra_us_max: f64,
     /// The lower rung's figure.
     pub lower: f64,
     /// The upper rung's figure.
@@ -93,9 +95,17 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
     if pair.needs_idle_cpu && loss.verdicts.has(Verdict::CpuLimited) {
         return None;
     }
+    let lower_us = weighted_mean(pairs.iter().map(|both| both.0), application_latency_us)?;
+    let upper_us = weighted_mean(pairs.iter().map(|both| both.1), application_latency_us)?;
+    // As many requests are in flight on both sides: they take longer as the rate falls.
+    let extra_us_max = match loss.loss_pct_ci95 {
+        Some([_, high]) if high < 100.0 => lower_us * high / (100.0 - high),
+        _ => f64::INFINITY,
+    };
     Some(Compared {
         loss,
-        extra_us: extra_us(&pairs)?,
+        extra_us: upper_us - lower_us,
+        extra_us_max,
         lower: low,
         upper: high,
         unit: first.point.metric.unit.clone(),
@@ -105,12 +115,6 @@ pub(crate) fn compare(log: &Observed<'_>, pair: &Pair, which: Which) -> Option<C
 
 fn mean(side: &[Measured]) -> Option<f64> {
     (!side.is_empty()).then(|| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64)
-}
-
-fn extra_us(pairs: &[Both<'_>]) -> Option<f64> {
-    let lower = weighted_mean(pairs.iter().map(|both| both.0), application_latency_us)?;
-    let upper = weighted_mean(pairs.iter().map(|both| both.1), application_latency_us)?;
-    Some(upper - lower)
 }
 
 fn is_doubtful(pairs: &[Both<'_>]) -> bool {

@@ -10,7 +10,7 @@ use iostrata_units::{count, microseconds, percent};
 
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;
-use crate::not_measured::{left_out, nothing_measured};
+use crate::not_measured::{not_measured, nothing_measured};
 
 /// Random reads that the first sentence names, the first that is known.
 const READS: [(&str, &str); 4] = [
@@ -26,7 +26,7 @@ pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
     if let Some(sentences) = nothing_measured(document) {
         return sentences;
     }
-    let changed = [Some(changes(document)), left_out(document)];
+    let changed = [Some(changes(document)), not_measured(document)];
     let changed = changed.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let mut sentences = vec![can(document), lost(document), changed];
     sentences.extend(caution(document));
@@ -40,7 +40,11 @@ fn can(document: &ProbeDocument) -> String {
     });
     let commits = document.known(COMMITS).map(|rung| {
         let each = rung.latency_us.map(|us| format!(", {} each", microseconds(us)));
-        format!("{} durable commits/s{}", count(rung.value), each.unwrap_or_default())
+        let barriers = FindingId::BarriersOff.name();
+        let survives =
+            !is_of_memory(rung) && document.findings.iter().all(|one| one.id != barriers);
+        let durable = if survives { "durable " } else { "" };
+        format!("{} {durable}commits/s{}", count(rung.value), each.unwrap_or_default())
     });
     let parts: Vec<String> = [reads, commits].into_iter().flatten().collect();
     if parts.is_empty() {
@@ -74,23 +78,37 @@ fn lost(document: &ProbeDocument) -> String {
 
 /// That no loss was found, with what that rests on.
 fn nothing_lost(document: &ProbeDocument) -> String {
-    let decided = document.compared.saturating_sub(document.undecided.len() as u64);
-    match (decided, document.undecided.len()) {
-        _ if document.interrupted => "No loss was seen before the run was stopped.".to_owned(),
-        (0, _) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+    let open = document.undecided.len() as u64;
+    let decided = document.compared.saturating_sub(open);
+    let figures = if open == 1 { "its figures" } else { "their figures" };
+    if document.interrupted {
+        return "No loss was seen before the run was stopped.".to_owned();
+    }
+    match (decided, open) {
+        (0, 0) => "Nothing could be compared, so nothing is known of losses.".to_owned(),
+        (0, open) => format!(
+            "Nothing is known of losses: {} of equal work could not be decided, because {figures} \
+             vary too much.",
+            comparisons(open)
+        ),
         (_, 0) if document.incomplete.is_some() => format!(
-            "No loss was found in {decided} comparisons of equal work; the others are missing."
+            "No loss was found in {} of equal work; the others are missing.",
+            comparisons(decided)
         ),
         (_, 0) => format!(
-            "No layer takes away anything that could be measured, in {decided} comparisons of \
-             equal work."
+            "No layer takes away anything that could be measured, in {} of equal work.",
+            comparisons(decided)
         ),
         (_, open) => format!(
-            "No loss was found in {decided} comparisons of equal work; {open} could not be \
-             decided, because {} vary too much.",
-            if open == 1 { "its figures" } else { "their figures" }
+            "No loss was found in {} of equal work; {open} could not be decided, because \
+             {figures} vary too much.",
+            comparisons(decided)
         ),
     }
+}
+
+fn comparisons(n: u64) -> String {
+    if n == 1 { "1 comparison".to_owned() } else { format!("{n} comparisons") }
 }
 
 /// A loss that is certain and was not measured, as a limit that was used up, comes first.
@@ -134,7 +152,7 @@ fn nothing_to_change(document: &ProbeDocument) -> String {
     if !document.losses.is_empty() || document.findings.iter().any(is_loss) {
         return "No setting of the server gives that back.".to_owned();
     }
-    if left_out(document).is_some() {
+    if not_measured(document).is_some() {
         return "Nothing of what was measured needs to change.".to_owned();
     }
     let written = document.rungs.iter().any(|rung| rung.unit == "writes/s");

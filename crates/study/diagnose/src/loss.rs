@@ -5,7 +5,10 @@
 //! replicates exist they must show it by themselves; where they do not, the whole interval must lie
 //! beyond the threshold.
 
+use std::collections::BTreeSet;
+
 use iostrata_run::{Event, Loss, ProbeHost};
+use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
@@ -45,33 +48,38 @@ fn telling(log: &Observed<'_>) -> impl Iterator<Item = &'static Pair> {
 /// What became of the pairs of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comparisons {
-    /// Pairs that were compared.
+    /// Pairs of points that were compared, each counted once.
     pub made: u64,
     /// Those that may hold a loss and do not show one.
     pub undecided: Vec<Loss>,
 }
 
-/// Every pair, whether it lost or not.
+/// Every pair, whether it lost or not. Some are compared in both directions.
 pub(crate) fn comparisons_of(log: &Observed<'_>) -> Comparisons {
-    let mut all = Comparisons::default();
+    let (mut made, mut open) = (BTreeSet::new(), BTreeSet::new());
+    let mut undecided = Vec::new();
     for pair in telling(log) {
         let Some(found) = compare(log, pair, Which::All) else { continue };
-        all.made += 1;
-        if pair_loss(log, pair).is_none() && !is_cleared(log, pair, &found) {
-            all.undecided.push(loss_of(pair, &found));
+        let points = [pair.from.min(pair.to), pair.from.max(pair.to)];
+        made.insert(points);
+        let is_open = pair_loss(log, pair).is_none() && !is_cleared(log, pair, &found);
+        if is_open && open.insert(points) {
+            undecided.push(loss_of(pair, &found));
         }
     }
-    all
+    Comparisons { made: made.len() as u64, undecided }
 }
 
 /// Whether a pair is known not to lose as much as counts: by its interval, because a request takes
-/// hardly longer, or because the points that were to confirm it did not.
+/// hardly longer at the most, or because the points that were to confirm it did not.
 fn is_cleared(log: &Observed<'_>, pair: &Pair, found: &Compared) -> bool {
     let confirming = Which::Confirming(pair.finding.name());
     let again = compare(log, pair, confirming);
-    let refuted = again.is_some_and(|again| !again.reaches(pair, Bar::Finding));
+    let refuted = again.is_some_and(|again| {
+        again.loss.n >= PAIRS_MIN as u64 && !again.reaches(pair, Bar::Finding)
+    });
     let small = found.loss.is_less_than(pair.loss_pct_min);
-    small || refuted || found.extra_us < pair.extra_us_min
+    small || refuted || found.extra_us_max < pair.extra_us_min
 }
 
 /// Whether an effect on these points is beyond doubt: confirmed where it was to be confirmed.
@@ -94,7 +102,7 @@ fn pair_loss(log: &Observed<'_>, pair: &Pair) -> Option<Loss> {
     let found = compare(log, pair, Which::All)?;
     let bar = bar_of(log, pair.finding, &[pair.from, pair.to], |which| {
         compare(log, pair, which)
-            .filter(|again| again.loss.n >= iostrata_stats::PAIRS_MIN as u64)
+            .filter(|again| again.loss.n >= PAIRS_MIN as u64)
             .map(|again| again.reaches(pair, Bar::Finding))
     })?;
     found.reaches(pair, bar).then(|| loss_of(pair, &found))
@@ -128,7 +136,7 @@ fn device_loss(case: &Case<'_, '_>, id: &str, us_min: f64) -> Option<Loss> {
     let found = above_device(case, id, Which::All)?;
     let bar = bar_of(case.log, FindingId::LimitAboveDevice, &[id], |which| {
         above_device(case, id, which)
-            .filter(|again| again.share.n >= iostrata_stats::PAIRS_MIN as u64)
+            .filter(|again| again.share.n >= PAIRS_MIN as u64)
             .map(|again| again.reaches(us_min, Bar::Finding))
     })?;
     found.reaches(us_min, bar).then(|| Loss {

@@ -12,7 +12,7 @@ pub(crate) fn nothing_measured(document: &ProbeDocument) -> Option<Vec<String>> 
         return None;
     }
     let mut sentences = vec!["Nothing was measured.".to_owned()];
-    if let Some(why) = document.unavailable.iter().rev().find(|one| one.is_left_out()) {
+    if let Some(why) = document.unavailable.iter().rev().find(|one| one.was_planned()) {
         sentences.push(format!("{}.", upper_first(&why.why)));
     }
     if !document.interrupted {
@@ -21,10 +21,10 @@ pub(crate) fn nothing_measured(document: &ProbeDocument) -> Option<Vec<String>> 
     Some(sentences)
 }
 
-/// The parts that were planned and left out, in a sentence; `None` where there are none.
-pub(crate) fn left_out(document: &ProbeDocument) -> Option<String> {
+/// The parts that were planned and left out, or failed, in a sentence; `None` where there are none.
+pub(crate) fn not_measured(document: &ProbeDocument) -> Option<String> {
     let missing: Vec<&Unavailable> =
-        document.unavailable.iter().filter(|one| one.is_left_out()).collect();
+        document.unavailable.iter().filter(|one| one.was_planned()).collect();
     let last = missing.last()?;
     let mut names: Vec<&str> = missing.iter().map(|one| one.what.as_str()).collect();
     names.dedup();

@@ -3,7 +3,8 @@
 //! Invariant: it works on any part of a log (interrupted, read-only, with points missing) and says
 //! nothing about what was not measured.
 
-use iostrata_run::{Event, ProbeDocument, ProbeHost};
+use iostrata_run::{Event, ProbeDocument, ProbeHost, Replicate, UnavailableCause};
+use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};
@@ -25,8 +26,31 @@ pub struct ProbeEnd {
     pub duration_s: f64,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// Whether points failed because the file system filled up.
-    pub is_full: bool,
+}
+
+impl ProbeEnd {
+    /// How a run ended by its own last line; a killed run has none, and ends with what it stored.
+    pub fn of(events: &[Event]) -> Self {
+        let (duration_s, bytes_written, interrupted) = match events.last() {
+            Some(Event::Finished { at_s, bytes_written }) => (*at_s, *bytes_written, false),
+            Some(Event::Interrupted { at_s, bytes_written }) => (*at_s, *bytes_written, true),
+            _ => {
+                let ends = replicates(events).map(|one| one.started_s + one.duration_s);
+                let writes = replicates(events)
+                    .flat_map(|one| &one.streams)
+                    .filter_map(|stream| stream.ops[OpKind::Write].as_ref());
+                (ends.fold(0.0, f64::max), writes.map(|write| write.bytes).sum(), true)
+            }
+        };
+        Self { bytes_written, duration_s, interrupted }
+    }
+}
+
+fn replicates(events: &[Event]) -> impl Iterator<Item = &Replicate> {
+    events.iter().filter_map(|event| match event {
+        Event::Replicate(replicate) => Some(replicate.as_ref()),
+        _ => None,
+    })
 }
 
 /// Everything that a probe's events say.
@@ -51,7 +75,7 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
         bytes_written: end.bytes_written,
         duration_s: end.duration_s,
         interrupted: end.interrupted,
-        incomplete: incomplete(end),
+        incomplete: incomplete(&log, end),
         verdicts: run_verdicts(&log),
         report: None,
         host,
@@ -62,11 +86,14 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
 }
 
 /// Why parts are missing that would change what is concluded.
-fn incomplete(end: ProbeEnd) -> Option<String> {
-    let why = match end {
-        ProbeEnd { is_full: true, .. } => "the file system filled up during the probe",
-        ProbeEnd { interrupted: true, .. } => "the run was stopped before its end",
-        _ => return None,
+fn incomplete(log: &Observed<'_>, end: ProbeEnd) -> Option<String> {
+    let is_full = log.unavailable().iter().any(|one| one.cause == UnavailableCause::NoRoom);
+    let why = if is_full {
+        "the file system filled up during the probe"
+    } else if end.interrupted {
+        "the run was stopped before its end"
+    } else {
+        return None;
     };
     Some(why.to_owned())
 }

@@ -108,7 +108,7 @@ impl StudyError {
     pub(crate) fn missing(&self, what: &str) -> Unavailable {
         match self.is_full() {
             true => Unavailable::without_room(what, self.to_string()),
-            false => Unavailable { what: what.to_owned(), why: self.to_string(), fix: None },
+            false => Unavailable::failed(what, self.to_string()),
         }
     }
 

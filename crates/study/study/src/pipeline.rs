@@ -29,14 +29,8 @@ pub trait Listener {
 pub struct RunOutcome {
     /// Everything that was stored, by earlier parts of the run as well.
     pub events: Vec<Event>,
-    /// Bytes written in all by this part: by filling files and by requests.
-    pub written_bytes: u64,
-    /// Seconds in all, earlier parts included.
-    pub duration_s: f64,
     /// Whether a signal ended it.
     pub interrupted: bool,
-    /// Whether points failed because the file system filled up.
-    pub is_full: bool,
 }
 
 /// A run that is being measured.
@@ -155,12 +149,6 @@ impl<'a> Pipeline<'a> {
         } else {
             Event::Finished { at_s, bytes_written }
         })?;
-        Ok(RunOutcome {
-            events: done.iter().cloned().chain(self.events).collect(),
-            written_bytes: bytes_written,
-            duration_s: at_s,
-            interrupted,
-            is_full: false,
-        })
+        Ok(RunOutcome { events: done.iter().cloned().chain(self.events).collect(), interrupted })
     }
 }

@@ -108,11 +108,8 @@ pub fn histogram() -> LatencyHistogram {
 }
 
 pub fn unavailable() -> Event {
-    Event::Unavailable(Unavailable {
-        what: "raw device".into(),
-        why: "it needs root".into(),
-        fix: Some("run as root".into()),
-    })
+    let fix = Some("run as root".into());
+    Event::Unavailable(Unavailable::impossible("raw device", "it needs root", fix))
 }
 
 pub fn document() -> ProbeDocument {

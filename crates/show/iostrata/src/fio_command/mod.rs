@@ -189,11 +189,11 @@ impl<'a> Runner<'a> {
             Err(_) => Event::Interrupted { at_s, bytes_written },
         };
         self.sink.store(&event).map_err(ending_of)?;
-        if !self.sink.keep(&document)? {
+        if !self.sink.keep(&document) {
             document.run = None;
         }
         self.sink.say_whether_kept();
-        logs::write(self.plan, &self.waves)?;
+        let logged = logs::write(self.plan, &self.waves);
         if self.args.output_format == OutputFormat::Json {
             print_json(&shape::document(self.plan, &self.waves))?;
         } else if self.args.common.printing.json {
@@ -208,6 +208,9 @@ impl<'a> Runner<'a> {
             };
             print_text(&iostrata_report::terminal(&view, width(), colour()))?;
         }
-        ended.and_then(|()| self.sink.check_kept())
+        if let (Err(_), Err(why)) = (&ended, &logged) {
+            self.display.note(&why.to_string());
+        }
+        self.sink.end(ended.and(logged))
     }
 }

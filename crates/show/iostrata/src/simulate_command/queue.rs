@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
-use iostrata_run::{KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable};
+use iostrata_run::{KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable, UnavailableCause};
 use iostrata_sim::insert::{self, InsertError, InsertOutcome, InsertPlan, POST_QUEUE_SIZES};
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;
@@ -49,7 +49,6 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
     let bench = Bench::new(args)?;
     let out = args.common.out.as_deref();
     let mut sink = RunSink::begin(RunKind::SimulateQueue, "simulate-queue", out, &display)?;
-    sink.goes_on = false;
     sink.say_whether_kept();
     let deadline = args.common.max_time.map(|time| started + time);
     let over =
@@ -59,13 +58,15 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
     let mut document = summarise_queue(bench.facts(args, &outcomes?));
     document.duration_s = started.elapsed().as_secs_f64();
     document.report = sink.report();
-    sink.keep_with_report(&document)?;
+    if !sink.keep_with_report(&document) {
+        document.report = None;
+    }
     let result = RunResult::SimulateQueue(Box::new(document));
     sink.print(&result, &[], args.common.printing.json)?;
-    match interruption.is_set() {
+    sink.end(match interruption.is_set() {
         true => Err(Ending::Interrupted(interruption.exit_code())),
         false => Ok(()),
-    }
+    })
 }
 
 /// A device with what it takes to build it.
@@ -290,6 +291,7 @@ impl Bench {
                     what: format!("{}, {kernel}, nr_requests {nr_requests}", plan.disk),
                     why: "the simulation was stopped before it".to_owned(),
                     fix: Some("give a longer --max-time".to_owned()),
+                    cause: UnavailableCause::LeftOut,
                 }),
             }
         }

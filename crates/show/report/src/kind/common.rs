@@ -6,14 +6,14 @@ use iostrata_run::{
     Event, Finding, FindingKind, OpFigures, Replicate, StreamFigures, Unavailable, Unknown,
 };
 use iostrata_spec::{Layer, Point};
-use iostrata_stats::Verdict;
+use iostrata_stats::{LatencyUs, Verdict};
 use serde_json::Value;
 
 use crate::RunView;
-use crate::cell::{Span, Text, Tone, count, figure, text, value, verdicts};
+use crate::cell::{Span, Text, Tone, count, figure, optional, text, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, On, Style, Table};
+use crate::document::{Block, Blocks, Entry, On, Style, Table, TableOf};
 use crate::words;
 
 /// What could not be measured that a terminal names.
@@ -27,15 +27,18 @@ pub(super) fn facts(all: Vec<(String, String)>) -> Block {
     Block::Facts(all.into_iter().map(plain).collect(), usize::MAX)
 }
 
-/// Every finding, or that there is none; `cleared` says what that means.
-pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: &str) -> Blocks {
+/// Every finding, or that there is none; `cleared` says what that means, where it is known.
+pub(super) fn findings(findings: &[Finding], interrupted: bool, cleared: Option<&str>) -> Blocks {
     let mut body = Blocks::new();
     let lead = |tone, words: &str| Block::Text(Style::Lead(tone), words.into());
     if findings.is_empty() && interrupted {
         let none = "Nothing was found before the run was stopped.";
         body.add(On::FILES, lead(Tone::Plain, none));
     } else if findings.is_empty() {
-        body.add(On::FILES, lead(Tone::Good, "Nothing stands out.")).say(cleared);
+        body.add(On::FILES, lead(Tone::Good, "Nothing stands out."));
+        if let Some(cleared) = cleared {
+            body.say(cleared);
+        }
     } else {
         let entry = |(n, one)| finding(findings, n, one);
         let all = findings.iter().enumerate().map(entry).collect();
@@ -119,20 +122,25 @@ pub(super) fn cautions(body: &mut Blocks, all: BTreeSet<Verdict>) {
     }
 }
 
+/// What the interval and the number of samples of a figure are.
+pub(super) const INTERVAL: &str = "The interval shown is the wider of the one within replicates \
+                                   and the one between them, at 95 %. n is the number of \
+                                   independent samples behind it.";
+
 /// How measured figures are made, and every verdict that occurs.
 pub(super) fn method(has_losses: bool, all: BTreeSet<Verdict>) -> Blocks {
     let mut body = Blocks::new();
-    body.say(
+    body.say(format!(
         "Each point is measured in replicates, taken in turns with the points it is compared with. \
          A replicate is cut into at least 30 batches, long enough to be independent; its interval \
-         comes from them. The interval shown is the wider of the one within replicates and the one \
-         between them, at 95 %. n is the number of independent samples behind it.",
-    );
+         comes from them. {INTERVAL}"
+    ));
     if has_losses {
         body.say(
             "A loss is stated only between two rungs that do identical work and differ in one \
-             layer, with the interval of the paired difference. A finding is stated only after \
-             further points have confirmed it. No measurable difference is a result, too.",
+             layer, with the interval of the paired difference. Where further points can confirm \
+             a finding, it is stated only after they have. No measurable difference is a result, \
+             too.",
         );
     }
     body.say(
@@ -236,6 +244,31 @@ fn stream_op(stream: &StreamFigures, op: &str) -> String {
     if stream.name == op { op.to_owned() } else { format!("{}: {op}", stream.name) }
 }
 
+/// Latencies of a kind of request from its start, then those from its schedule, and whether they are
+/// the first. Those of no request are zeros that nobody measured.
+pub(super) fn latencies(
+    has_completed: bool,
+    service: LatencyUs,
+    response: Option<LatencyUs>,
+) -> impl Iterator<Item = (Option<LatencyUs>, bool)> {
+    let known = move |us| has_completed.then_some(us);
+    let response = response.map(|us| (known(us), false));
+    [(known(service), true)].into_iter().chain(response)
+}
+
+/// The columns of percentiles.
+pub(super) fn percentiles<T>(
+    table: TableOf<T>,
+    of: impl Fn(&T) -> Option<LatencyUs>,
+) -> TableOf<T> {
+    let us = |row: &T, at: fn(LatencyUs) -> f64| optional(of(row).map(at), "us");
+    table
+        .numbers("p50", |row| us(row, |us| us.p50))
+        .numbers("p95", |row| us(row, |us| us.p95))
+        .numbers("p99", |row| us(row, |us| us.p99))
+        .numbers("p99.9", |row| us(row, |us| us.p99_9))
+}
+
 /// Every replicate that is there.
 fn replicates(view: &RunView<'_>) -> Table {
     type Item<'a> = (&'a Replicate, &'a StreamFigures, &'static str, &'a OpFigures);
@@ -252,16 +285,19 @@ fn replicates(view: &RunView<'_>) -> Table {
         carried.merge(&replicate.verdicts);
         verdicts(&carried)
     };
+    let us = |op: &OpFigures, at: fn(&LatencyUs) -> f64| {
+        optional((op.ios > 0).then(|| at(&op.latency_us)), "us")
+    };
     Table::of(items)
         .words("Point", |(replicate, ..)| text(title(replicate)))
         .words("Requests", |(_, stream, name, _)| text(stream_op(stream, name)))
         .numbers_on(On::FILES, "Completed", |(.., op)| count(op.ios))
         .numbers("Per second", |(.., op)| figure(op.iops.value, op.iops.ci95, op.iops.n, "/s"))
-        .numbers_on(On::FILES, "Mean", |(.., op)| value(op.latency_us.mean, "us"))
-        .numbers_on(On::FILES, "p50", |(.., op)| value(op.latency_us.p50, "us"))
-        .numbers("p99", |(.., op)| value(op.latency_us.p99, "us"))
-        .numbers_on(On::FILES, "p99.9", |(.., op)| value(op.latency_us.p99_9, "us"))
-        .numbers_on(On::FILES, "Slowest", |(.., op)| value(op.latency_us.max, "us"))
+        .numbers_on(On::FILES, "Mean", |(.., op)| us(op, |us| us.mean))
+        .numbers_on(On::FILES, "p50", |(.., op)| us(op, |us| us.p50))
+        .numbers("p99", |(.., op)| us(op, |us| us.p99))
+        .numbers_on(On::FILES, "p99.9", |(.., op)| us(op, |us| us.p99_9))
+        .numbers_on(On::FILES, "Slowest", |(.., op)| us(op, |us| us.max))
         .words_on(On::FILES, "Cautions", carried)
         .most(30)
         .into()

@@ -4,10 +4,10 @@ use iostrata_run::{IoDocument, IoOpDocument, RunResult};
 use iostrata_spec::OpKind;
 use iostrata_stats::LatencyUs;
 
-use super::common::{method, over_time, replicate_verdicts};
+use super::common::{latencies, method, over_time, percentiles, replicate_verdicts};
 use super::host::host;
 use crate::RunView;
-use crate::cell::{Text, Tone, empty, figure, optional, text, value};
+use crate::cell::{Text, Tone, empty, figure, optional, text};
 use crate::document::{Block, Blocks, Card, On, Report, Style, Table};
 use crate::head::Head;
 use crate::words;
@@ -42,15 +42,22 @@ pub(super) fn headline(io: &IoDocument) -> String {
 pub(super) fn cards(io: &IoDocument) -> Vec<Card> {
     let card = |(name, op): (&'static str, &IoOpDocument)| {
         let shown = words::shown(op.iops, op.iops_ci95, &format!("{name}/s"));
-        let half = shown.half.map_or(String::new(), |half| format!("\u{b1} {half}, "));
+        let half = shown.half.map_or(String::new(), |half| format!("{half}, "));
         let why = shown.why.map_or(String::new(), |why| format!("{why}; "));
         let bandwidth = match op.bytes_per_s {
             rate if rate > 0.0 => format!("{}, ", words::value(rate, "bytes/s")),
             _ => String::new(),
         };
         let us = |us: f64| words::value(us, "us");
-        let (mean, p99) = (us(op.latency_us.mean), us(op.latency_us.p99));
-        let rest = format!("{why}{half}n = {}; {bandwidth}mean {mean}, p99 {p99}", op.iops_n);
+        let latency = match op.ios {
+            0 => String::new(),
+            _ => format!(
+                "; {bandwidth}mean {}, p99 {}",
+                us(op.latency_us.mean),
+                us(op.latency_us.p99)
+            ),
+        };
+        let rest = format!("{why}{half}n = {}{latency}", op.iops_n);
         Card { title: name, big: shown.text.into(), text: rest.into() }
     };
     io.ops.named().map(card).collect()
@@ -67,7 +74,9 @@ pub(super) fn workload(io: &IoDocument) -> Blocks {
     let warn = |words: String| Block::Text(Style::Note(Tone::Warn), words.into());
     for one in &io.unknown {
         let why = words::because(one.why, one.between, &one.unit);
-        body.add(On::ALL, warn(format!("{}s unknown: {why}", one.name)));
+        let kind = OpKind::ALL.iter().find(|kind| kind.name() == one.name);
+        let name = kind.map_or(one.title.as_str(), |kind| kind.plural());
+        body.add(On::ALL, warn(format!("{name} unknown: {why}")));
     }
     if !io.verdicts.is_sound() {
         body.add(On::ALL, Block::Verdicts(io.verdicts.iter().collect()));
@@ -84,28 +93,26 @@ pub(super) fn workload(io: &IoDocument) -> Blocks {
 
 fn table(io: &IoDocument) -> Table {
     // Name, requests, latency, and whether the rate belongs to the row.
-    let mut rows: Vec<(Text, &IoOpDocument, &LatencyUs, bool)> = Vec::new();
+    let mut rows: Vec<(Text, &IoOpDocument, Option<LatencyUs>, bool)> = Vec::new();
     for (name, op) in io.ops.named() {
-        rows.push((Text::default().strong(name), op, &op.latency_us, true));
-        let response = op.response_us.as_ref();
-        rows.extend(
-            response.map(|us| (Text::from(format!("{name}, from schedule")), op, us, false)),
-        );
+        for (us, is_service) in latencies(op.ios > 0, op.latency_us, op.response_us) {
+            let name = match is_service {
+                true => Text::default().strong(name),
+                false => Text::from(format!("{name}, from schedule")),
+            };
+            rows.push((name, op, us, is_service));
+        }
     }
     let rate = |op: &IoOpDocument| figure(op.iops, op.iops_ci95, op.iops_n, "/s");
     // Flushes move no bytes of their own.
     let bytes = |op: &IoOpDocument| optional(Some(op.bytes_per_s).filter(|b| *b > 0.0), "bytes/s");
-    Table::of(rows)
+    let table = Table::of(rows)
         .words("", |(name, ..)| text(name.clone()))
         .numbers("rate", |(_, op, _, own)| if *own { rate(op) } else { empty() })
         .numbers("bandwidth", |(_, op, _, own)| if *own { bytes(op) } else { empty() })
-        .numbers("mean", |(_, _, us, _)| value(us.mean, "us"))
-        .numbers("p50", |(_, _, us, _)| value(us.p50, "us"))
-        .numbers("p95", |(_, _, us, _)| value(us.p95, "us"))
-        .numbers("p99", |(_, _, us, _)| value(us.p99, "us"))
-        .numbers("p99.9", |(_, _, us, _)| value(us.p99_9, "us"))
-        .numbers("max", |(_, _, us, _)| value(us.max, "us"))
-        .into()
+        .numbers("mean", |(_, _, us, _)| optional(us.map(|us| us.mean), "us"));
+    let table = percentiles(table, |(_, _, us, _)| *us);
+    table.numbers("max", |(_, _, us, _)| optional(us.map(|us| us.max), "us")).into()
 }
 
 fn effort(io: &IoDocument) -> String {

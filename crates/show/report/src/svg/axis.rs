@@ -49,6 +49,16 @@ impl Axis {
         (of(value) - of(self.low)) / (of(self.high) - of(self.low))
     }
 
+    /// Whether a value lies between the ends, but for rounding.
+    pub(super) fn has(&self, value: f64) -> bool {
+        value >= self.low - self.low.abs() * 1e-4 && value <= self.high + self.high.abs() * 1e-4
+    }
+
+    /// Whether an end of an interval lies outside.
+    pub(super) fn cuts(&self, ends: Interval) -> bool {
+        ends.iter().any(|end| end.is_finite() && !self.has(*end))
+    }
+
     pub(super) fn percent(&self, value: f64) -> String {
         format!("{:.2}%", self.at(value) * 100.0)
     }

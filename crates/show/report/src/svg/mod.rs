@@ -6,34 +6,42 @@
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
 mod axis;
+mod rows;
 
 use iostrata_stats::Interval;
 use maud::{Markup, html};
 
 use axis::Axis;
+use rows::{bars, ratios, shares};
 
-use crate::chart::{
-    Bar, Branch, Chart, Course, Line, Lines, Mark, Plot, Scale, Stack, Stroke, reach,
-};
-use crate::colour::Colour;
+use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, Stroke, reach};
 use crate::words;
 
 /// Height of lines in pixels.
 const HEIGHT: f64 = 220.0;
-/// Pixels that a row of bars and the plot of lines have on a phone.
-const ROW_WIDTH: f64 = 200.0;
+/// Pixels that the plot of lines has on a phone.
 const PLOT_WIDTH: f64 = 290.0;
 
 /// A chart with its caption.
 pub(crate) fn chart(chart: &Chart) -> Markup {
     let (body, cut) = match &chart.plot {
         Plot::Bars(axis, rows) => bars(axis, rows),
-        Plot::Ratios(axis, rows) => (ratios(axis, rows), None),
+        Plot::Ratios(axis, rows) => ratios(axis, rows),
         Plot::Shares(legend, stacks) => (shares(legend, stacks), None),
         Plot::Lines(lines) => plot(lines, lines.scale),
     };
+    figure(Some(format!("chart-{}", chart.name)), chart, &body, cut)
+}
+
+/// Lines on a logarithmic scale whatever their own is, for the switch of panels.
+pub(crate) fn logarithmic(chart: &Chart, lines: &Lines) -> Markup {
+    let (body, cut) = plot(lines, Scale::Logarithmic(None));
+    figure(None, chart, &body, cut)
+}
+
+fn figure(id: Option<String>, chart: &Chart, body: &Markup, cut: Option<String>) -> Markup {
     html! {
-        figure id={ "chart-" (chart.name) } {
+        figure id=[id] {
             @if !chart.title.is_empty() || !chart.says.is_empty() || cut.is_some() {
                 figcaption {
                     @if !chart.title.is_empty() { b { (chart.title) } }
@@ -46,11 +54,6 @@ pub(crate) fn chart(chart: &Chart) -> Markup {
             (body)
         }
     }
-}
-
-/// Lines on a logarithmic scale whatever their own is, for the switch of panels.
-pub(crate) fn logarithmic(lines: &Lines) -> Markup {
-    plot(lines, Scale::Logarithmic(None)).0
 }
 
 /// Names of lines with colour and dash.
@@ -76,16 +79,6 @@ fn ink(stroke: Stroke) -> String {
     format!("stroke:{}{}{faint}", stroke.colour.css(), dash[stroke.dash % 4])
 }
 
-/// The vertical lines of an axis behind a row.
-fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
-    html! {
-        @for (tick, _) in ticks {
-            @let x = axis.percent(*tick);
-            line.grid x1=(x) x2=(x) y1="-6" y2="100%" {}
-        }
-    }
-}
-
 /// The labels below rows or lines.
 fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
     html! {
@@ -97,152 +90,13 @@ fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
     }
 }
 
-/// The axis below rows.
-fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
-    html! {
-        div.row { svg height="16" { (labels(axis, ticks, 12.0)) } }
-        p.axis { (title) }
+/// All figures of a line with their intervals.
+fn figures_of(line: &Line) -> Vec<(f64, Option<Interval>)> {
+    match &line.course {
+        Course::Points(marks) => marks.iter().map(|mark| (mark.y, mark.ci95)).collect(),
+        Course::Fit(points) => points.iter().map(|point| (point[1], None)).collect(),
+        Course::Slices(slices) => slices.values.iter().map(|y| (*y, None)).collect(),
     }
-}
-
-fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
-    let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
-    let axis = Axis::linear(reach(&figures));
-    let ticks = axis.apart(&axis.labelled(), ROW_WIDTH);
-    let cut: Vec<&str> =
-        rows.iter().filter(|row| row.value > axis.high).map(|row| row.title.as_str()).collect();
-    let ends = rows.iter().filter(|row| row.ci95.is_some_and(|ci95| ci95[1] > axis.high)).count();
-    let cut = match (cut.is_empty(), ends) {
-        (false, _) => Some(format!("Cut off at the axis: {}.", cut.join(", "))),
-        (true, 0) => None,
-        (true, n) => Some(format!("The intervals of {n} end beyond the axis.")),
-    };
-    let body = html! {
-        div.rows {
-            @for (n, row) in rows.iter().enumerate() {
-                div.row data-at={ "0." (n) } title=(row.hover) {
-                    span.name { (row.title) }
-                    svg height="20" {
-                        (grid(&axis, &ticks))
-                        @let ends = [0.0, row.value.min(axis.high)];
-                        @let [from, to] = ends.map(|end| axis.at(end) * 100.0);
-                        rect x={ (format!("{:.2}%", from.min(to))) } y="3" height="14"
-                            width=(format!("{:.2}%", (to - from).abs()))
-                            style={ "fill:" (row.colour.css()) } {}
-                        @if row.value > axis.high {
-                            svg x="97%" overflow="visible" {
-                                path.break d="M0,0l5,5-5,5 5,5-5,5" {}
-                            }
-                        }
-                        (whisker(&axis, row.ci95))
-                    }
-                    span.value { b { (row.shown) } " " (row.spread) }
-                }
-            }
-            (foot(&axis, &ticks, title))
-        }
-    };
-    (body, cut)
-}
-
-/// A horizontal interval.
-fn whisker(axis: &Axis, ci95: Option<Interval>) -> Markup {
-    let Some([low, high]) = ci95 else { return html! {} };
-    let [from, to] = [low.max(axis.low), high.min(axis.high)].map(|end| axis.percent(end));
-    html! {
-        line.whisker x1=(from) x2=(to) y1="10" y2="10" {}
-        line.whisker x1=(from) x2=(from) y1="6" y2="14" {}
-        @if high <= axis.high { line.whisker x1=(to) x2=(to) y1="6" y2="14" {} }
-    }
-}
-
-fn ratios(title: &str, rows: &[Branch]) -> Markup {
-    let of = |row: &Branch| [row.ci95.unwrap_or([row.ratio; 2]), [row.ratio; 2]];
-    let all = rows.iter().flat_map(|row| of(row).into_iter().chain(row.range)).flatten();
-    let all: Vec<f64> = all.filter(|end| end.is_finite() && *end > 0.0).collect();
-    let (axis, ticks) = Axis::of_ratios(&all);
-    let ticks = axis.apart(&ticks, ROW_WIDTH);
-    let one = axis.percent(1.0);
-    html! {
-        div.rows {
-            @for (n, row) in rows.iter().enumerate() {
-                div.row data-at={ "0." (n) } title=(row.hover) {
-                    span.name { (row.title) }
-                    svg height="20" style={ "--c:" (row.colour.css()) } {
-                        (grid(&axis, &ticks))
-                        line.one x1=(one) x2=(one) y1="-6" y2="100%" {}
-                        @if let Some([low, high]) = row.range {
-                            @let [from, to] = [low.max(axis.low), high.min(axis.high)];
-                            @let [from, to] = [from, to].map(|end| axis.percent(end));
-                            line.band x1=(from) x2=(to) y1="10" y2="10" {}
-                        }
-                        g.own { (whisker(&axis, row.ci95)) }
-                        @let at = axis.percent(row.ratio.clamp(axis.low, axis.high));
-                        circle cx=(at) cy="10" r="4.5" {}
-                    }
-                    span.value {
-                        b { (words::times(row.ratio)) }
-                        @if let Some(ci95) = row.ci95 { " " (words::times_range(ci95)) }
-                    }
-                }
-            }
-            (foot(&axis, &ticks, title))
-        }
-    }
-}
-
-fn shares(legend: &[(Colour, String)], stacks: &[Stack]) -> Markup {
-    let axis = Axis::linear([0.0, 100.0]);
-    let ticks: Vec<(f64, String)> =
-        [0.0, 25.0, 50.0, 75.0, 100.0].map(|tick| (tick, format!("{tick} %"))).into();
-    let is_new = |n: usize| n == 0 || stacks[n - 1].group != stacks[n].group;
-    html! {
-        ul.layers { @for (colour, name) in legend {
-            li { span.layer style={ "--c:" (colour.css()) } { (name) } }
-        } }
-        div.rows.shares {
-            @for (n, stack) in stacks.iter().enumerate() {
-                @if is_new(n) && !stack.group.is_empty() { p.group { (stack.group) } }
-                div.row {
-                    span.name { (stack.title) }
-                    svg height="18" {
-                        (grid(&axis, &ticks))
-                        @for (colour, from, share, hover) in placed(stack) {
-                            rect x=(format!("{from:.2}%")) y="1" height="15"
-                                width=(format!("{share:.2}%"))
-                                style={ "fill:" (colour.css()) } data-at=(n) { title { (hover) } }
-                        }
-                    }
-                }
-            }
-            div.row { span.name {} svg height="16" { (labels(&axis, &ticks, 12.0)) } }
-        }
-    }
-}
-
-/// The parts of a whole as colour, start and size in percent, hover.
-fn placed(stack: &Stack) -> Vec<(Colour, f64, f64, &str)> {
-    let whole: f64 = stack.parts.iter().map(|part| part.1).sum();
-    let mut from = 0.0;
-    let mut all = Vec::new();
-    for (colour, size, hover) in &stack.parts {
-        let share = size / whole.max(1e-12) * 100.0;
-        all.push((*colour, from, share, hover.as_str()));
-        from += share;
-    }
-    all
-}
-
-/// All figures of lines with their intervals.
-fn figures(lines: &Lines) -> Vec<(f64, Option<Interval>)> {
-    let of = |line: &Line| -> Vec<(f64, Option<Interval>)> {
-        match &line.course {
-            Course::Points(marks) => marks.iter().map(|mark| (mark.y, mark.ci95)).collect(),
-            Course::Fit(points) => points.iter().map(|point| (point[1], None)).collect(),
-            Course::Slices(slices) => slices.values.iter().map(|y| (*y, None)).collect(),
-        }
-    };
-    lines.lines.iter().flat_map(of).collect()
 }
 
 fn xs(lines: &Lines) -> Vec<f64> {
@@ -293,16 +147,11 @@ fn y_axis(figures: &[(f64, Option<Interval>)], scale: Scale) -> Axis {
 }
 
 fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
-    let figures = figures(lines);
+    let figures: Vec<_> = lines.lines.iter().flat_map(figures_of).collect();
     let (x, x_ticks) = x_axis(lines);
     let y = y_axis(&figures, scale);
     let x_ticks = x.apart(&x_ticks, PLOT_WIDTH);
-    let beyond: Vec<f64> =
-        figures.iter().map(|one| one.0).filter(|v| *v > y.high * 1.0001).collect();
-    let most = beyond.iter().copied().fold(0.0, f64::max);
-    let cut = (!beyond.is_empty()).then(|| {
-        format!("{} lie above the scale, up to {}.", beyond.len(), words::value(most, ""))
-    });
+    let cut = beyond(lines, &y);
     let body = html! {
         p.axis { (lines.y) }
         div.plot {
@@ -319,7 +168,7 @@ fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
                 }
                 @for (n, line) in lines.lines.iter().enumerate() {
                     @for (at, mark) in points_of(line).iter().enumerate() {
-                        @if mark.y <= y.high { (point(mark, line, &format!("{n}.{at}"), &x, &y)) }
+                        @if y.has(mark.y) { (point(mark, line, &format!("{n}.{at}"), &x, &y)) }
                     }
                 }
             }
@@ -327,6 +176,27 @@ fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
         p.axis { (lines.x) }
     };
     (body, cut)
+}
+
+/// How many figures leave the scale at either end. A law is drawn as far as it goes.
+fn beyond(lines: &Lines, y: &Axis) -> Option<String> {
+    let measured = lines.lines.iter().filter(|line| !matches!(line.course, Course::Fit(_)));
+    let (above, below): (Vec<f64>, Vec<f64>) = measured
+        .flat_map(figures_of)
+        .map(|one| one.0)
+        .filter(|value| !y.has(*value))
+        .partition(|value| *value > y.high);
+    let said = |all: &[f64], place: &str, end: f64| {
+        let lie = if all.len() == 1 { "1 lies".to_owned() } else { format!("{} lie", all.len()) };
+        let end = words::value(end, "");
+        (!all.is_empty()).then(|| format!("{lie} {place} {end}."))
+    };
+    let most = above.iter().copied().fold(0.0, f64::max);
+    let least = below.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = said(&above, "above the scale, up to", most);
+    let least = said(&below, "below the scale, down to", least);
+    let all: Vec<String> = [most, least].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 fn points_of(line: &Line) -> &[Mark] {

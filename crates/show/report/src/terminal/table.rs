@@ -2,8 +2,8 @@
 //!
 //! Method: as it is; else closer together; else with texts on several lines; else with the last
 //! texts below their rows; else with all figures below their names, each behind the head of its
-//! column. Invariant: nothing is wider than the terminal, and nothing is left out but for rows
-//! beyond the most that the table asks for.
+//! column. Invariant: nothing is wider than the terminal, and nothing is left out but columns that
+//! the table can spare and rows beyond the most that it asks for.
 
 use super::text::{Look, Terminal, aligned, cut, length, wrapped_to};
 use crate::cell::{Cell, Span, Text, What};
@@ -28,17 +28,10 @@ pub(super) fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
         );
         if grid.is_stacked {
             out.extend(grid.stacked(at, &below, terminal));
-            continue;
         } else {
             out.extend(grid.row(at, row, terminal));
+            out.extend(beside(at, &below, terminal));
         }
-        let said =
-            below.iter().map(|strip| strip.cells[at].as_str()).filter(|cell| !cell.is_empty());
-        let said = said.collect::<Vec<_>>().join("; ");
-        let starred = below.iter().any(|strip| strip.cells[at].starts_with('*'));
-        let look = if starred { Look::Warn } else { Look::Dim };
-        let lines = terminal.wrapped(&said, 2 * INDENT, 0);
-        out.extend(lines.iter().map(|line| terminal.styled(look, line)));
         let notes = row.below.iter().flat_map(|note| terminal.wrapped(note, 2 * INDENT, 0));
         out.extend(notes.map(|line| terminal.styled(Look::Dim, &line)));
     }
@@ -47,6 +40,16 @@ pub(super) fn lines(table: &Table, terminal: &Terminal) -> Vec<String> {
         out.push(terminal.styled(Look::Dim, &more));
     }
     out
+}
+
+/// The texts of a row for which its line has no room.
+fn beside(at: usize, below: &[Strip], terminal: &Terminal) -> Vec<String> {
+    let said = below.iter().map(|strip| strip.cells[at].as_str()).filter(|cell| !cell.is_empty());
+    let said = said.collect::<Vec<_>>().join("; ");
+    let starred = below.iter().any(|strip| strip.cells[at].starts_with('*'));
+    let look = if starred { Look::Warn } else { Look::Dim };
+    let lines = terminal.wrapped(&said, 2 * INDENT, 0);
+    lines.iter().map(|line| terminal.styled(look, line)).collect()
 }
 
 /// A column of text as it is laid out: half an interval is one of its own.
@@ -266,7 +269,9 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
         _ => Look::Plain,
     };
     let text = match (cell.number(), &cell.what) {
-        (Some(number), _) => number.main + &number.range.map_or(String::new(), |r| format!(" {r}")),
+        (Some(number), _) => {
+            number.shown.text + &number.range.map_or(String::new(), |r| format!(" {r}"))
+        }
         (None, What::Text(text)) => plain(text),
         // The gravest in a word; what it means stands below the table or in the report.
         (None, What::Verdicts(all)) => {
@@ -279,8 +284,8 @@ fn main(cell: &Cell, terminal: &Terminal) -> (String, Look) {
 }
 
 fn half(cell: &Cell, terminal: &Terminal) -> String {
-    let half = cell.number().and_then(|number| number.half);
-    half.map_or(String::new(), |half| terminal.clean(&format!("\u{b1} {half}")))
+    let half = cell.number().and_then(|number| number.shown.half);
+    half.map_or(String::new(), |half| terminal.clean(&half))
 }
 
 /// A sentence without any look.
@@ -300,5 +305,23 @@ fn flat(span: &Span) -> String {
         Span::Layer(layer) => layer.title().to_owned(),
         Span::Verdicts(all) if all.is_sound() => String::new(),
         Span::Verdicts(all) => format!(" Cautions: {}.", words::verdicts(all)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{text, value};
+
+    #[test]
+    fn a_stacked_row_keeps_its_note() {
+        let mut table = Table::of([1.0]).words("", |_| text("a row"));
+        for head in ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"] {
+            table = table.numbers(head, |n| value(*n, "writes/s"));
+        }
+        let table = table.each(|_, row| row.below = Some("why it is so".to_owned()));
+        let lines = lines(&table.into(), &Terminal::new(60, false));
+        assert_eq!(lines[0], "  a row", "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("why it is so")), "{lines:#?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use iostrata_report::html;
+use iostrata_report::{html, markdown};
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
 use iostrata_spec::OpKind;
 use iostrata_stats::Verdict;
@@ -80,6 +80,14 @@ fn every_point_stands_with_its_interval() {
 }
 
 #[test]
+fn intervals_are_sorted_by_their_lower_ends() {
+    let cells = PAGE.split("<td").filter(|cell| cell.contains("data-label=\"95 % interval\""));
+    let numbers: Vec<&str> = cells.filter(|cell| cell.contains(" us")).collect();
+    assert!(numbers.len() > 100, "{}", numbers.len());
+    assert!(numbers.iter().all(|cell| cell.contains("data-v=")), "{}", numbers[0]);
+}
+
+#[test]
 fn printed_figures_stand_beside_todays_and_blank_stays_blank() {
     let page = &*PAGE;
     let row = |text: &str| {
@@ -96,6 +104,45 @@ fn printed_figures_stand_beside_todays_and_blank_stays_blank() {
     assert!(blank.contains("IOPS<span"), "{blank}");
     let unmeasured = row("raw device, random reads and writes, bandwidth at most");
     assert!(unmeasured.contains("data-label=\"Now\"></td>"), "{unmeasured}");
+}
+
+#[test]
+fn a_device_that_merged_nothing_is_a_figure() {
+    let sample = without(|study| {
+        let row = study.then.iter_mut().find(|row| row.now.is_some()).unwrap();
+        row.text = "merged requests".to_owned();
+        (row.now, row.now_ci95, row.unit) = (Some(0.0), None, "/s".to_owned());
+    });
+    let page = html(&sample.view());
+    let from = page.find("merged requests").unwrap();
+    let row = &page[from..from + page[from..].find("</tr>").unwrap()];
+    assert!(!row.contains("unknown"), "{row}");
+}
+
+#[test]
+fn what_is_not_known_is_drawn_nowhere() {
+    let unknown = |study: &mut StudyDocument| {
+        for point in &mut study.points {
+            (point.value, point.value_ci95) = (777.125, Some([100.0, 1_554.0]));
+        }
+    };
+    let with_axis = without(unknown);
+    let without_axis = without(|study| {
+        study.axes.clear();
+        study.factors.retain(|factor| factor.factor == "filesystem");
+        study.points.truncate(2);
+        for point in &mut study.points {
+            point.levels.retain(|at| at.factor == "filesystem");
+        }
+        unknown(study);
+    });
+    for sample in [with_axis, without_axis] {
+        let page = html(&sample.view());
+        let charts = page.split("<figure id=\"chart-").skip(1);
+        for chart in charts.map(|rest| rest.split("</figure>").next().unwrap()) {
+            assert!(!chart.contains("777.125"), "{chart}");
+        }
+    }
 }
 
 #[test]
@@ -204,7 +251,6 @@ fn axes_of_further_levels_are_folded() {
     let lines: Vec<&str> = chart.split("<polyline").skip(1).collect();
     assert_eq!(lines.len(), 5, "raw, and two file systems in two ways");
     let style = |line: &str| line.split("style=\"stroke:").nth(1).unwrap()[..20].to_owned();
-    assert!(!style(lines[1]).contains("dash") || lines[2].contains("dasharray"));
     assert!(!lines[1].contains("dasharray") && lines[2].contains("dasharray"));
     assert_eq!(style(lines[1])[..13], style(lines[2])[..13], "one file system, one colour");
     assert_eq!(chart.matches("data-at=\"0.").count(), 6);
@@ -262,6 +308,13 @@ fn a_caution_of_most_points_is_said_once() {
     });
     let page = html(&sample.view());
     assert!(page.contains(&format!("Of most points: {}", foreign.explain())));
+    let no_other = without(|study| {
+        study.verdicts = [foreign].into_iter().collect();
+        study.points.iter_mut().for_each(|point| point.verdicts = study.verdicts.clone());
+    });
+    for form in [html(&no_other.view()), markdown(&no_other.view())] {
+        assert!(!form.contains("with a caution of their own"), "all share it");
+    }
     assert!(!page.contains(">foreign_io</span>"), "and not again at every point");
     let text = iostrata_report::terminal(&sample.view(), 100, false);
     let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");

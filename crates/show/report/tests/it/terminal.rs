@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use iostrata_report::{html, markdown, terminal};
+use iostrata_run::{Finding, FindingKind};
+use iostrata_spec::Layer;
 
 use crate::sample;
 
@@ -64,6 +66,27 @@ fn a_probe_reads_at_a_glance() {
         assert_kept(&format!("probe-{width}"), &terminal(&sample::probe().view(), width, false));
         let clean = terminal(&sample::clean_probe().view(), width, false);
         assert_kept(&format!("clean-{width}"), &clean);
+    }
+}
+
+#[test]
+fn a_loss_without_a_second_rung_is_among_the_losses() {
+    let mut sample = sample::clean_probe();
+    let finding = Finding {
+        id: "volume_cap".to_owned(),
+        kind: FindingKind::Loss,
+        text: "The volume takes 3,000 requests/s and no more.".to_owned(),
+        layer: Layer::Limit,
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: 4,
+        evidence: Default::default(),
+    };
+    sample.document().findings.push(finding);
+    let text = terminal(&sample.view(), 80, false);
+    assert!(text.contains("Losses\n  The volume takes 3,000 requests/s and no more."), "{text}");
+    for form in [text, html(&sample.view()), markdown(&sample.view())] {
+        assert!(!form.contains("No loss found"), "{form:.4000}");
     }
 }
 

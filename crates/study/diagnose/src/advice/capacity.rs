@@ -48,27 +48,25 @@ pub(super) fn io_capacity(found: &Found<'_>) -> Vec<Advice> {
     let usual_text = "Half of the limit, so that flushing in the background leaves the other half \
                       to commits, reads and bursts."
         .to_owned();
-    let usual = capacity("innodb_io_capacity", usual, usual_text, &USUAL_DEFAULTS);
-    let most = capacity("innodb_io_capacity_max", most, most_text, &MOST_DEFAULTS);
-    [usual, most].into_iter().flatten().collect()
+    vec![
+        capacity("innodb_io_capacity", usual, usual_text, USUAL_DEFAULTS),
+        capacity("innodb_io_capacity_max", most, most_text, MOST_DEFAULTS),
+    ]
 }
 
 /// Defaults of MySQL before 8.4 and MariaDB, and of MySQL 8.4.
 const USUAL_DEFAULTS: [f64; 2] = [200.0, 10_000.0];
 const MOST_DEFAULTS: [f64; 2] = [2_000.0, 20_000.0];
 
-/// One of the two; nothing where servers have it already. More flushing than before wears flash.
-fn capacity(name: &str, value: f64, text: String, defaults: &[f64; 2]) -> Option<Advice> {
-    let [least, newest] = *defaults;
-    if value == least {
-        return None;
-    }
+/// One of the two, also where it is a default: servers differ in theirs, and which one will read it
+/// is not known. More flushing than before wears flash.
+fn capacity(name: &str, value: f64, text: String, [least, newest]: [f64; 2]) -> Advice {
     let why = [FindingId::FlushCapacity];
     let undo = format!("SET GLOBAL {name} to the value before");
     let advice = line(name, format!("{value}"), SettingPlace::MyCnf, &why, text, &undo);
     let default = Some(format!("{least}; MySQL 8.4: {newest}"));
     let risk = if value > least { Risk::Wear } else { Risk::None };
-    Some(Advice { default, risk, ..advice })
+    Advice { default, risk, ..advice }
 }
 
 /// Rounded down to two significant digits: more would pretend a precision that nothing has.
@@ -82,7 +80,30 @@ fn two_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use iostrata_run::{Finding, FindingKind};
+    use iostrata_spec::Layer;
+
     use super::*;
+
+    #[test]
+    fn a_default_of_some_servers_is_advised_for_the_others() {
+        let numbers =
+            [("pages_per_s", 400.0), ("commit_p99_us", 900.0), ("commit_p99_objective_us", 1e3)];
+        let findings = [Finding {
+            id: FindingId::FlushCapacity.name().to_owned(),
+            kind: FindingKind::Sizing,
+            text: String::new(),
+            layer: Layer::Transactions,
+            effect_pct: None,
+            effect_pct_ci95: None,
+            effect_pct_n: 3,
+            evidence: numbers.map(|(name, value)| (name.to_owned(), value.into())).into(),
+        }];
+        let advice = io_capacity(&Found { findings: &findings });
+        let values: Vec<&str> = advice.iter().map(|one| one.value.as_str()).collect();
+        assert_eq!(values, ["200", "400"]);
+        assert!(advice.iter().all(|one| one.risk == Risk::None));
+    }
 
     #[test]
     fn rounds_down_to_two_digits() {

@@ -1,10 +1,10 @@
 //! What to change: settings with their reasons, risk and undo.
 //!
-//! Invariant: every line rests on findings, and nothing is advised that a default already does or
-//! that could only be right elsewhere. Barriers are never turned off; the doublewrite is never
-//! turned off, because a server that does not ask for atomic writes does not get them. Schedulers
-//! were not compared without root, so that nothing is advised about them; a queue only where it was
-//! seen to be full and is shorter than any driver makes it.
+//! Invariant: every line rests on findings, and nothing is advised that every server does by
+//! default or that could only be right elsewhere. Barriers are never turned off; the doublewrite is
+//! never turned off, because a server that does not ask for atomic writes does not get them.
+//! Schedulers were not compared without root, so that nothing is advised about them; a queue only
+//! where it was seen to be full and is shorter than any driver makes it.
 
 mod capacity;
 mod files;

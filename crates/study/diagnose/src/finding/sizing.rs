@@ -9,6 +9,7 @@ use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds};
 
 use super::FindingId;
+use super::place::barriers_off;
 use super::statement::{WithEvidence, sizing};
 use super::steady::lasting_pages_per_s;
 use crate::case::Case;
@@ -147,8 +148,9 @@ pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
         .map(|figure| figure.value);
     let more =
         many.map(|rate_of_16| format!("; 16 make {}", count(rate_of_16))).unwrap_or_default();
+    let durable = if barriers_off(case).is_some() { "" } else { "durable " };
     let text = format!(
-        "One committer makes {} durable commits/s ({} each){more}.",
+        "One committer makes {} {durable}commits/s ({} each){more}.",
         count(figure.value),
         microseconds(each_us)
     );

@@ -60,10 +60,37 @@ fn parts_that_were_left_out_are_named_beside_the_advice() {
 #[test]
 fn an_interrupted_run_is_said_to_be_one() {
     let events = probe(&Disk::default(), &host(), 2);
-    let end = ProbeEnd { interrupted: true, bytes_written: 7, duration_s: 3.0, is_full: false };
+    let end = ProbeEnd { interrupted: true, bytes_written: 7, duration_s: 3.0 };
     let document = summarise(host(), &events[..40], end);
     assert_eq!((document.bytes_written, document.interrupted), (7, true));
     assert!(document.headline.iter().any(|line| line.contains("stopped before its end")));
+}
+
+#[test]
+fn a_part_that_failed_is_no_clean_bill() {
+    let mut events = probe(&Disk::default(), &host(), 1);
+    events.retain(|event| match event {
+        Event::Replicate(one) => one.point.streams.iter().all(|s| !s.spec.mix.writes()),
+        _ => false,
+    });
+    let failed = Unavailable::failed("4 KiB random reads", "reading /f failed: I/O error");
+    events.push(Event::Unavailable(failed));
+    let text = summarise(host(), &events, ProbeEnd::default()).headline.join(" ");
+    assert!(text.contains("Nothing of what was measured needs to change."), "{text}");
+    assert!(text.contains("Not measured: 4 KiB random reads (reading /f failed"), "{text}");
+}
+
+#[test]
+fn a_run_ends_as_its_last_line_says() {
+    let mut events = probe(&Disk::default(), &host(), 2);
+    let finished = ProbeEnd { bytes_written: 1 << 30, duration_s: 100.0, interrupted: false };
+    assert_eq!(ProbeEnd::of(&events), finished);
+    events.pop();
+    let killed = ProbeEnd::of(&events);
+    assert!(killed.interrupted && killed.duration_s > 10.0 && killed.bytes_written > 0);
+    // A run that was stopped and went on until it was killed.
+    events.insert(3, Event::Interrupted { at_s: 1.0, bytes_written: 7 });
+    assert_eq!(ProbeEnd::of(&events), killed);
 }
 
 #[test]

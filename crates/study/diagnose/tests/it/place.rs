@@ -38,6 +38,10 @@ fn missing_barriers_are_put_back() {
     bare.path.mount_options.push("nobarrier".to_owned());
     let document = document(&Disk::default(), &bare, 4);
     assert!(found(&document, "barriers_off").is_some());
+    let commits = &found(&document, "commit_rate").unwrap().text;
+    for said in [&document.headline[0], commits] {
+        assert!(said.contains(" commits/s") && !said.contains("durable"), "{said}");
+    }
     assert!(document.advice.iter().any(|one| one.setting == "barrier" && one.value == "1"));
 }
 

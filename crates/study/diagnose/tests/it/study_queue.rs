@@ -159,11 +159,9 @@ fn document(storage: Storage, kernel: Kernel) -> StudyDocument {
     for number in 0..plan.measuring.replicates {
         for cell in &plan.cells {
             let Some(took) = kernel(asked(cell)) else {
-                events.push(Event::Unavailable(Unavailable {
-                    what: cell.title.clone(),
-                    why: format!("nr_requests {} of loop0: Invalid argument", asked(cell)),
-                    fix: None,
-                }));
+                let why = format!("nr_requests {} of loop0: Invalid argument", asked(cell));
+                let missing = Unavailable::impossible(cell.title.as_str(), why, None);
+                events.push(Event::Unavailable(missing));
                 continue;
             };
             let mut does = storage(cell.level("disk").unwrap(), cell.workload.jobs, took);

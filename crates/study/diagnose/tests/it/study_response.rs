@@ -135,8 +135,7 @@ fn with_histogram(plan: &StudyPlan, number: u32, us: impl Fn(u64) -> u64) -> Eve
 fn percentiles_of_a_point_are_those_of_all_its_requests() {
     let plan = plan();
     let point = |events: &[Event]| {
-        let end =
-            ProbeEnd { bytes_written: 0, duration_s: 3.0, interrupted: false, is_full: false };
+        let end = ProbeEnd { bytes_written: 0, duration_s: 3.0, interrupted: false };
         let mut points = summarise_study(host(), &plan, events, end).points;
         points.remove(0).ops.iter().next().map(|(_, op)| op.clone()).unwrap()
     };

@@ -60,14 +60,80 @@ fn what_cannot_be_told_apart_is_no_clean_bill() {
     assert!(open > 0, "no seed left anything open");
 }
 
+/// The planned points of a probe, as they were before anything was confirmed.
+fn planned(disk: &Disk, seed: u64) -> Vec<Event> {
+    let all = probe(disk, &host(), seed).into_iter();
+    all.take_while(|event| !matches!(event, Event::Suspected { .. })).collect()
+}
+
+const ONE_FILE: [&str; 2] = ["write_16k_files_8", "write_16k_files_1"];
+
+#[test]
+fn where_nothing_was_decided_it_is_said() {
+    let mut open = 0;
+    for seed in 0..20 {
+        let mut events = planned(&Disk { noise: 0.5, ..Disk::default() }, seed);
+        events.retain(|event| match event {
+            Event::Replicate(one) => ONE_FILE.contains(&one.point.id.as_str()),
+            _ => false,
+        });
+        let document = summarise(host(), &events, ProbeEnd::default());
+        assert_eq!(document.compared, 1);
+        if !document.undecided.is_empty() {
+            open += 1;
+            let text = document.headline.join(" ");
+            assert!(text.contains("1 comparison of equal work could not be decided"), "{text}");
+        }
+    }
+    assert!(open > 0, "every seed was decided");
+}
+
+#[test]
+fn a_confirmation_that_was_cut_short_decides_nothing() {
+    let mut open = 0;
+    for seed in 0..20 {
+        let mut events = planned(&Disk { noise: 0.5, ..Disk::default() }, seed);
+        let once = events.iter().filter_map(|event| match event {
+            Event::Replicate(one)
+                if one.replicate == 0 && ONE_FILE.contains(&one.point.id.as_str()) =>
+            {
+                let mut again = one.clone();
+                again.replicate = 100;
+                Some(Event::Replicate(again))
+            }
+            _ => None,
+        });
+        let once: Vec<Event> = once.collect();
+        assert_eq!(once.len(), 2);
+        let confirm = ONE_FILE.map(str::to_owned).to_vec();
+        events.push(Event::Suspected { id: "per_file_write_lock".to_owned(), confirm });
+        events.extend(once);
+        let document = summarise(host(), &events, ProbeEnd::default());
+        open += usize::from(document.undecided.iter().any(|loss| loss.to == ONE_FILE[1]));
+    }
+    assert!(open > 0, "one pair cleared every suspicion");
+}
+
+#[test]
+fn two_points_are_one_comparison_in_whatever_direction() {
+    for seed in 0..20 {
+        let document = document(&Disk { noise: 0.5, ..Disk::default() }, &host(), seed);
+        let apis = |loss: &&iostrata_run::Loss| {
+            let both = [loss.from.as_str(), loss.to.as_str()];
+            both.contains(&"read_16k_io_uring_16") && both.contains(&"read_16k_libaio_16")
+        };
+        assert!(document.undecided.iter().filter(apis).count() <= 1);
+    }
+    assert_eq!(document(&Disk::default(), &host(), 1).compared, 14);
+}
+
 #[test]
 fn a_full_disk_is_no_clean_bill() {
     let all = probe(&Disk::default(), &host(), 6);
     let mut events: Vec<Event> = all.into_iter().take(80).collect();
     let missing = Unavailable::without_room("durable commits", "no space is left");
     events.push(Event::Unavailable(missing));
-    let end = ProbeEnd { is_full: true, ..ProbeEnd::default() };
-    let document = summarise(host(), &events, end);
+    let document = summarise(host(), &events, ProbeEnd::default());
     let text = document.headline.join(" ");
     assert!(text.contains("the file system filled up"), "{text}");
     assert!(text.contains("Not measured: durable commits (no space is left)."), "{text}");

@@ -76,7 +76,7 @@ impl Probes {
         match TraceProbe::open(session) {
             Ok(trace) => self.trace = Some(trace),
             Err((why, fix)) => {
-                missing.push(Unavailable { what: "latency by layer".to_owned(), why, fix });
+                missing.push(Unavailable::impossible("latency by layer", why, fix));
             }
         }
         missing
@@ -149,7 +149,7 @@ impl ProfileProbe {
                     ProfileError::NotPermitted { why, fix } => (why, Some(fix)),
                     other => (other.to_string(), None),
                 };
-                missing.push(Unavailable { what: what.to_owned(), why, fix });
+                missing.push(Unavailable::impossible(what, why, fix));
                 None
             }
         }

@@ -139,22 +139,18 @@ impl<W: World> Rounds<'_, W> {
         what: &str,
         error: StudyError,
     ) -> Result<(), StudyError> {
-        let (why, fix) = match error {
-            StudyError::Change(ChangeError::Unavailable { what, why, fix }) => {
-                (format!("{what}: {why}"), Some(fix))
+        let missing = match error {
+            StudyError::Change(ChangeError::Unavailable { what: setting, why, fix }) => {
+                Unavailable::impossible(what, format!("{setting}: {why}"), Some(fix))
             }
             StudyError::Run(_)
             | StudyError::Change(
                 ChangeError::Refused { .. } | ChangeError::Journal(_) | ChangeError::Ending,
             ) => return Err(error),
-            other => (other.to_string(), None),
+            other => other.missing(what),
         };
         self.left_out.extend(cells);
-        self.bench.pipeline.store(Event::Unavailable(Unavailable {
-            what: what.to_owned(),
-            why,
-            fix,
-        }))
+        self.bench.pipeline.store(Event::Unavailable(missing))
     }
 
     fn measure(&mut self, cells: &[usize], share: f64) -> Result<(), StudyError> {

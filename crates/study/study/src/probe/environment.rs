@@ -22,7 +22,7 @@ pub(super) fn others(path: &PathFacts) -> Option<String> {
 pub(super) fn limits_of(path: &PathFacts) -> Vec<Unavailable> {
     let mut limits = Vec::new();
     let mut say = |what: &str, why: String, fix: Option<&str>| {
-        limits.push(Unavailable { what: what.to_owned(), why, fix: fix.map(str::to_owned) });
+        limits.push(Unavailable::impossible(what, why, fix.map(str::to_owned)));
     };
     match &path.kind {
         PathKind::Tmpfs => say(

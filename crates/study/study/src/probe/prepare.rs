@@ -54,11 +54,9 @@ pub(super) fn prepare(
     let set = WantedFiles::of(&stream).and_then(|wanted| cache.get(&wanted));
     let direct = set.is_some_and(|set| set.takes_direct());
     if !direct {
-        unavailable.push(Unavailable {
-            what: "direct I/O".to_owned(),
-            why: "the file system refuses O_DIRECT".to_owned(),
-            fix: Some("measure a directory on ext4, xfs or another disk file system".to_owned()),
-        });
+        let why = "the file system refuses O_DIRECT";
+        let fix = "measure a directory on ext4, xfs or another disk file system".to_owned();
+        unavailable.push(Unavailable::impossible("direct I/O", why, Some(fix)));
     }
     let block_bytes = set
         .filter(|_| direct)
@@ -69,11 +67,9 @@ pub(super) fn prepare(
         let files = set.map(|set| set.specs().to_vec()).unwrap_or_default();
         match try_api(&stream, files, api, direct, block_bytes, stop) {
             Ok(()) => apis.push(api),
-            Err(error) => unavailable.push(Unavailable {
-                what: api.name().to_owned(),
-                why: error.to_string(),
-                fix: None,
-            }),
+            Err(error) => {
+                unavailable.push(Unavailable::impossible(api.name(), error.to_string(), None));
+            }
         }
     }
     let shape = Shape {

@@ -54,12 +54,10 @@ pub fn run(
         part: Part::SelfCost,
         share_done: 0.0,
         fill_bytes_per_s: 0.0,
-        is_full: false,
     };
     probe.climb()?;
     let interrupted = probe.pipeline.is_interrupted();
-    let outcome = probe.pipeline.finish(&[], interrupted)?;
-    Ok(RunOutcome { is_full: probe.is_full, ..outcome })
+    probe.pipeline.finish(&[], interrupted)
 }
 
 struct Probe<'a> {
@@ -73,7 +71,6 @@ struct Probe<'a> {
     share_done: f64,
     /// How fast files are filled.
     fill_bytes_per_s: f64,
-    is_full: bool,
 }
 
 impl Probe<'_> {
@@ -232,7 +229,6 @@ impl Probe<'_> {
                 }
                 if let Err(error) = self.run_point(point, replicate)? {
                     failed.push(point.id.clone());
-                    self.is_full |= error.is_full();
                     self.pipeline.store(Event::Unavailable(error.missing(&point.title)))?;
                 }
                 self.share_done += step;
@@ -312,8 +308,8 @@ impl Probe<'_> {
         let groups = iostrata_diagnose::verify_points(self.host, &self.pipeline.events);
         if groups.is_empty() {
             let why = "nothing was advised that can be tried without root and without a server";
-            let (what, why) = ("--verify".to_owned(), why.to_owned());
-            return self.pipeline.store(Event::Unavailable(Unavailable { what, why, fix: None }));
+            let missing = Unavailable::impossible("--verify", why, None);
+            return self.pipeline.store(Event::Unavailable(missing));
         }
         for points in groups {
             let first = self.next_replicate(&points);

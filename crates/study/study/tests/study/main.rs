@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use iostrata_diagnose::ProbeEnd;
 use iostrata_host::{Root, describe_path};
 use iostrata_io::{FileSet, FileSetPlan, Fill, Place};
 use iostrata_load::{IoLoad, Load, LoadError, Surroundings, WindowFigures, WindowObserver};
@@ -150,7 +151,8 @@ fn a_load_of_transactions_is_measured_kept_and_followed_like_requests() {
         assert_eq!(run.follow().unwrap().len(), 1, "replicate {number} is there at once");
     }
     let outcome = pipeline.finish(&[], false).unwrap();
-    assert!(outcome.duration_s > 100.0 && !outcome.interrupted && outcome.written_bytes == 0);
+    let end = ProbeEnd::of(&outcome.events);
+    assert!(end.duration_s > 100.0 && !end.interrupted && end.bytes_written == 0);
     assert!(matches!(run.follow().unwrap(), [Event::Finished { .. }]));
     assert_eq!(listener.1, [1.0, 1.0]);
 

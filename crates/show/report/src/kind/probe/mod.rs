@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use iostrata_run::{Advice, FindingKind, Loss, ProbeDocument, Risk, RunResult, Rung};
+use iostrata_run::{Advice, Finding, FindingKind, Loss, ProbeDocument, Risk, RunResult, Rung};
 use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdict;
 
@@ -36,7 +36,10 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.add("load", "Under load", compared::curves(probe));
     report.add("comparisons", "Side by side", compared::side_by_side(view, probe));
     report.add("time", "Over time", over_time(view, On::PAGE));
+    let is_whole = probe.incomplete.is_none()
+        && !probe.unavailable.iter().any(|unavailable| unavailable.was_planned());
     let cleared = "Every suspicion that was raised was cleared by the points that test it.";
+    let cleared = is_whole.then_some(cleared);
     report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
     report.add("advice", changes_title(probe), changes(probe));
     report.add("redo", "Redo log size", redo(probe));
@@ -109,7 +112,7 @@ fn depth_chart(body: &mut Blocks, depth: &Depth, probe: &ProbeDocument) {
         [] => {}
         [(title, rung)] => {
             let shown = words::shown(rung.value, rung.value_ci95, &rung.unit);
-            let half = shown.half.map_or(String::new(), |half| format!(" \u{b1} {half} "));
+            let half = shown.half.map_or(String::new(), |half| format!(" {half} "));
             let said =
                 Text::default().strong(depth.title).plain(format!(": {title} {}", shown.text));
             let said = said.with(Span::Muted(half)).with(Span::Verdicts(rung.verdicts.clone()));
@@ -184,14 +187,20 @@ fn better(better: Better) -> &'static str {
     }
 }
 
-/// Losses between rungs that do identical work, or the statement that there is none.
+/// Every loss, or the statement that there is none.
 fn losses(probe: &ProbeDocument) -> Blocks {
     let mut body = Blocks::new();
-    if probe.losses.is_empty() {
+    let others: Vec<Text> =
+        other_losses(probe).map(|finding| finding.text.as_str().into()).collect();
+    if probe.losses.is_empty() && others.is_empty() {
         let sure = probe.incomplete.is_none() && probe.undecided.is_empty() && probe.compared > 0;
         let tone = if sure { Tone::Good } else { Tone::Plain };
         body.add(On::ALL, Block::Text(Style::Lead(tone), no_loss(probe).into()));
-    } else {
+    }
+    if !others.is_empty() {
+        body.add(On::ALL, Block::List(others));
+    }
+    if !probe.losses.is_empty() {
         // One bar is not a chart.
         if probe.losses.len() > 1 {
             let bars = probe.losses.iter().map(|loss| loss_bar(probe, loss)).collect();
@@ -211,6 +220,16 @@ fn losses(probe: &ProbeDocument) -> Blocks {
         body.table(On::ALL, loss_table(probe, &probe.undecided.iter().collect::<Vec<_>>()));
     }
     body
+}
+
+/// Losses that compare no two rungs, such as the cap of a volume.
+fn other_losses(probe: &ProbeDocument) -> impl Iterator<Item = &Finding> {
+    let is_row = move |finding: &Finding| {
+        let rung = ["to", "point"].iter().find_map(|name| finding.evidence.get(*name)?.as_str());
+        probe.losses.iter().any(|loss| Some(loss.to.as_str()) == rung)
+    };
+    let all = probe.findings.iter();
+    all.filter(move |finding| finding.kind == FindingKind::Loss && !is_row(finding))
 }
 
 fn loss_bar(probe: &ProbeDocument, loss: &Loss) -> Bar {
@@ -241,7 +260,7 @@ fn loss_table(probe: &ProbeDocument, all: &[&Loss]) -> Table {
         .into()
 }
 
-/// That no loss was found, with the rule by which one would have been.
+/// That no loss was found, and in how many comparisons.
 fn no_loss(probe: &ProbeDocument) -> String {
     let compared = probe.compared;
     if probe.interrupted {
@@ -254,11 +273,7 @@ fn no_loss(probe: &ProbeDocument) -> String {
         0 => String::new(),
         open => format!(" {open} of them could not be decided."),
     };
-    format!(
-        "No loss found in {compared} comparisons of equal work. A loss is a difference beyond its \
-         95 % interval and beyond what matters: 20 % and 5 us per request where the work is the \
-         same, half and a millisecond where more has to be done.{open}"
-    )
+    format!("No loss found in {compared} comparisons of equal work.{open}")
 }
 
 /// What a list of advice is called: settings to change where a loss stands behind one of them, else

@@ -94,7 +94,7 @@ fn pivot(queue: &QueueDocument, of: impl Fn(&QueueRun) -> Option<String>) -> Tab
             let found = run.and_then(|run| of(run)).unwrap_or_default();
             // What the kernel does not take is what the size before it gave.
             let is_refused = run.is_some_and(|run| run.nr_requests_taken < size);
-            text(if is_refused { format!("({found})") } else { found })
+            text(if is_refused && !found.is_empty() { format!("({found})") } else { found })
         });
     }
     let name = |(kernel, (n, _)): &(KernelThen, (usize, &QueueDevice)), row: &mut Row| {
@@ -179,7 +179,7 @@ pub(super) fn over_index(queue: &QueueDocument) -> Option<Blocks> {
             let figure = (point.rows_per_hour, point.rows_per_hour_ci95, point.rows_per_hour_n);
             mark(point.index_bytes as f64, &title, "rows/h", figure)
         };
-        line(n, run.points.iter().map(mark).collect())
+        line(n, run.points.iter().filter(|point| point.rows_per_hour > 0.0).map(mark).collect())
     };
     let chart = |kernel: KernelThen| {
         let lines = runs_on(queue, device, kernel).into_iter().map(growth).collect();

@@ -139,13 +139,14 @@ fn simulated(queue: &QueueDocument) -> Card {
     let kernels: Vec<&str> = kernels(queue).into_iter().map(kernel_words).collect();
     let reader = if has_reader(queue) { "; with and without a reader" } else { "" };
     let text = format!(
-        "nr_requests {}; {} devices; {}{reader}; seed {}.",
+        "nr_requests {}; {}; {}{reader}; seed {}.",
         sizes.join(" \u{b7} "),
-        queue.devices.len(),
+        words::counted(queue.devices.len(), "device"),
         kernels.join(", "),
         queue.seed
     );
-    let big = format!("{} runs in {}", queue.runs.len(), words::value(queue.duration_s, "s"));
+    let runs = words::counted(queue.runs.len(), "run");
+    let big = format!("{runs} in {}", words::value(queue.duration_s, "s"));
     Card { title: "Simulated", big: big.into(), text: text.into() }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
 fn chart(n: usize, study: &StudyDocument, axis: &StudyAxis) -> Option<Chart> {
     let found = axis.points.iter().zip(&axis.x).filter_map(|(id, x)| {
         let point = study.points.iter().find(|point| point.id == *id)?;
-        Some(super::matrix::hover(point).mark(*x))
+        Some(super::matrix::hover(point)?.mark(*x))
     });
     let marks: Vec<Mark> = found.collect();
     if marks.is_empty() {

@@ -106,7 +106,7 @@ fn start(study: &StudyDocument) -> [usize; 2] {
 fn figure(point: &StudyPoint) -> String {
     let shown = words::shown(point.value, point.value_ci95, &point.unit);
     let none = if point.value_ci95.is_none() { ", no interval" } else { "" };
-    let half = shown.half.map_or(String::new(), |half| format!(" \u{b1} {half}"));
+    let half = shown.half.map_or(String::new(), |half| format!(" {half}"));
     format!("{}{half}{none}, n = {}", shown.text, point.value_n)
 }
 

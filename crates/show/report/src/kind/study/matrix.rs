@@ -145,12 +145,7 @@ impl Drawn<'_> {
         let Some(axis) = self.set.axis.filter(|_| has_course(one)) else {
             return self.rows(&name, one);
         };
-        let line = |line: &PanelLine<'_>| {
-            self.line(line, |x, point| {
-                let known = refusal(point.value, point.value_ci95).is_none();
-                known.then(|| hover(point).mark(x))
-            })
-        };
+        let line = |line: &PanelLine<'_>| self.line(line, |x, point| Some(hover(point)?.mark(x)));
         let lines = one.lines.iter().map(line).collect();
         let scale = self.shared.map_or(Scale::Linear, Scale::Shared);
         let lines = Lines::new(axis_words(&axis.factor), self.unit, lines).panel(scale);
@@ -162,7 +157,7 @@ impl Drawn<'_> {
         let axis = self.set.axis.filter(|_| has_course(one))?;
         let line = |line: &PanelLine<'_>| {
             self.line(line, |x, point| {
-                let (what, op) = main_op(point)?;
+                let (what, op) = main_op(point).filter(|(_, op)| op.iops > 0.0)?;
                 let title = format!("{}, mean of {what}", point.title);
                 let (value, ci95) = (op.latency_us.mean, op.latency_us_mean_ci95);
                 let n = op.iops_n;
@@ -189,7 +184,8 @@ impl Drawn<'_> {
             for (_, point) in &line.points {
                 let label = &self.set.looks[line.look].label;
                 let title = if line.points.len() > 1 { &point.title } else { label };
-                let hover = Hover { title, ..hover(point) };
+                let Some(hover) = hover(point) else { continue };
+                let hover = Hover { title, ..hover };
                 bars.push(Bar::of(&hover, self.stroke(line.look).colour));
             }
         }
@@ -199,10 +195,12 @@ impl Drawn<'_> {
             // A single bar compares nothing.
             let name = if title.is_empty() { only.title.clone() } else { title };
             let shown = words::shown(only.value, only.value_ci95, self.unit);
-            let half =
-                shown.half.map_or(", no interval".to_owned(), |half| format!(" \u{b1} {half}"));
+            let half = shown.half.map_or(", no interval".to_owned(), |half| format!(" {half}"));
             let said = Text::default().strong(name).plain(format!(" {}", shown.text));
             return Err(said.with(Span::Muted(half)));
+        }
+        if bars.is_empty() {
+            return Err(Text::default().strong(title).plain(" no figure is known"));
         }
         Ok(Chart::new(name, title, Plot::Bars(self.unit.to_owned(), bars)))
     }
@@ -216,7 +214,8 @@ fn has_course(one: &Panel<'_>) -> bool {
 /// The scale that all panels share, if none would be a flat line on it.
 fn shared_top(set: &Panels<'_>) -> Option<f64> {
     let top = |one: &Panel<'_>| {
-        let figures: Vec<_> = one.points().map(|point| (point.value, point.value_ci95)).collect();
+        let known = one.points().filter_map(hover);
+        let figures: Vec<_> = known.map(|hover| (hover.value, hover.ci95)).collect();
         reach(&figures)[1]
     };
     let tops: Vec<f64> = set.all().map(top).collect();
@@ -231,16 +230,17 @@ fn main_op(point: &StudyPoint) -> Option<(&'static str, &StudyOp)> {
     of(OpKind::Write).or_else(|| of(OpKind::Read))
 }
 
-/// A point's figure on hover.
-pub(super) fn hover(point: &StudyPoint) -> Hover<'_> {
-    Hover {
+/// A point's figure on hover, where it is known: what is not is never drawn.
+pub(super) fn hover(point: &StudyPoint) -> Option<Hover<'_>> {
+    let hover = Hover {
         title: &point.title,
         value: point.value,
         unit: &point.unit,
         ci95: point.value_ci95,
         n: point.value_n,
         verdicts: Some(&point.verdicts),
-    }
+    };
+    refusal(point.value, point.value_ci95).is_none().then_some(hover)
 }
 
 /// Every point: rows are curves, columns the levels of the axis.

@@ -19,7 +19,7 @@ use iostrata_run::{AxisKind, ChangeRecord, RunResult, StudyDocument, StudyEffect
 use iostrata_spec::study::Extent;
 use iostrata_stats::{Verdict, Verdicts};
 
-use super::common::{cautions, facts, findings, replicate_verdicts, unavailable};
+use super::common::{INTERVAL, cautions, facts, findings, replicate_verdicts, unavailable};
 use super::host::host;
 use crate::RunView;
 use crate::cell::{Span, Text, Tone, text};
@@ -35,10 +35,10 @@ const CHANGES_OPEN: usize = 12;
 
 pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Study(study)) = view.result else { return None };
+    let once = shared_once(study);
     // Markdown keeps every caution of every figure.
-    let study = if on == On::MARKDOWN { study.as_ref().clone() } else { shared_once(study) };
-    let study = &study;
-    let mut report = Report::new(&study.headline, summary(study));
+    let study = if on == On::MARKDOWN { study.as_ref() } else { &once };
+    let mut report = Report::new(&study.headline, summary(&once));
     if study.headline.is_empty() {
         report.headline = vec![study.title.clone()];
         report.question = Some(study.question.as_str().into());
@@ -59,7 +59,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     }
     report.add("axes", "Along the axes", axes::section(study));
     if !study.findings.is_empty() {
-        report.add("findings", "Findings", findings(&study.findings, study.interrupted, ""));
+        report.add("findings", "Findings", findings(&study.findings, study.interrupted, None));
     }
     report.add("processors", "Where the processors were", layers::processors(study, &sets));
     report.add("waits", "What threads waited for", layers::waits(study));
@@ -127,7 +127,9 @@ fn summary(study: &StudyDocument) -> Text {
         said += &format!(" {doubtful} with a caution of their own.");
     }
     if study.replicates_dropped > 0 {
-        said += &format!(" {} replicates were dropped for the budget.", study.replicates_dropped);
+        let dropped = words::counted(study.replicates_dropped as usize, "replicate");
+        let were = if study.replicates_dropped == 1 { "was" } else { "were" };
+        said += &format!(" {dropped} {were} dropped for the budget.");
     }
     let written = words::value(study.bytes_written as f64, "bytes");
     said += &format!(" {written} written. Intervals are 95 %.");
@@ -253,10 +255,12 @@ fn changes(study: &StudyDocument) -> Option<Blocks> {
         .words("Asked", |one| optional(&one.asked))
         .words("Took", |one| optional(&one.took).toned(tone(one)));
     let mut body = Blocks::new();
+    // A killed run took nothing back; what was changed by then may still be.
+    let undone = if study.interrupted { "" } else { " and taken back at the end" };
     body.say(format!(
-        "{} changes, each written down before it was made and taken back at the end. What the \
-         kernel took otherwise than asked is marked.",
-        study.changes.len()
+        "{}, each written down before it was made{undone}. What the kernel took otherwise than \
+         asked is marked.",
+        words::counted(study.changes.len(), "change")
     ));
     if study.changes.len() > CHANGES_OPEN {
         body.folded(On::FILES, "Every change", table);
@@ -282,13 +286,12 @@ fn method(view: &RunView<'_>, study: &StudyDocument) -> Blocks {
     all.extend(words::measured(&study.method));
     let mut body = Blocks::new();
     body.add(On::FILES, facts(all));
-    body.say(
+    body.say(format!(
         "Points are measured in replicates, in a random order that mixes them, so that what \
-         changes over time touches all alike. Each replicate is cut into batches; the interval \
-         shown is the wider of the one within replicates and the one between them, at 95 %. n is \
-         the number of independent samples behind it. A point stops when it is precise enough; \
-         where the budget is short, replicates are dropped, not points.",
-    );
+         changes over time touches all alike. Each replicate is cut into batches. {INTERVAL} A \
+         point stops when it is precise enough; where the budget is short, replicates are \
+         dropped, not points."
+    ));
     body.say(
         "An effect compares points that are equal in every other factor. No measurable difference \
          is a result, too. Profiles are taken while points are measured; latency by layer comes \

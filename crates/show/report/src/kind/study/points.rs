@@ -11,15 +11,16 @@ use iostrata_stats::LatencyUs;
 
 use super::levels::{factor_words, place, varying};
 use super::matrix::is_wide;
-use crate::cell::{Cell, Tone, count, empty, figure, interval, optional, text, value, verdicts};
+use crate::cell::{Cell, Tone, count, empty, figure, interval, optional, text, verdicts};
 use crate::document::{Blocks, On, Table, TableLayout};
-use crate::kind::common::unknown;
+use crate::kind::common::{self, unknown};
 
 /// A column behind the figure: its group, its head, its unit, and its number for a point.
 type Evidence = (&'static str, &'static str, &'static str, fn(&StudyPoint) -> Option<f64>);
 
 fn mean_us(point: &StudyPoint, kind: OpKind) -> Option<f64> {
-    Some(point.ops[kind].as_ref()?.latency_us.mean)
+    let op = point.ops[kind].as_ref()?;
+    (op.iops > 0.0).then_some(op.latency_us.mean)
 }
 
 fn device(point: &StudyPoint, of: fn(&Iostat) -> Option<f64>) -> Option<f64> {
@@ -124,16 +125,18 @@ fn level(point: &StudyPoint, factor: &FactorLevels) -> Cell {
 
 /// Every latency of every point; nothing when no point has requests.
 pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
-    type Item<'a> = (&'a StudyPoint, String, &'a StudyOp, &'a LatencyUs, bool);
+    type Item<'a> = (&'a StudyPoint, String, &'a StudyOp, Option<LatencyUs>, bool);
     let mut rows: Vec<Item<'_>> = Vec::new();
     for point in &study.points {
         for (name, op) in point.ops.named() {
-            rows.push((point, name.to_owned(), op, &op.latency_us, true));
-            let response = op.response_us.as_ref();
-            rows.extend(response.map(|us| (point, format!("{name}, response"), op, us, false)));
+            let all = common::latencies(op.iops > 0.0, op.latency_us, op.response_us);
+            rows.extend(all.map(|(us, is_service)| {
+                let end = if is_service { "" } else { ", response" };
+                (point, format!("{name}{end}"), op, us, is_service)
+            }));
         }
     }
-    let mean_ci95 = |(_, _, op, _, is_service): &Item<'_>| match is_service {
+    let mean_ci95 = |(_, _, op, us, is_service): &Item<'_>| match us.is_some() && *is_service {
         true => interval(op.latency_us_mean_ci95, "us"),
         false => empty(),
     };
@@ -141,13 +144,10 @@ pub(super) fn latencies(study: &StudyDocument) -> Option<Blocks> {
         .words("Point", |row| text(&row.0.title))
         .words("Requests", |row| text(&row.1))
         .numbers("per second", |row| figure(row.2.iops, row.2.iops_ci95, row.2.iops_n, ""))
-        .numbers("Mean", |row| value(row.3.mean, "us"))
-        .numbers("95 % interval", mean_ci95)
-        .numbers("p50", |row| value(row.3.p50, "us"))
-        .numbers("p95", |row| value(row.3.p95, "us"))
-        .numbers("p99", |row| value(row.3.p99, "us"))
-        .numbers("p99.9", |row| value(row.3.p99_9, "us"))
-        .numbers("Slowest", |row| value(row.3.max, "us"))
+        .numbers("Mean", |row| optional(row.3.map(|us| us.mean), "us"))
+        .numbers("95 % interval", mean_ci95);
+    let table = common::percentiles(table, |row| row.3)
+        .numbers("Slowest", |row| optional(row.3.map(|us| us.max), "us"))
         .numbers_on(On::PAGE, "n", |row| count(row.2.iops_n))
         .kind(TableLayout::Wide);
     if table.is_empty() {

@@ -10,6 +10,10 @@ use crate::colour::Colour;
 use crate::document::{Block, Blocks, On, Panels, Table};
 use crate::words;
 
+/// Units of what only the device counts: merged requests, bytes moved, requests in its queue. There
+/// zero is a figure like any other; of requests it would say that none completed.
+const OF_DEVICE: [&str; 3] = ["/s", "MiB/s", "requests"];
+
 /// The table; nothing for a study that replicates nothing. Blank where nothing was printed.
 pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     let mut source = Text::default();
@@ -45,7 +49,11 @@ fn now(row: &&ThenRow) -> Cell {
     let Some(now) = row.now else { return empty() };
     let unsure = if row.now_ci95.is_none() { ", no interval" } else { "" };
     let tip = format!("{}{unsure}, n = {}", words::exact(now), row.now_n);
-    figure(now, row.now_ci95, row.now_n, &row.unit).tip(tip)
+    let cell = match OF_DEVICE.contains(&row.unit.as_str()) {
+        true => value(now, &row.unit),
+        false => figure(now, row.now_ci95, row.now_n, &row.unit),
+    };
+    cell.tip(tip)
 }
 
 /// Every axis of rates with its response times.

@@ -149,7 +149,7 @@ fn findings() -> Vec<Finding> {
             "Writes into fallocated space run at a quarter of the rate of overwrites, because every first write converts an extent.",
             Filesystem,
             Some(73.98),
-            json!({"prewritten_iops": 16_180.2, "fallocated_iops": 4_210.7, "device_writes_per_request": 1.9}),
+            json!({"prewritten_iops": 16_180.2, "fallocated_iops": 4_210.7, "device_writes_per_request": 1.9, "to": "write_16k_fallocated"}),
         ),
         finding(
             "buffered_cost",
@@ -157,7 +157,7 @@ fn findings() -> Vec<Finding> {
             "Buffered writes with fsync deliver half of what direct writes deliver.",
             FileApi,
             Some(49.18),
-            json!({"direct_iops": 15_980.0, "buffered_iops": 8_120.3, "cpu_ns": 21_400}),
+            json!({"direct_iops": 15_980.0, "buffered_iops": 8_120.3, "cpu_ns": 21_400, "to": "path_buffered"}),
         ),
         finding(
             "flush_rate",
@@ -279,11 +279,11 @@ pub fn probe() -> ProbeDocument {
             unit: "writes/s".into(),
             confirmed: true,
         }],
-        unavailable: vec![Unavailable {
-            what: "the raw device below the file system".into(),
-            why: "reading /dev/sdb needs root".into(),
-            fix: Some("run as root, or join the group disk".into()),
-        }],
+        unavailable: vec![Unavailable::impossible(
+            "the raw device below the file system",
+            "reading /dev/sdb needs root",
+            Some("run as root, or join the group disk".into()),
+        )],
         bytes_written: 3_221_225_472,
         duration_s: 96.4,
         interrupted: false,

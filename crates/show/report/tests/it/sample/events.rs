@@ -66,11 +66,11 @@ fn stream_name(row: &Row) -> &'static str {
 }
 
 pub fn all() -> Vec<Event> {
-    let mut events = vec![Event::Unavailable(Unavailable {
-        what: "the raw device below the file system".into(),
-        why: "reading /dev/sdb needs root".into(),
-        fix: Some("run as root, or join the group disk".into()),
-    })];
+    let mut events = vec![Event::Unavailable(Unavailable::impossible(
+        "the raw device below the file system",
+        "reading /dev/sdb needs root",
+        Some("run as root, or join the group disk".into()),
+    ))];
     let mut started_s = 2.0;
     for row in RUNGS.iter().filter(|row| row.layer != Layer::Host) {
         for number in 0..3 {

@@ -312,11 +312,11 @@ pub fn around_points(points: Vec<StudyPoint>) -> StudyDocument {
         then_source: Some("Dimitri, MySQL Performance: Linux I/O and Fusion-IO, 23 October 2012".into()),
         then_machine: Some("24 cores Xeon E7530 at 1.87 GHz, 64 GB, Fusion-io card, Oracle Linux 6.2".into()),
         changes: changes(),
-        unavailable: vec![Unavailable {
-            what: "mount option nobarrier".into(),
-            why: "XFS has not taken it since Linux 4.19".into(),
-            fix: None,
-        }],
+        unavailable: vec![Unavailable::impossible(
+            "mount option nobarrier",
+            "XFS has not taken it since Linux 4.19",
+            None,
+        )],
         precise_pct: 93.2,
         precision: 0.05,
         replicates_dropped: 14,
