@@ -10,6 +10,7 @@ pub mod fio;
 mod io;
 pub mod op_kind;
 mod point;
+pub mod rung;
 mod rw;
 pub mod study;
 mod tables;

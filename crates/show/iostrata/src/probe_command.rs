@@ -15,6 +15,7 @@ use crate::display::{Display, print_text};
 use crate::ending::{Ending, ending_of};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use iostrata_spec::rung;
 
 /// How long the device is watched for other users before the probe begins.
 const QUIET: Duration = Duration::from_millis(600);
@@ -55,7 +56,7 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
         document.report = None;
     }
     show(args, &document, &sink, &outcome)?;
-    let of_storage = |rung: &Rung| rung.name != "meter_null" && rung.name != "clock_read";
+    let of_storage = |rung: &Rung| rung.name != rung::METER_NULL && rung.name != "clock_read";
     sink.end(if outcome.interrupted {
         Err(Ending::Interrupted(interruption.exit_code()))
     } else if !document.rungs.iter().any(of_storage) {

@@ -6,7 +6,7 @@
 //! itself.
 
 use iostrata_run::Replicate;
-use iostrata_spec::{Layer, OpKind};
+use iostrata_spec::{Layer, OpKind, rung};
 use iostrata_stats::{Measured, PAIRS_MIN, Verdict, Verdicts, paired};
 
 use crate::case::Case;
@@ -27,12 +27,12 @@ const COUNT_TOLERANCE: f64 = 0.33;
 
 /// The points that are looked at, with the time above the device that counts.
 pub(crate) const WATCHED: &[(&str, f64)] = &[
-    ("read_4k_depth_1", ABOVE_US_MIN_ALONE),
-    ("read_16k_depth_1", ABOVE_US_MIN_ALONE),
-    ("read_4k_depth_16", ABOVE_US_MIN_MANY),
-    ("read_16k_depth_16", ABOVE_US_MIN_MANY),
-    ("overwrite_16k", ABOVE_US_MIN_ALONE),
-    ("write_16k_files_8", ABOVE_US_MIN_MANY),
+    (rung::READ_4K_DEPTH_1, ABOVE_US_MIN_ALONE),
+    (rung::READ_16K_DEPTH_1, ABOVE_US_MIN_ALONE),
+    (rung::READ_4K_DEPTH_16, ABOVE_US_MIN_MANY),
+    (rung::READ_16K_DEPTH_16, ABOVE_US_MIN_MANY),
+    (rung::OVERWRITE_16K, ABOVE_US_MIN_ALONE),
+    (rung::WRITE_16K_FILES_8, ABOVE_US_MIN_MANY),
 ];
 
 /// Where the latency of a point is spent.

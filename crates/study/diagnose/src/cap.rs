@@ -8,7 +8,7 @@
 //! depth, or is not even; one that the processors or others held back is not looked at.
 
 use iostrata_run::Replicate;
-use iostrata_spec::{IoSpec, OpKind};
+use iostrata_spec::{IoSpec, OpKind, rung};
 use iostrata_stats::{Measured, Verdict, combine};
 
 use crate::disturbed::carries;
@@ -23,7 +23,7 @@ pub(crate) const CURVES: [&str; 2] = ["read_4k_depth_", "read_16k_depth_"];
 const MANY: u32 = 32;
 const DEPTHS: [u32; 7] = [2, 4, 8, 16, 32, 64, 128];
 /// Random writes with several in flight.
-const WRITES: [&str; 3] = ["write_16k_files_8", "write_16k_files_4", "sustained_16k"];
+const WRITES: [&str; 3] = [rung::WRITE_16K_FILES_8, rung::WRITE_16K_FILES_4, rung::SUSTAINED_16K];
 /// What a single request's latency must allow over the cap for a depth to meet it.
 const BEYOND: f64 = 1.33;
 /// Depths of each curve that must have met the cap.

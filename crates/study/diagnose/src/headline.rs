@@ -11,15 +11,16 @@ use iostrata_units::{count, microseconds, percent};
 use crate::advice::{SettingPlace, is_fitting};
 use crate::finding::FindingId;
 use crate::not_measured::{not_measured, nothing_measured};
+use iostrata_spec::rung;
 
 /// Random reads that the first sentence names, the first that is known.
 const READS: [(&str, &str); 4] = [
-    ("read_4k_depth_32", "random 4 KiB reads/s with 32 in flight"),
-    ("read_4k_depth_16", "random 4 KiB reads/s with 16 in flight"),
-    ("read_4k_depth_8", "random 4 KiB reads/s with 8 in flight"),
-    ("read_4k_depth_1", "random 4 KiB reads/s, one at a time"),
+    (rung::READ_4K_DEPTH_32, "random 4 KiB reads/s with 32 in flight"),
+    (rung::READ_4K_DEPTH_16, "random 4 KiB reads/s with 16 in flight"),
+    (rung::READ_4K_DEPTH_8, "random 4 KiB reads/s with 8 in flight"),
+    (rung::READ_4K_DEPTH_1, "random 4 KiB reads/s, one at a time"),
 ];
-const COMMITS: &str = "commit_fdatasync";
+const COMMITS: &str = rung::COMMIT_FDATASYNC;
 
 /// The sentences for a document whose other parts are complete.
 pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {

@@ -5,7 +5,7 @@
 //! time, where a fifth is worth a line, or work whose price is inherent (allocation, conversion of
 //! unwritten extents, the page cache): that is a loss only where it hurts in absolute time.
 
-use iostrata_spec::Layer;
+use iostrata_spec::{Layer, rung};
 
 use crate::finding::FindingId;
 
@@ -109,15 +109,15 @@ use Layer::{FileApi, Filesystem};
 /// does it count.
 pub(crate) const PAIRS: &[Pair] = &[
     steady(
-        "write_16k_files_8",
-        "write_16k_files_1",
+        rung::WRITE_16K_FILES_8,
+        rung::WRITE_16K_FILES_1,
         Filesystem,
         PerFileWriteLock,
         "random overwrites by 8 threads on one file instead of eight",
     ),
     steady(
-        "mixed_16k_files_8",
-        "mixed_16k_files_1",
+        rung::MIXED_16K_FILES_8,
+        rung::MIXED_16K_FILES_1,
         Filesystem,
         MixedFileLock,
         "mixed reads and writes by 8 threads on one file instead of eight",
@@ -130,37 +130,49 @@ pub(crate) const PAIRS: &[Pair] = &[
         "first writes to allocated space by 8 threads on one file instead of eight",
     ),
     inherent(
-        "write_16k_files_8",
+        rung::WRITE_16K_FILES_8,
         "unwritten_16k_files_8",
         Filesystem,
         UnwrittenExtentCost,
         "first writes to allocated space instead of overwrites",
     ),
     inherent(
-        "buffered_16k_files_8",
-        "buffered_16k_files_1",
+        rung::BUFFERED_16K_FILES_8,
+        rung::BUFFERED_16K_FILES_1,
         Filesystem,
         BufferedWriteCost,
         "buffered overwrites by 8 threads on one file instead of eight",
     ),
     inherent(
-        "overwrite_16k",
-        "append_16k",
+        rung::OVERWRITE_16K,
+        rung::APPEND_16K,
         Filesystem,
         AppendAllocationCost,
         "extending a file instead of overwriting it",
     ),
-    api("read_16k_io_uring_16", "read_16k_sync_16", "16 threads of pread instead of io_uring"),
-    api("read_16k_io_uring_16", "read_16k_libaio_16", "libaio instead of io_uring"),
+    api(
+        rung::READ_16K_IO_URING_16,
+        rung::READ_16K_SYNC_16,
+        "16 threads of pread instead of io_uring",
+    ),
+    api(rung::READ_16K_IO_URING_16, rung::READ_16K_LIBAIO_16, "libaio instead of io_uring"),
     Pair {
         settable: true,
-        ..api("read_16k_sync_16", "read_16k_libaio_16", "libaio instead of 16 threads of pread")
+        ..api(
+            rung::READ_16K_SYNC_16,
+            rung::READ_16K_LIBAIO_16,
+            "libaio instead of 16 threads of pread",
+        )
     },
-    api("read_16k_libaio_16", "read_16k_io_uring_16", "io_uring instead of libaio"),
-    api("read_16k_sync_16", "read_16k_io_uring_16", "io_uring instead of 16 threads of pread"),
+    api(rung::READ_16K_LIBAIO_16, rung::READ_16K_IO_URING_16, "io_uring instead of libaio"),
+    api(
+        rung::READ_16K_SYNC_16,
+        rung::READ_16K_IO_URING_16,
+        "io_uring instead of 16 threads of pread",
+    ),
     inherent(
-        "flushed_16k_direct",
-        "flushed_16k_buffered",
+        rung::FLUSHED_16K_DIRECT,
+        rung::FLUSHED_16K_BUFFERED,
         FileApi,
         BufferedWriteCost,
         "buffered writes instead of direct ones, both flushed",
@@ -168,30 +180,30 @@ pub(crate) const PAIRS: &[Pair] = &[
     Pair {
         settable: true,
         ..commit(
-            "commit_fdatasync",
-            "commit_fsync",
+            rung::COMMIT_FDATASYNC,
+            rung::COMMIT_FSYNC,
             60.0,
             FsyncJournalCost,
             "commits by fsync instead of fdatasync",
         )
     },
     commit(
-        "commit_dsync",
-        "commit_fdatasync",
+        rung::COMMIT_DSYNC,
+        rung::COMMIT_FDATASYNC,
         30.0,
         DsyncBeatsFdatasync,
         "commits by fdatasync instead of O_DSYNC",
     ),
     inherent(
-        "commit_fdatasync",
-        "append_fdatasync",
+        rung::COMMIT_FDATASYNC,
+        rung::APPEND_FDATASYNC,
         Filesystem,
         AppendAllocationCost,
         "commits that extend the log instead of overwriting it",
     ),
     inherent(
-        "append_fdatasync",
-        "append_fsync",
+        rung::APPEND_FDATASYNC,
+        rung::APPEND_FSYNC,
         FileApi,
         FsyncJournalCost,
         "commits that extend the log, by fsync instead of fdatasync",

@@ -5,7 +5,7 @@
 //! method. A trial is confirmed when the paired interval lies on the better side.
 
 use iostrata_run::{Event, ProbeHost, Replicate, Verification};
-use iostrata_spec::{Better, Point};
+use iostrata_spec::{Better, Point, rung};
 use iostrata_stats::{Conclusion, Measured, combine, paired_measured};
 
 use crate::advice::advise;
@@ -35,29 +35,29 @@ const TRIALS: &[Trial] = &[
     Trial {
         key: "files",
         setting: "number of data files",
-        before: "write_16k_files_1",
+        before: rung::WRITE_16K_FILES_1,
         after: "write_16k_files_#",
         text: "the same writers on one file, then on as many as advised",
     },
     Trial {
         key: "fdatasync",
         setting: "innodb_use_fdatasync",
-        before: "commit_fsync",
-        after: "commit_fdatasync",
+        before: rung::COMMIT_FSYNC,
+        after: rung::COMMIT_FDATASYNC,
         text: "commits made durable by fsync, then by fdatasync",
     },
     Trial {
         key: "write_through",
         setting: "innodb_log_file_write_through",
-        before: "commit_fdatasync",
-        after: "commit_dsync",
+        before: rung::COMMIT_FDATASYNC,
+        after: rung::COMMIT_DSYNC,
         text: "commits made durable by fdatasync, then by O_DSYNC",
     },
     Trial {
         key: "native_aio",
         setting: "innodb_use_native_aio",
-        before: "read_16k_libaio_16",
-        after: "read_16k_sync_16",
+        before: rung::READ_16K_LIBAIO_16,
+        after: rung::READ_16K_SYNC_16,
         text: "reads through libaio, then by as many threads",
     },
 ];

@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_diagnose::{QueueFacts, summarise_queue};
-use iostrata_run::{KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable, UnavailableCause};
+use iostrata_run::{
+    KernelThen, QueueDevice, QueueRun, RunKind, RunResult, Unavailable, UnavailableCause,
+};
 use iostrata_sim::insert::{self, InsertError, InsertOutcome, InsertPlan, POST_QUEUE_SIZES};
 use iostrata_sim::model::{self, MeasuredDisk};
 use iostrata_sim::queue::requests_taken;

@@ -8,6 +8,7 @@ use iostrata_units::{count, percent};
 
 use super::{Found, SettingPlace, line};
 use crate::finding::FindingId;
+use iostrata_spec::rung;
 
 /// The mount option that keeps data out of the journal.
 const DATA_JOURNAL: &str = "data=journal";
@@ -50,7 +51,7 @@ pub(super) fn flush_method(found: &Found<'_>, host: &ProbeHost) -> Option<Advice
 pub(super) fn fdatasync(found: &Found<'_>) -> Option<Advice> {
     let id = FindingId::FsyncJournalCost;
     let pair = (found.word(id, "from")?, found.word(id, "to")?);
-    if pair != ("commit_fdatasync", "commit_fsync") {
+    if pair != (rung::COMMIT_FDATASYNC, rung::COMMIT_FSYNC) {
         return None;
     }
     let (slow, fast) = (found.number(id, "to_value")?, found.number(id, "from_value")?);
@@ -79,7 +80,7 @@ pub(super) fn write_through(found: &Found<'_>) -> Option<Advice> {
 pub(super) fn native_aio(found: &Found<'_>) -> Option<Advice> {
     let id = FindingId::ApiOverhead;
     let pair = (found.word(id, "from")?, found.word(id, "to")?);
-    if pair != ("read_16k_sync_16", "read_16k_libaio_16") {
+    if pair != (rung::READ_16K_SYNC_16, rung::READ_16K_LIBAIO_16) {
         return None;
     }
     let loss = found.get(id)?.effect_pct?;

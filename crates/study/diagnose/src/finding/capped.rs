@@ -1,7 +1,7 @@
 //! A volume that takes so many requests or bytes per second and no more, whatever is done.
 
 use iostrata_run::Finding;
-use iostrata_spec::{Layer, Point};
+use iostrata_spec::{Layer, Point, rung};
 use iostrata_stats::{PAIRS_MIN, paired};
 use iostrata_units::{bytes, count, microseconds};
 
@@ -14,7 +14,7 @@ use crate::figure::application_latency_us;
 use crate::observed::{Observed, Which};
 
 /// Writes that must end at the same rate.
-const CONFIRM_WRITES: &str = "write_16k_files_8";
+const CONFIRM_WRITES: &str = rung::WRITE_16K_FILES_8;
 
 /// The cap of a run, as far as it was confirmed.
 pub(crate) fn confirmed(log: &Observed<'_>) -> Option<Cap> {

@@ -5,7 +5,7 @@
 
 use iostrata_run::Finding;
 use iostrata_run::host::IoLimit;
-use iostrata_spec::{Layer, OpKind, Point};
+use iostrata_spec::{Layer, OpKind, Point, rung};
 use iostrata_units::{count, microseconds, percent, seconds};
 
 use super::FindingId;
@@ -16,12 +16,12 @@ use crate::lasting::Fall;
 
 /// Points that say what is left after a fall.
 const AFTERWARDS: [&str; 6] = [
-    "read_4k_depth_1",
-    "read_4k_depth_16",
-    "read_16k_depth_16",
-    "write_16k_files_8",
-    "commit_fdatasync",
-    "commit_fdatasync_16",
+    rung::READ_4K_DEPTH_1,
+    rung::READ_4K_DEPTH_16,
+    rung::READ_16K_DEPTH_16,
+    rung::WRITE_16K_FILES_8,
+    rung::COMMIT_FDATASYNC,
+    rung::COMMIT_FDATASYNC_16,
 ];
 
 /// A limit that was not there when the run began.

@@ -4,7 +4,7 @@
 //! show it (or where it keeps none): a busy processor also makes commits slow.
 
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{Layer, OpKind, Point};
+use iostrata_spec::{Layer, OpKind, Point, rung};
 use iostrata_stats::{PAIRS_MIN, Verdict, paired};
 use iostrata_units::{count, microseconds, percent};
 
@@ -16,9 +16,9 @@ use crate::disturbed::carries;
 use crate::figure::{combined, median, op_of};
 use crate::observed::Which;
 
-const COMMIT: &str = "commit_fdatasync";
-const COMMIT_16: &str = "commit_fdatasync_16";
-const EMPTY: &str = "flush_empty";
+const COMMIT: &str = rung::COMMIT_FDATASYNC;
+const COMMIT_16: &str = rung::COMMIT_FDATASYNC_16;
+const EMPTY: &str = rung::FLUSH_EMPTY;
 /// A flush from this on is felt by every commit, in microseconds.
 const DEAR_US: f64 = 500.0;
 /// Share of the commit that the flush must take.

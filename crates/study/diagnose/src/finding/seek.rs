@@ -1,7 +1,7 @@
 //! What a seek costs, measured, beside what the kernel's rotational flag claims.
 
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{Layer, Point};
+use iostrata_spec::{Layer, Point, rung};
 use iostrata_stats::{PAIRS_MIN, Verdict};
 use iostrata_units::{microseconds, rate};
 
@@ -12,9 +12,9 @@ use crate::disturbed::carries;
 use crate::figure::{application_latency_us, combined, device_latency_us, median};
 use crate::observed::Which;
 
-const ALONE: &str = "read_4k_depth_1";
-const MANY: &str = "read_4k_depth_16";
-const SEQUENTIAL: &str = "overwrite_16k";
+const ALONE: &str = rung::READ_4K_DEPTH_1;
+const MANY: &str = rung::READ_4K_DEPTH_16;
+const SEQUENTIAL: &str = rung::OVERWRITE_16K;
 /// A random read that is faster than this needs no arm to move, in microseconds.
 const FLASH_US_MAX: f64 = 1_000.0;
 /// A random read that is slower than this may have moved one, in microseconds.

@@ -4,7 +4,7 @@
 //! to be confirmed.
 
 use iostrata_run::Finding;
-use iostrata_spec::Layer;
+use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds};
 
@@ -135,7 +135,7 @@ pub(super) fn read_interference(case: &Case<'_, '_>) -> Option<Finding> {
 }
 
 pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
-    let one = case.log.seen("commit_fdatasync")?;
+    let one = case.log.seen(rung::COMMIT_FDATASYNC)?;
     let figure = combined(one.replicates.iter().copied())?;
     if one.replicates.len() < PAIRS_MIN {
         return None;
@@ -143,7 +143,7 @@ pub(super) fn commit_rate(case: &Case<'_, '_>) -> Option<Finding> {
     let each_us = weighted_mean(one.replicates.iter().copied(), application_latency_us)?;
     let many = case
         .log
-        .seen("commit_fdatasync_16")
+        .seen(rung::COMMIT_FDATASYNC_16)
         .and_then(|seen| combined(seen.replicates.iter().copied()))
         .map(|figure| figure.value);
     let more =

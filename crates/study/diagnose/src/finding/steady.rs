@@ -4,7 +4,7 @@
 //! the device and is left out.
 
 use iostrata_run::{Finding, Replicate};
-use iostrata_spec::{IoApi, Layer, OpKind};
+use iostrata_spec::{IoApi, Layer, OpKind, rung};
 use iostrata_stats::{Loss, Shape, Steadiness, Verdict, estimate, loss as loss_of};
 use iostrata_units::{bytes, percent, rate, seconds};
 
@@ -13,7 +13,7 @@ use super::statement::{Effect, WithEvidence, caution, loss, sizing};
 use crate::case::Case;
 use crate::disturbed::{carries, shows_the_device};
 
-pub(crate) const SUSTAINED: &str = "sustained_16k";
+pub(crate) const SUSTAINED: &str = rung::SUSTAINED_16K;
 /// Undisturbed replicates that are needed to judge a device.
 const REPLICATES_MIN: usize = 10;
 /// Change relative to the mean from which a rate that does not hold matters.

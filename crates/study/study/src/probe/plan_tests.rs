@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use iostrata_run::host::PathFacts;
-use iostrata_spec::{IoApi, IoSpec, Point};
+use iostrata_spec::{IoApi, IoSpec, Point, rung};
 
 use super::blocks::Part;
 use super::budget::announce;
@@ -159,4 +159,12 @@ fn the_files_fit_into_the_free_space() {
         let most_mib = (free_mib / 6).min(1024);
         assert!(is_used || announced.read_bytes == most_mib << 20, "{free_mib}: {announced:?}");
     }
+}
+
+#[test]
+fn every_rung_that_something_names_is_measured() {
+    let planned: BTreeSet<String> =
+        points(&shape()).into_iter().map(|(_, point, _)| point.id).collect();
+    let missing: Vec<_> = rung::ALL.iter().filter(|id| !planned.contains(**id)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

@@ -9,6 +9,7 @@ use iostrata_run::ProbeDocument;
 use super::curve::Curve;
 use crate::drive::Command;
 use crate::model::ModelError;
+use iostrata_spec::rung;
 
 const SMALL_BYTES: f64 = 4096.0;
 const PAGE_BYTES: f64 = 16_384.0;
@@ -16,10 +17,10 @@ const PAGE_BYTES: f64 = 16_384.0;
 const READ_DEPTHS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Rungs that write 16 KiB, with their depth.
 const WRITES: [(u32, &str); 3] =
-    [(1, "overwrite_16k"), (8, "write_16k_files_8"), (32, "sustained_16k")];
+    [(1, rung::OVERWRITE_16K), (8, rung::WRITE_16K_FILES_8), (32, rung::SUSTAINED_16K)];
 /// Rungs that write 4 KiB and flush, with their depth.
 const COMMITS: [(u32, &str); 3] =
-    [(1, "commit_fdatasync"), (4, "commit_fdatasync_4"), (16, "commit_fdatasync_16")];
+    [(1, rung::COMMIT_FDATASYNC), (4, rung::COMMIT_FDATASYNC_4), (16, rung::COMMIT_FDATASYNC_16)];
 /// Bytes that a volatile cache of unknown size is taken to hold.
 const VOLATILE_BYTES: u64 = 32 << 20;
 /// 99th percentile over mean beyond which a log-normal is no likeness.
@@ -69,7 +70,7 @@ impl MeasuredDisk {
             read_page: reads("16k"),
             write_page: named(WRITES).ok_or_else(|| missing("overwrites of 16 KiB"))?,
             commit: named(COMMITS),
-            empty_flush_ns: rung("flush_empty").unwrap_or(0.0) * 1e3,
+            empty_flush_ns: rung(rung::FLUSH_EMPTY).unwrap_or(0.0) * 1e3,
             volatile_bytes: if has_volatile_cache { VOLATILE_BYTES } else { 0 },
             sigma: sigma(probe),
         })

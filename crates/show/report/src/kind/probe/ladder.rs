@@ -5,7 +5,7 @@
 //! row.
 
 use iostrata_run::{ProbeDocument, Rung, Unknown};
-use iostrata_spec::Layer;
+use iostrata_spec::{Layer, rung};
 
 /// Rungs with equally many requests in flight, which may be compared at a glance.
 pub(super) struct Depth {
@@ -28,11 +28,11 @@ pub(super) const LADDER: [Depth; 5] = [
         title: "One request in flight",
         unit: "/s",
         rows: &[
-            ("read_4k_depth_1", Device, "4 KiB random reads"),
-            ("read_16k_depth_1", Device, "16 KiB random reads"),
-            ("overwrite_16k", Filesystem, "16 KiB overwrites in order"),
-            ("commit_fdatasync", FileApi, "4 KiB write + fdatasync"),
-            ("commit_dsync", FileApi, "4 KiB write with O_DSYNC"),
+            (rung::READ_4K_DEPTH_1, Device, "4 KiB random reads"),
+            (rung::READ_16K_DEPTH_1, Device, "16 KiB random reads"),
+            (rung::OVERWRITE_16K, Filesystem, "16 KiB overwrites in order"),
+            (rung::COMMIT_FDATASYNC, FileApi, "4 KiB write + fdatasync"),
+            (rung::COMMIT_DSYNC, FileApi, "4 KiB write with O_DSYNC"),
         ],
     },
     Depth {
@@ -40,8 +40,8 @@ pub(super) const LADDER: [Depth; 5] = [
         title: "8 threads",
         unit: "/s",
         rows: &[
-            ("write_16k_files_1", Filesystem, "16 KiB overwrites of 1 file"),
-            ("write_16k_files_8", Filesystem, "16 KiB overwrites of 8 files"),
+            (rung::WRITE_16K_FILES_1, Filesystem, "16 KiB overwrites of 1 file"),
+            (rung::WRITE_16K_FILES_8, Filesystem, "16 KiB overwrites of 8 files"),
             ("unwritten_16k_files_8", Filesystem, "16 KiB first writes, 8 files"),
         ],
     },
@@ -50,10 +50,10 @@ pub(super) const LADDER: [Depth; 5] = [
         title: "16 in flight",
         unit: "/s",
         rows: &[
-            ("read_16k_sync_16", FileApi, "16 KiB reads, threads"),
-            ("read_16k_libaio_16", FileApi, "16 KiB reads, libaio"),
-            ("read_16k_io_uring_16", FileApi, "16 KiB reads, io_uring"),
-            ("commit_fdatasync_16", FileApi, "4 KiB write + fdatasync"),
+            (rung::READ_16K_SYNC_16, FileApi, "16 KiB reads, threads"),
+            (rung::READ_16K_LIBAIO_16, FileApi, "16 KiB reads, libaio"),
+            (rung::READ_16K_IO_URING_16, FileApi, "16 KiB reads, io_uring"),
+            (rung::COMMIT_FDATASYNC_16, FileApi, "4 KiB write + fdatasync"),
         ],
     },
     Depth {
@@ -61,9 +61,9 @@ pub(super) const LADDER: [Depth; 5] = [
         title: "32 in flight",
         unit: "/s",
         rows: &[
-            ("read_4k_depth_32", Device, "4 KiB random reads"),
-            ("read_16k_depth_32", Device, "16 KiB random reads"),
-            ("sustained_16k", Device, "16 KiB random writes, long"),
+            (rung::READ_4K_DEPTH_32, Device, "4 KiB random reads"),
+            (rung::READ_16K_DEPTH_32, Device, "16 KiB random reads"),
+            (rung::SUSTAINED_16K, Device, "16 KiB random writes, long"),
         ],
     },
     Depth {
@@ -71,8 +71,8 @@ pub(super) const LADDER: [Depth; 5] = [
         title: "In order, 8 in flight",
         unit: "MiB/s",
         rows: &[
-            ("sequential_read_1m", Device, "1 MiB reads"),
-            ("sequential_write_1m", Device, "1 MiB writes"),
+            (rung::SEQUENTIAL_READ_1M, Device, "1 MiB reads"),
+            (rung::SEQUENTIAL_WRITE_1M, Device, "1 MiB writes"),
         ],
     },
 ];

@@ -2,7 +2,7 @@
 
 use iostrata_spec::{
     Access, Better, CurvePlace, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Layer,
-    Metric, MetricKind, Mix, OpKind, Point, Preparation, Stream, SyncWrites,
+    Metric, MetricKind, Mix, OpKind, Point, Preparation, Stream, SyncWrites, rung,
 };
 
 use super::{Block, point, rate_of, size, spec};
@@ -12,16 +12,16 @@ const MILLIS: u64 = 500;
 
 pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
     let mut points = vec![
-        commit(shape, "commit_fsync", "write + fsync", |spec| flush(spec, FlushMethod::Fsync)),
-        commit(shape, "commit_fdatasync", "write + fdatasync", |spec| {
+        commit(shape, rung::COMMIT_FSYNC, "write + fsync", |spec| flush(spec, FlushMethod::Fsync)),
+        commit(shape, rung::COMMIT_FDATASYNC, "write + fdatasync", |spec| {
             flush(spec, FlushMethod::Fdatasync);
         }),
-        commit(shape, "commit_dsync", "O_DSYNC write", |spec| spec.sync = SyncWrites::Dsync),
-        commit(shape, "append_fsync", "append + fsync", |spec| {
+        commit(shape, rung::COMMIT_DSYNC, "O_DSYNC write", |spec| spec.sync = SyncWrites::Dsync),
+        commit(shape, rung::APPEND_FSYNC, "append + fsync", |spec| {
             spec.preparation = Preparation::Empty;
             flush(spec, FlushMethod::Fsync);
         }),
-        commit(shape, "append_fdatasync", "append + fdatasync", |spec| {
+        commit(shape, rung::APPEND_FDATASYNC, "append + fdatasync", |spec| {
             spec.preparation = Preparation::Empty;
             flush(spec, FlushMethod::Fdatasync);
         }),
@@ -34,9 +34,11 @@ pub(super) fn blocks(shape: &Shape) -> Vec<Block> {
             flush(spec, FlushMethod::Fdatasync);
         }));
     }
-    for (id, committers) in
-        [("commit_fdatasync", 1.0), ("commit_fdatasync_4", 4.0), ("commit_fdatasync_16", 16.0)]
-    {
+    for (id, committers) in [
+        (rung::COMMIT_FDATASYNC, 1.0),
+        (rung::COMMIT_FDATASYNC_4, 4.0),
+        (rung::COMMIT_FDATASYNC_16, 16.0),
+    ] {
         if let Some(point) = points.iter_mut().find(|point| point.id == id) {
             point.curve = Some(CurvePlace {
                 curve: "commit".to_owned(),
@@ -80,7 +82,7 @@ fn empty_flush(shape: &Shape) -> Point {
     };
     let streams = vec![Stream { name: "log".to_owned(), spec }];
     point(
-        "flush_empty",
+        rung::FLUSH_EMPTY,
         "fdatasync with nothing to flush",
         Layer::FileApi,
         "commits",

@@ -6,7 +6,7 @@
 use iostrata_run::Event;
 use iostrata_spec::{
     Access, Better, CurvePlace, IoApi, IoSpec, Layer, Metric, MetricKind, Mix, OpKind, Pacing,
-    Point, RateProcess, Stream,
+    Point, RateProcess, Stream, rung,
 };
 
 use super::files::flush_every;
@@ -31,12 +31,12 @@ const DOUBLEWRITE_BYTES: u32 = 256 << 10;
 const MILLIS: u64 = 1_300;
 
 pub(super) fn blocks(shape: &Shape, events: &[Event]) -> Vec<Block> {
-    let Some(pages) = measured(events, "write_16k_files_4", OpKind::Write) else {
+    let Some(pages) = measured(events, rung::WRITE_16K_FILES_4, OpKind::Write) else {
         return Vec::new();
     };
-    let reads = measured(events, "read_16k_depth_8", OpKind::Read).unwrap_or(0.0);
+    let reads = measured(events, rung::READ_16K_DEPTH_8, OpKind::Read).unwrap_or(0.0);
     let pages_per_s = pages.min(PAGES_PER_S_MAX / LEVELS[LEVELS.len() - 1]);
-    let commits = measured(events, "commit_fdatasync", OpKind::Write).unwrap_or(0.0);
+    let commits = measured(events, rung::COMMIT_FDATASYNC, OpKind::Write).unwrap_or(0.0);
     let commits_per_s = (commits * COMMIT_SHARE).clamp(COMMITS_PER_S[0], COMMITS_PER_S[1]).round();
     let reads_per_s = (reads * READ_SHARE).clamp(10.0, READS_PER_S_MAX);
     let points = LEVELS

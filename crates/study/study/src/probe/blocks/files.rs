@@ -2,7 +2,7 @@
 
 use iostrata_spec::{
     Access, CurvePlace, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Layer, Mix,
-    OpKind, Point, Preparation,
+    OpKind, Point, Preparation, rung,
 };
 
 use super::{Block, alone, point, rate_of, size, spec};
@@ -56,8 +56,8 @@ pub(super) fn append_blocks(shape: &Shape) -> Vec<Block> {
         point(id, title, Layer::Filesystem, "append", alone(spec), metric)
     };
     let points = vec![
-        sequential("overwrite_16k", "overwrites in order", Preparation::Written),
-        sequential("append_16k", "appends", Preparation::Empty),
+        sequential(rung::OVERWRITE_16K, "overwrites in order", Preparation::Written),
+        sequential(rung::APPEND_16K, "appends", Preparation::Empty),
     ];
     vec![Block { points, replicates: 4 }]
 }

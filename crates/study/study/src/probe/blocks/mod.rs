@@ -1,6 +1,7 @@
 //! The blocks of a probe: points that are compared with each other and measured interleaved.
 //!
-//! Invariant: ids, streams and units are fixed here and nowhere else; `diagnose` knows the ids.
+//! Invariant: streams and units are fixed here and nowhere else; ids that others name stand in
+//! `iostrata_spec::rung`.
 
 mod commits;
 mod database;

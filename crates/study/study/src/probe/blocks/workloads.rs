@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use iostrata_spec::{Access, CurvePlace, IoApi, Layer, Mix, OpKind};
+use iostrata_spec::{Access, CurvePlace, IoApi, Layer, Mix, OpKind, rung};
 
 use super::files::flush_every;
 use super::{Block, alone, point, rate_of, size, spec, with_depth};
@@ -26,7 +26,7 @@ const SUSTAINED_MILLIS: u64 = 12_000;
 
 /// The null API: what the meter itself costs.
 pub(super) fn self_cost(shape: &Shape) -> Vec<Block> {
-    let (id, title) = ("meter_null", "the meter itself, touching nothing");
+    let (id, title) = (rung::METER_NULL, "the meter itself, touching nothing");
     let spec = spec(shape, Mix::Read, IoApi::Null, 200);
     let point = point(id, title, Layer::Host, "self", alone(spec), rate_of(OpKind::Read, "ops/s"));
     vec![Block { points: vec![point], replicates: 3 }]
@@ -108,21 +108,21 @@ pub(super) fn flushed(shape: &Shape) -> Vec<Block> {
         let metric = rate_of(OpKind::Write, "writes/s");
         point(id, title, Layer::FileApi, "flushed", alone(spec), metric)
     };
-    let mut points = vec![written("flushed_16k_buffered", "buffered", false)];
+    let mut points = vec![written(rung::FLUSHED_16K_BUFFERED, "buffered", false)];
     if shape.direct {
-        points.insert(0, written("flushed_16k_direct", "direct", true));
+        points.insert(0, written(rung::FLUSHED_16K_DIRECT, "direct", true));
     }
     vec![Block { points, replicates: 4 }]
 }
 
 /// Large reads one after the other: what a scan or a backup gets.
 pub(super) fn reads_in_order(shape: &Shape) -> Vec<Block> {
-    in_order(shape, "sequential_read_1m", "reads", Mix::Read, OpKind::Read)
+    in_order(shape, rung::SEQUENTIAL_READ_1M, "reads", Mix::Read, OpKind::Read)
 }
 
 /// Large writes one after the other: what a load of data gets.
 pub(super) fn writes_in_order(shape: &Shape) -> Vec<Block> {
-    in_order(shape, "sequential_write_1m", "writes", Mix::Write, OpKind::Write)
+    in_order(shape, rung::SEQUENTIAL_WRITE_1M, "writes", Mix::Write, OpKind::Write)
 }
 
 /// A block of its own: reads and writes are not compared.
@@ -145,6 +145,6 @@ pub(super) fn sustained(shape: &Shape, write_bytes_max: u64) -> Vec<Block> {
     let title =
         format!("{} random writes, {SUSTAINED_DEPTH} in flight, sustained", size(PAGE_BYTES));
     let metric = rate_of(OpKind::Write, "writes/s");
-    let point = point("sustained_16k", title, Layer::Device, "sustained", alone(spec), metric);
+    let point = point(rung::SUSTAINED_16K, title, Layer::Device, "sustained", alone(spec), metric);
     vec![Block { points: vec![point], replicates: 1 }]
 }
