@@ -256,3 +256,41 @@ fn point(mark: &Mark, line: &Line, at: &str, x: &Axis, y: &Axis) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Branch, solid};
+    use crate::colour::Colour;
+
+    fn line(course: Course) -> Line {
+        Line { name: String::new(), stroke: solid(Colour::Grey), course, marked: None }
+    }
+
+    #[test]
+    fn what_leaves_a_scale_is_said_at_both_ends() {
+        let mark = |(x, y)| Mark { x, y, ci95: None, hover: String::new() };
+        let marks = [(1.0, 0.0), (2.0, 10.0), (3.0, 100.0)].map(mark).into();
+        let law = vec![[1.0, 5_000.0], [2.0, 9_000.0]];
+        let lines = vec![line(Course::Fit(law)), line(Course::Points(marks))];
+        let lines = Lines::new("x", "y", lines);
+        let (body, cut) = plot(&lines, Scale::Logarithmic(Some([5.0, 50.0])));
+        let said = "1 lies above the scale, up to 100. 1 lies below the scale, down to 0.";
+        assert_eq!(cut.as_deref(), Some(said));
+        assert_eq!(body.into_string().matches("data-at=").count(), 1);
+    }
+
+    #[test]
+    fn a_ratio_beyond_the_axis_is_named() {
+        let row = |title: &str, ratio| Branch {
+            title: title.to_owned(),
+            ratio,
+            ci95: None,
+            range: None,
+            colour: Colour::Grey,
+            hover: String::new(),
+        };
+        let (_, cut) = ratios("times", &[row("far", 1e-4), row("near", 0.5)]);
+        assert_eq!(cut.as_deref(), Some("Beyond the axis: far."));
+    }
+}
