@@ -12,7 +12,7 @@ use iostrata_stats::Interval;
 use maud::{Markup, html};
 
 use axis::Axis;
-use rows::{bars, ratios, shares};
+use rows::{bars, labels, ratios, shares};
 
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, Stroke, reach};
 use crate::words;
@@ -77,17 +77,6 @@ fn ink(stroke: Stroke) -> String {
     let faint =
         if stroke.faint < 1.0 { format!(";opacity:{}", stroke.faint) } else { String::new() };
     format!("stroke:{}{}{faint}", stroke.colour.css(), dash[stroke.dash % 4])
-}
-
-/// The labels below rows or lines.
-fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
-    html! {
-        @for (tick, label) in ticks {
-            @let at = axis.at(*tick);
-            @let anchor = if at < 0.04 { "start" } else if at > 0.96 { "end" } else { "middle" };
-            text x=(axis.percent(*tick)) y=(y) text-anchor=(anchor) { (label) }
-        }
-    }
 }
 
 /// All figures of a line with their intervals.
