@@ -96,6 +96,27 @@ fn a_full_run_directory_loses_no_verdict() {
 }
 
 #[test]
+fn an_interruption_hides_no_full_run_directory() {
+    let bench = Bench::new();
+    let Some(small) = Small::mount(&bench, "1m") else { return };
+    let run = small.0.join("RUN");
+    let arguments = ["io", "--path", "F", "--ioengine", "null", "--runtime", "60", "--out"];
+    let mut command = bench.command(&arguments);
+    command.arg(&run).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for(&run.join("events.jsonl"));
+    std::thread::sleep(Duration::from_millis(500));
+    small.fill();
+    let interrupted = Command::new("kill").arg("-INT").arg(child.id().to_string()).status();
+    assert!(interrupted.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert!(text.contains("reads") && text.contains("measured"), "{text}\n{said}");
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("the run was not kept"), "{said}");
+}
+
+#[test]
 fn a_disk_that_fills_up_during_a_probe_is_not_called_fine() {
     let bench = Bench::new();
     let Some(small) = Small::mount(&bench, "320m") else { return };

@@ -12,7 +12,7 @@ use iostrata_stats::Interval;
 use maud::{Markup, html};
 
 use axis::Axis;
-use rows::{bars, ratios, shares};
+use rows::{bars, labels, ratios, shares};
 
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, Stroke, reach};
 use crate::words;
@@ -77,17 +77,6 @@ fn ink(stroke: Stroke) -> String {
     let faint =
         if stroke.faint < 1.0 { format!(";opacity:{}", stroke.faint) } else { String::new() };
     format!("stroke:{}{}{faint}", stroke.colour.css(), dash[stroke.dash % 4])
-}
-
-/// The labels below rows or lines.
-fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
-    html! {
-        @for (tick, label) in ticks {
-            @let at = axis.at(*tick);
-            @let anchor = if at < 0.04 { "start" } else if at > 0.96 { "end" } else { "middle" };
-            text x=(axis.percent(*tick)) y=(y) text-anchor=(anchor) { (label) }
-        }
-    }
 }
 
 /// All figures of a line with their intervals.
@@ -254,5 +243,43 @@ fn point(mark: &Mark, line: &Line, at: &str, x: &Axis, y: &Axis) -> Markup {
             circle r=(if marked.is_some() { "6" } else { "3.2" }) {}
             @if let Some((_, word)) = marked { text.marked x="8" y="16" { (word) } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Branch, solid};
+    use crate::colour::Colour;
+
+    fn line(course: Course) -> Line {
+        Line { name: String::new(), stroke: solid(Colour::Grey), course, marked: None }
+    }
+
+    #[test]
+    fn what_leaves_a_scale_is_said_at_both_ends() {
+        let mark = |(x, y)| Mark { x, y, ci95: None, hover: String::new() };
+        let marks = [(1.0, 0.0), (2.0, 10.0), (3.0, 100.0)].map(mark).into();
+        let law = vec![[1.0, 5_000.0], [2.0, 9_000.0]];
+        let lines = vec![line(Course::Fit(law)), line(Course::Points(marks))];
+        let lines = Lines::new("x", "y", lines);
+        let (body, cut) = plot(&lines, Scale::Logarithmic(Some([5.0, 50.0])));
+        let said = "1 lies above the scale, up to 100. 1 lies below the scale, down to 0.";
+        assert_eq!(cut.as_deref(), Some(said));
+        assert_eq!(body.into_string().matches("data-at=").count(), 1);
+    }
+
+    #[test]
+    fn a_ratio_beyond_the_axis_is_named() {
+        let row = |title: &str, ratio| Branch {
+            title: title.to_owned(),
+            ratio,
+            ci95: None,
+            range: None,
+            colour: Colour::Grey,
+            hover: String::new(),
+        };
+        let (_, cut) = ratios("times", &[row("far", 1e-4), row("near", 0.5)]);
+        assert_eq!(cut.as_deref(), Some("Beyond the axis: far."));
     }
 }

@@ -6,7 +6,6 @@ use iostrata_stats::Interval;
 use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::labels;
 use crate::chart::{Bar, Branch, Stack, reach};
 use crate::colour::Colour;
 use crate::words;
@@ -20,6 +19,17 @@ fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
         @for (tick, _) in ticks {
             @let x = axis.percent(*tick);
             line.grid x1=(x) x2=(x) y1="-6" y2="100%" {}
+        }
+    }
+}
+
+/// The labels below rows or lines.
+pub(super) fn labels(axis: &Axis, ticks: &[(f64, String)], y: f64) -> Markup {
+    html! {
+        @for (tick, label) in ticks {
+            @let at = axis.at(*tick);
+            @let anchor = if at < 0.04 { "start" } else if at > 0.96 { "end" } else { "middle" };
+            text x=(axis.percent(*tick)) y=(y) text-anchor=(anchor) { (label) }
         }
     }
 }

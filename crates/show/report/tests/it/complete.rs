@@ -1,7 +1,7 @@
 //! Everything that a document says is in the report.
 
 use iostrata_report::{html, markdown};
-use iostrata_run::{ProbeDocument, RunResult};
+use iostrata_run::{ProbeDocument, RunResult, Unavailable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -132,6 +132,12 @@ fn a_clean_device_reads_as_one() {
     for said in ["No loss found", "Nothing need change"] {
         assert!(page.contains(said) && text.contains(said), "{said}");
     }
+    let cleared = "Every suspicion that was raised was cleared";
+    assert!(page.contains(cleared));
+    let mut cut_short = sample::clean_probe();
+    let left_out = Unavailable::left_out("sustained writes", "the time was over", "--max-time");
+    cut_short.document().unavailable.push(left_out);
+    assert!(!html(&cut_short.view()).contains(cleared), "not all points ran");
 }
 
 #[test]

@@ -151,6 +151,9 @@ fn what_the_kernel_took_otherwise_is_marked() {
     assert!(page.contains("<td class=\"warn\" data-label=\"Took\">2048</td>"));
     assert!(page.contains("<td data-label=\"Took\">mq-deadline</td>"));
     assert!(page.contains("XFS has not taken it since Linux 4.19"));
+    let taken_back = "taken back at the end";
+    let killed = html(&without(|study| study.interrupted = true).view());
+    assert!(page.contains(taken_back) && !killed.contains(taken_back));
 }
 
 #[test]
