@@ -5,14 +5,10 @@ use std::path::Path;
 
 use super::Breach;
 use super::source::SourceFile;
-use super::tables::{NAME_CRATES_MAX, SHARED_NAMES};
+use super::tables::NAME_CRATES_MAX;
 
-/// Names in more crates than the tables allow, and names that they allow without need.
+/// Types whose name is declared in too many crates.
 pub fn judge(sources: &[SourceFile]) -> Vec<Breach> {
-    breaches(sources, SHARED_NAMES)
-}
-
-fn breaches(sources: &[SourceFile], known: &[(&str, usize)]) -> Vec<Breach> {
     let mut crates_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut places: Vec<(&str, &Path, usize)> = Vec::new();
     for source in sources {
@@ -21,24 +17,14 @@ fn breaches(sources: &[SourceFile], known: &[(&str, usize)]) -> Vec<Breach> {
             places.push((name, &source.path, line));
         }
     }
-    let count = |name: &str| crates_of.get(name).map_or(0, BTreeSet::len);
-    let allowed = |name: &str| {
-        known.iter().find(|(listed, _)| *listed == name).map_or(NAME_CRATES_MAX, |(_, most)| *most)
-    };
-    let too_many = places.iter().filter(|(name, _, _)| count(name) > allowed(name));
-    let found = too_many.map(|(name, path, line)| {
+    let breach = |(name, path, line): (&str, &Path, usize)| {
+        let count = crates_of.get(name).map_or(0, BTreeSet::len);
         let text = format!(
-            "{name} is a type of {} crates, {NAME_CRATES_MAX} are allowed; say which {name}",
-            count(name)
+            "{name} is a type of {count} crates, {NAME_CRATES_MAX} are allowed; say which {name}"
         );
-        Breach::new(path, *line, text)
-    });
-    let stale = known.iter().filter(|(name, most)| count(name) < *most);
-    let stale = stale.map(|(name, _)| {
-        let text = format!("{name} is in {} crates now; lower or remove its line", count(name));
-        Breach::new(Path::new("xtask/src/tidy/tables.rs"), 0, text)
-    });
-    found.chain(stale).collect()
+        (count > NAME_CRATES_MAX).then(|| Breach::new(path, line, text))
+    };
+    places.into_iter().filter_map(breach).collect()
 }
 
 /// The type that a line declares. Associated types and types of a macro are none.
@@ -87,17 +73,8 @@ mod tests {
 
     #[test]
     fn a_name_in_many_crates_is_named() {
-        assert!(breaches(&sources(&["a", "b", "c", "c"]), &[]).is_empty());
-        let found = breaches(&sources(&["a", "b", "c", "d"]), &[]);
+        assert!(judge(&sources(&["a", "b", "c", "c"])).is_empty());
+        let found = judge(&sources(&["a", "b", "c", "d"]));
         assert_eq!((found.len(), found[0].line), (4, 1));
-    }
-
-    #[test]
-    fn the_list_only_shrinks() {
-        let four = sources(&["a", "b", "c", "d"]);
-        assert!(breaches(&four, &[("Place", 4)]).is_empty());
-        assert_eq!(breaches(&four, &[("Place", 5)]).len(), 1);
-        assert_eq!(breaches(&sources(&["a", "b", "c", "d", "e"]), &[("Place", 4)]).len(), 5);
-        assert_eq!(breaches(&four, &[("Place", 4), ("Gone", 4)]).len(), 1);
     }
 }

@@ -203,15 +203,5 @@ pub const ALTERING: &[&str] = &["change"];
 /// Crates that only look: they open nothing for writing outside their tests.
 pub const READ_ONLY: &[&str] = &["host", "profile", "blocktrace"];
 
-/// Files with a part of an `impl` whose type is declared beside them: what they import closes no
-/// circle. Three at most.
-pub const SPLIT_IMPLS: &[&str] = &[];
-
-/// Files that import each other in a circle. The list may only shrink.
-pub const CIRCLES: &[&str] = &[];
-
 /// Crates that may declare a type of the same name.
 pub const NAME_CRATES_MAX: usize = 3;
-
-/// Names of types in more crates than that, and in how many. The list may only shrink.
-pub const SHARED_NAMES: &[(&str, usize)] = &[];

@@ -3,13 +3,41 @@
 //!
 //! Purpose: one check between what was measured and what anyone reads, whatever the form.
 //! Invariants: a document is checked when it is made and when it is read back, before it reaches
-//! the terminal, Markdown, HTML or JSON. Figures that cannot be are taken out and named; figures
-//! whose interval is wider than they are stay, are named, and views write `unknown` instead.
+//! the terminal, Markdown, HTML or JSON. Figures that cannot be are taken out and named, with the
+//! sentences that quote them; figures whose interval is wider than they are stay, are named, and
+//! views write `unknown` instead.
 
-use crate::document::{FindingKind, IoDocument, ProbeDocument, Rung};
+use iostrata_stats::Interval;
+
+use crate::document::{Curve, CurvePoint, FindingKind, IoDocument, ProbeDocument, Rung};
 use crate::reader::RunResult;
 use crate::study_document::StudyDocument;
-use crate::unknown::{Unknown, refusal, share_refusal};
+use crate::unknown::{Refusal, Unknown, refusal, share_refusal};
+
+/// What a figure is called, and its unit.
+struct Named<'a> {
+    name: &'a str,
+    title: &'a str,
+    unit: &'a str,
+}
+
+fn is_named(unknown: &[Unknown], name: &str) -> bool {
+    unknown.iter().any(|one| one.name == name)
+}
+
+/// Names a figure that is refused, once, and says whether it may stay.
+fn stays(
+    unknown: &mut Vec<Unknown>,
+    Named { name, title, unit }: Named<'_>,
+    refused: Option<Refusal>,
+    ci95: Option<Interval>,
+) -> bool {
+    let Some(why) = refused else { return true };
+    if !is_named(unknown, name) {
+        unknown.push(Unknown::of(name, title, why, ci95, unit));
+    }
+    !why.is_impossible()
+}
 
 impl ProbeDocument {
     /// What is not known about a rung; `None` when its figure stands, or was never measured.
@@ -23,102 +51,117 @@ impl ProbeDocument {
         self.unknown_of(name).is_none().then_some(rung)
     }
 
-    /// The document as views may show it.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
-        let mut unknown = std::mem::take(&mut self.unknown);
-        let mut add = |one: Unknown| {
-            if unknown.iter().all(|known| known.name != one.name) {
-                unknown.push(one);
-            }
-        };
-        for rung in &self.rungs {
-            if let Some(why) = refusal(rung.value, rung.value_ci95) {
-                let between = rung.value_ci95;
-                add(Unknown::of(&rung.name, &rung.title, why, between, &rung.unit));
-            }
-        }
-        let impossible = |value, ci95| refusal(value, ci95).is_some_and(|why| why.is_impossible());
-        self.rungs.retain(|rung| !impossible(rung.value, rung.value_ci95));
-        for curve in &mut self.curves {
-            curve.points.retain(|point| refusal(point.value, point.value_ci95).is_none());
-        }
-        self.curves.retain(|curve| curve.points.len() > 1);
-        for loss in &self.losses {
-            if let Some(why) = share_refusal(loss.loss_pct, loss.loss_pct_ci95) {
-                add(Unknown::of(&format!("loss of {}", loss.to), &loss.text, why, None, "percent"));
-            }
-        }
-        self.losses.retain(|loss| share_refusal(loss.loss_pct, loss.loss_pct_ci95).is_none());
-        for finding in &mut self.findings {
-            let effect = finding.effect_pct.filter(|_| finding.kind == FindingKind::Loss);
-            let Some(pct) = effect else { continue };
-            if let Some(why) = share_refusal(pct, finding.effect_pct_ci95) {
-                add(Unknown::of(&finding.id, &finding.text, why, None, "percent"));
-                (finding.effect_pct, finding.effect_pct_ci95) = (None, None);
-            }
-        }
-        self.verifications.retain(|one| {
-            !impossible(one.before, one.before_ci95) && !impossible(one.after, one.after_ci95)
+    /// Makes the document one that views may show.
+    pub fn check(&mut self) {
+        let unknown = &mut self.unknown;
+        self.rungs.retain(|rung| {
+            let named = Named { name: &rung.name, title: &rung.title, unit: &rung.unit };
+            stays(unknown, named, refusal(rung.value, rung.value_ci95), rung.value_ci95)
         });
-        self.unknown = unknown;
-        self
+        self.curves.iter_mut().for_each(|curve| curve.check(unknown));
+        self.curves.retain(|curve| curve.points.len() > 1);
+        self.losses.retain(|loss| {
+            let name = format!("loss from {} to {}", loss.from, loss.to);
+            let named = Named { name: &name, title: &name, unit: "percent" };
+            stays(unknown, named, share_refusal(loss.loss_pct, loss.loss_pct_ci95), None)
+        });
+        self.verifications.retain(|one| {
+            let mut may_stay = |when: &str, value, ci95| {
+                let name = format!("{} {when}", one.setting);
+                let named = Named { name: &name, title: &name, unit: &one.unit };
+                stays(unknown, named, refusal(value, ci95), ci95)
+            };
+            let before = may_stay("before", one.before, one.before_ci95);
+            may_stay("after", one.after, one.after_ci95) && before
+        });
+        self.check_findings();
+    }
+
+    /// Takes out losses that cannot be, and advice that rests on nothing else.
+    fn check_findings(&mut self) {
+        let mut gone = Vec::new();
+        self.findings.retain(|finding| {
+            let effect = finding.effect_pct.filter(|_| finding.kind == FindingKind::Loss);
+            let refused = effect.and_then(|pct| share_refusal(pct, finding.effect_pct_ci95));
+            let title = format!("the effect of {}", finding.id);
+            let named = Named { name: &finding.id, title: &title, unit: "percent" };
+            let may_stay = stays(&mut self.unknown, named, refused, None);
+            if !may_stay {
+                gone.push(finding.id.clone());
+            }
+            may_stay
+        });
+        self.advice.retain_mut(|advice| {
+            let had_reasons = !advice.why.is_empty();
+            advice.why.retain(|id| !gone.contains(id));
+            !had_reasons || !advice.why.is_empty()
+        });
+    }
+}
+
+impl Curve {
+    /// Keeps the points that are known: a chart has no place for others.
+    fn check(&mut self, unknown: &mut Vec<Unknown>) {
+        let x_of = |point: Option<&CurvePoint>| point.map(|point| point.x);
+        let knee = x_of(self.points.iter().find(|point| Some(point.x) == self.knee_x));
+        let quoted = [x_of(self.points.first()), x_of(self.points.last()), knee];
+        let Self { name, title, axis, unit, points, knee_x, text } = self;
+        points.retain(|point| {
+            let refused = refusal(point.value, point.value_ci95);
+            if !is_named(unknown, &point.rung) {
+                let name = format!("{name} at {}", point.x);
+                let title = format!("{title}, at {axis} {}", point.x);
+                let named = Named { name: &name, title: &title, unit };
+                stays(unknown, named, refused, point.value_ci95);
+            }
+            refused.is_none()
+        });
+        let is_gone = |x: &f64| points.iter().all(|point| point.x != *x);
+        *knee_x = knee_x.filter(|_| !knee.as_ref().is_some_and(is_gone));
+        if quoted.iter().flatten().any(is_gone) {
+            *text = "Not all of its points are known.".to_owned();
+        }
     }
 }
 
 impl StudyDocument {
-    /// The document as views may show it.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
-        for point in &self.points {
-            let known = self.unknown.iter().any(|one| one.name == point.id);
-            if let Some(why) = refusal(point.value, point.value_ci95).filter(|_| !known) {
-                let between = point.value_ci95;
-                self.unknown.push(Unknown::of(&point.id, &point.title, why, between, &point.unit));
-            }
-        }
+    /// Makes the document one that views may show.
+    pub fn check(&mut self) {
         self.points.retain(|point| {
-            refusal(point.value, point.value_ci95).is_none_or(|why| !why.is_impossible())
+            let named = Named { name: &point.id, title: &point.title, unit: &point.unit };
+            let refused = refusal(point.value, point.value_ci95);
+            stays(&mut self.unknown, named, refused, point.value_ci95)
         });
-        self
     }
 }
 
 impl IoDocument {
-    /// The document as views may show it. Counts stay: that nothing completed is a fact, that the
-    /// rate is 0 is not.
-    #[must_use]
-    pub fn checked(mut self) -> Self {
+    /// Makes the document one that views may show. Counts stay: that nothing completed is a fact,
+    /// that the rate is 0 is not.
+    pub fn check(&mut self) {
         for (kind, op) in self.ops.iter_mut() {
-            let name = kind.name();
-            let Some(why) = refusal(op.iops, op.iops_ci95) else { continue };
-            if self.unknown.iter().all(|one| one.name != name) {
-                self.unknown.push(Unknown::of(name, name, why, op.iops_ci95, "/s"));
-            }
-            if why.is_impossible() {
+            let named = Named { name: kind.name(), title: kind.name(), unit: "/s" };
+            let refused = refusal(op.iops, op.iops_ci95);
+            if !stays(&mut self.unknown, named, refused, op.iops_ci95) {
                 (op.iops_ci95, op.latency_us_mean_ci95) = (None, None);
             }
         }
-        self
     }
 }
 
 impl RunResult {
-    /// The result as views may show it.
-    #[must_use]
-    pub fn checked(self) -> Self {
+    /// Makes the result one that views may show.
+    pub fn check(&mut self) {
         match self {
-            Self::Probe(document) => Self::Probe(Box::new(document.checked())),
-            Self::Io(document) => Self::Io(Box::new(document.checked())),
-            Self::Study(document) => Self::Study(Box::new(document.checked())),
-            Self::Fio(mut document) => {
-                for job in document.waves.iter_mut().flat_map(|wave| &mut wave.jobs) {
-                    job.figures = job.figures.clone().checked();
-                }
-                Self::Fio(document)
+            Self::Probe(document) => document.check(),
+            Self::Io(document) => document.check(),
+            Self::Study(document) => document.check(),
+            Self::Fio(document) => {
+                let jobs = document.waves.iter_mut().flat_map(|wave| &mut wave.jobs);
+                jobs.for_each(|job| job.figures.check());
             }
             // Virtual time has no noise and no window in which nothing happened.
-            Self::SimulateQueue(document) => Self::SimulateQueue(document),
+            Self::SimulateQueue(_) => {}
         }
     }
 }

@@ -230,7 +230,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|source| RunReadError::Io { path: path.clone(), source })?;
-    let result = match manifest.kind {
+    let mut result = match manifest.kind {
         RunKind::Probe => RunResult::Probe(from_json(&path, 1, &text)?),
         RunKind::Io => RunResult::Io(from_json(&path, 1, &text)?),
         RunKind::Fio => RunResult::Fio(from_json(&path, 1, &text)?),
@@ -238,7 +238,8 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };
-    Ok(Some(result.checked()))
+    result.check();
+    Ok(Some(result))
 }
 
 /// Parses JSON that begins at a line (from 1) of a file.

@@ -14,7 +14,7 @@ pub enum Refusal {
     NotFinite,
     /// No request completed in the measured window.
     NothingCompleted,
-    /// A rate, time or cost below zero, by its value or its interval.
+    /// A rate, time or cost below zero.
     BelowZero,
     /// The value lies outside its own interval.
     OutsideInterval,
@@ -72,7 +72,8 @@ impl Unknown {
     }
 }
 
-/// Why a rate, a time or a cost is not known; `None` when it is.
+/// Why a rate, a time or a cost is not known; `None` when it is. An interval may reach below zero:
+/// those of older runs are symmetric.
 pub fn refusal(value: f64, ci95: Option<Interval>) -> Option<Refusal> {
     let ends = ci95.unwrap_or([value; 2]);
     if !value.is_finite() || ends.iter().any(|end| !end.is_finite()) {
@@ -81,7 +82,7 @@ pub fn refusal(value: f64, ci95: Option<Interval>) -> Option<Refusal> {
     let [low, high] = ends;
     match () {
         () if value == 0.0 => Some(Refusal::NothingCompleted),
-        () if value < 0.0 || low < 0.0 => Some(Refusal::BelowZero),
+        () if value < 0.0 => Some(Refusal::BelowZero),
         () if value < low || value > high => Some(Refusal::OutsideInterval),
         () if high - low > value => Some(Refusal::WiderThanValue),
         () => None,
@@ -112,7 +113,7 @@ mod tests {
             (0.0, Some([0.0, 0.0]), Some(Refusal::NothingCompleted)),
             (f64::NAN, None, Some(Refusal::NotFinite)),
             (5.0, Some([1.0, f64::INFINITY]), Some(Refusal::NotFinite)),
-            (993.0, Some([-1511.0, 3497.0]), Some(Refusal::BelowZero)),
+            (993.0, Some([-1511.0, 3497.0]), Some(Refusal::WiderThanValue)),
             (-3.0, None, Some(Refusal::BelowZero)),
             (5.0, Some([6.0, 7.0]), Some(Refusal::OutsideInterval)),
             (100.0, Some([40.0, 160.0]), Some(Refusal::WiderThanValue)),

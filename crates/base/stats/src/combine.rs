@@ -76,7 +76,7 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
 /// Half width of the mean if the replicates differed only as their own intervals say. Replicates
 /// without an interval count with the widest one present.
 fn half_width_within(shares: &[f64], replicates: &[Measured]) -> f64 {
-    let widths = replicates.iter().map(|r| r.ci95.map(|[low, high]| (high - low) / 2.0));
+    let widths = replicates.iter().map(Measured::half_width);
     let widest = widths.clone().flatten().fold(0.0, f64::max);
     let weighed = shares.iter().zip(widths).map(|(share, width)| share * width.unwrap_or(widest));
     weighed.map(|width| width.powi(2)).sum::<f64>().sqrt() / replicates.len() as f64
@@ -89,7 +89,7 @@ mod tests {
     use crate::{Verdict, Verdicts};
 
     fn sound(value: f64, half_width: f64) -> Measured {
-        Measured::new(value, [value - half_width, value + half_width], 40, Verdicts::none())
+        Measured::new(value, around(value, half_width), 40, Verdicts::none())
     }
 
     #[test]
@@ -104,6 +104,13 @@ mod tests {
             "between is"
         );
         assert_eq!((wild.n, wild.value), (3, 100.0));
+    }
+
+    #[test]
+    fn wide_replicates_do_not_widen_each_other() {
+        // Half widths h/v of 2.5: of four alike replicates the figure has half of that.
+        let [low, high] = combine(&vec![sound(1_000.0, 2_500.0); 4]).unwrap().ci95.unwrap();
+        assert!(((high / low).ln() / 2.0 - 1.25).abs() < 1e-9, "{low} {high}");
     }
 
     #[test]

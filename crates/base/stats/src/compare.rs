@@ -162,6 +162,7 @@ fn conclude(ratios: &[f64], half_width_min: f64, verdicts: Verdicts) -> Comparis
 mod tests {
     use super::*;
     use crate::Verdict;
+    use crate::measured::around;
     use crate::simulate::Rng;
 
     /// Pairs of a machine that drifts by 10 % over the run; `effect` multiplies the second.
@@ -210,7 +211,7 @@ mod tests {
     fn wide_replicates_widen_the_comparison() {
         let wide = |value: f64| {
             let verdicts = [Verdict::Steal].into_iter().collect();
-            Measured::new(value, [value * 0.8, value * 1.2], 30, verdicts)
+            Measured::new(value, around(value, value * 0.2), 30, verdicts)
         };
         let (a, b) = ([100.0, 100.1, 99.9].map(wide), [103.0, 103.1, 102.9].map(wide));
         let found = paired_measured(&a, &b).unwrap();

@@ -75,10 +75,11 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::compare::paired;
+    use crate::measured::around;
     use crate::simulate::Rng;
 
     fn rung(value: f64, half_width: f64) -> Measured {
-        Measured::new(value, [value - half_width, value + half_width], 3, Verdicts::none())
+        Measured::new(value, around(value, half_width), 3, Verdicts::none())
     }
 
     #[test]
@@ -94,6 +95,15 @@ mod tests {
     fn a_gain_is_negative_and_no_loss() {
         let found = loss(&rung(100.0, 1.0), &rung(120.0, 1.0)).unwrap();
         assert!((found.loss_pct + 20.0).abs() < 1e-9 && !found.is_significant());
+    }
+
+    #[test]
+    fn a_wide_rung_makes_the_loss_as_wide_as_it_is() {
+        let found = loss(&rung(1_000.0, 0.0), &rung(993.0, 2_504.0)).unwrap();
+        let [low, high] = found.loss_pct_ci95.unwrap();
+        let factor = (2_504.0_f64 / 993.0).exp();
+        assert!((low - (100.0 - 99.3 * factor)).abs() < 1e-6, "{low}");
+        assert!((high - (100.0 - 99.3 / factor)).abs() < 1e-6, "{high}");
     }
 
     #[test]

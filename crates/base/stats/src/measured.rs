@@ -57,12 +57,19 @@ impl Measured {
         Self { value, ci95: None, n, verdicts }
     }
 
-    /// Half the interval's width over the value; infinite without an interval or at zero.
+    /// Half the interval's width relative to the value, on the logarithmic scale wherever the
+    /// interval lies above zero; infinite without an interval or at zero.
     pub fn relative_half_width(&self) -> f64 {
-        match self.ci95 {
-            Some([low, high]) if self.value != 0.0 => (high - low) / 2.0 / self.value.abs(),
-            _ => f64::INFINITY,
-        }
+        let half_width = self.half_width().filter(|_| self.value != 0.0);
+        half_width.map_or(f64::INFINITY, |half_width| half_width / self.value.abs())
+    }
+
+    /// The half width that [`around`] makes this interval of.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        self.ci95.map(|[low, high]| match low > 0.0 {
+            true => self.value * (high / low).ln() / 2.0,
+            false => (high - low) / 2.0,
+        })
     }
 
     /// The same figure in another unit (`factor` new units per old unit).
@@ -108,5 +115,17 @@ mod tests {
         let [low, high] = around(1.0, f64::INFINITY);
         assert!(low > 0.0 && high.is_finite(), "{low} {high}");
         assert_eq!(around(-4.0, 10.0), [-14.0, 6.0], "a difference may be either");
+    }
+
+    #[test]
+    fn the_half_width_is_read_back_as_it_was_given() {
+        for (value, half_width) in [(993.0, 2_504.0), (100.0, 2.0), (7.0, 0.0), (-4.0, 10.0)] {
+            let found = Measured::new(value, around(value, half_width), 9, Verdicts::none());
+            assert!((found.half_width().unwrap() - half_width).abs() < 1e-9, "{found:?}");
+            let relative = half_width / value.abs();
+            assert!((found.relative_half_width() - relative).abs() < 1e-12, "{found:?}");
+        }
+        let old = Measured::new(993.0, [-1_511.0, 3_497.0], 9, Verdicts::none());
+        assert_eq!(old.half_width(), Some(2_504.0), "written before intervals were logarithmic");
     }
 }

@@ -61,9 +61,9 @@ fn merged<'a>(replicates: impl IntoIterator<Item = &'a LatencyHistogram>) -> Lat
 /// has none.
 fn independent(histogram: &LatencyHistogram, mean_us: &Measured) -> f64 {
     let count = histogram.count() as f64;
-    match (histogram.stddev_us(), mean_us.ci95) {
-        (Some(deviation), Some([low, high])) if high > low => {
-            (deviation / ((high - low) / 2.0 / 1.96)).powi(2).clamp(1.0, count.max(1.0))
+    match (histogram.stddev_us(), mean_us.half_width()) {
+        (Some(deviation), Some(half_width)) if half_width > 0.0 => {
+            (deviation / (half_width / 1.96)).powi(2).clamp(1.0, count.max(1.0))
         }
         (_, Some(_)) => count,
         (_, None) => count.min(1.0),

@@ -72,10 +72,7 @@ impl Spread {
         } else {
             mean_and_half_width(&values).1 / t95(count - 1.0) * count.sqrt()
         };
-        let widths: Vec<f64> = replicates
-            .iter()
-            .filter_map(|one| one.ci95.map(|[low, high]| (high - low) / 2.0))
-            .collect();
+        let widths: Vec<f64> = replicates.iter().filter_map(Measured::half_width).collect();
         let squares: f64 = widths.iter().map(|width| width * width).sum();
         Self { between, within: (squares / widths.len().max(1) as f64).sqrt() }
     }
@@ -91,10 +88,11 @@ impl Spread {
 mod tests {
     use super::*;
     use crate::Verdicts;
+    use crate::measured::around;
     use crate::simulate::Rng;
 
     fn sound(value: f64, half_width: f64) -> Measured {
-        Measured::new(value, [value - half_width, value + half_width], 40, Verdicts::none())
+        Measured::new(value, around(value, half_width), 40, Verdicts::none())
     }
 
     fn noisy(rng: &mut Rng, count: usize) -> Vec<Measured> {
@@ -119,8 +117,11 @@ mod tests {
         assert_eq!(more_needed(&three, 0.05), Need::Replicates(4));
         // Own half widths of 20 %: 20 / sqrt(n) is 5 at 16.
         let wide = [100.0, 100.0].map(|value| sound(value, 20.0));
-        assert_eq!(more_needed(&wide, 0.05), Need::Replicates(14));
-        assert_eq!(more_needed(&wide[..1], 0.05), Need::Replicates(15));
+        assert_eq!(more_needed(&wide, 0.0501), Need::Replicates(14));
+        assert_eq!(more_needed(&wide[..1], 0.0501), Need::Replicates(15));
+        // Half widths of 100 %: 100 / sqrt(n) is 20 at 25.
+        let wider = [100.0, 100.0].map(|value| sound(value, 100.0));
+        assert_eq!(more_needed(&wider, 0.201), Need::Replicates(23));
         assert_eq!(more_needed(&wide[..1], 0.19), Need::Replicates(2));
         assert_eq!(more_needed(&[], 0.05), Need::Replicates(3));
     }

@@ -42,8 +42,8 @@ pub(crate) fn resolve(world: &dyn World, device: &DeviceRef) -> Result<Resolved,
             })
         }
         DeviceRef::Named { path, .. } => named(world, path)?.ok_or_else(|| {
-            let why = "there is no such block device".to_owned();
-            let fix = "name a block device, for example from lsblk".to_owned();
+            let why = "there is no such block device";
+            let fix = "name a block device, for example from lsblk";
             ChangeError::unavailable(path.display().to_string(), why, fix)
         }),
     }

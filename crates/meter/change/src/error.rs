@@ -3,12 +3,13 @@
 //! Invariant: each message names the thing, what was found and the fix. What a kernel does not
 //! offer is [`ChangeError::Unavailable`], so that a study can report it as a result.
 
-use crate::tokens::ChangeId;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use iostrata_io::FileSetError;
 use thiserror::Error;
+
+use crate::tokens::ChangeId;
 
 /// Why a change could not be made or undone.
 #[derive(Debug, Error)]

@@ -122,15 +122,6 @@ impl fmt::Display for DeviceState {
     }
 }
 
-/// How a server is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It is asked to (SIGTERM).
-    Asked,
-    /// At once (SIGKILL).
-    Forced,
-}
-
 /// What a served file says when it is asked for, with bounded patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {

@@ -38,6 +38,15 @@ impl ServerCommand {
     }
 }
 
+/// How a server is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It is asked to (SIGTERM).
+    Asked,
+    /// At once (SIGKILL).
+    Forced,
+}
+
 /// The file in the place that a server serves.
 pub(crate) fn served_file(at: &Path) -> PathBuf {
     at.join(SERVED_FILE)

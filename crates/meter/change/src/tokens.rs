@@ -1,7 +1,7 @@
 //! By what things are named and found again.
 //!
-//! Invariant: a token holds only what stays the same (paths, inodes, sequence numbers), never a
-//! number that the kernel gives to somebody else later.
+//! Invariant: a number that the kernel may give to somebody else later counts only together with
+//! what it does not: the path, the inode, the sequence number of a disk.
 
 use std::fmt;
 use std::path::PathBuf;

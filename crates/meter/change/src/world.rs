@@ -12,11 +12,11 @@ use thiserror::Error;
 
 use crate::error::ChangeError;
 use crate::owner::Owner;
-use crate::seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen};
-use crate::server::ServerCommand;
+use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
+use crate::server::{Ending, ServerCommand};
 use crate::settings::{FilesystemKind, Prewrite};
 use crate::tokens::FileToken;
-use crate::variables::{NoServers, Servers};
+use crate::variables::Servers;
 
 /// What to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,9 +165,7 @@ pub trait World {
     fn openers(&self, device: &Path) -> Vec<String>;
 
     /// Database servers.
-    fn servers_at(&self) -> &dyn Servers {
-        &NoServers
-    }
+    fn servers_at(&self) -> &dyn Servers;
 
     /// Whether the program was asked to end, so that waiting has no point.
     fn is_stopping(&self) -> bool;

@@ -10,7 +10,7 @@ use iostrata_spec::{
     Access, Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Mix, OpKind as Kind, Pacing,
     Preparation, RateProcess,
 };
-use iostrata_stats::Latencies;
+use iostrata_stats::{Latencies, Verdict};
 
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
@@ -83,7 +83,7 @@ thread_local! {
     static READS_OF_CLOCK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The null API, with every request written down.
+/// The null API, with every request written down, where no more memory can be locked.
 struct Recorded(NullApi);
 
 impl FileApi for Recorded {
@@ -92,7 +92,8 @@ impl FileApi for Recorded {
         files: &OpenFiles,
         buffers: &Buffers,
     ) -> Result<(Self, Caps), IoError> {
-        NullApi::start(config, files, buffers).map(|(api, caps)| (Self(api), caps))
+        let (api, caps) = NullApi::start(config, files, buffers)?;
+        Ok((Self(api), Caps { is_memlock_limited: true, ..caps }))
     }
 
     fn queue(&mut self, op: Op) {
@@ -146,6 +147,7 @@ fn the_null_api_runs_the_same_loop() {
     let files = OpenFiles::null(spec.files, spec.file_bytes());
     let clock = CountedClock(VirtualClock::default());
     let outcome = Job::of(spec.clone()).drive::<Recorded, _>(&shared, clock, &files).unwrap();
+    assert!(outcome.verdicts.has(Verdict::MemlockLimited), "{:?}", outcome.verdicts);
     let seen = SEEN.take();
     let mut generator = Generator::new(&spec, 0);
     for op in &seen {

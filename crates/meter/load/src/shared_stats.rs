@@ -126,11 +126,11 @@ impl SharedStats {
         (start > 0).then_some(start)
     }
 
-    /// Ends the window at the first edge at least two slices after `now`, or earlier if an earlier
-    /// end is posted.
+    /// Ends the window at the first edge after `now`, or earlier if an earlier end is posted, or
+    /// with the last slice that a worker has begun.
     pub(crate) fn post_stop_soon(&self, now: Ticks) {
         let start = self.words()[START].load(Acquire);
-        let slices = now.saturating_sub(start) / self.layout.slice_ticks + 2;
+        let slices = now.saturating_sub(start) / self.layout.slice_ticks + 1;
         self.post_stop_after(slices);
     }
 
@@ -261,9 +261,9 @@ mod tests {
         shared.post_stop_after(5000);
         assert_eq!(shared.stop(), 2000, "a window is never longer than its slices");
         shared.post_stop_soon(1234);
-        assert_eq!(shared.stop(), 1250);
+        assert_eq!(shared.stop(), 1240);
         shared.post_stop_soon(1500);
-        assert_eq!(shared.stop(), 1250);
+        assert_eq!(shared.stop(), 1240);
     }
 
     #[test]

@@ -33,6 +33,8 @@ const SLICE: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(4);
 /// Slices before the planned end of a window at which it is decided whether it needs to be longer.
 const END_NOTICE: usize = 10;
+/// Slices before the present one that workers may not have posted yet.
+const UNPOSTED: usize = 2;
 /// Workers are told the start this long before it.
 const NOTICE_NS: u64 = 2_000_000;
 /// Segments that can be cut as warm-up begin at these parts of the longest window.
@@ -214,11 +216,12 @@ impl<'a, C: Clock> Window<'a, C> {
         let mut interrupted = false;
         let mut next_check = self.rule.next_check(0);
         loop {
-            let now = self.clock.now();
-            if now >= self.shared.stop() {
+            // The end may come closer at any moment.
+            let left = self.shared.stop().saturating_sub(self.clock.now());
+            if left == 0 {
                 break;
             }
-            let left_ns = self.clock.to_ns(self.shared.stop() - now);
+            let left_ns = self.clock.to_ns(left);
             std::thread::sleep(LOOK.min(Duration::from_nanos(left_ns + 10_000)));
             observer.open(self.clock.to_ns(self.clock.now().saturating_sub(start)) as f64 * 1e-9);
             if !interrupted && surroundings.interrupted.load(Ordering::Relaxed) {
@@ -242,7 +245,7 @@ impl<'a, C: Clock> Window<'a, C> {
     /// begun.
     fn posted(&self, start: u64) -> usize {
         let begun = self.clock.now().saturating_sub(start) / self.shared.layout().slice_ticks;
-        (begun as usize).saturating_sub(2)
+        (begun as usize).saturating_sub(UNPOSTED)
     }
 
     /// Ends the window early if it is time to look and the main stream is precise enough.
@@ -265,8 +268,9 @@ impl<'a, C: Clock> Window<'a, C> {
         let planned = self.planned_slices as usize;
         let is_up = planned < most && posted + END_NOTICE >= planned;
         if is_up && self.is_long_enough(&self.slices_of(0, posted.min(most))) {
-            // Workers look two slices ahead at most, and `posted` lies two behind them.
-            self.shared.post_stop_after(planned.max(posted + 4) as u64);
+            // One that had to go on ends with the present slice, not at a moment that is past: what
+            // a slow request was waited for counts.
+            self.shared.post_stop_after(planned.max(posted + UNPOSTED + 1) as u64);
         }
     }
 

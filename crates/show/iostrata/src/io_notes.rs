@@ -81,7 +81,8 @@ mod tests {
     use super::*;
 
     fn stream(rate: f64, half_width: f64, verdicts: Verdicts) -> StreamFigures {
-        let iops = Measured::new(rate, [rate - half_width, rate + half_width], 30, verdicts);
+        let factor = (half_width / rate).exp();
+        let iops = Measured::new(rate, [rate / factor, rate * factor], 30, verdicts);
         let op = OpFigures {
             ios: 1000,
             bytes: 4096 * 1000,
@@ -124,9 +125,9 @@ mod tests {
     #[test]
     fn what_is_not_precise_says_how_long_it_needs() {
         let doubted = Verdicts::from_iter([Verdict::TooFewSamples]);
-        // Four times the width needs sixteen times the time.
-        let wide = notes(&spec(2), &stream(1000.0, 120.0, Verdicts::none()), 2.0, true);
-        assert_eq!(wide, ["for an interval within 3.0 % measure about 32 s: --runtime 32s"]);
+        // Five times the width needs 25 times the time, less a little.
+        let wide = notes(&spec(2), &stream(1000.0, 149.9, Verdicts::none()), 2.0, true);
+        assert_eq!(wide, ["for an interval within 3.0 % measure about 49.9 s: --runtime 50s"]);
         let narrow = notes(&spec(2), &stream(1000.0, 10.0, doubted.clone()), 2.0, true);
         assert_eq!(narrow, ["for an interval within 3.0 % measure about 4 s: --runtime 4s"]);
         let mut none = stream(1000.0, 10.0, doubted);

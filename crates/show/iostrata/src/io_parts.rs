@@ -51,7 +51,7 @@ pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -
         latency_us_mean_ci95: figures.latency_mean_us.ci95,
         response_us: figures.response_us.filter(|_| rated),
     };
-    IoDocument {
+    let mut document = IoDocument {
         ops: stream.ops.map(op),
         cpu: stream.cpu,
         duration_s,
@@ -63,6 +63,7 @@ pub fn io_document(stream: &StreamFigures, window_s: f64, verdicts: &Verdicts) -
         run: None,
         unknown: Vec::new(),
         verdicts: verdicts.clone(),
-    }
-    .checked()
+    };
+    document.check();
+    document
 }

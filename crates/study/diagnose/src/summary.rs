@@ -79,8 +79,8 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
         verdicts: run_verdicts(&log),
         report: None,
         host,
-    }
-    .checked();
+    };
+    document.check();
     document.headline = headline(&document);
     document
 }

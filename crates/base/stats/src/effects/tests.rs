@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Verdict;
+use crate::measured::around;
 use crate::simulate::Rng;
 
 /// Figures of a plan with so many levels per factor; the own intervals are narrow.
@@ -182,7 +183,7 @@ fn own_intervals_and_verdicts_travel() {
     assert_eq!(of(&plan).conclusion, Conclusion::Higher);
     assert!(of(&plan).verdicts.has(Verdict::Steal));
     for one in &mut plan {
-        one.value.ci95 = Some([one.value.value * 0.9, one.value.value * 1.1]);
+        one.value.ci95 = Some(around(one.value.value, one.value.value * 0.1));
     }
     let wide = of(&plan);
     assert_eq!(wide.conclusion, Conclusion::NoMeasurableDifference);

@@ -158,9 +158,9 @@ pub(crate) fn undo(world: &dyn World, entry: &JournalEntry) -> Result<Undone, Ch
             governor::undo(world, *cpu, value, was, entry.effect.as_ref())
         }
         (
-            Change::ServerVariable { server, name, value },
+            Change::ServerVariable { server, name, .. },
             Prior::Variable { server: token, value: was },
-        ) => Variable { server, name }.undo(world, value, (token, was), entry.effect.as_ref()),
+        ) => Variable { server, name }.undo(world, entry, (token, was)),
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::undo_mount(world, *mounted, dir)
         }

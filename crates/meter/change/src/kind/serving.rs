@@ -14,8 +14,8 @@ use crate::error::{ChangeError, system, system_on};
 use crate::journal::JournalEntry;
 use crate::owner::Owner;
 use crate::retry;
-use crate::seen::{Answer, Ending, Mounted};
-use crate::server::{ServerCommand, served_file};
+use crate::seen::{Answer, Mounted};
+use crate::server::{Ending, ServerCommand, served_file};
 use crate::world::{RunError, World};
 
 /// Waits of [`World::pause`] for a server to be ready: about ten seconds.

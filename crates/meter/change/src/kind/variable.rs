@@ -7,6 +7,7 @@
 use super::value;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system_on};
+use crate::journal::JournalEntry;
 use crate::variables::{ServerError, ServerToken};
 use crate::world::World;
 
@@ -38,7 +39,7 @@ impl Variable<'_> {
             }
             ServerError::Refused(_) => "choose a variable and a value that this server takes",
         };
-        ChangeError::unavailable(self.describe(), error.to_string(), fix)
+        ChangeError::unavailable(self.describe(), error, fix)
     }
 
     fn set(&self, world: &dyn World, value: &str) -> Result<String, ChangeError> {
@@ -58,7 +59,7 @@ impl Variable<'_> {
         asked: &str,
     ) -> Result<Effect, ChangeError> {
         if !self.token(world)?.is(server) {
-            let why = "the server was restarted, or another one took its place".to_owned();
+            let why = "the server was restarted, or another one took its place";
             return Err(ChangeError::unavailable(self.describe(), why, "try again"));
         }
         let took = self.set(world, asked)?;
@@ -68,19 +69,18 @@ impl Variable<'_> {
     pub(super) fn undo(
         &self,
         world: &dyn World,
-        asked: &str,
+        entry: &JournalEntry,
         (server, was): (&ServerToken, &str),
-        effect: Option<&Effect>,
     ) -> Result<Undone, ChangeError> {
         // What was set until the server ends went with it.
         if !self.token(world)?.is(server) {
             return Ok(Undone::as_before());
         }
         let now = self.read(world)?;
-        let is_ours = match effect {
-            Some(Effect::Variable { took, .. }) => now == *took,
-            // Nobody noted what it took: a number between both may be what it made of it.
-            _ => now == asked || is_between(&now, was, asked),
+        let is_ours = match &entry.effect {
+            Some(Effect::Variable { took, .. }) if !entry.was_undoing => now == *took,
+            // Nobody noted what the server made of what it was given to take, or to go back to.
+            _ => true,
         };
         value::undo(self.describe(), &now, was, is_ours, || {
             let now = self.set(world, was)?;
@@ -90,13 +90,5 @@ impl Variable<'_> {
             let said = std::io::Error::other(format!("the server made {now} of {was}"));
             Err(system_on("set back", self.describe(), said))
         })
-    }
-}
-
-fn is_between(now: &str, was: &str, asked: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok();
-    match (number(now), number(was), number(asked)) {
-        (Some(now), Some(was), Some(asked)) => (was.min(asked)..=was.max(asked)).contains(&now),
-        _ => false,
     }
 }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::value;
 use crate::effect::{Effect, Left, Prior, Undone, VmValues};
 use crate::error::{ChangeError, system};
 use crate::settings::VmSetting;
@@ -65,27 +66,22 @@ pub(super) fn undo(
     effect: Option<&Effect>,
 ) -> Result<Undone, ChangeError> {
     let now = read_all(world);
-    let same = |one: &VmValues, other: &VmValues| {
-        forms(which).all(|form| one.get(&form) == other.get(&form))
-    };
     let is_ours = match effect {
-        Some(Effect::Vm { values, .. }) => same(&now, values),
+        Some(Effect::Vm { values, .. }) => {
+            forms(which).all(|form| now.get(&form) == values.get(&form))
+        }
         _ => now.get(&which) == Some(&asked.to_string()),
     };
+    // Of both forms at most one is not 0.
     let shown = |values: &VmValues| {
         let form = forms(which).find(|form| values.get(form).is_some_and(|value| value != UNSET));
         let form = form.unwrap_or(which);
         let value = values.get(&form).map_or("not there", String::as_str);
         format!("{} {value}", form.name())
     };
-    let mut undone = if same(&now, prior) {
-        Undone::as_before()
-    } else if is_ours {
-        put_back(world, which, prior)?;
-        Undone::put_back()
-    } else {
-        Undone::left_alone(format!("vm.{}", which.name()), shown(&now), &shown(prior))
-    };
+    let thing = format!("vm.{}", which.name());
+    let mut undone =
+        value::undo(thing, &shown(&now), &shown(prior), is_ours, || put_back(world, which, prior))?;
     let is_other = |other: &VmSetting| forms(which).all(|form| form != *other);
     for (other, was) in prior.iter().filter(|(other, _)| is_other(other)) {
         let Some(found) = now.get(other).filter(|found| *found != was) else { continue };

@@ -3,7 +3,6 @@
 //! Invariant: it only reads. Known signatures are a table; whatever is not known but not zero
 //! either counts as something too.
 
-use crate::seen::DeviceState;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +13,7 @@ use iostrata_io::{FileSet, FileSetError, FileSetPlan, Place};
 use rustix::fs::{major, minor};
 
 use super::mountinfo;
+use crate::seen::DeviceState;
 
 /// How much is looked at, in bytes.
 const HEAD_BYTES: u64 = 1 << 20;

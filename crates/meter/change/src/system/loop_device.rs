@@ -5,8 +5,6 @@
 
 #![allow(unsafe_code)]
 
-use crate::seen::LoopDevice;
-use crate::tokens::FileToken;
 use std::fs::{self, File};
 use std::io;
 use std::mem;
@@ -18,6 +16,8 @@ use std::time::Duration;
 use rustix::fs::{major, minor};
 
 use super::{mountinfo, server};
+use crate::seen::LoopDevice;
+use crate::tokens::FileToken;
 
 const LOOP_CLR_FD: u32 = 0x4C01;
 const LOOP_GET_STATUS64: u32 = 0x4C05;

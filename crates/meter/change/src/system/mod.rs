@@ -24,8 +24,8 @@ use iostrata_io::Progress;
 
 use crate::error::ChangeError;
 use crate::owner::Owner;
-use crate::seen::{Answer, DeviceState, Ending, LoopDevice, Mounted, Seen};
-use crate::server::ServerCommand;
+use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
+use crate::server::{Ending, ServerCommand};
 use crate::settings::Prewrite;
 use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};

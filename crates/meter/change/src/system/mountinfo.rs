@@ -2,10 +2,11 @@
 //!
 //! Invariant: a line that does not parse is left out; the order of the file is kept.
 
-use crate::seen::Mounted;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+use crate::seen::Mounted;
 
 pub(super) fn parse(text: &str) -> Vec<Mounted> {
     text.lines().filter_map(line).collect()

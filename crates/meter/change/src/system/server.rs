@@ -23,8 +23,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::child::short;
 use super::files;
 use crate::owner::{self, Owner};
-use crate::seen::{Answer, Ending};
-use crate::server::ServerCommand;
+use crate::seen::Answer;
+use crate::server::{Ending, ServerCommand};
 use crate::world::RunError;
 
 /// How long an answer may take; a server that answers at all does so at once.

@@ -6,7 +6,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::fake::{FakeWorld, Machine, ServerWays};
 use super::session::{assert_same, begin, served};
-use crate::seen::Ending;
+use crate::server::Ending;
 use crate::{
     Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner,
     RestoreReport, Session, StateDir, StopError, World, leftovers, restore, served_disks,

@@ -14,6 +14,7 @@ use crate::{
 
 const SCHEDULER: &str = "/sys/block/loop0/queue/scheduler";
 const REQUESTS: &str = "/sys/block/loop0/queue/nr_requests";
+pub(super) const SERVER: &str = "mysql://127.0.0.1:3306";
 const VERSIONS: [GroupVersion; 2] = [GroupVersion::V1, GroupVersion::V2];
 
 fn device() -> DeviceRef {
@@ -46,8 +47,8 @@ fn mount(options: &[&str]) -> Change {
     Change::Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }
 }
 
-fn variable(name: &str, value: u64) -> Change {
-    let (server, name) = ("mysql://here".to_owned(), name.to_owned());
+pub(super) fn variable(name: &str, value: u64) -> Change {
+    let (server, name) = (SERVER.to_owned(), name.to_owned());
     Change::ServerVariable { server, name, value: value.to_string() }
 }
 
@@ -79,6 +80,7 @@ fn every_kind() -> Vec<Change> {
         Change::MountTracefs,
         variable("io_capacity_max", 5_000),
         variable("io_capacity", 9_999),
+        variable("buffer_pool_mib", 130),
     ]);
     changes.extend(served(false));
     changes

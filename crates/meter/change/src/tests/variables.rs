@@ -2,30 +2,27 @@
 
 use std::fs;
 
+use tempfile::TempDir;
+
 use super::fake::FakeWorld;
-use super::session::begin;
+use super::session::{SERVER, begin, variable};
 use crate::{
-    Change, ChangeError, GroupVersion, How, JournalState, Owner, RestoreReport, Session, StateDir,
+    ChangeError, GroupVersion, How, JournalState, Owner, RestoreReport, Session, StateDir,
     UndoOutcome, restore,
 };
-
-const SERVER: &str = "mysql://127.0.0.1:3306";
-
-fn set(name: &str, value: u64) -> Change {
-    let (server, name) = (SERVER.to_owned(), name.to_owned());
-    Change::ServerVariable { server, name, value: value.to_string() }
-}
 
 fn session(state: &StateDir) -> Session<FakeWorld> {
     Session::begin(state, FakeWorld::new(state, GroupVersion::V1)).unwrap()
 }
 
 /// The journal of a killed process, restored on a machine in which `happened` happened since.
-fn restored(happened: impl FnOnce(&mut FakeWorld)) -> (FakeWorld, RestoreReport, StateDir) {
+fn restored(
+    happened: impl FnOnce(&mut FakeWorld),
+) -> (FakeWorld, RestoreReport, StateDir, TempDir) {
     let (dir, state, _) = begin(GroupVersion::V1);
     let mut session = session(&state);
-    session.apply(set("io_capacity_max", 5_000)).unwrap();
-    session.apply(set("io_capacity", 4_000)).unwrap();
+    session.apply(variable("io_capacity_max", 5_000)).unwrap();
+    session.apply(variable("io_capacity", 4_000)).unwrap();
     let journal = fs::read(&state.journals()[0]).unwrap();
     let machine = session.world().machine.borrow().clone();
     drop(session);
@@ -33,8 +30,7 @@ fn restored(happened: impl FnOnce(&mut FakeWorld)) -> (FakeWorld, RestoreReport,
     let mut world = FakeWorld::on(machine, &state, GroupVersion::V1).without_owner();
     happened(&mut world);
     let report = restore(&state, &world);
-    drop(dir.keep());
-    (world, report, state)
+    (world, report, state, dir)
 }
 
 fn values(world: &FakeWorld) -> [u64; 2] {
@@ -50,10 +46,10 @@ fn hows(report: &RestoreReport) -> Vec<UndoOutcome> {
 fn what_the_server_took_is_shown_and_put_back_in_reverse() {
     let (_dir, state, _) = begin(GroupVersion::V1);
     let mut session = session(&state);
-    let line = session.describe(&set("io_capacity", 9_999));
+    let line = session.describe(&variable("io_capacity", 9_999));
     assert_eq!(line, format!("set io_capacity of {SERVER} to 9999 (now 200)"));
-    let bound = session.apply(set("io_capacity_max", 5_000)).unwrap();
-    let clamped = session.apply(set("io_capacity", 9_999)).unwrap();
+    let bound = session.apply(variable("io_capacity_max", 5_000)).unwrap();
+    let clamped = session.apply(variable("io_capacity", 9_999)).unwrap();
     assert_eq!(clamped.effect.asked_and_took(), Some(("9999", "5000")));
     assert!(matches!(session.undo(bound.id), Err(ChangeError::DependedOn { .. })));
     assert!(session.undo_all().is_settled());
@@ -63,7 +59,7 @@ fn what_the_server_took_is_shown_and_put_back_in_reverse() {
 
 #[test]
 fn after_a_kill_the_same_server_gets_its_values_back() {
-    let (world, report, state) = restored(|_| {});
+    let (world, report, state, _dir) = restored(|_| {});
     assert_eq!(
         hows(&report),
         [UndoOutcome::Undone(How::PutBack), UndoOutcome::Undone(How::PutBack)]
@@ -71,7 +67,7 @@ fn after_a_kill_the_same_server_gets_its_values_back() {
     assert_eq!(values(&world), [200, 2_000]);
     assert!(state.journals().is_empty());
     // Also when this machine was rebooted: the server may be on another one.
-    let (world, report, _) = restored(|world| {
+    let (world, report, _, _dir) = restored(|world| {
         world.owner = Owner { boot_id: "second".to_owned(), ..world.owner.clone() };
     });
     assert!(report.is_settled(), "{report:#?}");
@@ -80,7 +76,7 @@ fn after_a_kill_the_same_server_gets_its_values_back() {
 
 #[test]
 fn a_server_that_was_restarted_is_left_alone() {
-    let (world, report, _) = restored(|world| world.machine.borrow_mut().started_s += 60);
+    let (world, report, _, _dir) = restored(|world| world.machine.borrow_mut().started_s += 60);
     assert_eq!(
         hows(&report),
         [UndoOutcome::Undone(How::AsBefore), UndoOutcome::Undone(How::AsBefore)]
@@ -90,7 +86,7 @@ fn a_server_that_was_restarted_is_left_alone() {
 
 #[test]
 fn what_somebody_else_set_is_left_and_reported() {
-    let (world, report, _) = restored(|world| {
+    let (world, report, _, _dir) = restored(|world| {
         world.machine.borrow_mut().variables.insert("io_capacity".to_owned(), 777);
     });
     assert_eq!(
@@ -102,8 +98,24 @@ fn what_somebody_else_set_is_left_and_reported() {
 }
 
 #[test]
+fn what_a_failed_setting_back_left_is_still_ours() {
+    let set = |world: &FakeWorld, value| {
+        world.machine.borrow_mut().variables.insert("io_capacity".to_owned(), value)
+    };
+    let (world, report, state, _dir) = restored(|world| {
+        set(world, 4_500);
+    });
+    assert_eq!(report.journals[0].state, JournalState::Unsettled, "{report:#?}");
+    assert_eq!(values(&world), [4_500, 4_500], "the bound follows what somebody else set");
+    set(&world, 300);
+    let report = restore(&state, &world);
+    assert!(report.is_settled() && report.journals[0].left.is_empty(), "{report:#?}");
+    assert_eq!(values(&world), [300, 2_000]);
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_tried_again_later() {
-    let (world, report, state) = restored(|world| world.server_answers.set(false));
+    let (world, report, state, _dir) = restored(|world| world.server_answers.set(false));
     assert_eq!(report.journals[0].state, JournalState::Unsettled, "{report:#?}");
     assert_eq!(values(&world), [4_000, 5_000]);
     world.server_answers.set(true);
@@ -116,10 +128,10 @@ fn a_server_that_does_not_answer_is_tried_again_later() {
 fn refusals_change_nothing() {
     let (_dir, state, _) = begin(GroupVersion::V1);
     let mut session = session(&state);
-    let unknown = session.apply(set("no_such", 1)).unwrap_err().to_string();
+    let unknown = session.apply(variable("no_such", 1)).unwrap_err().to_string();
     assert!(unknown.contains(&format!("no_such of {SERVER}")), "{unknown}");
     session.world().server_answers.set(false);
-    let silent = session.apply(set("io_capacity", 1)).unwrap_err().to_string();
+    let silent = session.apply(variable("io_capacity", 1)).unwrap_err().to_string();
     assert!(silent.contains("connection refused; see that it runs"), "{silent}");
     assert!(state.journals().is_empty());
 }

@@ -10,7 +10,7 @@ use crate::sample::{self, Sample};
 
 /// The sample as it reaches the views.
 fn checked(mut sample: Sample) -> Sample {
-    sample.result = sample.result.map(RunResult::checked);
+    sample.result.iter_mut().for_each(RunResult::check);
     sample
 }
 
@@ -35,13 +35,13 @@ fn broken_probe() -> Sample {
         rung.title = format!("broken {name}");
     };
     set("sustained_16k", 0.0, [0.0, 0.0]);
-    set("commit_fsync", 993.125, [-1_511.0, 3_497.0]);
+    set("commit_fsync", -993.125, [-1_511.0, 3_497.0]);
     set("commit_dsync", f64::NAN, [1.0, 2.0]);
     set("path_direct", 7_777.125, [2_000.0, 13_554.25]);
     let loss = document.losses.first_mut().unwrap();
     (loss.loss_pct, loss.text) = (15_898.0, "broken loss".to_owned());
     let finding = document.findings.first_mut().unwrap();
-    finding.effect_pct = Some(293.0);
+    (finding.effect_pct, finding.text) = (Some(293.0), "broken finding of 293 %".to_owned());
     checked(sample)
 }
 
@@ -49,7 +49,16 @@ fn broken_probe() -> Sample {
 fn no_view_shows_what_cannot_be() {
     let sample = broken_probe();
     for (form, text) in forms(&sample) {
-        for shown in ["993.125", "993 commits", "-1511", "-1.51 K", "15898", "15.9 K %", "293 %"] {
+        for shown in [
+            "993.125",
+            "993 commits",
+            "-1511",
+            "-1.51 K",
+            "15898",
+            "15.9 K %",
+            "293 %",
+            "broken loss",
+        ] {
             assert!(!text.contains(shown), "{form}: {shown} in\n{text:.4000}");
         }
         assert!(!text.contains(" 0 writes/s"), "{form}");

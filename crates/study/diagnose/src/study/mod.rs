@@ -80,8 +80,8 @@ pub fn summarise_study(
         interactions,
         axes,
         queue_changes,
-    }
-    .checked();
+    };
+    document.check();
     document.headline = headline::headline(&document);
     document
 }

@@ -57,7 +57,8 @@ pub struct BatteryCache {
 
 impl Protected {
     /// A cache in front of one drive.
-    pub fn before(drive: Box<dyn Drive>, cache: ProtectedCacheParameters) -> Self {
+    #[cfg(test)]
+    pub(crate) fn before(drive: Box<dyn Drive>, cache: ProtectedCacheParameters) -> Self {
         let queue_depth = drive.facts().queue_depth;
         Self::striped(drive, cache, queue_depth, Stripes::new(1, 1))
     }

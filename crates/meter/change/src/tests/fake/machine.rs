@@ -97,7 +97,8 @@ impl Machine {
         cell("/cg/cgroup.subtree_control".to_owned(), "cpu");
         let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
         let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
-        let variables = [("io_capacity", 200), ("io_capacity_max", 2_000)];
+        let variables =
+            [("io_capacity", 200), ("io_capacity_max", 2_000), ("buffer_pool_mib", 128)];
         Self {
             nodes,
             loops,
@@ -109,11 +110,12 @@ impl Machine {
         }
     }
 
-    /// As MySQL does: neither passes the other.
+    /// As MySQL does: neither capacity passes the other, and the pool is of whole chunks.
     pub(super) fn set_variable(&mut self, name: &str, value: u64) {
         let bound = |name: &str| self.variables[name];
         let value = match name {
             "io_capacity" => value.min(bound("io_capacity_max")),
+            "buffer_pool_mib" => value.next_multiple_of(128),
             _ => value.max(bound("io_capacity")),
         };
         self.variables.insert(name.to_owned(), value);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{FakeWorld, Machine, seen};
 use crate::owner::Owner;
-use crate::seen::{Answer, Ending, SeenKind};
-use crate::server::ServerCommand;
+use crate::seen::{Answer, SeenKind};
+use crate::server::{Ending, ServerCommand};
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
