@@ -111,6 +111,8 @@ fn a_checkpoint_is_where_the_next_scan_begins() {
     assert_eq!(drain(&mut scan).unwrap(), [b"new"]);
     redo.start(scan).unwrap();
     redo.take_checkpoint(redo.lsn(), true).unwrap();
+    // As by a thread that was held up between its look at the checkpoint and this call.
+    redo.take_checkpoint(redo.lsn(), false).unwrap();
     drop(redo);
     let (redo, scan) = Redo::open(Arc::clone(&disk), smallest()).unwrap();
     assert!(scan.clean());
