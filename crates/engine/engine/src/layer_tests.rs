@@ -8,6 +8,7 @@ use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
 use iostrata_io::disk::{Disk, MemDisk};
 use iostrata_page::{Lsn, PageNo};
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::admission::Admission;
@@ -18,9 +19,13 @@ use crate::plan;
 use crate::storage::Storage;
 
 /// The lower layers alone, on a disk in memory.
-fn on_memory() -> Arc<Flusher> {
-    let settings = &crate::tests::small();
-    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+pub(crate) fn on_memory() -> Arc<Flusher> {
+    on_disk(&MemDisk::new(), &crate::tests::small())
+}
+
+/// The lower layers alone, on this disk.
+pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let (of_store, of_redo) = (plan::store(settings), plan::redo(settings));
     Store::create(Arc::clone(&disk), &of_store).unwrap();
     Redo::create(Arc::clone(&disk), &of_redo, Lsn(8192)).unwrap();

@@ -46,6 +46,8 @@ mod engine;
 mod error;
 mod flusher;
 #[cfg(test)]
+mod flusher_tests;
+#[cfg(test)]
 mod format_tests;
 mod hot_settings;
 #[cfg(test)]
