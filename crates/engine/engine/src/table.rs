@@ -124,13 +124,24 @@ impl Table {
     }
 }
 
-/// Checks a row against the limits.
+/// Checks a row that is to come in against the limits.
 pub(crate) fn check_row(pages: &Pages, key: &[u8], value_bytes: usize) -> Result<(), EngineError> {
-    if key.is_empty() {
-        return Err(EngineError::Request(RequestError::KeyEmpty));
-    }
-    let limits = pages.storage.page_size;
-    limits
-        .check_new_row(key.len(), value_bytes)
-        .map_err(|limit| RequestError::RowTooLarge(limit).into())
+    check_key(key)?;
+    let checked = pages.storage.page_size.check_new_row(key.len(), value_bytes);
+    checked.map_err(|limit| RequestError::RowTooLarge(limit).into())
+}
+
+/// Checks a row that may be there already: those of earlier programs may be a little longer.
+pub(crate) fn check_expected(
+    pages: &Pages,
+    key: &[u8],
+    value_bytes: usize,
+) -> Result<(), EngineError> {
+    check_key(key)?;
+    let checked = pages.storage.page_size.check_row(key.len(), value_bytes);
+    checked.map_err(|limit| RequestError::RowTooLarge(limit).into())
+}
+
+fn check_key(key: &[u8]) -> Result<(), EngineError> {
+    if key.is_empty() { Err(EngineError::Request(RequestError::KeyEmpty)) } else { Ok(()) }
 }
