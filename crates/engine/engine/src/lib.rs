@@ -77,6 +77,8 @@ mod table;
 mod tests;
 mod ticket;
 mod tree;
+#[cfg(test)]
+mod tree_tests;
 mod visible;
 
 pub use background::Background;
