@@ -1,6 +1,6 @@
-//! The only file with threads.
+//! The threads that work as long as an engine is open.
 //!
-//! Invariant: threads run what others have as functions; they end before the engine's parts go.
+//! Invariant: they run what others have as functions; they end before the engine's parts go.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,7 +6,7 @@ use iostrata_page::{Record, Version};
 
 use crate::mtr::Mtr;
 use crate::tests::{open, put_all, small};
-use crate::{Background, Batch, Disks, Engine, EngineError, RequestError, Table};
+use crate::{Background, Batch, Disks, Engine, EngineError, RequestError, Table, TableError};
 
 fn value_of(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
     table.get(key).unwrap()
@@ -203,4 +203,15 @@ fn a_row_as_long_as_earlier_programs_took_can_be_expected() {
     assert!(matches!(too_long, Err(EngineError::Request(RequestError::RowTooLarge(_)))));
     let new = engine.batch().put(&table, b"k", &longest);
     assert!(matches!(new, Err(EngineError::Request(RequestError::RowTooLarge(_)))));
+}
+
+#[test]
+fn a_range_ends_behind_an_error_that_stays() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    put_all(&engine, &table, &[b"a", b"b"]);
+    let mut rows = table.iter();
+    engine.drop_table("t").unwrap();
+    assert!(matches!(rows.next(), Some(Err(EngineError::Table(TableError::Dropped)))));
+    assert!(rows.next().is_none() && rows.next_back().is_none());
 }

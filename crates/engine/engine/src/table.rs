@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iostrata_page::PageView;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, bounds};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::range::{Range, of_prefix};
@@ -120,7 +120,7 @@ impl Table {
         range: impl RangeBounds<&'k [u8]>,
         direction: Direction,
     ) -> Cursor<'_> {
-        Cursor::new(&self.pages, &self.tree, &range, direction)
+        Cursor::new(&self.pages, &self.tree, bounds(&range), direction)
     }
 }
 
