@@ -1,6 +1,6 @@
 //! Changes settings under InnoDB's names while rows are written, and shows what the counters say.
 //!
-//! `cargo run --release -p iostrata-engine --example live_knobs -- DIR`
+//! `cargo run --release -p iostrata-engine --example live_settings -- DIR`
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ const CHANGES: [(&str, &str); 4] = [
 
 fn main() -> Result<(), EngineError> {
     let Some(directory) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("say where: live_knobs DIR");
+        eprintln!("say where: live_settings DIR");
         std::process::exit(2);
     };
     let mut settings = Settings::default();

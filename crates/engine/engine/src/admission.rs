@@ -187,58 +187,123 @@ impl Admission {
         Some(Pins { admission: self, leaves })
     }
 
+    /// As [`Admission::pins`], if that needs no waiting.
+    pub fn try_pins(&self, leaves: usize) -> Option<Pins<'_>> {
+        let most = (self.flusher.storage.pool.frames() / 2).max(leaves);
+        let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        if *held + leaves > most {
+            return None;
+        }
+        *held += leaves;
+        Some(Pins { admission: self, leaves })
+    }
+
     /// Waits until a frame of so many bytes of records may be appended. No latch is held.
     ///
     /// # Errors
     /// A poisoned engine, or what flushing said.
     pub fn admit(&self, record_bytes: usize) -> Result<Room<'_>, EngineError> {
         let storage = &*self.flusher.storage;
-        let Storage { redo, pool, poison, .. } = storage;
-        let bytes = (record_bytes + FRAME_OVERHEAD_BYTES) as u64;
+        let Storage { redo, poison, .. } = storage;
         poison.check()?;
         let mut wait = Wait::default();
         loop {
-            let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
-            let room = Room { admission: self, bytes };
-            self.check_open()?;
-            if self.is_paused.load(Ordering::SeqCst) {
-                drop(room);
-                std::thread::yield_now();
-                continue;
+            // Read first: a checkpoint that is taken meanwhile is one to look again for.
+            let checkpoint = redo.checkpoint_lsn();
+            match self.ask(record_bytes)? {
+                Asked::Paused => std::thread::yield_now(),
+                Asked::Crowded => {
+                    // Others' promises may be all that is in the way, and they may end without a
+                    // byte of redo: then no checkpoint would ever come, so look again after one
+                    // round.
+                    wait.note_crowding(storage);
+                    self.flusher.assist_checkpoint(Lsn(checkpoint.0 + 1))?;
+                    poison.check()?;
+                }
+                Asked::Answered(room, answer) if wait.may_pass(answer) => {
+                    return self.with_buffer(room);
+                }
+                Asked::Answered(room, answer) => {
+                    drop(room);
+                    wait.hold_back(&self.flusher, answer)?;
+                }
             }
-            // The capacity may have shrunk since the caller looked.
-            let limit = storage.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
-            if bytes > limit as u64 {
-                return Err(EngineError::Request(RequestError::BatchTooLarge {
-                    bytes: bytes as usize,
-                    limit,
-                }));
-            }
-            let (checkpoint, lsn) = (redo.checkpoint_lsn(), redo.lsn());
-            let rule = self.rule.read();
-            let oldest = if rule.flush_self_age == u64::MAX {
-                lsn
-            } else {
-                pool.oldest().unwrap_or(lsn).min(lsn)
-            };
-            let has_room = lsn.since(checkpoint) + promised <= redo.limits().capacity;
-            let answer = rule.decide(lsn, checkpoint, oldest);
-            if has_room && wait.may_pass(answer) {
-                redo.wait_room(bytes as usize).map_err(|error| poison.keep(error))?;
-                return Ok(room);
-            }
-            drop(room);
-            if !has_room {
-                // Others' promises may be all that is in the way, and they may end without a byte
-                // of redo: then no checkpoint would ever come, so look again after one round.
-                wait.note_crowding(storage);
-                self.flusher.assist_checkpoint(Lsn(checkpoint.0 + 1))?;
-                poison.check()?;
-                continue;
-            }
-            wait.hold_back(&self.flusher, answer)?;
         }
     }
+
+    /// As [`Admission::admit`] for work that can be left out: none where it would have to wait.
+    ///
+    /// # Errors
+    /// As [`Admission::admit`].
+    pub fn try_admit(
+        &self,
+        record_bytes: usize,
+        haste: Haste,
+    ) -> Result<Option<Room<'_>>, EngineError> {
+        self.flusher.storage.poison.check()?;
+        match (self.ask(record_bytes)?, haste) {
+            (Asked::Answered(room, Admit::Go), _)
+            | (Asked::Answered(room, Admit::Delay { .. }), Haste::ThroughDelays) => {
+                self.with_buffer(room).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Promises room if there is any, and asks the rule what its owner is to do before.
+    fn ask(&self, record_bytes: usize) -> Result<Asked<'_>, EngineError> {
+        let storage = &*self.flusher.storage;
+        let Storage { redo, pool, .. } = storage;
+        let bytes = (record_bytes + FRAME_OVERHEAD_BYTES) as u64;
+        let promised = self.promised.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        let room = Room { admission: self, bytes };
+        self.check_open()?;
+        if self.is_paused.load(Ordering::SeqCst) {
+            return Ok(Asked::Paused);
+        }
+        // The capacity may have shrunk since the caller looked.
+        let limit = storage.frame_bytes_max() + FRAME_OVERHEAD_BYTES;
+        if bytes > limit as u64 {
+            let bytes = bytes as usize;
+            return Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }));
+        }
+        let (checkpoint, lsn) = (redo.checkpoint_lsn(), redo.lsn());
+        if lsn.since(checkpoint) + promised > redo.limits().capacity {
+            return Ok(Asked::Crowded);
+        }
+        let rule = self.rule.read();
+        let oldest = if rule.flush_self_age == u64::MAX {
+            lsn
+        } else {
+            pool.oldest().unwrap_or(lsn).min(lsn)
+        };
+        Ok(Asked::Answered(room, rule.decide(lsn, checkpoint, oldest)))
+    }
+
+    /// Sees to it that the log buffer takes what was promised.
+    fn with_buffer<'c>(&self, room: Room<'c>) -> Result<Room<'c>, EngineError> {
+        let Storage { redo, poison, .. } = &*self.flusher.storage;
+        redo.wait_room(room.bytes as usize).map_err(|error| poison.keep(error))?;
+        Ok(room)
+    }
+}
+
+/// How much work that can be left out wants to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// When nobody is slowed down.
+    Little,
+    /// Also when writers are slowed down, but not when they are stopped.
+    ThroughDelays,
+}
+
+/// What one question gave.
+enum Asked<'c> {
+    Paused,
+    /// The redo has no room for what was promised.
+    Crowded,
+    /// There is room, and the rule says this.
+    Answered(Room<'c>, Admit),
 }
 
 /// What one who was not admitted at once has waited for.

@@ -1,6 +1,6 @@
-//! The only file with threads.
+//! The threads that work as long as an engine is open.
 //!
-//! Invariant: threads run what others have as functions; they end before the engine's parts go.
+//! Invariant: they run what others have as functions; they end before the engine's parts go.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,19 +121,8 @@ impl Drop for Threads {
     }
 }
 
-/// Tells those who count on the cleaner when it ends by a panic: they would wait for ever.
-struct Alarm<'c>(&'c Storage);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let _kept = self.0.poison.broken("the cleaner ended by a panic".to_owned());
-        }
-    }
-}
-
 fn clean(storage: &Storage, cleaner: &Cleaner) {
-    let _alarm = Alarm(storage);
+    let _alarm = storage.poison.alarm("the cleaner");
     let Storage { counts, signal, .. } = storage;
     let start = Instant::now();
     let now_us = || start.elapsed().as_micros() as u64;

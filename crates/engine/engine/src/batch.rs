@@ -15,12 +15,9 @@ use crate::changes::{Change, Changes, Op, sort};
 use crate::commit::{Attempt, attempt, leaves_max, tidy};
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
-use crate::table::{Table, check_row};
+use crate::table::{Table, check_expected, check_row};
 use crate::ticket::Ticket;
 use crate::tree::Tree;
-
-/// Bytes that the frame may need for a record beyond key and value.
-const RECORD_OVERHEAD_BYTES: usize = 32;
 
 /// Most bytes of keys and values that a batch keeps: far more than any frame takes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
@@ -47,12 +44,7 @@ impl Batch {
     /// A key or row beyond the limits of the page size; [`TableError::NotFound`] for a table of
     /// another engine.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
-        check_row(&self.pages, key, value.len())?;
-        self.check_kept()?;
-        let tree = self.tree(table)?;
-        let (key, value) = (self.keep(key), self.keep(value));
-        self.ops.push(Op { tree, key, change: Change::Put(value) });
-        Ok(())
+        self.change(table, key, None, Some(value))
     }
 
     /// Puts a row whose key must not be there before the batch.
@@ -76,11 +68,7 @@ impl Batch {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<(), EngineError> {
-        self.require(table, key, expected)?;
-        match new {
-            Some(value) => self.put(table, key, value),
-            None => self.delete(table, key),
-        }
+        self.change(table, key, Some(expected), new)
     }
 
     /// Makes the whole batch depend on a row that it need not change: its value before the batch
@@ -94,11 +82,11 @@ impl Batch {
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<(), EngineError> {
-        check_row(&self.pages, key, value.map_or(0, <[u8]>::len))?;
+        check_expected(&self.pages, key, value.map_or(0, <[u8]>::len))?;
         self.check_kept()?;
         let tree = self.tree(table)?;
-        let (key, value) = (self.keep(key), value.map(|value| self.keep(value)));
-        self.ops.push(Op { tree, key, change: Change::Expect(value) });
+        let key = self.keep(key);
+        self.expect(tree, key, value);
         Ok(())
     }
 
@@ -107,12 +95,35 @@ impl Batch {
     /// # Errors
     /// As [`Batch::put`].
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), EngineError> {
-        check_row(&self.pages, key, 0)?;
+        self.change(table, key, None, None)
+    }
+
+    /// Adds a change, behind its condition if it has one. Both have one key.
+    fn change(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        expected: Option<Option<&[u8]>>,
+        new: Option<&[u8]>,
+    ) -> Result<(), EngineError> {
+        if let Some(expected) = expected {
+            check_expected(&self.pages, key, expected.map_or(0, <[u8]>::len))?;
+        }
+        check_row(&self.pages, key, new.map_or(0, <[u8]>::len))?;
         self.check_kept()?;
         let tree = self.tree(table)?;
         let key = self.keep(key);
-        self.ops.push(Op { tree, key, change: Change::Delete });
+        if let Some(expected) = expected {
+            self.expect(tree, key.clone(), expected);
+        }
+        let change = new.map_or(Change::Delete, |value| Change::Put(self.keep(value)));
+        self.ops.push(Op { tree, key, change });
         Ok(())
+    }
+
+    fn expect(&mut self, tree: u16, key: Range<u32>, value: Option<&[u8]>) {
+        let value = value.map(|value| self.keep(value));
+        self.ops.push(Op { tree, key, change: Change::Expect(value) });
     }
 
     /// Frees a page with the batch.
@@ -144,14 +155,14 @@ impl Batch {
 
     fn run(&mut self) -> Result<Lsn, EngineError> {
         let pages = &self.pages;
-        let bytes = self.check_size(pages)?;
         sort(&mut self.ops, &self.trees, &self.bytes);
         let freed = self.freed;
         let changes = Changes { trees: &self.trees, ops: &self.ops, bytes: &self.bytes, freed };
+        let (bytes, rows) = (check_size(pages, &changes)?, changes.rows());
         let mut groups = Vec::new();
         loop {
             // In this order, as everywhere: who has room in the redo waits for no pins.
-            let pins = pages.admission.pins(self.ops.len().min(leaves_max(pages)));
+            let pins = pages.admission.pins(rows.min(leaves_max(pages)));
             let room = pages.admission.admit(bytes)?;
             match attempt(pages, &changes, &mut groups)? {
                 Attempt::Done(end) => {
@@ -179,16 +190,6 @@ impl Batch {
                     changes.tree(op).split_leaf(pages, row, page_version)?;
                 }
             }
-        }
-    }
-
-    fn check_size(&self, pages: &Pages) -> Result<usize, EngineError> {
-        let bytes = self.bytes.len() + self.ops.len() * RECORD_OVERHEAD_BYTES;
-        let limit = pages.storage.frame_bytes_max();
-        if bytes > limit {
-            Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
-        } else {
-            Ok(bytes)
         }
     }
 
@@ -223,5 +224,15 @@ impl Batch {
         u16::try_from(number).map_err(|_too_many| {
             EngineError::Request(RequestError::BatchTooWide { limit: leaves_max(&self.pages) })
         })
+    }
+}
+
+/// Bytes of redo that the changes need at most, if one frame may have so many.
+fn check_size(pages: &Pages, changes: &Changes<'_>) -> Result<usize, EngineError> {
+    let (bytes, limit) = (changes.redo_bytes(), pages.storage.frame_bytes_max());
+    if bytes > limit {
+        Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
+    } else {
+        Ok(bytes)
     }
 }

@@ -6,6 +6,7 @@
 //! One table is made or dropped at a time.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_page::{Lsn, PageNo, Record, TableId, row_bytes};
@@ -124,8 +125,8 @@ impl Catalogue {
     pub fn read(&self, next: u32) -> Result<(), EngineError> {
         let mut known = self.lock();
         known.next = known.next.max(next);
-        let direction = Direction::Forward;
-        let mut rows = Cursor::new::<&[u8]>(&self.pages, &self.tree, &.., direction);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut rows = Cursor::new(&self.pages, &self.tree, all, Direction::Forward);
         while let Some((name, value)) = rows.next_row()? {
             let entry = Entry::from_bytes(value).map_err(|bad| {
                 let name = String::from_utf8_lossy(name);

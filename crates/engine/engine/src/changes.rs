@@ -47,6 +47,10 @@ pub(crate) fn sort(ops: &mut Vec<Op>, trees: &[Arc<Tree>], bytes: &[u8]) {
     ops.reverse();
 }
 
+/// Bytes that the frame may need for a change beyond key and value: at most 19 of an insert and 13
+/// of a delete before it, 10 of each for the page's number.
+const CHANGE_OVERHEAD_BYTES: usize = 32;
+
 /// The sorted changes of a batch.
 pub(crate) struct Changes<'b> {
     pub trees: &'b [Arc<Tree>],
@@ -56,8 +60,29 @@ pub(crate) struct Changes<'b> {
 }
 
 impl Changes<'_> {
+    /// Changes and conditions.
     pub fn len(&self) -> usize {
         self.ops.len()
+    }
+
+    /// Bytes of redo that they need at most. Conditions are not logged.
+    pub fn redo_bytes(&self) -> usize {
+        let of = |op: &Op| match &op.change {
+            Change::Expect(_) => 0,
+            Change::Delete => op.key.len() + CHANGE_OVERHEAD_BYTES,
+            Change::Put(value) => op.key.len() + value.len() + CHANGE_OVERHEAD_BYTES,
+        };
+        self.ops.iter().map(of).sum()
+    }
+
+    /// Whether an op speaks of another row than the one before it.
+    pub fn begins_row(&self, op: usize) -> bool {
+        op == 0 || !self.same_tree(op - 1, op) || self.key(op - 1) != self.key(op)
+    }
+
+    /// Rows that they speak of.
+    pub fn rows(&self) -> usize {
+        (0..self.len()).filter(|op| self.begins_row(*op)).count()
     }
 
     pub fn tree(&self, op: usize) -> &Tree {
@@ -93,17 +118,27 @@ impl Changes<'_> {
         self.ops[a].tree == self.ops[b].tree
     }
 
-    /// The record of one change against a page, and what it costs there; None changes nothing.
-    pub fn record<'r>(&'r self, op: usize, page: &PageView<'_>) -> Option<Record<'r>> {
+    /// The records of one change against a page, in their order; none where nothing changes.
+    pub fn records<'r>(&'r self, op: usize, page: &PageView<'_>) -> [Option<Record<'r>>; 2] {
         if self.ops[op].is_condition() {
-            return None;
+            return [None, None];
         }
         let key = self.key(op);
         match (page.find(key), self.value(op)) {
-            (Ok(slot), Some(value)) => Some(Record::Replace { slot, value }),
-            (Err(slot), Some(value)) => Some(Record::Insert { slot, flags: 0, key, value }),
-            (Ok(slot), None) => Some(Record::Delete { slot }),
-            (Err(_), None) => None,
+            (Ok(slot), Some(value)) if page.flags(slot) == 0 => {
+                [Some(Record::Replace { slot, value }), None]
+            }
+            // A new value in place would keep the flags, which say that a version header comes
+            // first or that the row is deleted.
+            (Ok(slot), Some(value)) => {
+                let insert = Record::Insert { slot, flags: 0, key, value };
+                [Some(Record::Delete { slot }), Some(insert)]
+            }
+            (Err(slot), Some(value)) => {
+                [Some(Record::Insert { slot, flags: 0, key, value }), None]
+            }
+            (Ok(slot), None) => [Some(Record::Delete { slot }), None],
+            (Err(_), None) => [None, None],
         }
     }
 

@@ -18,13 +18,15 @@ use crate::storage::Storage;
 
 struct State {
     policy: Box<dyn FlushPolicy>,
+    /// Counts the policies, so that none is told what became of another's action.
+    number: u64,
     last: Finished,
     is_furious: bool,
 }
 
 impl State {
-    fn new(policy: Box<dyn FlushPolicy>) -> Self {
-        Self { policy, last: Finished::default(), is_furious: false }
+    fn new(policy: Box<dyn FlushPolicy>, number: u64) -> Self {
+        Self { policy, number, last: Finished::default(), is_furious: false }
     }
 }
 
@@ -48,12 +50,14 @@ impl Cleaner {
         admission: Arc<Admission>,
         policy: Box<dyn FlushPolicy>,
     ) -> Self {
-        Self { flusher, admission, state: Mutex::new(State::new(policy)) }
+        Self { flusher, admission, state: Mutex::new(State::new(policy, 0)) }
     }
 
     /// From the next step on this policy decides. The rule of the last one holds until then.
     pub fn set_policy(&self, policy: Box<dyn FlushPolicy>) {
-        *self.lock() = State::new(policy);
+        let mut state = self.lock();
+        *state = State::new(policy, state.number + 1);
+        drop(state);
         self.flusher.storage.signal.wake();
     }
 
@@ -64,17 +68,21 @@ impl Cleaner {
     /// A poisoned engine, or the failure that poisons it.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
-        let action = self.decide(now_us);
+        let (action, number) = self.decide(now_us);
         if let Action::Sleep { until_us } = action {
             return Ok(until_us);
         }
         let start = Instant::now();
         let finished = self.act(action)?;
-        self.lock().last = Finished { took_us: start.elapsed().as_micros() as u64, ..finished };
+        let mut state = self.lock();
+        if state.number == number {
+            state.last = Finished { took_us: start.elapsed().as_micros() as u64, ..finished };
+        }
         Ok(now_us)
     }
 
-    fn decide(&self, now_us: u64) -> Action {
+    /// What the policy wants, and which policy that was.
+    fn decide(&self, now_us: u64) -> (Action, u64) {
         let storage = &*self.flusher.storage;
         let mut state = self.lock();
         let histogram = storage.pool.age_histogram();
@@ -93,7 +101,7 @@ impl Cleaner {
             Action::Sleep { .. } => state.is_furious = false,
             _ => {}
         }
-        action
+        (action, state.number)
     }
 
     fn act(&self, action: Action) -> Result<Finished, EngineError> {

@@ -124,7 +124,7 @@ fn locate<'c>(
     changes: &Changes<'_>,
     groups: &mut Vec<Group>,
 ) -> Result<Vec<Leaf<'c>>, EngineError> {
-    if changes.len() > 1 {
+    if changes.rows() > 1 {
         fetch_absent(pages, changes)?;
     }
     let mut leaves = Vec::with_capacity(changes.len().min(LEAVES_AT_FIRST));
@@ -151,7 +151,7 @@ fn locate<'c>(
 /// and not once for each of its rows.
 fn fetch_absent(pages: &Pages, changes: &Changes<'_>) -> Result<(), EngineError> {
     let mut absent = Vec::new();
-    for op in 0..changes.len() {
+    for op in (0..changes.len()).filter(|op| changes.begins_row(*op)) {
         let tree = changes.tree(op);
         if let Some(page) = tree.absent_leaf(pages, changes.key(op))?
             && absent.last() != Some(&page)
@@ -189,9 +189,11 @@ fn apply(
 ) -> Result<(), EngineError> {
     let before = mtr.page(leaf).used_bytes();
     for op in group.ops.clone() {
-        let Some(record) = changes.record(op, &mtr.page(leaf)) else { continue };
-        pages.storage.counts.row_changed(&record);
-        mtr.change(leaf, &record)?;
+        let records = changes.records(op, &mtr.page(leaf));
+        for record in records.iter().flatten() {
+            mtr.change(leaf, record)?;
+        }
+        pages.storage.counts.row_changed(&records);
     }
     let after = mtr.page(leaf).used_bytes();
     // Not at every change of a sparse leaf: looking at its neighbours may mean to read them.

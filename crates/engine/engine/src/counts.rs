@@ -32,11 +32,12 @@ impl Counts {
         self.0[counter as usize].fetch_add(more, Relaxed);
     }
 
-    /// A row changes by this record.
-    pub fn row_changed(&self, record: &Record<'_>) {
-        match record {
-            Record::Insert { .. } => self.add(Counter::RowsInserted, 1),
-            Record::Delete { .. } => self.add(Counter::RowsDeleted, 1),
+    /// A row was changed by these records, if there is one.
+    pub fn row_changed(&self, records: &[Option<Record<'_>>; 2]) {
+        match records {
+            [None, _] => {}
+            [Some(Record::Insert { .. }), None] => self.add(Counter::RowsInserted, 1),
+            [Some(Record::Delete { .. }), None] => self.add(Counter::RowsDeleted, 1),
             _ => self.add(Counter::RowsUpdated, 1),
         }
     }

@@ -82,7 +82,7 @@ pub(crate) fn first_pages(pages: &Pages, settings: &Settings) -> Result<(), Engi
     let (storage, space) = (&*pages.storage, &pages.space);
     storage.ensure_pages(CATALOGUE_ROOT.0 + 1)?;
     let _room = pages.admit_structure()?;
-    let pins = [PageNo(0), space.map_page(0), CATALOGUE_ROOT].map(|page| storage.pool.create(page));
+    let pins = [PageNo(0), space.map_page(0), CATALOGUE_ROOT].map(|page| storage.create(page));
     let [front, map, root] = pins;
     let (front, map, root) = (front?, map?, root?);
     let mut mtr = Mtr::begin(storage);

@@ -7,19 +7,28 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use iostrata_page::{Cell, Cells, NO_PAGE, PageNo, PageView};
+use iostrata_page::{Cells, NO_PAGE, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
-use crate::visible::{is_visible, visible};
+use crate::visible::is_visible;
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);
 
-/// A leaf of which one in so many rows or less is wanted is not copied as a whole.
+/// The ends of a range of keys.
+pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Copies the ends of a range.
+pub(crate) fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> KeyBounds {
+    let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    (owned(range.start_bound()), owned(range.end_bound()))
+}
+
+/// A leaf of which less than one in so many rows is wanted is not copied as a whole.
 const FEW_SHARE: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +86,12 @@ impl std::fmt::Debug for Cursor<'_> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(crate) fn new<K: AsRef<[u8]>>(
+    pub(crate) fn new(
         pages: &'t Pages,
         tree: &'t Tree,
-        range: &impl RangeBounds<K>,
+        (low, high): KeyBounds,
         direction: Direction,
     ) -> Self {
-        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        let (low, high) = (owned(range.start_bound()), owned(range.end_bound()));
         let (front, back) = match direction {
             Direction::Forward => (low, high),
             Direction::Backward => (high, low),
@@ -113,24 +120,29 @@ impl<'t> Cursor<'t> {
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
-        loop {
-            let Some(place) = self.advance() else {
-                if self.turn()? {
-                    continue;
-                }
-                return Ok(None);
-            };
-            if let CopyPosition::Slot(slot) = place
-                && !is_visible(PageView::new(&self.copy).flags(slot))
-            {
-                continue;
+        let place = loop {
+            match self.advance() {
+                None if !self.turn()? => return Ok(None),
+                None => {}
+                // Of single cells only those that are seen were copied.
+                Some(CopyPosition::Slot(slot))
+                    if !is_visible(PageView::new(&self.copy).flags(slot)) => {}
+                Some(place) => break place,
             }
-            let cell = self.cell(place);
-            return Ok(Some((cell.key, visible(&cell).unwrap_or_default())));
-        }
+        };
+        let cell = match place {
+            CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
+            CopyPosition::Byte(at) => {
+                let mut cells = Cells::new(&self.copy[at..]).into_iter();
+                let Some(Ok(cell)) = cells.next() else { panic!("a cell that was copied is there") };
+                self.copied = Copied::Cells { at: self.copy.len() - cells.left_bytes() };
+                cell
+            }
+        };
+        Ok(Some((cell.key, cell.payload())))
     }
 
-    /// Steps over one row of the copy.
+    /// The next row of the copy. A slot is passed with that, a cell when it is read.
     #[inline]
     fn advance(&mut self) -> Option<CopyPosition> {
         match (&mut self.copied, self.direction) {
@@ -144,23 +156,8 @@ impl<'t> Cursor<'t> {
                 Some(CopyPosition::Slot(*to))
             }
             (Copied::Cells { at }, _) => {
-                let place = *at;
-                let mut cells = Cells::new(self.copy.get(place..)?).into_iter();
-                cells.next()?.ok()?;
-                *at = self.copy.len() - cells.left_bytes();
-                Some(CopyPosition::Byte(place))
+                (*at < self.copy.len()).then_some(CopyPosition::Byte(*at))
             }
-        }
-    }
-
-    #[inline]
-    fn cell(&self, place: CopyPosition) -> Cell<'_> {
-        match place {
-            CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
-            CopyPosition::Byte(at) => match Cells::new(&self.copy[at..]).into_iter().next() {
-                Some(Ok(cell)) => cell,
-                _ => panic!("a cell that was copied is there"),
-            },
         }
     }
 
@@ -219,7 +216,7 @@ impl<'t> Cursor<'t> {
         let count = view.count();
         let (from, to) = self.slots(&view);
         let wanted = to - from;
-        if wanted < count / FEW_SHARE {
+        if wanted == 0 || wanted * FEW_SHARE < count {
             let copy = &mut self.copy;
             copy.clear();
             let push = |slot| {

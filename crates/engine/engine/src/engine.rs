@@ -144,20 +144,22 @@ impl Engine {
 
     /// Closes the engine, also for its clones: waits for the commits under way, stops the threads,
     /// takes a clean checkpoint and lets go of the directory. Tables, batches and clones that are
-    /// left can read what is in memory and change nothing. An engine that is only dropped is
-    /// recovered at the next opening.
+    /// left can read what is in memory, and nothing else: the rest is refused as closed. An engine
+    /// that is only dropped is recovered at the next opening.
     ///
     /// # Errors
     /// [`RequestError::Closed`](crate::RequestError::Closed) when a clone closed it; a poisoned
     /// engine, or the failure that poisons it: recovery will find everything acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
         let Parts { storage, flusher, pages, .. } = self.parts();
+        // Who changes a setting writes to the directories, and may have looked before.
+        let _kept = self.parts().keep_settings();
         pages.admission.close()?;
         self.0.threads.stop();
         flusher.sharp_checkpoint(true)?;
         self.parts().forget_copies()?;
         self.0.threads.publish();
-        storage.hold(Vec::new());
+        storage.let_go();
         Ok(())
     }
 }

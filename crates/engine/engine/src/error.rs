@@ -1,17 +1,17 @@
 //! What can go wrong for the user of an engine.
 //!
-//! Invariant: errors can be cloned, so that one failure reaches everybody who waited for it.
+//! Invariant: errors can be cloned, so that one failure reaches everybody who waited for it; what a
+//! layer below said comes into the group that tells what to do about it.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
 use iostrata_io::disk::DiskError;
 use iostrata_page::{PageNo, RowTooLarge};
-use iostrata_pool::PoolError;
+use iostrata_pool::{Failure, PoolError};
 use iostrata_redo::RedoError;
+use iostrata_redo::layout::FORMAT_VERSION;
 use iostrata_settings::SettingError;
-use iostrata_store::StoreError;
+use iostrata_store::{ReadError, StoreError};
 
 /// Why a call on the engine failed, by what can be done about it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum EngineError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The disk is full. What was there before is untouched.
-    #[error("no space for more pages: {cause}; free some space and try again")]
+    #[error("the disk is full: {cause}")]
     NoSpace {
         /// What the disk said.
         cause: Failure,
@@ -109,6 +109,29 @@ pub enum RequestError {
     /// A setting that cannot be so, or not with this data.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A setting that does not go with the device, or with the files as they are.
+    #[error("{name} = {value} is not possible: use {range}")]
+    SettingRange {
+        /// The setting.
+        name: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is possible.
+        range: String,
+    },
+    /// Every frame of the pool is in use.
+    #[error(
+        "no frame of the pool became free: {pinned} of {frames} are in use, {dirty} are dirty; let \
+         fewer threads work at once or raise buffer_pool_size"
+    )]
+    PoolExhausted {
+        /// Frames of the pool.
+        frames: usize,
+        /// Frames in use.
+        pinned: usize,
+        /// Frames dirty or being written.
+        dirty: usize,
+    },
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -173,6 +196,9 @@ pub enum OpenError {
         /// A file in it.
         found: String,
     },
+    /// A file that the data need is missing or damaged.
+    #[error("{0}")]
+    Damaged(Failure),
     /// Data of another version.
     #[error("the data are of format {found}, this program knows {known}")]
     Format {
@@ -181,35 +207,6 @@ pub enum OpenError {
         /// What is known.
         known: u32,
     },
-}
-
-/// What failed below the engine, in its own words.
-#[derive(Clone)]
-pub struct Failure(Arc<dyn Error + Send + Sync>);
-
-impl Failure {
-    /// Keeps an error.
-    pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
-        Self(Arc::new(error))
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl Error for Failure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
 }
 
 /// A thread or file of the system.
@@ -236,20 +233,72 @@ impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NoSpace { .. } => Self::NoSpace { cause: Failure::new(error) },
-            error => Self::Io(Failure::new(error)),
+            StoreError::NotAStore { .. } => OpenError::Damaged(Failure::new(error)).into(),
+            StoreError::Setting { name, value, max } => {
+                let range = format!("1 to {max}");
+                RequestError::SettingRange { name, value: value.into(), range }.into()
+            }
+            StoreError::Mismatch { name, found, wanted, .. } => {
+                let (found, kept) = (wanted.to_string(), found.to_string());
+                SettingError::Fixed { name, found, kept }.into()
+            }
+            StoreError::BeyondEnd { .. } | StoreError::NotRepaired => {
+                Self::Broken { what: error.to_string() }
+            }
+            StoreError::Disk(_) | StoreError::Poisoned { .. } => Self::Io(Failure::new(error)),
         }
     }
 }
 
 impl From<RedoError> for EngineError {
     fn from(error: RedoError) -> Self {
-        Self::Io(Failure::new(error))
+        match error {
+            RedoError::NoSpace { .. } => Self::NoSpace { cause: Failure::new(error) },
+            RedoError::Setting { name, value, range } => {
+                let range = range.to_owned();
+                RequestError::SettingRange { name, value, range }.into()
+            }
+            RedoError::Version { found, known, .. } => {
+                OpenError::Format { found: found.to_string(), known }.into()
+            }
+            RedoError::UnknownFrame { .. } => {
+                let found = format!("a later one ({error})");
+                OpenError::Format { found, known: FORMAT_VERSION }.into()
+            }
+            RedoError::Exists
+            | RedoError::NotFound { .. }
+            | RedoError::Truncated { .. }
+            | RedoError::Damaged { .. }
+            | RedoError::NoSegment { .. }
+            | RedoError::Full { .. } => OpenError::Damaged(Failure::new(error)).into(),
+            RedoError::Failed { .. } | RedoError::Disk { .. } => Self::Io(Failure::new(error)),
+        }
     }
 }
 
 impl From<PoolError> for EngineError {
     fn from(error: PoolError) -> Self {
-        Self::Io(Failure::new(error))
+        match &error {
+            PoolError::Read { page, cause } => {
+                let cause = cause.cause();
+                if let Some(refused) = cause.downcast_ref::<RequestError>() {
+                    return refused.clone().into();
+                }
+                match cause.downcast_ref::<ReadError>() {
+                    Some(
+                        ReadError::Zero { .. }
+                        | ReadError::Torn { .. }
+                        | ReadError::BeyondEnd { .. },
+                    ) => Self::corrupt(*page, cause.to_string()),
+                    Some(ReadError::Disk(_)) | None => Self::Io(Failure::new(error)),
+                }
+            }
+            PoolError::NoSuchPage { page, .. } => Self::corrupt(*page, error.to_string()),
+            PoolError::PoolExhausted { frames, pinned, dirty, .. } => {
+                let (frames, pinned, dirty) = (*frames, *pinned, *dirty);
+                RequestError::PoolExhausted { frames, pinned, dirty }.into()
+            }
+        }
     }
 }
 

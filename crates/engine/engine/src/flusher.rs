@@ -51,7 +51,8 @@ impl Flusher {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn flush(&self, pages: usize, until: Lsn, cause: Cause) -> Result<Finished, EngineError> {
-        let pool = &self.storage.pool;
+        let Storage { pool, poison, .. } = &*self.storage;
+        let _alarm = poison.alarm("a thread that wrote pages");
         let (mut flushed, mut taken) = (0, Vec::new());
         while flushed < pages {
             pool.collect_oldest(BATCH_PAGES.min(pages - flushed), until, &mut taken);
@@ -75,7 +76,8 @@ impl Flusher {
     /// # Errors
     /// As [`Flusher::flush`].
     pub fn free(&self, pages: usize) -> Result<Finished, EngineError> {
-        let pool = &self.storage.pool;
+        let Storage { pool, poison, .. } = &*self.storage;
+        let _alarm = poison.alarm("a thread that wrote pages");
         let mut freed = pool.evict(pages);
         let (mut flushed, mut taken) = (0, Vec::new());
         while freed < pages {
@@ -149,10 +151,11 @@ impl Flusher {
     /// # Errors
     /// As [`Flusher::flush`].
     pub fn checkpoint(&self, clean: bool) -> Result<(), EngineError> {
+        let Storage { redo, pool, poison, counts, .. } = &*self.storage;
+        poison.check()?;
         if self.holds_checkpoints.load(Ordering::Acquire) {
             return Ok(());
         }
-        let Storage { redo, pool, poison, counts, .. } = &*self.storage;
         // In this order: what is changed after the first line has a redo start at or behind `end`.
         let end = redo.lsn();
         let oldest = pool.oldest();
@@ -160,21 +163,24 @@ impl Flusher {
         if at <= redo.checkpoint_lsn() && !clean {
             return Ok(());
         }
-        poison.check()?;
         self.storage.make_durable(at)?;
         redo.take_checkpoint(at, clean && at == end).map_err(|error| poison.keep(error))?;
         counts.checkpoint_taken();
         Ok(())
     }
 
-    /// Writes every dirty page and takes a checkpoint; `clean` when nobody writes any more.
+    /// Writes every page that is dirty now and takes a checkpoint; `clean` when nobody writes any
+    /// more.
     ///
     /// # Errors
     /// As [`Flusher::flush`].
     pub fn sharp_checkpoint(&self, clean: bool) -> Result<(), EngineError> {
-        let Storage { redo, pool, signal, .. } = &*self.storage;
+        let Storage { redo, pool, poison, signal, .. } = &*self.storage;
+        // Read once: under load the end moves on for ever.
+        let end = redo.lsn();
         loop {
-            let end = redo.lsn();
+            // What a thread had on its way when it failed never arrives.
+            poison.check()?;
             let finished = self.flush(pool.dirty_pages().max(1), end, Cause::Background)?;
             if pool.oldest().is_none_or(|oldest| oldest >= end) {
                 return self.checkpoint(clean);

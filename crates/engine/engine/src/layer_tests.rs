@@ -1,13 +1,17 @@
 //! The lower layers alone: no tree, no table, no thread.
 
-use std::sync::Arc;
-use std::sync::Barrier;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk};
 use iostrata_page::{Lsn, PageNo};
 use iostrata_redo::Redo;
+use iostrata_settings::Settings;
 use iostrata_store::Store;
 
 use crate::admission::Admission;
@@ -18,9 +22,13 @@ use crate::plan;
 use crate::storage::Storage;
 
 /// The lower layers alone, on a disk in memory.
-fn on_memory() -> Arc<Flusher> {
-    let settings = &crate::tests::small();
-    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+pub(crate) fn on_memory() -> Arc<Flusher> {
+    on_disk(&MemDisk::new(), &crate::tests::small())
+}
+
+/// The lower layers alone, on this disk.
+pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let (of_store, of_redo) = (plan::store(settings), plan::redo(settings));
     Store::create(Arc::clone(&disk), &of_store).unwrap();
     Redo::create(Arc::clone(&disk), &of_redo, Lsn(8192)).unwrap();
@@ -109,8 +117,7 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
         assert_eq!(waiting.join().unwrap(), PageNo(0), "the page that was given back");
     });
     let many: Vec<_> = (0..100).map(|_| pages.space.reserve(storage).unwrap()).collect();
-    let mut numbers: Vec<u64> = many.iter().map(|one| one.page.0).collect();
-    numbers.dedup();
+    let numbers: BTreeSet<u64> = many.iter().map(|one| one.page.0).collect();
     assert_eq!(numbers.len(), 100);
     assert!(!numbers.contains(&map.0), "the map itself is in use");
 }
@@ -120,10 +127,19 @@ fn pages_are_given_out_once_while_others_wait_for_a_map() {
 struct Once {
     action: Option<Action>,
     wait_age: u64,
+    /// What it was told of actions.
+    told: Arc<Mutex<Vec<Finished>>>,
+}
+
+impl Once {
+    fn new(action: Option<Action>, wait_age: u64) -> Self {
+        Self { action, wait_age, told: Arc::default() }
+    }
 }
 
 impl FlushPolicy for Once {
-    fn next(&mut self, now: &FlushSample<'_>, _: Finished) -> Action {
+    fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
+        self.told.lock().unwrap().push(last);
         self.action.take().unwrap_or(Action::Sleep { until_us: now.now_us + 7 })
     }
 
@@ -134,14 +150,42 @@ impl FlushPolicy for Once {
 
 #[test]
 fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
-    let flusher = on_memory();
+    let disk = MemDisk::new();
+    let flusher = on_disk(&disk, &crate::tests::small());
     let admission = Arc::new(Admission::new(Arc::clone(&flusher)));
-    let first = Once { action: Some(Action::SyncRedo), wait_age: 11 };
+    let first = Once::new(Some(Action::SyncRedo), 11);
     let cleaner = Cleaner::new(Arc::clone(&flusher), Arc::clone(&admission), Box::new(first));
-    assert_eq!(cleaner.step(5).unwrap(), 5, "an action: again at once");
-    assert_eq!(admission.rule(), AdmitRule::wall(11));
-    cleaner.set_policy(Box::new(Once { action: None, wait_age: 13 }));
+    let next = Once::new(None, 13);
+    let told = Arc::clone(&next.told);
+    flusher.storage.redo.append(b"to be synced");
+    let (begun, has_begun) = channel();
+    let (go_on, may_go_on) = channel();
+    disk.before_each(move |call| {
+        if call.kind == CallKind::Sync {
+            begun.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            // So that the action takes time.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Fault::None
+    });
+    std::thread::scope(|scope| {
+        let cleaner = &cleaner;
+        let acting = scope.spawn(move || cleaner.step(5).unwrap());
+        has_begun.recv().unwrap();
+        assert_eq!(admission.rule(), AdmitRule::wall(11));
+        let (replaced, is_replaced) = channel();
+        scope.spawn(move || {
+            cleaner.set_policy(Box::new(next));
+            replaced.send(()).unwrap();
+        });
+        let replaced = is_replaced.recv_timeout(Duration::from_secs(20));
+        go_on.send(()).unwrap();
+        replaced.expect("it waits for the action");
+        assert_eq!(acting.join().unwrap(), 5, "an action: again at once");
+    });
     assert_eq!(admission.rule(), AdmitRule::wall(11), "until the new one was asked");
     assert_eq!(cleaner.step(6).unwrap(), 13);
     assert_eq!(admission.rule(), AdmitRule::wall(13));
+    assert_eq!(*told.lock().unwrap(), [Finished::default()], "what became of another's action");
 }

@@ -35,6 +35,8 @@ mod catalogue;
 mod changes;
 mod check;
 mod cleaner;
+#[cfg(test)]
+mod closing_tests;
 mod commit;
 #[cfg(test)]
 mod concurrency_tests;
@@ -45,6 +47,8 @@ mod disks;
 mod engine;
 mod error;
 mod flusher;
+#[cfg(test)]
+mod flusher_tests;
 #[cfg(test)]
 mod format_tests;
 mod hot_settings;
@@ -75,6 +79,8 @@ mod table;
 mod tests;
 mod ticket;
 mod tree;
+#[cfg(test)]
+mod tree_tests;
 mod visible;
 
 pub use background::Background;
@@ -83,9 +89,10 @@ pub use check::{CheckReport, Problem, TableReport};
 pub use cursor::{Cursor, Row};
 pub use disks::Disks;
 pub use engine::Engine;
-pub use error::{EngineError, Failure, OpenError, RequestError, TableError};
+pub use error::{EngineError, OpenError, RequestError, TableError};
 pub use iostrata_io::disk::Disk;
 pub use iostrata_page::RowTooLarge;
+pub use iostrata_pool::Failure;
 pub use iostrata_settings::{Counter, CounterRow, Counters, SettingError, Settings, StatusPage};
 pub use options::OpenOptions;
 pub use range::{OwnedRow, Range};

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use iostrata_io::disk::{Disk, DiskError, RealDisk, WriteThrough};
+use iostrata_pool::Failure;
 use iostrata_redo::layout::CONTROL_NAME;
 use iostrata_redo::{Redo, RedoError};
 use iostrata_settings::Settings;
@@ -15,7 +16,7 @@ use iostrata_store::Store;
 
 use crate::background::{Background, HeldDirectory, Threads};
 use crate::disks::{Disks, real_disk};
-use crate::error::{EngineError, Failure, OpenError};
+use crate::error::{EngineError, OpenError};
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::{create, plan, settings_file};

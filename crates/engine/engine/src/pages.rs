@@ -44,7 +44,7 @@ impl Pages {
     /// What reading said; no frame became free.
     #[inline]
     pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
-        Ok(self.storage.pool.pin(page)?)
+        self.storage.pin(page)
     }
 
     /// Waits until a change of a tree's structure may be appended.
@@ -61,7 +61,7 @@ impl Pages {
     /// No space on the disk, or what reading a map page said.
     pub fn new_page(&self) -> Result<NewPage<'_>, EngineError> {
         let reserved = self.space.reserve(&self.storage)?;
-        let pin = self.storage.pool.create(reserved.page)?;
+        let pin = self.storage.create(reserved.page)?;
         let bit = self.map_bit(reserved.page)?;
         Ok(NewPage { reserved, pin, bit })
     }

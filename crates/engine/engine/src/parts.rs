@@ -1,6 +1,6 @@
 //! The parts of an open engine, put together: everything but its threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iostrata_io::disk::Disk;
 use iostrata_redo::Redo;
@@ -23,7 +23,7 @@ pub(crate) struct Parts {
     pub pages: Arc<Pages>,
     pub cleaner: Arc<Cleaner>,
     pub catalogue: Catalogue,
-    /// Held while a setting is changed and kept.
+    /// Held while a setting is changed and kept, and while the engine is closed.
     changing: Mutex<()>,
 }
 
@@ -43,11 +43,16 @@ impl Parts {
         Self { storage, flusher, pages, cleaner, catalogue, changing: Mutex::default() }
     }
 
+    /// Keeps out who changes a setting.
+    pub fn keep_settings(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Changes a setting and everything that follows it, and keeps it on the disk.
     pub fn set(&self, name: &str, value: &str, disk: &dyn Disk) -> Result<(), EngineError> {
         // One at a time; the cleaner goes on reading the old ones, because a change may wait for
         // it.
-        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.keep_settings();
         let admission = &self.pages.admission;
         admission.check_open()?;
         let Storage { redo, store, pool, hot, poison, .. } = &*self.storage;

@@ -30,9 +30,29 @@ impl Poison {
         error
     }
 
+    /// Watches over work that must not end in the middle: a panic in it poisons.
+    pub fn alarm(&self, what: &'static str) -> Alarm<'_> {
+        Alarm { poison: self, what }
+    }
+
     /// An invariant does not hold.
     #[cold]
     pub fn broken(&self, what: String) -> EngineError {
         self.keep(EngineError::Broken { what })
+    }
+}
+
+/// Tells everybody when the thread that has it ends by a panic: others would wait for ever for what
+/// it had begun.
+pub(crate) struct Alarm<'p> {
+    poison: &'p Poison,
+    what: &'static str,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _kept = self.poison.broken(format!("{} ended by a panic", self.what));
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
-use crate::cursor::Cursor;
-use crate::error::EngineError;
+use crate::cursor::{Cursor, KeyBounds, bounds};
+use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -19,13 +19,14 @@ struct End<'t> {
     last: Option<Vec<u8>>,
 }
 
-/// The rows of a range of a table, from either end. A row that cannot be read is an error; asking
-/// again tries again.
+/// The rows of a range of a table, from either end. A row that cannot be read is an error. Asking
+/// again tries again where that may help: behind damage, in a dropped table or a closed engine the
+/// rows end.
 #[derive(Debug)]
 pub struct Range<'t> {
     pages: &'t Pages,
     tree: &'t Tree,
-    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    bounds: KeyBounds,
     low: End<'t>,
     high: End<'t>,
     is_over: bool,
@@ -37,10 +38,8 @@ impl<'t> Range<'t> {
         tree: &'t Tree,
         range: &impl RangeBounds<K>,
     ) -> Self {
-        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        let bounds = (owned(range.start_bound()), owned(range.end_bound()));
         let (low, high) = (End::default(), End::default());
-        Self { pages, tree, bounds, low, high, is_over: false }
+        Self { pages, tree, bounds: bounds(range), low, high, is_over: false }
     }
 
     fn give(&mut self, direction: Direction) -> Option<Result<OwnedRow, EngineError>> {
@@ -53,9 +52,14 @@ impl<'t> Range<'t> {
         };
         let cursor = end
             .cursor
-            .get_or_insert_with(|| Cursor::new(self.pages, self.tree, &self.bounds, direction));
+            .get_or_insert_with(|| {
+                Cursor::new(self.pages, self.tree, self.bounds.clone(), direction)
+            });
         let row = match cursor.next_row() {
-            Err(error) => return Some(Err(error)),
+            Err(error) => {
+                self.is_over = !may_pass(&error);
+                return Some(Err(error));
+            }
             Ok(row) => row.map(|(key, value)| (key.to_vec(), value.to_vec())),
         };
         // Behind what the other end gave there is nothing left.
@@ -91,8 +95,13 @@ impl DoubleEndedIterator for Range<'_> {
 
 impl FusedIterator for Range<'_> {}
 
+/// Whether the same read may succeed later.
+fn may_pass(error: &EngineError) -> bool {
+    matches!(error, EngineError::Io(_) | EngineError::Request(RequestError::PoolExhausted { .. }))
+}
+
 /// The keys that begin with a prefix.
-pub(crate) fn of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(crate) fn of_prefix(prefix: &[u8]) -> KeyBounds {
     let mut end = prefix.to_vec();
     // The least key behind all of them: the last byte that can grow, grows.
     while let Some(byte) = end.pop() {

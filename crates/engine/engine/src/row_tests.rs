@@ -1,9 +1,12 @@
 //! Conditions of batches, ranges and single rows.
 
 use iostrata_io::disk::MemDisk;
+use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
+use iostrata_page::{Record, Version};
 
+use crate::mtr::Mtr;
 use crate::tests::{open, put_all, small};
-use crate::{Background, Batch, Disks, Engine, EngineError, RequestError, Table};
+use crate::{Background, Batch, Disks, Engine, EngineError, RequestError, Table, TableError};
 
 fn value_of(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
     table.get(key).unwrap()
@@ -108,4 +111,107 @@ fn ranges_prefixes_and_single_rows_are_what_they_say() {
     assert!(table.get_into(b"b", &mut value).unwrap() && table.contains_key(b"b").unwrap());
     assert_eq!(value, b"v");
     assert!(!table.contains_key(b"c").unwrap());
+}
+
+/// Puts cells with these flags and values into the root of a table.
+fn lay(engine: &Engine, table: &Table, cells: &[(&[u8], u8, &[u8])]) {
+    let storage = &engine.parts().storage;
+    let mut mtr = Mtr::begin(storage);
+    let root = mtr.latch(storage.pool.pin(table.tree().root).unwrap());
+    for (slot, (key, flags, value)) in cells.iter().copied().enumerate() {
+        mtr.change(root, &Record::Insert { slot, flags, key, value }).unwrap();
+    }
+    mtr.commit();
+}
+
+#[test]
+fn rows_with_versions_and_tombstones_are_written_as_they_are_read() {
+    let header = Version { number: 3, older: 0 }.to_bytes();
+    let long = [&header[..], b"a value of more than sixteen bytes"].concat();
+    let cells: [(&[u8], u8, &[u8]); 4] = [
+        (b"deleted", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"gone", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
+        (b"old", FLAG_VERSIONED, &long),
+        (b"older", FLAG_VERSIONED, &long),
+    ];
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    let table = engine.create_table("t").unwrap();
+    lay(&engine, &table, &cells);
+    let new = b"another of more than sixteen bytes";
+    for key in [&b"deleted"[..], b"gone"] {
+        let mut batch = engine.batch();
+        batch.insert(&table, key, new).unwrap();
+        batch.commit().unwrap().wait().unwrap();
+    }
+    let mut batch = engine.batch();
+    batch.compare_and_set(&table, b"old", Some(&long[16..]), Some(new)).unwrap();
+    batch.delete(&table, b"gone").unwrap();
+    batch.delete(&table, b"older").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    let check = |engine: &Engine| {
+        let table = engine.table("t").unwrap().unwrap();
+        let rows: Vec<_> = table.iter().map(Result::unwrap).collect();
+        let seen = [(b"deleted".to_vec(), new.to_vec()), (b"old".to_vec(), new.to_vec())];
+        assert_eq!(rows, seen);
+        assert!(engine.check().unwrap().is_clean());
+    };
+    check(&engine);
+    drop(engine);
+    check(&open(&disk));
+}
+
+#[test]
+fn conditions_take_no_redo_and_no_share_of_the_frames() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let limit = engine.parts().storage.frame_bytes_max();
+    let value = [7; 1900];
+    put_all(&engine, &table, &[b"k"]);
+    let mut batch = engine.batch();
+    for _ in 0..=limit / value.len() {
+        batch.require(&table, b"other", None).unwrap();
+        batch.compare_and_set(&table, b"k", Some(b"v"), Some(&value)).unwrap();
+    }
+    batch.commit().unwrap().wait().unwrap();
+    let mut batch = engine.batch();
+    for _ in 0..=limit / value.len() {
+        batch.require(&table, b"k", Some(&value)).unwrap();
+    }
+    batch.commit().unwrap().wait().unwrap();
+    // Others hold all that batches of several rows may hold.
+    let admission = &engine.parts().pages.admission;
+    let _all = admission.pins(engine.parts().storage.pool.frames() / 2).unwrap();
+    let mut batch = engine.batch();
+    batch.insert(&table, b"l", b"one row").unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    assert!(table.contains_key(b"l").unwrap());
+}
+
+#[test]
+fn a_row_as_long_as_earlier_programs_took_can_be_expected() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    let longest = vec![5; engine.parts().storage.page_size.row_bytes_max() - 1];
+    lay(&engine, &table, &[(b"k", 0, &longest)]);
+    let mut batch = engine.batch();
+    batch.require(&table, b"k", Some(&longest)).unwrap();
+    batch.compare_and_set(&table, b"k", Some(&longest), Some(b"short")).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    assert_eq!(value_of(&table, b"k").as_deref(), Some(&b"short"[..]));
+    let too_long = engine.batch().require(&table, b"k", Some(&[5; 4096]));
+    assert!(matches!(too_long, Err(EngineError::Request(RequestError::RowTooLarge(_)))));
+    let new = engine.batch().put(&table, b"k", &longest);
+    assert!(matches!(new, Err(EngineError::Request(RequestError::RowTooLarge(_)))));
+}
+
+#[test]
+fn a_range_ends_behind_an_error_that_stays() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    put_all(&engine, &table, &[b"a", b"b"]);
+    let mut rows = table.iter();
+    engine.drop_table("t").unwrap();
+    assert!(matches!(rows.next(), Some(Err(EngineError::Table(TableError::Dropped)))));
+    assert!(rows.next().is_none() && rows.next_back().is_none());
 }

@@ -92,7 +92,7 @@ impl Space {
                 continue;
             };
             // Latched before the lock is taken: a page that is read keeps nobody else waiting.
-            let latched = storage.pool.pin(self.map_page(map))?.shared();
+            let latched = storage.pin(self.map_page(map))?.shared();
             let Some(reserved) = self.take(map, &PageView::new(&latched)) else { continue };
             drop(latched);
             storage.ensure_pages(reserved.page.0 + 1)?;
@@ -135,7 +135,7 @@ impl Space {
         let map = self.maps();
         let no = self.map_page(map);
         storage.ensure_pages(no.0 + 1)?;
-        let (front, new) = (storage.pool.pin(PageNo(0))?, storage.pool.create(no)?);
+        let (front, new) = (storage.pin(PageNo(0))?, storage.create(no)?);
         let mut mtr = Mtr::begin(storage);
         let front = mtr.latch(front);
         let new = mtr.latch(new);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_io::disk::DirectoryLock;
-use iostrata_page::{Lsn, PageSize};
-use iostrata_pool::{Pool, PoolSettings, Supply};
+use iostrata_page::{Lsn, PageNo, PageSize};
+use iostrata_pool::{Pin, Pool, PoolError, PoolSettings, Supply};
 use iostrata_redo::Redo;
 use iostrata_settings::Settings;
 use iostrata_store::Store;
@@ -32,6 +32,7 @@ pub(crate) struct Storage {
     pub data_files: u64,
     pub redo: Redo,
     pub store: Arc<Store>,
+    source: Arc<StoreSource>,
     pub pool: Pool,
     pub poison: Poison,
     pub counts: Counts,
@@ -54,7 +55,7 @@ impl Storage {
     pub fn new(settings: Settings, store: Store, redo: Redo, supply: Arc<dyn Supply>) -> Self {
         let page_size = plan::page_size(&settings);
         let store = Arc::new(store);
-        let source = Arc::new(StoreSource(Arc::clone(&store)));
+        let source = Arc::new(StoreSource::new(Arc::clone(&store)));
         let mut pool = PoolSettings::new(page_size, settings.frames() as usize);
         pool.old_pct = settings.old_blocks_pct;
         pool.bucket_bytes = (redo.limits().capacity / 256).max(1);
@@ -63,13 +64,40 @@ impl Storage {
             data_files: u64::from(settings.data_files),
             redo,
             store,
-            pool: Pool::new(pool, source, supply),
+            pool: Pool::new(pool, Arc::clone(&source) as Arc<_>, supply),
+            source,
             poison: Poison::default(),
             counts: Counts::default(),
             signal: CleanerSignal::default(),
             hot: HotSettings::new(settings),
             opened: Instant::now(),
             directories: Mutex::default(),
+        }
+    }
+
+    /// Pins a page, reading it if it is absent.
+    ///
+    /// # Errors
+    /// What reading said; no frame became free.
+    #[inline]
+    pub fn pin(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
+        self.pool.pin(page).map_err(|error| self.not_pinned(error))
+    }
+
+    /// Pins a page that is to begin anew, without reading it.
+    ///
+    /// # Errors
+    /// No frame became free.
+    pub fn create(&self, page: PageNo) -> Result<Pin<'_>, EngineError> {
+        self.pool.create(page).map_err(|error| self.not_pinned(error))
+    }
+
+    #[cold]
+    fn not_pinned(&self, error: PoolError) -> EngineError {
+        match (error, self.poison.check()) {
+            // A stopped engine frees no frames: that is the cause.
+            (PoolError::PoolExhausted { .. }, Err(poisoned)) => poisoned,
+            (error, _) => error.into(),
         }
     }
 
@@ -112,8 +140,14 @@ impl Storage {
         self.page_size.bytes() * self.hot.merge_threshold_pct() / 100
     }
 
-    /// Holds directories, or with none lets go of them.
+    /// Holds directories.
     pub fn hold(&self, directories: Vec<DirectoryLock>) {
         *self.directories.lock().unwrap_or_else(PoisonError::into_inner) = directories;
+    }
+
+    /// Lets go of the directories: nothing is read or written any more.
+    pub fn let_go(&self) {
+        self.source.close();
+        self.hold(Vec::new());
     }
 }

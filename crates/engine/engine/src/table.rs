@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iostrata_page::PageView;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, bounds};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::range::{Range, of_prefix};
@@ -120,17 +120,28 @@ impl Table {
         range: impl RangeBounds<&'k [u8]>,
         direction: Direction,
     ) -> Cursor<'_> {
-        Cursor::new(&self.pages, &self.tree, &range, direction)
+        Cursor::new(&self.pages, &self.tree, bounds(&range), direction)
     }
 }
 
-/// Checks a row against the limits.
+/// Checks a row that is to come in against the limits.
 pub(crate) fn check_row(pages: &Pages, key: &[u8], value_bytes: usize) -> Result<(), EngineError> {
-    if key.is_empty() {
-        return Err(EngineError::Request(RequestError::KeyEmpty));
-    }
-    let limits = pages.storage.page_size;
-    limits
-        .check_new_row(key.len(), value_bytes)
-        .map_err(|limit| RequestError::RowTooLarge(limit).into())
+    check_key(key)?;
+    let checked = pages.storage.page_size.check_new_row(key.len(), value_bytes);
+    checked.map_err(|limit| RequestError::RowTooLarge(limit).into())
+}
+
+/// Checks a row that may be there already: those of earlier programs may be a little longer.
+pub(crate) fn check_expected(
+    pages: &Pages,
+    key: &[u8],
+    value_bytes: usize,
+) -> Result<(), EngineError> {
+    check_key(key)?;
+    let checked = pages.storage.page_size.check_row(key.len(), value_bytes);
+    checked.map_err(|limit| RequestError::RowTooLarge(limit).into())
+}
+
+fn check_key(key: &[u8]) -> Result<(), EngineError> {
+    if key.is_empty() { Err(EngineError::Request(RequestError::KeyEmpty)) } else { Ok(()) }
 }

@@ -81,6 +81,20 @@ pub const PAGE_BYTES_MIN: usize = 4 << 10;
 /// Largest page in bytes.
 pub const PAGE_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a cell in the page, its slot not counted.
+#[inline]
+#[must_use]
+pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
+    CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
+}
+
+/// Bytes a row takes of [`PageView::free_bytes`](crate::PageView::free_bytes): its cell and its slot.
+#[inline]
+#[must_use]
+pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
+    cell_bytes(key_len, value_len).saturating_add(SLOT_BYTES)
+}
+
 /// Every field of the header as (offset, bytes), in order.
 pub const HEADER_FIELDS: [(usize, usize); 15] = [
     (AT_CRC, 4),
@@ -113,20 +127,6 @@ const _: () = {
 };
 const _: () =
     assert!(SLOT_AT_HEAD + HEAD_BYTES == SLOT_BYTES && HEADER_BYTES.is_multiple_of(SLOT_BYTES));
-/// Bytes of a cell in the page, its slot not counted.
-#[inline]
-#[must_use]
-pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
-    CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
-}
-
-/// Bytes a row takes of [`PageView::free_bytes`]: its cell and its slot.
-#[inline]
-#[must_use]
-pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
-    cell_bytes(key_len, value_len).saturating_add(SLOT_BYTES)
-}
-
 const _: () = assert!(SLOT_AT_KEY_LEN == SLOT_AT_CELL + 2 && SLOT_AT_HEAD == SLOT_AT_KEY_LEN + 2);
 const _: () = assert!(CELL_AT_VALUE_LEN == CELL_AT_FLAGS + 1);
 const _: () = assert!(CELL_HEADER_BYTES == CELL_AT_VALUE_LEN + 2);

@@ -3,7 +3,7 @@
 use iostrata_io::disk::Aligned;
 use iostrata_page::{PageNo, PageSize};
 
-use crate::error::SourceError;
+use crate::error::Failure;
 
 /// How a pool is laid out. All but `old_pct` are fixed while it lives.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct Wanted {
     /// Where it goes; a page long.
     pub bytes: Aligned,
     /// Whether it is there.
-    pub result: Result<(), SourceError>,
+    pub result: Result<(), Failure>,
 }
 
 /// Where absent pages come from.
@@ -44,7 +44,7 @@ pub trait PageSource: Send + Sync {
     ///
     /// # Errors
     /// Whatever the source names; the page stays absent and everyone waiting for it is told.
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), SourceError>;
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure>;
 
     /// Reads several pages, each with a result of its own. One by one unless the source can batch.
     fn read_many(&self, wanted: &mut [Wanted]) {

@@ -8,35 +8,35 @@ use std::sync::Arc;
 
 use iostrata_page::PageNo;
 
-/// Why a source could not give a page.
+/// What failed below, in its own words.
 #[derive(Clone)]
-pub struct SourceError(Arc<dyn Error + Send + Sync>);
+pub struct Failure(Arc<dyn Error + Send + Sync>);
 
-impl SourceError {
-    /// Wraps the source's own error.
+impl Failure {
+    /// Wraps an error.
     pub fn new(cause: impl Error + Send + Sync + 'static) -> Self {
         Self(Arc::new(cause))
     }
 
-    /// The source's own error, to be asked for its type.
+    /// The error itself, to be asked for its type.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.0
     }
 }
 
-impl fmt::Display for SourceError {
+impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(out)
     }
 }
 
-impl fmt::Debug for SourceError {
+impl fmt::Debug for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(out)
     }
 }
 
-impl Error for SourceError {
+impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
     }
@@ -61,7 +61,7 @@ pub enum PoolError {
         /// The page.
         page: PageNo,
         /// What the source said.
-        cause: SourceError,
+        cause: Failure,
     },
     /// No frame became free however often it was asked for.
     #[error(

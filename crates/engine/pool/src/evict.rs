@@ -163,12 +163,12 @@ mod tests {
 
     use super::*;
     use crate::border::{PageSource, PoolSettings, Supply};
-    use crate::error::SourceError;
+    use crate::error::Failure;
 
     struct Nothing;
 
     impl PageSource for Nothing {
-        fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), SourceError> {
+        fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), Failure> {
             Ok(())
         }
     }

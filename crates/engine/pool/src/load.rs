@@ -11,7 +11,7 @@ use iostrata_page::PageNo;
 
 use crate::border::Wanted;
 use crate::counters::count;
-use crate::error::{PoolError, SourceError, WrongLength};
+use crate::error::{PoolError, Failure, WrongLength};
 use crate::frames::ExclusiveLatch;
 use crate::guard::Pin;
 use crate::pool::Pool;
@@ -262,13 +262,13 @@ impl<'p> Claim<'p> {
         &mut self,
         frame: u32,
         from: &[u8],
-        result: Result<(), SourceError>,
+        result: Result<(), Failure>,
     ) -> Result<(), PoolError> {
         let mut latch = ExclusiveLatch::new(self.pool.frames.get(frame));
         let to = latch.bytes_mut();
         let (expected, found) = (to.len(), from.len());
         let is_whole = expected == found;
-        let wrong = || SourceError::new(WrongLength { expected, found });
+        let wrong = || Failure::new(WrongLength { expected, found });
         match result.and_then(|()| is_whole.then_some(()).ok_or_else(wrong)) {
             Ok(()) => {
                 to.copy_from_slice(from);

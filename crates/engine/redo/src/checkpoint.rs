@@ -16,8 +16,9 @@ use crate::{RedoError, RedoSync};
 
 impl Redo {
     /// Records that nothing before `lsn` is needed any more; durable when it returns. An older
-    /// LSN than the last changes nothing. `lsn` must be a border of frames; `clean` says that no
-    /// records follow it.
+    /// LSN than the last changes nothing, nor does one that is not clean at the same LSN: it may
+    /// come late, when the log was closed already. `lsn` must be a border of frames; `clean` says
+    /// that no records follow it.
     ///
     /// # Errors
     /// [`RedoError::Failed`] with the first cause.
@@ -27,7 +28,8 @@ impl Redo {
         let lsn = lsn.0;
         let mut ledger = lock(&self.ledger);
         let newest = ledger.newest;
-        if lsn < newest.checkpoint || (lsn, clean) == (newest.checkpoint, newest.clean) {
+        let says_nothing_new = lsn == newest.checkpoint && (!clean || newest.clean);
+        if lsn < newest.checkpoint || says_nothing_new {
             return self.check();
         }
         self.write_ledger(&mut ledger, lsn, clean)

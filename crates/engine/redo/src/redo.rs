@@ -14,7 +14,7 @@ use crate::layout::{BLOCK_BYTES_MAX, frame};
 use crate::ledger::Ledger;
 use crate::segments::Segments;
 use crate::writer::Writer;
-use crate::{AgeLimits, RedoCounters, RedoError, RedoSync};
+use crate::{AgeLimits, RedoCounters, RedoError};
 
 /// Where an appended frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +90,6 @@ impl Redo {
     /// The newest durable checkpoint.
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Ordering::Acquire))
-    }
-
-    /// Changes how written redo becomes durable, from the next write on.
-    pub fn set_sync(&self, sync: RedoSync) {
-        lock(&self.writer).sync = sync;
     }
 
     /// Counts since the log was opened.

@@ -55,12 +55,13 @@ impl Redo {
     }
 
     /// Whether the buffer should be written out before a frame of so many bytes is appended.
-    pub fn wants_room(&self, bytes: usize) -> bool {
+    fn wants_room(&self, bytes: usize) -> bool {
         let used = lock(&self.fill).used_bytes();
         used + frame::OVERHEAD_BYTES + bytes > self.buffer_bytes / 2
     }
 
-    /// Writes the buffer out when `wants_room`. Call it before the first latch.
+    /// Writes the buffer out when it is too full for a frame of so many bytes to be appended at
+    /// once. Call it before the first latch.
     ///
     /// # Errors
     /// [`RedoError::Failed`] with the first cause.

@@ -4,7 +4,6 @@
 //! says, children one level below, and leaves be linked in the order of their keys.
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, PageView};
-use iostrata_pool::PoolError;
 
 use crate::check::report::{CheckReport, Reached, TableReport};
 use crate::error::EngineError;
@@ -84,13 +83,13 @@ impl<'w> Walk<'w> {
         if !self.reach(no) {
             return Ok(());
         }
-        let page = match self.pages.storage.pool.pin(no) {
+        let page = match self.pages.pin(no) {
             Ok(pin) => pin.shared().to_vec(),
-            Err(PoolError::Read { cause, .. }) => {
-                self.report.problem(no, cause.to_string());
+            Err(EngineError::Corrupt { problem, .. }) => {
+                self.report.problem(no, problem);
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let view = PageView::new(&page);
         self.table.pages += 1;

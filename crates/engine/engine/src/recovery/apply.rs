@@ -177,7 +177,7 @@ fn pin(storage: &Storage, page: PageNo, is_begun_anew: bool) -> Result<Pin<'_>, 
             if is_begun_anew =>
         {
             storage.ensure_pages(page.0 + 1)?;
-            storage.pool.create(page).map_err(EngineError::from)
+            storage.create(page)
         }
         Some(ReadError::Zero { .. } | ReadError::Torn { .. } | ReadError::BeyondEnd { .. }) => {
             let problem = format!("{cause}, and the redo does not begin it anew");

@@ -30,8 +30,10 @@ pub(crate) fn tables(
     clock: &mut Clock<'_>,
 ) -> Result<(), EngineError> {
     clock.enter(Phase::Tables);
-    let front = pages.pin(PageNo(0))?.shared();
-    let front = SuperPage::read(&PageView::new(&front))?;
+    let front = {
+        let page = pages.pin(PageNo(0))?.shared();
+        SuperPage::read(&PageView::new(&page))?
+    };
     let settings = pages.storage.hot.all().clone();
     let is_ours = front.page_bytes == settings.page_size
         && front.data_files == settings.data_files

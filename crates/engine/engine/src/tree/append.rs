@@ -13,7 +13,7 @@ use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
 use crate::tree::split::has_room_for_separator;
-use crate::tree::structure::{Blocked, Promise, Step};
+use crate::tree::structure::{Blocked, Promise, Step, needed};
 
 /// A leaf that is being filled, outside the pool.
 pub(crate) struct Filling {
@@ -77,9 +77,8 @@ impl Tree {
         let filled = PageView::new(&filling.bytes);
         let outcome = loop {
             let promise = Promise::wait(pages)?;
-            let new = pages.new_page()?;
             let appended =
-                self.restructure(pages, &promise, || self.append_step(pages, &filled, &new))?;
+                self.restructure(pages, &promise, |new| self.append_step(pages, &filled, new))?;
             if let Some(is_appended) = appended {
                 break is_appended;
             }
@@ -95,13 +94,14 @@ impl Tree {
         &self,
         pages: &Pages,
         filled: &PageView<'_>,
-        new: &NewPage<'_>,
+        new: Option<&NewPage<'_>>,
     ) -> Result<Option<bool>, Blocked> {
         let first = filled.key(0);
         let Some(mut path) = self.path(pages, first, 0)? else { panic!("every tree has leaves") };
         if PageView::new(&path.end.clone().shared()).count() == 0 {
             return Ok(self.fill_last(pages, path.end, filled)?);
         }
+        let new = needed(new)?;
         match path.steps.pop() {
             Some(parent) if has_room_for_separator(pages, &parent) => {
                 Ok(Some(self.append_behind(pages, (parent, path.end), filled, new)?))

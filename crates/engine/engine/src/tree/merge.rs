@@ -2,15 +2,18 @@
 //!
 //! Invariant: both have the same parent; one mini-transaction moves the right one's cells into the
 //! left one, takes the right one out of the parent and frees it. A root with a single child takes
-//! the child's content over. Merging is never needed for anything to be right.
+//! the child's content over. Merging is never needed for anything to be right, so it waits for
+//! nothing but latches and pages: where it would have to be slowed down it is left out.
 
 use iostrata_page::{NO_PAGE, PageNo, PageView, Record, cells_of, row_bytes};
 use iostrata_pool::Pin;
 
+use crate::admission::Haste;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
 use crate::tree::Tree;
+use crate::tree::descend::Seek;
 use crate::tree::split::next_leaf;
 use crate::tree::structure::{Blocked, Promise, Step, resident, resident_bit};
 
@@ -26,33 +29,66 @@ struct Siblings<'c> {
 }
 
 impl Tree {
-    /// Joins the leaf of `key` with a neighbour if it is nearly empty, and so on up the tree.
+    /// Joins the leaf of `key` with its neighbours as long as it is nearly empty, and so on up the
+    /// tree.
     ///
     /// # Errors
     /// What loading a page said.
     pub fn merge_leaf(&self, pages: &Pages, key: &[u8]) -> Result<(), EngineError> {
-        for level in 0.. {
-            let promise = Promise::wait(pages)?;
-            if !self.restructure(pages, &promise, || self.merge_at(pages, key, level))? {
-                break;
-            }
+        let used_bytes = PageView::new(&self.leaf(pages, Seek::Key(key))?).used_bytes();
+        if used_bytes >= pages.storage.sparse_page_bytes() {
+            return Ok(());
         }
-        loop {
-            let promise = Promise::wait(pages)?;
-            if !self.restructure(pages, &promise, || self.shrink_root(pages))? {
-                return Ok(());
-            }
+        // Nobody may come back to an empty leaf: a table that is used as a queue would keep it.
+        let haste = if used_bytes == 0 { Haste::ThroughDelays } else { Haste::Little };
+        let mut level = 0;
+        while self.merge_level(pages, haste, key, level)? {
+            level += 1;
         }
+        while only_child(&pages.pin(self.root)?).is_some()
+            && self.merge_at_once(pages, haste, || self.shrink_root(pages))?
+        {}
+        Ok(())
+    }
+
+    /// Merges the page of `key` at one level as often as it can be. Whether it could.
+    fn merge_level(
+        &self,
+        pages: &Pages,
+        haste: Haste,
+        key: &[u8],
+        level: u8,
+    ) -> Result<bool, EngineError> {
+        let mut has_joined = false;
+        // Again, for neighbours that were left out before.
+        while self.merge_at_once(pages, haste, || self.merge_at(pages, key, level))? {
+            has_joined = true;
+        }
+        Ok(has_joined)
+    }
+
+    /// Does one step if it needs no waiting. Whether something came of it.
+    fn merge_at_once(
+        &self,
+        pages: &Pages,
+        haste: Haste,
+        mut step: impl FnMut() -> Result<bool, Blocked>,
+    ) -> Result<bool, EngineError> {
+        let Some(promise) = Promise::at_once(pages, haste)? else { return Ok(false) };
+        self.restructure(pages, &promise, |_new| step())
     }
 
     /// Merges the page of `key` at one level. Whether its parent lost a cell.
     fn merge_at(&self, pages: &Pages, key: &[u8], level: u8) -> Result<bool, Blocked> {
         let Some(mut path) = self.path(pages, key, level)? else { return Ok(false) };
         let Some(parent) = path.steps.pop() else { return Ok(false) };
-        if used_bytes(&path.end) >= pages.storage.sparse_page_bytes() {
+        let used_bytes = used_bytes(&path.end);
+        if used_bytes >= pages.storage.sparse_page_bytes() {
             return Ok(false);
         }
-        for is_right in [true, false] {
+        // An empty page has nothing to move into its left neighbour.
+        let sides = if used_bytes == 0 { [false, true] } else { [true, false] };
+        for is_right in sides {
             let page = path.end.clone();
             let Some(pair) = self.neighbours(pages, &parent, page, is_right)? else { continue };
             if is_worth_joining(pages, &pair, level) && self.join(pages, &parent, pair)? {
@@ -145,14 +181,7 @@ impl Tree {
     /// A root with one child takes over what the child holds. Whether it did.
     fn shrink_root(&self, pages: &Pages) -> Result<bool, Blocked> {
         let root = resident(pages, self.root)?;
-        let only = {
-            let shared = root.clone().shared();
-            let view = PageView::new(&shared);
-            if view.level() == 0 || view.count() != 1 {
-                return Ok(false);
-            }
-            view.child(0)
-        };
+        let Some(only) = only_child(&root) else { return Ok(false) };
         let child = resident(pages, only)?;
         let bit = resident_bit(pages, only)?;
         let mut mtr = Mtr::begin(&pages.storage);
@@ -168,6 +197,13 @@ impl Tree {
         pages.space.freed(only);
         Ok(true)
     }
+}
+
+/// The child of an inner page that has no other.
+fn only_child(pin: &Pin<'_>) -> Option<PageNo> {
+    let page = pin.clone().shared();
+    let view = PageView::new(&page);
+    (view.level() > 0 && view.count() == 1).then(|| view.child(0))
 }
 
 fn used_bytes(pin: &Pin<'_>) -> usize {

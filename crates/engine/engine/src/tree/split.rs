@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
 use crate::pages::{NewPage, Pages};
 use crate::tree::Tree;
-use crate::tree::structure::{Blocked, Path, Promise, Step, resident};
+use crate::tree::structure::{Blocked, Path, Promise, Step, needed, resident};
 
 /// Bytes that a child's number takes in an inner page.
 const CHILD_BYTES: usize = 8;
@@ -38,13 +38,12 @@ impl Tree {
     ) -> Result<(), EngineError> {
         loop {
             let promise = Promise::wait(pages)?;
-            let new = pages.new_page()?;
-            let is_split = self.restructure(pages, &promise, || {
+            let is_split = self.restructure(pages, &promise, |new| {
                 let Some(path) = self.path(pages, row.0, 0)? else { return Ok(true) };
                 if path.end.page_version() != page_version {
                     return Ok(true);
                 }
-                self.split_step(pages, row, path, &new)
+                self.split_step(pages, row, path, needed(new)?)
             })?;
             if is_split {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! The lock under which inner pages change, and the path to a page under it.
 //!
-//! Invariant: the lock is held for moments: whatever may wait (room in the redo, a new page, a page
-//! that is absent) is seen to before. A page that turns out to be absent is loaded after the lock
+//! Invariant: the lock is held for moments: room in the redo is waited for before. What only turns
+//! out under the lock, that a page is absent or that a new one is needed, is seen to after the lock
 //! was let go, and the change begins again. A path is valid as long as the lock is held; each page
 //! on it is pinned.
 
@@ -10,9 +10,9 @@ use std::sync::PoisonError;
 use iostrata_page::{PageNo, PageView};
 use iostrata_pool::Pin;
 
-use crate::admission::{Pins, Room};
+use crate::admission::{Haste, Pins, Room};
 use crate::error::EngineError;
-use crate::pages::Pages;
+use crate::pages::{NewPage, Pages};
 use crate::space::MapBit;
 use crate::tree::Tree;
 
@@ -24,6 +24,8 @@ const PINS: usize = 8;
 pub(crate) enum Blocked {
     /// It needs this page, which is not in memory.
     Absent(PageNo),
+    /// It needs a page that is free.
+    NeedsPage,
     Failed(EngineError),
 }
 
@@ -31,6 +33,11 @@ impl From<EngineError> for Blocked {
     fn from(error: EngineError) -> Self {
         Self::Failed(error)
     }
+}
+
+/// The new page, if there is one already.
+pub(super) fn needed<'n, 'c>(new: Option<&'n NewPage<'c>>) -> Result<&'n NewPage<'c>, Blocked> {
+    new.ok_or(Blocked::NeedsPage)
 }
 
 /// What a change of a tree's structure has to wait for.
@@ -48,6 +55,17 @@ impl<'c> Promise<'c> {
     pub fn wait(pages: &'c Pages) -> Result<Self, EngineError> {
         let pins = pages.admission.pins(PINS);
         Ok(Self { _pins: pins, _room: pages.admit_structure()? })
+    }
+
+    /// As [`Promise::wait`] for a change that can be left out: none where it would have to wait.
+    ///
+    /// # Errors
+    /// A poisoned or closed engine, or what writing out the log buffer said.
+    pub fn at_once(pages: &'c Pages, haste: Haste) -> Result<Option<Self>, EngineError> {
+        let Some(pins) = pages.admission.try_pins(PINS) else { return Ok(None) };
+        let bytes = pages.storage.structure_bytes();
+        let room = pages.admission.try_admit(bytes, haste)?;
+        Ok(room.map(|room| Self { _pins: Some(pins), _room: room }))
     }
 }
 
@@ -77,24 +95,25 @@ pub(super) fn resident_bit(pages: &Pages, page: PageNo) -> Result<MapBit<'_>, Bl
 
 impl Tree {
     /// Runs a change while nobody else changes inner pages, and again when it needed a page that
-    /// was absent. The caller holds no latch. It was promised room in the redo, which a drop waits
-    /// for: so a change that finds the table there has the tree until it is over.
+    /// was absent, or a new one. The caller holds no latch. It was promised room in the redo, which
+    /// a drop waits for: so a change that finds the table there has the tree until it is over.
     ///
     /// # Errors
-    ///;
-    /// [`TableError::Dropped`](crate::TableError::Dropped), what loading a page or the change said.
+    /// [`TableError::Dropped`](crate::TableError::Dropped); no space on the disk; what loading a
+    /// page or the change said.
     pub(super) fn restructure<T>(
         &self,
         pages: &Pages,
         _promise: &Promise<'_>,
-        mut change: impl FnMut() -> Result<T, Blocked>,
+        mut change: impl FnMut(Option<&NewPage<'_>>) -> Result<T, Blocked>,
     ) -> Result<T, EngineError> {
         // Kept pinned until the change is over, or the pages of one path could evict each other.
         let mut loaded = Vec::new();
+        let mut new = None;
         loop {
             let locked = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
             self.check_not_dropped()?;
-            match change() {
+            match change(new.as_ref()) {
                 Ok(done) => return Ok(done),
                 Err(Blocked::Failed(error)) => return Err(error),
                 Err(Blocked::Absent(page)) => {
@@ -103,6 +122,10 @@ impl Tree {
                         loaded.clear();
                     }
                     loaded.push(pages.pin(page)?);
+                }
+                Err(Blocked::NeedsPage) => {
+                    drop(locked);
+                    new = Some(pages.new_page()?);
                 }
             }
         }

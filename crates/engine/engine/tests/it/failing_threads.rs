@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use iostrata_engine::{Background, EngineError};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
+use iostrata_redo::RedoError;
 
 use crate::common::engine::{EngineStore, How, STILL, commit};
 use crate::common::is_soak;
@@ -63,6 +64,17 @@ fn write(
     None
 }
 
+/// Whether it says that the log failed, now or before.
+fn is_of_the_log(error: &EngineError) -> bool {
+    match error {
+        EngineError::Poisoned { cause } => is_of_the_log(cause),
+        EngineError::Io(failure) => {
+            matches!(failure.cause().downcast_ref(), Some(RedoError::Failed { .. }))
+        }
+        _ => false,
+    }
+}
+
 /// One run until the failure; false when the call was not reached.
 fn run(kind: CallKind, number: u64) -> bool {
     let disk = TraceDisk::new(failing(kind, number));
@@ -88,8 +100,7 @@ fn run(kind: CallKind, number: u64) -> bool {
         writers.into_iter().filter_map(|writer| writer.join().expect("no panic")).collect()
     });
     for failure in &failures {
-        let is_typed = matches!(failure, EngineError::Poisoned { .. } | EngineError::Io(_));
-        assert!(is_typed, "{kind:?} {number}: {failure}");
+        assert!(is_of_the_log(failure), "{kind:?} {number}: {failure}");
     }
     if !failures.is_empty() {
         let again = store.0.create_table("another");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostrata_io::disk::Aligned;
 use iostrata_page::PageNo;
-use iostrata_pool::{PageSource, Pool, PoolError, SourceError, WrongLength};
+use iostrata_pool::{PageSource, Pool, PoolError, Failure, WrongLength};
 
 use crate::support::*;
 
@@ -41,12 +41,12 @@ struct SlowlyFailing {
 }
 
 impl PageSource for SlowlyFailing {
-    fn read(&self, page: PageNo, _: &mut Aligned) -> Result<(), SourceError> {
+    fn read(&self, page: PageNo, _: &mut Aligned) -> Result<(), Failure> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         while !self.may_end.load(Ordering::Relaxed) {
             thread::yield_now();
         }
-        Err(SourceError::new(BadSector(page.0)))
+        Err(Failure::new(BadSector(page.0)))
     }
 }
 
@@ -78,7 +78,7 @@ fn everyone_who_waits_for_one_load_gets_its_error() {
 struct Odd;
 
 impl PageSource for Odd {
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), SourceError> {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure> {
         assert!(page.0 != 1, "a broken source");
         into.set_len(512);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use iostrata_io::disk::Aligned;
 use iostrata_page::{Lsn, PageNo, PageSize};
-use iostrata_pool::{Flushing, PageSource, Pool, PoolSettings, SourceError, Supply};
+use iostrata_pool::{Flushing, PageSource, Pool, PoolSettings, Failure, Supply};
 
 pub const PAGE_BYTES: usize = 4096;
 
@@ -37,10 +37,10 @@ impl MemorySource {
 }
 
 impl PageSource for MemorySource {
-    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), SourceError> {
+    fn read(&self, page: PageNo, into: &mut Aligned) -> Result<(), Failure> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if self.bad.lock().unwrap().contains(&page.0) {
-            return Err(SourceError::new(BadSector(page.0)));
+            return Err(Failure::new(BadSector(page.0)));
         }
         match self.pages.lock().unwrap().get(&page.0) {
             Some(bytes) => into.copy_from_slice(bytes),

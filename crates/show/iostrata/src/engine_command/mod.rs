@@ -41,7 +41,7 @@ fn kept(dir: &Path) -> Result<Settings, Ending> {
 
 fn ending(error: EngineError) -> Ending {
     match error {
-        EngineError::Request(RequestError::Setting(_))
+        EngineError::Request(RequestError::Setting(_) | RequestError::SettingRange { .. })
         | EngineError::Open(OpenError::NotOurs { .. }) => Ending::Usage(error.to_string()),
         EngineError::Broken { .. } => Ending::Bug(error.to_string()),
         error => Ending::NotHere(error.to_string()),

@@ -16,8 +16,9 @@ use super::stripes::Stripes;
 use crate::drive::agenda::Agenda;
 use crate::drive::{Command, Device, Done, Drive, DriveFacts, Queued, Request};
 
-/// Most bytes that go to the drive in one command.
-const JOB_BYTES_MAX: u64 = 512 << 10;
+/// Most bytes that go to the drive in one command: those of a stripe. Ranges are kept by their
+/// addresses in the array, where the next stripe of a set of disks is no neighbour.
+const JOB_BYTES_MAX: u64 = 256 << 10;
 /// Ranges in flight for a set of disks while the cache is less than half full: reads wait behind
 /// few.
 const IN_FLIGHT_CALM: usize = 4;

@@ -1,0 +1,118 @@
+//! The ends of an engine's life: what opening holds, what closing ends, and what errors say.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use iostrata_io::disk::{Disk, DiskError, MemDisk};
+use iostrata_page::PageNo;
+use iostrata_pool::PoolError;
+use iostrata_redo::RedoError;
+use iostrata_redo::layout::CONTROL_NAME;
+use iostrata_store::{ReadError, StoreError};
+
+use crate::catalogue::Catalogue;
+use crate::recovery::{self, Clock};
+use crate::settings_file;
+use crate::tests::{open, put_all, small};
+use crate::{
+    Background, Disks, Engine, EngineError, Failure, OpenError, Phase, Progress, RequestError,
+};
+
+#[test]
+fn no_page_is_latched_while_what_dropped_tables_left_is_freed() {
+    let engine = open(&MemDisk::new());
+    put_all(&engine, &engine.create_table("t").unwrap(), &[b"k"]);
+    let parts = engine.parts();
+    // As after a crash between the two steps of dropping it.
+    let rows = parts.catalogue.itself();
+    let row = rows.get(b"t").unwrap().unwrap();
+    let mut batch = engine.batch();
+    batch.delete(&rows, b"t").unwrap();
+    batch.put(&rows, &[0, 1], &row).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    let mut was_free = None;
+    let mut tell = |progress: &Progress| {
+        if progress.phase == Phase::Reclaim {
+            was_free = Some(parts.pages.pin(PageNo(0)).unwrap().try_exclusive().is_ok());
+        }
+    };
+    let catalogue = Catalogue::new(Arc::clone(&parts.pages));
+    recovery::tables(&parts.pages, &catalogue, &mut Clock::start(&mut tell)).unwrap();
+    assert_eq!(was_free, Some(true));
+}
+
+#[test]
+fn closing_waits_for_who_changes_a_setting() {
+    let engine = open(&MemDisk::new());
+    let changing = engine.parts().keep_settings();
+    let other = engine.clone();
+    let (closed, is_closed) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || closed.send(other.close()).unwrap());
+        assert!(is_closed.recv_timeout(Duration::from_millis(50)).is_err(), "closed too early");
+        drop(changing);
+        is_closed.recv().unwrap().unwrap();
+    });
+    let refused = engine.set("io_capacity", "200");
+    assert!(matches!(refused, Err(EngineError::Request(RequestError::Closed))), "{refused:?}");
+}
+
+#[test]
+fn a_closed_engine_reads_nothing_from_the_disk() {
+    let engine = open(&MemDisk::new());
+    let table = engine.create_table("t").unwrap();
+    for row in 0..200_u8 {
+        let mut batch = engine.batch();
+        batch.put(&table, &[row], &[row; 1900]).unwrap();
+        batch.commit().unwrap().wait().unwrap();
+    }
+    engine.clone().close().unwrap();
+    let mut refused = 0;
+    for row in 0..200_u8 {
+        match table.get(&[row]) {
+            Ok(value) => assert_eq!(value, Some(vec![row; 1900])),
+            Err(EngineError::Request(RequestError::Closed)) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 0, "more rows than frames");
+    let check = engine.check();
+    assert!(matches!(check, Err(EngineError::Request(RequestError::Closed))), "{check:?}");
+}
+
+#[test]
+fn errors_of_lower_layers_come_into_their_groups() {
+    let page = PageNo(7);
+    let read = |cause| EngineError::from(PoolError::Read { page, cause });
+    let zero = read(Failure::new(ReadError::Zero { page }));
+    assert!(matches!(zero, EngineError::Corrupt { page: 7, .. }), "{zero:?}");
+    let disk = DiskError::System { doing: "read", name: "data-000".to_owned(), errno: 5 };
+    let EngineError::Io(failure) = read(Failure::new(ReadError::Disk(disk))) else {
+        panic!("a disk that fails is no damage")
+    };
+    assert!(matches!(failure.cause().downcast_ref(), Some(PoolError::Read { .. })));
+    let exhausted = PoolError::PoolExhausted { page, frames: 4, pinned: 4, dirty: 0 };
+    let exhausted = EngineError::from(exhausted);
+    assert!(matches!(exhausted, EngineError::Request(RequestError::PoolExhausted { .. })));
+    let version = RedoError::Version { file: "redo".to_owned(), found: 9, known: 1 };
+    let version = EngineError::from(version);
+    assert!(matches!(version, EngineError::Open(OpenError::Format { known: 1, .. })));
+    let range = StoreError::Setting { name: "data_files", value: 0, max: 64 };
+    let range = EngineError::from(range);
+    assert!(matches!(range, EngineError::Request(RequestError::SettingRange { .. })));
+}
+
+#[test]
+fn a_full_disk_and_a_missing_log_are_named_as_such() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    disk.set_capacity(Some(0));
+    let full = engine.set("redo_log_capacity", "64M");
+    assert!(matches!(full, Err(EngineError::NoSpace { .. })), "{full:?}");
+    disk.set_capacity(None);
+    engine.close().unwrap();
+    disk.remove(&settings_file::name(CONTROL_NAME)).unwrap();
+    let missing = Engine::open_on(Disks::one(disk), small(), Background::Manual);
+    assert!(matches!(missing, Err(EngineError::Open(OpenError::Damaged(_)))), "{missing:?}");
+}
