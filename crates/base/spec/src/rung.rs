@@ -1,7 +1,7 @@
 //! Ids of the probe's points: one table for the plan, the rules, the models and the reports.
 //!
-//! Invariant: an id never changes its meaning, since documents of every version hold it. Points of a
-//! curve have ids of this form, too; only those that something names are listed.
+//! Invariant: an id never changes its meaning, since documents of every version hold it. Points of
+//! a curve have ids of this form, too; only those that something names are listed.
 
 macro_rules! rungs {
     ($($name:ident $id:literal)*) => {

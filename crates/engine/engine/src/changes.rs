@@ -134,9 +134,7 @@ impl Changes<'_> {
                 let insert = Record::Insert { slot, flags: 0, key, value };
                 [Some(Record::Delete { slot }), Some(insert)]
             }
-            (Err(slot), Some(value)) => {
-                [Some(Record::Insert { slot, flags: 0, key, value }), None]
-            }
+            (Err(slot), Some(value)) => [Some(Record::Insert { slot, flags: 0, key, value }), None],
             (Ok(slot), None) => [Some(Record::Delete { slot }), None],
             (Err(_), None) => [None, None],
         }

@@ -134,7 +134,9 @@ impl<'t> Cursor<'t> {
             CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
             CopyPosition::Byte(at) => {
                 let mut cells = Cells::new(&self.copy[at..]).into_iter();
-                let Some(Ok(cell)) = cells.next() else { panic!("a cell that was copied is there") };
+                let Some(Ok(cell)) = cells.next() else {
+                    panic!("a cell that was copied is there")
+                };
                 self.copied = Copied::Cells { at: self.copy.len() - cells.left_bytes() };
                 cell
             }
@@ -155,9 +157,7 @@ impl<'t> Cursor<'t> {
                 *to -= 1;
                 Some(CopyPosition::Slot(*to))
             }
-            (Copied::Cells { at }, _) => {
-                (*at < self.copy.len()).then_some(CopyPosition::Byte(*at))
-            }
+            (Copied::Cells { at }, _) => (*at < self.copy.len()).then_some(CopyPosition::Byte(*at)),
         }
     }
 

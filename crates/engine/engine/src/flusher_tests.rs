@@ -115,7 +115,8 @@ fn a_panic_while_pages_are_written_poisons() {
     change(&flusher, PageNo(0));
     let mut has_panicked = false;
     disk.before_each(move |call| {
-        let is_first = call.name.starts_with("data-") && !std::mem::replace(&mut has_panicked, true);
+        let is_first =
+            call.name.starts_with("data-") && !std::mem::replace(&mut has_panicked, true);
         assert!(!is_first, "a broken invariant");
         Fault::None
     });

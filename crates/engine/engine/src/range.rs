@@ -50,11 +50,9 @@ impl<'t> Range<'t> {
             Direction::Forward => (&mut self.low, &self.high),
             Direction::Backward => (&mut self.high, &self.low),
         };
-        let cursor = end
-            .cursor
-            .get_or_insert_with(|| {
-                Cursor::new(self.pages, self.tree, self.bounds.clone(), direction)
-            });
+        let cursor = end.cursor.get_or_insert_with(|| {
+            Cursor::new(self.pages, self.tree, self.bounds.clone(), direction)
+        });
         let row = match cursor.next_row() {
             Err(error) => {
                 self.is_over = !may_pass(&error);

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use iostrata_io::disk::Aligned;
 use iostrata_page::PageNo;
-use iostrata_pool::{PageSource, Failure, Wanted};
+use iostrata_pool::{Failure, PageSource, Wanted};
 use iostrata_store::{PageCopy, Store};
 
 use crate::error::RequestError;

@@ -30,7 +30,7 @@ mod word;
 
 pub use border::{PageSource, PoolSettings, Supply, Wanted};
 pub use counters::PoolCounters;
-pub use error::{PoolError, Failure, WrongLength};
+pub use error::{Failure, PoolError, WrongLength};
 pub use flushing::{Flight, Flushing};
 pub use guard::{Exclusive, Pin, Shared};
 pub use pool::Pool;

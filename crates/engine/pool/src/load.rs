@@ -11,7 +11,7 @@ use iostrata_page::PageNo;
 
 use crate::border::Wanted;
 use crate::counters::count;
-use crate::error::{PoolError, Failure, WrongLength};
+use crate::error::{Failure, PoolError, WrongLength};
 use crate::frames::ExclusiveLatch;
 use crate::guard::Pin;
 use crate::pool::Pool;

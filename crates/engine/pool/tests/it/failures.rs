@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostrata_io::disk::Aligned;
 use iostrata_page::PageNo;
-use iostrata_pool::{PageSource, Pool, PoolError, Failure, WrongLength};
+use iostrata_pool::{Failure, PageSource, Pool, PoolError, WrongLength};
 
 use crate::support::*;
 

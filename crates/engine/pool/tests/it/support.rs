@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use iostrata_io::disk::Aligned;
 use iostrata_page::{Lsn, PageNo, PageSize};
-use iostrata_pool::{Flushing, PageSource, Pool, PoolSettings, Failure, Supply};
+use iostrata_pool::{Failure, Flushing, PageSource, Pool, PoolSettings, Supply};
 
 pub const PAGE_BYTES: usize = 4096;
 

@@ -244,8 +244,8 @@ fn stream_op(stream: &StreamFigures, op: &str) -> String {
     if stream.name == op { op.to_owned() } else { format!("{}: {op}", stream.name) }
 }
 
-/// Latencies of a kind of request from its start, then those from its schedule, and whether they are
-/// the first. Those of no request are zeros that nobody measured.
+/// Latencies of a kind of request from its start, then those from its schedule, and whether they
+/// are the first. Those of no request are zeros that nobody measured.
 pub(super) fn latencies(
     has_completed: bool,
     service: LatencyUs,

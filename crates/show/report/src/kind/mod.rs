@@ -1,8 +1,8 @@
 //! Documents as reports: one builder for each kind.
 //!
-//! A new kind is a file here and a line in [`KINDS`], and a variant of `RunKind` and of `RunResult`,
-//! after which the compiler asks for the rest. Invariant: builders select, order and name;
-//! they compute no figure and know no renderer but by what is for whom.
+//! A new kind is a file here and a line in [`KINDS`], and a variant of `RunKind` and `RunResult`,
+//! after which the compiler asks for the rest. Invariant: builders select, order and name; they
+//! compute no figure and know no renderer but by what is for whom.
 
 mod common;
 mod diff;
