@@ -86,7 +86,7 @@ impl Batch {
         self.check_kept()?;
         let tree = self.tree(table)?;
         let key = self.keep(key);
-        self.expect(tree, key, value);
+        self.add_condition(tree, key, value);
         Ok(())
     }
 
@@ -114,14 +114,14 @@ impl Batch {
         let tree = self.tree(table)?;
         let key = self.keep(key);
         if let Some(expected) = expected {
-            self.expect(tree, key.clone(), expected);
+            self.add_condition(tree, key.clone(), expected);
         }
         let change = new.map_or(Change::Delete, |value| Change::Put(self.keep(value)));
         self.ops.push(Op { tree, key, change });
         Ok(())
     }
 
-    fn expect(&mut self, tree: u16, key: Range<u32>, value: Option<&[u8]>) {
+    fn add_condition(&mut self, tree: u16, key: Range<u32>, value: Option<&[u8]>) {
         let value = value.map(|value| self.keep(value));
         self.ops.push(Op { tree, key, change: Change::Expect(value) });
     }

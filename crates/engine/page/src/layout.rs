@@ -88,7 +88,8 @@ pub const fn cell_bytes(key_len: usize, value_len: usize) -> usize {
     CELL_HEADER_BYTES.saturating_add(key_len).saturating_add(value_len)
 }
 
-/// Bytes a row takes of [`PageView::free_bytes`](crate::PageView::free_bytes): its cell and its slot.
+/// Bytes a row takes of [`PageView::free_bytes`](crate::PageView::free_bytes): its cell and its
+/// slot.
 #[inline]
 #[must_use]
 pub const fn row_bytes(key_len: usize, value_len: usize) -> usize {
