@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Breach;
-use super::tables::{self, Floor, IMPURE, OWNERS, ROOMS, Room};
+use super::tables::{self, CRATES, CrateRules, IMPURE, OWNERS, Tier};
 use crate::workspace::{Dependency, Package, Workspace};
 
 /// The package at the top of the repository.
@@ -18,11 +18,12 @@ pub fn judge(workspace: &Workspace) -> Vec<Breach> {
     for package in &workspace.packages {
         breaches.extend(package_breaches(&workspace.root, package));
     }
-    let exists =
-        |room: &Room| workspace.packages.iter().any(|one| room_name(&one.name) == room.name);
-    let gone = ROOMS.iter().filter(|room| !exists(room));
-    breaches.extend(gone.map(|room| {
-        let text = format!("{} is in the table of rooms but not in the workspace", room.name);
+    let exists = |rules: &CrateRules| {
+        workspace.packages.iter().any(|one| short_name(&one.name) == rules.name)
+    };
+    let gone = CRATES.iter().filter(|rules| !exists(rules));
+    breaches.extend(gone.map(|rules| {
+        let text = format!("{} is in the table of crates but not in the workspace", rules.name);
         Breach::new(Path::new("xtask/src/tidy/tables.rs"), 0, text)
     }));
     breaches
@@ -32,11 +33,11 @@ fn package_breaches(root: &Path, package: &Package) -> Vec<Breach> {
     let manifest = package.dir.join("Cargo.toml");
     let path = manifest.strip_prefix(root).map_or(manifest.clone(), PathBuf::from);
     let mut texts = Vec::new();
-    match tables::room(room_name(&package.name)) {
-        None => texts.push("not in the table of rooms in xtask/src/tidy/tables.rs".to_owned()),
-        Some(room) => {
-            texts.extend(place(room, &path));
-            texts.extend(package.dependencies.iter().filter_map(|to| crossing(room, to)));
+    match tables::rules_of(short_name(&package.name)) {
+        None => texts.push("not in the table of crates in xtask/src/tidy/tables.rs".to_owned()),
+        Some(rules) => {
+            texts.extend(place(rules, &path));
+            texts.extend(package.dependencies.iter().filter_map(|to| crossing(rules, to)));
         }
     }
     if package.integration_tests > 1 {
@@ -45,26 +46,26 @@ fn package_breaches(root: &Path, package: &Package) -> Vec<Breach> {
     texts.into_iter().map(|text| Breach::new(&path, 0, text)).collect()
 }
 
-/// `iostrata-stats` is the room `stats`.
-fn room_name(package: &str) -> &str {
+/// `iostrata-stats` is the crate `stats`.
+fn short_name(package: &str) -> &str {
     package.strip_prefix("iostrata-").unwrap_or(package)
 }
 
-/// A crate lies on its floor.
-fn place(room: &Room, path: &Path) -> Option<String> {
-    let expected = match room.floor {
-        Floor::Xtask => PathBuf::from("xtask/Cargo.toml"),
-        // Its code lies on its floor, too.
-        _ if room.name == INSTALLED => PathBuf::from("Cargo.toml"),
-        floor => Path::new("crates").join(floor.directory()).join(room.name).join("Cargo.toml"),
+/// A crate lies on its tier.
+fn place(rules: &CrateRules, path: &Path) -> Option<String> {
+    let expected = match rules.tier {
+        Tier::Xtask => PathBuf::from("xtask/Cargo.toml"),
+        // Its code lies on its tier, too.
+        _ if rules.name == INSTALLED => PathBuf::from("Cargo.toml"),
+        tier => Path::new("crates").join(tier.directory()).join(rules.name).join("Cargo.toml"),
     };
     (path != expected).then(|| format!("belongs in {}", expected.display()))
 }
 
 /// What is wrong with one dependency, if anything is.
-fn crossing(from: &Room, to: &Dependency) -> Option<String> {
-    if let Some(inner) = tables::room(room_name(&to.name)) {
-        let is_higher = inner.floor > from.floor;
+fn crossing(from: &CrateRules, to: &Dependency) -> Option<String> {
+    if let Some(inner) = tables::rules_of(short_name(&to.name)) {
+        let is_higher = inner.tier > from.tier;
         let is_allowed = to.for_tests || from.may_use.contains(&inner.name);
         return (is_higher || !is_allowed)
             .then(|| format!("{} must not know {}", from.name, inner.name));
@@ -76,8 +77,8 @@ fn crossing(from: &Room, to: &Dependency) -> Option<String> {
         return Some(format!("{} is pure and must not use {}", from.name, to.name));
     }
     let owner = OWNERS.iter().find(|(name, _)| *name == to.name);
-    let is_foreign = owner.is_some_and(|(_, rooms)| !rooms.contains(&from.name));
-    is_foreign.then(|| format!("{} must not use {}; it stays in its own room", from.name, to.name))
+    let is_foreign = owner.is_some_and(|(_, crates)| !crates.contains(&from.name));
+    is_foreign.then(|| format!("{} must not use {}; it stays in its own crate", from.name, to.name))
 }
 
 #[cfg(test)]
@@ -85,8 +86,8 @@ mod tests {
     use super::*;
 
     fn found(from: &str, to: &str, for_tests: bool) -> Option<String> {
-        let room = tables::room(from).unwrap();
-        crossing(room, &Dependency { name: to.to_owned(), for_tests })
+        let rules = tables::rules_of(from).unwrap();
+        crossing(rules, &Dependency { name: to.to_owned(), for_tests })
     }
 
     #[test]
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_more_but_not_a_higher_floor() {
+    fn tests_may_use_more_but_not_a_higher_tier() {
         assert_eq!(found("stats", "iostrata-run", true), None);
         assert!(found("stats", "iostrata-study", true).is_some());
         assert_eq!(found("stats", "tempfile", true), None);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_lies_on_its_floor_and_in_the_table() {
+    fn a_crate_lies_on_its_tier_and_in_the_table() {
         let package = |name: &str, dir: &str| Package {
             name: name.into(),
             version: "1".into(),
@@ -137,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn the_table_itself_keeps_the_floors() {
-        for room in ROOMS {
-            for used in room.may_use {
-                let used = tables::room(used).unwrap();
-                assert!(used.floor <= room.floor, "{} -> {}", room.name, used.name);
+    fn the_table_itself_keeps_the_tiers() {
+        for rules in CRATES {
+            for used in rules.may_use {
+                let used = tables::rules_of(used).unwrap();
+                assert!(used.tier <= rules.tier, "{} -> {}", rules.name, used.name);
             }
         }
     }

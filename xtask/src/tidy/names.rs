@@ -13,7 +13,7 @@ pub fn judge(sources: &[SourceFile]) -> Vec<Breach> {
     let mut places: Vec<(&str, &Path, usize)> = Vec::new();
     for source in sources {
         for (line, name) in source.lines().filter_map(|(at, line)| Some((at, declared(line)?))) {
-            crates_of.entry(name).or_default().insert(source.room());
+            crates_of.entry(name).or_default().insert(source.crate_name());
             places.push((name, &source.path, line));
         }
     }

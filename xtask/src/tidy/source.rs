@@ -57,12 +57,12 @@ impl SourceFile {
     }
 
     /// The crate this file is in: `stats`, `iostrata`, `xtask`, `peers`.
-    pub fn room(&self) -> &str {
+    pub fn crate_name(&self) -> &str {
         let mut parts = self.path.components().filter_map(|part| part.as_os_str().to_str());
         match (parts.next(), parts.next(), parts.next()) {
-            // A workspace of its own, on no floor.
-            (Some("crates"), Some(room @ "peers"), _) => room,
-            (Some("crates"), Some(_), Some(room)) => room,
+            // A workspace of its own, on no tier.
+            (Some("crates"), Some(name @ "peers"), _) => name,
+            (Some("crates"), Some(_), Some(name)) => name,
             (Some(first), _, _) => first,
             _ => "",
         }
@@ -130,8 +130,11 @@ mod tests {
         let source = SourceFile::read(Path::new("crates/base/x/src/lib.rs"), text);
         let lines: Vec<usize> = source.lines().map(|(number, _)| number).collect();
         assert_eq!(lines, [1, 6]);
-        assert_eq!(source.room(), "x");
-        assert_eq!(SourceFile::read(Path::new("crates/peers/src/main.rs"), "").room(), "peers");
+        assert_eq!(source.crate_name(), "x");
+        assert_eq!(
+            SourceFile::read(Path::new("crates/peers/src/main.rs"), "").crate_name(),
+            "peers"
+        );
     }
 
     #[test]

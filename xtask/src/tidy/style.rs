@@ -31,7 +31,7 @@ pub fn header(source: &SourceFile) -> Vec<Breach> {
 
 /// Libraries never print.
 pub fn printing(source: &SourceFile) -> Vec<Breach> {
-    if PRINTING.contains(&source.room()) {
+    if PRINTING.contains(&source.crate_name()) {
         return Vec::new();
     }
     let prints = ["println!", "print!", "eprintln!", "eprint!"];
@@ -53,7 +53,7 @@ pub fn exiting(source: &SourceFile) -> Vec<Breach> {
 
 /// Pure crates touch no clock, no file, no thread.
 pub fn purity(source: &SourceFile) -> Vec<Breach> {
-    if !tables::room(source.room()).is_some_and(|room| room.is_pure) {
+    if !tables::rules_of(source.crate_name()).is_some_and(|rules| rules.is_pure) {
         return Vec::new();
     }
     let impure = [

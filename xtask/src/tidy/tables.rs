@@ -3,20 +3,20 @@
 //! Invariant: every crate of the workspace has its line; a new crate is added here on purpose.
 
 /// One crate and what it may know.
-pub struct Room {
-    /// Directory under `crates/<floor>/`; the package is `iostrata-<name>`, the binary `iostrata`.
+pub struct CrateRules {
+    /// Directory under `crates/<tier>/`; the package is `iostrata-<name>`, the binary `iostrata`.
     pub name: &'static str,
-    /// Its floor, which is its directory under `crates/`.
-    pub floor: Floor,
+    /// Its tier, which is its directory under `crates/`.
+    pub tier: Tier,
     /// Touches no clock, no file, no thread.
     pub is_pure: bool,
-    /// Rooms it may depend on. Tests may use more, never a higher floor.
+    /// Crates it may depend on. Tests may use more, never a higher tier.
     pub may_use: &'static [&'static str],
 }
 
-/// Data climbs from the first to the last; a crate knows only its own floor and those below.
+/// Data climbs from the first to the last; a crate knows only its own tier and those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Floor {
+pub enum Tier {
     /// Plain data.
     Base,
     /// What measures.
@@ -31,7 +31,7 @@ pub enum Floor {
     Xtask,
 }
 
-impl Floor {
+impl Tier {
     /// The directory under `crates/`.
     pub fn directory(self) -> &'static str {
         match self {
@@ -48,49 +48,49 @@ impl Floor {
 const BASE: &[&str] = &["units", "stats", "spec", "run"];
 
 /// Every crate.
-pub const ROOMS: &[Room] = &[
-    Room { name: "units", floor: Floor::Base, is_pure: true, may_use: &[] },
-    Room { name: "stats", floor: Floor::Base, is_pure: true, may_use: &["units"] },
-    Room { name: "spec", floor: Floor::Base, is_pure: true, may_use: &["units", "stats"] },
-    Room { name: "run", floor: Floor::Base, is_pure: false, may_use: BASE },
-    Room { name: "io", floor: Floor::Meter, is_pure: false, may_use: BASE },
-    Room {
+pub const CRATES: &[CrateRules] = &[
+    CrateRules { name: "units", tier: Tier::Base, is_pure: true, may_use: &[] },
+    CrateRules { name: "stats", tier: Tier::Base, is_pure: true, may_use: &["units"] },
+    CrateRules { name: "spec", tier: Tier::Base, is_pure: true, may_use: &["units", "stats"] },
+    CrateRules { name: "run", tier: Tier::Base, is_pure: false, may_use: BASE },
+    CrateRules { name: "io", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules {
         name: "load",
-        floor: Floor::Meter,
+        tier: Tier::Meter,
         is_pure: false,
         may_use: &["units", "stats", "spec", "run", "io"],
     },
-    Room { name: "host", floor: Floor::Meter, is_pure: false, may_use: BASE },
-    Room {
+    CrateRules { name: "host", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules {
         name: "change",
-        floor: Floor::Meter,
+        tier: Tier::Meter,
         is_pure: false,
         may_use: &["units", "stats", "spec", "run", "io"],
     },
-    Room { name: "blocktrace", floor: Floor::Meter, is_pure: false, may_use: BASE },
-    Room { name: "profile", floor: Floor::Meter, is_pure: false, may_use: BASE },
-    Room { name: "sim", floor: Floor::Engine, is_pure: true, may_use: BASE },
-    Room {
+    CrateRules { name: "blocktrace", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules { name: "profile", tier: Tier::Meter, is_pure: false, may_use: BASE },
+    CrateRules { name: "sim", tier: Tier::Engine, is_pure: true, may_use: BASE },
+    CrateRules {
         name: "emudisk",
-        floor: Floor::Engine,
+        tier: Tier::Engine,
         is_pure: false,
         may_use: &["units", "stats", "spec", "run", "host", "change", "sim"],
     },
-    Room { name: "page", floor: Floor::Engine, is_pure: true, may_use: &[] },
-    Room { name: "flush", floor: Floor::Engine, is_pure: true, may_use: &["page"] },
-    Room { name: "settings", floor: Floor::Engine, is_pure: true, may_use: &["units"] },
-    Room { name: "redo", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
-    Room { name: "store", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
-    Room { name: "pool", floor: Floor::Engine, is_pure: false, may_use: &["io", "page"] },
-    Room {
+    CrateRules { name: "page", tier: Tier::Engine, is_pure: true, may_use: &[] },
+    CrateRules { name: "flush", tier: Tier::Engine, is_pure: true, may_use: &["page"] },
+    CrateRules { name: "settings", tier: Tier::Engine, is_pure: true, may_use: &["units"] },
+    CrateRules { name: "redo", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
+    CrateRules { name: "store", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
+    CrateRules { name: "pool", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
+    CrateRules {
         name: "engine",
-        floor: Floor::Engine,
+        tier: Tier::Engine,
         is_pure: false,
         may_use: &["io", "page", "flush", "settings", "redo", "store", "pool"],
     },
-    Room {
+    CrateRules {
         name: "study",
-        floor: Floor::Study,
+        tier: Tier::Study,
         is_pure: false,
         may_use: &[
             "units",
@@ -108,26 +108,26 @@ pub const ROOMS: &[Room] = &[
             "diagnose",
         ],
     },
-    Room { name: "diagnose", floor: Floor::Study, is_pure: true, may_use: BASE },
-    Room { name: "report", floor: Floor::Show, is_pure: false, may_use: BASE },
-    Room {
+    CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
+    CrateRules { name: "report", tier: Tier::Show, is_pure: false, may_use: BASE },
+    CrateRules {
         name: "iostrata",
-        floor: Floor::Show,
+        tier: Tier::Show,
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
             "engine", "study", "diagnose", "report",
         ],
     },
-    Room { name: "xtask", floor: Floor::Xtask, is_pure: false, may_use: &["stats"] },
+    CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },
 ];
 
 /// The crate with this name.
-pub fn room(name: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.name == name)
+pub fn rules_of(name: &str) -> Option<&'static CrateRules> {
+    CRATES.iter().find(|rules| rules.name == name)
 }
 
-/// Outside crates whose types must not cross a border, and the rooms that may use them.
+/// Outside crates whose types must not cross a border, and the crates that may use them.
 pub const OWNERS: &[(&str, &[&str])] = &[
     ("clap", &["iostrata"]),
     ("clap_complete", &["iostrata"]),

@@ -23,9 +23,9 @@ pub fn judge(source: &SourceFile) -> Vec<Breach> {
         !source.is_test(literal.line)
             && (literal.text.starts_with("/sys") || literal.text.starts_with("/proc"))
     });
-    let text = if READ_ONLY.contains(&source.room()) {
+    let text = if READ_ONLY.contains(&source.crate_name()) {
         "this crate only observes"
-    } else if names_system && !ALTERING.contains(&source.room()) {
+    } else if names_system && !ALTERING.contains(&source.crate_name()) {
         "this file names /sys or /proc; only the crate change may alter the system"
     } else {
         return Vec::new();

@@ -85,7 +85,7 @@ fn half_width_within(shares: &[f64], replicates: &[Measured]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Rng;
+    use crate::random::Random;
     use crate::{Verdict, Verdicts};
 
     fn sound(value: f64, half_width: f64) -> Measured {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn holds_the_truth_when_replicates_differ() {
-        let (mut rng, mut held) = (Rng::new(5), 0);
+        let (mut rng, mut held) = (Random::new(5), 0);
         for _ in 0..2_000 {
             let replicates: Vec<Measured> =
                 (0..4).map(|_| sound(50.0 + 3.0 * rng.normal(), 0.5)).collect();

@@ -163,10 +163,10 @@ mod tests {
     use super::*;
     use crate::Verdict;
     use crate::measured::around;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     /// Pairs of a machine that drifts by 10 % over the run; `effect` multiplies the second.
-    fn drifting_pairs(rng: &mut Rng, pairs: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
+    fn drifting_pairs(rng: &mut Random, pairs: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
         (0..pairs)
             .map(|pair| {
                 let base = 1_000.0 * (1.0 + 0.1 * pair as f64 / pairs as f64);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn finds_a_difference_that_a_drift_would_hide() {
-        let (a, b) = drifting_pairs(&mut Rng::new(1), 6, 1.05);
+        let (a, b) = drifting_pairs(&mut Random::new(1), 6, 1.05);
         let found = paired(&a, &b).unwrap();
         assert_eq!(found.conclusion, Conclusion::Higher);
         let [low, high] = found.ratio_ci95.unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn raises_few_false_differences_and_holds_the_truth() {
-        let (mut rng, mut held, mut equivalent) = (Rng::new(2), 0, 0);
+        let (mut rng, mut held, mut equivalent) = (Random::new(2), 0, 0);
         for _ in 0..2_000 {
             let (a, b) = drifting_pairs(&mut rng, 4, 1.0);
             let found = paired(&a, &b).unwrap();

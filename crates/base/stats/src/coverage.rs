@@ -8,7 +8,8 @@
 
 use ProcessKind::{Autocorrelated, Drift, Exponential, Poisson, Step, Wave, White};
 
-use crate::simulate::{LEVEL, NOISE, ProcessKind, Rng, series, series_waving, truth};
+use crate::random::Random;
+use crate::simulate::{LEVEL, NOISE, ProcessKind, series, series_waving, truth};
 use crate::{Stop, StoppingRule, estimate};
 
 const SERIES: usize = 2_000;
@@ -25,7 +26,7 @@ fn check(kind: ProcessKind, how: &str, held: usize) {
 
 /// Intervals of series of 300 to 1,200 slices that hold the truth.
 fn fixed_length(kind: ProcessKind, seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = Random::new(seed);
     let held = (0..SERIES).filter(|_| {
         let length = 300 + rng.below(900) as usize;
         let (slices, levels) = series(&mut rng, kind, length);
@@ -38,7 +39,7 @@ fn fixed_length(kind: ProcessKind, seed: u64) {
 /// Intervals of series that stop when precise enough. The precision asked for would need 100 to 500
 /// slices if the noise were known; `rho` is the autocorrelation of the noise.
 fn adaptive(kind: ProcessKind, rho: f64, seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = Random::new(seed);
     let (mut stopped, mut used) = (0, 0);
     let held = (0..SERIES).filter(|_| {
         let (slices, levels) = series_waving(&mut rng, kind, TIME_OUT, 40.0);

@@ -135,11 +135,12 @@ fn is_enough(error: &MeanError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{ProcessKind, Rng, series};
+    use crate::random::Random;
+    use crate::simulate::{ProcessKind, series};
 
     /// Sum of latencies and number of requests per slice, at a rate that wanders; the mean
     /// latency is 100 us.
-    fn latencies(rng: &mut Rng, slices: usize, per_slice: f64) -> (Vec<f64>, Vec<f64>) {
+    fn latencies(rng: &mut Random, slices: usize, per_slice: f64) -> (Vec<f64>, Vec<f64>) {
         let (busy, _) = series(rng, ProcessKind::Autocorrelated(0.5), slices);
         busy.iter()
             .map(|busy| {
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn a_ratio_holds_the_mean_latency() {
         for (per_slice, slices) in [(0.7, 600), (20.0, 300)] {
-            let (mut rng, mut held, mut empty) = (Rng::new(6), 0, 0);
+            let (mut rng, mut held, mut empty) = (Random::new(6), 0, 0);
             for _ in 0..1_000 {
                 let (sums, counts) = latencies(&mut rng, slices, per_slice);
                 empty += counts.iter().filter(|count| **count == 0.0).count();
@@ -185,17 +186,17 @@ mod tests {
         let few = estimate(&[3.0, 4.0, 5.0]).unwrap();
         assert!(few.mean_ci95.is_none() && few.verdicts.has(Verdict::TooFewSamples));
         assert_eq!(few.measured().n, 3);
-        let (slices, _) = series(&mut Rng::new(1), ProcessKind::White, 29);
+        let (slices, _) = series(&mut Random::new(1), ProcessKind::White, 29);
         let short = estimate(&slices).unwrap();
         assert!(short.mean_ci95.is_some() && short.verdicts.has(Verdict::TooFewSamples));
-        let (slices, _) = series(&mut Rng::new(1), ProcessKind::White, 300);
+        let (slices, _) = series(&mut Random::new(1), ProcessKind::White, 300);
         let enough = estimate(&slices).unwrap();
         assert!(enough.verdicts.is_sound() && enough.batches >= 30);
     }
 
     #[test]
     fn slow_noise_has_too_few_independent_batches() {
-        let mut rng = Rng::new(2);
+        let mut rng = Random::new(2);
         let flagged = (0..200)
             .filter(|_| {
                 let (slices, _) = series(&mut rng, ProcessKind::Autocorrelated(0.98), 300);
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn batches_grow_with_correlation_and_never_below_thirty() {
-        let mut rng = Rng::new(3);
+        let mut rng = Random::new(3);
         let mut length = |rho: f64| {
             let (slices, _) = series(&mut rng, ProcessKind::Autocorrelated(rho), 4_000);
             let found = estimate(&slices).unwrap();

@@ -76,7 +76,7 @@ mod tests {
     use crate::Verdict;
     use crate::compare::paired;
     use crate::measured::around;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     fn rung(value: f64, half_width: f64) -> Measured {
         Measured::new(value, around(value, half_width), 3, Verdicts::none())
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_unpaired_interval_holds_the_truth() {
-        let (mut rng, mut held) = (Rng::new(4), 0);
+        let (mut rng, mut held) = (Random::new(4), 0);
         for _ in 0..2_000 {
             let mut draw = |mean: f64| rung(mean * (1.0 + 0.05 * rng.normal()), mean * 0.098);
             let (lower, upper) = (draw(1_000.0), draw(700.0));

@@ -65,7 +65,7 @@ pub(crate) fn p_value(estimate: f64, half_width: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     fn close(got: &[f64], want: &[f64]) {
         assert_eq!(got.len(), want.len());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// p values of `tests` t tests on 4 values each; the first `real` of them have an effect.
-    fn tested(rng: &mut Rng, tests: usize, real: usize) -> Vec<f64> {
+    fn tested(rng: &mut Random, tests: usize, real: usize) -> Vec<f64> {
         let one = |at: usize| {
             let effect = if at < real { 4.0 } else { 0.0 };
             let values: Vec<f64> = (0..4).map(|_| effect + rng.normal()).collect();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn all_null_families_rarely_raise_an_alarm() {
-        let (mut rng, mut raw, mut by_holm, mut by_bh) = (Rng::new(31), 0, 0, 0);
+        let (mut rng, mut raw, mut by_holm, mut by_bh) = (Random::new(31), 0, 0, 0);
         for _ in 0..2_000 {
             let p_values = tested(&mut rng, 40, 0);
             let alarms = |p: &[f64]| u32::from(p.iter().any(|&p| p <= ERROR_RATE));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn of_what_benjamini_and_hochberg_report_few_are_false() {
-        let (mut rng, mut share, mut found, mut more) = (Rng::new(32), 0.0, 0, 0);
+        let (mut rng, mut share, mut found, mut more) = (Random::new(32), 0.0, 0, 0);
         for _ in 0..1_000 {
             let p_values = tested(&mut rng, 40, 20);
             let reported: Vec<usize> = {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn p_values_of_nothing_are_uniform() {
-        let mut rng = Rng::new(33);
+        let mut rng = Random::new(33);
         let p_values = tested(&mut rng, 4_000, 0);
         for share in [0.01, 0.05, 0.5] {
             let below = p_values.iter().filter(|&&p| p <= share).count() as f64 / 4_000.0;

@@ -148,7 +148,8 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Rng, autocorrelated};
+    use crate::random::Random;
+    use crate::simulate::autocorrelated;
 
     fn plain() -> Taken {
         Taken { slow: 1, frequencies: Vec::new() }
@@ -156,7 +157,7 @@ mod tests {
 
     /// Median of the variance of the mean over the true one, in 400 series.
     fn variance_ratio(rho: f64, slices: usize) -> f64 {
-        let mut rng = Rng::new(7);
+        let mut rng = Random::new(7);
         let truth = (1.0 + rho) / (1.0 - rho) / slices as f64;
         let mut ratios: Vec<f64> = (0..400)
             .map(|_| {
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn correlated_batches_count_for_less() {
-        let series = autocorrelated(&mut Rng::new(8), 300, 0.95);
+        let series = autocorrelated(&mut Random::new(8), 300, 0.95);
         let error = mean_error(&series, &plain()).unwrap();
         assert!(error.batches >= BATCHES_MIN && error.lag1 > 0.2);
         assert!(error.effective_batches() < 20.0 && error.freedom < error.batches as f64);
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn parameters_taken_out_widen_the_error() {
-        let series = autocorrelated(&mut Rng::new(9), 60, 0.0);
+        let series = autocorrelated(&mut Random::new(9), 60, 0.0);
         let taken = Taken { slow: 3, frequencies: vec![0.1, 0.2] };
         let (less, more) =
             (mean_error(&series, &plain()).unwrap(), mean_error(&series, &taken).unwrap());

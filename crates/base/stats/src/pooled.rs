@@ -117,7 +117,7 @@ fn between(
 mod tests {
     use super::*;
     use crate::Verdicts;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     fn histogram(latencies_ns: impl IntoIterator<Item = u64>) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::default();
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_interval_of_one_window_holds_the_truth() {
-        let (mut rng, rounds) = (Rng::new(3), 500);
+        let (mut rng, rounds) = (Random::new(3), 500);
         for (percent, n) in [(50.0, 400), (95.0, 1_000), (99.0, 2_000)] {
             let truth_us = -(1.0f64 - percent / 100.0).ln() * 1e3;
             let mut held = 0;
@@ -213,12 +213,12 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_percentile_of_the_process() {
-        let (mut rng, rounds) = (Rng::new(61), 400);
+        let (mut rng, rounds) = (Random::new(61), 400);
         for (percent, drift) in [(50.0, 0.0), (95.0, 0.0), (50.0, 0.1), (99.0, 0.1)] {
             // Exponential latencies whose scale differs from replicate to replicate; the truth from
             // very many replicates.
             let mut draw = |replicates: usize, requests: usize| -> Vec<LatencyHistogram> {
-                let one = |rng: &mut Rng| {
+                let one = |rng: &mut Random| {
                     let scale = 1e6 * (drift * rng.normal()).exp();
                     histogram((0..requests).map(|_| (scale * rng.exponential()) as u64))
                 };

@@ -93,13 +93,14 @@ fn slow_variance(slices: &[f64], error: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{NOISE, Rng, autocorrelated};
+    use crate::random::Random;
+    use crate::simulate::{NOISE, autocorrelated};
     use crate::{Verdicts, estimate};
 
     const RUNS: usize = 30;
     const SLICES: usize = 400;
 
-    fn run(level: f64, rng: &mut Rng) -> (Measured, Vec<f64>) {
+    fn run(level: f64, rng: &mut Random) -> (Measured, Vec<f64>) {
         let noise = autocorrelated(rng, SLICES, 0.3);
         let slices: Vec<f64> = noise.iter().map(|one| level + NOISE * one).collect();
         (estimate(&slices).unwrap().measured(), slices)
@@ -109,7 +110,7 @@ mod tests {
     /// Runs follow each other on a machine that is faster and slower by `drift`, slowly: `rho` is
     /// the correlation of its level from one run to the next.
     fn shares(drift: f64, rho: f64, seed: u64) -> [f64; 2] {
-        let mut rng = Rng::new(seed);
+        let mut rng = Random::new(seed);
         let (mut held, mut all) = ([0; 2], 0);
         for _ in 0..40 {
             let levels = autocorrelated(&mut rng, RUNS, rho);
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_steady_machine_is_known_after_some_runs() {
-        let mut rng = Rng::new(9);
+        let mut rng = Random::new(9);
         let (this, slices) = run(1_000.0, &mut rng);
         let width = |earlier: &[f64]| {
             let [low, high] = repeat(&this, &slices, earlier).unwrap().ci95;

@@ -89,19 +89,19 @@ mod tests {
     use super::*;
     use crate::Verdicts;
     use crate::measured::around;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     fn sound(value: f64, half_width: f64) -> Measured {
         Measured::new(value, around(value, half_width), 40, Verdicts::none())
     }
 
-    fn noisy(rng: &mut Rng, count: usize) -> Vec<Measured> {
+    fn noisy(rng: &mut Random, count: usize) -> Vec<Measured> {
         (0..count).map(|_| sound(100.0 + 5.0 * rng.normal(), 0.5)).collect()
     }
 
     #[test]
     fn enough_is_what_the_report_would_say() {
-        let mut rng = Rng::new(51);
+        let mut rng = Random::new(51);
         for count in 1..8 {
             let replicates = noisy(&mut rng, count);
             let now = combine(&replicates).unwrap().relative_half_width();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_finer_target_needs_more_and_scale_and_order_change_nothing() {
-        let mut replicates = noisy(&mut Rng::new(52), 4);
+        let mut replicates = noisy(&mut Random::new(52), 4);
         let need = |replicates: &[Measured], target| match more_needed(replicates, target) {
             Need::Enough => 0,
             Need::Replicates(more) => more,
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn asking_again_after_each_answer_gets_there_about_when_it_should() {
         // With 5 % between replicates, 7 are needed for 5 % if that spread were known.
-        let (mut rng, mut total, mut rounds) = (Rng::new(53), 0, 0);
+        let (mut rng, mut total, mut rounds) = (Random::new(53), 0, 0);
         for _ in 0..400 {
             let mut replicates = noisy(&mut rng, 3);
             while let Need::Replicates(more) = more_needed(&replicates, 0.05) {

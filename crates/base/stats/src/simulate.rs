@@ -1,58 +1,11 @@
-//! Simulated series for tests: a seeded generator and the kinds of noise that storage shows.
+//! Simulated series for tests: the kinds of noise that storage shows.
 //!
 //! Invariant: the same seed gives the same series on every machine. Tests only.
 
-/// xoshiro256++ (Blackman and Vigna), seeded through splitmix64.
-pub(crate) struct Rng([u64; 4]);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        let mut state = seed;
-        Self(std::array::from_fn(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        }))
-    }
-
-    fn next(&mut self) -> u64 {
-        let s = &mut self.0;
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        result
-    }
-
-    /// Uniform in `(0, 1)`.
-    pub(crate) fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    /// Uniform in `0..bound`; the bias is far below what a test sees.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// Standard normal (Box and Muller).
-    pub(crate) fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    /// Exponential with mean 1.
-    pub(crate) fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
-    }
-}
+use crate::random::Random;
 
 /// First-order autoregressive noise of unit variance and mean 0, in its stationary state.
-pub(crate) fn autocorrelated(rng: &mut Rng, slices: usize, rho: f64) -> Vec<f64> {
+pub(crate) fn autocorrelated(rng: &mut Random, slices: usize, rho: f64) -> Vec<f64> {
     let mut state = rng.normal();
     let fresh = (1.0 - rho * rho).sqrt();
     (0..slices)
@@ -84,13 +37,13 @@ pub(crate) const NOISE: f64 = 150.0;
 /// A series and the level that its process had at each slice, without the noise. Shapes have a size
 /// of 10 to 40 % of the level; steps lie in the middle 70 % of the window; waves have 3.5 cycles in
 /// it at least, and 8 slices per cycle at least.
-pub(crate) fn series(rng: &mut Rng, kind: ProcessKind, slices: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn series(rng: &mut Random, kind: ProcessKind, slices: usize) -> (Vec<f64>, Vec<f64>) {
     series_waving(rng, kind, slices, slices as f64 / 3.5)
 }
 
 /// The same with waves of a period of 8 slices up to a given one.
 pub(crate) fn series_waving(
-    rng: &mut Rng,
+    rng: &mut Random,
     kind: ProcessKind,
     slices: usize,
     period_max: f64,
@@ -145,7 +98,7 @@ pub(crate) fn truth(kind: ProcessKind, levels: &[f64]) -> f64 {
 }
 
 /// A Poisson count (Knuth), for small means.
-fn poisson(rng: &mut Rng, mean: f64) -> f64 {
+fn poisson(rng: &mut Random, mean: f64) -> f64 {
     let (mut count, mut time) = (0.0, rng.exponential());
     while time < mean {
         count += 1.0;

@@ -144,11 +144,11 @@ fn transform(real: &mut [f64], imaginary: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     #[test]
     fn the_fast_transform_agrees_with_the_plain_one() {
-        let mut rng = Rng::new(1);
+        let mut rng = Random::new(1);
         let series: Vec<f64> = (0..100).map(|_| rng.normal()).collect();
         let spectrum = Spectrum::of(&series);
         for (bin, power) in spectrum.power.iter().enumerate() {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_line_stands_out_where_it_is() {
-        let mut rng = Rng::new(2);
+        let mut rng = Random::new(2);
         let series: Vec<f64> =
             (0..1_000).map(|at| (TAU * 0.0371 * f64::from(at)).sin() + rng.normal()).collect();
         let peak = Spectrum::of(&series).peak(0.003, 0.45).unwrap();

@@ -104,7 +104,8 @@ impl StoppingRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{ProcessKind, Rng, series};
+    use crate::random::Random;
+    use crate::simulate::{ProcessKind, series};
 
     /// Slices at which the rule stops on a series.
     fn stops_at(rule: &StoppingRule, slices: &[f64]) -> Option<usize> {
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_finer_precision_takes_longer_and_zero_never_stops() {
-        let (slices, _) = series(&mut Rng::new(3), ProcessKind::Autocorrelated(0.3), 4_000);
+        let (slices, _) = series(&mut Random::new(3), ProcessKind::Autocorrelated(0.3), 4_000);
         let coarse = stops_at(&StoppingRule::new(0.03, 60), &slices).unwrap();
         let fine = stops_at(&StoppingRule::new(0.008, 60), &slices).unwrap();
         assert!(coarse < fine, "{coarse} {fine}");

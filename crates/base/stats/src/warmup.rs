@@ -70,11 +70,12 @@ fn head_differs(slices: &[f64], cut: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{LEVEL, ProcessKind, Rng, series};
+    use crate::random::Random;
+    use crate::simulate::{LEVEL, ProcessKind, series};
 
     const CUTS: [usize; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-    fn warming(rng: &mut Rng, slices: usize, start: f64, time: f64) -> Vec<f64> {
+    fn warming(rng: &mut Random, slices: usize, start: f64, time: f64) -> Vec<f64> {
         let (noise, _) = series(rng, ProcessKind::Autocorrelated(0.3), slices);
         let rise = |at: usize| LEVEL * (start - 1.0) * (-(at as f64) / time).exp();
         noise.iter().enumerate().map(|(at, value)| (value + rise(at)).max(0.0)).collect()
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn finds_a_slow_start_and_a_fast_one() {
-        let mut rng = Rng::new(1);
+        let mut rng = Random::new(1);
         for start in [0.05, 0.3, 2.0] {
             let mut cuts: Vec<usize> =
                 (0..200).map(|_| choose_cut(&warming(&mut rng, 400, start, 15.0), &CUTS)).collect();
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn cuts_nothing_off_a_steady_waving_or_drifting_rate() {
-        let mut rng = Rng::new(2);
+        let mut rng = Random::new(2);
         for kind in [
             ProcessKind::White,
             ProcessKind::Autocorrelated(0.8),
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn never_cuts_more_than_a_quarter() {
-        let mut rng = Rng::new(3);
+        let mut rng = Random::new(3);
         for _ in 0..200 {
             let slices = warming(&mut rng, 200, 0.1, 60.0);
             assert!(choose_cut(&slices, &CUTS) <= 50);
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_never_warm_up() {
-        let mut rng = Rng::new(4);
+        let mut rng = Random::new(4);
         for stall in [0..12, 3..30, 20..40] {
             let (mut slices, _) = series(&mut rng, ProcessKind::White, 400);
             slices[stall.clone()].fill(0.0);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_sim::random::Random;
+use iostrata_stats::Random;
 
 /// A million, of which the rate is a part.
 const MILLION: u64 = 1_000_000;

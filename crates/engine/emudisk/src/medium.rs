@@ -6,7 +6,7 @@
 use std::io;
 use std::ops::Range;
 
-use iostrata_sim::random::Random;
+use iostrata_stats::Random;
 
 use crate::error::ServeError;
 use crate::fault::Tear;

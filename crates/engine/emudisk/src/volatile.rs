@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::ops::Range;
 
-use iostrata_sim::random::Random;
+use iostrata_stats::Random;
 
 use crate::fault::Tear;
 

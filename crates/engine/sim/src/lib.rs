@@ -12,4 +12,3 @@ pub mod insert;
 pub mod iostat;
 pub mod model;
 pub mod queue;
-pub mod random;

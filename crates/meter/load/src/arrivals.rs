@@ -6,7 +6,7 @@
 
 use iostrata_spec::{Pacing, RateProcess};
 
-use crate::random::Random;
+use iostrata_stats::Random;
 
 const FRACTIONS_PER_NS: f64 = 1024.0;
 
@@ -32,7 +32,7 @@ impl Arrivals {
             mean_gap,
             remainder: 0.0,
             process,
-            random: Random::new(seed ^ 0xA771_4A15, u64::from(worker)),
+            random: Random::of_stream(seed ^ 0xA771_4A15, u64::from(worker)),
         };
         match process {
             RateProcess::Fixed => {

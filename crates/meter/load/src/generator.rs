@@ -7,8 +7,8 @@ use iostrata_io::OpKind;
 use iostrata_spec::{Access, IoSpec, Mix, Preparation, Sharing};
 
 use crate::permutation::Permutation;
-use crate::random::Random;
 use crate::zipf::Zipf;
+use iostrata_stats::Random;
 
 /// One request, before it is given a buffer and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Generator {
         let order = Order::new(spec, blocks, u64::from(worker));
         let shares_parts = spec.variation.sharing == Sharing::Parts;
         Self {
-            random: Random::new(spec.seed, u64::from(worker)),
+            random: Random::of_stream(spec.seed, u64::from(worker)),
             mix: spec.mix,
             order,
             block_bytes,

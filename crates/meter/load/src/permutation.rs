@@ -4,7 +4,7 @@
 //! A Feistel network over the next even power of two, walked until the result is below n (Black and
 //! Rogaway, "Ciphers with arbitrary finite domains", 2002): at most four steps on average.
 
-use crate::random::split_mix;
+use iostrata_stats::split_mix;
 
 const ROUNDS: usize = 4;
 

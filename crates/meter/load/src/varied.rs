@@ -9,8 +9,8 @@ use iostrata_spec::{Access, BlockSizes, Blocks, FileOrder, IoSpec, Mix, Step};
 
 use crate::generator::Request;
 use crate::permutation::Permutation;
-use crate::random::Random;
 use crate::zipf::Zipf;
+use iostrata_stats::Random;
 
 /// Chooses the requests of one job of a stream that is not plain.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl Varied {
             next: vec![0; spec.files as usize].into_boxed_slice(),
         };
         Self {
-            random: Random::new(spec.seed, u64::from(worker)),
+            random: Random::of_stream(spec.seed, u64::from(worker)),
             mix: spec.mix,
             sizes,
             places: Places::new(spec, spec.seed ^ (u64::from(worker) << 40)),

@@ -4,7 +4,7 @@
 //! monotone discrete distributions" (1996). Exact for any n, a few nanoseconds per draw.
 //! Rank 0 is the likeliest; spreading ranks over the files is the caller's business.
 
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Chooses ranks below n with probability proportional to `1 / (rank + 1)^theta`.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ mod tests {
         const DRAWS: u32 = 400_000;
         for (n, theta) in [(10_u64, 0.5), (1000, 0.99), (100_000, 0.8), (5_000, 1.2)] {
             let zipf = Zipf::new(n, theta);
-            let mut random = Random::new(11, n);
+            let mut random = Random::of_stream(11, n);
             let mut counts = vec![0_u32; n as usize];
             for _ in 0..DRAWS {
                 counts[zipf.draw(&mut random) as usize] += 1;

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::Verdict;
-use crate::simulate::Rng;
+use crate::random::Random;
 
 const LEVELS: [f64; 6] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0];
 
 /// Figures of a curve with noise of so many percent, and a drift that replicates share.
-fn points(rng: &mut Rng, curve: &[f64], replicates: u32, noise_pct: f64) -> Vec<AxisPoint> {
+fn points(rng: &mut Random, curve: &[f64], replicates: u32, noise_pct: f64) -> Vec<AxisPoint> {
     let mut all = Vec::new();
     for replicate in 0..replicates {
         let drift = (0.2 * rng.normal()).exp();
@@ -27,7 +27,7 @@ const SATURATING: [f64; 6] = [1e3, 3e3, 9e3, 9.1e3, 9.0e3, 9.1e3];
 const COLLAPSING: [f64; 6] = [1e3, 3e3, 9e3, 8.9e3, 6e3, 4.5e3];
 
 fn shape(seed: u64, curve: &[f64], replicates: u32, noise_pct: f64) -> AxisShape {
-    axis(&points(&mut Rng::new(seed), curve, replicates, noise_pct)).unwrap().shape
+    axis(&points(&mut Random::new(seed), curve, replicates, noise_pct)).unwrap().shape
 }
 
 /// How many of 1,000 curves satisfy a test.
@@ -112,7 +112,7 @@ fn a_plateau_rarely_collapses_and_a_collapse_is_found() {
 
 #[test]
 fn the_loss_holds_the_truth() {
-    let (mut rng, mut held) = (Rng::new(61), 0);
+    let (mut rng, mut held) = (Random::new(61), 0);
     for _ in 0..1_000 {
         let shape = axis(&points(&mut rng, &COLLAPSING, 4, 1.0)).unwrap().shape;
         let AxisShape::Collapse { loss_pct_ci95: [low, high], .. } = shape else { continue };
@@ -125,7 +125,7 @@ fn the_loss_holds_the_truth() {
 
 #[test]
 fn says_how_many_are_enough() {
-    let mut rng = Rng::new(62);
+    let mut rng = Random::new(62);
     let found = enough(&points(&mut rng, &SATURATING, 4, 0.5), 5.0).unwrap();
     assert_eq!((found.level, found.replicates), (Some(16.0), 4));
     let gain = found.gain.unwrap();
@@ -145,7 +145,7 @@ fn says_how_many_are_enough() {
 #[test]
 fn enough_is_mostly_right() {
     let right = |seed: u64| {
-        let found = enough(&points(&mut Rng::new(seed), &SATURATING, 3, 1.5), 5.0).unwrap();
+        let found = enough(&points(&mut Random::new(seed), &SATURATING, 3, 1.5), 5.0).unwrap();
         found.level == Some(16.0)
     };
     let right = (0..1_000).filter(|&seed| right(seed)).count();
@@ -156,7 +156,7 @@ fn enough_is_mostly_right() {
 #[test]
 fn scale_and_order_change_nothing() {
     for curve in [FLAT, SCALING, SATURATING, COLLAPSING] {
-        let original = points(&mut Rng::new(63), &curve, 4, 1.0);
+        let original = points(&mut Random::new(63), &curve, 4, 1.0);
         let mut turned = original.clone();
         turned.reverse();
         turned.rotate_left(7);
@@ -174,7 +174,7 @@ fn scale_and_order_change_nothing() {
 
 #[test]
 fn keeps_verdicts_and_compares_only_common_replicates() {
-    let mut all = points(&mut Rng::new(64), &COLLAPSING, 4, 0.5);
+    let mut all = points(&mut Random::new(64), &COLLAPSING, 4, 0.5);
     all[2].value.verdicts.add(Verdict::CpuLimited);
     let found = axis(&all).unwrap();
     assert!(found.verdicts.has(Verdict::CpuLimited));
@@ -192,7 +192,7 @@ fn keeps_verdicts_and_compares_only_common_replicates() {
 
 #[test]
 fn refuses_what_is_no_axis() {
-    let all = points(&mut Rng::new(65), &FLAT, 3, 1.0);
+    let all = points(&mut Random::new(65), &FLAT, 3, 1.0);
     let with = |change: &dyn Fn(&mut Vec<AxisPoint>)| {
         let mut all = all.clone();
         change(&mut all);

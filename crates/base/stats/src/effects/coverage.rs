@@ -7,7 +7,7 @@
 use super::plan::Plan;
 use super::tests::plan_of;
 use super::{Effect, Effects, LevelChange, Observation, effect_of, effects};
-use crate::simulate::Rng;
+use crate::random::Random;
 
 const STUDIES: u32 = 2_000;
 
@@ -38,8 +38,8 @@ const WHITE: Noise = Noise {
 };
 
 /// A study of 2 levels x `cells` with a true effect of 1.1.
-fn study(rng: &mut Rng, cells: usize, replicates: u32, noise: Noise) -> Vec<Observation> {
-    let draw = |rng: &mut Rng, size: f64, count: usize| -> Vec<f64> {
+fn study(rng: &mut Random, cells: usize, replicates: u32, noise: Noise) -> Vec<Observation> {
+    let draw = |rng: &mut Random, size: f64, count: usize| -> Vec<f64> {
         (0..count).map(|_| size * rng.normal()).collect()
     };
     let drifts = draw(rng, noise.drift, replicates as usize);
@@ -73,7 +73,7 @@ fn holds(effect: &Effect, truth: f64) -> bool {
 
 /// Share in percent of main effects whose interval holds the truth.
 fn held(seed: u64, cells: usize, replicates: u32, noise: Noise) -> f64 {
-    let mut rng = Rng::new(seed);
+    let mut rng = Random::new(seed);
     let held = (0..STUDIES)
         .filter(|_| holds(&main_effect(&study(&mut rng, cells, replicates, noise)), 1.1));
     100.0 * held.count() as f64 / f64::from(STUDIES)
@@ -123,7 +123,7 @@ fn honest_intervals_of_the_figures_only_widen() {
 
 #[test]
 fn interactions_hold_the_truth() {
-    let (mut rng, mut held) = (Rng::new(41), 0);
+    let (mut rng, mut held) = (Random::new(41), 0);
     for _ in 0..STUDIES {
         let drifts = [0, 1, 2].map(|_| 0.3 * rng.normal());
         let plan = plan_of(&[2, 2, 4], 3, |levels, replicate| {
@@ -150,7 +150,7 @@ fn reported(found: &Effects) -> usize {
 /// effect whose own interval excludes 1. `placement` is what a level of the first factor has in
 /// common within a replicate.
 fn alarms(sizes: &[usize], replicates: u32, placement: f64) -> [f64; 3] {
-    let (mut rng, mut found_any) = (Rng::new(42), [0u32; 3]);
+    let (mut rng, mut found_any) = (Random::new(42), [0u32; 3]);
     for _ in 0..STUDIES / 2 {
         let mut draw = |size: f64| -> [f64; 16] { std::array::from_fn(|_| size * rng.normal()) };
         let (drifts, placed) = (draw(0.3), draw(placement));

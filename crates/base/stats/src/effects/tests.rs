@@ -3,7 +3,7 @@
 use super::*;
 use crate::Verdict;
 use crate::measured::around;
-use crate::simulate::Rng;
+use crate::random::Random;
 
 /// Figures of a plan with so many levels per factor; the own intervals are narrow.
 pub(super) fn plan_of(
@@ -36,7 +36,7 @@ fn change(factor: usize, from: usize, to: usize) -> LevelChange {
 }
 
 /// 3 x 2 x 4 levels: the second factor halves, but at the last level of the third it does nothing.
-fn known(rng: &mut Rng, levels: &[usize]) -> f64 {
+fn known(rng: &mut Random, levels: &[usize]) -> f64 {
     let halved = levels[1] == 1 && levels[2] != 3;
     let first = [1.0, 1.2, 1.0][levels[0]];
     let second = if halved { 0.5 } else { 1.0 };
@@ -44,8 +44,8 @@ fn known(rng: &mut Rng, levels: &[usize]) -> f64 {
 }
 
 fn known_plan(seed: u64) -> Vec<Observation> {
-    let mut rng = Rng::new(seed);
-    let mut drift = Rng::new(seed + 1);
+    let mut rng = Random::new(seed);
+    let mut drift = Random::new(seed + 1);
     let drifts = [0, 1, 2, 3].map(|_| (0.3 * drift.normal()).exp());
     plan_of(&[3, 2, 4], 4, |levels, replicate| drifts[replicate as usize] * known(&mut rng, levels))
 }
@@ -86,7 +86,7 @@ fn scale_and_order_change_nothing() {
     let plan = known_plan(3);
     let found = effects(&plan).unwrap();
     let mut shuffled = plan.clone();
-    let mut rng = Rng::new(9);
+    let mut rng = Random::new(9);
     (1..shuffled.len()).for_each(|at| shuffled.swap(at, rng.below(at as u64 + 1) as usize));
     assert_ne!(shuffled, plan);
     assert_eq!(effects(&shuffled).unwrap(), found);
@@ -121,7 +121,7 @@ fn the_other_way_round_is_the_inverse() {
 #[test]
 fn holes_do_not_bias() {
     // The third factor matters ten times as much as the first, and cells are missing unevenly.
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let mut plan = plan_of(&[2, 2, 4], 3, |levels, replicate| {
         let large = 10f64.powi(levels[2] as i32);
         large * [1.0, 1.1][levels[0]] * f64::from(replicate + 1) * (0.01 * rng.normal()).exp()
@@ -161,7 +161,7 @@ fn exact_figures_have_no_interaction_of_rounding() {
 
 #[test]
 fn a_small_interaction_is_seen_and_does_not_matter() {
-    let mut rng = Rng::new(6);
+    let mut rng = Random::new(6);
     let mut of = |both: f64| {
         let plan = plan_of(&[2, 2], 4, |levels, _| {
             let both = if levels == [1, 1] { both } else { 1.0 };

@@ -172,10 +172,10 @@ impl<'de> serde::Deserialize<'de> for LatencyHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     fn filled(seed: u64, n: usize) -> LatencyHistogram {
-        let (mut rng, mut histogram) = (Rng::new(seed), LatencyHistogram::new());
+        let (mut rng, mut histogram) = (Random::new(seed), LatencyHistogram::new());
         (0..n).for_each(|_| histogram.record_ns((rng.uniform() * 27.0).exp() as u64));
         histogram
     }
@@ -209,7 +209,7 @@ mod tests {
             let cut = LatencyHistogram::from_bytes(&bytes[..length]);
             assert!(cut.map_or(true, |read| read.held().eq(histogram.held())), "cut at {length}");
         }
-        let mut rng = Rng::new(9);
+        let mut rng = Random::new(9);
         for _ in 0..3_000 {
             let mut damaged = bytes.clone();
             let at = rng.below(damaged.len() as u64) as usize;

@@ -2,7 +2,7 @@
 
 use super::bytes::hdrhistogram;
 use super::*;
-use crate::simulate::Rng;
+use crate::random::Random;
 
 /// Exact percentile of sorted latencies in microseconds: the value at rank ceil(p n).
 fn exact_us(sorted_ns: &[u64], percent: f64) -> f64 {
@@ -16,7 +16,7 @@ fn close(got: f64, want: f64) -> bool {
 
 #[test]
 fn percentiles_are_within_one_percent_on_random_data() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for round in 0..200 {
         let n = 1 + rng.below(3_000) as usize;
         // From single nanoseconds to hundreds of seconds, with ties and tails.
@@ -50,7 +50,7 @@ fn empty_has_no_figures() {
 
 #[test]
 fn merging_equals_recording_all() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let (mut one, mut other, mut both) =
         (LatencyHistogram::new(), LatencyHistogram::new(), LatencyHistogram::new());
     for index in 0..5_000 {
@@ -79,7 +79,7 @@ fn extremes_saturate_and_stay_exact() {
 
 #[test]
 fn buckets_are_those_of_hdrhistogram() {
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let (mut ours, mut theirs) = (LatencyHistogram::new(), hdrhistogram());
     let edges = (0..40).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
     let random: Vec<u64> = (0..20_000).map(|_| (rng.uniform() * 27.0).exp() as u64).collect();
@@ -104,7 +104,7 @@ fn buckets_are_those_of_hdrhistogram() {
 
 #[test]
 fn memory_changes_nothing_but_memory() {
-    let mut rng = Rng::new(6);
+    let mut rng = Random::new(6);
     let (mut whole, mut small) = (LatencyHistogram::new(), LatencyHistogram::default());
     for _ in 0..3_000 {
         let ns = (rng.uniform() * 20.0).exp() as u64;

@@ -2,17 +2,18 @@
 
 use super::{Shape, Steadiness};
 use crate::Verdict;
-use crate::simulate::{LEVEL, NOISE, ProcessKind, Rng, autocorrelated, series};
+use crate::random::Random;
+use crate::simulate::{LEVEL, NOISE, ProcessKind, autocorrelated, series};
 
 /// Noise around the usual level with something added at each slice.
-fn shaped(rng: &mut Rng, slices: usize, rho: f64, add: impl Fn(usize) -> f64) -> Vec<f64> {
+fn shaped(rng: &mut Random, slices: usize, rho: f64, add: impl Fn(usize) -> f64) -> Vec<f64> {
     let noise = autocorrelated(rng, slices, rho);
     noise.iter().enumerate().map(|(at, value)| LEVEL + NOISE * value + add(at)).collect()
 }
 
 /// How many of 200 series of 600 slices, with noise autocorrelated by 0.5, satisfy a test.
 fn found(add: impl Fn(usize) -> f64, test: impl Fn(&Steadiness) -> bool) -> usize {
-    let mut rng = Rng::new(21);
+    let mut rng = Random::new(21);
     (0..200).filter(|_| test(&Steadiness::of(&shaped(&mut rng, 600, 0.5, &add)))).count()
 }
 
@@ -32,7 +33,7 @@ fn noise_raises_few_false_alarms() {
         (ProcessKind::Autocorrelated(0.8), 300),
         (ProcessKind::Autocorrelated(0.8), 2_000),
     ] {
-        let mut rng = Rng::new(20);
+        let mut rng = Random::new(20);
         let alarms = (0..1_000)
             .filter(|_| !Steadiness::of(&series(&mut rng, kind, slices).0).shapes.is_empty())
             .count();
@@ -91,7 +92,7 @@ fn a_saw_is_one_wave_with_its_period() {
 #[test]
 fn a_stall_is_named_and_not_taken_for_steps() {
     let stall = |at: usize| if (300..330).contains(&at) { -1e9 } else { 0.0 };
-    let mut rng = Rng::new(22);
+    let mut rng = Random::new(22);
     let hits = (0..200).filter(|_| {
         let rate: Vec<f64> =
             shaped(&mut rng, 600, 0.5, stall).iter().map(|value| value.max(0.0)).collect();
@@ -135,7 +136,7 @@ fn two_shapes_are_both_named() {
 
 #[test]
 fn a_small_shape_is_named_and_does_not_matter() {
-    let mut rng = Rng::new(23);
+    let mut rng = Random::new(23);
     let slices: Vec<f64> = (0..2_000)
         .map(|at| LEVEL + 20.0 * (f64::from(at) / 2_000.0) + 5.0 * rng.normal())
         .collect();

@@ -76,11 +76,11 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Rng;
+    use crate::random::Random;
 
     #[test]
     fn finds_where_and_how_long() {
-        let mut rng = Rng::new(1);
+        let mut rng = Random::new(1);
         let mut slices: Vec<f64> = (0..400).map(|_| 1_000.0 + 100.0 * rng.normal()).collect();
         slices[150..170].fill(0.0);
         slices[300] = 3.0;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_slow_disk_with_empty_slices_does_not_stall_until_it_does() {
-        let mut rng = Rng::new(2);
+        let mut rng = Random::new(2);
         let mut alarms = 0;
         for _ in 0..500 {
             // One request per slice on average: a third of the slices is empty.

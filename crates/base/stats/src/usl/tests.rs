@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Verdict;
-use crate::simulate::Rng;
+use crate::random::Random;
 
 const WORKERS: [u32; 6] = [1, 4, 16, 64, 128, 256];
 
@@ -15,7 +15,7 @@ fn at([lambda, sigma, kappa]: Law, workers: u32) -> f64 {
 }
 
 /// Points of a law with noise of so many percent, which their own intervals tell rightly.
-fn points(rng: &mut Rng, law: Law, workers: &[u32], noise_pct: f64) -> Vec<UslPoint> {
+fn points(rng: &mut Random, law: Law, workers: &[u32], noise_pct: f64) -> Vec<UslPoint> {
     let one = |&workers: &u32| {
         let noise = noise_pct / 100.0;
         let value = at(law, workers) * (noise * rng.normal()).exp();
@@ -36,7 +36,7 @@ const LAWS: [Law; 5] =
 #[test]
 fn recovers_exact_laws() {
     for law in LAWS {
-        let found = usl(&points(&mut Rng::new(71), law, &WORKERS, 0.0)).unwrap();
+        let found = usl(&points(&mut Random::new(71), law, &WORKERS, 0.0)).unwrap();
         close(found.lambda.value, law[0], 1e-6);
         assert!((found.sigma.value - law[1]).abs() < 1e-7, "{law:?}: {found:?}");
         assert!((found.kappa.value - law[2]).abs() < 1e-9, "{law:?}: {found:?}");
@@ -47,22 +47,22 @@ fn recovers_exact_laws() {
 
 #[test]
 fn the_peak_is_where_the_law_is_highest() {
-    let found = usl(&points(&mut Rng::new(72), LAWS[0], &WORKERS, 0.0)).unwrap();
+    let found = usl(&points(&mut Random::new(72), LAWS[0], &WORKERS, 0.0)).unwrap();
     let peak = found.peak_workers.unwrap();
     close(peak, (0.95f64 / 1e-4).sqrt(), 1e-6);
     let value = found.peak_value.unwrap();
     assert!(value > found.value_at(peak * 0.99) && value > found.value_at(peak * 1.01));
     assert!(found.is_peak_measured);
-    let early = usl(&points(&mut Rng::new(72), LAWS[0], &[1, 2, 8, 16], 0.0)).unwrap();
+    let early = usl(&points(&mut Random::new(72), LAWS[0], &[1, 2, 8, 16], 0.0)).unwrap();
     assert!(!early.is_peak_measured && early.peak_workers.is_some());
-    let falling = usl(&points(&mut Rng::new(72), [1e3, 1.4, 0.01], &WORKERS, 0.0)).unwrap();
+    let falling = usl(&points(&mut Random::new(72), [1e3, 1.4, 0.01], &WORKERS, 0.0)).unwrap();
     assert_eq!(falling.peak_workers, Some(1.0));
     close(falling.peak_value.unwrap(), 1e3, 1e-6);
 }
 
 #[test]
 fn recovers_laws_under_noise() {
-    let mut rng = Rng::new(73);
+    let mut rng = Random::new(73);
     let mut sums = [0.0; 3];
     for _ in 0..500 {
         let found = usl(&points(&mut rng, LAWS[0], &WORKERS, 5.0)).unwrap();
@@ -76,7 +76,7 @@ fn recovers_laws_under_noise() {
 
 /// Shares in percent of intervals that hold lambda, sigma and kappa.
 fn held(seed: u64, law: Law, workers: &[u32], noise_pct: f64, has_intervals: bool) -> [f64; 3] {
-    let (mut rng, mut held) = (Rng::new(seed), [0.0; 3]);
+    let (mut rng, mut held) = (Random::new(seed), [0.0; 3]);
     for _ in 0..1_000 {
         let mut all = points(&mut rng, law, workers, noise_pct);
         if !has_intervals {
@@ -112,7 +112,7 @@ fn intervals_hold_the_truth() {
 
 #[test]
 fn intervals_hold_the_truth_when_the_points_are_too_sure() {
-    let (mut rng, mut held) = (Rng::new(79), 0);
+    let (mut rng, mut held) = (Random::new(79), 0);
     for _ in 0..1_000 {
         let mut all = points(&mut rng, LAWS[0], &WORKERS, 5.0);
         all.iter_mut().for_each(|point| {
@@ -127,7 +127,7 @@ fn intervals_hold_the_truth_when_the_points_are_too_sure() {
 
 #[test]
 fn weights_come_from_the_intervals() {
-    let mut all = points(&mut Rng::new(76), LAWS[0], &[1, 4, 16, 32, 64, 128, 256], 1.0);
+    let mut all = points(&mut Random::new(76), LAWS[0], &[1, 4, 16, 32, 64, 128, 256], 1.0);
     let clean = usl(&all).unwrap();
     all[4].value = Measured::new(
         all[4].value.value * 1.5,
@@ -166,7 +166,7 @@ fn superlinear_and_flat_curves_stay_within_bounds() {
 #[test]
 fn scale_and_order_change_nothing() {
     for law in LAWS {
-        let original = points(&mut Rng::new(77), law, &WORKERS, 4.0);
+        let original = points(&mut Random::new(77), law, &WORKERS, 4.0);
         let want = usl(&original).unwrap();
         let mut turned = original.clone();
         turned.reverse();
@@ -188,7 +188,7 @@ fn scale_and_order_change_nothing() {
 
 #[test]
 fn verdicts_travel_and_bad_points_are_refused() {
-    let mut all = points(&mut Rng::new(78), LAWS[0], &WORKERS, 1.0);
+    let mut all = points(&mut Random::new(78), LAWS[0], &WORKERS, 1.0);
     all[3].value.verdicts.add(Verdict::CpuLimited);
     assert!(usl(&all).unwrap().kappa.verdicts.has(Verdict::CpuLimited));
     assert_eq!(usl(&all[..3]), Err(UslError::TooFewLevels { found: 3 }));

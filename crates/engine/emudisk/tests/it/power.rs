@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iostrata_emudisk::Power;
-use iostrata_sim::random::Random;
+use iostrata_stats::Random;
 
 use crate::served::{MIB, Served, can_serve, done, run, wait_for};
 

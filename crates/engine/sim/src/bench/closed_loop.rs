@@ -5,7 +5,7 @@
 use super::tally::Counted;
 use super::{BenchError, BenchOutcome, BenchWindow, Load, VisitOrder};
 use crate::drive::{Command, Done, Drive, Request};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Bits of a request's id that hold its place among those in flight.
 const SLOT_BITS: u32 = 16;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::queue::standin::{Arm, Sent};
 use crate::queue::{BlockQueue, QueuePlan, Scheduler};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 const S: u64 = 1_000_000_000;
 

@@ -9,7 +9,7 @@
 
 use super::plan::{INDEX_BYTES_PER_ROW, index_bytes};
 use crate::cache::PAGE_BYTES;
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Bytes of a row in the data file: a header of 4, a byte for NULLs, four integers, 40 characters
 /// and their length, rounded up to 4.

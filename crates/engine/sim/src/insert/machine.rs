@@ -8,7 +8,7 @@ use super::prefill::Prefill;
 use crate::cache::{Access, PAGE_BYTES, PageCache, WRITER, Waits};
 use crate::iostat::QueueCounters;
 use crate::queue::{Bio, BlockQueue, Completed, Direction, Offered, Submitter};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// CPU time of a row: 2.06 % user and 5.32 % system of eight cores, while 41 million rows came in
 /// 1.5 hours.

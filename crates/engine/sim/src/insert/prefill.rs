@@ -6,7 +6,7 @@
 
 use super::layout::TableFiles;
 use crate::cache::{CachePlan, Submission};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Part of the index that is dirty when the limit does not bound it.
 const INDEX_PART_MAX: f64 = 0.95;

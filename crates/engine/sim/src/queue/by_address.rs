@@ -91,7 +91,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::random::Random;
+    use iostrata_stats::Random;
 
     #[test]
     fn it_is_an_ordered_set() {

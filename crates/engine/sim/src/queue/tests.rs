@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::standin::{Arm, Sent};
 use super::*;
 use crate::drive::Command;
-use crate::random::Random;
+use iostrata_stats::Random;
 
 const PAGE: u32 = 4096;
 const WHO: Submitter = Submitter(0);

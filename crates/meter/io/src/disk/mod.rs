@@ -10,6 +10,8 @@ pub mod aligned;
 mod blocks;
 mod error;
 mod faults;
+#[cfg(any(test, feature = "testing"))]
+mod forward;
 mod in_turn;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
@@ -22,6 +24,8 @@ pub mod trace;
 
 pub use aligned::Aligned;
 pub use error::DiskError;
+#[cfg(any(test, feature = "testing"))]
+pub use forward::ForwardDisk;
 use in_turn::InTurn;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemDisk;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_io::Progress;
-use iostrata_load::Random;
+use iostrata_stats::Random;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -28,12 +28,12 @@ pub(super) fn fill_device(
     // Exclusively: the kernel refuses while the device is mounted or part of another.
     let excl = rustix::fs::OFlags::EXCL.bits() as i32;
     let mut file = OpenOptions::new().write(true).custom_flags(excl).open(device)?;
-    let mut random = Random::new(seed, 0);
+    let mut random = Random::of_stream(seed, 0);
     let mut chunk = vec![0_u8; CHUNK_BYTES];
     let mut done_bytes = 0;
     while done_bytes < bytes && !stop.load(Ordering::Relaxed) {
         for word in chunk.chunks_exact_mut(8) {
-            word.copy_from_slice(&random.next_u64().to_le_bytes());
+            word.copy_from_slice(&random.bits().to_le_bytes());
         }
         let now = (bytes - done_bytes).min(CHUNK_BYTES as u64) as usize;
         file.write_all(&chunk[..now])?;

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_load::Random;
 use iostrata_spec::study::{Cell, Conditions};
+use iostrata_stats::Random;
 
 /// The order of the given points in a round.
 pub(super) fn order(cells: &[Cell], chosen: &[usize], seed: u64, round: u32) -> Vec<usize> {
-    let mut random = Random::new(seed, u64::from(round) + 1);
+    let mut random = Random::of_stream(seed, u64::from(round) + 1);
     let mut together: BTreeMap<&Conditions, Vec<usize>> = BTreeMap::new();
     for &index in chosen {
         together.entry(&cells[index].conditions).or_default().push(index);

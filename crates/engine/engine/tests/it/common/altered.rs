@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use iostrata_io::SyncKind;
 use iostrata_io::disk::{
     Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName, Finished,
+    ForwardDisk,
 };
 
 /// What is taken away. Files are named by the beginning of their names.
@@ -102,7 +103,11 @@ impl Names {
     }
 }
 
-impl Disk for Altered {
+impl ForwardDisk for Altered {
+    fn below(&self) -> &dyn Disk {
+        &*self.inner
+    }
+
     fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
         let file = self.inner.open(name, mode)?;
         let mut names = self.names.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -110,21 +115,9 @@ impl Disk for Altered {
         Ok(file)
     }
 
-    fn close(&self, file: FileId) {
-        self.inner.close(file);
-    }
-
     fn facts(&self, file: FileId) -> Facts {
         let atomic_write_bytes = self.alteration.atomic_write_bytes;
         Facts { atomic_write_bytes, ..self.inner.facts(file) }
-    }
-
-    fn len(&self, file: FileId) -> Result<u64, DiskError> {
-        self.inner.len(file)
-    }
-
-    fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
-        self.inner.read(file, at, into)
     }
 
     fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
@@ -154,22 +147,6 @@ impl Disk for Altered {
             names: self.names.clone(),
             skipped: Vec::new(),
         })
-    }
-
-    fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
-        self.inner.set_len(file, len)
-    }
-
-    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, name: &FileName) -> Result<(), DiskError> {
-        self.inner.remove(name)
-    }
-
-    fn list(&self) -> Result<Vec<FileName>, DiskError> {
-        self.inner.list()
     }
 
     fn sync_dir(&self) -> Result<(), DiskError> {

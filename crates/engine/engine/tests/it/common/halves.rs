@@ -5,10 +5,7 @@
 
 use std::sync::Arc;
 
-use iostrata_io::SyncKind;
-use iostrata_io::disk::{
-    Aligned, Batch, Disk, DiskError, Durability, Facts, FileId, FileMode, FileName,
-};
+use iostrata_io::disk::{Disk, DiskError, FileId, FileMode, FileName, ForwardDisk};
 
 /// One of the directories.
 pub struct Half {
@@ -26,41 +23,13 @@ impl Half {
     }
 }
 
-impl Disk for Half {
+impl ForwardDisk for Half {
+    fn below(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
     fn open(&self, name: &FileName, mode: FileMode) -> Result<FileId, DiskError> {
         self.disk.open(&self.named(name)?, mode)
-    }
-
-    fn close(&self, file: FileId) {
-        self.disk.close(file);
-    }
-
-    fn facts(&self, file: FileId) -> Facts {
-        self.disk.facts(file)
-    }
-
-    fn len(&self, file: FileId) -> Result<u64, DiskError> {
-        self.disk.len(file)
-    }
-
-    fn read(&self, file: FileId, at: u64, into: &mut Aligned) -> Result<(), DiskError> {
-        self.disk.read(file, at, into)
-    }
-
-    fn write(&self, file: FileId, at: u64, from: &Aligned, d: Durability) -> Result<(), DiskError> {
-        self.disk.write(file, at, from, d)
-    }
-
-    fn sync(&self, file: FileId, kind: SyncKind) -> Result<(), DiskError> {
-        self.disk.sync(file, kind)
-    }
-
-    fn batch(&self) -> Box<dyn Batch> {
-        self.disk.batch()
-    }
-
-    fn set_len(&self, file: FileId, len: u64) -> Result<(), DiskError> {
-        self.disk.set_len(file, len)
     }
 
     fn rename(&self, from: &FileName, to: &FileName) -> Result<(), DiskError> {
@@ -76,9 +45,5 @@ impl Disk for Half {
         let all = self.disk.list()?;
         let own = all.iter().filter_map(|name| name.as_str().strip_prefix(&beginning));
         own.map(FileName::new).collect()
-    }
-
-    fn sync_dir(&self) -> Result<(), DiskError> {
-        self.disk.sync_dir()
     }
 }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::agenda::Agenda;
 use super::{Command, Device, Done, DriveFacts, Queued, Request};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;

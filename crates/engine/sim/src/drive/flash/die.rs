@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::cache::{Cache, Dirty};
 use super::parameters::FlashParameters;
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Pages that are moved before the die looks at its reads again.
 const MOVES_AT_A_TIME: u32 = 4;

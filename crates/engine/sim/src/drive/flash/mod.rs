@@ -21,9 +21,9 @@ pub use parameters::{FlashParameters, PAGE_BYTES, Wear, WriteCache};
 
 use super::agenda::Agenda;
 use super::{Command, Device, Done, DriveFacts, Queued, Request};
-use crate::random::Random;
 use cache::Cache;
 use die::{Die, Wearing, Work};
+use iostrata_stats::Random;
 use streams::Streams;
 
 /// Share by which the erased pages of a fresh drive exceed its capacity.

@@ -15,7 +15,7 @@ use super::read_cache::ReadCache;
 use super::write_cache::WriteCache;
 use crate::drive::agenda::Agenda;
 use crate::drive::{Command, Device, Done, DriveFacts, Queued, Request};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// A command, and for a flush what it waits for.
 #[derive(Clone, Copy, Debug)]

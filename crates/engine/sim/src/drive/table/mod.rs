@@ -17,7 +17,7 @@ pub use measured::MeasuredDisk;
 
 use super::agenda::Agenda;
 use super::{Command, Device, Done, DriveFacts, Queued, Request};
-use crate::random::Random;
+use iostrata_stats::Random;
 
 /// Commands that a measured device is given at a time, unless the disk says otherwise.
 const QUEUE_DEPTH: u32 = 1024;

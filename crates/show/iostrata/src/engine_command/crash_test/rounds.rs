@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use iostrata_engine::{Direction, Engine, EngineError, Settings};
 use iostrata_run::CrashTestDocument;
-use iostrata_sim::random::Random;
+use iostrata_stats::Random;
 
 use super::oracle::{Expected, THREADS};
 use super::place::CrashTarget;

@@ -78,7 +78,7 @@ fn none_starves_behind_nearer_ones() {
     disk.submit(0, Request { id: 0, at_bytes: 0, ..far });
     disk.submit(0, far);
     let mut done = Vec::new();
-    let mut random = crate::random::Random::new(1);
+    let mut random = iostrata_stats::Random::new(1);
     for id in 1..5_000 {
         let now_ns = disk.next_event_ns().expect("something is in flight");
         done.clear();
