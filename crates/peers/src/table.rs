@@ -129,7 +129,7 @@ fn row(workload: Workload, line: &Line) -> Vec<String> {
     }
     cells.push(count(line.cpu_us));
     if workload.is_writing() {
-        cells.push(line.device_bytes.map_or("-".to_owned(), short));
+        cells.push(line.device_bytes.map_or("-".to_owned(), count));
     }
     if workload == Workload::Updates {
         cells.push(format!("{:.0}", line.end_bytes as f64 / MIB));
