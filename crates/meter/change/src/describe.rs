@@ -12,26 +12,28 @@ use crate::change::Change;
 use crate::device;
 use crate::kind;
 use crate::kind::variable::Variable;
+use crate::platform::Platform;
 use crate::settings::Prewrite;
 use crate::system::System;
 use crate::tokens::DeviceRef;
-use crate::world::World;
 
 /// The plan: each change in one line, with the present value where there is one already.
 pub fn plan(changes: &[Change]) -> Vec<String> {
-    let world = System::new();
-    changes.iter().map(|change| line(&world, change)).collect()
+    let platform = System::new();
+    changes.iter().map(|change| line(&platform, change)).collect()
 }
 
 /// A change with the present value.
-pub(crate) fn line(world: &dyn World, change: &Change) -> String {
+pub(crate) fn line(platform: &dyn Platform, change: &Change) -> String {
     let now = match change {
-        Change::Queue { device, attribute, .. } => device::resolve(world, device)
+        Change::Queue { device, attribute, .. } => device::resolve(platform, device)
             .ok()
-            .and_then(|found| kind::queue::read(world, &found, *attribute).ok()),
-        Change::Sysctl { which, .. } => kind::vm::read(world, *which).ok(),
-        Change::Governor { cpu, .. } => kind::governor::read(world, *cpu).ok(),
-        Change::ServerVariable { server, name, .. } => Variable { server, name }.read(world).ok(),
+            .and_then(|found| kind::queue::read(platform, &found, *attribute).ok()),
+        Change::Sysctl { which, .. } => kind::vm::read(platform, *which).ok(),
+        Change::Governor { cpu, .. } => kind::governor::read(platform, *cpu).ok(),
+        Change::ServerVariable { server, name, .. } => {
+            Variable { server, name }.read(platform).ok()
+        }
         _ => None,
     };
     match now {

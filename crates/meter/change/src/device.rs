@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{ChangeError, system};
+use crate::platform::Platform;
 use crate::seen::SeenKind;
 use crate::tokens::{DeviceRef, DeviceToken, FileToken};
-use crate::world::World;
 
 /// A device as it stands at this moment.
 #[derive(Clone, Debug)]
@@ -28,11 +28,14 @@ impl Resolved {
 }
 
 /// The device that is meant, now.
-pub(crate) fn resolve(world: &dyn World, device: &DeviceRef) -> Result<Resolved, ChangeError> {
+pub(crate) fn resolve(
+    platform: &dyn Platform,
+    device: &DeviceRef,
+) -> Result<Resolved, ChangeError> {
     match device {
         DeviceRef::Loop { backing } => {
-            let token = file_token(world, backing)?;
-            let found = over(world, &token)?;
+            let token = file_token(platform, backing)?;
+            let found = over(platform, &token)?;
             found.ok_or_else(|| {
                 ChangeError::unavailable(
                     device.to_string(),
@@ -41,7 +44,7 @@ pub(crate) fn resolve(world: &dyn World, device: &DeviceRef) -> Result<Resolved,
                 )
             })
         }
-        DeviceRef::Named { path, .. } => named(world, path)?.ok_or_else(|| {
+        DeviceRef::Named { path, .. } => named(platform, path)?.ok_or_else(|| {
             let why = "there is no such block device";
             let fix = "name a block device, for example from lsblk";
             ChangeError::unavailable(path.display().to_string(), why, fix)
@@ -51,20 +54,20 @@ pub(crate) fn resolve(world: &dyn World, device: &DeviceRef) -> Result<Resolved,
 
 /// The same device as then, if it is still there.
 pub(crate) fn find_again(
-    world: &dyn World,
+    platform: &dyn Platform,
     token: &DeviceToken,
 ) -> Result<Option<Resolved>, ChangeError> {
     match token {
-        DeviceToken::Loop(file) => over(world, file),
+        DeviceToken::Loop(file) => over(platform, file),
         DeviceToken::Named { path, .. } => {
-            Ok(named(world, path)?.filter(|found| found.token == *token))
+            Ok(named(platform, path)?.filter(|found| found.token == *token))
         }
     }
 }
 
 /// What identifies an existing regular file.
-pub(crate) fn file_token(world: &dyn World, path: &Path) -> Result<FileToken, ChangeError> {
-    let seen = world.look(path).map_err(|source| system("look at", path, source))?;
+pub(crate) fn file_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
     match seen {
         Some(seen) if seen.kind == SeenKind::File => {
             Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
@@ -77,8 +80,9 @@ pub(crate) fn file_token(world: &dyn World, path: &Path) -> Result<FileToken, Ch
     }
 }
 
-fn over(world: &dyn World, file: &FileToken) -> Result<Option<Resolved>, ChangeError> {
-    let found = world.loops_over(file).map_err(|source| system("look at", &file.path, source))?;
+fn over(platform: &dyn Platform, file: &FileToken) -> Result<Option<Resolved>, ChangeError> {
+    let found =
+        platform.loops_over(file).map_err(|source| system("look at", &file.path, source))?;
     Ok(found.into_iter().next().map(|device| Resolved {
         path: device.path(),
         disk: device.name,
@@ -86,13 +90,13 @@ fn over(world: &dyn World, file: &FileToken) -> Result<Option<Resolved>, ChangeE
     }))
 }
 
-fn named(world: &dyn World, path: &Path) -> Result<Option<Resolved>, ChangeError> {
-    let seen = world.look(path).map_err(|source| system("look at", path, source))?;
+fn named(platform: &dyn Platform, path: &Path) -> Result<Option<Resolved>, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
     let Some(seen) = seen.filter(|seen| seen.kind == SeenKind::BlockDevice) else {
         return Ok(None);
     };
-    let disk = world.disk_of(path).map_err(|source| system("find the disk of", path, source))?;
-    let sequence = world.read(&Path::new("/sys/block").join(&disk).join("diskseq")).ok();
+    let disk = platform.disk_of(path).map_err(|source| system("find the disk of", path, source))?;
+    let sequence = platform.read(&Path::new("/sys/block").join(&disk).join("diskseq")).ok();
     let token = DeviceToken::Named { path: path.to_owned(), number: seen.number, sequence };
     Ok(Some(Resolved { path: path.to_owned(), disk, token }))
 }

@@ -19,6 +19,7 @@ mod journal;
 mod kind;
 mod measuring_files;
 mod owner;
+mod platform;
 mod restore;
 mod retry;
 mod seen;
@@ -31,7 +32,6 @@ mod system;
 mod tokens;
 mod undoing;
 mod variables;
-mod world;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +45,7 @@ pub use instance::write_instance;
 pub use journal::leftover::{Leftover, leftovers};
 pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
+pub use platform::{MountRequest, Platform, Refusal, RunError};
 pub use restore::{JournalReport, JournalState, RestoreReport, remove_left_files, restore};
 pub use seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
@@ -56,4 +57,3 @@ pub use system::{System, touched_unwritten_bytes};
 pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Thing, UndoOutcome, UndoReport};
 pub use variables::{NoServers, ServerError, ServerToken, Servers};
-pub use world::{MountRequest, Refusal, RunError, World};

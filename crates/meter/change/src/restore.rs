@@ -16,10 +16,10 @@ use crate::journal::{Content, Journal, JournalEntry, Record, parse};
 use crate::kind;
 use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
+use crate::platform::Platform;
 use crate::retry;
 use crate::state::StateDir;
 use crate::undoing::{self, Thing, UndoOutcome};
-use crate::world::World;
 
 /// What a journal's state is after looking at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,30 +70,30 @@ impl RestoreReport {
 }
 
 /// Undoes the changes of every journal whose owner is gone.
-pub fn restore(state: &StateDir, world: &dyn World) -> RestoreReport {
+pub fn restore(state: &StateDir, platform: &dyn Platform) -> RestoreReport {
     let journals = state.journals().into_iter();
-    RestoreReport { journals: journals.filter_map(|path| one(state, world, path)).collect() }
+    RestoreReport { journals: journals.filter_map(|path| one(state, platform, path)).collect() }
 }
 
 /// Removes the measuring files that processes left when they were killed, where their journals
 /// hold nothing else. One report for each journal that was dealt with.
-pub fn remove_left_files(state: &StateDir, world: &dyn World) -> RestoreReport {
+pub fn remove_left_files(state: &StateDir, platform: &dyn Platform) -> RestoreReport {
     let holds_only_files = |path: &PathBuf| {
         let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
         !content.files.is_empty() && content.entries.is_empty() && content.damaged_lines == 0
     };
     let journals = state.journals().into_iter().filter(holds_only_files);
     let mut journals: Vec<JournalReport> =
-        journals.filter_map(|path| one(state, world, path)).collect();
+        journals.filter_map(|path| one(state, platform, path)).collect();
     journals.retain(|journal| journal.state != JournalState::InUse);
     RestoreReport { journals }
 }
 
 /// `None` when the journal went away meanwhile.
-fn one(state: &StateDir, world: &dyn World, path: PathBuf) -> Option<JournalReport> {
+fn one(state: &StateDir, platform: &dyn Platform, path: PathBuf) -> Option<JournalReport> {
     let mut report = unreported(path.clone());
-    let worked = match take(state, world, &path) {
-        Ok(Some(journal)) => put_back(world, journal, &mut report),
+    let worked = match take(state, platform, &path) {
+        Ok(Some(journal)) => put_back(platform, journal, &mut report),
         Ok(None) => {
             report.owner = parse(&fs::read(&path).ok()?).owner;
             Ok(())
@@ -123,26 +123,30 @@ pub(crate) fn unreported(journal: PathBuf) -> JournalReport {
 
 /// Takes a journal, with patience for a dead owner: a child that it was starting when it was killed
 /// holds the lock for a moment longer.
-fn take(state: &StateDir, world: &dyn World, path: &Path) -> Result<Option<Journal>, JournalError> {
+fn take(
+    state: &StateDir,
+    platform: &dyn Platform,
+    path: &Path,
+) -> Result<Option<Journal>, JournalError> {
     let mut taken = Journal::take(state, path)?;
     for _ in 0..retry::TRIES {
         if taken.is_some() {
             break;
         }
-        let Some(content) = abandoned(world, path) else { break };
+        let Some(content) = abandoned(platform, path) else { break };
         // A server that was started but never left behind keeps the lock for nobody.
-        let _fails_with_the_journal = kind::serving::end_holders(world, &content.entries);
-        world.pause();
+        let _fails_with_the_journal = kind::serving::end_holders(platform, &content.entries);
+        platform.pause();
         taken = Journal::take(state, path)?;
     }
     Ok(taken)
 }
 
 /// What a journal holds whose owner is dead.
-fn abandoned(world: &dyn World, path: &Path) -> Option<Content> {
+fn abandoned(platform: &dyn Platform, path: &Path) -> Option<Content> {
     let content = || Some(parse(&fs::read(path).ok()?));
     let owner = content()?.owner?;
-    if world.is_alive(&owner) {
+    if platform.is_alive(&owner) {
         return None;
     }
     // It may have handed the journal over just before its end.
@@ -150,7 +154,7 @@ fn abandoned(world: &dyn World, path: &Path) -> Option<Content> {
 }
 
 pub(crate) fn put_back(
-    world: &dyn World,
+    platform: &dyn Platform,
     mut journal: Journal,
     report: &mut JournalReport,
 ) -> Result<(), JournalError> {
@@ -158,13 +162,13 @@ pub(crate) fn put_back(
     report.files = measuring_files::remove(&content);
     let Content { owner, mut entries, damaged_lines, .. } = content;
     report.damaged_lines = damaged_lines;
-    let same_boot = |owner: &Owner| owner.boot_id == world.owner().boot_id;
+    let same_boot = |owner: &Owner| owner.boot_id == platform.owner().boot_id;
     let rebooted = owner.as_ref().is_some_and(|owner| !same_boot(owner));
     report.owner = owner;
     if rebooted {
-        report.things = gone_with_the_boot(world, &mut journal, &mut entries)?;
+        report.things = gone_with_the_boot(platform, &mut journal, &mut entries)?;
     }
-    let undone = undoing::all(world, &mut journal, &mut entries);
+    let undone = undoing::all(platform, &mut journal, &mut entries);
     report.things.extend(undone.things);
     report.left = undone.left;
     let stays = report.files.iter().any(|file| file.error.is_some());
@@ -179,7 +183,7 @@ pub(crate) fn put_back(
 
 /// Settles what no reboot survives; files and directories stay to be removed.
 fn gone_with_the_boot(
-    world: &dyn World,
+    platform: &dyn Platform,
     journal: &mut Journal,
     entries: &mut Vec<JournalEntry>,
 ) -> Result<Vec<Thing>, JournalError> {
@@ -194,7 +198,7 @@ fn gone_with_the_boot(
     for entry in gone {
         // What is mounted there now was mounted by somebody else since.
         if let Prior::NoMount { missing, .. } | Prior::NoServer { missing, .. } = &entry.prior {
-            let _not_empty_or_gone = kind::mounting::remove_dirs(world, missing);
+            let _not_empty_or_gone = kind::mounting::remove_dirs(platform, missing);
         }
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());

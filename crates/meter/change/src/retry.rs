@@ -2,19 +2,19 @@
 
 use std::io;
 
-use crate::world::World;
+use crate::platform::Platform;
 
-/// Tries of a busy thing, [`World::pause`] apart: about three seconds on a real machine.
+/// Tries of a busy thing, [`Platform::pause`] apart: about three seconds on a real machine.
 pub(crate) const TRIES: u32 = 60;
 
 /// Tries until the thing is not busy any more, or patience ends.
 pub(crate) fn while_busy(
-    world: &dyn World,
+    platform: &dyn Platform,
     mut act: impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
     for _ in 1..TRIES {
         match act() {
-            Err(error) if is_busy(&error) => world.pause(),
+            Err(error) if is_busy(&error) => platform.pause(),
             done => return done,
         }
     }
@@ -23,14 +23,14 @@ pub(crate) fn while_busy(
 
 /// Waits until something holds, or patience ends; says whether it holds.
 pub(crate) fn until(
-    world: &dyn World,
+    platform: &dyn Platform,
     mut holds: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<bool> {
     for _ in 1..TRIES {
         if holds()? {
             return Ok(true);
         }
-        world.pause();
+        platform.pause();
     }
     holds()
 }

@@ -15,14 +15,14 @@ use crate::error::{ChangeError, JournalError, system};
 use crate::journal::{Content, Journal, JournalEntry, parse};
 use crate::kind::{self, attach, serving};
 use crate::owner::Owner;
+use crate::platform::Platform;
 use crate::restore::{self, JournalReport, JournalState};
 use crate::retry;
 use crate::seen::{Answer, DeviceState};
 use crate::server::served_file;
 use crate::state::StateDir;
-use crate::world::World;
 
-/// Waits of [`World::pause`] for whoever has a device open: about half a second.
+/// Waits of [`Platform::pause`] for whoever has a device open: about half a second.
 const OPENER_TRIES: u32 = 10;
 
 /// A loop device over a file that a program serves.
@@ -87,22 +87,22 @@ pub enum StopError {
 }
 
 /// Every disk that is served, or the server of which was killed, in the order of the devices.
-pub fn served_disks(state: &StateDir, world: &dyn World) -> Vec<ServedDisk> {
+pub fn served_disks(state: &StateDir, platform: &dyn Platform) -> Vec<ServedDisk> {
     let mut found: Vec<ServedDisk> =
-        state.journals().into_iter().flat_map(|path| in_journal(world, path)).collect();
+        state.journals().into_iter().flat_map(|path| in_journal(platform, path)).collect();
     found.sort_by_key(|disk| (disk.device.as_os_str().len(), disk.device.clone()));
     found
 }
 
-fn in_journal(world: &dyn World, journal: PathBuf) -> Vec<ServedDisk> {
+fn in_journal(platform: &dyn Platform, journal: PathBuf) -> Vec<ServedDisk> {
     let Ok(bytes) = fs::read(&journal) else { return Vec::new() };
     let Content { owner: Some(owner), entries, .. } = parse(&bytes) else { return Vec::new() };
-    let disk = |server: &JournalEntry| disk(world, &journal, &owner, server, &entries);
+    let disk = |server: &JournalEntry| disk(platform, &journal, &owner, server, &entries);
     entries.iter().filter_map(disk).collect()
 }
 
 fn disk(
-    world: &dyn World,
+    platform: &dyn Platform,
     journal: &Path,
     owner: &Owner,
     server: &JournalEntry,
@@ -119,7 +119,7 @@ fn disk(
         _ => String::new(),
     };
     // By what it is over: its number may have changed hands.
-    let attached = attach::find(world, token, above.effect.as_ref()).ok()?.into_iter().next()?;
+    let attached = attach::find(platform, token, above.effect.as_ref()).ok()?.into_iter().next()?;
     Some(ServedDisk {
         device: attached.path(),
         at: at.clone(),
@@ -127,7 +127,7 @@ fn disk(
         arguments: arguments.clone(),
         process: process.clone(),
         owner: owner.clone(),
-        is_served: world.is_alive(process),
+        is_served: platform.is_alive(process),
         stat,
         journal: journal.to_owned(),
     })
@@ -139,31 +139,31 @@ fn disk(
 /// As [`StopError`] says; of a disk that is in use nothing is touched.
 pub fn stop_served(
     state: &StateDir,
-    world: &dyn World,
+    platform: &dyn Platform,
     disk: &ServedDisk,
 ) -> Result<JournalReport, StopError> {
-    if !disk.is_left_behind() && world.is_alive(&disk.owner) {
+    if !disk.is_left_behind() && platform.is_alive(&disk.owner) {
         let (device, owner) = (disk.device.clone(), disk.owner.clone());
         return Err(StopError::OfARun { device, owner });
     }
-    let answer = world.ask(&served_file(&disk.at));
-    refuse_mounted(world, disk, answer)?;
+    let answer = platform.ask(&served_file(&disk.at));
+    refuse_mounted(platform, disk, answer)?;
     if matches!(answer, Answer::There(_)) {
-        refuse_open(world, &disk.device)?;
+        refuse_open(platform, &disk.device)?;
         // While its server still answers, so that the kernel has no errors to report.
-        detach(world, disk)?;
+        detach(platform, disk)?;
     }
     if answer == Answer::Stuck {
         // Whoever has it open waits for this.
-        serving::force(world, &disk.process)?;
+        serving::force(platform, &disk.process)?;
     }
-    if world.is_alive(&disk.process) {
-        serving::end(world, &disk.process)?;
+    if platform.is_alive(&disk.process) {
+        serving::end(platform, &disk.process)?;
     }
     let mut report = restore::unreported(disk.journal.clone());
     for _ in 0..retry::TRIES {
         if let Some(journal) = Journal::take(state, &disk.journal)? {
-            restore::put_back(world, journal, &mut report)?;
+            restore::put_back(platform, journal, &mut report)?;
             return Ok(report);
         }
         if !disk.journal.exists() {
@@ -171,7 +171,7 @@ pub fn stop_served(
             report.state = JournalState::Settled;
             return Ok(report);
         }
-        world.pause();
+        platform.pause();
     }
     Ok(report)
 }
@@ -181,19 +181,23 @@ fn is_over(change: &Change, file: &Path) -> bool {
 }
 
 /// Undoes the loop device ahead of the rest, which finds it done.
-fn detach(world: &dyn World, disk: &ServedDisk) -> Result<(), ChangeError> {
+fn detach(platform: &dyn Platform, disk: &ServedDisk) -> Result<(), ChangeError> {
     let bytes = fs::read(&disk.journal).unwrap_or_default();
     let file = served_file(&disk.at);
     let is_over = |entry: &&JournalEntry| is_over(&entry.change, &file);
     match parse(&bytes).entries.iter().find(is_over) {
-        Some(entry) => kind::undo(world, entry).map(drop),
+        Some(entry) => kind::undo(platform, entry).map(drop),
         None => Ok(()),
     }
 }
 
 /// What is mounted or held stays, also when its server is gone: only its user can let go of it.
-fn refuse_mounted(world: &dyn World, disk: &ServedDisk, answer: Answer) -> Result<(), StopError> {
-    let used = world.in_use(&disk.device);
+fn refuse_mounted(
+    platform: &dyn Platform,
+    disk: &ServedDisk,
+    answer: Answer,
+) -> Result<(), StopError> {
+    let used = platform.in_use(&disk.device);
     let used = used.map_err(|source| system("look at", &disk.device, source))?;
     let (by, first) = match used {
         Some(DeviceState::Mounted(by)) => (by, "unmount it first (umount)"),
@@ -213,14 +217,14 @@ fn refuse_mounted(world: &dyn World, disk: &ServedDisk, answer: Answer) -> Resul
 }
 
 /// What others have open stays as well; some programs look at every device for a moment.
-fn refuse_open(world: &dyn World, device: &Path) -> Result<(), StopError> {
-    let mut openers = world.openers(device);
+fn refuse_open(platform: &dyn Platform, device: &Path) -> Result<(), StopError> {
+    let mut openers = platform.openers(device);
     for _ in 0..OPENER_TRIES {
         if openers.is_empty() {
             return Ok(());
         }
-        world.pause();
-        openers = world.openers(device);
+        platform.pause();
+        openers = platform.openers(device);
     }
     let by = format!("{} has it open", openers.join(", "));
     let fix = "end that first, then stop it".to_owned();

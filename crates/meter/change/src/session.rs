@@ -12,11 +12,11 @@ use crate::in_place;
 use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
 use crate::owner::Owner;
+use crate::platform::Platform;
 use crate::state::StateDir;
 use crate::system::System;
 use crate::tokens::{ChangeId, DeviceRef};
 use crate::undoing::{self, UndoReport};
-use crate::world::World;
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,27 +32,27 @@ pub struct Applied {
 /// Changes in place, with their journal. The journal begins with the first change and is removed
 /// with the last one undone.
 #[derive(Debug)]
-pub struct Session<W: World = System> {
-    world: W,
+pub struct Session<W: Platform = System> {
+    platform: W,
     state: StateDir,
     journal: Option<Journal>,
     active: Vec<JournalEntry>,
     last_id: u32,
 }
 
-impl<W: World> Session<W> {
+impl<W: Platform> Session<W> {
     /// A session without changes. Nothing is written yet.
     ///
     /// # Errors
     /// None today; the state directory is made with the first change.
-    pub fn begin(state: &StateDir, world: W) -> Result<Self, ChangeError> {
+    pub fn begin(state: &StateDir, platform: W) -> Result<Self, ChangeError> {
         let state = state.clone();
-        Ok(Self { world, state, journal: None, active: Vec::new(), last_id: 0 })
+        Ok(Self { platform, state, journal: None, active: Vec::new(), last_id: 0 })
     }
 
     /// The machine.
-    pub fn world(&self) -> &W {
-        &self.world
+    pub fn platform(&self) -> &W {
+        &self.platform
     }
 
     /// The changes in place, oldest first.
@@ -62,7 +62,7 @@ impl<W: World> Session<W> {
 
     /// The change in one line, with the present value.
     pub fn describe(&self, change: &Change) -> String {
-        crate::describe::line(&self.world, change)
+        crate::describe::line(&self.platform, change)
     }
 
     /// Makes one change.
@@ -72,7 +72,7 @@ impl<W: World> Session<W> {
     /// [`ChangeError::Refused`] and [`ChangeError::Taken`] when it must not be done; others as they
     /// say. What was done until then is undone.
     pub fn apply(&mut self, change: Change) -> Result<Applied, ChangeError> {
-        let change = change.located(|path| self.world.real(path));
+        let change = change.located(|path| self.platform.real(path));
         if !in_place::enter() {
             return Err(ChangeError::Ending);
         }
@@ -86,16 +86,16 @@ impl<W: World> Session<W> {
     }
 
     fn make(&mut self, change: Change) -> Result<Applied, ChangeError> {
-        let prior = kind::prior(&self.world, &change, &self.active)?;
+        let prior = kind::prior(&self.platform, &change, &self.active)?;
         let journal = match &mut self.journal {
             Some(journal) => journal,
-            none => none.insert(Journal::begin(&self.state, &self.world.owner())?),
+            none => none.insert(Journal::begin(&self.state, &self.platform.owner())?),
         };
         self.last_id += 1;
         let id = ChangeId(self.last_id);
         let intent = Record::Intent { id, change: change.clone(), before: prior.clone() };
         journal.append(&intent)?;
-        let acted = kind::apply(&self.world, &change, &prior, journal.lock());
+        let acted = kind::apply(&self.platform, &change, &prior, journal.lock());
         let noted = acted.and_then(|after| {
             journal.append(&Record::Done { id, after: after.clone() })?;
             Ok(after)
@@ -109,7 +109,7 @@ impl<W: World> Session<W> {
                 Ok(Applied { id, change, effect })
             }
             Err(error) => {
-                if undoing::one(&self.world, journal, &mut entry).is_err() {
+                if undoing::one(&self.platform, journal, &mut entry).is_err() {
                     self.active.push(entry);
                 }
                 Err(error)
@@ -123,7 +123,7 @@ impl<W: World> Session<W> {
     /// # Errors
     /// [`ChangeError::Refused`] with what was found, and others when it cannot be looked at.
     pub fn may_overwrite(&self, device: &DeviceRef) -> Result<(), ChangeError> {
-        kind::may_overwrite(&self.world, device, &self.active)
+        kind::may_overwrite(&self.platform, device, &self.active)
     }
 
     /// Undoes one change.
@@ -136,7 +136,7 @@ impl<W: World> Session<W> {
         let (Some(at), Some(journal)) = (at, &mut self.journal) else {
             return Err(ChangeError::NotInPlace { id });
         };
-        kind::serving::end_stuck(&self.world, &self.active)?;
+        kind::serving::end_stuck(&self.platform, &self.active)?;
         let (earlier, later) = self.active.split_at_mut(at + 1);
         let entry = &mut earlier[at];
         if let Some(above) =
@@ -145,7 +145,7 @@ impl<W: World> Session<W> {
             let (what, by) = (entry.change.describe(), above.change.describe());
             return Err(ChangeError::DependedOn { what, by });
         }
-        let undone = undoing::one(&self.world, journal, entry)?;
+        let undone = undoing::one(&self.platform, journal, entry)?;
         self.active.remove(at);
         in_place::leave(1);
         self.close_when_empty()?;
@@ -157,7 +157,7 @@ impl<W: World> Session<W> {
     pub fn undo_all(&mut self) -> UndoReport {
         let before = self.active.len();
         let report = match &mut self.journal {
-            Some(journal) => undoing::all(&self.world, journal, &mut self.active),
+            Some(journal) => undoing::all(&self.platform, journal, &mut self.active),
             None => UndoReport::default(),
         };
         in_place::leave((before - self.active.len()) as u32);
@@ -204,7 +204,7 @@ impl<W: World> Session<W> {
     }
 }
 
-impl<W: World> Drop for Session<W> {
+impl<W: Platform> Drop for Session<W> {
     fn drop(&mut self) {
         let _in_the_journal = self.undo_all();
         // The journal has them; nobody here will undo them any more.

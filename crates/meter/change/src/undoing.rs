@@ -12,8 +12,8 @@ use crate::effect::{How, Left, Undone};
 use crate::error::ChangeError;
 use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
+use crate::platform::Platform;
 use crate::tokens::ChangeId;
-use crate::world::World;
 
 /// What became of one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,18 +79,18 @@ impl UndoReport {
 
 /// Undoes one change, with its lines in the journal.
 pub(crate) fn one(
-    world: &dyn World,
+    platform: &dyn Platform,
     journal: &mut Journal,
     entry: &mut JournalEntry,
 ) -> Result<Undone, ChangeError> {
     if !entry.was_undoing {
         journal.append(&Record::Undoing { id: entry.id })?;
         // Only what an earlier, broken-off undoing left counts as such.
-        let undone = kind::undo(world, entry);
+        let undone = kind::undo(platform, entry);
         entry.was_undoing = true;
         return settle(journal, entry, undone?);
     }
-    let undone = kind::undo(world, entry)?;
+    let undone = kind::undo(platform, entry)?;
     settle(journal, entry, undone)
 }
 
@@ -105,13 +105,13 @@ fn settle(
 
 /// Undoes all of them, the last first; what is left in `entries` could not be undone.
 pub(crate) fn all(
-    world: &dyn World,
+    platform: &dyn Platform,
     journal: &mut Journal,
     entries: &mut Vec<JournalEntry>,
 ) -> UndoReport {
     let mut report = UndoReport::default();
     // A server that cannot be ended fails again, and is reported, when its own turn comes.
-    let _tried = kind::serving::end_stuck(world, entries);
+    let _tried = kind::serving::end_stuck(platform, entries);
     let mut stuck: Vec<JournalEntry> = Vec::new();
     while let Some(mut entry) = entries.pop() {
         let above = stuck.iter().find(|other| depends::stands_on(&other.change, &entry.change));
@@ -120,7 +120,7 @@ pub(crate) fn all(
                 what: entry.change.describe(),
                 by: above.change.describe(),
             }),
-            None => one(world, journal, &mut entry),
+            None => one(platform, journal, &mut entry),
         };
         let outcome = match undone {
             Ok(undone) => {

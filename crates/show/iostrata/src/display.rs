@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use iostrata_io::Progress;
 
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// What a command shows while it works.
 pub struct Display {
@@ -63,9 +63,9 @@ impl Display {
 ///
 /// # Errors
 /// When stdout cannot be written. A reader that went away is no error.
-pub fn print_json(document: &impl serde::Serialize) -> Result<(), Ending> {
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), ExitError> {
     let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Ending::Bug(format!("the document cannot be written: {error}")))?;
+        .map_err(|error| ExitError::Bug(format!("the document cannot be written: {error}")))?;
     print_text(&format!("{text}\n"))
 }
 
@@ -73,11 +73,11 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Ending> {
 ///
 /// # Errors
 /// As [`print_json`].
-pub fn print_text(text: &str) -> Result<(), Ending> {
+pub fn print_text(text: &str) -> Result<(), ExitError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Ending::NotHere(format!("cannot write to stdout: {error}")))
+            Err(ExitError::NotHere(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use iostrata_units as units;
 
 use crate::args::IoArgs;
 use crate::display::Display;
-use crate::ending::{Ending, ending_of};
+use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::{files_ending, io_document, path_facts};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
@@ -20,7 +20,7 @@ use crate::{io_history, io_notes};
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let mut spec = args.spec()?;
     let display = Display::new(args.common.printing.quiet);
     let mut files = FileSetCache::default();
@@ -45,12 +45,12 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     let share = |elapsed_s: f64| elapsed_s / longest_s;
     let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
     display.finish();
-    let Measurement { mut replicate, interrupted, error } = measured.map_err(ending_of)?;
+    let Measurement { mut replicate, interrupted, error } = measured.map_err(exit_error)?;
     if let Some(set) = wanted.as_ref().and_then(|wanted| pipeline.files.get(wanted)) {
         replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
     }
-    pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(ending_of)?;
-    let outcome = pipeline.finish(&[], interrupted).map_err(ending_of)?;
+    pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(exit_error)?;
+    let outcome = pipeline.finish(&[], interrupted).map_err(exit_error)?;
     let mut document = document(&replicate, &sink, error.is_none() && !interrupted);
     if !sink.keep(&document) {
         document.run = None;
@@ -59,8 +59,8 @@ pub fn run(args: &IoArgs, interruption: &Interruption) -> Result<(), Ending> {
     let result = RunResult::Io(Box::new(document));
     sink.print(&result, &outcome.events, args.common.printing.json)?;
     sink.end(match error {
-        Some(error) => Err(ending_of(error)),
-        None if interruption.is_set() => Err(Ending::Interrupted(interruption.exit_code())),
+        Some(error) => Err(exit_error(error)),
+        None if interruption.is_set() => Err(ExitError::Interrupted(interruption.exit_code())),
         None => Ok(()),
     })
 }
@@ -72,8 +72,8 @@ fn prepare(
     cache: &mut FileSetCache,
     display: &Display,
     interruption: &Interruption,
-) -> Result<WantedFiles, Ending> {
-    let place = Place::find(&args.path).map_err(|error| Ending::Usage(error.to_string()))?;
+) -> Result<WantedFiles, ExitError> {
+    let place = Place::find(&args.path).map_err(|error| ExitError::Usage(error.to_string()))?;
     let exists = matches!(place, Place::ExistingFile(_) | Place::Device(_));
     let wanted = WantedFiles::data(FileSetPlan {
         files: spec.files,
@@ -91,7 +91,7 @@ fn prepare(
         .prepare(&wanted, interruption.flag(), &mut filling)
         .map_err(|error| files_ending(&error, interruption))?;
     if spec.direct && !files.takes_direct() {
-        return Err(Ending::NotHere(format!(
+        return Err(ExitError::NotHere(format!(
             "--direct 1: the file system of {} refuses direct I/O; use --direct=0",
             args.path.display()
         )));

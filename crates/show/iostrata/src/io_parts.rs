@@ -8,7 +8,7 @@ use iostrata_run::host::PathFacts;
 use iostrata_run::{IoDocument, IoOpDocument, OpFigures, StreamFigures};
 use iostrata_stats::Verdicts;
 
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// What lies under the path, or under its directory when the path does not exist.
@@ -25,13 +25,13 @@ pub fn path_facts(path: &Path) -> Option<PathFacts> {
 }
 
 /// How a command ends whose files could not be prepared.
-pub fn files_ending(error: &FileSetError, interruption: &Interruption) -> Ending {
+pub fn files_ending(error: &FileSetError, interruption: &Interruption) -> ExitError {
     match error {
-        FileSetError::Stopped { .. } => Ending::Interrupted(interruption.exit_code()),
+        FileSetError::Stopped { .. } => ExitError::Interrupted(interruption.exit_code()),
         FileSetError::NoSpace { .. } | FileSetError::System { .. } => {
-            Ending::NotHere(error.to_string())
+            ExitError::NotHere(error.to_string())
         }
-        error => Ending::Usage(error.to_string()),
+        error => ExitError::Usage(error.to_string()),
     }
 }
 

@@ -6,8 +6,8 @@
 mod args;
 mod disk_command;
 mod display;
-mod ending;
 mod engine_command;
+mod exit_error;
 mod fio_command;
 mod help_files_command;
 mod io_command;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
-use ending::Ending;
+use exit_error::ExitError;
 use signals::Interruption;
 
 fn main() -> ExitCode {
@@ -52,18 +52,18 @@ fn main() -> ExitCode {
     let ending = match ended {
         Ok(Ok(())) => return ExitCode::SUCCESS,
         Ok(Err(ending)) => ending,
-        Err(_) => Ending::Bug("a broken invariant stopped the program".to_owned()),
+        Err(_) => ExitError::Bug("a broken invariant stopped the program".to_owned()),
     };
     anstream::eprintln!("iostrata: {ending}");
     ExitCode::from(ending.exit_code())
 }
 
-fn run(cli: &Cli) -> Result<(), Ending> {
+fn run(cli: &Cli) -> Result<(), ExitError> {
     if let Command::Worker = cli.command {
-        return iostrata_load::worker_main().map_err(|error| Ending::Bug(error.to_string()));
+        return iostrata_load::worker_main().map_err(|error| ExitError::Bug(error.to_string()));
     }
     let interruption = Interruption::listen()
-        .map_err(|error| Ending::NotHere(format!("cannot listen for signals: {error}")))?;
+        .map_err(|error| ExitError::NotHere(format!("cannot listen for signals: {error}")))?;
     if cli.command.makes_files() {
         restore_command::clear_files(cli.command.is_quiet());
         restore_command::record_files();

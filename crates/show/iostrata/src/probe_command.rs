@@ -12,7 +12,7 @@ use iostrata_units as units;
 
 use crate::args::ProbeArgs;
 use crate::display::{Display, print_text};
-use crate::ending::{Ending, ending_of};
+use crate::exit_error::{ExitError, exit_error};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use iostrata_spec::rung;
@@ -25,15 +25,15 @@ const PRECISION: f64 = 0.03;
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let options = options(args)?;
     let display = Display::new(args.common.printing.quiet);
     let root = Root::system();
     let path = describe_path(&root, &options.dir)
-        .map_err(|error| Ending::Usage(format!("{}: {error}", options.dir.display())))?;
+        .map_err(|error| ExitError::Usage(format!("{}: {error}", options.dir.display())))?;
     let announcement = probe::announce(&options, &path).map_err(|error| match error {
-        TooSmall::Asked(why) => Ending::Usage(why),
-        TooSmall::Room(why) => Ending::NotHere(why),
+        TooSmall::Asked(why) => ExitError::Usage(why),
+        TooSmall::Room(why) => ExitError::NotHere(why),
     })?;
     let host = ProbeHost { machine: describe_host(&root), path };
     display.note(&announced(&options, &announcement, &host));
@@ -46,9 +46,9 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
     display.finish();
     let outcome = match outcome {
         Err(_) if interruption.is_set() => {
-            return Err(Ending::Interrupted(interruption.exit_code()));
+            return Err(ExitError::Interrupted(interruption.exit_code()));
         }
-        outcome => outcome.map_err(ending_of)?,
+        outcome => outcome.map_err(exit_error)?,
     };
     let mut document = summarise(host, &outcome.events, ProbeEnd::of(&outcome.events));
     document.report = sink.report();
@@ -58,9 +58,9 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), Ending> 
     show(args, &document, &sink, &outcome)?;
     let of_storage = |rung: &Rung| rung.name != rung::METER_NULL && rung.name != "clock_read";
     sink.end(if outcome.interrupted {
-        Err(Ending::Interrupted(interruption.exit_code()))
+        Err(ExitError::Interrupted(interruption.exit_code()))
     } else if !document.rungs.iter().any(of_storage) {
-        Err(Ending::NotHere(format!(
+        Err(ExitError::NotHere(format!(
             "nothing could be measured in {}: {}",
             options.dir.display(),
             why_nothing(&document.unavailable)
@@ -77,11 +77,11 @@ fn why_nothing(unavailable: &[Unavailable]) -> &str {
 }
 
 /// The directory: DIR, or where the data of `--target` lies.
-fn place(args: &ProbeArgs) -> Result<PathBuf, Ending> {
+fn place(args: &ProbeArgs) -> Result<PathBuf, ExitError> {
     match &args.target {
         None => Ok(args.dir.clone()),
         // The target may hold a password and is not repeated.
-        Some(target) if target.contains("://") => Err(Ending::Usage(
+        Some(target) if target.contains("://") => Err(ExitError::Usage(
             "--target: the probe measures storage and connects to no server; name the directory \
              of the server's data instead, for example iostrata probe /var/lib/mysql"
                 .to_owned(),
@@ -90,13 +90,13 @@ fn place(args: &ProbeArgs) -> Result<PathBuf, Ending> {
     }
 }
 
-fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {
+fn options(args: &ProbeArgs) -> Result<ProbeOptions, ExitError> {
     let named = place(args)?;
     let dir = std::fs::canonicalize(&named).map_err(|error| {
-        Ending::Usage(format!("{}: {error}; name an existing directory", named.display()))
+        ExitError::Usage(format!("{}: {error}; name an existing directory", named.display()))
     })?;
     if !dir.is_dir() {
-        return Err(Ending::Usage(format!(
+        return Err(ExitError::Usage(format!(
             "{}: not a directory; probe works in own files of a directory (for one file or device \
              use iostrata io --path)",
             dir.display()
@@ -104,12 +104,12 @@ fn options(args: &ProbeArgs) -> Result<ProbeOptions, Ending> {
     }
     let precision = args.common.precision.unwrap_or(PRECISION);
     if !(precision > 0.0 && precision < 1.0) {
-        return Err(Ending::Usage(format!(
+        return Err(ExitError::Usage(format!(
             "--precision {precision}: out of range; use for example 0.03 or 3%"
         )));
     }
     if args.common.max_time.is_some_and(|time| time < Duration::from_secs(5)) {
-        return Err(Ending::Usage(
+        return Err(ExitError::Usage(
             "--max-time: too short for a probe; use 5s or more (120s is the default)".to_owned(),
         ));
     }
@@ -167,7 +167,7 @@ fn show(
     document: &ProbeDocument,
     sink: &RunSink<'_>,
     outcome: &RunOutcome,
-) -> Result<(), Ending> {
+) -> Result<(), ExitError> {
     let json = args.common.printing.json;
     sink.print(&RunResult::Probe(Box::new(document.clone())), &outcome.events, json)?;
     let report = document.report.iter().filter(|_| !json);

@@ -8,20 +8,20 @@ use iostrata_run::{RunKind, RunReadError, RunReader, RunResult, RunWriter};
 
 use crate::args::{Format, ReportArgs};
 use crate::display::{colour, print_json, print_text, width};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When a run cannot be read, or its report not be written.
-pub fn run(args: &ReportArgs) -> Result<(), Ending> {
+pub fn run(args: &ReportArgs) -> Result<(), ExitError> {
     let format = if args.json { Some(Format::Json) } else { args.format };
     args.runs.iter().try_for_each(|dir| one(dir, format))
 }
 
 /// One run in one form; without a form its summary and, last, the path of its report.
-fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
-    let bad = |error: RunReadError| Ending::Usage(error.to_string());
+fn one(dir: &Path, format: Option<Format>) -> Result<(), ExitError> {
+    let bad = |error: RunReadError| ExitError::Usage(error.to_string());
     let mut run = RunReader::open(dir).map_err(bad)?;
     let concluded = match run.result() {
         Some(_) => None,
@@ -47,7 +47,7 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), Ending> {
         Some(Format::Terminal) => summary(),
         Some(Format::Json) => match view.result {
             Some(result) => print_json(result),
-            None => Err(Ending::NotHere(format!("{}: no result was kept", dir.display()))),
+            None => Err(ExitError::NotHere(format!("{}: no result was kept", dir.display()))),
         },
     }
 }
@@ -65,12 +65,12 @@ fn conclude(run: &RunReader) -> Option<RunResult> {
     }
 }
 
-fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), Ending> {
+fn write_html(dir: &Path, run: &RunReader, view: &RunView<'_>) -> Result<(), ExitError> {
     let html = iostrata_report::html(view);
     let path = RunWriter::resume(dir, run.manifest())
         .and_then(|writer| writer.write_report(&html))
         .map_err(|error| {
-            Ending::NotHere(format!("the report cannot be written: {error} (or use --format)"))
+            ExitError::NotHere(format!("the report cannot be written: {error} (or use --format)"))
         })?;
     print_text(&format!("{}\n", path.display()))
 }

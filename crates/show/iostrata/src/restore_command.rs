@@ -11,7 +11,7 @@ use iostrata_units as units;
 
 use crate::args::RestoreArgs;
 use crate::display::{Display, print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Changes named in the note; more are counted.
 const NAMED: usize = 3;
@@ -20,12 +20,12 @@ const NAMED: usize = 3;
 ///
 /// # Errors
 /// When something could not be put back: it is listed and stays in the journal.
-pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
+pub fn run(args: &RestoreArgs) -> Result<(), ExitError> {
     let display = Display::new(args.printing.quiet);
     if let Some(target) = &args.target {
         // The target may hold a password and is not repeated.
         if !["mysql://", "engine:"].iter().any(|scheme| target.starts_with(scheme)) {
-            return Err(Ending::Usage(
+            return Err(ExitError::Usage(
                 "--target: not a target; write mysql://user@host:port/db or engine:DIR".to_owned(),
             ));
         }
@@ -41,7 +41,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), Ending> {
     if report.is_settled() {
         return Ok(());
     }
-    Err(Ending::NotHere(
+    Err(ExitError::NotHere(
         "not everything could be put back; what is listed as not undone or not removed stays in \
          the journal: free it and run iostrata restore again"
             .to_owned(),

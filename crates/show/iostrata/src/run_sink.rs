@@ -18,7 +18,7 @@ use iostrata_study::{Listener, StudyError};
 use serde::Serialize;
 
 use crate::display::{Display, colour, print_json, print_text, width};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// The run of a command, kept or not.
 pub struct RunSink<'a> {
@@ -44,14 +44,14 @@ impl<'a> RunSink<'a> {
         name: &str,
         out: Option<&Path>,
         display: &'a Display,
-    ) -> Result<Self, Ending> {
+    ) -> Result<Self, ExitError> {
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
         let now = jiff::Timestamp::now();
         let manifest = Manifest::new(kind, env!("CARGO_PKG_VERSION"), &arguments, now);
         let dir = out.map_or_else(|| default_dir(name), Path::to_owned);
         if out.is_some_and(|out| out.exists() && !out.is_dir()) {
-            return Err(Ending::Usage(format!(
+            return Err(ExitError::Usage(format!(
                 "--out {}: it is not a directory; name one that is new or empty",
                 dir.display()
             )));
@@ -59,7 +59,7 @@ impl<'a> RunSink<'a> {
         let (writer, note) = match RunWriter::create(&dir, &manifest) {
             Ok(writer) => (Some(writer), None),
             Err(error) if out.is_some() => {
-                return Err(Ending::Usage(format!("--out {}: {error}", dir.display())));
+                return Err(ExitError::Usage(format!("--out {}: {error}", dir.display())));
             }
             Err(error) => {
                 let why = format!("The run is not kept: {error}, or choose a place with --out.");
@@ -94,10 +94,10 @@ impl<'a> RunSink<'a> {
     ///
     /// # Errors
     /// When the directory cannot be written any more.
-    pub fn amend(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), Ending> {
+    pub fn amend(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), ExitError> {
         change(&mut self.manifest);
         let written = self.writer.as_ref().map_or(Ok(()), |one| one.write_manifest(&self.manifest));
-        written.map_err(|error| Ending::NotHere(error.to_string()))
+        written.map_err(|error| ExitError::NotHere(error.to_string()))
     }
 
     /// Writes down the host, as far as it is known.
@@ -166,7 +166,7 @@ impl<'a> RunSink<'a> {
     ///
     /// # Errors
     /// When stdout cannot be written.
-    pub fn print(&self, result: &RunResult, events: &[Event], json: bool) -> Result<(), Ending> {
+    pub fn print(&self, result: &RunResult, events: &[Event], json: bool) -> Result<(), ExitError> {
         if json {
             return print_json(result);
         }
@@ -180,14 +180,14 @@ impl<'a> RunSink<'a> {
     ///
     /// # Errors
     /// How it ended, or what could not be written and what to do.
-    pub fn end(&self, ended: Result<(), Ending>) -> Result<(), Ending> {
+    pub fn end(&self, ended: Result<(), ExitError>) -> Result<(), ExitError> {
         let Some(why) = &self.lost else { return ended };
         let not_kept = format!(
             "the run was not kept: {why}; what is printed above is all there is (choose a place \
              with room by --out)"
         );
         ended.inspect_err(|_| self.display.note(&not_kept))?;
-        Err(Ending::NotHere(not_kept))
+        Err(ExitError::NotHere(not_kept))
     }
 }
 

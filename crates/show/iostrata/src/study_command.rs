@@ -4,7 +4,7 @@ use iostrata_spec::study::{Extent, MeasuringOverrides, StudyPlan, StudySpec, cos
 
 use crate::args::{ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs};
 use crate::display::{print_json, print_text, width};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 use crate::study_diff;
 use crate::study_run::{self, changes};
@@ -15,7 +15,7 @@ use crate::study_text::{load, usage};
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         StudyAction::List(args) => list_shipped(args),
         StudyAction::Show(args) => show_study(args),
@@ -25,7 +25,7 @@ pub fn run(args: &StudyArgs, interruption: &Interruption) -> Result<(), Ending> 
     }
 }
 
-fn list_shipped(args: &ListArgs) -> Result<(), Ending> {
+fn list_shipped(args: &ListArgs) -> Result<(), ExitError> {
     let listed = |(name, text): &(&str, &str)| {
         let spec = StudySpec::parse(text, name).map_err(usage)?;
         let of = |extent| {
@@ -39,11 +39,11 @@ fn list_shipped(args: &ListArgs) -> Result<(), Ending> {
             question: spec.question,
         })
     };
-    let studies = shipped().iter().map(listed).collect::<Result<Vec<_>, Ending>>()?;
+    let studies = shipped().iter().map(listed).collect::<Result<Vec<_>, ExitError>>()?;
     if args.printing.json { print_json(&studies) } else { print_text(&list(&studies)) }
 }
 
-fn show_study(args: &ShowArgs) -> Result<(), Ending> {
+fn show_study(args: &ShowArgs) -> Result<(), ExitError> {
     let (spec, extent) = (load(&args.choice.study)?, args.choice.extent());
     let overrides = args.choice.overrides(&args.common);
     let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
@@ -58,7 +58,7 @@ fn show_plan(
     changes: &[String],
     wanted: Option<&[String]>,
     json: bool,
-) -> Result<(), Ending> {
+) -> Result<(), ExitError> {
     let mut parts = spec.parts(plan.extent);
     parts.retain(|part| wanted.is_none_or(|wanted| wanted.contains(&part.name)));
     let exclusions = spec.exclusions(plan.extent);
@@ -67,7 +67,7 @@ fn show_plan(
     if json { print_json(&shown) } else { print_text(&show(&shown, width())) }
 }
 
-fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), Ending> {
+fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let (spec, extent) = (load(&args.choice.study)?, args.choice.extent());
     let overrides = args.choice.overrides(&args.common);
     let plan = spec.plan(extent, args.choice.parts(), &overrides).map_err(usage)?;
@@ -88,6 +88,6 @@ fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
     plan
 }
 
-fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), Ending> {
+fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), ExitError> {
     study_run::resume(&args.run, args.printing, interruption)
 }

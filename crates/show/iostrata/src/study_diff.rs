@@ -11,7 +11,7 @@ use iostrata_run::{RunReader, RunResult, StudyDiffDocument, StudyDocument, Study
 
 use crate::args::DiffArgs;
 use crate::display::{colour, print_json, print_text, width};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Ids that a refusal lists.
 const IDS_LISTED: usize = 12;
@@ -20,7 +20,7 @@ const IDS_LISTED: usize = 12;
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &DiffArgs) -> Result<(), Ending> {
+pub fn run(args: &DiffArgs) -> Result<(), ExitError> {
     let a = point(&args.a, args.run.as_deref())?;
     let b = point(&args.b, args.run.as_deref())?;
     let profiles = a.profile.as_ref().zip(b.profile.as_ref());
@@ -33,8 +33,8 @@ pub fn run(args: &DiffArgs) -> Result<(), Ending> {
 }
 
 /// A point: its id where the run is named apart, else `RUN:POINT`.
-fn point(name: &str, run: Option<&Path>) -> Result<StudyPoint, Ending> {
-    let bad = |why: String| Ending::Usage(format!("study diff {name}: {why}"));
+fn point(name: &str, run: Option<&Path>) -> Result<StudyPoint, ExitError> {
+    let bad = |why: String| ExitError::Usage(format!("study diff {name}: {why}"));
     let (run, id) = match (run, name.rsplit_once(':')) {
         (Some(run), _) => (run.to_owned(), name),
         (None, Some((run, id))) => (PathBuf::from(run), id),

@@ -17,7 +17,7 @@ use iostrata_units as units;
 
 use crate::args::{Common, Printing, StudyPlace};
 use crate::display::Display;
-use crate::ending::{Ending, ending_of};
+use crate::exit_error::{ExitError, exit_error};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
@@ -28,11 +28,11 @@ const VOLUMES: &str = "volumes";
 ///
 /// # Errors
 /// When the plan names a setting that does not exist, or the options contradict each other.
-pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Ending> {
+pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, ExitError> {
     let shown = place.dir.clone().unwrap_or_else(|| PathBuf::from("RUN").join(VOLUMES));
     let place = place_of(plan, place, shown)?;
     let changes =
-        factorial::changes_of(plan, &place).map_err(|error| Ending::Usage(error.to_string()))?;
+        factorial::changes_of(plan, &place).map_err(|error| ExitError::Usage(error.to_string()))?;
     Ok(in_words(&changes))
 }
 
@@ -45,7 +45,7 @@ pub fn run(
     place: &StudyPlace,
     common: &Common,
     interruption: &Interruption,
-) -> Result<(), Ending> {
+) -> Result<(), ExitError> {
     needs_root(&plan)?;
     let display = Display::new(common.printing.quiet);
     // What the options say must be right before a run directory is made.
@@ -57,7 +57,9 @@ pub fn run(
         (None, Some(run)) => run.join(VOLUMES),
         (None, None) => {
             let why = sink.note().unwrap_or_default();
-            return Err(Ending::NotHere(format!("the study has no place for its volumes: {why}")));
+            return Err(ExitError::NotHere(format!(
+                "the study has no place for its volumes: {why}"
+            )));
         }
     };
     let host = begin(&mut sink, &plan, &dir, place.device.as_ref())?;
@@ -70,8 +72,12 @@ pub fn run(
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Result<(), Ending> {
-    let bad = |why: String| Ending::Usage(format!("study resume {}: {why}", run.display()));
+pub fn resume(
+    run: &Path,
+    printing: Printing,
+    interruption: &Interruption,
+) -> Result<(), ExitError> {
+    let bad = |why: String| ExitError::Usage(format!("study resume {}: {why}", run.display()));
     let mut reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
     reader.read_histograms().map_err(|error| bad(error.to_string()))?;
     let manifest = reader.manifest().clone();
@@ -88,7 +94,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
         display.note("What the killed run had changed is put back; going on.");
     }
     let writer =
-        RunWriter::resume(run, &manifest).map_err(|error| Ending::NotHere(error.to_string()))?;
+        RunWriter::resume(run, &manifest).map_err(|error| ExitError::NotHere(error.to_string()))?;
     let place = VolumePlace {
         dir: PathBuf::from(&host.path.path),
         device: manifest.study_device.clone(),
@@ -97,7 +103,7 @@ pub fn resume(run: &Path, printing: Printing, interruption: &Interruption) -> Re
         memory_bytes: memory_for_disks(),
     };
     std::fs::create_dir_all(&place.dir)
-        .map_err(|error| Ending::NotHere(format!("{}: {error}", place.dir.display())))?;
+        .map_err(|error| ExitError::NotHere(format!("{}: {error}", place.dir.display())))?;
     let sink = RunSink::resumed(writer, manifest, &display);
     let done = reader.events().to_vec();
     go_on(&plan, &place, host, &done, sink, printing.json, &display, interruption)
@@ -113,9 +119,9 @@ fn go_on(
     json: bool,
     display: &Display,
     interruption: &Interruption,
-) -> Result<(), Ending> {
+) -> Result<(), ExitError> {
     let mut session = Session::begin(&StateDir::of_user(), System::new())
-        .map_err(|error| Ending::NotHere(error.to_string()))?;
+        .map_err(|error| ExitError::NotHere(error.to_string()))?;
     let task = StudyTask { plan, place: place.clone(), done };
     // What is not stored would have to be measured again.
     sink.goes_on = false;
@@ -129,9 +135,9 @@ fn go_on(
     tell_undone(&undone, display);
     let outcome = match outcome {
         Err(_) if interruption.is_set() => {
-            return Err(Ending::Interrupted(interruption.exit_code()));
+            return Err(ExitError::Interrupted(interruption.exit_code()));
         }
-        outcome => outcome.map_err(ending_of)?,
+        outcome => outcome.map_err(exit_error)?,
     };
     let mut document = summarise_study(host, plan, &outcome.events, ProbeEnd::of(&outcome.events));
     document.report = sink.report();
@@ -143,18 +149,18 @@ fn go_on(
     sink.print(&RunResult::Study(Box::new(document)), &outcome.events, json)?;
     sink.end(if !undone.is_settled() {
         let why = "not everything could be put back; run iostrata restore";
-        Err(Ending::NotHere(why.to_owned()))
+        Err(ExitError::NotHere(why.to_owned()))
     } else if outcome.interrupted {
-        Err(Ending::Interrupted(interruption.exit_code()))
+        Err(ExitError::Interrupted(interruption.exit_code()))
     } else if is_empty {
-        Err(Ending::NotHere(headline))
+        Err(ExitError::NotHere(headline))
     } else {
         Ok(())
     })
 }
 
 /// Loop devices, file systems and settings are root's; a plain directory is anybody's.
-fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
+fn needs_root(plan: &StudyPlan) -> Result<(), ExitError> {
     let changes = plan
         .cells
         .iter()
@@ -162,18 +168,18 @@ fn needs_root(plan: &StudyPlan) -> Result<(), Ending> {
     if !changes || rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(Ending::NotHere(format!(
+    Err(ExitError::NotHere(format!(
         "study {} makes volumes and changes settings, which needs root: run it with sudo, or write \
          a study with filesystem = \"here\", which measures a directory as it is",
         plan.name
     )))
 }
 
-fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<VolumePlace, Ending> {
+fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<VolumePlace, ExitError> {
     if let (Some(named), Some(device)) = (&place.overwrite_contents, &place.device)
         && named != device
     {
-        return Err(Ending::Usage(format!(
+        return Err(ExitError::Usage(format!(
             "--overwrite-contents {}: names another device than --device {}; name the same one",
             named.display(),
             device.display()
@@ -181,7 +187,7 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Volume
     }
     if let Some(dir) = place.dir.as_ref().filter(|dir| dir.exists() && !dir.is_dir()) {
         let dir = dir.display();
-        return Err(Ending::Usage(format!("--dir {dir}: it is not a directory; name another")));
+        return Err(ExitError::Usage(format!("--dir {dir}: it is not a directory; name another")));
     }
     if let Some(device) = &place.device {
         is_block_device(device)?;
@@ -197,10 +203,10 @@ fn place_of(plan: &StudyPlan, place: &StudyPlace, dir: PathBuf) -> Result<Volume
 }
 
 /// A named device takes the place of every disk, so none can be emulated beside it.
-fn has_no_disks(plan: &StudyPlan, device: &Path) -> Result<(), Ending> {
+fn has_no_disks(plan: &StudyPlan, device: &Path) -> Result<(), ExitError> {
     match plan.cells.iter().find_map(|cell| cell.volume.disk.as_ref()) {
         None => Ok(()),
-        Some(disk) => Err(Ending::Usage(format!(
+        Some(disk) => Err(ExitError::Usage(format!(
             "--device {}: study {} emulates disks ({disk}), which need no device; leave --device \
              away, or set disk = \"none\" in the study",
             device.display(),
@@ -210,9 +216,9 @@ fn has_no_disks(plan: &StudyPlan, device: &Path) -> Result<(), Ending> {
 }
 
 /// This program: it runs worker processes and serves emulated disks.
-fn program() -> Result<PathBuf, Ending> {
+fn program() -> Result<PathBuf, ExitError> {
     std::env::current_exe()
-        .map_err(|error| Ending::NotHere(format!("this program does not find itself: {error}")))
+        .map_err(|error| ExitError::NotHere(format!("this program does not find itself: {error}")))
 }
 
 /// Emulated disks may fill a quarter of the memory that is available.
@@ -220,10 +226,10 @@ fn memory_for_disks() -> u64 {
     describe_host(&Root::system()).memory_available_bytes.unwrap_or(0) / 4
 }
 
-fn is_block_device(device: &Path) -> Result<(), Ending> {
+fn is_block_device(device: &Path) -> Result<(), ExitError> {
     let bad = |why: String| {
         let fix = "name a block device, for example from lsblk";
-        Ending::Usage(format!("--device {}: {why}; {fix}", device.display()))
+        ExitError::Usage(format!("--device {}: {why}; {fix}", device.display()))
     };
     let found = std::fs::metadata(device).map_err(|error| bad(error.to_string()))?;
     match std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()) {
@@ -232,9 +238,9 @@ fn is_block_device(device: &Path) -> Result<(), Ending> {
     }
 }
 
-fn absolute(dir: &Path) -> Result<PathBuf, Ending> {
+fn absolute(dir: &Path) -> Result<PathBuf, ExitError> {
     std::fs::canonicalize(dir)
-        .map_err(|error| Ending::Usage(format!("{}: {error}; name a directory", dir.display())))
+        .map_err(|error| ExitError::Usage(format!("{}: {error}; name a directory", dir.display())))
 }
 
 /// Makes the place of the volumes and writes down what is known before the first point.
@@ -243,13 +249,13 @@ fn begin(
     plan: &StudyPlan,
     dir: &Path,
     device: Option<&PathBuf>,
-) -> Result<ProbeHost, Ending> {
+) -> Result<ProbeHost, ExitError> {
     let root = Root::system();
     std::fs::create_dir_all(dir)
-        .map_err(|error| Ending::NotHere(format!("{}: {error}", dir.display())))?;
+        .map_err(|error| ExitError::NotHere(format!("{}: {error}", dir.display())))?;
     let dir = absolute(dir)?;
     let path = describe_path(&root, &dir)
-        .map_err(|error| Ending::NotHere(format!("{}: {error}", dir.display())))?;
+        .map_err(|error| ExitError::NotHere(format!("{}: {error}", dir.display())))?;
     let host = ProbeHost { machine: describe_host(&root), path };
     sink.amend(|manifest| {
         manifest.host = Some(host.clone());
@@ -260,8 +266,8 @@ fn begin(
 }
 
 /// What it will make and write and for how long, said before it begins.
-fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<String, Ending> {
-    let layouts = factorial::lay_out(plan, place).map_err(ending_of)?;
+fn announced(plan: &StudyPlan, place: &VolumePlace, host: &ProbeHost) -> Result<String, ExitError> {
+    let layouts = factorial::lay_out(plan, place).map_err(exit_error)?;
     let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
     let device = host.path.devices.first().map_or("unknown", |device| device.name.as_str());
     let cost = cost(plan);

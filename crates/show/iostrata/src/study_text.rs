@@ -5,7 +5,7 @@ use std::path::Path;
 use iostrata_spec::study::{StudySpec, shipped, shipped_text};
 use iostrata_units::Size;
 
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// A study's text is not larger than this, in bytes.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
@@ -14,21 +14,21 @@ const TEXT_BYTES_MAX: u64 = 256 << 10;
 ///
 /// # Errors
 /// When there is none, it cannot be read, or its text is wrong: with file, line and column.
-pub fn load(study: &str) -> Result<StudySpec, Ending> {
+pub fn load(study: &str) -> Result<StudySpec, ExitError> {
     if let Some(text) = shipped_text(study) {
         return StudySpec::parse(text, &format!("{study}.toml")).map_err(usage);
     }
     let path = Path::new(study);
     if !path.exists() {
         let names: Vec<&str> = shipped().iter().map(|(name, _)| *name).collect();
-        return Err(Ending::Usage(format!(
+        return Err(ExitError::Usage(format!(
             "study {study}: there is no such file and no shipped study of that name; the shipped \
              ones are {}",
             names.join(", ")
         )));
     }
     let unreadable = |error: &dyn std::fmt::Display| {
-        Ending::Usage(format!("study {study}: cannot be read: {error}; give a .toml file"))
+        ExitError::Usage(format!("study {study}: cannot be read: {error}; give a .toml file"))
     };
     let found = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
     if !found.is_file() {
@@ -43,6 +43,6 @@ pub fn load(study: &str) -> Result<StudySpec, Ending> {
 }
 
 /// A text or a choice that is wrong is bad input.
-pub fn usage(error: iostrata_spec::study::StudyTextError) -> Ending {
-    Ending::Usage(error.to_string())
+pub fn usage(error: iostrata_spec::study::StudyTextError) -> ExitError {
+    ExitError::Usage(error.to_string())
 }

@@ -4,23 +4,23 @@
 //! computed is whole.
 
 use super::arithmetic::evaluate;
+use super::environment::Environment;
 use super::error::Why;
-use super::world::World;
 
 /// The value with everything put in that it refers to.
-pub(super) fn expand(value: &str, world: &dyn World) -> Result<String, Why> {
-    let with_variables = variables(value, world)?;
-    keywords(with_variables, world)
+pub(super) fn expand(value: &str, environment: &dyn Environment) -> Result<String, Why> {
+    let with_variables = variables(value, environment)?;
+    keywords(with_variables, environment)
 }
 
-fn variables(value: &str, world: &dyn World) -> Result<String, Why> {
+fn variables(value: &str, environment: &dyn Environment) -> Result<String, Why> {
     let mut result = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, behind)) = after.split_once('}') else {
             return Err(Why::new("`${` has no `}`; close it"));
         };
-        let Some(found) = world.variable(name) else {
+        let Some(found) = environment.variable(name) else {
             let why = format!("the environment has no {name}; set it, or write the value");
             return Err(Why::new(why));
         };
@@ -32,11 +32,11 @@ fn variables(value: &str, world: &dyn World) -> Result<String, Why> {
     Ok(result)
 }
 
-fn keywords(value: String, world: &dyn World) -> Result<String, Why> {
+fn keywords(value: String, environment: &dyn Environment) -> Result<String, Why> {
     if !value.contains('$') {
         return Ok(value);
     }
-    let machine = world.machine();
+    let machine = environment.machine();
     let mut replaced = value.clone();
     for (keyword, number) in [
         ("$pagesize", machine.page_bytes),

@@ -12,6 +12,7 @@ use crate::{
     Flush, FlushCount, FlushMethod, FlushScope, IoApi, IoSpec, Preparation, SpecError, SyncWrites,
 };
 
+use super::environment::Environment;
 use super::error::{FioError, FioWarning, Origin, Why};
 use super::lines::{Assignment, Section};
 use super::places::{self, Amount, Names};
@@ -19,7 +20,6 @@ use super::plan::{FioJob, FioStream};
 use super::requests::{self, RequestOrder};
 use super::settings::{Settings, job_refusal, refusal};
 use super::times::{self, Times};
-use super::world::World;
 use super::{reports, value};
 
 const CLONES_MAX: u32 = 4096;
@@ -31,7 +31,7 @@ const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 pub(super) struct Builder<'a> {
     pub settings: &'a Settings,
     pub section: &'a Section,
-    pub world: &'a dyn World,
+    pub environment: &'a dyn Environment,
     /// Workloads before this one: tells their seeds apart.
     pub streams_before: u64,
     pub group: u32,
@@ -212,7 +212,7 @@ impl Builder<'_> {
         let mean = if spec.mix.reads() { read } else { write };
         let block = (spec.block_bytes, mean);
         let Amount { offset_bytes, file_bytes, io_bytes } =
-            places::amount(self.settings, job, paths, block, self.world)?;
+            places::amount(self.settings, job, paths, block, self.environment)?;
         spec.variation.offset_bytes = offset_bytes;
         spec.size_bytes = file_bytes.saturating_mul(paths.len() as u64);
         spec.runtime = Some(times.runtime.unwrap_or(times::LONGEST));
@@ -230,7 +230,7 @@ impl Builder<'_> {
         let seed = match given {
             Some(seed) => seed,
             None if repeats => SEED,
-            None => self.world.fresh_seed(),
+            None => self.environment.fresh_seed(),
         };
         Ok(seed.wrapping_add(self.streams_before.wrapping_mul(SEED_STEP)))
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::catalogue::{self, FioOption};
+use super::environment::Environment;
 use super::error::{FioError, Origin};
 use super::expand::expand;
-use super::world::World;
 
 const INCLUDES_MAX: usize = 16;
 const LINES_MAX: usize = 100_000;
@@ -50,15 +50,16 @@ impl Section {
 }
 
 /// The sections of a job file, with included files in place.
-pub(super) fn read(path: &Path, world: &dyn World) -> Result<Vec<Section>, FioError> {
-    let mut reader = LineReader { world, sections: Vec::new(), including: Vec::new(), lines: 0 };
+pub(super) fn read(path: &Path, environment: &dyn Environment) -> Result<Vec<Section>, FioError> {
+    let mut reader =
+        LineReader { environment, sections: Vec::new(), including: Vec::new(), lines: 0 };
     let whole = Origin { file: Arc::new(path.to_owned()), line: 0 };
     reader.file(path, &whole, "job file")?;
     Ok(reader.sections)
 }
 
 struct LineReader<'a> {
-    world: &'a dyn World,
+    environment: &'a dyn Environment,
     sections: Vec<Section>,
     /// Files that are being read, the outermost first.
     including: Vec<PathBuf>,
@@ -75,10 +76,11 @@ impl LineReader<'_> {
         if self.including.len() >= INCLUDES_MAX {
             return Err(refuse(format!("more than {INCLUDES_MAX} files include each other")));
         }
-        let bytes = self.world.read(path).map_err(|why| match path == asked_by.file.as_path() {
-            true => refuse(format!("it cannot be read: {why}")),
-            false => refuse(format!("{} cannot be read: {why}", path.display())),
-        })?;
+        let bytes =
+            self.environment.read(path).map_err(|why| match path == asked_by.file.as_path() {
+                true => refuse(format!("it cannot be read: {why}")),
+                false => refuse(format!("{} cannot be read: {why}", path.display())),
+            })?;
         self.including.push(path.to_owned());
         let file = Arc::new(path.to_owned());
         for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -133,7 +135,7 @@ impl LineReader<'_> {
         let Some(entry) = catalogue::find(name) else {
             return Err(refuse(origin, unknown(name)));
         };
-        let value = match expand(value, self.world) {
+        let value = match expand(value, self.environment) {
             Ok(value) => value,
             Err(why) => return Err(refuse(origin, why.0)),
         };

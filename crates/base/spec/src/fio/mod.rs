@@ -1,12 +1,13 @@
 //! fio's job files: read into a plan of our own workloads.
 //!
 //! Purpose: people have job files; [`parse`] says what each line of them comes to here. Invariant:
-//! pure, since files, environment and machine come through [`World`]; any bytes give a plan or a
+//! pure, since files, environment and machine come through [`Environment`]; any bytes give a plan or a
 //! [`FioError`]; an option that is accepted changes the plan or is warned of. It prepares no file
 //! and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;
+mod environment;
 mod error;
 mod expand;
 mod job;
@@ -22,11 +23,10 @@ mod stand_in;
 mod tests;
 mod times;
 mod value;
-mod world;
 
+pub use environment::{Environment, Machine};
 pub use error::{FioError, FioWarning, Origin};
 pub use plan::{FioJob, FioLogs, FioPlan, FioStream, FioWave};
-pub use world::{Machine, World};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -42,10 +42,14 @@ use settings::{Settings, refusal};
 ///
 /// # Errors
 /// The first thing that cannot be run: file, line, option, reason, fix.
-pub fn parse(files: &[PathBuf], only: &[String], world: &dyn World) -> Result<FioPlan, FioError> {
-    let mut planner = Planner::new(world);
+pub fn parse(
+    files: &[PathBuf],
+    only: &[String],
+    environment: &dyn Environment,
+) -> Result<FioPlan, FioError> {
+    let mut planner = Planner::new(environment);
     let all: Vec<Vec<Section>> =
-        files.iter().map(|file| lines::read(file, world)).collect::<Result<_, _>>()?;
+        files.iter().map(|file| lines::read(file, environment)).collect::<Result<_, _>>()?;
     check_sections(files, only, &all)?;
     for sections in &all {
         if !planner.plan.waves.is_empty() {
@@ -78,7 +82,7 @@ fn check_sections(
 }
 
 struct Planner<'a> {
-    world: &'a dyn World,
+    environment: &'a dyn Environment,
     plan: FioPlan,
     group: u32,
     jobs_in_group: u32,
@@ -96,11 +100,11 @@ fn place(assignment: &Assignment) -> OptionPlace {
 }
 
 impl<'a> Planner<'a> {
-    fn new(world: &'a dyn World) -> Self {
+    fn new(environment: &'a dyn Environment) -> Self {
         let plan =
             FioPlan { waves: Vec::new(), warnings: Vec::new(), global_options: BTreeMap::new() };
         Self {
-            world,
+            environment,
             plan,
             group: 0,
             jobs_in_group: 0,
@@ -174,7 +178,7 @@ impl<'a> Planner<'a> {
         let mut builder = Builder {
             settings,
             section,
-            world: self.world,
+            environment: self.environment,
             streams_before: self.streams,
             group: self.group,
             warnings: Vec::new(),

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::environment::Environment;
 use super::error::{FioError, Origin, Why};
 use super::lines::Assignment;
 use super::settings::{Settings, job_refusal, refusal};
 use super::value::{self, Base};
-use super::world::World;
 
 const FILES_MAX: u32 = 65_536;
 const NAME_FORMAT: &str = "$jobname.$jobnum.$filenum";
@@ -131,7 +131,7 @@ pub(super) fn amount(
     (job, origin): (&str, &Origin),
     paths: &[PathBuf],
     block: (u32, f64),
-    world: &dyn World,
+    environment: &dyn Environment,
 ) -> Result<Amount, FioError> {
     let base = settings.base()?;
     let files = paths.len() as u64;
@@ -139,7 +139,7 @@ pub(super) fn amount(
     let there = || -> Result<Option<u64>, FioError> {
         let mut least = None;
         for path in paths {
-            let found = world.bytes_of(path).map_err(|why| {
+            let found = environment.bytes_of(path).map_err(|why| {
                 let why = format!("the size of {} is not known: {why}", path.display());
                 job_refusal(job, origin, format!("{why}; say size= or run as a user who may"))
             })?;

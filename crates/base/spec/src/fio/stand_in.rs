@@ -1,9 +1,9 @@
-//! A world for tests: files in memory, a small machine, no disk.
+//! A environment for tests: files in memory, a small machine, no disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::world::{Machine, World};
+use super::environment::{Environment, Machine};
 
 /// Files and variables that exist only here.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl Desk {
     }
 }
 
-impl World for Desk {
+impl Environment for Desk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
         self.files.get(path).cloned().ok_or_else(|| "there is no such file".to_owned())
     }

@@ -10,30 +10,30 @@ use std::path::{Path, PathBuf};
 use crate::device::file_token;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::platform::Platform;
 use crate::retry;
 use crate::seen::LoopDevice;
 use crate::tokens::FileToken;
-use crate::world::World;
 
-pub(super) fn prior(world: &dyn World, backing: &Path) -> Result<Prior, ChangeError> {
-    let token = file_token(world, backing)?;
-    if let Some(device) = over(world, &token)?.first() {
+pub(super) fn prior(platform: &dyn Platform, backing: &Path) -> Result<Prior, ChangeError> {
+    let token = file_token(platform, backing)?;
+    if let Some(device) = over(platform, &token)?.first() {
         return Err(ChangeError::Taken {
             path: backing.to_owned(),
             found: format!("is under {} already", device.path().display()),
             fix: "detach that (losetup --detach) or choose another file",
         });
     }
-    Ok(Prior::NoLoop { backing: token, free_read_ahead: free_read_ahead(world) })
+    Ok(Prior::NoLoop { backing: token, free_read_ahead: free_read_ahead(platform) })
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     backing: &FileToken,
     direct: bool,
     block_bytes: Option<u32>,
 ) -> Result<Effect, ChangeError> {
-    let attached = world.attach(backing, direct, block_bytes);
+    let attached = platform.attach(backing, direct, block_bytes);
     let device = attached.map_err(|source| unavailable(&backing.path, source))?;
     if direct && !device.direct {
         let (path, backing) = (device.path(), backing.path.display());
@@ -48,18 +48,18 @@ pub(super) fn apply(
         device: device.path(),
         direct: device.direct,
         block_bytes: device.block_bytes,
-        stat: world.read(&attribute(&device.name, "stat")).unwrap_or_default(),
-        sequence: world.read(&attribute(&device.name, "diskseq")).ok(),
+        stat: platform.read(&attribute(&device.name, "stat")).unwrap_or_default(),
+        sequence: platform.read(&attribute(&device.name, "diskseq")).ok(),
     })
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     backing: &FileToken,
     free_read_ahead: &BTreeMap<String, String>,
     effect: Option<&Effect>,
 ) -> Result<Undone, ChangeError> {
-    let find = || find(world, backing, effect);
+    let find = || find(platform, backing, effect);
     let found =
         find().map_err(|source| system("look for loop devices over", &backing.path, source))?;
     if found.is_empty() {
@@ -68,13 +68,13 @@ pub(super) fn undo(
     for device in &found {
         // Attaching sets the read-ahead of the device, and detaching leaves it so.
         if let Some(value) = free_read_ahead.get(&device.name) {
-            let _only_a_hint = world.write(&read_ahead(&device.name), value);
+            let _only_a_hint = platform.write(&read_ahead(&device.name), value);
         }
-        retry::while_busy(world, || world.detach(device))
+        retry::while_busy(platform, || platform.detach(device))
             .map_err(|source| system("detach", &device.path(), source))?;
     }
     // With users left the kernel detaches when the last one ends.
-    let gone = retry::until(world, || Ok(find()?.is_empty()))
+    let gone = retry::until(platform, || Ok(find()?.is_empty()))
         .map_err(|source| system("look at", &backing.path, source))?;
     Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
 }
@@ -82,18 +82,18 @@ pub(super) fn undo(
 /// The devices over a file, also where the file is out of sight: a file system that was unmounted
 /// while a device was over it shows the path no more.
 pub(crate) fn find(
-    world: &dyn World,
+    platform: &dyn Platform,
     backing: &FileToken,
     effect: Option<&Effect>,
 ) -> io::Result<Vec<LoopDevice>> {
-    let found = world.loops_over(backing)?;
+    let found = platform.loops_over(backing)?;
     let Some(Effect::Loop { device, direct, block_bytes, sequence: Some(sequence), .. }) = effect
     else {
         return Ok(found);
     };
     let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let is_same = world.read(&attribute(&name, "diskseq")).is_ok_and(|now| now == *sequence);
-    let is_attached = world.read(&attribute(&name, "loop/backing_file")).is_ok();
+    let is_same = platform.read(&attribute(&name, "diskseq")).is_ok_and(|now| now == *sequence);
+    let is_attached = platform.read(&attribute(&name, "loop/backing_file")).is_ok();
     if !found.is_empty() || !is_same || !is_attached {
         return Ok(found);
     }
@@ -101,8 +101,8 @@ pub(crate) fn find(
     Ok(vec![LoopDevice { name, backing, direct, block_bytes }])
 }
 
-fn over(world: &dyn World, token: &FileToken) -> Result<Vec<LoopDevice>, ChangeError> {
-    world
+fn over(platform: &dyn Platform, token: &FileToken) -> Result<Vec<LoopDevice>, ChangeError> {
+    platform
         .loops_over(token)
         .map_err(|source| system("look for loop devices over", &token.path, source))
 }
@@ -119,14 +119,14 @@ fn unavailable(backing: &Path, source: std::io::Error) -> ChangeError {
 }
 
 /// Read-ahead of the loop devices that are not attached.
-fn free_read_ahead(world: &dyn World) -> BTreeMap<String, String> {
-    let names = world.list(Path::new("/sys/block")).unwrap_or_default();
+fn free_read_ahead(platform: &dyn Platform) -> BTreeMap<String, String> {
+    let names = platform.list(Path::new("/sys/block")).unwrap_or_default();
     let is_free = |name: &String| {
         let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
-        name.starts_with("loop") && world.read(&backing).is_err()
+        name.starts_with("loop") && platform.read(&backing).is_err()
     };
     let value = |name: String| {
-        let value = world.read(&read_ahead(&name)).ok()?;
+        let value = platform.read(&read_ahead(&name)).ok()?;
         Some((name, value))
     };
     names.into_iter().filter(is_free).filter_map(value).collect()

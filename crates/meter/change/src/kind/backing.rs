@@ -9,16 +9,16 @@ use std::path::Path;
 use crate::device::file_token;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::platform::Platform;
 use crate::seen::{Seen, SeenKind};
 use crate::settings::Prewrite;
-use crate::world::World;
 
 /// Clocks of file systems tick more coarsely than the clock that the intent was stamped with.
 const CLOCK_GRAIN_US: u64 = 100_000;
 
-pub(super) fn prior(world: &dyn World, path: &Path) -> Result<Prior, ChangeError> {
-    match look(world, path)? {
-        None => Ok(Prior::NoFile { at_us: world.now_us() }),
+pub(super) fn prior(platform: &dyn Platform, path: &Path) -> Result<Prior, ChangeError> {
+    match look(platform, path)? {
+        None => Ok(Prior::NoFile { at_us: platform.now_us() }),
         Some(_) => Err(ChangeError::Taken {
             path: path.to_owned(),
             found: "exists".to_owned(),
@@ -28,23 +28,23 @@ pub(super) fn prior(world: &dyn World, path: &Path) -> Result<Prior, ChangeError
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     path: &Path,
     bytes: u64,
     prewrite: Prewrite,
 ) -> Result<Effect, ChangeError> {
-    world.make_file(path, bytes, prewrite)?;
-    Ok(Effect::File { token: file_token(world, path)? })
+    platform.make_file(path, bytes, prewrite)?;
+    Ok(Effect::File { token: file_token(platform, path)? })
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     path: &Path,
     bytes: u64,
     intended_us: u64,
     effect: Option<&Effect>,
 ) -> Result<Undone, ChangeError> {
-    let Some(seen) = look(world, path)? else { return Ok(Undone::as_before()) };
+    let Some(seen) = look(platform, path)? else { return Ok(Undone::as_before()) };
     let is_ours = match effect {
         Some(Effect::File { token }) => {
             (seen.device, seen.inode) == (token.device, token.inode) && seen.kind == SeenKind::File
@@ -55,7 +55,7 @@ pub(super) fn undo(
         let thing = path.display().to_string();
         return Ok(Undone::left_alone(thing, "another file", "not there"));
     }
-    world.remove_file(path).map_err(|source| system("remove", path, source))?;
+    platform.remove_file(path).map_err(|source| system("remove", path, source))?;
     Ok(Undone::put_back())
 }
 
@@ -66,6 +66,6 @@ fn is_half_made(seen: &Seen, bytes: u64, intended_us: u64) -> bool {
         && seen.born_us.is_none_or(|born_us| born_us + CLOCK_GRAIN_US >= intended_us)
 }
 
-fn look(world: &dyn World, path: &Path) -> Result<Option<Seen>, ChangeError> {
-    world.look(path).map_err(|source| system("look at", path, source))
+fn look(platform: &dyn Platform, path: &Path) -> Result<Option<Seen>, ChangeError> {
+    platform.look(path).map_err(|source| system("look at", path, source))
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::effect::GroupVersion;
 use crate::error::ChangeError;
+use crate::platform::Platform;
 use crate::seen::Mounted;
-use crate::world::World;
 
 /// Groups of ours begin so, and are never taken for a home.
 pub(super) const OWN: &str = "iostrata-";
@@ -26,18 +26,18 @@ pub(super) struct GroupPlace {
 }
 
 /// Finds a place for a group with `memory` or `io`.
-pub(super) fn place(world: &dyn World, controller: &str) -> Result<GroupPlace, ChangeError> {
-    let mounts = world.mounts().unwrap_or_default();
+pub(super) fn place(platform: &dyn Platform, controller: &str) -> Result<GroupPlace, ChangeError> {
+    let mounts = platform.mounts().unwrap_or_default();
     let old_name = if controller == "io" { "blkio" } else { controller };
     let v1 = mounts.iter().find(|mount| {
         mount.kind == "cgroup" && mount.super_options.iter().any(|option| option == old_name)
     });
     if let Some(mount) = v1 {
-        let parent = own_group(world, mount, Some(old_name));
+        let parent = own_group(platform, mount, Some(old_name));
         return Ok(GroupPlace { version: GroupVersion::V1, parent, enable: None });
     }
     let v2 = mounts.iter().find(|mount| mount.kind == "cgroup2");
-    v2.and_then(|mount| place_v2(world, mount, controller)).ok_or_else(|| {
+    v2.and_then(|mount| place_v2(platform, mount, controller)).ok_or_else(|| {
         ChangeError::unavailable(
             format!("a group with the controller {controller}"),
             "no tree of control groups that can be seen here has it",
@@ -47,12 +47,12 @@ pub(super) fn place(world: &dyn World, controller: &str) -> Result<GroupPlace, C
     })
 }
 
-fn place_v2(world: &dyn World, mount: &Mounted, controller: &str) -> Option<GroupPlace> {
+fn place_v2(platform: &dyn Platform, mount: &Mounted, controller: &str) -> Option<GroupPlace> {
     let has = |dir: &Path, file: &str| {
-        let names = world.read(&dir.join(file)).unwrap_or_default();
+        let names = platform.read(&dir.join(file)).unwrap_or_default();
         names.split_whitespace().any(|name| name == controller)
     };
-    let own = own_group(world, mount, None);
+    let own = own_group(platform, mount, None);
     // The top may have processes and limited children at once.
     let above = own.ancestors().skip(usize::from(own != mount.at));
     let within = above.take_while(|dir| dir.starts_with(&mount.at));
@@ -70,8 +70,12 @@ fn place_v2(world: &dyn World, mount: &Mounted, controller: &str) -> Option<Grou
 }
 
 /// The directory of this process's group in a tree; within a group of ours, the one around it.
-pub(super) fn own_group(world: &dyn World, mount: &Mounted, controller: Option<&str>) -> PathBuf {
-    let text = world.read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+pub(super) fn own_group(
+    platform: &dyn Platform,
+    mount: &Mounted,
+    controller: Option<&str>,
+) -> PathBuf {
+    let text = platform.read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let path = text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, names, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -87,7 +91,7 @@ pub(super) fn own_group(world: &dyn World, mount: &Mounted, controller: Option<&
     let is_own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN);
     let parts = below.iter().filter(|part| *part != "/").take_while(|part| !is_own(part));
     let dir = parts.fold(mount.at.clone(), |dir, part| dir.join(part));
-    match world.look(&dir) {
+    match platform.look(&dir) {
         Ok(Some(_)) => dir,
         _ => mount.at.clone(),
     }

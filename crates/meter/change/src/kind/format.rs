@@ -9,19 +9,19 @@ use crate::device;
 use crate::effect::{Effect, Prior};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
+use crate::platform::{Platform, RunError};
 use crate::seen::DeviceState;
 use crate::settings::FilesystemKind;
 use crate::tokens::DeviceRef;
-use crate::world::{RunError, World};
 
 pub(super) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceRef,
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(world, device)?;
+    let found = device::resolve(platform, device)?;
     let state =
-        world.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
+        platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
     let name = match device {
         DeviceRef::Loop { .. } => format!("{} ({device})", found.path.display()),
         DeviceRef::Named { .. } => device.to_string(),
@@ -57,20 +57,20 @@ pub(super) fn refuse(
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceRef,
     kind: FilesystemKind,
     options: &[String],
     label: Option<&str>,
 ) -> Result<Effect, ChangeError> {
-    let found = device::resolve(world, device)?;
+    let found = device::resolve(platform, device)?;
     let mut arguments: Vec<String> = kind.arguments().iter().map(|&one| one.to_owned()).collect();
     if let Some(label) = label {
         arguments.extend(["-L".to_owned(), label.to_owned()]);
     }
     arguments.extend_from_slice(options);
     arguments.push(found.path.display().to_string());
-    match world.run(kind.program(), &arguments) {
+    match platform.run(kind.program(), &arguments) {
         Ok(()) => Ok(Effect::Formatted { device: found.path, kind }),
         Err(error) => {
             let fix = match &error {

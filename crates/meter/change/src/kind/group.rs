@@ -15,9 +15,9 @@ use crate::device;
 use crate::effect::{Effect, GroupVersion, How, Left, Prior, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
+use crate::platform::Platform;
 use crate::retry;
 use crate::tokens::DeviceRef;
-use crate::world::World;
 
 /// What is limited; of I/O the disk's number too.
 pub(super) enum Limits {
@@ -26,17 +26,17 @@ pub(super) enum Limits {
 }
 
 pub(super) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     name: &str,
     controller: &str,
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
-    let place = cgroup::place(world, controller)?;
-    let dir = place.parent.join(format!("{OWN}{}-{name}", world.owner().pid));
+    let place = cgroup::place(platform, controller)?;
+    let dir = place.parent.join(format!("{OWN}{}-{name}", platform.owner().pid));
     let is_made = active
         .iter()
         .any(|entry| matches!(&entry.prior, Prior::Group { dir: other, .. } if *other == dir));
-    let exists = world.look(&dir).map_err(|source| system("look at", &dir, source))?.is_some();
+    let exists = platform.look(&dir).map_err(|source| system("look at", &dir, source))?.is_some();
     if exists && !is_made {
         let found = "exists".to_owned();
         let fix = "run iostrata restore, which removes groups of killed runs";
@@ -46,14 +46,17 @@ pub(super) fn prior(
 }
 
 /// Number of the disk that a device is or lies on, `7:3`.
-pub(super) fn number_of(world: &dyn World, device: &DeviceRef) -> Result<String, ChangeError> {
-    let found = device::resolve(world, device)?;
+pub(super) fn number_of(
+    platform: &dyn Platform,
+    device: &DeviceRef,
+) -> Result<String, ChangeError> {
+    let found = device::resolve(platform, device)?;
     let cell = Path::new("/sys/block").join(found.disk).join("dev");
-    world.read(&cell).map_err(|source| system("read", &cell, source))
+    platform.read(&cell).map_err(|source| system("read", &cell, source))
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     prior: &Prior,
     change: &Change,
     limits: &Limits,
@@ -64,17 +67,17 @@ pub(super) fn apply(
     if let Some(top) = enable {
         let cell = top.join("cgroup.subtree_control");
         let name = controller(limits);
-        world.write(&cell, &format!("+{name}")).map_err(|error| refused(&cell, error))?;
+        platform.write(&cell, &format!("+{name}")).map_err(|error| refused(&cell, error))?;
     }
     if *make {
-        world.make_dir(dir).map_err(|source| system("make the group", dir, source))?;
+        platform.make_dir(dir).map_err(|source| system("make the group", dir, source))?;
     }
     let cells = cells(*version, limits);
     for (name, text) in &cells {
         let cell = dir.join(name);
-        world.write(&cell, text).map_err(|error| refused(&cell, error))?;
+        platform.write(&cell, text).map_err(|error| refused(&cell, error))?;
     }
-    let read = |name: &str| Some((name.to_owned(), world.read(&dir.join(name)).ok()?));
+    let read = |name: &str| Some((name.to_owned(), platform.read(&dir.join(name)).ok()?));
     let limits = cells.keys().filter_map(|name| read(name)).collect();
     Ok(Effect::Group { version: *version, dir: dir.clone(), limits })
 }
@@ -134,49 +137,49 @@ fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, Strin
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     (version, dir): (GroupVersion, &PathBuf),
     make: bool,
     enable: Option<&Path>,
 ) -> Result<Undone, ChangeError> {
-    let exists = world.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
+    let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
     let mut undone = Undone { how: How::AsBefore, left: Vec::new() };
     if exists && make {
-        remove(world, dir)?;
+        remove(platform, dir)?;
         undone.how = How::PutBack;
     } else if exists {
-        unlimit(world, entry, version, dir)?;
+        unlimit(platform, entry, version, dir)?;
         undone.how = How::PutBack;
     }
     if let Some(top) = enable {
-        disable(world, entry, top, &mut undone)?;
+        disable(platform, entry, top, &mut undone)?;
     }
     Ok(undone)
 }
 
-fn remove(world: &dyn World, dir: &Path) -> Result<(), ChangeError> {
+fn remove(platform: &dyn Platform, dir: &Path) -> Result<(), ChangeError> {
     let fail = |source| system("remove the group", dir, source);
-    match retry::while_busy(world, || world.remove_dir(dir)) {
+    match retry::while_busy(platform, || platform.remove_dir(dir)) {
         Err(error) if retry::is_busy(&error) => {}
         Err(error) if retry::is_missing(&error) => return Ok(()),
         done => return done.map_err(fail),
     }
     let around = dir.parent().unwrap_or(dir).join("cgroup.procs");
-    let inside = world.read(&dir.join("cgroup.procs")).map_err(fail)?;
+    let inside = platform.read(&dir.join("cgroup.procs")).map_err(fail)?;
     for pid in inside.split_whitespace() {
-        match world.write(&around, pid) {
+        match platform.write(&around, pid) {
             // One that ended meanwhile.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             moved => moved.map_err(fail)?,
         }
     }
-    retry::while_busy(world, || world.remove_dir(dir)).map_err(fail)
+    retry::while_busy(platform, || platform.remove_dir(dir)).map_err(fail)
 }
 
 /// Takes the limits of one change out of a group that another made.
 fn unlimit(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     version: GroupVersion,
     dir: &Path,
@@ -187,18 +190,18 @@ fn unlimit(
         }
         (GroupVersion::V2, Change::IoGroup { device, .. }) => {
             // A device that is gone took its limits along.
-            let Ok(number) = number_of(world, device) else { return Ok(()) };
+            let Ok(number) = number_of(platform, device) else { return Ok(()) };
             (dir.join("io.max"), format!("{number} rbps=max wbps=max riops=max wiops=max"))
         }
         // In version 1 each controller has a directory of its own, which its change made.
         _ => return Ok(()),
     };
-    world.write(&cell.0, &cell.1).map_err(|source| system("set back", &cell.0, source))
+    platform.write(&cell.0, &cell.1).map_err(|source| system("set back", &cell.0, source))
 }
 
 /// Turns the controller off again, unless somebody limits with it meanwhile.
 fn disable(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     top: &Path,
     undone: &mut Undone,
@@ -208,20 +211,20 @@ fn disable(
         _ => "io",
     };
     let cell = top.join("cgroup.subtree_control");
-    let now = world.read(&cell).map_err(|source| system("read", &cell, source))?;
+    let now = platform.read(&cell).map_err(|source| system("read", &cell, source))?;
     if !now.split_whitespace().any(|one| one == name) {
         return Ok(());
     }
     let limited = |child: &String| {
-        let limit = world.read(&top.join(child).join(format!("{name}.max"))).unwrap_or_default();
+        let limit = platform.read(&top.join(child).join(format!("{name}.max"))).unwrap_or_default();
         !limit.is_empty() && limit != "max"
     };
-    if world.list(top).unwrap_or_default().iter().any(limited) {
+    if platform.list(top).unwrap_or_default().iter().any(limited) {
         let thing = format!("the controller {name} of {}", top.display());
         let found = "in use by another group".to_owned();
         undone.left.push(Left { thing, found, prior: "disabled".to_owned() });
         return Ok(());
     }
     undone.how = How::PutBack;
-    world.write(&cell, &format!("-{name}")).map_err(|source| system("set back", &cell, source))
+    platform.write(&cell, &format!("-{name}")).map_err(|source| system("set back", &cell, source))
 }

@@ -25,147 +25,147 @@ use crate::change::Change;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::ChangeError;
 use crate::journal::JournalEntry;
+use crate::platform::Platform;
 use crate::tokens::DeviceRef;
-use crate::world::World;
 use variable::Variable;
 
 /// Whether what a device holds may be lost.
 pub(crate) fn may_overwrite(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceRef,
     active: &[JournalEntry],
 ) -> Result<(), ChangeError> {
-    format::prior(world, device, active).map(|_nothing| ())
+    format::prior(platform, device, active).map(|_nothing| ())
 }
 
 /// What is there now, or why the change must not be made. `active` are the session's changes that
 /// are in place.
 pub(crate) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     change: &Change,
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     match change {
-        Change::BackingFile { path, .. } => backing::prior(world, path),
-        Change::Loop { backing, .. } => attach::prior(world, backing),
-        Change::MakeFilesystem { device, .. } => format::prior(world, device, active),
-        Change::Mount { device, at, .. } => mounting::prior(world, device, at),
-        Change::FuseServer { at, .. } => serving::prior(world, at),
-        Change::Remount { at, options } => remount::prior(world, at, options, active),
-        Change::Queue { device, attribute, .. } => queue::prior(world, device, *attribute),
+        Change::BackingFile { path, .. } => backing::prior(platform, path),
+        Change::Loop { backing, .. } => attach::prior(platform, backing),
+        Change::MakeFilesystem { device, .. } => format::prior(platform, device, active),
+        Change::Mount { device, at, .. } => mounting::prior(platform, device, at),
+        Change::FuseServer { at, .. } => serving::prior(platform, at),
+        Change::Remount { at, options } => remount::prior(platform, at, options, active),
+        Change::Queue { device, attribute, .. } => queue::prior(platform, device, *attribute),
         Change::DropCaches => Ok(Prior::Nothing),
-        Change::Sysctl { which, .. } => vm::prior(world, *which),
-        Change::MemoryGroup { name, .. } => group::prior(world, name, "memory", active),
+        Change::Sysctl { which, .. } => vm::prior(platform, *which),
+        Change::MemoryGroup { name, .. } => group::prior(platform, name, "memory", active),
         Change::IoGroup { name, device, .. } => {
-            crate::device::resolve(world, device)?;
-            group::prior(world, name, "io", active)
+            crate::device::resolve(platform, device)?;
+            group::prior(platform, name, "io", active)
         }
-        Change::EnterGroup { name } => enter::prior(world, name, active),
-        Change::Governor { cpu, .. } => governor::prior(world, *cpu),
-        Change::ServerVariable { server, name, .. } => Variable { server, name }.prior(world),
-        Change::MountTracefs => tracing::prior_mount(world),
-        Change::TraceInstance { name, .. } => tracing::prior_instance(world, name),
+        Change::EnterGroup { name } => enter::prior(platform, name, active),
+        Change::Governor { cpu, .. } => governor::prior(platform, *cpu),
+        Change::ServerVariable { server, name, .. } => Variable { server, name }.prior(platform),
+        Change::MountTracefs => tracing::prior_mount(platform),
+        Change::TraceInstance { name, .. } => tracing::prior_instance(platform, name),
     }
 }
 
 /// Makes the change and reads back what the kernel took. `journal` is the locked journal, which a
 /// server may have to hold.
 pub(crate) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     change: &Change,
     prior: &Prior,
     journal: BorrowedFd<'_>,
 ) -> Result<Effect, ChangeError> {
     match (change, prior) {
         (Change::BackingFile { path, bytes, prewrite }, _) => {
-            backing::apply(world, path, *bytes, *prewrite)
+            backing::apply(platform, path, *bytes, *prewrite)
         }
         (Change::Loop { direct, block_bytes, .. }, Prior::NoLoop { backing, .. }) => {
-            attach::apply(world, backing, *direct, *block_bytes)
+            attach::apply(platform, backing, *direct, *block_bytes)
         }
         (Change::MakeFilesystem { device, kind, options, label }, _) => {
-            format::apply(world, device, *kind, options, label.as_deref())
+            format::apply(platform, device, *kind, options, label.as_deref())
         }
         (Change::Mount { at, kind, options, .. }, Prior::NoMount { source, missing, .. }) => {
-            mounting::apply(world, (source.as_path(), at.as_path()), *kind, options, missing)
+            mounting::apply(platform, (source.as_path(), at.as_path()), *kind, options, missing)
         }
         (Change::FuseServer { .. }, Prior::NoServer { missing, .. }) => {
-            serving::apply(world, change, missing, journal)
+            serving::apply(platform, change, missing, journal)
         }
-        (Change::Remount { at, options }, _) => remount::apply(world, at, options),
+        (Change::Remount { at, options }, _) => remount::apply(platform, at, options),
         (Change::Queue { attribute, value, .. }, Prior::Queue { device, .. }) => {
-            queue::apply(world, device, *attribute, value)
+            queue::apply(platform, device, *attribute, value)
         }
-        (Change::DropCaches, _) => vm::drop_caches(world),
-        (Change::Sysctl { which, value }, _) => vm::apply(world, *which, *value),
+        (Change::DropCaches, _) => vm::drop_caches(platform),
+        (Change::Sysctl { which, value }, _) => vm::apply(platform, *which, *value),
         (Change::MemoryGroup { limit_bytes, .. }, _) => {
-            group::apply(world, prior, change, &group::Limits::Memory(*limit_bytes))
+            group::apply(platform, prior, change, &group::Limits::Memory(*limit_bytes))
         }
         (Change::IoGroup { device, limits, .. }, _) => {
-            let number = group::number_of(world, device)?;
-            group::apply(world, prior, change, &group::Limits::Io(number, *limits))
+            let number = group::number_of(platform, device)?;
+            group::apply(platform, prior, change, &group::Limits::Io(number, *limits))
         }
         (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            enter::apply(world, process, moves)
+            enter::apply(platform, process, moves)
         }
-        (Change::Governor { cpu, value }, _) => governor::apply(world, *cpu, value),
+        (Change::Governor { cpu, value }, _) => governor::apply(platform, *cpu, value),
         (Change::ServerVariable { server, name, value }, Prior::Variable { server: token, .. }) => {
-            Variable { server, name }.apply(world, token, value)
+            Variable { server, name }.apply(platform, token, value)
         }
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
-            tracing::apply_mount(world, *mounted, dir)
+            tracing::apply_mount(platform, *mounted, dir)
         }
         (Change::TraceInstance { events, buffer_kib, clock, .. }, Prior::NoInstance { dir }) => {
-            tracing::apply_instance(world, dir, events, *buffer_kib, clock)
+            tracing::apply_instance(platform, dir, events, *buffer_kib, clock)
         }
         (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
     }
 }
 
 /// Puts back what was there, as far as what is there now is ours.
-pub(crate) fn undo(world: &dyn World, entry: &JournalEntry) -> Result<Undone, ChangeError> {
+pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undone, ChangeError> {
     match (&entry.change, &entry.prior) {
         (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
         (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {
-            backing::undo(world, path, *bytes, *at_us, entry.effect.as_ref())
+            backing::undo(platform, path, *bytes, *at_us, entry.effect.as_ref())
         }
         (Change::Loop { .. }, Prior::NoLoop { backing, free_read_ahead }) => {
-            attach::undo(world, backing, free_read_ahead, entry.effect.as_ref())
+            attach::undo(platform, backing, free_read_ahead, entry.effect.as_ref())
         }
         (Change::Mount { at, .. }, Prior::NoMount { device, source, missing }) => {
-            mounting::undo(world, at, device, source, missing)
+            mounting::undo(platform, at, device, source, missing)
         }
         (Change::FuseServer { at, .. }, Prior::NoServer { missing, since_ticks }) => {
-            serving::undo(world, entry, at, missing, *since_ticks)
+            serving::undo(platform, entry, at, missing, *since_ticks)
         }
         (Change::Remount { at, .. }, Prior::Options { undo, all }) => {
-            remount::undo(world, at, undo, all, entry.effect.is_some())
+            remount::undo(platform, at, undo, all, entry.effect.is_some())
         }
         (Change::Queue { attribute, value, .. }, Prior::Queue { device, values }) => {
-            queue::undo(world, entry, (*attribute, value), device, values)
+            queue::undo(platform, entry, (*attribute, value), device, values)
         }
         (Change::Sysctl { which, value }, Prior::Vm { values }) => {
-            vm::undo(world, *which, *value, values, entry.effect.as_ref())
+            vm::undo(platform, *which, *value, values, entry.effect.as_ref())
         }
         (
             Change::MemoryGroup { .. } | Change::IoGroup { .. },
             Prior::Group { version, dir, make, enable },
-        ) => group::undo(world, entry, (*version, dir), *make, enable.as_deref()),
+        ) => group::undo(platform, entry, (*version, dir), *make, enable.as_deref()),
         (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {
-            enter::undo(world, process, moves)
+            enter::undo(platform, process, moves)
         }
         (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
-            governor::undo(world, *cpu, value, was, entry.effect.as_ref())
+            governor::undo(platform, *cpu, value, was, entry.effect.as_ref())
         }
         (
             Change::ServerVariable { server, name, .. },
             Prior::Variable { server: token, value: was },
-        ) => Variable { server, name }.undo(world, entry, (token, was)),
+        ) => Variable { server, name }.undo(platform, entry, (token, was)),
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
-            tracing::undo_mount(world, *mounted, dir)
+            tracing::undo_mount(platform, *mounted, dir)
         }
         (Change::TraceInstance { .. }, Prior::NoInstance { dir }) => {
-            tracing::undo_instance(world, dir)
+            tracing::undo_instance(platform, dir)
         }
         (change, _) => Err(ChangeError::Damaged { what: change.describe() }),
     }

@@ -10,34 +10,34 @@ use super::format::refuse;
 use crate::device;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::platform::{MountRequest, Platform};
 use crate::retry;
 use crate::seen::{DeviceState, Mounted, SeenKind};
 use crate::settings::FilesystemKind;
 use crate::tokens::{DeviceRef, DeviceToken};
-use crate::world::{MountRequest, World};
 
 pub(super) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceRef,
     at: &Path,
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(world, device)?;
+    let found = device::resolve(platform, device)?;
     let state =
-        world.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
+        platform.state(&found.path).map_err(|source| system("look at", &found.path, source))?;
     if matches!(state, DeviceState::Mounted(_) | DeviceState::Held(_)) {
         refuse(&found.path.display().to_string(), state, true)?;
     }
-    let missing = place(world, at)?;
+    let missing = place(platform, at)?;
     Ok(Prior::NoMount { device: found.token, source: found.path, missing })
 }
 
 /// The directories that have to be made for a mount, the outermost first.
-pub(super) fn place(world: &dyn World, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
-    if topmost(world, at)?.is_some() {
+pub(super) fn place(platform: &dyn Platform, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
+    if topmost(platform, at)?.is_some() {
         return Err(taken(at, "is a mount point already"));
     }
-    let missing = missing(world, at)?;
-    if missing.is_empty() && !world.list(at).map_err(|e| system("list", at, e))?.is_empty() {
+    let missing = missing(platform, at)?;
+    if missing.is_empty() && !platform.list(at).map_err(|e| system("list", at, e))?.is_empty() {
         return Err(taken(at, "is not empty"));
     }
     Ok(missing)
@@ -49,10 +49,10 @@ fn taken(at: &Path, found: &str) -> ChangeError {
 }
 
 /// The directories on the way that do not exist, the outermost first.
-fn missing(world: &dyn World, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
+fn missing(platform: &dyn Platform, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
     let mut missing = Vec::new();
     for dir in at.ancestors() {
-        match world.look(dir).map_err(|source| system("look at", dir, source))? {
+        match platform.look(dir).map_err(|source| system("look at", dir, source))? {
             None => missing.push(dir.to_owned()),
             Some(seen) if seen.kind == SeenKind::Directory => break,
             Some(_) => return Err(taken(dir, "is not a directory")),
@@ -63,15 +63,15 @@ fn missing(world: &dyn World, at: &Path) -> Result<Vec<PathBuf>, ChangeError> {
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     (source, at): (&Path, &Path),
     kind: FilesystemKind,
     options: &[String],
     missing: &[PathBuf],
 ) -> Result<Effect, ChangeError> {
-    make_dirs(world, missing)?;
+    make_dirs(platform, missing)?;
     let request = MountRequest::new(source, at, kind, options);
-    world.mount(&request).map_err(|refusal| {
+    platform.mount(&request).map_err(|refusal| {
         let with = if options.is_empty() { "no options".to_owned() } else { options.join(",") };
         ChangeError::unavailable(
             format!("{} mounted with {with}", kind.name()),
@@ -79,40 +79,40 @@ pub(super) fn apply(
             "leave the option out, or use a kernel that has it",
         )
     })?;
-    let options = topmost(world, at)?.map(|mount| mount.all_options()).unwrap_or_default();
+    let options = topmost(platform, at)?.map(|mount| mount.all_options()).unwrap_or_default();
     Ok(Effect::Mounted { at: at.to_owned(), options })
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     at: &Path,
     device: &DeviceToken,
     source: &Path,
     missing: &[PathBuf],
 ) -> Result<Undone, ChangeError> {
     // The number may have changed hands since; then only the token tells which device is ours.
-    let source = match device::find_again(world, device)? {
+    let source = match device::find_again(platform, device)? {
         Some(found) => found.path,
         None => source.to_owned(),
     };
     let of_ours = |mount: &Mounted| Path::new(&mount.source) == source;
-    let undone = match topmost(world, at)? {
+    let undone = match topmost(platform, at)? {
         None => Undone::as_before(),
-        Some(mount) if of_ours(&mount) => unmount(world, at)?,
+        Some(mount) if of_ours(&mount) => unmount(platform, at)?,
         Some(mount) => {
             let found = format!("a mount of {}", mount.source);
             Undone::left_alone(at.display().to_string(), found, "no mount point")
         }
     };
-    remove_dirs(world, missing)?;
+    remove_dirs(platform, missing)?;
     Ok(undone)
 }
 
 /// Makes them; the journal of this very session may have made one above the place meanwhile.
-pub(super) fn make_dirs(world: &dyn World, missing: &[PathBuf]) -> Result<(), ChangeError> {
+pub(super) fn make_dirs(platform: &dyn Platform, missing: &[PathBuf]) -> Result<(), ChangeError> {
     for (number, dir) in missing.iter().enumerate() {
         let is_above = number + 1 < missing.len();
-        match world.make_dir(dir) {
+        match platform.make_dir(dir) {
             Err(error) if is_above && error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(|error| system("make the directory", dir, error))?,
         }
@@ -121,9 +121,9 @@ pub(super) fn make_dirs(world: &dyn World, missing: &[PathBuf]) -> Result<(), Ch
 }
 
 /// Removes directories that were made for a mount, as far as they are empty.
-pub(crate) fn remove_dirs(world: &dyn World, made: &[PathBuf]) -> Result<(), ChangeError> {
+pub(crate) fn remove_dirs(platform: &dyn Platform, made: &[PathBuf]) -> Result<(), ChangeError> {
     for dir in made.iter().rev() {
-        match world.remove_dir(dir) {
+        match platform.remove_dir(dir) {
             Err(error) if !retry::is_missing(&error) && !retry::is_busy(&error) => {
                 return Err(system("remove the directory", dir, error));
             }
@@ -133,9 +133,9 @@ pub(crate) fn remove_dirs(world: &dyn World, made: &[PathBuf]) -> Result<(), Cha
     Ok(())
 }
 
-pub(super) fn unmount(world: &dyn World, at: &Path) -> Result<Undone, ChangeError> {
-    match retry::while_busy(world, || world.unmount(at, false)) {
-        Err(error) if retry::is_busy(&error) => match world.unmount(at, true) {
+pub(super) fn unmount(platform: &dyn Platform, at: &Path) -> Result<Undone, ChangeError> {
+    match retry::while_busy(platform, || platform.unmount(at, false)) {
+        Err(error) if retry::is_busy(&error) => match platform.unmount(at, true) {
             Ok(()) => Ok(Undone::when_unused()),
             Err(error) => Err(system("unmount", at, error)),
         },
@@ -145,8 +145,8 @@ pub(super) fn unmount(world: &dyn World, at: &Path) -> Result<Undone, ChangeErro
 }
 
 /// The mount that is seen at this place.
-pub(super) fn topmost(world: &dyn World, at: &Path) -> Result<Option<Mounted>, ChangeError> {
+pub(super) fn topmost(platform: &dyn Platform, at: &Path) -> Result<Option<Mounted>, ChangeError> {
     let mounts =
-        world.mounts().map_err(|source: io::Error| system("list mounts at", at, source))?;
+        platform.mounts().map_err(|source: io::Error| system("list mounts at", at, source))?;
     Ok(mounts.into_iter().rev().find(|mount| mount.at == at))
 }

@@ -10,17 +10,17 @@ use crate::device::{self, Resolved};
 use crate::effect::{Effect, How, Left, Prior, QueueValues, Undone};
 use crate::error::{ChangeError, system};
 use crate::journal::JournalEntry;
+use crate::platform::Platform;
 use crate::settings::QueueAttribute;
 use crate::tokens::{DeviceRef, DeviceToken};
-use crate::world::World;
 
 pub(super) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceRef,
     attribute: QueueAttribute,
 ) -> Result<Prior, ChangeError> {
-    let found = device::resolve(world, device)?;
-    let values = read_all(world, &found);
+    let found = device::resolve(platform, device)?;
+    let values = read_all(platform, &found);
     if !values.contains_key(&attribute) {
         return Err(ChangeError::unavailable(
             format!("{} of {}", attribute.name(), found.disk),
@@ -32,12 +32,12 @@ pub(super) fn prior(
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     device: &DeviceToken,
     attribute: QueueAttribute,
     value: &str,
 ) -> Result<Effect, ChangeError> {
-    let Some(found) = device::find_again(world, device)? else {
+    let Some(found) = device::find_again(platform, device)? else {
         return Err(ChangeError::unavailable(
             format!("the device of {} {value}", attribute.name()),
             "it is gone",
@@ -45,25 +45,25 @@ pub(super) fn apply(
         ));
     };
     let cell = found.queue_cell(attribute.name());
-    let before = read_all(world, &found);
-    if let Err(error) = world.write(&cell, value) {
-        return Err(refused(world, &found, attribute, value, error));
+    let before = read_all(platform, &found);
+    if let Err(error) = platform.write(&cell, value) {
+        return Err(refused(platform, &found, attribute, value, error));
     }
     if attribute != QueueAttribute::Scheduler {
         // Some attributes make the kernel compute the read-ahead anew; that was not asked for.
         for (&other, was) in before.iter().filter(|(other, _)| **other != attribute) {
-            if read(world, &found, other).is_ok_and(|now| now != *was) {
-                let _as_good_as_it_goes = put(world, &found, other, was);
+            if read(platform, &found, other).is_ok_and(|now| now != *was) {
+                let _as_good_as_it_goes = put(platform, &found, other, was);
             }
         }
     }
-    let values = read_all(world, &found);
+    let values = read_all(platform, &found);
     let took = values.get(&attribute).cloned().unwrap_or_default();
     Ok(Effect::Queue { asked: value.to_owned(), took, values })
 }
 
 fn refused(
-    world: &dyn World,
+    platform: &dyn Platform,
     found: &Resolved,
     attribute: QueueAttribute,
     value: &str,
@@ -75,7 +75,7 @@ fn refused(
     }
     let fix = match attribute {
         QueueAttribute::Scheduler => {
-            let offered = world.read(&cell).unwrap_or_default().replace(['[', ']'], "");
+            let offered = platform.read(&cell).unwrap_or_default().replace(['[', ']'], "");
             format!("the kernel offers: {offered}")
         }
         _ => "choose a value that the kernel takes".to_owned(),
@@ -85,33 +85,33 @@ fn refused(
 
 /// One attribute's value; of the schedulers the chosen one.
 pub(crate) fn read(
-    world: &dyn World,
+    platform: &dyn Platform,
     found: &Resolved,
     attribute: QueueAttribute,
 ) -> std::io::Result<String> {
-    let text = world.read(&found.queue_cell(attribute.name()))?;
+    let text = platform.read(&found.queue_cell(attribute.name()))?;
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Ok(chosen.map_or(text.as_str(), |(chosen, _)| chosen).to_owned())
 }
 
-fn read_all(world: &dyn World, found: &Resolved) -> QueueValues {
-    let value = |attribute| Some((attribute, read(world, found, attribute).ok()?));
+fn read_all(platform: &dyn Platform, found: &Resolved) -> QueueValues {
+    let value = |attribute| Some((attribute, read(platform, found, attribute).ok()?));
     QueueAttribute::ALL.into_iter().filter_map(value).collect()
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     (attribute, asked): (QueueAttribute, &str),
     device: &DeviceToken,
     prior: &QueueValues,
 ) -> Result<Undone, ChangeError> {
-    let Some(found) = device::find_again(world, device)? else { return Ok(Undone::as_before()) };
+    let Some(found) = device::find_again(platform, device)? else { return Ok(Undone::as_before()) };
     let after = match &entry.effect {
         Some(Effect::Queue { values, .. }) => Some(values),
         _ => None,
     };
-    let before = read_all(world, &found);
+    let before = read_all(platform, &found);
     let (Some(present), Some(was)) = (before.get(&attribute), prior.get(&attribute)) else {
         return Ok(Undone::as_before());
     };
@@ -121,7 +121,7 @@ pub(super) fn undo(
     };
     let thing = format!("{} of {}", attribute.name(), found.disk);
     let mut undone =
-        value::undo(thing, present, was, is_ours, || put(world, &found, attribute, was))?;
+        value::undo(thing, present, was, is_ours, || put(platform, &found, attribute, was))?;
     // Setting the value that was there already resets the others too.
     let may_have_acted = entry.was_undoing || after.is_some() || asked == was;
     let acted = match undone.how {
@@ -133,13 +133,13 @@ pub(super) fn undo(
         let reset = before.get(&other).is_none_or(|before| before != now);
         acted && (entry.was_undoing || after.is_none() || untouched || reset)
     };
-    compare(world, &found, (attribute, prior), was_reset, &mut undone.left);
+    compare(platform, &found, (attribute, prior), was_reset, &mut undone.left);
     Ok(undone)
 }
 
 /// Sets what the switch reset, and reports what is neither ours nor as before.
 fn compare(
-    world: &dyn World,
+    platform: &dyn Platform,
     found: &Resolved,
     (attribute, prior): (QueueAttribute, &QueueValues),
     was_reset: impl Fn(QueueAttribute, &str) -> bool,
@@ -147,8 +147,8 @@ fn compare(
 ) {
     let others = prior.iter().filter(|(other, _)| **other != attribute);
     for (&other, was) in others {
-        let Ok(now) = read(world, found, other) else { continue };
-        if now == *was || (was_reset(other, &now) && put(world, found, other, was).is_ok()) {
+        let Ok(now) = read(platform, found, other) else { continue };
+        if now == *was || (was_reset(other, &now) && put(platform, found, other, was).is_ok()) {
             continue;
         }
         let thing = format!("{} of {}", other.name(), found.disk);
@@ -158,15 +158,15 @@ fn compare(
 
 /// Writes a value and sees that it is there.
 fn put(
-    world: &dyn World,
+    platform: &dyn Platform,
     found: &Resolved,
     attribute: QueueAttribute,
     value: &str,
 ) -> Result<(), ChangeError> {
     let cell = found.queue_cell(attribute.name());
     let fail = |source| system("set back", &cell, source);
-    world.write(&cell, value).map_err(fail)?;
-    let now = read(world, found, attribute).map_err(fail)?;
+    platform.write(&cell, value).map_err(fail)?;
+    let now = read(platform, found, attribute).map_err(fail)?;
     if now == value {
         return Ok(());
     }

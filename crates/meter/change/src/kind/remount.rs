@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::effect::{Effect, Left, Prior, Undone};
 use crate::error::ChangeError;
 use crate::journal::JournalEntry;
-use crate::world::World;
+use crate::platform::Platform;
 
 /// Options and what undoes them.
 const OPPOSITES: &[(&str, &str)] = &[
@@ -35,7 +35,7 @@ const TIMES: &[&str] = &["noatime", "relatime", "strictatime"];
 const VALUED: &[(&str, &str)] = &[("commit", "5"), ("stripe", "0"), ("max_batch_time", "15000")];
 
 pub(super) fn prior(
-    world: &dyn World,
+    platform: &dyn Platform,
     at: &Path,
     options: &[String],
     active: &[JournalEntry],
@@ -44,7 +44,7 @@ pub(super) fn prior(
         Change::Mount { at: other, .. } => other == at,
         _ => false,
     };
-    let mount = topmost(world, at)?.filter(|_| active.iter().any(is_ours));
+    let mount = topmost(platform, at)?.filter(|_| active.iter().any(is_ours));
     let Some(mount) = mount else {
         return Err(ChangeError::Refused {
             device: at.display().to_string(),
@@ -89,23 +89,23 @@ fn opposite(option: &str, now: &[String]) -> Result<String, ChangeError> {
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     at: &Path,
     options: &[String],
 ) -> Result<Effect, ChangeError> {
-    world.remount(at, options).map_err(|refusal| {
+    platform.remount(at, options).map_err(|refusal| {
         ChangeError::unavailable(
             format!("{} set to {}", at.display(), options.join(",")),
             refusal.said,
             "leave the option out, or give it when mounting",
         )
     })?;
-    let options = topmost(world, at)?.map(|mount| mount.all_options()).unwrap_or_default();
+    let options = topmost(platform, at)?.map(|mount| mount.all_options()).unwrap_or_default();
     Ok(Effect::Mounted { at: at.to_owned(), options })
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     at: &Path,
     undo: &[String],
     before: &[String],
@@ -117,18 +117,18 @@ pub(super) fn undo(
     };
     let before = sorted(before.to_vec());
     // What mounted it is undone after this and knows whose mount it is; gone is gone.
-    let Some(mount) = topmost(world, at)? else { return Ok(Undone::as_before()) };
+    let Some(mount) = topmost(platform, at)? else { return Ok(Undone::as_before()) };
     if sorted(mount.all_options()) == before {
         return Ok(Undone::as_before());
     }
-    world.remount(at, undo).map_err(|refusal| {
+    platform.remount(at, undo).map_err(|refusal| {
         ChangeError::unavailable(
             format!("{} set back to {}", at.display(), undo.join(",")),
             refusal.said,
             "unmount it",
         )
     })?;
-    let now = topmost(world, at)?.map(|mount| sorted(mount.all_options())).unwrap_or_default();
+    let now = topmost(platform, at)?.map(|mount| sorted(mount.all_options())).unwrap_or_default();
     let mut undone = Undone::put_back();
     if now != before && was_done {
         let thing = format!("options of the mount {}", at.display());

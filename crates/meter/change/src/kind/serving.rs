@@ -13,32 +13,32 @@ use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system, system_on};
 use crate::journal::JournalEntry;
 use crate::owner::Owner;
+use crate::platform::{Platform, RunError};
 use crate::retry;
 use crate::seen::{Answer, Mounted};
 use crate::server::{Ending, ServerCommand, served_file};
-use crate::world::{RunError, World};
 
-/// Waits of [`World::pause`] for a server to be ready: about ten seconds.
+/// Waits of [`Platform::pause`] for a server to be ready: about ten seconds.
 const START_TRIES: u32 = 200;
 
 const FUSE: &str = "/dev/fuse";
 
-pub(super) fn prior(world: &dyn World, at: &Path) -> Result<Prior, ChangeError> {
+pub(super) fn prior(platform: &dyn Platform, at: &Path) -> Result<Prior, ChangeError> {
     // A dead mount must not be looked at, so this comes first.
-    let missing = mounting::place(world, at)?;
+    let missing = mounting::place(platform, at)?;
     let fuse = Path::new(FUSE);
-    if world.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
+    if platform.look(fuse).map_err(|source| system("look at", fuse, source))?.is_none() {
         return Err(ChangeError::unavailable(
             "a file system served by a program",
             format!("there is no {FUSE}"),
             "load the fuse module (modprobe fuse); in a container, pass /dev/fuse in",
         ));
     }
-    Ok(Prior::NoServer { missing, since_ticks: world.owner().start_ticks })
+    Ok(Prior::NoServer { missing, since_ticks: platform.owner().start_ticks })
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     change: &Change,
     missing: &[PathBuf],
     journal: BorrowedFd<'_>,
@@ -48,20 +48,20 @@ pub(super) fn apply(
     else {
         return Err(ChangeError::Damaged { what: change.describe() });
     };
-    mounting::make_dirs(world, missing)?;
-    let started = world.start(&server, holds_journal.then_some(journal));
+    mounting::make_dirs(platform, missing)?;
+    let started = platform.start(&server, holds_journal.then_some(journal));
     let process = started.map_err(|error| not_started(&server, error))?;
     for _ in 0..START_TRIES {
-        if is_served(world, at)? {
+        if is_served(platform, at)? {
             return Ok(Effect::Served { at: at.clone(), process });
         }
-        if let Some(said) = world.said(&process) {
+        if let Some(said) = platform.said(&process) {
             return Err(not_started(&server, RunError::Failed(said)));
         }
-        if world.is_stopping() {
+        if platform.is_stopping() {
             return Err(ChangeError::Ending);
         }
-        world.pause();
+        platform.pause();
     }
     let late = RunError::Failed("it showed nothing within ten seconds".to_owned());
     Err(not_started(&server, late))
@@ -76,31 +76,32 @@ fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
 }
 
 /// Whether the place is mounted and the file in it answers.
-fn is_served(world: &dyn World, at: &Path) -> Result<bool, ChangeError> {
-    Ok(served(world, at)?.is_some() && matches!(world.ask(&served_file(at)), Answer::There(_)))
+fn is_served(platform: &dyn Platform, at: &Path) -> Result<bool, ChangeError> {
+    Ok(served(platform, at)?.is_some()
+        && matches!(platform.ask(&served_file(at)), Answer::There(_)))
 }
 
 /// What is mounted at the place, when a program serves it.
-fn served(world: &dyn World, at: &Path) -> Result<Option<Mounted>, ChangeError> {
-    Ok(mounting::topmost(world, at)?.filter(Mounted::is_fuse))
+fn served(platform: &dyn Platform, at: &Path) -> Result<Option<Mounted>, ChangeError> {
+    Ok(mounting::topmost(platform, at)?.filter(Mounted::is_fuse))
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     at: &Path,
     missing: &[PathBuf],
     since_ticks: u64,
 ) -> Result<Undone, ChangeError> {
-    let processes = processes(world, entry, since_ticks)?;
+    let processes = processes(platform, entry, since_ticks)?;
     let mut undone = Undone::as_before();
-    match mounting::topmost(world, at)? {
+    match mounting::topmost(platform, at)? {
         Some(mount) if mount.is_fuse() => {
             // A server that answers is told by unmounting; one that does not must not be waited on.
-            let answers = matches!(world.ask(&served_file(at)), Answer::There(_));
+            let answers = matches!(platform.ask(&served_file(at)), Answer::There(_));
             undone = Undone::put_back();
             if answers && !processes.is_empty() {
-                undone = mounting::unmount(world, at)?;
+                undone = mounting::unmount(platform, at)?;
             }
         }
         Some(mount) => {
@@ -111,29 +112,29 @@ pub(super) fn undo(
         None => {}
     }
     for process in &processes {
-        end(world, process)?;
+        end(platform, process)?;
     }
     // It may have mounted until its end, and is dead now.
-    while served(world, at)?.is_some() {
-        world.unmount(at, true).map_err(|source| system("unmount", at, source))?;
+    while served(platform, at)?.is_some() {
+        platform.unmount(at, true).map_err(|source| system("unmount", at, source))?;
     }
-    mounting::remove_dirs(world, missing)?;
+    mounting::remove_dirs(platform, missing)?;
     Ok(undone)
 }
 
 /// The processes that serve for this change, as far as they live.
 fn processes(
-    world: &dyn World,
+    platform: &dyn Platform,
     entry: &JournalEntry,
     since_ticks: u64,
 ) -> Result<Vec<Owner>, ChangeError> {
     let Some(server) = ServerCommand::of(&entry.change) else { return Ok(Vec::new()) };
-    let found = world.servers(&server);
+    let found = platform.servers(&server);
     let mut found =
         found.map_err(|source| system("look for processes of", &server.program, source))?;
     found.retain(|process| process.start_ticks >= since_ticks);
     if let Some(Effect::Served { process, .. }) = &entry.effect
-        && world.is_alive(process)
+        && platform.is_alive(process)
         && !found.contains(process)
     {
         found.push(process.clone());
@@ -142,15 +143,15 @@ fn processes(
 }
 
 /// Ends a process: asks, waits, forces, waits.
-pub(crate) fn end(world: &dyn World, process: &Owner) -> Result<(), ChangeError> {
+pub(crate) fn end(platform: &dyn Platform, process: &Owner) -> Result<(), ChangeError> {
     let fail = |source| system_on("end", format!("process {}", process.pid), source);
     for how in [Ending::Asked, Ending::Forced] {
-        world.end(process, how).map_err(fail)?;
+        platform.end(process, how).map_err(fail)?;
         let is_gone = || {
-            let _reaped = world.said(process);
-            Ok(!world.is_alive(process))
+            let _reaped = platform.said(process);
+            Ok(!platform.is_alive(process))
         };
-        if retry::until(world, is_gone).map_err(fail)? {
+        if retry::until(platform, is_gone).map_err(fail)? {
             return Ok(());
         }
     }
@@ -162,24 +163,27 @@ pub(crate) fn end(world: &dyn World, process: &Owner) -> Result<(), ChangeError>
 }
 
 /// Ends a process that does not answer.
-pub(crate) fn force(world: &dyn World, process: &Owner) -> Result<(), ChangeError> {
+pub(crate) fn force(platform: &dyn Platform, process: &Owner) -> Result<(), ChangeError> {
     let fail = |source| system_on("end", format!("process {}", process.pid), source);
-    world.end(process, Ending::Forced).map_err(fail)?;
-    end(world, process)
+    platform.end(process, Ending::Forced).map_err(fail)?;
+    end(platform, process)
 }
 
 /// Ends servers that do not answer, before what stands on them is undone: whoever touches that
 /// would wait for ever. Nothing happens where all answer.
-pub(crate) fn end_stuck(world: &dyn World, entries: &[JournalEntry]) -> Result<(), ChangeError> {
+pub(crate) fn end_stuck(
+    platform: &dyn Platform,
+    entries: &[JournalEntry],
+) -> Result<(), ChangeError> {
     for entry in entries {
         let (Change::FuseServer { at, .. }, Prior::NoServer { since_ticks, .. }) =
             (&entry.change, &entry.prior)
         else {
             continue;
         };
-        if served(world, at)?.is_some() && world.ask(&served_file(at)) == Answer::Stuck {
-            for process in processes(world, entry, *since_ticks)? {
-                force(world, &process)?;
+        if served(platform, at)?.is_some() && platform.ask(&served_file(at)) == Answer::Stuck {
+            for process in processes(platform, entry, *since_ticks)? {
+                force(platform, &process)?;
             }
         }
     }
@@ -187,16 +191,19 @@ pub(crate) fn end_stuck(world: &dyn World, entries: &[JournalEntry]) -> Result<(
 }
 
 /// Ends the servers of a dead process that hold its journal.
-pub(crate) fn end_holders(world: &dyn World, entries: &[JournalEntry]) -> Result<(), ChangeError> {
+pub(crate) fn end_holders(
+    platform: &dyn Platform,
+    entries: &[JournalEntry],
+) -> Result<(), ChangeError> {
     for entry in entries {
         if let (
             Change::FuseServer { holds_journal: true, .. },
             Prior::NoServer { since_ticks, .. },
         ) = (&entry.change, &entry.prior)
         {
-            for process in processes(world, entry, *since_ticks)? {
+            for process in processes(platform, entry, *since_ticks)? {
                 // Asked, it would unmount itself and leave a loop device over a file out of sight.
-                force(world, &process)?;
+                force(platform, &process)?;
             }
         }
     }

@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system};
+use crate::platform::{MountRequest, Platform};
 use crate::retry;
-use crate::world::{MountRequest, World};
 
 /// Where the kernel wants it, and where it was before that.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Where tracefs is mounted, of the usual places first.
-fn mounted(world: &dyn World) -> Option<PathBuf> {
-    let mounts = world.mounts().unwrap_or_default();
+fn mounted(platform: &dyn Platform) -> Option<PathBuf> {
+    let mounts = platform.mounts().unwrap_or_default();
     let at: Vec<PathBuf> =
         mounts.into_iter().filter(|mount| mount.kind == "tracefs").map(|mount| mount.at).collect();
     let usual = PLACES.iter().map(PathBuf::from).find(|place| at.contains(place));
-    usual.filter(|place| world.look(&place.join("events")).ok().flatten().is_some())
+    usual.filter(|place| platform.look(&place.join("events")).ok().flatten().is_some())
 }
 
-pub(super) fn prior_mount(world: &dyn World) -> Result<Prior, ChangeError> {
-    if let Some(dir) = mounted(world) {
+pub(super) fn prior_mount(platform: &dyn Platform) -> Result<Prior, ChangeError> {
+    if let Some(dir) = mounted(platform) {
         return Ok(Prior::Tracefs { mounted: true, dir });
     }
     let dir = PathBuf::from(PLACES[0]);
-    match world.look(&dir) {
+    match platform.look(&dir) {
         Ok(Some(_)) => Ok(Prior::Tracefs { mounted: false, dir }),
         _ => Err(ChangeError::unavailable(
             "tracefs",
@@ -38,7 +38,7 @@ pub(super) fn prior_mount(world: &dyn World) -> Result<Prior, ChangeError> {
 }
 
 pub(super) fn apply_mount(
-    world: &dyn World,
+    platform: &dyn Platform,
     was_mounted: bool,
     dir: &Path,
 ) -> Result<Effect, ChangeError> {
@@ -49,7 +49,7 @@ pub(super) fn apply_mount(
             kind: "tracefs",
             options: Vec::new(),
         };
-        world.mount(&request).map_err(|refusal| {
+        platform.mount(&request).map_err(|refusal| {
             ChangeError::unavailable(
                 "tracefs",
                 refusal.said,
@@ -61,15 +61,15 @@ pub(super) fn apply_mount(
 }
 
 pub(super) fn undo_mount(
-    world: &dyn World,
+    platform: &dyn Platform,
     was_mounted: bool,
     dir: &Path,
 ) -> Result<Undone, ChangeError> {
-    let is_there = mounted(world).is_some_and(|place| place == dir);
+    let is_there = mounted(platform).is_some_and(|place| place == dir);
     if was_mounted || !is_there {
         return Ok(Undone::as_before());
     }
-    match retry::while_busy(world, || world.unmount(dir, false)) {
+    match retry::while_busy(platform, || platform.unmount(dir, false)) {
         // Lazily would pull it from under others.
         Err(error) if retry::is_busy(&error) => {
             let thing = format!("tracefs at {}", dir.display());
@@ -79,16 +79,16 @@ pub(super) fn undo_mount(
     }
 }
 
-pub(super) fn prior_instance(world: &dyn World, name: &str) -> Result<Prior, ChangeError> {
-    let Some(tracefs) = mounted(world) else {
+pub(super) fn prior_instance(platform: &dyn Platform, name: &str) -> Result<Prior, ChangeError> {
+    let Some(tracefs) = mounted(platform) else {
         return Err(ChangeError::unavailable(
             format!("the trace buffer {name}"),
             "tracefs is not mounted",
             "mount tracefs first",
         ));
     };
-    let dir = tracefs.join("instances").join(format!("iostrata-{}-{name}", world.owner().pid));
-    match world.look(&dir).map_err(|source| system("look at", &dir, source))? {
+    let dir = tracefs.join("instances").join(format!("iostrata-{}-{name}", platform.owner().pid));
+    match platform.look(&dir).map_err(|source| system("look at", &dir, source))? {
         None => Ok(Prior::NoInstance { dir }),
         Some(_) => {
             let found = "exists".to_owned();
@@ -99,20 +99,20 @@ pub(super) fn prior_instance(world: &dyn World, name: &str) -> Result<Prior, Cha
 }
 
 pub(super) fn apply_instance(
-    world: &dyn World,
+    platform: &dyn Platform,
     dir: &Path,
     events: &[String],
     buffer_kib: u64,
     clock: &str,
 ) -> Result<Effect, ChangeError> {
-    world.make_dir(dir).map_err(|source| system("make the trace buffer", dir, source))?;
-    set(world, &dir.join("buffer_size_kb"), &buffer_kib.to_string())?;
-    set(world, &dir.join("trace_clock"), clock)?;
+    platform.make_dir(dir).map_err(|source| system("make the trace buffer", dir, source))?;
+    set(platform, &dir.join("buffer_size_kb"), &buffer_kib.to_string())?;
+    set(platform, &dir.join("trace_clock"), clock)?;
     for event in events {
         let path = dir.join("events").join(event.replace(':', "/")).join("enable");
-        set(world, &path, "1")?;
+        set(platform, &path, "1")?;
     }
-    let read = |name: &str| world.read(&dir.join(name)).unwrap_or_default();
+    let read = |name: &str| platform.read(&dir.join(name)).unwrap_or_default();
     let clocks = read("trace_clock");
     let chosen = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Ok(Effect::Instance {
@@ -122,8 +122,8 @@ pub(super) fn apply_instance(
     })
 }
 
-fn set(world: &dyn World, cell: &Path, value: &str) -> Result<(), ChangeError> {
-    world.write(cell, value).map_err(|error| match error.raw_os_error() {
+fn set(platform: &dyn Platform, cell: &Path, value: &str) -> Result<(), ChangeError> {
+    platform.write(cell, value).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOENT | libc::EINVAL | libc::ENODEV) => ChangeError::unavailable(
             format!("{} {value}", cell.display()),
             error,
@@ -133,13 +133,13 @@ fn set(world: &dyn World, cell: &Path, value: &str) -> Result<(), ChangeError> {
     })
 }
 
-pub(super) fn undo_instance(world: &dyn World, dir: &Path) -> Result<Undone, ChangeError> {
-    let exists = world.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
+pub(super) fn undo_instance(platform: &dyn Platform, dir: &Path) -> Result<Undone, ChangeError> {
+    let exists = platform.look(dir).map_err(|source| system("look at", dir, source))?.is_some();
     if !exists {
         return Ok(Undone::as_before());
     }
     // The reader of a killed run may still be ending.
-    let removed = retry::while_busy(world, || world.remove_dir(dir));
+    let removed = retry::while_busy(platform, || platform.remove_dir(dir));
     removed.map_err(|source| system("remove the trace buffer", dir, source))?;
     Ok(Undone::put_back())
 }

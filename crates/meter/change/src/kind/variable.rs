@@ -8,8 +8,8 @@ use super::value;
 use crate::effect::{Effect, Prior, Undone};
 use crate::error::{ChangeError, system_on};
 use crate::journal::JournalEntry;
+use crate::platform::Platform;
 use crate::variables::{ServerError, ServerToken};
-use crate::world::World;
 
 /// A variable of the server at an address.
 #[derive(Clone, Copy)]
@@ -23,13 +23,13 @@ impl Variable<'_> {
         format!("{} of {}", self.name, self.server)
     }
 
-    pub(crate) fn read(&self, world: &dyn World) -> Result<String, ChangeError> {
-        let found = world.servers_at().variable(self.server, self.name);
+    pub(crate) fn read(&self, platform: &dyn Platform) -> Result<String, ChangeError> {
+        let found = platform.servers_at().variable(self.server, self.name);
         found.map_err(|error| self.unavailable(error))
     }
 
-    fn token(&self, world: &dyn World) -> Result<ServerToken, ChangeError> {
-        world.servers_at().identify(self.server).map_err(|error| self.unavailable(error))
+    fn token(&self, platform: &dyn Platform) -> Result<ServerToken, ChangeError> {
+        platform.servers_at().identify(self.server).map_err(|error| self.unavailable(error))
     }
 
     fn unavailable(&self, error: ServerError) -> ChangeError {
@@ -42,48 +42,48 @@ impl Variable<'_> {
         ChangeError::unavailable(self.describe(), error, fix)
     }
 
-    fn set(&self, world: &dyn World, value: &str) -> Result<String, ChangeError> {
-        let set = world.servers_at().set_variable(self.server, self.name, value);
+    fn set(&self, platform: &dyn Platform, value: &str) -> Result<String, ChangeError> {
+        let set = platform.servers_at().set_variable(self.server, self.name, value);
         set.map_err(|error| self.unavailable(error))?;
-        self.read(world)
+        self.read(platform)
     }
 
-    pub(super) fn prior(&self, world: &dyn World) -> Result<Prior, ChangeError> {
-        Ok(Prior::Variable { server: self.token(world)?, value: self.read(world)? })
+    pub(super) fn prior(&self, platform: &dyn Platform) -> Result<Prior, ChangeError> {
+        Ok(Prior::Variable { server: self.token(platform)?, value: self.read(platform)? })
     }
 
     pub(super) fn apply(
         &self,
-        world: &dyn World,
+        platform: &dyn Platform,
         server: &ServerToken,
         asked: &str,
     ) -> Result<Effect, ChangeError> {
-        if !self.token(world)?.is(server) {
+        if !self.token(platform)?.is(server) {
             let why = "the server was restarted, or another one took its place";
             return Err(ChangeError::unavailable(self.describe(), why, "try again"));
         }
-        let took = self.set(world, asked)?;
+        let took = self.set(platform, asked)?;
         Ok(Effect::Variable { asked: asked.to_owned(), took })
     }
 
     pub(super) fn undo(
         &self,
-        world: &dyn World,
+        platform: &dyn Platform,
         entry: &JournalEntry,
         (server, was): (&ServerToken, &str),
     ) -> Result<Undone, ChangeError> {
         // What was set until the server ends went with it.
-        if !self.token(world)?.is(server) {
+        if !self.token(platform)?.is(server) {
             return Ok(Undone::as_before());
         }
-        let now = self.read(world)?;
+        let now = self.read(platform)?;
         let is_ours = match &entry.effect {
             Some(Effect::Variable { took, .. }) if !entry.was_undoing => now == *took,
             // Nobody noted what the server made of what it was given to take, or to go back to.
             _ => true,
         };
         value::undo(self.describe(), &now, was, is_ours, || {
-            let now = self.set(world, was)?;
+            let now = self.set(platform, was)?;
             if now == was {
                 return Ok(());
             }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::value;
 use crate::effect::{Effect, Left, Prior, Undone, VmValues};
 use crate::error::{ChangeError, system};
+use crate::platform::Platform;
 use crate::settings::VmSetting;
-use crate::world::World;
 
 const UNSET: &str = "0";
 
@@ -18,27 +18,27 @@ fn cell(which: VmSetting) -> PathBuf {
 }
 
 /// The present value.
-pub(crate) fn read(world: &dyn World, which: VmSetting) -> std::io::Result<String> {
-    world.read(&cell(which))
+pub(crate) fn read(platform: &dyn Platform, which: VmSetting) -> std::io::Result<String> {
+    platform.read(&cell(which))
 }
 
-fn read_all(world: &dyn World) -> VmValues {
-    let value = |which| Some((which, read(world, which).ok()?));
+fn read_all(platform: &dyn Platform) -> VmValues {
+    let value = |which| Some((which, read(platform, which).ok()?));
     VmSetting::ALL.into_iter().filter_map(value).collect()
 }
 
-pub(super) fn prior(world: &dyn World, which: VmSetting) -> Result<Prior, ChangeError> {
-    read(world, which).map_err(|source| system("read", &cell(which), source))?;
-    Ok(Prior::Vm { values: read_all(world) })
+pub(super) fn prior(platform: &dyn Platform, which: VmSetting) -> Result<Prior, ChangeError> {
+    read(platform, which).map_err(|source| system("read", &cell(which), source))?;
+    Ok(Prior::Vm { values: read_all(platform) })
 }
 
 pub(super) fn apply(
-    world: &dyn World,
+    platform: &dyn Platform,
     which: VmSetting,
     value: u64,
 ) -> Result<Effect, ChangeError> {
     let asked = value.to_string();
-    if let Err(error) = world.write(&cell(which), &asked) {
+    if let Err(error) = platform.write(&cell(which), &asked) {
         return Err(match error.raw_os_error() {
             Some(libc::EINVAL | libc::ERANGE) => ChangeError::unavailable(
                 format!("vm.{} {asked}", which.name()),
@@ -48,7 +48,7 @@ pub(super) fn apply(
             _ => system("write", &cell(which), error),
         });
     }
-    let values = read_all(world);
+    let values = read_all(platform);
     let took = values.get(&which).cloned().unwrap_or_default();
     Ok(Effect::Vm { asked, took, values })
 }
@@ -59,13 +59,13 @@ fn forms(which: VmSetting) -> impl Iterator<Item = VmSetting> {
 }
 
 pub(super) fn undo(
-    world: &dyn World,
+    platform: &dyn Platform,
     which: VmSetting,
     asked: u64,
     prior: &VmValues,
     effect: Option<&Effect>,
 ) -> Result<Undone, ChangeError> {
-    let now = read_all(world);
+    let now = read_all(platform);
     let is_ours = match effect {
         Some(Effect::Vm { values, .. }) => {
             forms(which).all(|form| now.get(&form) == values.get(&form))
@@ -80,8 +80,9 @@ pub(super) fn undo(
         format!("{} {value}", form.name())
     };
     let thing = format!("vm.{}", which.name());
-    let mut undone =
-        value::undo(thing, &shown(&now), &shown(prior), is_ours, || put_back(world, which, prior))?;
+    let mut undone = value::undo(thing, &shown(&now), &shown(prior), is_ours, || {
+        put_back(platform, which, prior)
+    })?;
     let is_other = |other: &VmSetting| forms(which).all(|form| form != *other);
     for (other, was) in prior.iter().filter(|(other, _)| is_other(other)) {
         let Some(found) = now.get(other).filter(|found| *found != was) else { continue };
@@ -91,13 +92,17 @@ pub(super) fn undo(
     Ok(undone)
 }
 
-fn put_back(world: &dyn World, which: VmSetting, prior: &VmValues) -> Result<(), ChangeError> {
+fn put_back(
+    platform: &dyn Platform,
+    which: VmSetting,
+    prior: &VmValues,
+) -> Result<(), ChangeError> {
     let in_force = |form: &VmSetting| prior.get(form).is_some_and(|value| value != UNSET);
     let form = forms(which).find(in_force).unwrap_or(which);
     let Some(value) = prior.get(&form) else { return Ok(()) };
     let fail = |source| system("set back", &cell(form), source);
-    world.write(&cell(form), value).map_err(fail)?;
-    let now = read_all(world);
+    platform.write(&cell(form), value).map_err(fail)?;
+    let now = read_all(platform);
     match forms(which).find(|form| now.get(form) != prior.get(form)) {
         None => Ok(()),
         Some(form) => {
@@ -107,9 +112,9 @@ fn put_back(world: &dyn World, which: VmSetting, prior: &VmValues) -> Result<(),
     }
 }
 
-pub(super) fn drop_caches(world: &dyn World) -> Result<Effect, ChangeError> {
+pub(super) fn drop_caches(platform: &dyn Platform) -> Result<Effect, ChangeError> {
     let cell = Path::new("/proc/sys/vm/drop_caches");
-    world.sync();
-    world.write(cell, "3").map_err(|source| system("write", cell, source))?;
+    platform.sync();
+    platform.write(cell, "3").map_err(|source| system("write", cell, source))?;
     Ok(Effect::Dropped)
 }

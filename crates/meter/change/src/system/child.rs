@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use crate::world::RunError;
+use crate::platform::RunError;
 
 /// As much of what a failed program said as helps, in characters.
 const SAID_CHARS: usize = 400;

@@ -24,16 +24,16 @@ use iostrata_io::Progress;
 
 use crate::error::ChangeError;
 use crate::owner::Owner;
+use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
 use crate::server::{Ending, ServerCommand};
 use crate::settings::Prewrite;
 use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};
-use crate::world::{MountRequest, Refusal, RunError, World};
 
 pub use touched::touched_unwritten_bytes;
 
-/// How long [`World::pause`] waits.
+/// How long [`Platform::pause`] waits.
 const PAUSE: Duration = Duration::from_millis(50);
 
 type Tell = dyn Fn(Progress) + Send + Sync;
@@ -81,7 +81,7 @@ impl System {
     }
 }
 
-impl World for System {
+impl Platform for System {
     fn read(&self, cell: &Path) -> io::Result<String> {
         Ok(fs::read_to_string(cell)?.trim().to_owned())
     }

@@ -14,7 +14,7 @@ use rustix::mount::{
     move_mount,
 };
 
-use crate::world::{MountRequest, Refusal};
+use crate::platform::{MountRequest, Refusal};
 
 /// Longest message of the kernel, in bytes.
 const MESSAGE_BYTES: usize = 1024;

@@ -23,9 +23,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::child::short;
 use super::files;
 use crate::owner::{self, Owner};
+use crate::platform::RunError;
 use crate::seen::Answer;
 use crate::server::{Ending, ServerCommand};
-use crate::world::RunError;
 
 /// How long an answer may take; a server that answers at all does so at once.
 const PATIENCE: Duration = Duration::from_secs(5);

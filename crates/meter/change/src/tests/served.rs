@@ -4,20 +4,19 @@ use std::fs::{self, File};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::fake::{FakeWorld, Machine, ServerWays};
+use super::fake::{FakePlatform, Machine, ServerWays};
 use super::session::{assert_same, begin, served};
 use crate::server::Ending;
 use crate::{
-    Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner,
-    RestoreReport, Session, StateDir, StopError, World, leftovers, restore, served_disks,
-    stop_served,
+    Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner, Platform,
+    RestoreReport, Session, StateDir, StopError, leftovers, restore, served_disks, stop_served,
 };
 
 const VERSION: GroupVersion = GroupVersion::V2;
 
-fn start(state: &StateDir, machine: &Machine, holds_journal: bool) -> Session<FakeWorld> {
-    let world = FakeWorld::on(machine.clone(), state, VERSION);
-    let mut session = Session::begin(state, world).unwrap();
+fn start(state: &StateDir, machine: &Machine, holds_journal: bool) -> Session<FakePlatform> {
+    let platform = FakePlatform::on(machine.clone(), state, VERSION);
+    let mut session = Session::begin(state, platform).unwrap();
     for change in served(holds_journal) {
         session.apply(change).unwrap();
     }
@@ -25,36 +24,36 @@ fn start(state: &StateDir, machine: &Machine, holds_journal: bool) -> Session<Fa
 }
 
 /// The machine and the lock as they are once the starter of a disk that it left behind is gone.
-fn left_behind(state: &StateDir, machine: &Machine) -> (FakeWorld, Owner) {
+fn left_behind(state: &StateDir, machine: &Machine) -> (FakePlatform, Owner) {
     let session = start(state, machine, true);
-    let now = session.world().machine.borrow().clone();
-    let held = session.world().held.take();
+    let now = session.platform().machine.borrow().clone();
+    let held = session.platform().held.take();
     let process = session.hand_over().unwrap();
-    let world = FakeWorld::on(now, state, VERSION).without_owner();
-    *world.held.borrow_mut() = held;
-    (world, process)
+    let platform = FakePlatform::on(now, state, VERSION).without_owner();
+    *platform.held.borrow_mut() = held;
+    (platform, process)
 }
 
 #[test]
 fn a_disk_that_is_left_behind_is_in_use_until_its_server_is_killed() {
     let (_dir, state, first) = begin(VERSION);
-    let (world, process) = left_behind(&state, &first);
-    let before = world.machine.borrow().clone();
-    let report = restore(&state, &world);
+    let (platform, process) = left_behind(&state, &first);
+    let before = platform.machine.borrow().clone();
+    let report = restore(&state, &platform);
     assert_eq!(report.journals[0].state, JournalState::InUse, "{report:#?}");
     assert_eq!(report.journals[0].owner.as_ref(), Some(&process));
-    assert_same(&world.machine.borrow(), &before, "looking");
-    let disks = served_disks(&state, &world);
+    assert_same(&platform.machine.borrow(), &before, "looking");
+    let disks = served_disks(&state, &platform);
     assert_eq!(disks.len(), 1);
     assert!(disks[0].is_served && disks[0].is_left_behind());
     assert_eq!(disks[0].device.to_str(), Some("/dev/loop0"));
-    world.end(&process, Ending::Forced).unwrap();
+    platform.end(&process, Ending::Forced).unwrap();
     assert_eq!(leftovers(&state).len(), 1);
-    assert!(!served_disks(&state, &world)[0].is_served);
-    let report = restore(&state, &world);
+    assert!(!served_disks(&state, &platform)[0].is_served);
+    let report = restore(&state, &platform);
     assert!(report.is_settled(), "{report:#?}");
-    assert_same(&world.machine.borrow(), &first, "its server was killed");
-    assert!(state.journals().is_empty() && served_disks(&state, &world).is_empty());
+    assert_same(&platform.machine.borrow(), &first, "its server was killed");
+    assert!(state.journals().is_empty() && served_disks(&state, &platform).is_empty());
 }
 
 /// Restores a moment as another process, with the lock where a living server holds it.
@@ -63,22 +62,22 @@ fn after_a_kill(journal: &[u8], machine: &Machine) -> (Machine, RestoreReport) {
     fs::create_dir(state.path()).unwrap();
     let path = state.path().join("changes-77-7-0.jsonl");
     fs::write(&path, journal).unwrap();
-    let world = FakeWorld::on(machine.clone(), &state, VERSION).without_owner();
+    let platform = FakePlatform::on(machine.clone(), &state, VERSION).without_owner();
     if !machine.servers.is_empty() {
         let file = File::open(&path).unwrap();
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-        *world.held.borrow_mut() = Some(file.into());
+        *platform.held.borrow_mut() = Some(file.into());
     }
-    let report = restore(&state, &world);
-    (world.machine.into_inner(), report)
+    let report = restore(&state, &platform);
+    (platform.machine.into_inner(), report)
 }
 
 #[test]
 fn killed_at_any_moment_of_its_start_nothing_of_a_disk_is_left() {
     let (_dir, state, first) = begin(VERSION);
     let session = start(&state, &first, true);
-    let mut moments = session.world().moments.take();
-    let last = session.world().machine.borrow().clone();
+    let mut moments = session.platform().moments.take();
+    let last = session.platform().machine.borrow().clone();
     let before_handing_over = fs::read(&state.journals()[0]).unwrap();
     moments.push((before_handing_over.clone(), last.clone()));
     session.hand_over().unwrap();
@@ -103,36 +102,36 @@ fn a_server_that_hangs_is_ended_before_anything_touches_it() {
     for undo_one in [false, true] {
         let (_dir, state, first) = begin(VERSION);
         let mut session = start(&state, &first, false);
-        session.world().server.set(ServerWays::Stuck);
+        session.platform().server.set(ServerWays::Stuck);
         if undo_one {
             let attached = session.in_place().last().unwrap().0;
             session.undo(attached).unwrap();
         }
         let report = session.undo_all();
         assert!(report.is_settled(), "{report:#?}");
-        assert_same(&session.world().machine.borrow(), &first, "it hung");
+        assert_same(&session.platform().machine.borrow(), &first, "it hung");
     }
     let (_dir, state, first) = begin(VERSION);
-    let (world, _) = left_behind(&state, &first);
-    world.server.set(ServerWays::Stuck);
-    let disks = served_disks(&state, &world);
-    let report = stop_served(&state, &world, &disks[0]).unwrap();
+    let (platform, _) = left_behind(&state, &first);
+    platform.server.set(ServerWays::Stuck);
+    let disks = served_disks(&state, &platform);
+    let report = stop_served(&state, &platform, &disks[0]).unwrap();
     assert_eq!(report.state, JournalState::Settled, "{report:#?}");
-    assert_same(&world.machine.borrow(), &first, "it hung and was stopped");
+    assert_same(&platform.machine.borrow(), &first, "it hung and was stopped");
 }
 
 #[test]
 fn a_server_that_shows_nothing_is_an_error_and_goes() {
     let (_dir, state, first) = begin(VERSION);
-    let world = FakeWorld::on(first.clone(), &state, VERSION);
-    world.server.set(ServerWays::Mute);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(first.clone(), &state, VERSION);
+    platform.server.set(ServerWays::Mute);
+    let mut session = Session::begin(&state, platform).unwrap();
     let [server, _] = served(false);
     let refused = session.apply(server).unwrap_err();
     assert!(
         matches!(&refused, ChangeError::Unavailable { why, .. } if why.contains("ten seconds"))
     );
-    assert_same(&session.world().machine.borrow(), &first, "it showed nothing");
+    assert_same(&session.platform().machine.borrow(), &first, "it showed nothing");
     assert!(matches!(session.hand_over(), Err(ChangeError::Unavailable { .. })));
     assert!(state.journals().is_empty());
 }
@@ -155,26 +154,26 @@ fn places_that_are_taken_are_refused() {
 fn only_what_nobody_uses_and_no_run_owns_is_stopped() {
     let (_dir, state, first) = begin(VERSION);
     let mut session = start(&state, &first, false);
-    let disks = served_disks(&state, session.world());
+    let disks = served_disks(&state, session.platform());
     assert!(!disks[0].is_left_behind());
-    let refused = stop_served(&state, session.world(), &disks[0]).unwrap_err();
+    let refused = stop_served(&state, session.platform(), &disks[0]).unwrap_err();
     assert!(matches!(&refused, StopError::OfARun { owner, .. } if owner.pid == 77), "{refused}");
     assert!(session.undo_all().is_settled());
     drop(session);
 
-    let (world, _) = left_behind(&state, &first);
+    let (platform, _) = left_behind(&state, &first);
     let kind = FilesystemKind::Ext4;
     let request = crate::MountRequest::new("/dev/loop0".as_ref(), "/data".as_ref(), kind, &[]);
-    world.mount(&request).unwrap();
-    let before = world.machine.borrow().clone();
-    let disks = served_disks(&state, &world);
-    let refused = stop_served(&state, &world, &disks[0]).unwrap_err().to_string();
+    platform.mount(&request).unwrap();
+    let before = platform.machine.borrow().clone();
+    let disks = served_disks(&state, &platform);
+    let refused = stop_served(&state, &platform, &disks[0]).unwrap_err().to_string();
     assert!(refused.contains("mounted at /data"), "{refused}");
-    assert_same(&world.machine.borrow(), &before, "it was refused");
-    world.unmount("/data".as_ref(), false).unwrap();
-    let report = stop_served(&state, &world, &disks[0]).unwrap();
+    assert_same(&platform.machine.borrow(), &before, "it was refused");
+    platform.unmount("/data".as_ref(), false).unwrap();
+    let report = stop_served(&state, &platform, &disks[0]).unwrap();
     assert_eq!(report.state, JournalState::Settled, "{report:#?}");
-    assert_same(&world.machine.borrow(), &first, "it was stopped");
+    assert_same(&platform.machine.borrow(), &first, "it was stopped");
     assert!(state.journals().is_empty());
 }
 
@@ -183,7 +182,7 @@ fn another_process_with_less_of_the_command_line_is_left() {
     let (_dir, state, first) = begin(VERSION);
     let mut session = start(&state, &first, false);
     let other = {
-        let mut machine = session.world().machine.borrow_mut();
+        let mut machine = session.platform().machine.borrow_mut();
         let (owner, mut command) = machine.servers[0].clone();
         command.arguments[0] = "look".into();
         let other = Owner { pid: 9999, ..owner };
@@ -191,7 +190,7 @@ fn another_process_with_less_of_the_command_line_is_left() {
         other
     };
     assert!(session.undo_all().is_settled());
-    assert!(session.world().is_alive(&other));
+    assert!(session.platform().is_alive(&other));
     let device = DeviceRef::Loop { backing: "/data/served/here/disk".into() };
     assert!(session.may_overwrite(&device).is_err(), "the device is gone");
 }
@@ -199,13 +198,13 @@ fn another_process_with_less_of_the_command_line_is_left() {
 #[test]
 fn a_place_in_the_state_directory_may_be_the_first_thing_there() {
     let (_dir, state, first) = begin(VERSION);
-    let world = FakeWorld::on(first.clone(), &state, VERSION);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(first.clone(), &state, VERSION);
+    let mut session = Session::begin(&state, platform).unwrap();
     // The journal makes the directory after it was looked for.
-    session.world().appears.replace(Some("/data/served".into()));
+    session.platform().appears.replace(Some("/data/served".into()));
     for change in served(false) {
         session.apply(change).unwrap();
     }
     assert!(session.undo_all().is_settled());
-    assert_same(&session.world().machine.borrow(), &first, "somebody made a directory above");
+    assert_same(&session.platform().machine.borrow(), &first, "somebody made a directory above");
 }

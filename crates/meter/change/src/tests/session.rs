@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use iostrata_spec::study::IoLimits;
 
-use super::fake::{FakeWorld, Machine, Moment, Node};
+use super::fake::{FakePlatform, Machine, Moment, Node};
 use crate::{
     Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, JournalState,
-    Owner, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome, VmSetting,
-    World, leftovers, restore,
+    Owner, Platform, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome,
+    VmSetting, leftovers, restore,
 };
 
 const SCHEDULER: &str = "/sys/block/loop0/queue/scheduler";
@@ -92,7 +92,7 @@ pub(super) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Mach
     let memory = Path::new("/dev/shm");
     let dir = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap();
     let state = StateDir::at(dir.path().join("state"));
-    let machine = FakeWorld::new(&state, version).machine.into_inner();
+    let machine = FakePlatform::new(&state, version).machine.into_inner();
     (dir, state, machine)
 }
 
@@ -109,8 +109,8 @@ pub(super) fn assert_same(now: &Machine, first: &Machine, when: &str) {
 /// Every moment of a run that applies and undoes everything.
 fn moments(version: GroupVersion) -> Vec<Moment> {
     let (_dir, state, machine) = begin(version);
-    let world = FakeWorld::on(machine.clone(), &state, version);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine.clone(), &state, version);
+    let mut session = Session::begin(&state, platform).unwrap();
     for change in every_kind() {
         let is_entering = matches!(change, Change::EnterGroup { .. });
         let applied = session.apply(change).unwrap();
@@ -122,9 +122,9 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
     let report = session.undo_all();
     assert!(report.is_settled() && report.left.is_empty(), "{report:#?}");
     assert!(state.journals().is_empty());
-    let last = session.world().machine.borrow().clone();
+    let last = session.platform().machine.borrow().clone();
     assert_same(&last, &machine, "undoing in the same process");
-    session.world().moments.take()
+    session.platform().moments.take()
 }
 
 /// Restores from these bytes on that machine, as another process; twice.
@@ -139,10 +139,10 @@ fn after_a_kill(
     let mut machine = machine.clone();
     // A dead process is in no group.
     machine.groups = first.groups;
-    let world = FakeWorld::on(machine, &state, version).without_owner();
-    let report = restore(&state, &world);
-    assert!(restore(&state, &world).journals.is_empty(), "{report:#?}");
-    (world.machine.into_inner(), report)
+    let platform = FakePlatform::on(machine, &state, version).without_owner();
+    let report = restore(&state, &platform);
+    assert!(restore(&state, &platform).journals.is_empty(), "{report:#?}");
+    (platform.machine.into_inner(), report)
 }
 
 /// What a crash may leave of a journal: each end between two moments, whole lines or not.
@@ -196,10 +196,10 @@ fn killed_while_restoring_the_next_restore_ends_it() {
     let (_dir, state, _) = begin(version);
     fs::create_dir(state.path()).unwrap();
     fs::write(state.path().join("changes-77-7-0.jsonl"), journal).unwrap();
-    let world = FakeWorld::on(machine, &state, version).without_owner();
-    world.machine.borrow_mut().groups = first.groups.clone();
-    restore(&state, &world);
-    for (journal, machine) in world.moments.take() {
+    let platform = FakePlatform::on(machine, &state, version).without_owner();
+    platform.machine.borrow_mut().groups = first.groups.clone();
+    restore(&state, &platform);
+    for (journal, machine) in platform.moments.take() {
         let (last, report) = after_a_kill(&journal, &machine, version);
         assert_same(&last, &first, &format!("{report:#?}"));
     }
@@ -209,34 +209,34 @@ fn killed_while_restoring_the_next_restore_ends_it() {
 fn what_is_neither_ours_nor_as_before_is_left() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
     let mut session =
-        Session::begin(&state, FakeWorld::on(machine, &state, GroupVersion::V1)).unwrap();
+        Session::begin(&state, FakePlatform::on(machine, &state, GroupVersion::V1)).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
     session.apply(queue(QueueAttribute::NrRequests, "60")).unwrap();
     session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
-    session.world().set(REQUESTS, "99");
-    session.world().set("/proc/sys/vm/dirty_ratio", "44");
-    session.world().set("/proc/sys/vm/dirty_expire_centisecs", "1");
+    session.platform().set(REQUESTS, "99");
+    session.platform().set("/proc/sys/vm/dirty_ratio", "44");
+    session.platform().set("/proc/sys/vm/dirty_expire_centisecs", "1");
     let report = session.undo_all();
     assert!(report.is_settled());
     let left: Vec<&str> = report.left.iter().map(|left| left.found.as_str()).collect();
     assert_eq!(left, ["dirty_ratio 44", "1", "99"], "{report:#?}");
-    assert_eq!(session.world().cell(REQUESTS), "99");
-    assert_eq!(session.world().cell("/proc/sys/vm/dirty_ratio"), "44");
+    assert_eq!(session.platform().cell(REQUESTS), "99");
+    assert_eq!(session.platform().cell("/proc/sys/vm/dirty_ratio"), "44");
 }
 
 #[test]
 fn another_file_or_mount_in_the_place_of_ours_is_left() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
     let mut session =
-        Session::begin(&state, FakeWorld::on(machine, &state, GroupVersion::V1)).unwrap();
+        Session::begin(&state, FakePlatform::on(machine, &state, GroupVersion::V1)).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
     session.apply(mount(&[])).unwrap();
     {
-        let mut machine = session.world().machine.borrow_mut();
+        let mut machine = session.platform().machine.borrow_mut();
         let mut over = machine.mounts.last().unwrap().clone();
         over.source = "/dev/theirs".to_owned();
         machine.mounts.push(over);
@@ -244,25 +244,25 @@ fn another_file_or_mount_in_the_place_of_ours_is_left() {
     let report = session.undo_all();
     // The mount below is in use, so its device cannot be detached either.
     assert_eq!(report.things[0].outcome, UndoOutcome::Undone(How::LeftAlone), "{report:#?}");
-    session.world().machine.borrow_mut().mounts.retain(|mount| mount.source == "cgroup");
+    session.platform().machine.borrow_mut().mounts.retain(|mount| mount.source == "cgroup");
     let file = Node::File { inode: 5, bytes: 1 };
-    session.world().machine.borrow_mut().nodes.insert("/data/disk".into(), file.clone());
+    session.platform().machine.borrow_mut().nodes.insert("/data/disk".into(), file.clone());
     let report = session.undo_all();
     assert_eq!(report.left.len(), 1, "{report:#?}");
-    assert_eq!(session.world().machine.borrow().nodes[&PathBuf::from("/data/disk")], file);
+    assert_eq!(session.platform().machine.borrow().nodes[&PathBuf::from("/data/disk")], file);
 }
 
 #[test]
 fn failures_hold_up_only_what_they_stand_on() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
-    let world = FakeWorld::on(machine.clone(), &state, GroupVersion::V1);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
+    let mut session = Session::begin(&state, platform).unwrap();
     session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
     session.apply(queue(QueueAttribute::Scheduler, "bfq")).unwrap();
-    *session.world().refuses.borrow_mut() = Some(SCHEDULER.into());
+    *session.platform().refuses.borrow_mut() = Some(SCHEDULER.into());
     let report = session.undo_all();
     let failed: Vec<ChangeId> = report
         .things
@@ -271,16 +271,16 @@ fn failures_hold_up_only_what_they_stand_on() {
         .map(|thing| thing.id)
         .collect();
     assert_eq!(failed, [ChangeId(4), ChangeId(3), ChangeId(2)], "{report:#?}");
-    assert_eq!(session.world().cell("/proc/sys/vm/dirty_ratio"), "20");
+    assert_eq!(session.platform().cell("/proc/sys/vm/dirty_ratio"), "20");
     assert!(session.undo_all().is_settled(), "it can be tried again");
-    assert_eq!(*session.world().machine.borrow(), machine);
+    assert_eq!(*session.platform().machine.borrow(), machine);
 }
 
 #[test]
 fn a_change_that_fails_halfway_leaves_nothing() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
-    let world = FakeWorld::on(machine.clone(), &state, GroupVersion::V1);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
+    let mut session = Session::begin(&state, platform).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
@@ -290,7 +290,7 @@ fn a_change_that_fails_halfway_leaves_nothing() {
     let make = Change::MakeFilesystem { device: device(), kind, options: vec![], label: None };
     let missing = session.apply(make).unwrap_err().to_string();
     assert!(missing.contains("apt-get install btrfs-progs"), "{missing}");
-    assert!(session.world().look("/data/deep".as_ref()).unwrap().is_none());
+    assert!(session.platform().look("/data/deep".as_ref()).unwrap().is_none());
     assert_eq!(session.in_place().count(), 2);
     drop(session);
     assert!(state.journals().is_empty());
@@ -299,8 +299,8 @@ fn a_change_that_fails_halfway_leaves_nothing() {
 #[test]
 fn what_the_kernel_took_is_shown() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
-    let world = FakeWorld::on(machine, &state, GroupVersion::V1);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine, &state, GroupVersion::V1);
+    let mut session = Session::begin(&state, platform).unwrap();
     for change in disk() {
         session.apply(change).unwrap();
     }
@@ -311,7 +311,7 @@ fn what_the_kernel_took_is_shown() {
     // Setting this one resets the read-ahead, which was not asked for.
     session.apply(queue(QueueAttribute::ReadAheadKb, "64")).unwrap();
     session.apply(queue(QueueAttribute::Iostats, "0")).unwrap();
-    assert_eq!(session.world().cell("/sys/block/loop0/queue/read_ahead_kb"), "64");
+    assert_eq!(session.platform().cell("/sys/block/loop0/queue/read_ahead_kb"), "64");
     assert!(matches!(session.undo(applied.id), Err(ChangeError::DependedOn { .. })));
 }
 
@@ -319,27 +319,27 @@ fn what_the_kernel_took_is_shown() {
 fn a_busy_mount_is_waited_for_and_then_goes_lazily() {
     for (busy, how) in [(5, How::PutBack), (1000, How::WhenUnused)] {
         let (_dir, state, machine) = begin(GroupVersion::V1);
-        let world = FakeWorld::on(machine.clone(), &state, GroupVersion::V1);
-        let mut session = Session::begin(&state, world).unwrap();
+        let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
+        let mut session = Session::begin(&state, platform).unwrap();
         for change in disk() {
             session.apply(change).unwrap();
         }
         let mounted = session.apply(mount(&[])).unwrap();
-        session.world().busy.set(busy);
+        session.platform().busy.set(busy);
         assert_eq!(session.undo(mounted.id).unwrap().how, how);
         assert!(session.undo_all().is_settled());
-        assert_eq!(*session.world().machine.borrow(), machine);
+        assert_eq!(*session.platform().machine.borrow(), machine);
     }
 }
 
 #[test]
 fn a_living_owner_is_left_alone() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
-    let world = FakeWorld::on(machine.clone(), &state, GroupVersion::V1);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine.clone(), &state, GroupVersion::V1);
+    let mut session = Session::begin(&state, platform).unwrap();
     session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     assert!(leftovers(&state).is_empty());
-    let other = FakeWorld::on(machine, &state, GroupVersion::V1);
+    let other = FakePlatform::on(machine, &state, GroupVersion::V1);
     let report = restore(&state, &other);
     assert_eq!(report.journals[0].state, JournalState::InUse);
     assert!(report.is_settled() && other.moments.borrow().is_empty(), "{report:#?}");
@@ -362,27 +362,27 @@ fn after_a_reboot_only_files_are_removed() {
             machine.nodes.insert(path, node);
         }
     }
-    let mut world = FakeWorld::on(machine, &state, version);
-    world.owner = Owner { boot_id: "second".to_owned(), ..world.owner };
-    world.set(SCHEDULER, "none mq-deadline [bfq]");
-    let report = restore(&state, &world);
+    let mut platform = FakePlatform::on(machine, &state, version);
+    platform.owner = Owner { boot_id: "second".to_owned(), ..platform.owner };
+    platform.set(SCHEDULER, "none mq-deadline [bfq]");
+    let report = restore(&state, &platform);
     assert!(report.is_settled(), "{report:#?}");
-    assert_eq!(world.cell(SCHEDULER), "none mq-deadline [bfq]");
-    world.set(SCHEDULER, "[none] mq-deadline bfq");
-    assert_eq!(world.machine.into_inner(), first);
+    assert_eq!(platform.cell(SCHEDULER), "none mq-deadline [bfq]");
+    platform.set(SCHEDULER, "[none] mq-deadline bfq");
+    assert_eq!(platform.machine.into_inner(), first);
 }
 
 #[test]
 fn a_damaged_line_keeps_the_journal_but_not_the_rest() {
     let (_dir, state, machine) = begin(GroupVersion::V1);
-    let world = FakeWorld::on(machine, &state, GroupVersion::V1);
-    let mut session = Session::begin(&state, world).unwrap();
+    let platform = FakePlatform::on(machine, &state, GroupVersion::V1);
+    let mut session = Session::begin(&state, platform).unwrap();
     session.apply(Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 }).unwrap();
     let journal = fs::read(&state.journals()[0]).unwrap();
     drop(session);
     let path = state.path().join("changes-77-7-9.jsonl");
     fs::write(&path, [b"not json\n".as_slice(), &journal].concat()).unwrap();
-    let mut other = FakeWorld::new(&state, GroupVersion::V1);
+    let mut other = FakePlatform::new(&state, GroupVersion::V1);
     other.owner_lives = false;
     other.set("/proc/sys/vm/dirty_ratio", "5");
     let report = restore(&state, &other);

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use iostrata_change::{Change, ChangeError, DeviceRef, DeviceState, FilesystemKind, System, World};
+use iostrata_change::{
+    Change, ChangeError, DeviceRef, DeviceState, FilesystemKind, Platform, System,
+};
 
 use crate::machine::{MIB, Place};
 

@@ -7,21 +7,21 @@ use iostrata_units as units;
 use super::{Found, of_device, stats, within};
 use crate::args::FaultArgs;
 use crate::display::{print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &FaultArgs) -> Result<(), Ending> {
+pub fn run(args: &FaultArgs) -> Result<(), ExitError> {
     if args.tear.is_some() && args.power_cut != Some(true) {
         let why = "--tear says what a power cut leaves; give it with --power-cut".to_owned();
-        return Err(Ending::Usage(why));
+        return Err(ExitError::Usage(why));
     }
     let found = of_device(&args.device)?;
     let device = found.disk.device.display().to_string();
     let stats = stats(&found.disk).ok_or_else(|| {
-        Ending::NotHere(format!(
+        ExitError::NotHere(format!(
             "the server of {device} (process {}) does not answer; iostrata disk stop {device} takes \
              the disk away",
             found.disk.process.pid
@@ -40,7 +40,7 @@ pub fn run(args: &FaultArgs) -> Result<(), Ending> {
 }
 
 /// What to tell the server, in order.
-fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
+fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, ExitError> {
     let one = [&args.eio, &args.eio_rate, &args.slow, &args.stall].into_iter().flatten().next();
     if let Some(fault) = one {
         return Ok(vec![fault.clone()]);
@@ -59,7 +59,7 @@ fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
         all.extend((stats.power == Power::Off).then_some(Fault::PowerOn));
         return Ok(all);
     }
-    Err(Ending::Usage(
+    Err(ExitError::Usage(
         "say what shall go wrong: --eio RANGE, --eio-rate PER_MILLION, --slow MS, \
          --stall LENGTH/PERIOD, --power-cut, --power-on, --store-limit SIZE or --none"
             .to_owned(),
@@ -67,27 +67,29 @@ fn faults(args: &FaultArgs, stats: &DiskStats) -> Result<Vec<Fault>, Ending> {
 }
 
 /// What the server would take but cannot happen.
-fn check(fault: &Fault, device: &str, stats: &DiskStats) -> Result<(), Ending> {
+fn check(fault: &Fault, device: &str, stats: &DiskStats) -> Result<(), ExitError> {
     match fault {
-        Fault::Eio(Some(range)) if range.start >= stats.size_bytes => Err(Ending::Usage(format!(
-            "--eio {}-{} lies beyond the end of {device}, which has {} ({} bytes)",
-            range.start,
-            range.end,
-            units::bytes(stats.size_bytes as f64),
-            stats.size_bytes
-        ))),
+        Fault::Eio(Some(range)) if range.start >= stats.size_bytes => {
+            Err(ExitError::Usage(format!(
+                "--eio {}-{} lies beyond the end of {device}, which has {} ({} bytes)",
+                range.start,
+                range.end,
+                units::bytes(stats.size_bytes as f64),
+                stats.size_bytes
+            )))
+        }
         _ => Ok(()),
     }
 }
 
-fn set(found: &Found, fault: &Fault) -> Result<(), Ending> {
+fn set(found: &Found, fault: &Fault) -> Result<(), ExitError> {
     let client = Client::at(&found.disk.at);
     let (wanted, device) = (fault.clone(), found.disk.device.display());
     match within(move || client.control(&wanted)) {
         Some(Ok(())) => Ok(()),
-        Some(Err(error @ ClientError::Refused { .. })) => Err(Ending::Usage(error.to_string())),
-        Some(Err(error)) => Err(Ending::NotHere(error.to_string())),
-        None => Err(Ending::NotHere(format!(
+        Some(Err(error @ ClientError::Refused { .. })) => Err(ExitError::Usage(error.to_string())),
+        Some(Err(error)) => Err(ExitError::NotHere(error.to_string())),
+        None => Err(ExitError::NotHere(format!(
             "{device} did not take `{fault}` in time; iostrata disk list says how it is"
         ))),
     }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use iostrata_change::{System, World};
+use iostrata_change::{Platform, System};
 use iostrata_emudisk::Power;
 use iostrata_host::{Root, device_counters, parse_stat};
 use iostrata_run::host::DeviceCounters;
@@ -14,13 +14,13 @@ use iostrata_units as units;
 use super::{Found, found, stats};
 use crate::args::DiskListArgs;
 use crate::display::{print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn run(args: &DiskListArgs) -> Result<(), Ending> {
+pub fn run(args: &DiskListArgs) -> Result<(), ExitError> {
     // What a killed server left is for `restore`, and was mentioned.
     let disks = found().into_iter().filter(|one| one.disk.is_served);
     let document = DiskListDocument { disks: disks.map(|one| row(&one)).collect() };
@@ -62,13 +62,13 @@ fn row(found: &Found) -> DiskRow {
 }
 
 fn in_use(found: &Found) -> Option<String> {
-    let world = System::new();
+    let system = System::new();
     let device = &found.disk.device;
-    let mounts = world.mounts().unwrap_or_default();
+    let mounts = system.mounts().unwrap_or_default();
     if let Some(mount) = mounts.iter().find(|mount| Path::new(&mount.source) == device) {
         return Some(format!("mounted at {}", mount.at.display()));
     }
-    let openers = world.openers(device);
+    let openers = system.openers(device);
     (!openers.is_empty()).then(|| format!("open by {}", openers.join(", ")))
 }
 

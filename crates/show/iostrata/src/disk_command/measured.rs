@@ -6,22 +6,22 @@ use iostrata_run::ProbeDocument;
 use iostrata_sim::model::MeasuredDisk;
 use iostrata_spec::disk::{DiskModel, DiskSpec};
 
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// The measurement that a disk names; `None` for a model with a name.
 ///
 /// # Errors
 /// When the file cannot be read, is no probe's document, or lacks what the model needs.
-pub fn of(disk: &DiskSpec) -> Result<Option<MeasuredDisk>, Ending> {
+pub fn of(disk: &DiskSpec) -> Result<Option<MeasuredDisk>, ExitError> {
     match &disk.model {
         DiskModel::Probe(file) => read(file).map(Some),
         _ => Ok(None),
     }
 }
 
-fn read(file: &Path) -> Result<MeasuredDisk, Ending> {
+fn read(file: &Path) -> Result<MeasuredDisk, ExitError> {
     let bad = |why: String| {
-        Ending::Usage(format!(
+        ExitError::Usage(format!(
             "probe:{}: {why}; write the file with `iostrata probe DIR --json > FILE`",
             file.display()
         ))
@@ -30,5 +30,5 @@ fn read(file: &Path) -> Result<MeasuredDisk, Ending> {
     let document: ProbeDocument = serde_json::from_str(&text)
         .map_err(|error| bad(format!("it is not what a probe prints ({error})")))?;
     MeasuredDisk::from_probe(&document)
-        .map_err(|error| Ending::Usage(format!("probe:{}: {error}", file.display())))
+        .map_err(|error| ExitError::Usage(format!("probe:{}: {error}", file.display())))
 }

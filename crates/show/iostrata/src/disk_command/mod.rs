@@ -20,7 +20,7 @@ use iostrata_change::{ServedDisk, StateDir, System, served_disks};
 use iostrata_emudisk::{Client, DiskStats, ServeArguments};
 
 use crate::args::{DiskAction, DiskArgs};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// How long a server may take to say what arrived; one that answers at all does so at once.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &DiskArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &DiskArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         DiskAction::Start(args) => start::run(args, interruption),
         DiskAction::List(args) => list::run(args),
@@ -62,7 +62,7 @@ fn asked(disk: ServedDisk) -> Option<Found> {
 ///
 /// # Errors
 /// When there is none: then those that there are are named.
-fn of_device(device: &Path) -> Result<Found, Ending> {
+fn of_device(device: &Path) -> Result<Found, ExitError> {
     let node = node(device);
     let mut all = found();
     if let Some(at) = all.iter().position(|one| one.disk.device == node) {
@@ -73,7 +73,7 @@ fn of_device(device: &Path) -> Result<Found, Ending> {
         [] => "there is none; iostrata disk start makes one".to_owned(),
         names => format!("there are: {}", names.join(", ")),
     };
-    Err(Ending::Usage(format!("{} is no emulated disk; {there}", device.display())))
+    Err(ExitError::Usage(format!("{} is no emulated disk; {there}", device.display())))
 }
 
 /// `loop3` is `/dev/loop3`, and links of udev lead to the node.

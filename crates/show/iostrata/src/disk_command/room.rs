@@ -9,13 +9,13 @@ use iostrata_emudisk::Store;
 use iostrata_units as units;
 
 use crate::args::StartArgs;
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Where the contents are to live: the word `memory`, or a directory.
 ///
 /// # Errors
 /// When there is no such directory, or not the room for what may be written.
-pub fn store(args: &StartArgs) -> Result<Store, Ending> {
+pub fn store(args: &StartArgs) -> Result<Store, ExitError> {
     let most = args.store_limit.map_or(args.size, |limit| limit.min(args.size));
     if args.store == Path::new("memory") {
         if let Some(available) = available_memory() {
@@ -25,26 +25,26 @@ pub fn store(args: &StartArgs) -> Result<Store, Ending> {
     }
     let dir = directory(&args.store)?;
     let stat = rustix::fs::statvfs(&dir)
-        .map_err(|error| Ending::Usage(format!("--store {}: {error}", dir.display())))?;
+        .map_err(|error| ExitError::Usage(format!("--store {}: {error}", dir.display())))?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     fits(most, free, &format!("are free in {}", dir.display()), "--store another directory")?;
     Ok(Store::File { dir })
 }
 
-fn fits(most: u64, there: u64, place: &str, other: &str) -> Result<(), Ending> {
+fn fits(most: u64, there: u64, place: &str, other: &str) -> Result<(), ExitError> {
     if most <= there {
         return Ok(());
     }
     let (most, there) = (units::bytes(most as f64), units::bytes(there as f64));
-    Err(Ending::Usage(format!(
+    Err(ExitError::Usage(format!(
         "the disk may come to hold {most}, and {there} {place}; take a smaller --size, {other}, or \
          --store-limit SIZE for a disk that is never filled"
     )))
 }
 
-fn directory(dir: &Path) -> Result<PathBuf, Ending> {
+fn directory(dir: &Path) -> Result<PathBuf, ExitError> {
     let bad = |why: &str| {
-        Ending::Usage(format!("--store {}: {why}; name memory or a directory", dir.display()))
+        ExitError::Usage(format!("--store {}: {why}; name memory or a directory", dir.display()))
     };
     let real = std::fs::canonicalize(dir).map_err(|error| bad(&error.to_string()))?;
     if !real.is_dir() {

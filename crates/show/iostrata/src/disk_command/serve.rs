@@ -7,15 +7,16 @@ use std::ffi::OsString;
 use iostrata_emudisk::{ServeArguments, ServeOptions, serve};
 
 use super::measured;
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// Serves until it is unmounted or asked to end.
 ///
 /// # Errors
 /// When the words are none of `disk start`, or the disk cannot be served.
-pub fn run(words: &[OsString], interruption: &Interruption) -> Result<(), Ending> {
-    let asked = ServeArguments::parse(words).map_err(|error| Ending::Usage(error.to_string()))?;
+pub fn run(words: &[OsString], interruption: &Interruption) -> Result<(), ExitError> {
+    let asked =
+        ServeArguments::parse(words).map_err(|error| ExitError::Usage(error.to_string()))?;
     let options = ServeOptions {
         measured: measured::of(&asked.disk)?,
         disk: asked.disk,
@@ -25,5 +26,5 @@ pub fn run(words: &[OsString], interruption: &Interruption) -> Result<(), Ending
         seed: asked.seed,
     };
     serve(&asked.at, options, interruption.flag())
-        .map_err(|error| Ending::NotHere(error.to_string()))
+        .map_err(|error| ExitError::NotHere(error.to_string()))
 }

@@ -14,29 +14,29 @@ use iostrata_units as units;
 use super::{measured, room};
 use crate::args::StartArgs;
 use crate::display::{print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &StartArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &StartArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let state = StateDir::of_user();
     let asked = asked(args, &state)?;
     if !rustix::process::geteuid().is_root() {
-        return Err(Ending::NotHere(
+        return Err(ExitError::NotHere(
             "an emulated disk needs root: it mounts a file system and attaches a loop device; run \
              it with sudo"
                 .to_owned(),
         ));
     }
     let program = std::env::current_exe()
-        .map_err(|error| Ending::NotHere(format!("cannot find this program: {error}")))?;
-    let changes = changes(&program, &asked, true).map_err(|e| Ending::Usage(e.to_string()))?;
-    let world = System::new().stopping_on(interruption.flag().clone());
+        .map_err(|error| ExitError::NotHere(format!("cannot find this program: {error}")))?;
+    let changes = changes(&program, &asked, true).map_err(|e| ExitError::Usage(e.to_string()))?;
+    let system = System::new().stopping_on(interruption.flag().clone());
     let session =
-        Session::begin(&state, world).map_err(|error| Ending::NotHere(error.to_string()))?;
+        Session::begin(&state, system).map_err(|error| ExitError::NotHere(error.to_string()))?;
     let (device, server) = start(session, changes, interruption)?;
     let document = DiskStartDocument {
         device: device.display().to_string(),
@@ -51,9 +51,10 @@ pub fn run(args: &StartArgs, interruption: &Interruption) -> Result<(), Ending> 
 }
 
 /// What the server is told, checked as far as the request itself goes.
-fn asked(args: &StartArgs, state: &StateDir) -> Result<ServeArguments, Ending> {
+fn asked(args: &StartArgs, state: &StateDir) -> Result<ServeArguments, ExitError> {
     let measured = measured::of(&args.model)?;
-    let bad = |error: String| Ending::Usage(format!("disk start --model {}: {error}", args.model));
+    let bad =
+        |error: String| ExitError::Usage(format!("disk start --model {}: {error}", args.model));
     let options = ServeOptions {
         disk: args.model.clone(),
         size_bytes: args.size,
@@ -84,27 +85,27 @@ fn start(
     mut session: Session,
     changes: [Change; 2],
     interruption: &Interruption,
-) -> Result<(PathBuf, Owner), Ending> {
+) -> Result<(PathBuf, Owner), ExitError> {
     let mut device = None;
     for change in changes {
         let applied = session.apply(change);
         if interruption.is_set() {
             drop(session);
-            return Err(Ending::Interrupted(interruption.exit_code()));
+            return Err(ExitError::Interrupted(interruption.exit_code()));
         }
         if let Effect::Loop { device: node, .. } = applied.map_err(ending)?.effect {
             device = Some(node);
         }
     }
     let Some(device) = device else {
-        return Err(Ending::Bug("the changes of a disk hold no loop device".to_owned()));
+        return Err(ExitError::Bug("the changes of a disk hold no loop device".to_owned()));
     };
     let server = session.hand_over().map_err(ending)?;
     Ok((device, server))
 }
 
-fn ending(error: ChangeError) -> Ending {
-    Ending::NotHere(error.to_string())
+fn ending(error: ChangeError) -> ExitError {
+    ExitError::NotHere(error.to_string())
 }
 
 fn text(document: &DiskStartDocument, asked: &ServeArguments) -> String {

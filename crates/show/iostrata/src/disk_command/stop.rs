@@ -6,13 +6,13 @@ use iostrata_run::{DiskRefusal, DiskStopDocument};
 use super::{Found, found, of_device};
 use crate::args::StopArgs;
 use crate::display::{print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say; with `--all` after everything that can be stopped is.
-pub fn run(args: &StopArgs) -> Result<(), Ending> {
+pub fn run(args: &StopArgs) -> Result<(), ExitError> {
     let mut document = DiskStopDocument { stopped: Vec::new(), refused: Vec::new() };
     let mut failed = None;
     if let Some(device) = &args.device {
@@ -33,7 +33,7 @@ pub fn run(args: &StopArgs) -> Result<(), Ending> {
             }
         }
     } else {
-        return Err(Ending::Usage("name a device, or --all".to_owned()));
+        return Err(ExitError::Usage("name a device, or --all".to_owned()));
     }
     match args.common.json {
         true => print_json(&document)?,
@@ -42,19 +42,19 @@ pub fn run(args: &StopArgs) -> Result<(), Ending> {
     failed.map_or(Ok(()), Err)
 }
 
-fn stop(found: &Found) -> Result<(), Ending> {
+fn stop(found: &Found) -> Result<(), ExitError> {
     let device = found.disk.device.display();
     let report = stop_served(&StateDir::of_user(), &System::new(), &found.disk);
     let report = report.map_err(|error| match error {
-        StopError::InUse { .. } | StopError::OfARun { .. } => Ending::Usage(error.to_string()),
-        StopError::Change(_) | StopError::Journal(_) => Ending::NotHere(error.to_string()),
+        StopError::InUse { .. } | StopError::OfARun { .. } => ExitError::Usage(error.to_string()),
+        StopError::Change(_) | StopError::Journal(_) => ExitError::NotHere(error.to_string()),
     })?;
     if report.state == JournalState::Settled {
         return Ok(());
     }
     let things: Vec<String> = report.things.iter().map(ToString::to_string).collect();
     let why = report.error.unwrap_or_else(|| things.join("; "));
-    Err(Ending::NotHere(format!(
+    Err(ExitError::NotHere(format!(
         "{device} is not taken away in full: {why}; free what is named and run iostrata restore"
     )))
 }

@@ -7,7 +7,7 @@ use iostrata_units as units;
 use super::{ending, kept};
 use crate::args::EngineCommon;
 use crate::display::{Display, print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Problems that are printed as text.
 const PROBLEMS_SHOWN: usize = 20;
@@ -16,7 +16,7 @@ const PROBLEMS_SHOWN: usize = 20;
 ///
 /// # Errors
 /// As the contract's exit codes say; damage is exit code 1.
-pub fn run(common: &EngineCommon) -> Result<(), Ending> {
+pub fn run(common: &EngineCommon) -> Result<(), ExitError> {
     let settings = kept(&common.dir)?;
     let display = Display::new(common.printing.quiet || common.printing.json);
     let options = Engine::options().settings(settings).progress(|progress| {
@@ -35,7 +35,7 @@ pub fn run(common: &EngineCommon) -> Result<(), Ending> {
     }
     match report.problems_total {
         0 => Ok(()),
-        n => Err(Ending::Judged(format!("{n} problems in {}", common.dir.display()))),
+        n => Err(ExitError::Judged(format!("{n} problems in {}", common.dir.display()))),
     }
 }
 

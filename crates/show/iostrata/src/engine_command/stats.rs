@@ -6,13 +6,13 @@ use iostrata_run::{EngineCounter, EngineStatsDocument};
 use super::{ending, kept};
 use crate::args::EngineCommon;
 use crate::display::{print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(common: &EngineCommon) -> Result<(), Ending> {
+pub fn run(common: &EngineCommon) -> Result<(), ExitError> {
     kept(&common.dir)?;
     let page = read_status(&common.dir).map_err(ending)?;
     let counters = page.counters.iter().map(|(row, value)| EngineCounter {

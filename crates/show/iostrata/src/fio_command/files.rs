@@ -12,7 +12,7 @@ use iostrata_spec::fio::{FioStream, FioWave};
 use iostrata_study::{FileSetCache, WantedFiles, fill_of};
 
 use crate::display::Display;
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::io_parts::files_ending;
 use crate::signals::Interruption;
 
@@ -41,7 +41,7 @@ impl WaveFiles {
         cache: &mut FileSetCache,
         display: &Display,
         interruption: &Interruption,
-    ) -> Result<Self, Ending> {
+    ) -> Result<Self, ExitError> {
         let mut files = BTreeMap::new();
         for (path, wanted) in wanted(wave) {
             let asked = asked(&path, wanted, overwrite_contents)?;
@@ -53,7 +53,7 @@ impl WaveFiles {
             if wanted.direct && !set.takes_direct() {
                 let path = path.display();
                 let text = format!("direct=1: the file system of {path} refuses it; use direct=0");
-                return Err(Ending::NotHere(text));
+                return Err(ExitError::NotHere(text));
             }
             files.insert(path, asked);
         }
@@ -105,13 +105,13 @@ fn fuller(one: Fill, other: Fill) -> Fill {
     }
 }
 
-fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<WantedFiles, Ending> {
+fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<WantedFiles, ExitError> {
     let place =
-        Place::find(path).map_err(|error| in_job_words(Ending::Usage(error.to_string())))?;
+        Place::find(path).map_err(|error| in_job_words(ExitError::Usage(error.to_string())))?;
     if let Place::Directory(path) = &place {
         let path = path.display();
         let text = format!("filename={path}: this is a directory; use directory={path}");
-        return Err(Ending::Usage(text));
+        return Err(ExitError::Usage(text));
     }
     Ok(WantedFiles::data(FileSetPlan {
         fill: wanted.fill,
@@ -124,11 +124,11 @@ fn asked(path: &Path, wanted: Wanted, overwrite_contents: bool) -> Result<Wanted
 }
 
 /// The same message in the words of job files.
-fn in_job_words(ending: Ending) -> Ending {
+fn in_job_words(ending: ExitError) -> ExitError {
     let words = |text: String| text.replace("--path", "filename").replace("--size", "size");
     match ending {
-        Ending::Usage(text) => Ending::Usage(words(text)),
-        Ending::NotHere(text) => Ending::NotHere(words(text)),
+        ExitError::Usage(text) => ExitError::Usage(words(text)),
+        ExitError::NotHere(text) => ExitError::NotHere(words(text)),
         other => other,
     }
 }

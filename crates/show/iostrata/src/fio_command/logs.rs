@@ -13,7 +13,7 @@ use iostrata_spec::OpKind;
 use iostrata_spec::fio::FioPlan;
 
 use super::measured::{MeasuredStream, MeasuredWave};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// What a log holds.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ enum LogKind {
 ///
 /// # Errors
 /// When a log cannot be written.
-pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), Ending> {
+pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), ExitError> {
     let mut number = 0;
     for wave in waves {
         for stream in wave.streams(&plan.waves[wave.number]) {
@@ -54,14 +54,14 @@ pub fn write(plan: &FioPlan, waves: &[MeasuredWave]) -> Result<(), Ending> {
     Ok(())
 }
 
-fn append(path: PathBuf, text: &str, after_another: bool) -> Result<(), Ending> {
+fn append(path: PathBuf, text: &str, after_another: bool) -> Result<(), ExitError> {
     let mut whole = match after_another {
         true => std::fs::read_to_string(&path).unwrap_or_default(),
         false => String::new(),
     };
     whole.push_str(text);
     std::fs::write(&path, whole).map_err(|error| {
-        Ending::NotHere(format!("the log {} cannot be written: {error}", path.display()))
+        ExitError::NotHere(format!("the log {} cannot be written: {error}", path.display()))
     })
 }
 

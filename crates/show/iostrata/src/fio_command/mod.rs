@@ -4,11 +4,11 @@
 //! `iostrata io` measures its one.
 
 mod dry_run;
+mod environment;
 mod files;
 mod logs;
 mod measured;
 mod shape;
-mod world;
 
 use std::time::Duration;
 
@@ -24,23 +24,23 @@ use iostrata_study::{FileSetCache, Listener, Measurement, Meter, Pipeline};
 
 use crate::args::{Common, FioArgs, OutputFormat};
 use crate::display::{Display, colour, print_json, print_text, width};
-use crate::ending::{Ending, ending_of};
+use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::path_facts;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
+use environment::ThisProcess;
 use files::WaveFiles;
 use measured::MeasuredWave;
-use world::ThisWorld;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let display = Display::new(args.common.printing.quiet);
-    let mut plan = parse(&args.files, &args.section, &ThisWorld)
-        .map_err(|error| Ending::Usage(error.to_string()))?;
+    let mut plan = parse(&args.files, &args.section, &ThisProcess)
+        .map_err(|error| ExitError::Usage(error.to_string()))?;
     bound_waves(&mut plan, &args.common)?;
     if args.dry_run {
         return match args.common.printing.json || args.output_format == OutputFormat::Json {
@@ -59,7 +59,7 @@ pub fn run(args: &FioArgs, interruption: &Interruption) -> Result<(), Ending> {
 
 /// Applies the bounds of the command line: `--max-time` is shared among the waves, `--point-time`
 /// holds for each, and with `--precision` a wave ends when its first stream is precise.
-fn bound_waves(plan: &mut FioPlan, asked: &Common) -> Result<(), Ending> {
+fn bound_waves(plan: &mut FioPlan, asked: &Common) -> Result<(), ExitError> {
     let of_whole = asked.max_time.map(|time| time / plan.waves.len().max(1) as u32);
     if let Some(most) = of_whole.into_iter().chain(asked.point_time).min() {
         for spec in specs(plan) {
@@ -72,7 +72,7 @@ fn bound_waves(plan: &mut FioPlan, asked: &Common) -> Result<(), Ending> {
         for spec in specs(plan) {
             spec.point_time = spec.runtime.take().unwrap_or(spec.point_time);
             spec.precision = precision;
-            spec.check().map_err(|error| Ending::Usage(error.to_string()))?;
+            spec.check().map_err(|error| ExitError::Usage(error.to_string()))?;
         }
     }
     Ok(())
@@ -100,7 +100,7 @@ impl<'a> Runner<'a> {
         plan: &'a FioPlan,
         display: &'a Display,
         interruption: &'a Interruption,
-    ) -> Result<Self, Ending> {
+    ) -> Result<Self, ExitError> {
         let out = args.common.out.as_deref();
         let mut sink = RunSink::begin(RunKind::Fio, "fio", out, display)?;
         let points = plan.waves.iter().enumerate().map(|(at, wave)| measured::point(at, wave));
@@ -119,17 +119,17 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs wave after wave, until one fails or a signal comes.
-    fn all(&mut self) -> Result<(), Ending> {
+    fn all(&mut self) -> Result<(), ExitError> {
         for (at, wave) in self.plan.waves.iter().enumerate() {
             self.wave(at, wave)?;
             if self.interruption.is_set() {
-                return Err(Ending::Interrupted(self.interruption.exit_code()));
+                return Err(ExitError::Interrupted(self.interruption.exit_code()));
             }
         }
         Ok(())
     }
 
-    fn wave(&mut self, at: usize, wave: &FioWave) -> Result<(), Ending> {
+    fn wave(&mut self, at: usize, wave: &FioWave) -> Result<(), ExitError> {
         let (overwrite, mut cache) = (self.args.overwrite_contents, FileSetCache::default());
         let (display, interruption) = (self.display, self.interruption);
         let files = WaveFiles::prepare(wave, overwrite, &mut cache, display, interruption)?;
@@ -155,13 +155,13 @@ impl<'a> Runner<'a> {
         let measured = pipeline.measure(&point, 0, &load, &share, &point.title, &mut []);
         self.bytes_written += pipeline.written_bytes();
         self.elapsed_s = pipeline.elapsed_s();
-        let Measurement { mut replicate, error, .. } = measured.map_err(ending_of)?;
+        let Measurement { mut replicate, error, .. } = measured.map_err(exit_error)?;
         for set in sets.iter().flatten() {
             replicate.verdicts.merge(&iostrata_study::extent_verdicts(set, &point));
         }
-        pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(ending_of)?;
+        pipeline.store(Event::Replicate(Box::new(replicate.clone()))).map_err(exit_error)?;
         self.waves.push(MeasuredWave { number: at, replicate });
-        error.map_or(Ok(()), |error| Err(ending_of(error)))
+        error.map_or(Ok(()), |error| Err(exit_error(error)))
     }
 
     fn document(&self) -> FioDocument {
@@ -178,7 +178,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Keeps and prints what was measured, also when not all of it was.
-    fn conclude(mut self, ended: Result<(), Ending>) -> Result<(), Ending> {
+    fn conclude(mut self, ended: Result<(), ExitError>) -> Result<(), ExitError> {
         if self.waves.is_empty() {
             return ended;
         }
@@ -188,7 +188,7 @@ impl<'a> Runner<'a> {
             Ok(()) => Event::Finished { at_s, bytes_written },
             Err(_) => Event::Interrupted { at_s, bytes_written },
         };
-        self.sink.store(&event).map_err(ending_of)?;
+        self.sink.store(&event).map_err(exit_error)?;
         if !self.sink.keep(&document) {
             document.run = None;
         }

@@ -6,19 +6,19 @@ mod queue_runs;
 mod queue_words;
 
 use crate::args::{SimulateAction, SimulateArgs};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// Runs the command.
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
         SimulateAction::Queue(args) => queue::run(args, interruption),
         SimulateAction::Unknown(words) => {
             let found = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-            Err(Ending::Usage(format!(
+            Err(ExitError::Usage(format!(
                 "simulate {found}: there is no such simulation; there is `queue`"
             )))
         }

@@ -22,7 +22,7 @@ use super::{queue_method, queue_words};
 use crate::args::QueueArgs;
 use crate::disk_command::measured;
 use crate::display::Display;
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 
@@ -45,7 +45,7 @@ const REPLICATES_MAX: u32 = 12;
 ///
 /// # Errors
 /// As the contract's exit codes say.
-pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let started = Instant::now();
     let display = Display::new(args.common.printing.quiet);
     let bench = Bench::new(args)?;
@@ -66,7 +66,7 @@ pub fn run(args: &QueueArgs, interruption: &Interruption) -> Result<(), Ending> 
     let result = RunResult::SimulateQueue(Box::new(document));
     sink.print(&result, &[], args.common.printing.json)?;
     sink.end(match interruption.is_set() {
-        true => Err(Ending::Interrupted(interruption.exit_code())),
+        true => Err(ExitError::Interrupted(interruption.exit_code())),
         false => Ok(()),
     })
 }
@@ -112,7 +112,7 @@ struct Outcomes {
 }
 
 impl Bench {
-    fn new(args: &QueueArgs) -> Result<Self, Ending> {
+    fn new(args: &QueueArgs) -> Result<Self, ExitError> {
         let specs: Vec<DiskSpec> = match args.device.as_slice() {
             [] => DEVICES.iter().filter_map(|text| text.parse().ok()).collect(),
             lists => lists.iter().flat_map(|list| list.0.clone()).collect(),
@@ -185,7 +185,7 @@ impl Bench {
         &self,
         is_over: &(dyn Fn() -> bool + Sync),
         display: &Display,
-    ) -> Result<Outcomes, Ending> {
+    ) -> Result<Outcomes, ExitError> {
         let jobs = |replicates: std::ops::Range<u32>| -> Vec<Job> {
             let all = |replicate| (0..self.cases.len()).map(move |case| Job { replicate, case });
             replicates.flat_map(all).collect()
@@ -221,7 +221,7 @@ impl Bench {
         jobs: &[Job],
         is_over: &(dyn Fn() -> bool + Sync),
         display: &Display,
-    ) -> Result<Vec<(Job, InsertOutcome)>, Ending> {
+    ) -> Result<Vec<(Job, InsertOutcome)>, ExitError> {
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());
         let work = || {
@@ -244,7 +244,7 @@ impl Bench {
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let checked = |(job, outcome): (Job, Result<InsertOutcome, InsertError>)| match outcome {
             Ok(outcome) => Ok((job, outcome)),
-            Err(error) => Err(Ending::Usage(error.to_string())),
+            Err(error) => Err(ExitError::Usage(error.to_string())),
         };
         found.into_iter().map(checked).collect()
     }
@@ -312,11 +312,11 @@ impl Bench {
 }
 
 /// A device that can be built, or what is wrong with it.
-fn device(spec: DiskSpec, seed: u64) -> Result<Device, Ending> {
+fn device(spec: DiskSpec, seed: u64) -> Result<Device, ExitError> {
     let measured = measured::of(&spec)?;
     let capacity_bytes = InsertPlan::post(spec.clone(), 128, KernelThen::Today).capacity_bytes;
     let drive = model::drive(&spec, capacity_bytes, measured.as_ref(), seed)
-        .map_err(|error| Ending::Usage(format!("--device {spec}: {error}")))?;
+        .map_err(|error| ExitError::Usage(format!("--device {spec}: {error}")))?;
     let described = queue_words::device(&spec, &drive.facts());
     Ok(Device { spec, measured, described })
 }

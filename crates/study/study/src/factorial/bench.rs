@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use iostrata_change::{Applied, Change, ChangeId, Session, World};
+use iostrata_change::{Applied, Change, ChangeId, Platform, Session};
 use iostrata_host::{Root, Scope};
 use iostrata_io::FileSpec;
 use iostrata_load::IoLoad;
@@ -28,7 +28,7 @@ use super::volume::{self, MountedVolume};
 use crate::{Measurement, Pipeline, StudyError, Watcher};
 
 /// Everything that one replicate needs.
-pub(super) struct Bench<'a, W: World> {
+pub(super) struct Bench<'a, W: Platform> {
     pub session: &'a mut Session<W>,
     pub pipeline: Pipeline<'a>,
     pub probes: Probes,
@@ -40,7 +40,7 @@ pub(super) struct Bench<'a, W: World> {
     said: BTreeMap<String, ()>,
 }
 
-impl<'a, W: World> Bench<'a, W> {
+impl<'a, W: Platform> Bench<'a, W> {
     pub(super) fn new(session: &'a mut Session<W>, pipeline: Pipeline<'a>, probes: Probes) -> Self {
         Self {
             session,

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use iostrata_change::{Change, Prewrite, World};
+use iostrata_change::{Change, Platform, Prewrite};
 use iostrata_host::{Root, Scope, describe_path};
 use iostrata_io::{FileSet, FileSetPlan, Place};
 use iostrata_run::Event;
@@ -19,7 +19,7 @@ use crate::StudyError;
 
 /// The ceilings of loop devices where they are lower than what lies below them; none for a named
 /// device, and none for a study without a raw volume.
-pub(super) fn ceilings<W: World>(
+pub(super) fn ceilings<W: Platform>(
     bench: &mut Bench<'_, W>,
     task: &StudyTask<'_>,
 ) -> Result<Vec<Ceiling>, StudyError> {
@@ -44,7 +44,7 @@ pub(super) fn ceilings<W: World>(
     found
 }
 
-fn measure<W: World>(
+fn measure<W: Platform>(
     bench: &mut Bench<'_, W>,
     pairs: &[Pair],
     on_loop: &Side,
@@ -69,7 +69,7 @@ struct Side {
 }
 
 impl Side {
-    fn open<W: World>(
+    fn open<W: Platform>(
         bench: &Bench<'_, W>,
         place: Place,
         path: &Path,
@@ -83,7 +83,7 @@ impl Side {
         Ok(Self { files, scope })
     }
 
-    fn measure<W: World>(
+    fn measure<W: Platform>(
         &self,
         bench: &mut Bench<'_, W>,
         point: &Point,

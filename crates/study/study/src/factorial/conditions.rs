@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_change::{
-    Applied, Change, ChangeError, ChangeId, DeviceRef, QueueAttribute, Session, VmSetting, World,
+    Applied, Change, ChangeError, ChangeId, DeviceRef, Platform, QueueAttribute, Session, VmSetting,
 };
 use iostrata_run::host::QueueTaken;
 use iostrata_spec::study::{Conditions, IoLimits, QueueSetting};
@@ -103,7 +103,7 @@ impl ConditionState {
     ///
     /// # Errors
     /// When a change is not possible here; what belongs to the same setting is taken back.
-    pub(super) fn switch<W: World>(
+    pub(super) fn switch<W: Platform>(
         &mut self,
         session: &mut Session<W>,
         wanted: &Conditions,
@@ -140,7 +140,7 @@ impl ConditionState {
         all
     }
 
-    fn set_queue<W: World>(
+    fn set_queue<W: Platform>(
         &mut self,
         session: &mut Session<W>,
         device: &DeviceRef,
@@ -160,7 +160,7 @@ impl ConditionState {
         Ok(made)
     }
 
-    fn set_dirty<W: World>(
+    fn set_dirty<W: Platform>(
         &mut self,
         session: &mut Session<W>,
         wanted: &[(String, String)],
@@ -177,7 +177,7 @@ impl ConditionState {
 
     /// The group is kept while the limits are the same; I/O limits belong to devices, a memory
     /// limit does not.
-    fn set_group<W: World>(
+    fn set_group<W: Platform>(
         &mut self,
         session: &mut Session<W>,
         wanted: &Conditions,
@@ -216,7 +216,7 @@ fn ids_of(made: &[Applied]) -> Vec<ChangeId> {
 }
 
 /// Applies changes in order; when one fails, the ones before it are taken back.
-fn apply_all<W: World>(
+fn apply_all<W: Platform>(
     session: &mut Session<W>,
     changes: Vec<Change>,
 ) -> Result<Vec<Applied>, ChangeError> {
@@ -233,7 +233,7 @@ fn apply_all<W: World>(
     Ok(made)
 }
 
-fn take_back<W: World>(session: &mut Session<W>, ids: Vec<ChangeId>) -> Result<(), ChangeError> {
+fn take_back<W: Platform>(session: &mut Session<W>, ids: Vec<ChangeId>) -> Result<(), ChangeError> {
     for id in ids.into_iter().rev() {
         session.undo(id)?;
     }

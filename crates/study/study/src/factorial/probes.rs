@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use iostrata_blocktrace::{BlockTrace, Setting, TraceScope};
-use iostrata_change::{Change, ChangeError, ChangeId, Effect, Session, World, write_instance};
+use iostrata_change::{Change, ChangeError, ChangeId, Effect, Platform, Session, write_instance};
 use iostrata_profile::{ProfileError, ProfileOptions, Profiler};
 use iostrata_run::host::{ApplicationLatency, BlockLatency, Profile};
 use iostrata_run::{Replicate, Unavailable};
@@ -69,7 +69,7 @@ impl Probes {
 
     /// Opens what traced passes need. Tracepoints cost something as long as they are enabled, so
     /// this comes after the measured windows. What is not possible comes back with its reason.
-    pub(super) fn open_trace<W: World>(&mut self, session: &mut Session<W>) -> Vec<Unavailable> {
+    pub(super) fn open_trace<W: Platform>(&mut self, session: &mut Session<W>) -> Vec<Unavailable> {
         let mut missing = Vec::new();
         let options = ProfileOptions { off_cpu: true, ..ProfileOptions::default() };
         self.waits = ProfileProbe::open(&options, "off-CPU profile", &mut missing);
@@ -86,7 +86,7 @@ impl Probes {
     ///
     /// # Errors
     /// When the changes cannot be undone now.
-    pub(super) fn close_trace<W: World>(
+    pub(super) fn close_trace<W: Platform>(
         &mut self,
         session: &mut Session<W>,
     ) -> Result<(), ChangeError> {
@@ -191,7 +191,7 @@ struct TraceProbe {
 impl TraceProbe {
     /// Makes the instance through the session. The error is a reason and, where there is one, a
     /// fix.
-    fn open<W: World>(session: &mut Session<W>) -> Result<Self, (String, Option<String>)> {
+    fn open<W: Platform>(session: &mut Session<W>) -> Result<Self, (String, Option<String>)> {
         let mounted = session.apply(Change::MountTracefs).map_err(reason)?;
         let Effect::Tracefs { dir, .. } = &mounted.effect else {
             return Err(("tracefs has no directory".to_owned(), None));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use iostrata_change::{ChangeError, DeviceRef, Session, World};
+use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
 use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
@@ -29,7 +29,7 @@ const SWEEP: usize = 16;
 ///
 /// # Errors
 /// When the run directory or the journal cannot be written, or nothing can be made at all.
-pub fn run<W: World>(
+pub fn run<W: Platform>(
     task: &StudyTask<'_>,
     session: &mut Session<W>,
     interrupted: &AtomicBool,
@@ -62,7 +62,7 @@ pub fn run<W: World>(
     rounds.finish()
 }
 
-struct Rounds<'a, W: World> {
+struct Rounds<'a, W: Platform> {
     task: &'a StudyTask<'a>,
     bench: Bench<'a, W>,
     /// By cell.
@@ -75,7 +75,7 @@ struct Rounds<'a, W: World> {
     overhead_s: f64,
 }
 
-impl<W: World> Rounds<'_, W> {
+impl<W: Platform> Rounds<'_, W> {
     fn go(&mut self) -> Result<(), StudyError> {
         let mut place = self.task.place.clone();
         if let Some(path) = place.device.clone() {

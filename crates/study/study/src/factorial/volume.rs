@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use iostrata_change::{Applied, DeviceRef, Effect, Session, World, touched_unwritten_bytes};
+use iostrata_change::{Applied, DeviceRef, Effect, Platform, Session, touched_unwritten_bytes};
 use iostrata_host::Root;
 use iostrata_io::{FileSetPlan, FileSpec, Place, Progress};
 use iostrata_spec::IoSpec;
@@ -37,7 +37,7 @@ pub(super) struct MountedVolume {
 
 /// Makes the members of a volume one change after the other; `made` is told of each. When one is
 /// not possible, those before it are undone.
-pub(super) fn make<W: World>(
+pub(super) fn make<W: Platform>(
     session: &mut Session<W>,
     layout: &VolumeLayout,
     root: &Root,

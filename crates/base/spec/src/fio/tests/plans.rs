@@ -219,10 +219,10 @@ fn what_cannot_be_run_names_line_option_and_reason() {
 
 #[test]
 fn a_section_that_is_not_there_is_refused_with_those_that_are() {
-    let world = Desk::default().with_file("j.fio", "[global]\nsize=1m\n[b]\n[a]\n");
+    let environment = Desk::default().with_file("j.fio", "[global]\nsize=1m\n[b]\n[a]\n");
     let of = |only: &[&str]| {
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-        parse(&["j.fio".into()], &only, &world)
+        parse(&["j.fio".into()], &only, &environment)
     };
     let names = "j.fio: --section c: there is no such section; there are a, b";
     assert_eq!(of(&["a", "c"]).unwrap_err().to_string(), names);

@@ -1,9 +1,9 @@
 //! The database server of the machine.
 
-use super::FakeWorld;
+use super::FakePlatform;
 use crate::variables::{ServerError, ServerToken, Servers};
 
-impl FakeWorld {
+impl FakePlatform {
     fn answer<T>(&self, answer: impl FnOnce() -> Option<T>) -> Result<T, ServerError> {
         if !self.server_answers.get() {
             return Err(ServerError::NoAnswer("connection refused".to_owned()));
@@ -12,7 +12,7 @@ impl FakeWorld {
     }
 }
 
-impl Servers for FakeWorld {
+impl Servers for FakePlatform {
     fn identify(&self, _: &str) -> Result<ServerToken, ServerError> {
         let started_s = self.machine.borrow().started_s;
         self.answer(|| Some(ServerToken { data_dir: "/data/mysql".into(), started_s }))

@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
 use crate::owner::Owner;
+use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
 use crate::server::{Ending, ServerCommand};
 use crate::settings::Prewrite;
 use crate::state::StateDir;
 use crate::tokens::FileToken;
 use crate::variables::Servers;
-use crate::world::{MountRequest, Refusal, RunError, World};
 
 pub(crate) use machine::{Machine, Node};
 pub(crate) use server::ServerWays;
@@ -35,7 +35,7 @@ pub(crate) const TRACING: &str = "/sys/kernel/tracing";
 pub(crate) type Moment = (Vec<u8>, Machine);
 
 /// A machine with a process on it.
-pub(crate) struct FakeWorld {
+pub(crate) struct FakePlatform {
     pub(crate) machine: RefCell<Machine>,
     pub(crate) moments: RefCell<Vec<Moment>>,
     pub(crate) owner: Owner,
@@ -61,7 +61,7 @@ fn errno(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
-impl FakeWorld {
+impl FakePlatform {
     pub(crate) fn new(state: &StateDir, version: GroupVersion) -> Self {
         Self::on(Machine::new(version), state, version)
     }
@@ -117,7 +117,7 @@ impl FakeWorld {
     }
 }
 
-impl World for FakeWorld {
+impl Platform for FakePlatform {
     fn read(&self, cell: &Path) -> io::Result<String> {
         let machine = self.machine.borrow();
         if cell == Path::new("/proc/self/cgroup") {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FakeWorld, Machine, seen};
+use super::{FakePlatform, Machine, seen};
 use crate::owner::Owner;
 use crate::seen::{Answer, SeenKind};
 use crate::server::{Ending, ServerCommand};
@@ -19,7 +19,7 @@ pub(crate) enum ServerWays {
     Mute,
 }
 
-impl FakeWorld {
+impl FakePlatform {
     /// There, then mounted.
     pub(super) fn begin_server(&self, server: &ServerCommand) -> io::Result<Owner> {
         let at = PathBuf::from(server.arguments.last().unwrap());

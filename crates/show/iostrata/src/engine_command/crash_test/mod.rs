@@ -19,7 +19,7 @@ use iostrata_run::CrashTestDocument;
 
 use crate::args::{CrashKind, CrashTestArgs, CrashWorkerArgs};
 use crate::display::{Display, print_json, print_text};
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 use place::{CrashTarget, Directory, EmulatedDisk};
@@ -37,7 +37,7 @@ const SETTINGS: [(&str, &str); 4] = [
 ///
 /// # Errors
 /// What the engine says.
-pub fn worker(args: &CrashWorkerArgs) -> Result<(), Ending> {
+pub fn worker(args: &CrashWorkerArgs) -> Result<(), ExitError> {
     worker::run(args)
 }
 
@@ -45,7 +45,7 @@ pub fn worker(args: &CrashWorkerArgs) -> Result<(), Ending> {
 ///
 /// # Errors
 /// As the contract's exit codes say; anything lost or damaged is exit code 1.
-pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Ending> {
+pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let settings = settings(args)?;
     let start = Instant::now();
     let display = Display::new(args.printing.quiet || args.printing.json);
@@ -66,7 +66,7 @@ pub fn run(args: &CrashTestArgs, interruption: &Interruption) -> Result<(), Endi
     if is_sound {
         return Ok(());
     }
-    Err(Ending::Judged(format!(
+    Err(ExitError::Judged(format!(
         "{} acknowledged commits lost, {} checks failed; what killing left lies in {}",
         document.lost,
         document.check_failures,
@@ -80,14 +80,14 @@ struct Home {
     made: Option<PathBuf>,
 }
 
-fn home(dir: &Path) -> Result<Home, Ending> {
+fn home(dir: &Path) -> Result<Home, ExitError> {
     let failed = |error: std::io::Error| {
         let dir = dir.display();
-        Ending::NotHere(format!(
+        ExitError::NotHere(format!(
             "cannot make a directory in {dir}: {error}; choose one that can be written"
         ))
     };
-    let usage = |why: &str| Ending::Usage(format!("{}: {why}", dir.display()));
+    let usage = |why: &str| ExitError::Usage(format!("{}: {why}", dir.display()));
     let made = if dir.is_dir() {
         None
     } else if dir.exists() {
@@ -113,18 +113,20 @@ fn remove(home: &Home) {
     }
 }
 
-fn settings(args: &CrashTestArgs) -> Result<Settings, Ending> {
+fn settings(args: &CrashTestArgs) -> Result<Settings, ExitError> {
     let mut settings = Settings::default();
     let given = args.engine.iter().map(|pair| {
         pair.split_once('=').ok_or_else(|| {
-            Ending::Usage(format!("--engine {pair}: write name=value, as in page_size=4K"))
+            ExitError::Usage(format!("--engine {pair}: write name=value, as in page_size=4K"))
         })
     });
     for pair in SETTINGS.into_iter().map(Ok).chain(given) {
         let (name, value) = pair?;
-        settings.set(name, value).map_err(|error| Ending::Usage(format!("--engine: {error}")))?;
+        settings
+            .set(name, value)
+            .map_err(|error| ExitError::Usage(format!("--engine: {error}")))?;
     }
-    settings.check().map_err(|error| Ending::Usage(format!("--engine: {error}")))?;
+    settings.check().map_err(|error| ExitError::Usage(format!("--engine: {error}")))?;
     Ok(settings)
 }
 
@@ -135,14 +137,14 @@ fn all_rounds(
     home: &Home,
     document: &mut CrashTestDocument,
     (display, interruption): (&Display, &Interruption),
-) -> Result<(), Ending> {
+) -> Result<(), ExitError> {
     let start = Instant::now();
     let disk = match args.by {
         CrashKind::Kill => None,
         CrashKind::Auto | CrashKind::Power => {
             match EmulatedDisk::start(&home.path.join("mount"), args.seed, interruption) {
                 Ok(disk) => Some(disk),
-                Err(why) if args.by == CrashKind::Power => return Err(Ending::NotHere(why)),
+                Err(why) if args.by == CrashKind::Power => return Err(ExitError::NotHere(why)),
                 Err(why) => {
                     document.unavailable.push(format!("power cuts: {why}"));
                     None
@@ -169,7 +171,7 @@ fn all_rounds(
         disk.stop()?;
     }
     if interruption.is_set() {
-        return Err(Ending::Interrupted(interruption.exit_code()));
+        return Err(ExitError::Interrupted(interruption.exit_code()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use iostrata_change::{Change, ChangeId, FilesystemKind, Owner, Session, StateDir, System};
 use iostrata_emudisk::{Client, Fault, Power, ServeArguments, Store, Tear, changes, device};
 
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// A fast disk that loses what was not flushed.
@@ -30,12 +30,12 @@ pub trait CrashTarget {
     ///
     /// # Errors
     /// When it cannot be done.
-    fn cut(&mut self, chance: u64) -> Result<(), Ending>;
+    fn cut(&mut self, chance: u64) -> Result<(), ExitError>;
     /// What must happen before anybody looks.
     ///
     /// # Errors
     /// When it cannot be done.
-    fn mend(&mut self) -> Result<(), Ending>;
+    fn mend(&mut self) -> Result<(), ExitError>;
 }
 
 /// An ordinary directory.
@@ -56,11 +56,11 @@ impl CrashTarget for Directory {
         false
     }
 
-    fn cut(&mut self, _chance: u64) -> Result<(), Ending> {
+    fn cut(&mut self, _chance: u64) -> Result<(), ExitError> {
         Ok(())
     }
 
-    fn mend(&mut self) -> Result<(), Ending> {
+    fn mend(&mut self) -> Result<(), ExitError> {
         Ok(())
     }
 }
@@ -96,9 +96,9 @@ impl EmulatedDisk {
             store_limit_bytes: None,
             seed,
         };
-        let world = System::new().stopping_on(interruption.flag().clone());
+        let machine = System::new().stopping_on(interruption.flag().clone());
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut session = Session::begin(&state, world).map_err(|error| text(&error))?;
+        let mut session = Session::begin(&state, machine).map_err(|error| text(&error))?;
         let mut served_at = served;
         for change in changes(&program, &arguments, false).map_err(|error| text(&error))? {
             // The path comes back free of links, as the changes that follow must name it.
@@ -120,30 +120,30 @@ impl EmulatedDisk {
         Ok(disk)
     }
 
-    fn mount(&mut self) -> Result<(), Ending> {
+    fn mount(&mut self) -> Result<(), ExitError> {
         let applied = self.session.apply(self.mount.clone());
-        let applied = applied.map_err(|error| Ending::NotHere(error.to_string()))?;
+        let applied = applied.map_err(|error| ExitError::NotHere(error.to_string()))?;
         self.mounted = Some(applied.id);
         Ok(())
     }
 
-    fn unmount(&mut self) -> Result<(), Ending> {
+    fn unmount(&mut self) -> Result<(), ExitError> {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
         let undone = self.session.undo(mounted);
-        undone.map(|_undone| ()).map_err(|error| Ending::NotHere(error.to_string()))
+        undone.map(|_undone| ()).map_err(|error| ExitError::NotHere(error.to_string()))
     }
 
     /// Takes everything away.
     ///
     /// # Errors
     /// What could not be undone.
-    pub fn stop(mut self) -> Result<(), Ending> {
+    pub fn stop(mut self) -> Result<(), ExitError> {
         let report = self.session.undo_all();
         if report.is_settled() {
             return Ok(());
         }
         let things: Vec<String> = report.things.iter().map(ToString::to_string).collect();
-        Err(Ending::NotHere(format!(
+        Err(ExitError::NotHere(format!(
             "the emulated disk is not taken away in full: {}; run iostrata restore",
             things.join("; ")
         )))
@@ -159,27 +159,27 @@ impl CrashTarget for EmulatedDisk {
         true
     }
 
-    fn cut(&mut self, chance: u64) -> Result<(), Ending> {
+    fn cut(&mut self, chance: u64) -> Result<(), ExitError> {
         let tear = match chance % 3 {
             0 => None,
             1 => Some(Tear::Sector),
             _ => Some(Tear::Block),
         };
         let cut = self.client.control(&Fault::PowerCut { tear, seed: Some(chance) });
-        cut.map_err(|error| Ending::NotHere(format!("the power cannot be cut: {error}")))
+        cut.map_err(|error| ExitError::NotHere(format!("the power cannot be cut: {error}")))
     }
 
-    fn mend(&mut self) -> Result<(), Ending> {
+    fn mend(&mut self) -> Result<(), ExitError> {
         self.unmount()?;
         let start = Instant::now();
         loop {
             let stats = self.client.stats();
-            let stats = stats.map_err(|error| Ending::NotHere(error.to_string()))?;
+            let stats = stats.map_err(|error| ExitError::NotHere(error.to_string()))?;
             if stats.power == Power::On {
                 break;
             }
             if start.elapsed() > POWER_PATIENCE {
-                return Err(Ending::NotHere("the disk's power does not come back".to_owned()));
+                return Err(ExitError::NotHere("the disk's power does not come back".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(5));
         }

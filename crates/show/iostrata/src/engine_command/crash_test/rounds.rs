@@ -14,8 +14,8 @@ use super::oracle::{Expected, THREADS};
 use super::place::CrashTarget;
 use super::worker::{MARKS, ROWS, last};
 use super::writer::{Heard, Writer};
-use crate::ending::Ending;
 use crate::engine_command::ending;
+use crate::exit_error::ExitError;
 
 /// Latest moment of a cut after the writer's start.
 const CUT_MS_MAX: u64 = 700;
@@ -49,7 +49,7 @@ impl<'r> Rounds<'r> {
         until: Instant,
         document: &mut CrashTestDocument,
         show: &mut dyn FnMut(&CrashTestDocument) -> bool,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), ExitError> {
         self.make(&place.directory())?;
         loop {
             self.round(place, document)?;
@@ -60,7 +60,7 @@ impl<'r> Rounds<'r> {
         }
     }
 
-    fn make(&self, directory: &Path) -> Result<(), Ending> {
+    fn make(&self, directory: &Path) -> Result<(), ExitError> {
         let engine = Engine::open(directory, self.settings.clone()).map_err(ending)?;
         engine.create_table(MARKS).map_err(ending)?;
         engine.create_table(ROWS).map_err(ending)?;
@@ -71,7 +71,7 @@ impl<'r> Rounds<'r> {
         &mut self,
         place: &mut dyn CrashTarget,
         document: &mut CrashTestDocument,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), ExitError> {
         let mut heard = Heard::default();
         if place.is_power() && self.random.below(2) == 0 {
             // What the killed one left is in the page cache, and the next one recovers from it.
@@ -89,7 +89,7 @@ impl<'r> Rounds<'r> {
     }
 
     /// A writer that has written for a random while.
-    fn write(&mut self, place: &dyn CrashTarget) -> Result<Writer, Ending> {
+    fn write(&mut self, place: &dyn CrashTarget) -> Result<Writer, ExitError> {
         let writer = Writer::start(&place.directory(), self.seed)?;
         std::thread::sleep(Duration::from_millis(self.random.below(CUT_MS_MAX)));
         Ok(writer)
@@ -101,7 +101,7 @@ impl<'r> Rounds<'r> {
         directory: &Path,
         heard: Heard,
         document: &mut CrashTestDocument,
-    ) -> Result<(), Ending> {
+    ) -> Result<(), ExitError> {
         let engine = match Engine::open(directory, self.settings.clone()) {
             Ok(engine) => engine,
             Err(error) => {

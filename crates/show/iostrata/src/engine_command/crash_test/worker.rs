@@ -9,8 +9,8 @@ use iostrata_engine::{Engine, EngineError, Table};
 
 use super::oracle::{THREADS, changes};
 use crate::args::CrashWorkerArgs;
-use crate::ending::Ending;
 use crate::engine_command::ending;
+use crate::exit_error::ExitError;
 
 /// The table with the number of each thread's last commit.
 pub const MARKS: &str = "marks";
@@ -21,15 +21,15 @@ pub const ROWS: &str = "rows";
 ///
 /// # Errors
 /// What the engine says.
-pub fn run(args: &CrashWorkerArgs) -> Result<(), Ending> {
+pub fn run(args: &CrashWorkerArgs) -> Result<(), ExitError> {
     let kept = Engine::kept_settings(&args.common.dir).map_err(ending)?;
     let settings =
-        kept.ok_or_else(|| Ending::Usage("there is no engine to write to".to_owned()))?;
+        kept.ok_or_else(|| ExitError::Usage("there is no engine to write to".to_owned()))?;
     let engine = Engine::open(&args.common.dir, settings).map_err(ending)?;
     let (Some(marks), Some(rows)) =
         (engine.table(MARKS).map_err(ending)?, engine.table(ROWS).map_err(ending)?)
     else {
-        return Err(Ending::Usage("the tables of the test are not there".to_owned()));
+        return Err(ExitError::Usage("the tables of the test are not there".to_owned()));
     };
     let (engine, marks, rows) = (&engine, &marks, &rows);
     let ended = std::thread::scope(|scope| {
@@ -41,7 +41,7 @@ pub fn run(args: &CrashWorkerArgs) -> Result<(), Ending> {
     for result in ended {
         match result {
             Ok(written) => written.map_err(ending)?,
-            Err(_panic) => return Err(Ending::Bug("a writing thread panicked".to_owned())),
+            Err(_panic) => return Err(ExitError::Bug("a writing thread panicked".to_owned())),
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use super::oracle::THREADS;
-use crate::ending::Ending;
+use crate::exit_error::ExitError;
 
 /// Commits that were acknowledged, the last of each thread and all in number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,9 @@ impl Writer {
     ///
     /// # Errors
     /// When the program cannot be started.
-    pub fn start(directory: &Path, seed: u64) -> Result<Self, Ending> {
-        let failed = |error: std::io::Error| Ending::NotHere(format!("cannot start it: {error}"));
+    pub fn start(directory: &Path, seed: u64) -> Result<Self, ExitError> {
+        let failed =
+            |error: std::io::Error| ExitError::NotHere(format!("cannot start it: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program)
             .args(["engine", "crash-worker"])
@@ -52,7 +53,7 @@ impl Writer {
             .spawn()
             .map_err(failed)?;
         let Some(out) = child.stdout.take() else {
-            return Err(Ending::Bug("a piped stdout is missing".to_owned()));
+            return Err(ExitError::Bug("a piped stdout is missing".to_owned()));
         };
         let listener = std::thread::spawn(move || listen(BufReader::new(out)));
         Ok(Self { child, listener })

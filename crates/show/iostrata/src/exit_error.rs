@@ -8,7 +8,7 @@ use iostrata_study::StudyError;
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
-pub enum Ending {
+pub enum ExitError {
     /// The caller asked for a judgement, and it failed: exit code 1.
     #[error("{0}")]
     Judged(String),
@@ -26,34 +26,36 @@ pub enum Ending {
     Interrupted(u8),
 }
 
-impl Ending {
+impl ExitError {
     /// The contract's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Ending::Judged(_) => 1,
-            Ending::Usage(_) => 2,
-            Ending::NotHere(_) => 3,
-            Ending::Bug(_) => 4,
-            Ending::Interrupted(code) => *code,
+            ExitError::Judged(_) => 1,
+            ExitError::Usage(_) => 2,
+            ExitError::NotHere(_) => 3,
+            ExitError::Bug(_) => 4,
+            ExitError::Interrupted(code) => *code,
         }
     }
 }
 
-impl From<SpecError> for Ending {
+impl From<SpecError> for ExitError {
     fn from(error: SpecError) -> Self {
-        Ending::Usage(error.to_string())
+        ExitError::Usage(error.to_string())
     }
 }
 
 /// The exit code and message of a measurement that failed.
-pub fn ending_of(error: StudyError) -> Ending {
+pub fn exit_error(error: StudyError) -> ExitError {
     match &error {
-        StudyError::Load(LoadError::WorkerPanicked { .. }) => Ending::Bug(error.to_string()),
-        StudyError::Load(LoadError::Api(IoError::Depth { .. })) => Ending::Usage(error.to_string()),
-        StudyError::Files(FileSetError::NotOurs { .. } | FileSetError::Held { .. }) => {
-            Ending::Usage(error.to_string())
+        StudyError::Load(LoadError::WorkerPanicked { .. }) => ExitError::Bug(error.to_string()),
+        StudyError::Load(LoadError::Api(IoError::Depth { .. })) => {
+            ExitError::Usage(error.to_string())
         }
-        StudyError::Change(ChangeError::Refused { .. }) => Ending::Usage(error.to_string()),
-        _ => Ending::NotHere(error.to_string()),
+        StudyError::Files(FileSetError::NotOurs { .. } | FileSetError::Held { .. }) => {
+            ExitError::Usage(error.to_string())
+        }
+        StudyError::Change(ChangeError::Refused { .. }) => ExitError::Usage(error.to_string()),
+        _ => ExitError::NotHere(error.to_string()),
     }
 }

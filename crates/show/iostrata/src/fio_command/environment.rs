@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use iostrata_spec::fio::{Machine, World};
+use iostrata_spec::fio::{Environment, Machine};
 
 /// A job file that is larger is none.
 const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
@@ -15,9 +15,9 @@ const PAGE_BYTES: u64 = 4096;
 const AT_PAGESZ: u64 = 6;
 
 /// This machine.
-pub struct ThisWorld;
+pub struct ThisProcess;
 
-impl World for ThisWorld {
+impl Environment for ThisProcess {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 /// Files, environment and machine as a job file sees them.
-pub trait World {
+pub trait Environment {
     /// The content of a job file or of one that it includes.
     ///
     /// # Errors

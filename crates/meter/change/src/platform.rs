@@ -64,7 +64,7 @@ pub enum RunError {
 }
 
 /// A machine. Paths are absolute; errors are the kernel's own, a refused value included.
-pub trait World {
+pub trait Platform {
     /// The text of a file of `/proc`, `/sys` or a control group, without blanks around it.
     fn read(&self, cell: &Path) -> io::Result<String>;
 
