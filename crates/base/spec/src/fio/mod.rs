@@ -1,9 +1,9 @@
 //! fio's job files: read into a plan of our own workloads.
 //!
 //! Purpose: people have job files; [`parse`] says what each line of them comes to here. Invariant:
-//! pure, since files, environment and machine come through [`Environment`]; any bytes give a plan or a
-//! [`FioError`]; an option that is accepted changes the plan or is warned of. It prepares no file
-//! and measures nothing.
+//! pure, since files, variables and processors come through [`Environment`]; any bytes give a plan
+//! or a [`FioError`]; an option that is accepted changes the plan or is warned of. It prepares no
+//! file and measures nothing.
 
 mod arithmetic;
 pub mod catalogue;
