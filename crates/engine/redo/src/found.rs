@@ -18,19 +18,21 @@ use crate::writer::Writer;
 use crate::{RedoError, RedoSync};
 
 impl Redo {
-    /// Makes the names, the log up to its end and the newest control slot durable, in this order.
+    /// Makes the names, the log up to its end, the spare segments and the newest control slot durable,
+    /// in this order.
     pub(crate) fn settle_found(&self, end: u64) -> Result<(), RedoError> {
-        let from = {
-            let newest = lock(&self.ledger).newest;
-            newest.checkpoint.max(newest.durable)
-        };
+        let newest = lock(&self.ledger).newest;
+        let from = newest.checkpoint.max(newest.durable);
         {
             let mut writer = lock(&self.writer);
             if writer.sync != RedoSync::None {
                 let synced = self.disk.sync_dir();
                 synced.map_err(|cause| self.fail("sync the directory", cause))?;
             }
-            let rewritten = self.rewrite(&mut writer, from, end);
+            let mut rewritten = self.rewrite(&mut writer, from, end);
+            if !newest.clean {
+                rewritten = rewritten.and_then(|()| self.rewrite_spares(&writer));
+            }
             rewritten.map_err(|cause| self.fail("make durable again", cause))?;
         }
         self.written.store(end, Ordering::Release);
@@ -53,6 +55,21 @@ impl Redo {
             writer.other.set_len(whole);
             result?;
             sync_unless_none(&segment.file, writer.sync)?;
+            add(&self.counts.fsyncs, 1);
+        }
+        Ok(())
+    }
+
+    /// Writes the headers of the spare segments again. One that is only in the page cache would
+    /// be lost with the power while what is written behind it next is kept: then the segment would
+    /// look damaged.
+    fn rewrite_spares(&self, writer: &Writer) -> Result<(), DiskError> {
+        let spare: Vec<_> = lock(&self.segments).spare.iter().cloned().collect();
+        for segment in spare {
+            write_header(&segment.file, &segment.header, RedoSync::Fsync)?;
+            sync_unless_none(&segment.file, writer.sync)?;
+            add(&self.counts.writes, 1);
+            add(&self.counts.written, HEADER_BLOCK_BYTES as u64);
             add(&self.counts.fsyncs, 1);
         }
         Ok(())
