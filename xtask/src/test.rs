@@ -66,12 +66,18 @@ pub fn run_all(runner: &Runner, targets: &[Target]) -> Result<TestTally> {
 
 /// Prints the reasons and, last, the closing line.
 fn conclude(tally: &TestTally) -> bool {
-    for (title, lines) in [("failed:", &tally.failures), ("skipped:", &tally.skips)] {
+    let needless = |skip: &&String| packages::is_needless(skip, packages::is_installed);
+    let needless: Vec<String> = tally.skips.iter().filter(needless).cloned().collect();
+    for (title, lines) in [
+        ("failed:", &tally.failures),
+        ("skipped:", &tally.skips),
+        ("skipped although what they need is installed, which counts as failing:", &needless),
+    ] {
         if !lines.is_empty() {
             println!("\n{title}");
             lines.iter().for_each(|line| println!("  {line}"));
         }
     }
     println!("\n{tally}");
-    tally.failed == 0
+    tally.failed == 0 && needless.is_empty()
 }

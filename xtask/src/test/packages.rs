@@ -49,6 +49,12 @@ pub fn prepare(install: bool) -> Result<()> {
     Ok(())
 }
 
+/// Whether a test was skipped for want of a program that is there.
+pub fn is_needless(skip: &str, is_there: impl Fn(&str) -> bool) -> bool {
+    let names = |program: &str| skip.split([' ', ',', ';']).any(|word| word == program);
+    TOOLS.iter().any(|tool| names(tool.program) && is_there(tool.program))
+}
+
 fn missing() -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| !is_installed(tool.program)).collect()
 }
@@ -88,5 +94,17 @@ mod tests {
     fn knows_what_is_installed() {
         assert!(is_installed("sh"));
         assert!(!is_installed("no-such-program-anywhere"));
+    }
+
+    #[test]
+    fn a_test_that_could_have_run_is_no_skip() {
+        let is_there = |program: &str| program == "fio";
+        for (skip, is_needless) in [
+            ("iostrata cli: parity: fio is not installed", true),
+            ("iostrata cli: volumes: mkfs.xfs is not installed", false),
+            ("iostrata cli: fio_jobs: needs root", false),
+        ] {
+            assert_eq!(super::is_needless(skip, is_there), is_needless, "{skip}");
+        }
     }
 }
