@@ -18,8 +18,8 @@ use crate::writer::Writer;
 use crate::{RedoError, RedoSync};
 
 impl Redo {
-    /// Makes the names, the log up to its end, the spare segments and the newest control slot durable,
-    /// in this order.
+    /// Makes the names, the log up to its end, the spare segments and the newest control slot
+    /// durable, in this order.
     pub(crate) fn settle_found(&self, end: u64) -> Result<(), RedoError> {
         let newest = lock(&self.ledger).newest;
         let from = newest.checkpoint.max(newest.durable);
