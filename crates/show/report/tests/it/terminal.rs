@@ -91,6 +91,21 @@ fn a_loss_without_a_second_rung_is_among_the_losses() {
 }
 
 #[test]
+fn what_could_not_be_decided_is_no_loss_that_was_not_found() {
+    let open = sample::probe().document().losses[0].clone();
+    for (compared, said) in [
+        (1, "Nothing is known of losses: 1 comparison of equal work could not be decided."),
+        (2, "No loss found in 1 comparison of equal work; 1 could not be decided."),
+    ] {
+        let mut sample = sample::clean_probe();
+        let document = sample.document();
+        (document.compared, document.undecided) = (compared, vec![open.clone()]);
+        let text = terminal(&sample.view(), 100, false);
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
 fn every_run_has_the_same_rows() {
     let rows = |text: &str| -> Vec<String> {
         let ladder = text.lines().skip_while(|line| !line.starts_with("One request in flight"));

@@ -262,18 +262,21 @@ fn loss_table(probe: &ProbeDocument, all: &[&Loss]) -> Table {
 
 /// That no loss was found, and in how many comparisons.
 fn no_loss(probe: &ProbeDocument) -> String {
-    let compared = probe.compared;
     if probe.interrupted {
         return "No loss seen before the run was stopped.".to_owned();
     }
-    if compared == 0 {
-        return "No loss found: nothing could be compared.".to_owned();
+    let open = probe.undecided.len();
+    let comparisons = |n: usize| format!("{} of equal work", words::counted(n, "comparison"));
+    match ((probe.compared as usize).saturating_sub(open), open) {
+        (0, 0) => "No loss found: nothing could be compared.".to_owned(),
+        (0, open) => {
+            format!("Nothing is known of losses: {} could not be decided.", comparisons(open))
+        }
+        (decided, 0) => format!("No loss found in {}.", comparisons(decided)),
+        (decided, open) => {
+            format!("No loss found in {}; {open} could not be decided.", comparisons(decided))
+        }
     }
-    let open = match probe.undecided.len() {
-        0 => String::new(),
-        open => format!(" {open} of them could not be decided."),
-    };
-    format!("No loss found in {compared} comparisons of equal work.{open}")
 }
 
 /// What a list of advice is called: settings to change where a loss stands behind one of them, else
