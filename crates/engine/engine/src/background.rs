@@ -13,6 +13,8 @@ use iostrata_settings::Counter;
 use crate::cleaner::Cleaner;
 use crate::counts::thread_cpu_ns;
 use crate::error::EngineError;
+use crate::parts::Parts;
+use crate::purge::Purger;
 use crate::status::Publisher;
 use crate::storage::Storage;
 
@@ -20,6 +22,8 @@ use crate::storage::Storage;
 const CLEANER_SLEEP_MAX: Duration = Duration::from_secs(1);
 /// How often the status page is published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// How long purge sleeps when there was nothing to do, as InnoDB's does.
+const PURGE_SLEEP: Duration = Duration::from_millis(10);
 /// How long a poisoned cleaner waits before it looks again whether the engine stops.
 const POISONED_SLEEP: Duration = Duration::from_millis(100);
 
@@ -65,10 +69,10 @@ impl Threads {
     /// When the system gives no thread, or the status file cannot be made.
     pub fn start(
         &mut self,
-        storage: &Arc<Storage>,
-        cleaner: &Arc<Cleaner>,
+        parts: &Parts,
         place: Option<HeldDirectory>,
     ) -> Result<(), EngineError> {
+        let Parts { storage, cleaner, purger, .. } = parts;
         storage.signal.set_threads(true);
         self.storage = Some(Arc::clone(storage));
         if let Some(place) = place {
@@ -77,6 +81,11 @@ impl Threads {
         }
         let (of_cleaner, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
         self.spawn("cleaner", move || clean(&of_cleaner, &cleaner))?;
+        let threads = storage.hot.all().purge_threads;
+        for _ in 0..threads {
+            let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
+            self.spawn("purge", move || purge(&storage, &purger))?;
+        }
         if let Some(publisher) = self.publisher.clone() {
             let storage = Arc::clone(storage);
             self.spawn("status", move || publish(&storage, &publisher))?;
@@ -144,6 +153,24 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
             continue;
         }
         if !signal.wait_wake(sleep) {
+            return;
+        }
+    }
+}
+
+fn purge(storage: &Storage, purger: &Purger) {
+    let _alarm = storage.poison.alarm("purge");
+    loop {
+        let cpu_before = thread_cpu_ns();
+        let stepped = purger.step();
+        storage.counts.cpu(Counter::CpuNsPurge, thread_cpu_ns().saturating_sub(cpu_before));
+        let sleep = match stepped {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => PURGE_SLEEP,
+            // Tried again: a full disk may have room then.
+            Err(_kept_for_later) => POISONED_SLEEP,
+        };
+        if !storage.signal.wait_stop(sleep) {
             return;
         }
     }

@@ -5,37 +5,28 @@
 //! if one was moved or lacks room everything is let go, room is made, and it starts again.
 //! It gives no isolation to readers of several rows; that is for transactions.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_page::PageNo;
 use iostrata_settings::Counter;
 
-use crate::changes::{Change, Changes, Op, sort};
-use crate::commit::{Attempt, attempt, leaves_max, tidy};
-use crate::error::{EngineError, RequestError, TableError};
+use crate::commit::{Writer, commit};
+use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::table::{Table, check_expected, check_row};
 use crate::ticket::Ticket;
-use crate::tree::Tree;
-
-/// Most bytes of keys and values that a batch keeps: far more than any frame takes.
-const KEPT_BYTES_MAX: usize = 1 << 30;
+use crate::write_set::WriteSet;
 
 /// Changes that become visible and durable together.
 #[derive(Debug)]
 pub struct Batch {
     pages: Arc<Pages>,
-    trees: Vec<Arc<Tree>>,
-    ops: Vec<Op>,
-    bytes: Vec<u8>,
-    /// A page that is free once the batch is applied.
-    freed: Option<PageNo>,
+    writes: WriteSet,
 }
 
 impl Batch {
     pub(crate) fn new(pages: Arc<Pages>) -> Self {
-        Self { pages, trees: Vec::new(), ops: Vec::new(), bytes: Vec::new(), freed: None }
+        Self { pages, writes: WriteSet::default() }
     }
 
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
@@ -83,10 +74,9 @@ impl Batch {
         value: Option<&[u8]>,
     ) -> Result<(), EngineError> {
         check_expected(&self.pages, key, value.map_or(0, <[u8]>::len))?;
-        self.check_kept()?;
-        let tree = self.tree(table)?;
-        let key = self.keep(key);
-        self.add_condition(tree, key, value);
+        self.writes.check_kept(&self.pages)?;
+        let tree = self.writes.tree_of(table, &self.pages)?;
+        self.writes.expect(tree, key, value);
         Ok(())
     }
 
@@ -110,35 +100,28 @@ impl Batch {
             check_expected(&self.pages, key, expected.map_or(0, <[u8]>::len))?;
         }
         check_row(&self.pages, key, new.map_or(0, <[u8]>::len))?;
-        self.check_kept()?;
-        let tree = self.tree(table)?;
-        let key = self.keep(key);
+        self.writes.check_kept(&self.pages)?;
+        let tree = self.writes.tree_of(table, &self.pages)?;
         if let Some(expected) = expected {
-            self.add_condition(tree, key.clone(), expected);
+            self.writes.expect(tree, key, expected);
         }
-        let change = new.map_or(Change::Delete, |value| Change::Put(self.keep(value)));
-        self.ops.push(Op { tree, key, change });
+        self.writes.push(tree, key, new);
         Ok(())
-    }
-
-    fn add_condition(&mut self, tree: u16, key: Range<u32>, value: Option<&[u8]>) {
-        let value = value.map(|value| self.keep(value));
-        self.ops.push(Op { tree, key, change: Change::Expect(value) });
     }
 
     /// Frees a page with the batch.
     pub(crate) fn free(&mut self, page: PageNo) {
-        self.freed = Some(page);
+        self.writes.freed = Some(page);
     }
 
     /// Number of changes and conditions.
     pub fn len(&self) -> usize {
-        self.ops.len()
+        self.writes.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
+        self.writes.is_empty()
     }
 
     /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket
@@ -149,90 +132,9 @@ impl Batch {
     /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
     pub fn commit(mut self) -> Result<Ticket, EngineError> {
         let storage = Arc::clone(&self.pages.storage);
-        let end = storage.counts.sampled(Counter::CpuNsRows, || self.run())?;
+        let run = || commit(&self.pages, &mut self.writes, Writer::Batch);
+        let end = storage.counts.sampled(Counter::CpuNsRows, run)?;
+        storage.counts.committed();
         Ok(Ticket::new(storage, end))
-    }
-
-    fn run(&mut self) -> Result<Lsn, EngineError> {
-        let pages = &self.pages;
-        sort(&mut self.ops, &self.trees, &self.bytes);
-        let freed = self.freed;
-        let changes = Changes { trees: &self.trees, ops: &self.ops, bytes: &self.bytes, freed };
-        let (bytes, rows) = (check_size(pages, &changes)?, changes.rows());
-        let mut groups = Vec::new();
-        loop {
-            // In this order, as everywhere: who has room in the redo waits for no pins.
-            let pins = pages.admission.pins(rows.min(leaves_max(pages)));
-            let room = pages.admission.admit(bytes)?;
-            match attempt(pages, &changes, &mut groups)? {
-                Attempt::Done(end) => {
-                    drop((room, pins));
-                    if let Some(page) = freed {
-                        pages.space.freed(page);
-                    }
-                    pages.storage.counts.committed();
-                    tidy(pages, &changes, &groups);
-                    return Ok(end);
-                }
-                Attempt::Moved => {}
-                Attempt::Refused { op } => {
-                    let table = changes.tree(op).name.clone();
-                    return Err(EngineError::Request(RequestError::NotAsExpected {
-                        table,
-                        key: changes.key(op).to_vec(),
-                    }));
-                }
-                Attempt::Full { op, page_version } => {
-                    drop((room, pins));
-                    groups.clear();
-                    let value_bytes = changes.value(op).map_or(0, <[u8]>::len);
-                    let row = (changes.key(op), value_bytes);
-                    changes.tree(op).split_leaf(pages, row, page_version)?;
-                }
-            }
-        }
-    }
-
-    /// Keeps offsets within 32 bits: what is refused here could never be committed.
-    fn check_kept(&self) -> Result<(), EngineError> {
-        let (bytes, limit) = (self.bytes.len(), self.pages.storage.frame_bytes_max());
-        if bytes > KEPT_BYTES_MAX {
-            return Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }));
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(bytes);
-        start..self.bytes.len() as u32
-    }
-
-    /// The number of a table in this batch.
-    fn tree(&mut self, table: &Table) -> Result<u16, EngineError> {
-        let tree = table.tree();
-        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
-        let number = known.unwrap_or(self.trees.len());
-        if known.is_none() {
-            if !table.is_of(&self.pages) {
-                return Err(EngineError::Table(TableError::NotFound {
-                    name: table.name().to_owned(),
-                }));
-            }
-            self.trees.push(Arc::clone(tree));
-        }
-        u16::try_from(number).map_err(|_too_many| {
-            EngineError::Request(RequestError::BatchTooWide { limit: leaves_max(&self.pages) })
-        })
-    }
-}
-
-/// Bytes of redo that the changes need at most, if one frame may have so many.
-fn check_size(pages: &Pages, changes: &Changes<'_>) -> Result<usize, EngineError> {
-    let (bytes, limit) = (changes.redo_bytes(), pages.storage.frame_bytes_max());
-    if bytes > limit {
-        Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
-    } else {
-        Ok(bytes)
     }
 }

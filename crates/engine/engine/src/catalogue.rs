@@ -17,15 +17,11 @@ use crate::error::{EngineError, OpenError, TableError};
 use crate::mtr::Mtr;
 use crate::pages::{NewPage, Pages};
 use crate::reclaim::free_below_root;
-use crate::super_page::{FORMAT, SuperField};
+use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
 
-/// The table of tables itself.
-pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
-/// Where its root lies: behind the super page and the first map page.
-pub(crate) const CATALOGUE_ROOT: PageNo = PageNo(2);
 /// Its name in reports.
 const ITSELF: &str = "catalogue";
 /// Longest name, in bytes.
@@ -283,6 +279,16 @@ impl Catalogue {
             self.lock().dropped.retain(|(_, known)| !Arc::ptr_eq(known, &tree));
         }
         Ok(())
+    }
+
+    /// The tree of the table with this number, if it is there.
+    pub fn tree(&self, id: TableId) -> Option<Arc<Tree>> {
+        self.lock().trees.values().find(|tree| tree.id == id).cloned()
+    }
+
+    /// The trees of all tables.
+    pub fn trees(&self) -> Vec<Arc<Tree>> {
+        self.lock().trees.values().cloned().collect()
     }
 
     /// Whether dropped tables still have pages.

@@ -14,6 +14,7 @@ use iostrata_settings::{Counter, Settings};
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::purge::Purger;
 use crate::storage::Storage;
 
 struct State {
@@ -34,6 +35,7 @@ impl State {
 pub(crate) struct Cleaner {
     flusher: Arc<Flusher>,
     admission: Arc<Admission>,
+    purger: Arc<Purger>,
     state: Mutex<State>,
 }
 
@@ -47,10 +49,10 @@ impl Cleaner {
     /// A cleaner with this policy.
     pub fn new(
         flusher: Arc<Flusher>,
-        admission: Arc<Admission>,
+        (admission, purger): (Arc<Admission>, Arc<Purger>),
         policy: Box<dyn FlushPolicy>,
     ) -> Self {
-        Self { flusher, admission, state: Mutex::new(State::new(policy, 0)) }
+        Self { flusher, admission, purger, state: Mutex::new(State::new(policy, 0)) }
     }
 
     /// From the next step on this policy decides. The rule of the last one holds until then.
@@ -113,7 +115,10 @@ impl Cleaner {
             Action::Lru { pages } => return self.flusher.free(pages as usize),
             Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
             Action::Checkpoint => self.flusher.checkpoint(false)?,
-            Action::Purge { .. } | Action::Sleep { .. } => {}
+            Action::Purge { .. } => {
+                let _more_is_asked_for_again = self.purger.step()?;
+            }
+            Action::Sleep { .. } => {}
         }
         Ok(Finished::default())
     }

@@ -1,77 +1,161 @@
-//! One attempt to apply a batch.
+//! Applying a write set: one frame of redo, seen by all readers at once.
 //!
-//! Invariant: as stated in `batch`; here nothing waits but for latches, and only in the order of
-//! page numbers.
+//! Invariant: leaves are found without latches, latched in the order of their page numbers, compared
+//! with what was found, and only then changed; if one was moved, lacks room, or has a row that
+//! somebody else has locked, everything is let go, that is seen to, and it starts again. While
+//! latches are held nothing waits but for latches.
 
 use std::ops::Range;
 
-use iostrata_page::Lsn;
+use iostrata_page::{Lsn, PageNo};
 use iostrata_pool::Exclusive;
 
-use crate::changes::Changes;
+use crate::change_row::{Changed, Stamp, change_row, growth, is_as_expected};
 use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
+use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
+use crate::write_set::{Change, WriteSet};
 
-/// One batch holds at most one in so many frames: half of what all batches may hold together.
+/// One write set holds at most one in so many frames: half of what all may hold together.
 const LEAVES_SHARE: usize = 4;
 /// Room for leaves that is made at first.
 const LEAVES_AT_FIRST: usize = 64;
-
 /// A sparse leaf is offered for joining each time that another such part of a page became free.
 const SPARSE_STEPS: usize = 16;
 
-/// Leaves that one batch may hold.
+/// Leaves that one write set may hold.
 pub(crate) fn leaves_max(pages: &Pages) -> usize {
     (pages.storage.pool.frames() / LEAVES_SHARE).max(1)
 }
 
-/// Changes that fall into one leaf.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub ops: Range<usize>,
-    /// The batch took from the leaf and left it nearly empty.
-    pub is_sparse: bool,
+/// Whose changes they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// A batch: rows that transactions have locked are waited for.
+    Batch,
+    /// A transaction that holds the lock of each row.
+    Transaction,
+    /// Purge, which changes nothing that anybody sees.
+    Purge,
 }
 
-/// What came of it.
-pub(crate) enum Attempt {
+/// Changes that fall into one leaf.
+#[derive(Debug)]
+struct Group {
+    ops: Range<usize>,
+    /// Rows went from the leaf and left it nearly empty.
+    is_sparse: bool,
+}
+
+/// What came of an attempt.
+enum Attempt {
     /// Applied; the end of the frame.
     Done(Lsn),
     /// A leaf was moved meanwhile.
     Moved,
     /// The row of this condition is not as it should be.
     Refused { op: usize },
+    /// Somebody holds the lock of this row.
+    Locked { op: usize },
     /// The leaf of this change has no room for it.
     Full { op: usize, page_version: u32 },
 }
 
-/// Finds, latches, checks and changes. `groups` tells afterwards which leaves there were.
-pub(crate) fn attempt(
+/// Applies all changes, or none. Gives the end of their frame.
+///
+/// # Errors
+/// Nothing is applied then: [`RequestError::NotAsExpected`], [`RequestError::BatchTooLarge`], a
+/// lock that was not released in time, no space, a poisoned engine.
+pub(crate) fn commit(
     pages: &Pages,
-    changes: &Changes<'_>,
+    writes: &mut WriteSet,
+    writer: Writer,
+) -> Result<Lsn, EngineError> {
+    writes.sort();
+    let writes = &*writes;
+    let (bytes, rows) = (check_size(pages, writes)?, writes.rows());
+    let mut locks = RowLocks::new(&pages.storage);
+    let mut groups = Vec::new();
+    loop {
+        // In this order, as everywhere: who has room in the redo waits for no pins.
+        let pins = pages.admission.pins(rows.min(leaves_max(pages)));
+        let room = pages.admission.admit(bytes)?;
+        match attempt(pages, writes, &mut groups, (writer, &locks))? {
+            Attempt::Done(end) => {
+                drop((room, pins, locks));
+                if let Some(page) = writes.freed {
+                    pages.space.freed(page);
+                }
+                join_sparse(pages, writes, &groups);
+                return Ok(end);
+            }
+            Attempt::Moved => {}
+            Attempt::Refused { op } => {
+                let table = writes.tree(op).name.clone();
+                let key = writes.key(op).to_vec();
+                return Err(EngineError::Request(RequestError::NotAsExpected { table, key }));
+            }
+            Attempt::Locked { op } => {
+                drop((room, pins));
+                locks.lock_or_begin_anew(writes.tree(op), writes.key(op))?;
+            }
+            Attempt::Full { op, page_version } => {
+                drop((room, pins));
+                let value_bytes = writes.value(op).map_or(0, <[u8]>::len);
+                let row = (writes.key(op), value_bytes);
+                writes.tree(op).split_leaf(pages, row, page_version)?;
+            }
+        }
+    }
+}
+
+/// Bytes of redo that the changes need at most, if one frame may have so many.
+pub(crate) fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, EngineError> {
+    let (bytes, limit) = (writes.redo_bytes(), pages.storage.frame_bytes_max());
+    if bytes > limit {
+        Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// Finds, latches, checks and changes. `groups` tells afterwards which leaves there were.
+fn attempt(
+    pages: &Pages,
+    writes: &WriteSet,
     groups: &mut Vec<Group>,
+    (writer, locks): (Writer, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
-    groups.clear();
-    let leaves = locate(pages, changes, groups)?;
-    let freed = changes.freed.map(|page| pages.map_bit(page)).transpose()?;
+    let leaves = locate(pages, writes, groups)?;
+    let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
     let mut mtr = Mtr::begin(&pages.storage);
     let Some(held) = latch(&mut mtr, leaves) else { return Ok(Attempt::Moved) };
     for (group, leaf) in groups.iter().zip(&held) {
         let page = mtr.page(*leaf);
-        if let Some(op) = group.ops.clone().find(|op| !changes.is_as_expected(*op, &page)) {
+        if let Some(op) = group.ops.clone().find(|op| !is_as_expected(writes, *op, &page)) {
             return Ok(Attempt::Refused { op });
         }
     }
+    // Under the latches: who locks a row from here on finds it as it is after this commit.
+    if writer == Writer::Batch
+        && let Some(op) = locks.first_locked(writes)
+    {
+        return Ok(Attempt::Locked { op });
+    }
+    let mut stamp = Stamp::new(&pages.storage);
     for (group, leaf) in groups.iter().zip(&held) {
-        if let Some(op) = first_without_room(&mtr, *leaf, changes, group) {
-            let page_version = mtr.page_version(*leaf);
-            return Ok(Attempt::Full { op, page_version });
+        if let Some(full) = first_without_room(&mtr, *leaf, writes, group, &stamp) {
+            return Ok(full);
         }
     }
-    for (group, leaf) in groups.iter_mut().zip(&held) {
-        apply(pages, &mut mtr, *leaf, changes, group)?;
+    for (at, leaf) in held.iter().enumerate() {
+        let applied = apply(pages, &mut mtr, *leaf, (writes, &mut groups[at]), &mut stamp)?;
+        if !applied {
+            // A snapshot was taken since the room was looked at; nothing has been changed yet.
+            return Ok(Attempt::Moved);
+        }
     }
     if let Some(bit) = freed {
         bit.change(&mut mtr, false)?;
@@ -118,95 +202,146 @@ fn wait_for<'c>(leaf: Leaf<'c>) -> Option<Exclusive<'c>> {
     }
 }
 
-/// The leaves of all changes. Those that are absent are read together first.
+/// The leaves of all changes. Those that are not in memory are read together first, so that a wide
+/// write set waits once for the disk and not once for each of its rows.
 fn locate<'c>(
     pages: &'c Pages,
-    changes: &Changes<'_>,
+    writes: &WriteSet,
     groups: &mut Vec<Group>,
 ) -> Result<Vec<Leaf<'c>>, EngineError> {
-    if changes.rows() > 1 {
-        fetch_absent(pages, changes)?;
+    let mut absent = Vec::new();
+    let leaves = locate_all(pages, writes, groups, |op, upper| {
+        writes.tree(op).locate_resident(pages, writes.key(op), upper, &mut absent)
+    })?;
+    if absent.is_empty() {
+        return Ok(leaves);
     }
-    let mut leaves = Vec::with_capacity(changes.len().min(LEAVES_AT_FIRST));
+    drop(leaves);
+    if absent.len() > 1 {
+        pages.storage.pool.fetch(&absent);
+    }
+    locate_all(pages, writes, groups, |op, upper| {
+        writes.tree(op).locate(pages, writes.key(op), upper).map(Some)
+    })
+}
+
+/// The leaves that `find` gives, by the first change that falls into each.
+fn locate_all<'c>(
+    pages: &'c Pages,
+    writes: &WriteSet,
+    groups: &mut Vec<Group>,
+    mut find: impl FnMut(usize, &mut UpperFence) -> Result<Option<Leaf<'c>>, EngineError>,
+) -> Result<Vec<Leaf<'c>>, EngineError> {
+    groups.clear();
+    let mut leaves: Vec<Leaf<'c>> = Vec::with_capacity(writes.len().min(LEAVES_AT_FIRST));
     let mut upper = UpperFence::default();
-    let mut op = 0;
     let limit = leaves_max(pages);
-    while op < changes.len() {
-        if leaves.len() == limit {
-            return Err(EngineError::Request(RequestError::BatchTooWide { limit }));
-        }
-        let tree = changes.tree(op);
-        leaves.push(tree.locate(pages, changes.key(op), &mut upper)?);
+    let mut op = 0;
+    while op < writes.len() {
         let first = op;
+        let leaf = match hinted(pages, writes, op)? {
+            Some(leaf) => {
+                upper.unknown();
+                Some(leaf)
+            }
+            None => find(op, &mut upper)?,
+        };
         op += 1;
-        while op < changes.len() && changes.same_tree(first, op) && upper.admits(changes.key(op)) {
+        while op < writes.len()
+            && writes.same_tree(first, op)
+            && (upper.admits(writes.key(op)) || is_there(writes, op, leaf.as_ref()))
+        {
             op += 1;
         }
-        groups.push(Group { ops: first..op, is_sparse: false });
+        let Some(leaf) = leaf else { continue };
+        match (leaves.last(), groups.last_mut()) {
+            // Found in two ways.
+            (Some(last), Some(group)) if last.pin.page_no() == leaf.pin.page_no() => {
+                group.ops.end = op;
+            }
+            _ if leaves.len() == limit => {
+                return Err(EngineError::Request(RequestError::BatchTooWide { limit }));
+            }
+            _ => {
+                leaves.push(leaf);
+                groups.push(Group { ops: first..op, is_sparse: false });
+            }
+        }
     }
     Ok(leaves)
 }
 
-/// Reads the leaves that are not in memory, many in flight, so that a batch waits once for the disk
-/// and not once for each of its rows.
-fn fetch_absent(pages: &Pages, changes: &Changes<'_>) -> Result<(), EngineError> {
-    let mut absent = Vec::new();
-    for op in (0..changes.len()).filter(|op| changes.begins_row(*op)) {
-        let tree = changes.tree(op);
-        if let Some(page) = tree.absent_leaf(pages, changes.key(op))?
-            && absent.last() != Some(&page)
-        {
-            absent.push(page);
+/// The leaf where a row was last seen, if it is still the row's.
+fn hinted<'c>(
+    pages: &'c Pages,
+    writes: &WriteSet,
+    op: usize,
+) -> Result<Option<Leaf<'c>>, EngineError> {
+    let Some(hint) = writes.leaf(op) else { return Ok(None) };
+    writes.tree(op).check_not_dropped()?;
+    let Some(pin) = pages.storage.pool.try_pin(hint.page) else { return Ok(None) };
+    let page_version = pin.page_version();
+    Ok((page_version == hint.page_version).then_some(Leaf { pin, page_version }))
+}
+
+/// Whether a row was last seen in this leaf.
+fn is_there(writes: &WriteSet, op: usize, leaf: Option<&Leaf<'_>>) -> bool {
+    match (writes.leaf(op), leaf) {
+        (Some(hint), Some(leaf)) => {
+            hint.page == leaf.pin.page_no() && hint.page_version == leaf.page_version
         }
+        _ => false,
     }
-    if absent.len() > 1 {
-        pages.storage.pool.fetch(&absent);
-    }
-    Ok(())
 }
 
 /// The first change that does not fit after those before it.
 fn first_without_room(
     mtr: &Mtr<'_>,
     leaf: Held,
-    changes: &Changes<'_>,
+    writes: &WriteSet,
     group: &Group,
-) -> Option<usize> {
+    stamp: &Stamp<'_>,
+) -> Option<Attempt> {
     let page = mtr.page(leaf);
     let mut free = page.free_bytes() as isize;
-    group.ops.clone().find(|op| {
-        free -= changes.growth(*op, &page);
+    let full = group.ops.clone().find(|op| {
+        free -= growth(writes, *op, &page, stamp);
         free < 0
-    })
+    });
+    full.map(|op| Attempt::Full { op, page_version: mtr.page_version(leaf) })
 }
 
+/// Changes the rows of one leaf. False, and nothing was changed, when more room is needed than was
+/// looked for.
 fn apply(
     pages: &Pages,
     mtr: &mut Mtr<'_>,
     leaf: Held,
-    changes: &Changes<'_>,
-    group: &mut Group,
-) -> Result<(), EngineError> {
+    (writes, group): (&WriteSet, &mut Group),
+    stamp: &mut Stamp<'_>,
+) -> Result<bool, EngineError> {
     let before = mtr.page(leaf).used_bytes();
     for op in group.ops.clone() {
-        let records = changes.records(op, &mtr.page(leaf));
-        for record in records.iter().flatten() {
-            mtr.change(leaf, record)?;
+        match change_row(mtr, leaf, (writes, op), stamp)? {
+            Changed::Row(kind) => pages.storage.counts.row_changed(kind),
+            Changed::Nothing => {}
+            Changed::LacksRoom => return Ok(false),
         }
-        pages.storage.counts.row_changed(&records);
     }
     let after = mtr.page(leaf).used_bytes();
     // Not at every change of a sparse leaf: looking at its neighbours may mean to read them.
     let step = pages.storage.page_size.bytes() / SPARSE_STEPS;
     let has_stepped = after == 0 || before / step != after / step;
     group.is_sparse = after < before && after < pages.storage.sparse_page_bytes() && has_stepped;
-    Ok(())
+    Ok(true)
 }
 
-/// Joins leaves that the batch left nearly empty. What fails here fails again where it matters.
-pub(crate) fn tidy(pages: &Pages, changes: &Changes<'_>, groups: &[Group]) {
+/// Joins leaves that were left nearly empty. What fails here fails again where it matters.
+fn join_sparse(pages: &Pages, writes: &WriteSet, groups: &[Group]) {
     for group in groups.iter().filter(|group| group.is_sparse) {
         let first = group.ops.start;
-        let _needed_by_nobody = changes.tree(first).merge_leaf(pages, changes.key(first));
+        if !matches!(writes.change(first), Change::Expect(_)) || group.ops.len() > 1 {
+            let _needed_by_nobody = writes.tree(first).merge_leaf(pages, writes.key(first));
+        }
     }
 }

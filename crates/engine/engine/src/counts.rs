@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use iostrata_flush::Cause;
-use iostrata_page::Record;
 use iostrata_settings::{Counter, Counters};
 
 /// One call in so many is timed. Odd, so that two parts that take turns are both met.
@@ -32,14 +31,14 @@ impl Counts {
         self.0[counter as usize].fetch_add(more, Relaxed);
     }
 
-    /// A row was changed by these records, if there is one.
-    pub fn row_changed(&self, records: &[Option<Record<'_>>; 2]) {
-        match records {
-            [None, _] => {}
-            [Some(Record::Insert { .. }), None] => self.add(Counter::RowsInserted, 1),
-            [Some(Record::Delete { .. }), None] => self.add(Counter::RowsDeleted, 1),
-            _ => self.add(Counter::RowsUpdated, 1),
-        }
+    /// A row came, changed or went.
+    pub fn row_changed(&self, kind: Counter) {
+        self.add(kind, 1);
+    }
+
+    /// A transaction that had written something was rolled back.
+    pub fn rolled_back(&self) {
+        self.add(Counter::TrxRollbacks, 1);
     }
 
     /// Records were applied to pages.

@@ -10,14 +10,13 @@ use iostrata_redo::Redo;
 use iostrata_settings::Settings;
 use iostrata_store::Store;
 
-use crate::catalogue::{CATALOGUE_ROOT, CATALOGUE_TABLE};
 use crate::disks::Disks;
 use crate::error::{EngineError, OpenError};
 use crate::mtr::Mtr;
 use crate::pages::Pages;
 use crate::plan;
 use crate::settings_file::name;
-use crate::super_page::{FORMAT, MAGIC, SuperField};
+use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, MAGIC, SuperField};
 use crate::tree::Tree;
 
 /// Where the log of a new engine begins.

@@ -7,14 +7,14 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use iostrata_page::{Cells, NO_PAGE, PageNo, PageView};
+use iostrata_page::{Cell, Cells, Lsn, NO_PAGE, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
-use crate::visible::is_visible;
+use crate::visible::{Seen, older_version, seen};
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);
@@ -65,11 +65,17 @@ pub struct Cursor<'t> {
     pages: &'t Pages,
     tree: &'t Tree,
     direction: Direction,
+    /// It shows what commits up to this one wrote.
+    snapshot: u64,
+    /// The end of the newest frame in the leaves that it has read.
+    newest: Lsn,
     /// What is left of the range: the bound in front moves along.
     front: Bound<Vec<u8>>,
     back: Bound<Vec<u8>>,
     copy: Vec<u8>,
     copied: Copied,
+    /// A version that is no longer in the tree.
+    older: Vec<u8>,
     leaf: Option<(Pin<'t>, u32)>,
     /// The leaf that follows in the direction.
     following: PageNo,
@@ -90,7 +96,7 @@ impl<'t> Cursor<'t> {
         pages: &'t Pages,
         tree: &'t Tree,
         (low, high): KeyBounds,
-        direction: Direction,
+        (direction, snapshot): (Direction, u64),
     ) -> Self {
         let (front, back) = match direction {
             Direction::Forward => (low, high),
@@ -100,10 +106,13 @@ impl<'t> Cursor<'t> {
             pages,
             tree,
             direction,
+            snapshot,
+            newest: Lsn(0),
             front,
             back,
             copy: Vec::new(),
             copied: Copied::Cells { at: 0 },
+            older: Vec::new(),
             leaf: None,
             following: NO_PAGE,
             stage: Stage::Seeking,
@@ -120,31 +129,56 @@ impl<'t> Cursor<'t> {
     /// [`TableError::Dropped`](crate::TableError::Dropped).
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
-        let place = loop {
-            match self.advance() {
-                None if !self.turn()? => return Ok(None),
-                None => {}
-                // Of single cells only those that are seen were copied.
-                Some(CopyPosition::Slot(slot))
-                    if !is_visible(PageView::new(&self.copy).flags(slot)) => {}
-                Some(place) => break place,
+        let (place, is_older) = loop {
+            let Some(place) = self.advance() else {
+                if self.turn()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            let pointer = match seen(&self.cell(place), self.snapshot) {
+                Seen::Row(_) => break (place, false),
+                Seen::Nothing => continue,
+                Seen::Older(pointer) => pointer,
+            };
+            let storage = &self.pages.storage;
+            if older_version(storage, pointer, self.snapshot, &mut self.older)? {
+                break (place, true);
             }
         };
-        let cell = match place {
-            CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
-            CopyPosition::Byte(at) => {
-                let mut cells = Cells::new(&self.copy[at..]).into_iter();
-                let Some(Ok(cell)) = cells.next() else {
-                    panic!("a cell that was copied is there")
-                };
-                self.copied = Copied::Cells { at: self.copy.len() - cells.left_bytes() };
-                cell
-            }
-        };
-        Ok(Some((cell.key, cell.payload())))
+        let cell = self.cell(place);
+        let value = if is_older { &self.older } else { cell.payload() };
+        Ok(Some((cell.key, value)))
     }
 
-    /// The next row of the copy. A slot is passed with that, a cell when it is read.
+    /// The next cell that is in the tree, whatever a snapshot sees of it. For cursors at snapshot
+    /// 0, which copies all of them.
+    pub(crate) fn next_cell(&mut self) -> Result<Option<Cell<'_>>, EngineError> {
+        loop {
+            if let Some(place) = self.advance() {
+                return Ok(Some(self.cell(place)));
+            }
+            if !self.turn()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The end of the newest frame in what it has read.
+    pub(crate) fn newest(&self) -> Lsn {
+        self.newest
+    }
+
+    /// A cell of the copy.
+    #[inline]
+    fn cell(&self, place: CopyPosition) -> Cell<'_> {
+        match place {
+            CopyPosition::Slot(slot) => PageView::new(&self.copy).cell(slot),
+            CopyPosition::Byte(at) => read_cell(&self.copy[at..]).0,
+        }
+    }
+
+    /// The next row of the copy.
     #[inline]
     fn advance(&mut self) -> Option<CopyPosition> {
         match (&mut self.copied, self.direction) {
@@ -157,7 +191,12 @@ impl<'t> Cursor<'t> {
                 *to -= 1;
                 Some(CopyPosition::Slot(*to))
             }
-            (Copied::Cells { at }, _) => (*at < self.copy.len()).then_some(CopyPosition::Byte(*at)),
+            (Copied::Cells { at }, _) if *at == self.copy.len() => None,
+            (Copied::Cells { at }, _) => {
+                let place = *at;
+                *at = self.copy.len() - read_cell(&self.copy[place..]).1;
+                Some(CopyPosition::Byte(place))
+            }
         }
     }
 
@@ -217,11 +256,11 @@ impl<'t> Cursor<'t> {
         let (from, to) = self.slots(&view);
         let wanted = to - from;
         if wanted == 0 || wanted * FEW_SHARE < count {
-            let copy = &mut self.copy;
+            let (copy, snapshot) = (&mut self.copy, self.snapshot);
             copy.clear();
             let push = |slot| {
                 let cell = view.cell(slot);
-                if is_visible(cell.flags) {
+                if seen(&cell, snapshot) != Seen::Nothing {
                     cell.push_to(copy);
                 }
             };
@@ -247,6 +286,7 @@ impl<'t> Cursor<'t> {
         if let Some(last) = last.filter(|_| !is_last) {
             remember(&mut self.front, self.direction, view.key(last));
         }
+        self.newest = self.newest.max(view.lsn());
         let page_version = leaf.page_version();
         self.leaf = Some((leaf.unlatch(), page_version));
         self.passed += 1;
@@ -287,6 +327,15 @@ impl<'t> Cursor<'t> {
                 self.pages.storage.pool.prefetch(&self.ahead);
             }
         }
+    }
+}
+
+/// The first cell of a copy, and the bytes behind it.
+fn read_cell(copy: &[u8]) -> (Cell<'_>, usize) {
+    let mut cells = Cells::new(copy).into_iter();
+    match cells.next() {
+        Some(Ok(cell)) => (cell, cells.left_bytes()),
+        _ => panic!("a cell that was copied is there"),
     }
 }
 

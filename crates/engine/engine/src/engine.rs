@@ -123,6 +123,7 @@ impl Engine {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
+        self.parts().purger.step()?;
         self.parts().cleaner.step(now_us)
     }
 
@@ -151,12 +152,16 @@ impl Engine {
     /// [`RequestError::Closed`](crate::RequestError::Closed) when a clone closed it; a poisoned
     /// engine, or the failure that poisons it: recovery will find everything acknowledged.
     pub fn close(self) -> Result<(), EngineError> {
-        let Parts { storage, flusher, pages, .. } = self.parts();
+        let Parts { storage, flusher, pages, purger, .. } = self.parts();
         // Who changes a setting writes to the directories, and may have looked before.
         let _kept = self.parts().keep_settings();
-        pages.admission.close()?;
+        pages.admission.check_open()?;
         self.0.threads.stop();
-        flusher.sharp_checkpoint(true)?;
+        // What a snapshot that is still open may see stays, and is looked for at the next opening.
+        let purged = purger.drain();
+        pages.admission.close()?;
+        purged?;
+        flusher.sharp_checkpoint(purger.is_done())?;
         self.parts().forget_copies()?;
         self.0.threads.publish();
         storage.let_go();

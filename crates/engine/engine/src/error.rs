@@ -13,6 +13,8 @@ use iostrata_redo::layout::FORMAT_VERSION;
 use iostrata_settings::SettingError;
 use iostrata_store::{ReadError, StoreError};
 
+use crate::transaction_error::TransactionError;
+
 /// Why a call on the engine failed, by what can be done about it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,6 +25,9 @@ pub enum EngineError {
     /// A table is not as the caller thinks; nothing was changed.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A transaction cannot go on, or not so. What others did is untouched.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
     /// The directory is not one that can be opened; nothing was changed.
     #[error(transparent)]
     Open(#[from] OpenError),

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use iostrata_settings::{FlushLogAt, Settings};
 
@@ -16,6 +17,8 @@ pub(crate) struct HotSettings {
     fill_factor_pct: AtomicU32,
     read_ahead_threshold: AtomicU32,
     flush_neighbors: AtomicU32,
+    lock_wait_timeout_s: AtomicU32,
+    purge_batch_size: AtomicU32,
 }
 
 impl HotSettings {
@@ -29,6 +32,8 @@ impl HotSettings {
             fill_factor_pct: zero(),
             read_ahead_threshold: zero(),
             flush_neighbors: zero(),
+            lock_wait_timeout_s: zero(),
+            purge_batch_size: zero(),
         };
         hot.replace(settings);
         hot
@@ -41,6 +46,8 @@ impl HotSettings {
         self.fill_factor_pct.store(settings.fill_factor, Relaxed);
         self.read_ahead_threshold.store(settings.read_ahead_threshold, Relaxed);
         self.flush_neighbors.store(settings.flush_neighbors, Relaxed);
+        self.lock_wait_timeout_s.store(settings.lock_wait_timeout, Relaxed);
+        self.purge_batch_size.store(settings.purge_batch_size, Relaxed);
         *self.all.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
@@ -70,6 +77,16 @@ impl HotSettings {
     /// ones of its extent.
     pub fn flush_neighbors(&self) -> u32 {
         self.flush_neighbors.load(Relaxed)
+    }
+
+    /// How long a transaction waits for a row lock.
+    pub fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.lock_wait_timeout_s.load(Relaxed).into())
+    }
+
+    /// Tombstones that purge takes at once.
+    pub fn purge_batch_size(&self) -> usize {
+        self.purge_batch_size.load(Relaxed) as usize
     }
 
     /// Leaves read in order before the next ones are read ahead; 0 never.

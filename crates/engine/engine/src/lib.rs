@@ -32,7 +32,7 @@ mod background;
 mod batch;
 mod bulk_load;
 mod catalogue;
-mod changes;
+mod change_row;
 mod check;
 mod cleaner;
 #[cfg(test)]
@@ -62,15 +62,20 @@ mod pages;
 mod parts;
 mod plan;
 mod poison;
+mod purge;
+mod purge_lag;
 mod range;
+mod read;
 mod reclaim;
 mod recovery;
+mod row_locks;
 #[cfg(test)]
 mod row_tests;
 mod settings_file;
 mod signal;
 mod source;
 mod space;
+mod spill;
 mod status;
 mod storage;
 mod super_page;
@@ -78,10 +83,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod transaction;
+mod transaction_error;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
 mod visible;
+mod write_set;
 
 pub use background::Background;
 pub use batch::Batch;
@@ -93,11 +101,13 @@ pub use error::{EngineError, OpenError, RequestError, TableError};
 pub use iostrata_io::disk::Disk;
 pub use iostrata_page::RowTooLarge;
 pub use iostrata_pool::Failure;
-pub use iostrata_settings::{Counter, CounterRow, Counters, SettingError, Settings, StatusPage};
+pub use iostrata_settings::{Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage};
 pub use options::OpenOptions;
 pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
 pub use ticket::Ticket;
+pub use transaction::{Isolation, Savepoint, Transaction, TransactionCursor, TransactionOptions};
+pub use transaction_error::TransactionError;
 pub use tree::descend::Direction;

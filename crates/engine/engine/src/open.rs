@@ -19,6 +19,8 @@ use crate::disks::{Disks, real_disk};
 use crate::error::{EngineError, OpenError};
 use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
+use crate::spill::DiskSpill;
+use crate::storage::VERSION_SEGMENT_BYTES;
 use crate::{create, plan, settings_file};
 
 /// An engine that was opened.
@@ -55,8 +57,7 @@ pub(crate) fn directory(
     let mut opened = disks_opened(disks, settings, progress)?;
     let locks = std::iter::once(lock).chain(redo_lock).collect();
     let place = HeldDirectory { locks, directory: directory.to_owned() };
-    let Parts { storage, cleaner, .. } = &opened.parts;
-    opened.threads.start(storage, cleaner, Some(place))?;
+    opened.threads.start(&opened.parts, Some(place))?;
     Ok(opened)
 }
 
@@ -114,8 +115,7 @@ pub(crate) fn disks(
 ) -> Result<Opened, EngineError> {
     let mut opened = disks_opened(disks, settings, progress)?;
     if background == Background::Threads {
-        let Parts { storage, cleaner, .. } = &opened.parts;
-        opened.threads.start(storage, cleaner, None)?;
+        opened.threads.start(&opened.parts, None)?;
     }
     Ok(opened)
 }
@@ -144,7 +144,8 @@ fn disks_opened(
     let (from, was_clean) = (scan.checkpoint(), scan.clean());
     let end = redo.start(scan)?;
     clock.sealed(from, end, was_clean);
-    let parts = Parts::assemble(settings.clone(), store, redo);
+    let spill = Box::new(DiskSpill::new(Arc::clone(&disks.data), VERSION_SEGMENT_BYTES)?);
+    let parts = Parts::assemble(settings.clone(), (store, redo), spill);
     if is_new {
         create::first_pages(&parts.pages, &settings)?;
         settings_file::write(&*disks.data, &settings)?;
@@ -155,6 +156,9 @@ fn disks_opened(
     }
     parts.flusher.allow_checkpoints();
     recovery::tables(&parts.pages, &parts.catalogue, &mut clock)?;
+    if !is_new && !was_clean {
+        parts.purger.walk_all();
+    }
     let threads = Threads::none();
     Ok(Opened { parts, disk: disks.data, threads, recovery: clock.report() })
 }

@@ -6,12 +6,14 @@ use iostrata_io::disk::Disk;
 use iostrata_redo::Redo;
 use iostrata_settings::Settings;
 use iostrata_store::Store;
+use iostrata_version::SpillFile;
 
 use crate::catalogue::Catalogue;
 use crate::cleaner::Cleaner;
 use crate::error::EngineError;
 use crate::flusher::{Flusher, FrameSupply};
 use crate::pages::Pages;
+use crate::purge::Purger;
 use crate::storage::Storage;
 use crate::{plan, settings_file};
 
@@ -22,25 +24,33 @@ pub(crate) struct Parts {
     pub flusher: Arc<Flusher>,
     pub pages: Arc<Pages>,
     pub cleaner: Arc<Cleaner>,
-    pub catalogue: Catalogue,
+    pub catalogue: Arc<Catalogue>,
+    pub purger: Arc<Purger>,
     /// Held while a setting is changed and kept, and while the engine is closed.
     changing: Mutex<()>,
 }
 
 impl Parts {
     /// An engine whose redo is still to be applied and whose tables are still to be read.
-    pub fn assemble(settings: Settings, store: Store, redo: Redo) -> Self {
+    pub fn assemble(
+        settings: Settings,
+        files: (Store, Redo),
+        spill: Box<dyn SpillFile>,
+    ) -> Self {
         let policy = plan::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
-        let storage = Storage::new(settings, store, redo, Arc::clone(&supply) as Arc<_>);
+        let storage = Storage::new(settings, files, spill, Arc::clone(&supply) as Arc<_>);
         let storage = Arc::new(storage);
         let flusher = Arc::new(Flusher::new(Arc::clone(&storage)));
         supply.is_met_by(&flusher);
         let pages = Arc::new(Pages::new(&flusher));
         let admission = Arc::clone(&pages.admission);
-        let cleaner = Arc::new(Cleaner::new(Arc::clone(&flusher), admission, policy));
-        let catalogue = Catalogue::new(Arc::clone(&pages));
-        Self { storage, flusher, pages, cleaner, catalogue, changing: Mutex::default() }
+        let catalogue = Arc::new(Catalogue::new(Arc::clone(&pages)));
+        let purger = Arc::new(Purger::new(Arc::clone(&pages), Arc::clone(&catalogue)));
+        let purge = Arc::clone(&purger);
+        let cleaner = Arc::new(Cleaner::new(Arc::clone(&flusher), (admission, purge), policy));
+        let changing = Mutex::default();
+        Self { storage, flusher, pages, cleaner, catalogue, purger, changing }
     }
 
     /// Keeps out who changes a setting.

@@ -8,6 +8,7 @@ use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
+use crate::visible::NEWEST;
 
 /// Key and value of a row, copied.
 pub type OwnedRow = (Vec<u8>, Vec<u8>);
@@ -51,7 +52,7 @@ impl<'t> Range<'t> {
             Direction::Backward => (&mut self.high, &self.low),
         };
         let cursor = end.cursor.get_or_insert_with(|| {
-            Cursor::new(self.pages, self.tree, self.bounds.clone(), direction)
+            Cursor::new(self.pages, self.tree, self.bounds.clone(), (direction, NEWEST))
         });
         let row = match cursor.next_row() {
             Err(error) => {

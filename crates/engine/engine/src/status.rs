@@ -25,6 +25,7 @@ pub(crate) fn counters(storage: &Storage) -> Counters {
     fill_pool(storage, &mut all);
     fill_store(storage, &mut all);
     fill_redo(storage, &mut all);
+    fill_transactions(storage, &mut all);
     all[Counter::Uptime] = storage.opened.elapsed().as_secs();
     all
 }
@@ -90,6 +91,32 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
         (Counter::LogMaxModifiedAgeSync, limits.sync_age),
     ] {
         all[counter] = value;
+    }
+}
+
+fn fill_transactions(storage: &Storage, all: &mut Counters) {
+    let (versions, locks) = (storage.versions.stats(), storage.locks.stats());
+    for (counter, value) in [
+        (Counter::HistoryListLength, versions.history),
+        (Counter::VersionsKept, versions.versions_kept),
+        (Counter::VersionBytesMemory, versions.memory_bytes),
+        (Counter::VersionBytesSpilled, versions.spilled_bytes),
+        (Counter::TrxPurged, versions.purged_commits),
+        (Counter::Snapshots, versions.snapshots),
+        (Counter::RowLocks, locks.held),
+        (Counter::RowLockWaits, locks.waits),
+        (Counter::RowLockTimeNs, locks.wait_ns),
+        (Counter::RowLockTimeMaxNs, locks.wait_ns_max),
+        (Counter::RowLockCurrentWaits, locks.waiting),
+        (Counter::LockDeadlocks, locks.deadlocks),
+        (Counter::LockTimeouts, locks.timeouts),
+    ] {
+        all[counter] = value;
+    }
+    if let Some(oldest) = versions.oldest {
+        all[Counter::OldestSnapshotAge] = oldest.since.elapsed().as_secs();
+        all[Counter::OldestSnapshotTrx] = oldest.transaction;
+        all[Counter::OldestSnapshotVersions] = oldest.versions_behind;
     }
 }
 

@@ -7,17 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use iostrata_io::disk::DirectoryLock;
+use iostrata_lock::LockTable;
 use iostrata_page::{Lsn, PageNo, PageSize};
 use iostrata_pool::{Pin, Pool, PoolError, PoolSettings, Supply};
 use iostrata_redo::Redo;
 use iostrata_settings::Settings;
 use iostrata_store::Store;
+use iostrata_version::{SpillFile, VersionSettings, Versions};
 
 use crate::counts::Counts;
 use crate::error::EngineError;
 use crate::hot_settings::HotSettings;
 use crate::plan;
 use crate::poison::Poison;
+use crate::purge_lag::PurgeLag;
 use crate::signal::CleanerSignal;
 use crate::source::StoreSource;
 
@@ -25,6 +28,9 @@ use crate::source::StoreSource;
 pub(crate) const FRAME_OVERHEAD_BYTES: usize = 16;
 /// Bytes of the small records in a frame that changes the structure of a tree.
 const STRUCTURE_OVERHEAD_BYTES: usize = 512;
+
+/// Old versions are kept, dropped and written to their file in parts of this size.
+pub(crate) const VERSION_SEGMENT_BYTES: usize = 256 << 10;
 
 /// The files of an open engine, and what is in memory of them.
 pub(crate) struct Storage {
@@ -34,6 +40,11 @@ pub(crate) struct Storage {
     pub store: Arc<Store>,
     source: Arc<StoreSource>,
     pub pool: Pool,
+    /// Old versions of rows, and who may see them.
+    pub versions: Versions,
+    /// Locks of rows.
+    pub locks: LockTable,
+    pub purge_lag: PurgeLag,
     pub poison: Poison,
     pub counts: Counts,
     pub signal: CleanerSignal,
@@ -52,13 +63,24 @@ impl std::fmt::Debug for Storage {
 
 impl Storage {
     /// Files that are open, and an empty pool over them.
-    pub fn new(settings: Settings, store: Store, redo: Redo, supply: Arc<dyn Supply>) -> Self {
+    pub fn new(
+        settings: Settings,
+        (store, redo): (Store, Redo),
+        spill: Box<dyn SpillFile>,
+        supply: Arc<dyn Supply>,
+    ) -> Self {
         let page_size = plan::page_size(&settings);
         let store = Arc::new(store);
         let source = Arc::new(StoreSource::new(Arc::clone(&store)));
         let mut pool = PoolSettings::new(page_size, settings.frames() as usize);
         pool.old_pct = settings.old_blocks_pct;
         pool.bucket_bytes = (redo.limits().capacity / 256).max(1);
+        // The numbers of commits go on behind everything that the data can tell of.
+        let clock = redo.lsn().0;
+        let of_versions = VersionSettings {
+            segment_bytes: VERSION_SEGMENT_BYTES,
+            memory_bytes_max: settings.version_log_memory,
+        };
         Self {
             page_size,
             data_files: u64::from(settings.data_files),
@@ -66,6 +88,9 @@ impl Storage {
             store,
             pool: Pool::new(pool, Arc::clone(&source) as Arc<_>, supply),
             source,
+            versions: Versions::new(clock, of_versions, Some(spill)),
+            locks: LockTable::new(),
+            purge_lag: PurgeLag::default(),
             poison: Poison::default(),
             counts: Counts::default(),
             signal: CleanerSignal::default(),

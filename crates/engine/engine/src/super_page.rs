@@ -2,12 +2,16 @@
 //!
 //! Invariant: its fields lie at fixed offsets of the body and change by logged records only.
 
-use iostrata_page::{PageView, Record};
+use iostrata_page::{PageNo, PageView, Record, TableId};
 
 use crate::error::{EngineError, OpenError};
 
 /// Says that the pages are ours: "iostrata".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"iostrata");
+/// The table of tables.
+pub(crate) const CATALOGUE_TABLE: TableId = TableId(1);
+/// Where its root lies: behind the super page and the first map page.
+pub(crate) const CATALOGUE_ROOT: PageNo = PageNo(2);
 /// The version of the page formats.
 pub(crate) const FORMAT: u32 = 1;
 

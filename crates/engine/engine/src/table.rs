@@ -6,15 +6,14 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use iostrata_page::PageView;
-
 use crate::cursor::{Cursor, bounds};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::range::{Range, of_prefix};
+use crate::read::read_row;
 use crate::tree::Tree;
-use crate::tree::descend::{Direction, Seek};
-use crate::visible::visible;
+use crate::tree::descend::Direction;
+use crate::visible::NEWEST;
 
 /// A handle on a table. Clones are the same table.
 #[derive(Clone, Debug)]
@@ -76,12 +75,9 @@ impl Table {
         Ok(self.read(key, |_value| ())?.is_some())
     }
 
-    /// Copies what a reader sees of a row, while its leaf is latched.
+    /// Copies the newest version of a row.
     fn read<R>(&self, key: &[u8], copy: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, EngineError> {
-        let leaf = self.tree.leaf(&self.pages, Seek::Key(key))?;
-        let page = PageView::new(&leaf);
-        self.pages.storage.counts.rows_read(1);
-        Ok(page.find(key).ok().and_then(|slot| visible(&page.cell(slot)).map(copy)))
+        Ok(read_row(&self.pages, &self.tree, key, NEWEST, copy)?.0)
     }
 
     /// The rows of a range of keys, from either end.
@@ -120,7 +116,7 @@ impl Table {
         range: impl RangeBounds<&'k [u8]>,
         direction: Direction,
     ) -> Cursor<'_> {
-        Cursor::new(&self.pages, &self.tree, bounds(&range), direction)
+        Cursor::new(&self.pages, &self.tree, bounds(&range), (direction, NEWEST))
     }
 }
 

@@ -17,11 +17,17 @@ use crate::storage::Storage;
 pub struct Ticket {
     storage: Arc<Storage>,
     end: Lsn,
+    /// What it waits for, if not what the settings say.
+    level: Option<FlushLogAt>,
 }
 
 impl Ticket {
     pub(crate) fn new(storage: Arc<Storage>, end: Lsn) -> Self {
-        Self { storage, end }
+        Self::with_level(storage, end, None)
+    }
+
+    pub(crate) fn with_level(storage: Arc<Storage>, end: Lsn, level: Option<FlushLogAt>) -> Self {
+        Self { storage, end, level }
     }
 
     /// Returns once the commit survives a crash (or as early as `flush_log_at_trx_commit` allows).
@@ -31,7 +37,7 @@ impl Ticket {
     pub fn wait(&self) -> Result<(), EngineError> {
         let redo = &self.storage.redo;
         let settled = self.storage.counts.sampled(Counter::CpuNsCommit, || {
-            match self.storage.hot.flush_log_at_commit() {
+            match self.level.unwrap_or_else(|| self.storage.hot.flush_log_at_commit()) {
                 FlushLogAt::Commit => redo.make_durable(self.end),
                 FlushLogAt::Written => redo.make_written(self.end),
                 FlushLogAt::Timeout => Ok(()),

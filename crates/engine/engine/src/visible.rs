@@ -1,18 +1,73 @@
 //! What a reader sees of a row: decided here and nowhere else.
 //!
-//! Invariant: every read of a table, of one key or of a range, asks here.
+//! Invariant: every read of a table, of one key or of a range, asks here. A snapshot sees what
+//! commits up to its number wrote. Who took a lower number still holds its leaves latched, so a
+//! reader that finds a row finds everything up to its snapshot in the leaf or behind it.
 
 use iostrata_page::Cell;
-use iostrata_page::layout::FLAG_TOMBSTONE;
+use iostrata_page::layout::VERSION_BYTES;
+use iostrata_pool::Failure;
 
-/// Whether a reader sees a row whose cell has these flags.
-#[inline]
-pub(crate) fn is_visible(flags: u8) -> bool {
-    flags & FLAG_TOMBSTONE == 0
+use crate::error::EngineError;
+use crate::storage::Storage;
+
+/// Sees the newest version of every row.
+pub(crate) const NEWEST: u64 = u64::MAX;
+
+/// What a snapshot sees of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen<'p> {
+    /// A row with this value.
+    Row(&'p [u8]),
+    /// No row.
+    Nothing,
+    /// An older version, which lies here.
+    Older(u64),
 }
 
-/// The value that a reader sees; none of a row that was deleted.
+/// What a snapshot sees of a cell. One without a version is older than every snapshot.
 #[inline]
-pub(crate) fn visible<'p>(cell: &Cell<'p>) -> Option<&'p [u8]> {
-    is_visible(cell.flags).then(|| cell.payload())
+pub(crate) fn seen<'p>(cell: &Cell<'p>, snapshot: u64) -> Seen<'p> {
+    match cell.version() {
+        Some(version) if version.number > snapshot => match version.older {
+            0 => Seen::Nothing,
+            pointer => Seen::Older(pointer),
+        },
+        _ if cell.is_tombstone() => Seen::Nothing,
+        _ => Seen::Row(cell.payload()),
+    }
+}
+
+/// Copies the value of the newest version that a snapshot sees, from a pointer on. False when the
+/// row was not there. No latch is held: it may need the disk.
+///
+/// # Errors
+/// What reading the version log's file said; a version that is gone is a broken invariant.
+#[cold]
+pub(crate) fn older_version(
+    storage: &Storage,
+    mut pointer: u64,
+    snapshot: u64,
+    value: &mut Vec<u8>,
+) -> Result<bool, EngineError> {
+    loop {
+        let found = storage.versions.read(pointer, value);
+        let found = found.map_err(|error| EngineError::Io(Failure::new(error)))?;
+        let Some(flags) = found else {
+            let what = format!("a version at {pointer} is gone that snapshot {snapshot} may see");
+            return Err(storage.poison.broken(what));
+        };
+        let cell = Cell { flags, key: &[], value };
+        let is_versioned = cell.is_versioned();
+        match seen(&cell, snapshot) {
+            Seen::Nothing => return Ok(false),
+            Seen::Older(next) => pointer = next,
+            Seen::Row(_) => {
+                if is_versioned {
+                    value.drain(..VERSION_BYTES);
+                }
+                return Ok(true);
+            }
+        }
+    }
 }

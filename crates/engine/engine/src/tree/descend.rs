@@ -43,6 +43,12 @@ impl UpperFence {
         !self.is_bound || key < self.key.as_slice()
     }
 
+    /// From now on no key is known to belong to the leaf.
+    pub fn unknown(&mut self) {
+        self.key.clear();
+        self.is_bound = true;
+    }
+
     fn clear(&mut self) {
         self.is_bound = false;
     }
@@ -135,6 +141,29 @@ impl Tree {
         key: &[u8],
         upper: &mut UpperFence,
     ) -> Result<Leaf<'c>, EngineError> {
+        let (mut absent, mut kept) = (Vec::new(), Vec::new());
+        loop {
+            if let Some(leaf) = self.locate_resident(pages, key, upper, &mut absent)? {
+                return Ok(leaf);
+            }
+            for page in absent.drain(..) {
+                kept.push(pages.pin(page)?);
+            }
+        }
+    }
+
+    /// As [`Tree::locate`], for a leaf that is in memory; of one that is not, the page number is
+    /// added to `absent`.
+    ///
+    /// # Errors
+    /// As [`Tree::leaf`].
+    pub fn locate_resident<'c>(
+        &self,
+        pages: &'c Pages,
+        key: &[u8],
+        upper: &mut UpperFence,
+        absent: &mut Vec<PageNo>,
+    ) -> Result<Option<Leaf<'c>>, EngineError> {
         self.check_not_dropped()?;
         let mut kept = Vec::new();
         'again: loop {
@@ -143,7 +172,7 @@ impl Tree {
             let mut level = self.check(&node, None)?;
             if level == 0 {
                 let page_version = node.page_version();
-                return Ok(Leaf { pin: node.unlatch(), page_version });
+                return Ok(Some(Leaf { pin: node.unlatch(), page_version }));
             }
             loop {
                 let view = PageView::new(&node);
@@ -151,41 +180,24 @@ impl Tree {
                 if slot + 1 < view.count() {
                     upper.lower_to(view.key(slot + 1));
                 }
-                let Some(pin) = pages.storage.pool.try_pin(child) else {
-                    drop(node);
-                    kept.push(pages.pin(child)?);
-                    continue 'again;
-                };
-                if level == 1 {
-                    drop(kept);
-                    return Ok(Leaf { page_version: pin.page_version(), pin });
+                match pages.storage.pool.try_pin(child) {
+                    Some(pin) if level == 1 => {
+                        return Ok(Some(Leaf { page_version: pin.page_version(), pin }));
+                    }
+                    None if level == 1 => {
+                        absent.push(child);
+                        return Ok(None);
+                    }
+                    Some(pin) => node = pin.shared(),
+                    None => {
+                        drop(node);
+                        kept.push(pages.pin(child)?);
+                        continue 'again;
+                    }
                 }
-                node = pin.shared();
                 level = self.check(&node, Some(level))?;
             }
         }
-    }
-
-    /// The leaf of a key if it is known and not in memory.
-    ///
-    /// # Errors
-    /// As [`Tree::leaf`].
-    pub fn absent_leaf(&self, pages: &Pages, key: &[u8]) -> Result<Option<PageNo>, EngineError> {
-        self.check_not_dropped()?;
-        let mut node = pages.pin(self.root)?.shared();
-        let mut level = self.check(&node, None)?;
-        while level > 0 {
-            let child = PageView::new(&node).child_for(key).1;
-            let Some(pin) = pages.storage.pool.try_pin(child) else {
-                return Ok((level == 1).then_some(child));
-            };
-            if level == 1 {
-                return Ok(None);
-            }
-            node = pin.shared();
-            level = self.check(&node, Some(level))?;
-        }
-        Ok(None)
     }
 
     /// The leaves that follow the one of `key` in a direction, as far as its parent knows them.

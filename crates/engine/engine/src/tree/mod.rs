@@ -19,6 +19,7 @@ use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
 use crate::error::{EngineError, TableError};
 use crate::pages::Pages;
+use crate::super_page::CATALOGUE_TABLE;
 
 /// A tree of the database.
 #[derive(Debug)]
@@ -37,6 +38,11 @@ impl Tree {
     pub fn new(id: TableId, root: PageNo, name: impl Into<String>) -> Self {
         let (structure, is_dropped) = (Mutex::new(()), AtomicBool::new(false));
         Self { id, root, name: name.into(), structure, is_dropped }
+    }
+
+    /// Whether rows carry versions: those of tables do, those of the catalogue do not.
+    pub fn keeps_versions(&self) -> bool {
+        self.id != CATALOGUE_TABLE
     }
 
     /// Marks the table as dropped. When it returns nobody changes the tree any more, and nobody

@@ -89,5 +89,24 @@ counters! {
     CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in applying batches, taken from one in 63.";
     CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in waiting for tickets, taken from one in 63.";
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
+    HistoryListLength "history_list_length" Events Gauge Status "Commits whose old versions are not purged yet.";
+    VersionsKept "versions_kept" Events Total Ours "Old versions of rows kept for snapshots.";
+    VersionBytesMemory "version_bytes_memory" Bytes Gauge Ours "Old versions in memory.";
+    VersionBytesSpilled "version_bytes_spilled" Bytes Gauge Ours "Old versions in the file for them.";
+    RowsPurged "rows_purged" Rows Total Ours "Deleted rows that purge has removed.";
+    TrxPurged "trx_purged" Events Total Ours "Commits whose old versions were purged.";
+    Snapshots "snapshots" Events Gauge Ours "Snapshots that are open.";
+    OldestSnapshotAge "oldest_snapshot_age" Seconds Gauge Ours "Age of the oldest open snapshot.";
+    OldestSnapshotTrx "oldest_snapshot_trx" Events Gauge Ours "Number of the transaction that holds the oldest snapshot; 0 for none.";
+    OldestSnapshotVersions "oldest_snapshot_versions" Events Gauge Ours "Commits since the oldest open snapshot was taken.";
+    TrxRollbacks "trx_rollbacks" Events Total Metrics "Transactions rolled back that had written something.";
+    RowLockWaits "row_lock_waits" Events Total Status "Times that a row lock was waited for.";
+    RowLockTimeNs "row_lock_time_ns" Nanoseconds Total Ours "Time that row locks were waited for.";
+    RowLockTimeMaxNs "row_lock_time_max_ns" Nanoseconds Gauge Ours "Longest wait for a row lock.";
+    RowLockCurrentWaits "row_lock_current_waits" Events Gauge Status "Row locks that are waited for now.";
+    RowLocks "row_locks" Events Gauge Ours "Row locks that are held now.";
+    LockDeadlocks "lock_deadlocks" Events Total Metrics "Deadlocks found; one transaction of each was rolled back.";
+    LockTimeouts "lock_timeouts" Events Total Metrics "Row locks that were not released in time.";
+    CpuNsPurge "cpu_ns_purge" Nanoseconds Total Ours "Processor time of purge.";
     Uptime "uptime" Seconds Gauge Ours "Time since the engine opened.";
 }

@@ -190,4 +190,21 @@ settings! {
     fill_factor: u32 = 100, "100", count(10, 100), Live,
         {"innodb_fill_factor" = "100"}, [],
         "Share of a page, in percent, that a sorted load fills.";
+    lock_wait_timeout: u32 = 50, "50", count(0, 1 << 30), Live,
+        {"innodb_lock_wait_timeout" = "50"}, [],
+        "Seconds that a transaction waits for a row lock before it gives up; 0 does not wait.";
+    purge_threads: u32 = 1, "1", count(0, 4), Open,
+        {"innodb_purge_threads" = "1 or 4"}, [],
+        "Threads that remove deleted rows which no snapshot sees any more; with 0 the policy has to ask for it.";
+    purge_batch_size: u32 = 300, "300", count(1, 5000), Live,
+        {"innodb_purge_batch_size" = "300"}, [],
+        "Deleted rows that purge takes at once; InnoDB counts undo pages.";
+    max_purge_lag: u32 = 0, "0", count(0, 4_294_967_295), Live,
+        {"innodb_max_purge_lag" = "0"}, [],
+        "History length from which each written row is delayed, if max_purge_lag_delay is set; 0 never.";
+    max_purge_lag_delay: u32 = 0, "0", count(0, 10_000_000), Live,
+        {"innodb_max_purge_lag_delay" = "0"}, [],
+        "Longest such delay in microseconds; 0 keeps max_purge_lag without effect, as in InnoDB.";
+    version_log_memory: u64 = 64 * M, "64M", size(256 * K, 1 * T), Open, {}, [],
+        "Memory for old versions of rows that snapshots may see; beyond it they go to a file.";
 }

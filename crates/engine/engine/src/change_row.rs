@@ -1,0 +1,177 @@
+//! One change of one row in its leaf.
+//!
+//! Invariant: what a snapshot may still see is in the version log before the row is changed. The
+//! number of a commit is taken with its first change, while all its leaves are latched; so it is
+//! never above the end of the redo, which grows by more than a byte with each commit.
+
+use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
+use iostrata_page::{Cell, PageView, Record, Version, build_revision, row_bytes};
+use iostrata_settings::Counter;
+use iostrata_version::Keeper;
+
+use crate::error::EngineError;
+use crate::mtr::{Held, Mtr};
+use crate::storage::Storage;
+use crate::visible::{NEWEST, Seen, seen};
+use crate::write_set::{Change, WriteSet};
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// A row came, changed or went: what counts that.
+    Row(Counter),
+    Nothing,
+    /// Nothing was changed: old versions are needed, for which no room was looked for.
+    LacksRoom,
+}
+
+/// The version that one commit gives its rows.
+pub(crate) struct Stamp<'c> {
+    storage: &'c Storage,
+    /// Room is looked for as if old versions were needed.
+    counts_versions: bool,
+    number: u64,
+    /// A snapshot below the number may see what the commit replaces.
+    is_needed: bool,
+    keeper: Option<Keeper<'c>>,
+    /// The row or the difference to be logged.
+    bytes: Vec<u8>,
+}
+
+impl<'c> Stamp<'c> {
+    /// No number yet.
+    pub fn new(storage: &'c Storage) -> Self {
+        let counts_versions = storage.versions.is_needed(NEWEST);
+        let bytes = Vec::new();
+        Self { storage, counts_versions, number: 0, is_needed: false, keeper: None, bytes }
+    }
+
+    /// Takes the number, once. False when there is a snapshot that was not there when room was
+    /// looked for: only before the first change.
+    fn begin(&mut self) -> bool {
+        if self.number > 0 {
+            return true;
+        }
+        let number = self.storage.versions.tick();
+        let end = self.storage.redo.lsn();
+        assert!(number <= end.0, "version {number} lies behind the redo's end at {end}");
+        self.number = number;
+        self.is_needed = self.storage.versions.is_needed(number);
+        if self.is_needed && !self.counts_versions {
+            return false;
+        }
+        true
+    }
+
+    fn keeper(&mut self) -> &mut Keeper<'c> {
+        self.keeper.get_or_insert_with(|| self.storage.versions.keep())
+    }
+}
+
+/// Whether the row is what a condition says; changes have none.
+pub(crate) fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) -> bool {
+    let Change::Expect(expected) = writes.change(op) else { return true };
+    let cell = page.find(writes.key(op)).ok().map(|slot| page.cell(slot));
+    let found = match cell.as_ref().map(|cell| seen(cell, NEWEST)) {
+        Some(Seen::Row(value)) => Some(value),
+        _ => None,
+    };
+    found == expected.as_ref().map(|range| writes.bytes(range))
+}
+
+/// By how many bytes one change fills (or empties) a page at most, with all of its slot.
+pub(crate) fn growth(
+    writes: &WriteSet,
+    op: usize,
+    page: &PageView<'_>,
+    stamp: &Stamp<'_>,
+) -> isize {
+    let key = writes.key(op);
+    let cost = |value: usize| row_bytes(key.len(), value) as isize;
+    let header = if stamp.counts_versions { VERSION_BYTES } else { 0 };
+    let old = || page.find(key).ok().map_or(0, |slot| cost(page.value(slot).len()));
+    match writes.change(op) {
+        Change::Put(value) => cost(value.len() + header) - old(),
+        Change::Delete if header > 0 => match old() {
+            0 => 0,
+            old => cost(VERSION_BYTES) - old,
+        },
+        Change::Delete => -old(),
+        Change::Expect(_) | Change::Purge { .. } => 0,
+    }
+}
+
+/// Changes a row, if there is something to change.
+///
+/// # Errors
+/// A broken invariant, and the engine is poisoned.
+pub(crate) fn change_row(
+    mtr: &mut Mtr<'_>,
+    leaf: Held,
+    (writes, op): (&WriteSet, usize),
+    stamp: &mut Stamp<'_>,
+) -> Result<Changed, EngineError> {
+    let (tree, key) = (writes.tree(op), writes.key(op));
+    let page = mtr.page(leaf);
+    let slot = page.find(key);
+    let is_absent = slot.is_err_and(|_| writes.value(op).is_none());
+    if is_absent || matches!(writes.change(op), Change::Expect(_)) {
+        return Ok(Changed::Nothing);
+    }
+    let (place, old) = match slot {
+        Ok(slot) => (slot, Some(page.cell(slot))),
+        Err(slot) => (slot, None),
+    };
+    let was_deleted = old.as_ref().is_some_and(Cell::is_tombstone);
+    if let Change::Purge { number } = writes.change(op) {
+        let version = old.and_then(|cell| cell.version()).filter(|_| was_deleted);
+        if version.is_none_or(|version| version.number != *number) {
+            return Ok(Changed::Nothing);
+        }
+        mtr.change(leaf, &Record::Delete { slot: place })?;
+        return Ok(Changed::Row(Counter::RowsPurged));
+    }
+    let value = writes.value(op);
+    if value.is_none() && was_deleted {
+        return Ok(Changed::Nothing);
+    }
+    if tree.keeps_versions() && !stamp.begin() {
+        return Ok(Changed::LacksRoom);
+    }
+    let is_needed = tree.keeps_versions() && stamp.is_needed;
+    let number = stamp.number;
+    let older = match old {
+        Some(cell) if is_needed && value.is_none() => {
+            stamp.keeper().deleted(number, tree.id.0, key, cell.flags, cell.value)
+        }
+        Some(cell) if is_needed => stamp.keeper().replaced(number, cell.flags, cell.value),
+        _ => 0,
+    };
+    let header = Version { number, older }.to_bytes();
+    let header = if is_needed { &header[..] } else { &[] };
+    let flags = match (is_needed, value) {
+        (false, _) => 0,
+        (true, Some(_)) => FLAG_VERSIONED,
+        (true, None) => FLAG_VERSIONED | FLAG_TOMBSTONE,
+    };
+    let new = [header, value.unwrap_or_default()];
+    stamp.bytes.clear();
+    let record = match old {
+        Some(_) if value.is_none() && !is_needed => Record::Delete { slot: place },
+        Some(cell) => {
+            build_revision(cell.value, new, &mut stamp.bytes);
+            let (len, changes) = (new[0].len() + new[1].len(), &stamp.bytes[..]);
+            Record::Revise { slot: place, flags, len, changes }
+        }
+        None => {
+            new.iter().for_each(|part| stamp.bytes.extend_from_slice(part));
+            Record::Insert { slot: place, flags, key, value: &stamp.bytes }
+        }
+    };
+    mtr.change(leaf, &record)?;
+    Ok(Changed::Row(match (value, old) {
+        (None, _) => Counter::RowsDeleted,
+        (Some(_), Some(_)) if !was_deleted => Counter::RowsUpdated,
+        (Some(_), _) => Counter::RowsInserted,
+    }))
+}

@@ -1,0 +1,178 @@
+//! Purge: tombstones that no snapshot needs any more go from the leaves.
+//!
+//! Invariant: a tombstone goes only when every snapshot, now and later, is at or above the commit
+//! that left it, and only if it is still what that commit left. What a crash leaves is found by one
+//! walk over the leaves. It is a state machine: `step` does one piece of work.
+
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use iostrata_page::TableId;
+use iostrata_pool::Failure;
+use iostrata_version::PurgeItem;
+
+use crate::catalogue::Catalogue;
+use crate::commit::{Writer, commit};
+use crate::cursor::Cursor;
+use crate::error::{EngineError, RequestError, TableError};
+use crate::pages::Pages;
+use crate::purge_lag::delay_us;
+use crate::tree::Tree;
+use crate::tree::descend::Direction;
+use crate::write_set::WriteSet;
+
+/// Rows looked at in one step of the walk over the leaves.
+const WALK_ROWS: usize = 2_000;
+
+/// Where the walk over the leaves is.
+#[derive(Debug, Default)]
+struct Walk {
+    /// Tables to be walked, the next one last.
+    tables: Vec<Arc<Tree>>,
+    /// The last key of the current table that was looked at.
+    last: Option<Vec<u8>>,
+}
+
+/// Purge of one engine.
+#[derive(Debug)]
+pub(crate) struct Purger {
+    pages: Arc<Pages>,
+    catalogue: Arc<Catalogue>,
+    walk: Mutex<Walk>,
+}
+
+impl Purger {
+    /// Nothing to do yet.
+    pub fn new(pages: Arc<Pages>, catalogue: Arc<Catalogue>) -> Self {
+        Self { pages, catalogue, walk: Mutex::default() }
+    }
+
+    /// Looks for tombstones in all tables, in the steps to come: a crash has left some.
+    pub fn walk_all(&self) {
+        let tables = self.catalogue.trees();
+        *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = Walk { tables, last: None };
+    }
+
+    /// Whether nothing is left to purge, now and later.
+    pub fn is_done(&self) -> bool {
+        let walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
+        walk.tables.is_empty() && self.pages.storage.versions.stats().history == 0
+    }
+
+    /// Purges what is due, in one batch. False when there was nothing to do.
+    ///
+    /// # Errors
+    /// What reading or writing said; it is tried again by a later step.
+    pub fn step(&self) -> Result<bool, EngineError> {
+        let storage = &self.pages.storage;
+        storage.poison.check()?;
+        // What cannot be written stays in memory.
+        while storage.versions.spill_step().unwrap_or(false) {}
+        let most = storage.hot.purge_batch_size();
+        let taken = storage.versions.take_purge(most);
+        let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
+        let has_taken = !batch.is_empty();
+        if let Err(error) = self.purge(&batch.items) {
+            storage.versions.put_back(batch);
+            return Err(error);
+        }
+        storage.versions.finish_purge(batch);
+        self.set_delay();
+        Ok(has_taken || self.walk_step()?)
+    }
+
+    /// Works until nothing that is due is left.
+    ///
+    /// # Errors
+    /// As [`Purger::step`].
+    pub fn drain(&self) -> Result<(), EngineError> {
+        while self.step()? {}
+        Ok(())
+    }
+
+    fn set_delay(&self) {
+        let storage = &self.pages.storage;
+        let delay_us = {
+            let settings = storage.hot.all();
+            let (max_lag, max_delay_us) =
+                (u64::from(settings.max_purge_lag), u64::from(settings.max_purge_lag_delay));
+            if max_lag == 0 || max_delay_us == 0 {
+                0
+            } else {
+                let threads = u64::from(settings.purge_threads.max(1));
+                let busy = threads * u64::from(settings.purge_batch_size);
+                delay_us(storage.versions.stats().history, max_lag, busy, max_delay_us)
+            }
+        };
+        storage.purge_lag.set(delay_us);
+    }
+
+    /// Takes tombstones away, table by table in the order of keys.
+    fn purge(&self, items: &[PurgeItem]) -> Result<(), EngineError> {
+        let mut sorted: Vec<&PurgeItem> = items.iter().collect();
+        // Of several tombstones of a row the newest can be what the leaf holds.
+        sorted.sort_by(|a, b| (a.table, &a.key, a.number).cmp(&(b.table, &b.key, b.number)));
+        for of_table in sorted.chunk_by(|a, b| a.table == b.table) {
+            let Some(tree) = self.catalogue.tree(TableId(of_table[0].table)) else { continue };
+            let rows: Vec<(&[u8], u64)> =
+                of_table.iter().map(|item| (item.key.as_slice(), item.number)).collect();
+            self.purge_rows(&tree, &rows)?;
+        }
+        Ok(())
+    }
+
+    fn purge_rows(&self, tree: &Arc<Tree>, rows: &[(&[u8], u64)]) -> Result<(), EngineError> {
+        let mut writes = WriteSet::default();
+        let number = writes.number_of(tree)?;
+        for (key, version) in rows {
+            writes.purge(number, key, *version);
+        }
+        match commit(&self.pages, &mut writes, Writer::Purge) {
+            Ok(_end) => Ok(()),
+            Err(EngineError::Table(TableError::Dropped)) => Ok(()),
+            Err(EngineError::Request(
+                RequestError::BatchTooLarge { .. } | RequestError::BatchTooWide { .. },
+            )) if rows.len() > 1 => {
+                let (some, others) = rows.split_at(rows.len() / 2);
+                self.purge_rows(tree, some)?;
+                self.purge_rows(tree, others)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One step of the walk over the leaves. False when it is over.
+    fn walk_step(&self) -> Result<bool, EngineError> {
+        let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tree) = walk.tables.last().cloned() else { return Ok(false) };
+        let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
+        let from = walk.last.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (from, Bound::Unbounded);
+        let mut cells = Cursor::new(&self.pages, &tree, range, (Direction::Forward, 0));
+        let mut looked_at = 0;
+        let ended = loop {
+            let cell = match cells.next_cell() {
+                Ok(Some(cell)) => cell,
+                Ok(None) | Err(EngineError::Table(TableError::Dropped)) => break true,
+                Err(error) => return Err(error),
+            };
+            if let Some(version) = cell.version().filter(|_| cell.is_tombstone()) {
+                found.push((cell.key.to_vec(), version.number));
+            }
+            looked_at += 1;
+            if looked_at == WALK_ROWS {
+                walk.last = Some(cell.key.to_vec());
+                break false;
+            }
+        };
+        let rows: Vec<(&[u8], u64)> =
+            found.iter().map(|(key, number)| (key.as_slice(), *number)).collect();
+        if !rows.is_empty() {
+            self.purge_rows(&tree, &rows)?;
+        }
+        if ended {
+            walk.tables.pop();
+        }
+        Ok(true)
+    }
+}

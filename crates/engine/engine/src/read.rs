@@ -1,0 +1,61 @@
+//! Reading one row, as a snapshot sees it.
+//!
+//! Invariant: what is copied out of a leaf is copied while it is latched; an older version is
+//! fetched with no latch held.
+
+use iostrata_page::{Lsn, PageNo, PageView};
+
+use crate::error::EngineError;
+use crate::pages::Pages;
+use crate::tree::Tree;
+use crate::tree::descend::Seek;
+use crate::visible::{Seen, older_version, seen};
+
+/// Where a row lies, or would: good as long as the leaf's page version is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeafHint {
+    pub page: PageNo,
+    pub page_version: u32,
+}
+
+/// What reading a row tells besides its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    /// The end of the newest frame that changed the leaf: who tells of what it read waits for it.
+    pub lsn: Lsn,
+    pub leaf: LeafHint,
+    /// The commit that wrote the newest version, or deleted the row; 0 when nobody can tell any
+    /// more.
+    pub number: u64,
+}
+
+/// Copies what a snapshot sees of a row.
+///
+/// # Errors
+/// What reading a page or an older version said; a dropped table.
+#[inline]
+pub(crate) fn read_row<R>(
+    pages: &Pages,
+    tree: &Tree,
+    key: &[u8],
+    snapshot: u64,
+    copy: impl FnOnce(&[u8]) -> R,
+) -> Result<(Option<R>, Learnt), EngineError> {
+    let leaf = tree.leaf(pages, Seek::Key(key))?;
+    let page = PageView::new(&leaf);
+    pages.storage.counts.rows_read(1);
+    let hint = LeafHint { page: leaf.page_no(), page_version: leaf.page_version() };
+    let mut learnt = Learnt { lsn: page.lsn(), leaf: hint, number: 0 };
+    let Ok(slot) = page.find(key) else { return Ok((None, learnt)) };
+    let cell = page.cell(slot);
+    learnt.number = cell.version().map_or(0, |version| version.number);
+    let pointer = match seen(&cell, snapshot) {
+        Seen::Row(value) => return Ok((Some(copy(value)), learnt)),
+        Seen::Nothing => return Ok((None, learnt)),
+        Seen::Older(pointer) => pointer,
+    };
+    drop(leaf);
+    let mut row = Vec::new();
+    let is_there = older_version(&pages.storage, pointer, snapshot, &mut row)?;
+    Ok((is_there.then(|| copy(&row)), learnt))
+}

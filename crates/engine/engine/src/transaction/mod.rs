@@ -1,0 +1,245 @@
+//! Transactions: snapshot reads, row locks, savepoints, and one frame of redo at commit.
+//!
+//! Invariant: a transaction keeps what it writes to itself until it commits; then all of it is
+//! applied by one frame. So nothing uncommitted ever reaches a page, and rolling back is to forget.
+//! A row that it wrote or read with a lock is not changed by anybody else before its frame is
+//! appended. Its ticket waits for its own frame and for everything that it has read.
+
+mod options;
+mod own_writes;
+mod reads;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod writes;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use iostrata_lock::{LockId, LockOwner};
+use iostrata_page::Lsn;
+use iostrata_settings::{Counter, FlushLogAt};
+use iostrata_version::Snapshot;
+
+pub use options::{Isolation, TransactionOptions};
+use own_writes::OwnWrites;
+pub use scan::TransactionCursor;
+
+use crate::commit::{Writer, commit};
+use crate::error::{EngineError, RequestError};
+use crate::pages::Pages;
+use crate::row_locks::next_number;
+use crate::ticket::Ticket;
+use crate::transaction_error::TransactionError;
+use crate::write_set::WriteMark;
+
+/// Where a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Active,
+    /// Rolled back, because it was in a deadlock or a conflict.
+    Victim,
+}
+
+/// What a transaction keeps in memory, used again by the next one of the thread.
+#[derive(Debug, Default)]
+struct Buffers {
+    writes: OwnWrites,
+    locks: Vec<LockId>,
+    /// A row on its way.
+    row: Vec<u8>,
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
+}
+
+/// A transaction. It ends by [`commit`](Self::commit); one that is dropped is rolled back.
+///
+/// After a deadlock or a conflict it has been rolled back already, and answers
+/// [`TransactionError::Finished`]; every other error leaves it as it was before the call.
+/// [`Engine::transact`](crate::Engine::transact) begins it anew by itself.
+///
+/// ```
+/// # use iostrata_engine::{Background, Disks, Engine, Isolation, Settings};
+/// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+/// # let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;
+/// let accounts = engine.open_table("accounts")?;
+/// let mut t = engine.begin(Isolation::RepeatableRead)?;
+/// t.insert(&accounts, b"ann", b"10")?;
+/// t.insert(&accounts, b"bob", b"20")?;
+/// t.modify(&accounts, b"ann", |balance| balance[0] = b'3')?;
+/// t.commit()?.wait()?;
+/// assert_eq!(accounts.get(b"ann")?.as_deref(), Some(&b"30"[..]));
+/// # Ok::<(), iostrata_engine::EngineError>(())
+/// ```
+#[derive(Debug)]
+pub struct Transaction {
+    pages: Arc<Pages>,
+    options: TransactionOptions,
+    patience: Duration,
+    owner: Arc<LockOwner>,
+    /// None before the first read.
+    snapshot: Option<Snapshot>,
+    /// The end of the newest frame in the leaves that it has read.
+    seen: Cell<u64>,
+    state: State,
+    own: Box<Buffers>,
+}
+
+/// A place in a transaction to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Savepoint {
+    transaction: u64,
+    mark: WriteMark,
+}
+
+impl Transaction {
+    pub(crate) fn begin(
+        pages: &Arc<Pages>,
+        options: TransactionOptions,
+    ) -> Result<Self, EngineError> {
+        pages.admission.check_open()?;
+        let storage = &pages.storage;
+        storage.poison.check()?;
+        let patience =
+            options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
+        let owner = Arc::new(LockOwner::new(next_number()));
+        let is_early = options.isolation == Isolation::Snapshot;
+        let snapshot = is_early.then(|| storage.versions.snapshot(owner.number()));
+        Ok(Self {
+            pages: Arc::clone(pages),
+            options,
+            patience,
+            owner,
+            snapshot,
+            seen: Cell::new(0),
+            state: State::Active,
+            own: SPARE.take().unwrap_or_default(),
+        })
+    }
+
+    /// Its number, which no other transaction of the process has; it stands in errors and in the
+    /// status.
+    pub fn number(&self) -> u64 {
+        self.owner.number()
+    }
+
+    /// Whether it has written something.
+    pub fn has_written(&self) -> bool {
+        !self.own.writes.set.is_empty()
+    }
+
+    /// A place to go back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { transaction: self.number(), mark: self.own.writes.set.mark() }
+    }
+
+    /// Takes back what was written since a savepoint. Locks taken since are kept, as in InnoDB;
+    /// later savepoints are gone.
+    ///
+    /// # Errors
+    /// [`TransactionError::NoSavepoint`] for one of another transaction, or one that is gone.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
+        self.check_active()?;
+        let is_ours = savepoint.transaction == self.number();
+        if !is_ours || savepoint.mark.ops > self.own.writes.set.len() {
+            let transaction = self.number();
+            return Err(TransactionError::NoSavepoint { transaction }.into());
+        }
+        self.own.writes.truncate(savepoint.mark);
+        Ok(())
+    }
+
+    /// Commits: what was written becomes visible to others at once and durable with the ticket.
+    /// One that has written nothing appends nothing; its ticket waits until what it has read is
+    /// durable.
+    ///
+    /// # Errors
+    /// Nothing is applied then, and the transaction is rolled back: it is larger than a frame of
+    /// redo or a quarter of the pool ([`TransactionError::TooLarge`]), no space, a poisoned engine.
+    pub fn commit(mut self) -> Result<Ticket, EngineError> {
+        self.check_active()?;
+        // From here on it reads nothing more, so nobody need keep versions for it.
+        self.snapshot = None;
+        let storage = Arc::clone(&self.pages.storage);
+        let mut end = Lsn(self.seen.get());
+        if self.has_written() {
+            let (pages, writes) = (&self.pages, &mut self.own.writes.set);
+            let run = || commit(pages, writes, Writer::Transaction);
+            let applied = storage.counts.sampled(Counter::CpuNsRows, run);
+            end = applied.map_err(|error| self.too_large(error))?.max(end);
+        }
+        self.release_locks();
+        storage.counts.committed();
+        let level = self.options.flush_log_at;
+        Ok(Ticket::with_level(storage, end, level))
+    }
+
+    /// Takes back everything.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// Whether it was rolled back by the engine and may be begun anew.
+    pub(crate) fn was_victim(&self) -> bool {
+        self.state == State::Victim
+    }
+
+    /// The error of a transaction that is over.
+    pub(crate) fn finished(&self) -> EngineError {
+        TransactionError::Finished { transaction: self.number() }.into()
+    }
+
+    fn check_active(&self) -> Result<(), EngineError> {
+        match self.state {
+            State::Active => Ok(()),
+            State::Victim => Err(self.finished()),
+        }
+    }
+
+    /// Notes the end of the newest frame in what was read.
+    fn saw(&self, lsn: Lsn) {
+        self.seen.set(self.seen.get().max(lsn.0));
+    }
+
+    /// Rolls back after a deadlock or conflict.
+    fn fall_victim(&mut self) {
+        self.state = State::Victim;
+        self.snapshot = None;
+        self.own.writes.clear();
+        self.release_locks();
+    }
+
+    fn release_locks(&mut self) {
+        self.pages.storage.locks.release(&self.owner, &self.own.locks);
+        self.own.locks.clear();
+    }
+
+    fn too_large(&self, error: EngineError) -> EngineError {
+        let transaction = self.number();
+        let (limit, unit, setting) = match error {
+            EngineError::Request(RequestError::BatchTooLarge { limit, .. }) => {
+                (limit, "bytes of redo", "redo_log_capacity")
+            }
+            EngineError::Request(RequestError::BatchTooWide { limit }) => {
+                (limit, "pages", "buffer_pool_size")
+            }
+            other => return other,
+        };
+        TransactionError::TooLarge { transaction, limit, unit, setting }.into()
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.state == State::Active && self.has_written() && !self.own.locks.is_empty() {
+            self.pages.storage.counts.rolled_back();
+        }
+        self.release_locks();
+        let mut own = std::mem::take(&mut self.own);
+        own.writes.clear();
+        SPARE.set(Some(own));
+    }
+}

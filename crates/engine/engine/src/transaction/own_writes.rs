@@ -1,0 +1,129 @@
+//! What a transaction has written so far: its write set, and where each row is in it.
+//!
+//! Invariant: the index leads to the newest change of each row; going back to a mark leaves it as
+//! it was there.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use iostrata_lock::LockId;
+
+use crate::read::LeafHint;
+use crate::tree::Tree;
+use crate::write_set::{WriteMark, WriteSet};
+
+/// No earlier change.
+const NONE: u32 = u32::MAX;
+
+/// A lock's number is a hash already.
+#[derive(Debug, Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("a lock is hashed as one number")
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// The writes of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct OwnWrites {
+    pub set: WriteSet,
+    /// The newest change of the rows with this lock.
+    newest: HashMap<LockId, u32, BuildHasherDefault<Hashed>>,
+    /// For each change its lock, and the change with the same lock before it.
+    before: Vec<(LockId, u32)>,
+}
+
+impl OwnWrites {
+    /// The newest change of a row.
+    pub fn find(&self, id: LockId, tree: &Arc<Tree>, key: &[u8]) -> Option<usize> {
+        let mut at = *self.newest.get(&id)?;
+        while at != NONE {
+            let op = at as usize;
+            if Arc::ptr_eq(self.set.tree(op), tree) && self.set.key(op) == key {
+                return Some(op);
+            }
+            // Another row with the same lock.
+            at = self.before[op].1;
+        }
+        None
+    }
+
+    /// Adds a change of a row.
+    pub fn push(
+        &mut self,
+        (id, tree): (LockId, u16),
+        key: &[u8],
+        value: Option<&[u8]>,
+        leaf: Option<LeafHint>,
+    ) {
+        let op = self.set.push(tree, key, value);
+        if let Some(leaf) = leaf {
+            self.set.hint(op, leaf);
+        }
+        let before = self.newest.insert(id, op as u32).unwrap_or(NONE);
+        self.before.push((id, before));
+        debug_assert_eq!(self.before.len(), self.set.len());
+    }
+
+    /// Forgets what was written since.
+    pub fn truncate(&mut self, mark: WriteMark) {
+        for (id, before) in self.before.drain(mark.ops..).rev() {
+            if before == NONE {
+                self.newest.remove(&id);
+            } else {
+                self.newest.insert(id, before);
+            }
+        }
+        self.set.truncate(mark);
+    }
+
+    /// The newest changes of the rows in a range of a table, by rising key.
+    pub fn in_range<'k>(
+        &self,
+        tree: &Arc<Tree>,
+        range: &impl RangeBounds<&'k [u8]>,
+    ) -> Vec<usize> {
+        let is_in = |key: &[u8]| {
+            let low = match range.start_bound() {
+                Bound::Included(low) => key >= *low,
+                Bound::Excluded(low) => key > *low,
+                Bound::Unbounded => true,
+            };
+            let high = match range.end_bound() {
+                Bound::Included(high) => key <= *high,
+                Bound::Excluded(high) => key < *high,
+                Bound::Unbounded => true,
+            };
+            low && high
+        };
+        let is_newest = |op: usize| {
+            let (id, key) = (self.before[op].0, self.set.key(op));
+            self.find(id, tree, key) == Some(op)
+        };
+        let mut found: Vec<usize> = (0..self.set.len())
+            .filter(|op| Arc::ptr_eq(self.set.tree(*op), tree) && is_in(self.set.key(*op)))
+            .filter(|op| is_newest(*op))
+            .collect();
+        found.sort_unstable_by(|a, b| self.set.key(*a).cmp(self.set.key(*b)));
+        found
+    }
+
+    /// Forgets everything, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.set.clear();
+        self.newest.clear();
+        self.before.clear();
+    }
+}

@@ -1,0 +1,226 @@
+//! Reads of a transaction.
+
+use std::ops::RangeBounds;
+
+use iostrata_lock::LockId;
+
+use crate::cursor::{Cursor, bounds};
+use crate::error::{EngineError, TableError};
+use crate::range::OwnedRow;
+use crate::read::{LeafHint, read_row};
+use crate::row_locks::lock;
+use crate::table::Table;
+use crate::transaction::{Isolation, Transaction, TransactionCursor};
+use crate::transaction_error::TransactionError;
+use crate::tree::descend::Direction;
+use crate::visible::NEWEST;
+
+/// A row as a writer finds it.
+pub(super) struct Newest {
+    pub is_there: bool,
+    /// Where it was found, if it was looked for in the tree.
+    pub leaf: Option<LeafHint>,
+}
+
+impl Transaction {
+    /// The value of a key, copied: what the transaction wrote itself, or what its level shows.
+    ///
+    /// # Errors
+    /// What reading a page said; a dropped table, or one of another engine; a finished transaction.
+    pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        let mut value = Vec::new();
+        Ok(self.get_into(table, key, &mut value)?.then_some(value))
+    }
+
+    /// As [`get`](Self::get), into memory that is used again: its old content is replaced if there
+    /// is such a row. Whether there is.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_into(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        self.check_readable(table)?;
+        if self.has_written() {
+            let id = LockId::of(table.tree().id.0, key);
+            if let Some(op) = self.own.writes.find(id, table.tree(), key) {
+                let own = self.own.writes.set.value(op);
+                own.inspect(|own| replace(value, own));
+                return Ok(own.is_some());
+            }
+        }
+        let snapshot = self.read_at();
+        let copy = |found: &[u8]| replace(value, found);
+        let (found, learnt) = read_row(&self.pages, table.tree(), key, snapshot, copy)?;
+        self.saw(learnt.lsn);
+        Ok(found.is_some())
+    }
+
+    /// The newest value of a key, which nobody else can change until the transaction ends.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); a deadlock, a lock that was not released in time, a conflict.
+    pub fn get_for_update(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let id = self.lock_row(table, key)?;
+        let mut value = Vec::new();
+        let newest = self.newest(table, key, id, Some(&mut value))?;
+        Ok(newest.is_there.then_some(value))
+    }
+
+    /// The first row of a range that is there now, locked. Rows that others insert before it are
+    /// not kept out: there are no gap locks.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Self::get_for_update).
+    pub fn first_for_update<'k>(
+        &mut self,
+        table: &Table,
+        range: impl RangeBounds<&'k [u8]> + Clone,
+    ) -> Result<Option<OwnedRow>, EngineError> {
+        loop {
+            let key = {
+                let mut newest = self.cursor_at(table, range.clone(), Direction::Forward, NEWEST)?;
+                newest.next_row()?.map(|(key, _)| key.to_vec())
+            };
+            let Some(key) = key else { return Ok(None) };
+            // Whoever held the lock may have deleted the row: then the next one is the first.
+            if let Some(value) = self.get_for_update(table, &key)? {
+                return Ok(Some((key, value)));
+            }
+        }
+    }
+
+    /// The rows of a range one by one, as the transaction sees them, its own writes included.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn cursor<'t, 'k>(
+        &'t mut self,
+        table: &'t Table,
+        range: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+    ) -> Result<TransactionCursor<'t>, EngineError> {
+        self.check_readable(table)?;
+        let snapshot = self.read_at();
+        self.cursor_at(table, range, direction, snapshot)
+    }
+
+    /// As [`cursor`](Self::cursor), as an iterator over copied rows.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn range<'t, 'k>(
+        &'t mut self,
+        table: &'t Table,
+        range: impl RangeBounds<&'k [u8]>,
+    ) -> Result<impl Iterator<Item = Result<OwnedRow, EngineError>> + 't, EngineError> {
+        let mut cursor = self.cursor(table, range, Direction::Forward)?;
+        let mut next = move || {
+            let row = cursor.next_row()?;
+            Ok(row.map(|(key, value)| (key.to_vec(), value.to_vec())))
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
+    }
+
+    fn cursor_at<'t, 'k>(
+        &'t self,
+        table: &'t Table,
+        range: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+        snapshot: u64,
+    ) -> Result<TransactionCursor<'t>, EngineError> {
+        // Each statement of its own has a snapshot of its own.
+        let statement = (snapshot == NEWEST)
+            .then(|| self.pages.storage.versions.snapshot(self.number()));
+        let at = statement.as_ref().map_or(snapshot, |statement| statement.at());
+        let mut own = Vec::new();
+        if self.has_written() {
+            own = self.own.writes.in_range(table.tree(), &range);
+        }
+        if direction == Direction::Backward {
+            own.reverse();
+        }
+        let cursor = Cursor::new(table.pages(), table.tree(), bounds(&range), (direction, at));
+        Ok(TransactionCursor::new(self, cursor, own, (direction, statement)))
+    }
+
+    /// The snapshot of a plain read: its number, or the newest at read committed.
+    fn read_at(&mut self) -> u64 {
+        if self.options.isolation == Isolation::ReadCommitted {
+            return NEWEST;
+        }
+        let number = self.number();
+        let take = || self.pages.storage.versions.snapshot(number);
+        self.snapshot.get_or_insert_with(take).at()
+    }
+
+    /// Locks a row.
+    pub(super) fn lock_row(&mut self, table: &Table, key: &[u8]) -> Result<LockId, EngineError> {
+        self.check_readable(table)?;
+        if self.options.is_read_only {
+            return Err(TransactionError::ReadOnly { transaction: self.number() }.into());
+        }
+        let id = LockId::of(table.tree().id.0, key);
+        let storage = &self.pages.storage;
+        match lock(storage, &self.owner, (table.tree(), key), self.patience) {
+            Ok(new) => self.own.locks.extend(new),
+            Err(error) => {
+                if matches!(error, EngineError::Transaction(TransactionError::Deadlock { .. })) {
+                    self.fall_victim();
+                }
+                return Err(error);
+            }
+        }
+        Ok(id)
+    }
+
+    /// The newest version of a row that is locked; its value is copied if asked for.
+    pub(super) fn newest(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        id: LockId,
+        mut value: Option<&mut Vec<u8>>,
+    ) -> Result<Newest, EngineError> {
+        let own = &self.own.writes;
+        if let Some(op) = own.find(id, table.tree(), key) {
+            let row = own.set.value(op);
+            if let (Some(value), Some(row)) = (&mut value, row) {
+                replace(value, row);
+            }
+            return Ok(Newest { is_there: row.is_some(), leaf: own.set.leaf(op) });
+        }
+        let copy = |found: &[u8]| value.into_iter().for_each(|value| replace(value, found));
+        let (found, learnt) = read_row(&self.pages, table.tree(), key, NEWEST, copy)?;
+        self.saw(learnt.lsn);
+        let is_snapshot = self.options.isolation == Isolation::Snapshot;
+        let at = self.snapshot.as_ref().filter(|_| is_snapshot).map(|snapshot| snapshot.at());
+        if at.is_some_and(|at| learnt.number > at) {
+            let (transaction, table) = (self.number(), table.name().to_owned());
+            self.fall_victim();
+            let key = key.to_vec();
+            return Err(TransactionError::Conflict { transaction, table, key }.into());
+        }
+        Ok(Newest { is_there: found.is_some(), leaf: Some(learnt.leaf) })
+    }
+
+    fn check_readable(&self, table: &Table) -> Result<(), EngineError> {
+        self.check_active()?;
+        if table.is_of(&self.pages) {
+            return Ok(());
+        }
+        Err(EngineError::Table(TableError::NotFound { name: table.name().to_owned() }))
+    }
+}
+
+fn replace(value: &mut Vec<u8>, by: &[u8]) {
+    value.clear();
+    value.extend_from_slice(by);
+}

@@ -1,0 +1,249 @@
+//! The write set: changes that are to be applied together, and conditions on them.
+//!
+//! Invariant: changes are kept in the order in which they were made until they are sorted to be
+//! applied; then, of several changes of one row, the last is left. It knows no pages.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use iostrata_lock::LockId;
+use iostrata_page::PageNo;
+
+use crate::error::{EngineError, RequestError, TableError};
+use crate::pages::Pages;
+use crate::read::LeafHint;
+use crate::table::Table;
+use crate::tree::Tree;
+
+/// Most bytes of keys and values that are kept: far more than any frame takes.
+const KEPT_BYTES_MAX: usize = 1 << 30;
+/// Bytes that the frame may need for a change beyond key and value: at most 19 of an insert and 13
+/// of a delete before it, 10 of each for the page's number; the version header besides.
+const CHANGE_OVERHEAD_BYTES: usize = 48;
+
+/// What is to happen to a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing: it must have this value, or with none not be there, before the others.
+    Expect(Option<Range<u32>>),
+    Put(Range<u32>),
+    Delete,
+    /// The tombstone that this commit left goes, if it is still the row.
+    Purge {
+        number: u64,
+    },
+}
+
+/// One change, or a condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub tree: u16,
+    pub key: Range<u32>,
+    pub change: Change,
+    /// Where the row was when it was last looked at.
+    pub leaf: Option<LeafHint>,
+}
+
+impl Op {
+    fn is_condition(&self) -> bool {
+        matches!(self.change, Change::Expect(_))
+    }
+}
+
+/// Changes and conditions, with the bytes that they speak of.
+#[derive(Debug, Default)]
+pub(crate) struct WriteSet {
+    trees: Vec<Arc<Tree>>,
+    ops: Vec<Op>,
+    bytes: Vec<u8>,
+    /// A page that is free once the changes are applied.
+    pub freed: Option<PageNo>,
+}
+
+/// A place in a write set to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteMark {
+    pub ops: usize,
+    bytes: usize,
+}
+
+impl WriteSet {
+    /// Changes and conditions.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Adds a change of a row; gives its number.
+    pub fn push(&mut self, tree: u16, key: &[u8], value: Option<&[u8]>) -> usize {
+        let key = self.keep(key);
+        let change = value.map_or(Change::Delete, |value| Change::Put(self.keep(value)));
+        self.add(tree, key, change)
+    }
+
+    /// Adds a condition on a row.
+    pub fn expect(&mut self, tree: u16, key: &[u8], value: Option<&[u8]>) {
+        let key = self.keep(key);
+        let value = value.map(|value| self.keep(value));
+        self.add(tree, key, Change::Expect(value));
+    }
+
+    /// Adds the end of a tombstone.
+    pub fn purge(&mut self, tree: u16, key: &[u8], number: u64) {
+        let key = self.keep(key);
+        self.add(tree, key, Change::Purge { number });
+    }
+
+    fn add(&mut self, tree: u16, key: Range<u32>, change: Change) -> usize {
+        self.ops.push(Op { tree, key, change, leaf: None });
+        self.ops.len() - 1
+    }
+
+    /// Notes where the row of a change lies.
+    pub fn hint(&mut self, op: usize, leaf: LeafHint) {
+        self.ops[op].leaf = Some(leaf);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len() as u32
+    }
+
+    /// Keeps offsets within 32 bits: what is refused here could never be applied.
+    ///
+    /// # Errors
+    /// [`RequestError::BatchTooLarge`].
+    pub fn check_kept(&self, pages: &Pages) -> Result<(), EngineError> {
+        let (bytes, limit) = (self.bytes.len(), pages.storage.frame_bytes_max());
+        if bytes > KEPT_BYTES_MAX {
+            return Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }));
+        }
+        Ok(())
+    }
+
+    /// The number of a table's tree in this set.
+    ///
+    /// # Errors
+    /// [`TableError::NotFound`] for a table of another engine; too many tables.
+    pub fn tree_of(&mut self, table: &Table, pages: &Arc<Pages>) -> Result<u16, EngineError> {
+        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, table.tree()));
+        if known.is_none() && !table.is_of(pages) {
+            let name = table.name().to_owned();
+            return Err(EngineError::Table(TableError::NotFound { name }));
+        }
+        self.number_of(table.tree())
+    }
+
+    /// The number of a tree in this set.
+    ///
+    /// # Errors
+    /// Too many trees.
+    pub fn number_of(&mut self, tree: &Arc<Tree>) -> Result<u16, EngineError> {
+        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, tree));
+        let number = known.unwrap_or(self.trees.len());
+        if known.is_none() {
+            self.trees.push(Arc::clone(tree));
+        }
+        u16::try_from(number).map_err(|_too_many| {
+            EngineError::Request(RequestError::BatchTooWide { limit: usize::from(u16::MAX) })
+        })
+    }
+
+    pub fn tree(&self, op: usize) -> &Arc<Tree> {
+        &self.trees[self.ops[op].tree as usize]
+    }
+
+    pub fn key(&self, op: usize) -> &[u8] {
+        self.bytes(&self.ops[op].key)
+    }
+
+    pub fn change(&self, op: usize) -> &Change {
+        &self.ops[op].change
+    }
+
+    pub fn leaf(&self, op: usize) -> Option<LeafHint> {
+        self.ops[op].leaf
+    }
+
+    pub fn bytes(&self, range: &Range<u32>) -> &[u8] {
+        &self.bytes[range.start as usize..range.end as usize]
+    }
+
+    /// The value that a change puts.
+    pub fn value(&self, op: usize) -> Option<&[u8]> {
+        match &self.ops[op].change {
+            Change::Put(range) => Some(self.bytes(range)),
+            Change::Delete | Change::Expect(_) | Change::Purge { .. } => None,
+        }
+    }
+
+    /// The lock of a change's row.
+    pub fn lock_id(&self, op: usize) -> LockId {
+        LockId::of(self.tree(op).id.0, self.key(op))
+    }
+
+    /// Whether two changes belong to one table.
+    pub fn same_tree(&self, a: usize, b: usize) -> bool {
+        self.ops[a].tree == self.ops[b].tree
+    }
+
+    /// Whether an op speaks of another row than the one before it.
+    pub fn begins_row(&self, op: usize) -> bool {
+        op == 0 || !self.same_tree(op - 1, op) || self.key(op - 1) != self.key(op)
+    }
+
+    /// Rows that the sorted changes speak of.
+    pub fn rows(&self) -> usize {
+        (0..self.len()).filter(|op| self.begins_row(*op)).count()
+    }
+
+    /// Bytes of redo that the changes need at most. Conditions are not logged.
+    pub fn redo_bytes(&self) -> usize {
+        let of = |op: &Op| match &op.change {
+            Change::Expect(_) => 0,
+            Change::Delete | Change::Purge { .. } => op.key.len() + CHANGE_OVERHEAD_BYTES,
+            Change::Put(value) => op.key.len() + value.len() + CHANGE_OVERHEAD_BYTES,
+        };
+        self.ops.iter().map(of).sum()
+    }
+
+    /// By table and key, conditions before changes; of several changes of one row the last stays.
+    pub fn sort(&mut self) {
+        let Self { trees, ops, bytes, .. } = self;
+        if ops.len() < 2 {
+            return;
+        }
+        let id = |op: &Op| trees[op.tree as usize].id;
+        let key = |op: &Op| &bytes[op.key.start as usize..op.key.end as usize];
+        let place = |op: &Op| (id(op), key(op), !op.is_condition());
+        ops.sort_by(|a, b| place(a).cmp(&place(b)));
+        ops.reverse();
+        ops.dedup_by(|a, b| !a.is_condition() && place(a) == place(b));
+        ops.reverse();
+    }
+
+    /// Where it is now.
+    pub fn mark(&self) -> WriteMark {
+        WriteMark { ops: self.ops.len(), bytes: self.bytes.len() }
+    }
+
+    /// Forgets what was added since.
+    pub fn truncate(&mut self, mark: WriteMark) {
+        assert!(mark.ops <= self.ops.len() && mark.bytes <= self.bytes.len(), "a mark of this set");
+        self.ops.truncate(mark.ops);
+        self.bytes.truncate(mark.bytes);
+    }
+
+    /// Forgets everything, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.trees.clear();
+        self.ops.clear();
+        self.bytes.clear();
+        self.freed = None;
+    }
+}
