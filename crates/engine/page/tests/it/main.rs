@@ -7,6 +7,7 @@ mod format;
 mod image;
 mod model;
 mod refusals;
+mod revise;
 mod search;
 mod space;
 mod split;
