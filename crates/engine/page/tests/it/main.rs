@@ -8,6 +8,7 @@ mod image;
 mod model;
 mod refusals;
 mod revise;
+mod revise_cost;
 mod search;
 mod space;
 mod split;
