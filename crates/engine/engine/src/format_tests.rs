@@ -7,7 +7,7 @@ mod document;
 mod written;
 
 use iostrata_page::{
-    Cell, Cells, NO_PAGE, PageKind, PageNo, PageSize, Record, TableId, layout as page,
+    Cell, Cells, Hunks, NO_PAGE, PageKind, PageNo, PageSize, Record, TableId, layout as page,
 };
 use iostrata_redo::layout as redo;
 use iostrata_settings::{STATUS_BYTES, Settings};
@@ -207,6 +207,7 @@ fn every_record_has_the_bytes_of_its_example() {
     let mut cells = Vec::new();
     Cell { flags: 4, key: b"ab", value: b"c" }.push_to(&mut cells);
     let (table, left, right) = (TableId(9), PageNo(0x80), NO_PAGE);
+    let hunks = Hunks::new(b"\x02\x01p\x01\x02qr");
     let bits = |set| Record::SetBits { from: 300, count: 2, set };
     let records = [
         Record::Init { kind: PageKind::Inner, level: 2, table, left, right },
@@ -214,7 +215,7 @@ fn every_record_has_the_bytes_of_its_example() {
         Record::Insert { slot: 1, flags: 4, key: b"k", value: b"vw" },
         Record::Delete { slot: 129 },
         Record::Replace { slot: 1, value: b"vw" },
-        Record::Patch { slot: 1, at: 5, bytes: b"p" },
+        Record::Revise { slot: 1, flags: 4, len: 6, hunks },
         Record::Truncate { from: 3 },
         Record::Splice { at: 0, cells: Cells::new(&cells) },
         Record::SetLeft(PageNo(2)),

@@ -48,7 +48,7 @@ impl Record<'_> {
             }
             Self::Delete { slot } => page.delete(no, slot),
             Self::Replace { slot, value } => page.replace(no, slot, value),
-            Self::Patch { slot, at, bytes } => page.patch(no, slot, at, bytes),
+            Self::Revise { slot, flags, len, hunks } => page.revise(no, slot, (flags, len), hunks),
             Self::Truncate { from } => page.truncate(no, from),
             Self::Splice { at, cells } => page.splice(no, at, cells),
             Self::SetLeft(left) => {

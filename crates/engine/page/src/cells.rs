@@ -22,6 +22,32 @@ pub struct Cell<'a> {
     pub value: &'a [u8],
 }
 
+/// What the limits and the kind of a page decide about: a cell without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CellShape {
+    pub flags: u8,
+    pub key_len: usize,
+    pub value_len: usize,
+}
+
+impl CellShape {
+    /// Whether there is a version header where the flags say so, and nothing behind a tombstone's.
+    #[inline]
+    pub fn has_proper_version(self) -> bool {
+        let is_versioned = self.flags & FLAG_VERSIONED != 0;
+        if self.flags & FLAG_TOMBSTONE != 0 {
+            return is_versioned && self.value_len == VERSION_BYTES;
+        }
+        !is_versioned || self.value_len >= VERSION_BYTES
+    }
+
+    /// Whether there is neither a version nor a tombstone.
+    #[inline]
+    pub fn is_plain(self) -> bool {
+        self.flags & (FLAG_VERSIONED | FLAG_TOMBSTONE) == 0
+    }
+}
+
 /// Which version of a row a cell holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -58,14 +84,9 @@ impl<'a> Cell<'a> {
         self.flags & FLAG_TOMBSTONE != 0
     }
 
-    /// Whether there is a version header where the flags say so, and nothing behind a tombstone's.
     #[inline]
-    pub(crate) fn has_proper_version(&self) -> bool {
-        let len = self.value.len();
-        match (self.is_versioned(), self.is_tombstone()) {
-            (is_versioned, false) => !is_versioned || len >= VERSION_BYTES,
-            (is_versioned, true) => is_versioned && len == VERSION_BYTES,
-        }
+    pub(crate) fn shape(&self) -> CellShape {
+        CellShape { flags: self.flags, key_len: self.key.len(), value_len: self.value.len() }
     }
 
     /// The version, of a row that has one.

@@ -1,11 +1,12 @@
 //! Bytes to records.
 //!
 //! Invariant: total. Any bytes give a record or a typed fault; a record that comes out encodes to
-//! the bytes it was decoded from. The cells within an Image or a Splice are looked at when they
-//! are applied.
+//! the bytes it was decoded from. The cells within an Image or a Splice and the hunks within a
+//! Revise are looked at when they are applied.
 
 use crate::cells::{Cell, Cells};
 use crate::fault::{CellFault, RecordFault};
+use crate::hunks::Hunks;
 use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::{Record, Tag};
@@ -73,8 +74,9 @@ fn fields<'a>(tag: Tag, from: &mut Reader<'a>) -> Result<(PageNo, Record<'a>), C
         }
         Tag::Delete => Record::Delete { slot: from.small()? },
         Tag::Replace => Record::Replace { slot: from.small()?, value: string(from)? },
-        Tag::Patch => {
-            Record::Patch { slot: from.small()?, at: from.small()?, bytes: string(from)? }
+        Tag::Revise => {
+            let (slot, flags, len) = (from.small()?, from.byte()?, from.small()?);
+            Record::Revise { slot, flags, len, hunks: Hunks::new(string(from)?) }
         }
         Tag::Truncate => Record::Truncate { from: from.small()? },
         Tag::Splice => Record::Splice { at: from.small()?, cells: Cells::new(string(from)?) },

@@ -34,10 +34,11 @@ impl Record<'_> {
                 push(out, slot as u64);
                 push_bytes(out, value);
             }
-            Self::Patch { slot, at, bytes } => {
+            Self::Revise { slot, flags, len, hunks } => {
                 push(out, slot as u64);
-                push(out, at as u64);
-                push_bytes(out, bytes);
+                out.push(flags);
+                push(out, len as u64);
+                push_bytes(out, hunks.bytes());
             }
             Self::Truncate { from } => push(out, from as u64),
             Self::Splice { at, cells } => {
@@ -64,7 +65,7 @@ impl Record<'_> {
             Self::Insert { .. } => Tag::Insert,
             Self::Delete { .. } => Tag::Delete,
             Self::Replace { .. } => Tag::Replace,
-            Self::Patch { .. } => Tag::Patch,
+            Self::Revise { .. } => Tag::Revise,
             Self::Truncate { .. } => Tag::Truncate,
             Self::Splice { .. } => Tag::Splice,
             Self::SetLeft(_) => Tag::SetLeft,

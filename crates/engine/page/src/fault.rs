@@ -266,6 +266,24 @@ pub enum ApplyFault {
         /// The page.
         page: PageNo,
     },
+    /// A revised row has bytes that neither the old value nor the record has.
+    #[error("byte {at} of the row in slot {slot} of page {page} has no content")]
+    Uncovered {
+        /// The page.
+        page: PageNo,
+        /// The slot.
+        slot: usize,
+        /// The first such byte of the value.
+        at: usize,
+    },
+    /// The hunks in the record are damaged.
+    #[error("the hunks of a record for page {page} are damaged: {fault}")]
+    Hunks {
+        /// The page.
+        page: PageNo,
+        /// What is wrong.
+        fault: CellFault,
+    },
     /// The cells in the record are damaged.
     #[error("the cells of a record for page {page} are damaged: {fault}")]
     Cells {

@@ -5,6 +5,7 @@
 
 use crate::cells::Cells;
 use crate::edit::PageEdit;
+use crate::hunks::Hunks;
 use crate::ids::{Lsn, NO_PAGE, PageNo, TableId};
 use crate::kind::PageKind;
 use crate::record::Record;
@@ -34,8 +35,12 @@ pub fn fuzz_page(bytes: &[u8]) {
         } else {
             &bytes[..draw(9).min(4).min(bytes.len())]
         };
-        for record in some_records(slot, key, &bytes[..draw(round + 4).min(bytes.len())], cells) {
+        let value = &bytes[..draw(round + 4).min(bytes.len())];
+        for record in some_records(slot, key, value, cells) {
             attempt(&record, &mut page.clone(), no, is_sound);
+        }
+        if slot < view.count() {
+            revise(&view, slot, value, is_sound);
         }
         attempt(&whole, &mut page.clone(), no, is_sound);
     }
@@ -56,7 +61,7 @@ fn some_records<'a>(
         Record::Delete { slot },
         Record::Replace { slot, value },
         Record::Replace { slot, value: &[1; 1500] },
-        Record::Patch { slot, at: key.len(), bytes: value },
+        Record::Revise { slot, flags: 0, len: key.len(), hunks: Hunks::new(value) },
         Record::Truncate { from: slot },
         Record::Splice { at: slot, cells },
         Record::SetLeft(PageNo(3)),
@@ -64,6 +69,22 @@ fn some_records<'a>(
         Record::SetBits { from: bit, count: 1, set: false },
         Record::SetSuper { at: slot, bytes: value },
     ]
+}
+
+/// What differs between a row's value and another one gives that one.
+fn revise(view: &PageView<'_>, slot: usize, value: &[u8], is_sound: bool) {
+    let (first, second) = value.split_at(value.len() / 3);
+    let mut out = Vec::new();
+    let hunks = Hunks::between(view.value(slot), [first, second], &mut out);
+    let (flags, len, no) = (value.first().copied().unwrap_or(4), value.len(), view.page_no());
+    let mut page = view.bytes().to_vec();
+    let record = Record::Revise { slot, flags, len, hunks };
+    attempt(&record, &mut page, no, is_sound);
+    let is_done = is_sound && record.apply(&mut PageEdit::new(&mut page), no).is_ok();
+    if is_done {
+        let cell = PageView::new(&page).cell(slot);
+        assert!(cell.flags == flags && cell.value == value, "{record:?} gave another row");
+    }
 }
 
 /// Takes the bytes for the body of a redo frame, decodes all records, encodes them again and

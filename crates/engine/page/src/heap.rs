@@ -1,13 +1,14 @@
 //! Rows within a page: cells, slots and the room between them.
 //!
-//! Purpose: what Insert, Delete, Replace, Patch and Truncate do. Invariant: everything is checked
+//! Purpose: what Insert, Delete, Replace, Revise and Truncate do. Invariant: everything is checked
 //! before the first byte changes, and what changes depends on the page and the arguments alone;
 //! compacting, too. Cells of a compacted page lie in the order of their slots.
 
-use crate::cells::Cell;
+use crate::cells::{Cell, CellShape};
 use crate::edit::PageEdit;
 use crate::fault::ApplyFault;
 use crate::fields::{narrow, put};
+use crate::hunks::Hunks;
 use crate::ids::PageNo;
 use crate::kind::PageKind;
 use crate::layout::{
@@ -23,13 +24,13 @@ use crate::view::PageView;
 pub(crate) fn check_entry(
     (page, size, kind): (PageNo, PageSize, PageKind),
     slot: usize,
-    cell: &Cell<'_>,
+    cell: CellShape,
 ) -> Result<(), ApplyFault> {
-    size.check_row(cell.key.len(), cell.value.len())
+    size.check_row(cell.key_len, cell.value_len)
         .map_err(|limit| ApplyFault::Row { page, limit })?;
     let is_proper = if kind == PageKind::Inner {
-        let is_child = cell.value.len() == CHILD_BYTES && (slot == 0) == cell.key.is_empty();
-        is_child && !cell.is_versioned() && !cell.is_tombstone()
+        let is_child = cell.value_len == CHILD_BYTES && (slot == 0) == (cell.key_len == 0);
+        is_child && cell.is_plain()
     } else {
         cell.has_proper_version()
     };
@@ -55,6 +56,16 @@ impl<'a> PageView<'a> {
         let cell = cell_parts(self.bytes(), place).ok_or(ApplyFault::Damaged { page })?;
         Ok((place, cell))
     }
+
+    /// Whether a cell that grows to `needed` bytes has room in the gap. If not, compacting makes
+    /// it, since the old cell goes.
+    fn gap_takes(&self, page: PageNo, needed: usize, old_bytes: usize) -> Result<bool, ApplyFault> {
+        let free = self.free_bytes() + old_bytes;
+        if needed > free {
+            return Err(ApplyFault::Full { page, needed, free });
+        }
+        Ok(needed <= self.gap_bytes())
+    }
 }
 
 impl PageEdit<'_> {
@@ -70,7 +81,7 @@ impl PageEdit<'_> {
         if slot > count {
             return Err(ApplyFault::NoSlot { page, slot, count });
         }
-        check_entry((page, view.size(), view.kind()), slot, &cell)?;
+        check_entry((page, view.size(), view.kind()), slot, cell.shape())?;
         let is_above = slot == 0 || view.key(slot - 1) < cell.key;
         let is_below = slot == count || cell.key < view.key(slot);
         if !(is_above && is_below) {
@@ -137,7 +148,8 @@ impl PageEdit<'_> {
     ) -> Result<(), ApplyFault> {
         let view = self.view();
         let (place, old) = view.found(page, slot)?;
-        check_entry((page, view.size(), view.kind()), slot, &Cell { value, ..old })?;
+        let shape = CellShape { value_len: value.len(), ..old.shape() };
+        check_entry((page, view.size(), view.kind()), slot, shape)?;
         let old_bytes = cell_bytes(old.key.len(), old.value.len());
         let needed = cell_bytes(old.key.len(), value.len());
         if needed <= old_bytes {
@@ -145,40 +157,61 @@ impl PageEdit<'_> {
             self.add_garbage(old_bytes - needed);
             return Ok(());
         }
-        if needed > view.gap_bytes() {
-            let free = view.free_bytes() + old_bytes;
-            if needed > free {
-                return Err(ApplyFault::Full { page, needed, free });
-            }
-            return self.repack(page, Some((slot, value)), 0);
+        if !view.gap_takes(page, needed, old_bytes)? {
+            return self.repack(page, Some((slot, old.flags, value)), 0);
         }
-        let at = view.heap_top() - needed;
-        let kept = place.cell..place.cell + CELL_HEADER_BYTES + place.key_len;
-        self.bytes_mut().copy_within(kept, at);
-        let place = SlotEntry { cell: at, ..place };
+        let kept = CELL_HEADER_BYTES + place.key_len;
+        let place = self.move_cell(slot, place, (old_bytes, needed), kept);
         self.write_value(place, value);
-        self.write_slot(slot, place);
-        self.set_heap_top(at);
-        self.add_garbage(old_bytes);
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn patch(
+    pub(crate) fn revise(
         &mut self,
         page: PageNo,
         slot: usize,
-        at: usize,
-        bytes: &[u8],
+        (flags, len): (u8, usize),
+        hunks: Hunks<'_>,
     ) -> Result<(), ApplyFault> {
-        let (place, cell) = self.view().found(page, slot)?;
-        let len = cell.value.len();
-        if at > len || bytes.len() > len - at {
-            return Err(ApplyFault::OutOfRange { page, from: at, count: bytes.len(), len });
+        let view = self.view();
+        let (place, old) = view.found(page, slot)?;
+        let shape = CellShape { flags, value_len: len, ..old.shape() };
+        check_entry((page, view.size(), view.kind()), slot, shape)?;
+        hunks.check((page, slot), old.value.len(), len)?;
+        let old_bytes = cell_bytes(old.key.len(), old.value.len());
+        let needed = cell_bytes(old.key.len(), len);
+        if needed <= old_bytes {
+            self.write_hunks(place, (flags, len), hunks);
+            self.add_garbage(old_bytes - needed);
+            return Ok(());
         }
-        let value = place.cell + CELL_HEADER_BYTES + place.key_len;
-        put(self.bytes_mut(), value + at, bytes);
+        if !view.gap_takes(page, needed, old_bytes)? {
+            let mut value = old.value.to_vec();
+            value.resize(len, 0);
+            hunks.write_to(&mut value);
+            return self.repack(page, Some((slot, flags, &value)), 0);
+        }
+        let place = self.move_cell(slot, place, (old_bytes, needed), old_bytes);
+        self.write_hunks(place, (flags, len), hunks);
         Ok(())
+    }
+
+    /// Moves a cell that grows to the gap, with so many of its first bytes.
+    fn move_cell(
+        &mut self,
+        slot: usize,
+        place: SlotEntry,
+        (old_bytes, needed): (usize, usize),
+        kept: usize,
+    ) -> SlotEntry {
+        let at = self.view().heap_top() - needed;
+        self.bytes_mut().copy_within(place.cell..place.cell + kept, at);
+        let moved = SlotEntry { cell: at, ..place };
+        self.write_slot(slot, moved);
+        self.set_heap_top(at);
+        self.add_garbage(old_bytes);
+        moved
     }
 
     pub(crate) fn truncate(&mut self, page: PageNo, from: usize) -> Result<(), ApplyFault> {
@@ -229,12 +262,12 @@ impl PageEdit<'_> {
     }
 
     /// Compacts: writes all cells side by side in the order of their slots, one of them with
-    /// another value if asked. The cells are gathered in a buffer of their own size, since they
-    /// may lie in any order; compacting is rare enough for its allocation.
+    /// other flags and another value if asked. The cells are gathered in a buffer of their own
+    /// size, since they may lie in any order; compacting is rare enough for its allocation.
     fn repack(
         &mut self,
         page: PageNo,
-        other: Option<(usize, &[u8])>,
+        other: Option<(usize, u8, &[u8])>,
         gap_bytes: usize,
     ) -> Result<(), ApplyFault> {
         let view = self.view();
@@ -242,14 +275,17 @@ impl PageEdit<'_> {
         let room = view.size().bytes() - view.slots_end();
         let mut heap = Vec::with_capacity(room);
         for slot in 0..count {
-            let (_, cell) = view.found(page, slot)?;
-            let value = other.filter(|(at, _)| *at == slot).map_or(cell.value, |(_, value)| value);
-            if heap.len() + cell_bytes(cell.key.len(), value.len()) + gap_bytes > room {
+            let (_, Cell { flags, key, value }) = view.found(page, slot)?;
+            let (flags, value) = match other {
+                Some((at, flags, value)) if at == slot => (flags, value),
+                _ => (flags, value),
+            };
+            if heap.len() + cell_bytes(key.len(), value.len()) + gap_bytes > room {
                 return Err(ApplyFault::Damaged { page });
             }
-            heap.push(cell.flags);
+            heap.push(flags);
             heap.extend_from_slice(&narrow(value.len()).to_le_bytes());
-            heap.extend_from_slice(cell.key);
+            heap.extend_from_slice(key);
             heap.extend_from_slice(value);
         }
         let top = self.bytes().len() - heap.len();
@@ -295,6 +331,16 @@ impl PageEdit<'_> {
         let bytes = self.bytes_mut();
         put(bytes, place.cell + CELL_AT_VALUE_LEN, &narrow(value.len()).to_le_bytes());
         put(bytes, place.cell + CELL_HEADER_BYTES + place.key_len, value);
+    }
+
+    /// Writes flags, length and what differs into the cell at a place.
+    #[inline]
+    fn write_hunks(&mut self, place: SlotEntry, (flags, len): (u8, usize), hunks: Hunks<'_>) {
+        let bytes = self.bytes_mut();
+        put(bytes, place.cell + CELL_AT_FLAGS, &[flags]);
+        put(bytes, place.cell + CELL_AT_VALUE_LEN, &narrow(len).to_le_bytes());
+        let value = place.cell + CELL_HEADER_BYTES + place.key_len;
+        hunks.write_to(bytes.get_mut(value..value + len).unwrap_or_default());
     }
 
     #[inline]

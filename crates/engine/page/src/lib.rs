@@ -17,6 +17,7 @@ mod fields;
 mod fuzz;
 mod heads;
 mod heap;
+mod hunks;
 mod ids;
 mod image;
 mod kind;
@@ -40,6 +41,7 @@ pub use edit::PageEdit;
 pub use fault::{ApplyFault, CellFault, PageFault, RecordFault};
 #[cfg(feature = "fuzzing")]
 pub use fuzz::{fuzz_page, fuzz_records};
+pub use hunks::Hunks;
 pub use ids::{Lsn, NO_PAGE, PageNo, TableId};
 pub use kind::PageKind;
 pub use layout::{cell_bytes, row_bytes};

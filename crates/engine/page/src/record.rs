@@ -5,6 +5,7 @@
 //! nor frames.
 
 use crate::cells::Cells;
+use crate::hunks::Hunks;
 use crate::ids::{PageNo, TableId};
 use crate::kind::PageKind;
 
@@ -67,14 +68,16 @@ pub enum Record<'a> {
         /// The new value.
         value: &'a [u8],
     },
-    /// Other bytes within a value; its length stays.
-    Patch {
+    /// Other flags and another value, of any length, said as what differs; the key stays.
+    Revise {
         /// The row's slot.
         slot: usize,
-        /// Where in the value they begin.
-        at: usize,
-        /// The new bytes.
-        bytes: &'a [u8],
+        /// Flags of the cell afterwards, as in Insert.
+        flags: u8,
+        /// Bytes of the value afterwards, a version header included.
+        len: usize,
+        /// Where the value differs from the old one. Bytes that no hunk covers stay.
+        hunks: Hunks<'a>,
     },
     /// The rows from a slot on go. Nothing happens when it is the count.
     Truncate {
@@ -130,7 +133,7 @@ pub(crate) enum Tag {
     Insert = 3,
     Delete = 4,
     Replace = 5,
-    Patch = 6,
+    Revise = 6,
     Truncate = 7,
     Splice = 8,
     SetLeft = 9,
@@ -147,7 +150,7 @@ impl Tag {
         Self::Insert,
         Self::Delete,
         Self::Replace,
-        Self::Patch,
+        Self::Revise,
         Self::Truncate,
         Self::Splice,
         Self::SetLeft,

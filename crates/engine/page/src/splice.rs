@@ -34,7 +34,7 @@ pub(crate) fn survey(
     for cell in cells {
         let cell = cell.map_err(|fault| ApplyFault::Cells { page: page.0, fault })?;
         let slot = at + found.count;
-        check_entry(page, slot, &cell)?;
+        check_entry(page, slot, cell.shape())?;
         if before.is_some_and(|before| before >= cell.key) {
             return Err(ApplyFault::Order { page: page.0, slot });
         }

@@ -30,12 +30,12 @@ impl PageView<'_> {
 
     fn verify_row(&self, page: PageNo, slot: usize) -> Result<(), PageFault> {
         let cell = self.cell(slot);
-        check_entry((page, self.size(), self.kind()), slot, &cell).map_err(
-            |fault| match fault {
+        check_entry((page, self.size(), self.kind()), slot, cell.shape()).map_err(|fault| {
+            match fault {
                 ApplyFault::Row { limit, .. } => PageFault::Row { page, slot, limit },
                 _ => PageFault::Entry { page, slot },
-            },
-        )?;
+            }
+        })?;
         if slot > 0 && self.key(slot - 1) >= cell.key {
             return Err(PageFault::Order { page, slot });
         }

@@ -1,8 +1,8 @@
 //! The bytes themselves: what is written today is read by every later version.
 
 use iostrata_page::{
-    Cell, Cells, Lsn, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record, TableId,
-    layout,
+    Cell, Cells, Hunks, Lsn, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, PageView, Record,
+    TableId, layout,
 };
 
 #[test]
@@ -67,7 +67,10 @@ fn records_have_these_bytes() {
         ),
         (Record::Delete { slot: 129 }, b"\x04\xac\x02\x81\x01"),
         (Record::Replace { slot: 1, value: b"vw" }, b"\x05\xac\x02\x01\x02vw"),
-        (Record::Patch { slot: 1, at: 5, bytes: b"p" }, b"\x06\xac\x02\x01\x05\x01p"),
+        (
+            Record::Revise { slot: 1, flags: 4, len: 6, hunks: Hunks::new(b"\x02\x01p\x01\x02qr") },
+            b"\x06\xac\x02\x01\x04\x06\x07\x02\x01p\x01\x02qr",
+        ),
         (Record::Truncate { from: 3 }, b"\x07\xac\x02\x03"),
         (
             Record::Splice { at: 0, cells: Cells::new(&cells) },

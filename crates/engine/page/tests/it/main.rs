@@ -7,6 +7,8 @@ mod format;
 mod image;
 mod model;
 mod refusals;
+mod revise;
+mod revise_cost;
 mod search;
 mod space;
 mod split;

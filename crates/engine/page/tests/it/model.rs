@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_page::{ApplyFault, Cell, Cells, PageKind, PageSize, Record, cells_of, row_bytes};
+use iostrata_page::{
+    ApplyFault, Cell, Cells, Hunks, PageKind, PageSize, Record, cells_of, row_bytes,
+};
 use proptest::prelude::*;
 
 use crate::twin::Twin;
@@ -20,10 +22,11 @@ enum Change {
         pick: usize,
         value: Vec<u8>,
     },
-    Patch {
+    /// Another value as a difference: what is kept of the old one, new bytes behind it.
+    Revise {
         pick: usize,
-        at: usize,
-        bytes: Vec<u8>,
+        kept: usize,
+        value: Vec<u8>,
     },
     Truncate {
         pick: usize,
@@ -64,8 +67,8 @@ fn change() -> impl Strategy<Value = Change> {
         12 => (key(), value()).prop_map(|(key, value)| Change::Put { key, value }),
         3 => any::<usize>().prop_map(|pick| Change::Delete { pick }),
         3 => (any::<usize>(), value()).prop_map(|(pick, value)| Change::Replace { pick, value }),
-        2 => (any::<usize>(), 0usize..40, short.clone())
-            .prop_map(|(pick, at, bytes)| Change::Patch { pick, at, bytes }),
+        4 => (any::<usize>(), 0usize..400, value())
+            .prop_map(|(pick, kept, value)| Change::Revise { pick, kept, value }),
         1 => any::<usize>().prop_map(|pick| Change::Truncate { pick }),
         1 => any::<usize>().prop_map(|pick| Change::Return { pick }),
         1 => (any::<usize>(), tails, short).prop_map(|(pick, tails, value)| {
@@ -100,18 +103,7 @@ fn make(twin: &mut Twin, rows: &mut Rows, change: Change) {
             let Some((_, key)) = pick_key(rows, pick) else { return };
             put(twin, rows, key, value);
         }
-        Change::Patch { pick, at, bytes } => {
-            let Some((slot, key)) = pick_key(rows, pick) else { return };
-            let result = twin.apply(&Record::Patch { slot, at, bytes: &bytes });
-            let value = rows.get_mut(&key).unwrap();
-            match value.get_mut(at..at + bytes.len()) {
-                Some(part) => {
-                    result.unwrap();
-                    part.copy_from_slice(&bytes);
-                }
-                None => assert!(matches!(result, Err(ApplyFault::OutOfRange { .. }))),
-            }
-        }
+        Change::Revise { pick, kept, value } => revise(twin, rows, pick, kept, &value),
         Change::Truncate { pick } => {
             let from = pick % (rows.len() + 1);
             twin.apply(&Record::Truncate { from }).unwrap();
@@ -166,6 +158,21 @@ fn put(twin: &mut Twin, rows: &mut Rows, key: Vec<u8>, value: Vec<u8>) {
         Err(fault) => {
             assert!(matches!(fault, ApplyFault::Full { .. } | ApplyFault::Row { .. }), "{fault}");
         }
+    }
+}
+
+/// A Revise: done exactly when the page says that a Replace fits.
+fn revise(twin: &mut Twin, rows: &mut Rows, pick: usize, kept: usize, value: &[u8]) {
+    let Some((slot, key)) = pick_key(rows, pick) else { return };
+    let old = rows[&key].clone();
+    let kept = &old[..kept.min(old.len())];
+    let (mut out, len, flags) = (Vec::new(), kept.len() + value.len(), flags_of(&key));
+    let hunks = Hunks::between(&old, [kept, value], &mut out);
+    let fits = twin.view().fits_replace(slot, len);
+    let result = twin.apply(&Record::Revise { slot, flags, len, hunks });
+    assert_eq!(result.is_ok(), fits, "{result:?}");
+    if fits {
+        rows.insert(key, [kept, value].concat());
     }
 }
 

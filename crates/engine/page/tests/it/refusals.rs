@@ -1,8 +1,8 @@
 //! What apply refuses, and why. The twin sees to it that nothing changes then.
 
 use iostrata_page::{
-    ApplyFault, Cell, CellFault, Cells, NO_PAGE, PageEdit, PageKind, PageNo, PageSize, Record,
-    RowTooLarge, TableId, Version, cell_bytes, layout, row_bytes,
+    ApplyFault, Cell, CellFault, Cells, Hunks, NO_PAGE, PageEdit, PageKind, PageNo, PageSize,
+    Record, RowTooLarge, TableId, Version, cell_bytes, layout, row_bytes,
 };
 
 use crate::twin::{NO, Twin};
@@ -43,16 +43,10 @@ fn slots_values_and_pages_must_exist() {
     assert_eq!(twin.apply(&insert(2, b"c", b"")), no_slot(2));
     assert_eq!(twin.apply(&Record::Delete { slot: 1 }), no_slot(1));
     assert_eq!(twin.apply(&Record::Replace { slot: 1, value: b"" }), no_slot(1));
-    assert_eq!(twin.apply(&Record::Patch { slot: 1, at: 0, bytes: b"" }), no_slot(1));
+    let hunks = Hunks::new(&[]);
+    assert_eq!(twin.apply(&Record::Revise { slot: 1, flags: 0, len: 0, hunks }), no_slot(1));
     assert_eq!(twin.apply(&Record::Truncate { from: 2 }), no_slot(2));
     assert_eq!(twin.apply(&Record::Splice { at: 2, cells: Cells::new(&[]) }), no_slot(2));
-    let patch = |at, bytes| Record::Patch { slot: 0, at, bytes };
-    assert_eq!(twin.apply(&patch(2, b"LUE")), Ok(()));
-    assert_eq!(twin.apply(&patch(5, b"")), Ok(()));
-    let range = |from, count| Err(ApplyFault::OutOfRange { page: NO, from, count, len: 5 });
-    assert_eq!(twin.apply(&patch(3, b"LUE")), range(3, 3));
-    assert_eq!(twin.apply(&patch(6, b"")), range(6, 0));
-    assert_eq!(twin.view().value(0), b"vaLUE");
     let mut page = twin.view().bytes().to_vec();
     let fault = Record::Delete { slot: 0 }.apply(&mut PageEdit::new(&mut page), PageNo(1));
     assert_eq!(fault, Err(ApplyFault::OtherPage { page: PageNo(1), found: NO }));
