@@ -5,7 +5,7 @@
 //! never above the end of the redo, which grows by more than a byte with each commit.
 
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
-use iostrata_page::{Cell, PageView, Record, Version, build_revision, row_bytes};
+use iostrata_page::{Cell, Hunks, PageView, Record, Version, row_bytes};
 use iostrata_settings::Counter;
 use iostrata_version::Keeper;
 
@@ -159,9 +159,9 @@ pub(crate) fn change_row(
     let record = match old {
         Some(_) if value.is_none() && !is_needed => Record::Delete { slot: place },
         Some(cell) => {
-            build_revision(cell.value, new, &mut stamp.bytes);
-            let (len, changes) = (new[0].len() + new[1].len(), &stamp.bytes[..]);
-            Record::Revise { slot: place, flags, len, changes }
+            let len = new[0].len() + new[1].len();
+            let hunks = Hunks::between(cell.value, new, &mut stamp.bytes);
+            Record::Revise { slot: place, flags, len, hunks }
         }
         None => {
             new.iter().for_each(|part| stamp.bytes.extend_from_slice(part));

@@ -2,7 +2,6 @@
 //!
 //! Invariant: what was locked is released when this goes, and not before it is told to.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ pub(crate) fn next_number() -> u64 {
 pub(crate) struct RowLocks<'c> {
     storage: &'c Storage,
     /// Made with the first lock.
-    owner: Option<Arc<LockOwner>>,
+    owner: Option<LockOwner>,
     held: Vec<LockId>,
 }
 
@@ -40,10 +39,7 @@ impl<'c> RowLocks<'c> {
     /// The first row of a sorted write set that somebody else has locked.
     pub fn first_locked(&self, writes: &WriteSet) -> Option<usize> {
         let locks = &self.storage.locks;
-        if locks.is_idle() {
-            return None;
-        }
-        let owner = self.owner.as_deref();
+        let owner = self.owner.as_ref();
         (0..writes.len())
             .filter(|op| writes.begins_row(*op))
             .find(|op| locks.is_held_by_another(owner, writes.lock_id(*op)))
@@ -55,7 +51,7 @@ impl<'c> RowLocks<'c> {
     /// # Errors
     /// [`TransactionError::LockTimeout`].
     pub fn lock_or_begin_anew(&mut self, tree: &Tree, key: &[u8]) -> Result<(), EngineError> {
-        let owner = self.owner.get_or_insert_with(|| Arc::new(LockOwner::new(next_number())));
+        let owner = self.owner.get_or_insert_with(|| LockOwner::new(next_number()));
         let patience = self.storage.hot.lock_wait_timeout();
         match lock(self.storage, owner, (tree, key), patience) {
             Ok(Some(id)) => self.held.push(id),
@@ -86,7 +82,7 @@ impl Drop for RowLocks<'_> {
 /// [`TransactionError::Deadlock`], [`TransactionError::LockTimeout`].
 pub(crate) fn lock(
     storage: &Storage,
-    owner: &Arc<LockOwner>,
+    owner: &LockOwner,
     (tree, key): (&Tree, &[u8]),
     patience: Duration,
 ) -> Result<Option<LockId>, EngineError> {

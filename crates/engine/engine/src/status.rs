@@ -98,10 +98,10 @@ fn fill_transactions(storage: &Storage, all: &mut Counters) {
     let (versions, locks) = (storage.versions.stats(), storage.locks.stats());
     for (counter, value) in [
         (Counter::HistoryListLength, versions.history),
-        (Counter::VersionsKept, versions.versions_kept),
+        (Counter::VersionsKept, versions.kept),
         (Counter::VersionBytesMemory, versions.memory_bytes),
         (Counter::VersionBytesSpilled, versions.spilled_bytes),
-        (Counter::TrxPurged, versions.purged_commits),
+        (Counter::TrxPurged, versions.purged),
         (Counter::Snapshots, versions.snapshots),
         (Counter::RowLocks, locks.held),
         (Counter::RowLockWaits, locks.waits),
@@ -116,7 +116,7 @@ fn fill_transactions(storage: &Storage, all: &mut Counters) {
     if let Some(oldest) = versions.oldest {
         all[Counter::OldestSnapshotAge] = oldest.since.elapsed().as_secs();
         all[Counter::OldestSnapshotTrx] = oldest.transaction;
-        all[Counter::OldestSnapshotVersions] = oldest.versions_behind;
+        all[Counter::OldestSnapshotVersions] = oldest.versions;
     }
 }
 

@@ -79,7 +79,7 @@ pub struct Transaction {
     pages: Arc<Pages>,
     options: TransactionOptions,
     patience: Duration,
-    owner: Arc<LockOwner>,
+    owner: LockOwner,
     /// None before the first read.
     snapshot: Option<Snapshot>,
     /// The end of the newest frame in the leaves that it has read.
@@ -105,7 +105,7 @@ impl Transaction {
         storage.poison.check()?;
         let patience =
             options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
-        let owner = Arc::new(LockOwner::new(next_number()));
+        let owner = LockOwner::new(next_number());
         let is_early = options.isolation == Isolation::Snapshot;
         let snapshot = is_early.then(|| storage.versions.snapshot(owner.number()));
         Ok(Self {
