@@ -21,6 +21,7 @@ use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
+use crate::visible::NEWEST;
 
 /// Its name in reports.
 const ITSELF: &str = "catalogue";
@@ -122,7 +123,7 @@ impl Catalogue {
         let mut known = self.lock();
         known.next = known.next.max(next);
         let all = (Bound::Unbounded, Bound::Unbounded);
-        let mut rows = Cursor::new(&self.pages, &self.tree, all, Direction::Forward);
+        let mut rows = Cursor::new(&self.pages, &self.tree, all, (Direction::Forward, NEWEST));
         while let Some((name, value)) = rows.next_row()? {
             let entry = Entry::from_bytes(value).map_err(|bad| {
                 let name = String::from_utf8_lossy(name);
@@ -284,11 +285,6 @@ impl Catalogue {
     /// The tree of the table with this number, if it is there.
     pub fn tree(&self, id: TableId) -> Option<Arc<Tree>> {
         self.lock().trees.values().find(|tree| tree.id == id).cloned()
-    }
-
-    /// The trees of all tables.
-    pub fn trees(&self) -> Vec<Arc<Tree>> {
-        self.lock().trees.values().cloned().collect()
     }
 
     /// Whether dropped tables still have pages.

@@ -168,10 +168,11 @@ pub(crate) fn change_row(
             Record::Insert { slot: place, flags, key, value: &stamp.bytes }
         }
     };
-    mtr.change(leaf, &record)?;
-    Ok(Changed::Row(match (value, old) {
+    let kind = match (value, old) {
         (None, _) => Counter::RowsDeleted,
         (Some(_), Some(_)) if !was_deleted => Counter::RowsUpdated,
         (Some(_), _) => Counter::RowsInserted,
-    }))
+    };
+    mtr.change(leaf, &record)?;
+    Ok(Changed::Row(kind))
 }

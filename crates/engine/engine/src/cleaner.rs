@@ -14,7 +14,6 @@ use iostrata_settings::{Counter, Settings};
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
-use crate::purge::Purger;
 use crate::storage::Storage;
 
 struct State {
@@ -31,11 +30,14 @@ impl State {
     }
 }
 
+/// Purges a little, for policies that ask for it; whether there was something to do.
+pub(crate) type Purge = Box<dyn Fn() -> Result<bool, EngineError> + Send + Sync>;
+
 /// The cleaner of one engine.
 pub(crate) struct Cleaner {
     flusher: Arc<Flusher>,
     admission: Arc<Admission>,
-    purger: Arc<Purger>,
+    purge: Purge,
     state: Mutex<State>,
 }
 
@@ -49,10 +51,10 @@ impl Cleaner {
     /// A cleaner with this policy.
     pub fn new(
         flusher: Arc<Flusher>,
-        (admission, purger): (Arc<Admission>, Arc<Purger>),
+        (admission, purge): (Arc<Admission>, Purge),
         policy: Box<dyn FlushPolicy>,
     ) -> Self {
-        Self { flusher, admission, purger, state: Mutex::new(State::new(policy, 0)) }
+        Self { flusher, admission, purge, state: Mutex::new(State::new(policy, 0)) }
     }
 
     /// From the next step on this policy decides. The rule of the last one holds until then.
@@ -116,7 +118,7 @@ impl Cleaner {
             Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
             Action::Checkpoint => self.flusher.checkpoint(false)?,
             Action::Purge { .. } => {
-                let _more_is_asked_for_again = self.purger.step()?;
+                let _more_is_asked_for_again = (self.purge)()?;
             }
             Action::Sleep { .. } => {}
         }

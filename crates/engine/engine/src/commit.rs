@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use iostrata_page::{Lsn, PageNo};
+use iostrata_page::Lsn;
 use iostrata_pool::Exclusive;
 
 use crate::change_row::{Changed, Stamp, change_row, growth, is_as_expected};

@@ -37,7 +37,12 @@ pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
     let (redo, scan) = Redo::open(disk, of_redo).unwrap();
     redo.start(scan).unwrap();
     let supply = Arc::new(FrameSupply::default());
-    let storage = Storage::new(settings.clone(), store, redo, Arc::clone(&supply) as Arc<_>);
+    let storage = Storage::new(
+        settings.clone(),
+        (store, redo),
+        None,
+        Arc::clone(&supply) as Arc<_>,
+    );
     let flusher = Arc::new(Flusher::new(Arc::new(storage)));
     supply.is_met_by(&flusher);
     flusher.allow_checkpoints();
@@ -154,7 +159,11 @@ fn a_policy_is_replaced_while_an_action_of_the_last_one_goes_on() {
     let flusher = on_disk(&disk, &crate::tests::small());
     let admission = Arc::new(Admission::new(Arc::clone(&flusher)));
     let first = Once::new(Some(Action::SyncRedo), 11);
-    let cleaner = Cleaner::new(Arc::clone(&flusher), Arc::clone(&admission), Box::new(first));
+    let cleaner = Cleaner::new(
+        Arc::clone(&flusher),
+        (Arc::clone(&admission), Box::new(|| Ok(false))),
+        Box::new(first),
+    );
     let next = Once::new(None, 13);
     let told = Arc::clone(&next.told);
     flusher.storage.redo.append(b"to be synced");

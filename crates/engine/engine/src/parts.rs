@@ -39,7 +39,7 @@ impl Parts {
     ) -> Self {
         let policy = plan::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
-        let storage = Storage::new(settings, files, spill, Arc::clone(&supply) as Arc<_>);
+        let storage = Storage::new(settings, files, Some(spill), Arc::clone(&supply) as Arc<_>);
         let storage = Arc::new(storage);
         let flusher = Arc::new(Flusher::new(Arc::clone(&storage)));
         supply.is_met_by(&flusher);
@@ -47,7 +47,8 @@ impl Parts {
         let admission = Arc::clone(&pages.admission);
         let catalogue = Arc::new(Catalogue::new(Arc::clone(&pages)));
         let purger = Arc::new(Purger::new(Arc::clone(&pages), Arc::clone(&catalogue)));
-        let purge = Arc::clone(&purger);
+        let of_cleaner = Arc::clone(&purger);
+        let purge = Box::new(move || of_cleaner.step());
         let cleaner = Arc::new(Cleaner::new(Arc::clone(&flusher), (admission, purge), policy));
         let changing = Mutex::default();
         Self { storage, flusher, pages, cleaner, catalogue, purger, changing }

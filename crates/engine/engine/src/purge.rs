@@ -49,7 +49,7 @@ impl Purger {
 
     /// Looks for tombstones in all tables, in the steps to come: a crash has left some.
     pub fn walk_all(&self) {
-        let tables = self.catalogue.trees();
+        let tables = self.catalogue.trees().live;
         *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = Walk { tables, last: None };
     }
 

@@ -66,7 +66,7 @@ impl Storage {
     pub fn new(
         settings: Settings,
         (store, redo): (Store, Redo),
-        spill: Box<dyn SpillFile>,
+        spill: Option<Box<dyn SpillFile>>,
         supply: Arc<dyn Supply>,
     ) -> Self {
         let page_size = plan::page_size(&settings);
@@ -88,7 +88,7 @@ impl Storage {
             store,
             pool: Pool::new(pool, Arc::clone(&source) as Arc<_>, supply),
             source,
-            versions: Versions::new(clock, of_versions, Some(spill)),
+            versions: Versions::new(clock, of_versions, spill),
             locks: LockTable::new(),
             purge_lag: PurgeLag::default(),
             poison: Poison::default(),

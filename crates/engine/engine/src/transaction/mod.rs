@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use iostrata_lock::{LockId, LockOwner};
 use iostrata_page::Lsn;
-use iostrata_settings::{Counter, FlushLogAt};
+use iostrata_settings::Counter;
 use iostrata_version::Snapshot;
 
 pub use options::{Isolation, TransactionOptions};
