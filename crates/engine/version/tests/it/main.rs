@@ -7,4 +7,5 @@ mod calls;
 mod cost;
 mod failures;
 mod hammer;
+mod model;
 mod support;
