@@ -33,6 +33,9 @@
 //! and so does its place in the spill file: a slot is reused only after its segment was dropped,
 //! when nobody can be reading from it.
 
+// The model checker runs the registry alone.
+#![cfg_attr(feature = "model", allow(dead_code))]
+
 #[cfg(not(feature = "model"))]
 mod keeper;
 #[cfg(not(feature = "model"))]

@@ -36,11 +36,11 @@ pub(crate) fn damaged() -> io::Error {
 /// Which slots are free: the lowest first, so that the file stays short.
 #[derive(Debug, Default)]
 pub(crate) struct FreeSlots {
-    state: Mutex<State>,
+    state: Mutex<SlotNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotNumbers {
     given_back: BinaryHeap<Reverse<u64>>,
     next: u64,
 }
