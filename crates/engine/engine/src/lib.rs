@@ -77,6 +77,7 @@ mod super_page;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thread_count;
 mod ticket;
 mod tree;
 #[cfg(test)]
