@@ -82,6 +82,7 @@ pub const CRATES: &[CrateRules] = &[
     CrateRules { name: "redo", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
     CrateRules { name: "store", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
     CrateRules { name: "pool", tier: Tier::Engine, is_pure: false, may_use: &["io", "page"] },
+    CrateRules { name: "lock", tier: Tier::Engine, is_pure: false, may_use: &[] },
     CrateRules { name: "version", tier: Tier::Engine, is_pure: false, may_use: &[] },
     CrateRules {
         name: "engine",

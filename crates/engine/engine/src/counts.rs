@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use iostrata_flush::Cause;
-use iostrata_settings::{Counter, Counters};
+use iostrata_settings::{COUNTERS, Counter, Counters};
+
+use crate::thread_count::ThreadCount;
 
 /// One call in so many is timed. Odd, so that two parts that take turns are both met.
 const SAMPLED_OF: u32 = 63;
@@ -18,17 +20,22 @@ thread_local! {
 
 /// One counter for each of the catalogue; those of other rooms stay 0 here.
 #[derive(Debug)]
-pub(crate) struct Counts([AtomicU64; Counter::COUNT]);
+pub(crate) struct Counts {
+    shared: [AtomicU64; Counter::COUNT],
+    /// Counted by every read, which should not wait for those of other threads.
+    rows_read: ThreadCount,
+}
 
 impl Default for Counts {
     fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; Counter::COUNT])
+        let shared = [const { AtomicU64::new(0) }; Counter::COUNT];
+        Self { shared, rows_read: ThreadCount::new() }
     }
 }
 
 impl Counts {
     fn add(&self, counter: Counter, more: u64) {
-        self.0[counter as usize].fetch_add(more, Relaxed);
+        self.shared[counter as usize].fetch_add(more, Relaxed);
     }
 
     /// A row came, changed or went.
@@ -52,8 +59,9 @@ impl Counts {
     }
 
     /// Rows were given to a caller.
+    #[inline]
     pub fn rows_read(&self, rows: u64) {
-        self.add(Counter::RowsRead, rows);
+        self.rows_read.add(rows);
     }
 
     /// A batch was applied.
@@ -131,7 +139,10 @@ impl Counts {
 
     /// One value.
     pub fn get(&self, counter: Counter) -> u64 {
-        self.0[counter as usize].load(Relaxed)
+        match counter {
+            Counter::RowsRead => self.rows_read.get(),
+            counter => self.shared[counter as usize].load(Relaxed),
+        }
     }
 
     /// Pages written to let the checkpoint go on.
@@ -144,7 +155,7 @@ impl Counts {
 
     /// All values.
     pub fn read(&self) -> Counters {
-        Counters::new(std::array::from_fn(|at| self.0[at].load(Relaxed)))
+        Counters::new(std::array::from_fn(|at| self.get(COUNTERS[at].counter)))
     }
 }
 

@@ -237,7 +237,7 @@ impl<'t> Cursor<'t> {
             let next = self.pages.pin(page)?.shared();
             let is_same = self.leaf.as_ref().is_some_and(|(pin, seen)| pin.page_version() == *seen);
             if is_same {
-                self.tree.check(&next, Some(1))?;
+                self.tree.check(page, &PageView::new(&next), Some(1))?;
             }
             Ok(is_same.then_some(next))
         })?;

@@ -82,6 +82,7 @@ mod super_page;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thread_count;
 mod ticket;
 mod transaction;
 mod transaction_error;

@@ -64,7 +64,7 @@ impl Tree {
     pub fn is_one_leaf(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {
             let root = pages.pin(self.root)?.shared();
-            Ok(self.check(&root, None)? == 0)
+            Ok(self.check(root.page_no(), &PageView::new(&root), None)? == 0)
         })
     }
 

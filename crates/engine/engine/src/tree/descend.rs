@@ -5,6 +5,8 @@
 //! search ends (or the pages of one way could evict each other for ever), and the way is gone
 //! again. Every page is checked to belong to this tree and to lie one level below its parent.
 
+use std::ops::Range;
+
 use iostrata_page::{PageKind, PageNo, PageView};
 use iostrata_pool::{Pin, Shared};
 
@@ -113,9 +115,14 @@ impl Tree {
         let mut kept = Vec::new();
         'again: loop {
             let mut node = pages.pin(self.root)?.shared();
-            let mut level = self.check(&node, None)?;
-            while level > 0 {
+            let mut parent = None;
+            loop {
                 let view = PageView::new(&node);
+                let level = self.check(node.page_no(), &view, parent)?;
+                if level == 0 {
+                    drop(kept);
+                    return Ok(node);
+                }
                 let child = view.child(seek.slot(&view));
                 let Some(pin) = pages.storage.pool.try_pin(child) else {
                     drop(node);
@@ -123,10 +130,8 @@ impl Tree {
                     continue 'again;
                 };
                 node = pin.shared();
-                level = self.check(&node, Some(level))?;
+                parent = Some(level);
             }
-            drop(kept);
-            return Ok(node);
         }
     }
 
@@ -169,13 +174,14 @@ impl Tree {
         'again: loop {
             upper.clear();
             let mut node = pages.pin(self.root)?.shared();
-            let mut level = self.check(&node, None)?;
-            if level == 0 {
-                let page_version = node.page_version();
-                return Ok(Some(Leaf { pin: node.unlatch(), page_version }));
-            }
+            let mut parent = None;
             loop {
                 let view = PageView::new(&node);
+                let level = self.check(node.page_no(), &view, parent)?;
+                if level == 0 {
+                    let page_version = node.page_version();
+                    return Ok(Some(Leaf { pin: node.unlatch(), page_version }));
+                }
                 let (slot, child) = view.child_for(key);
                 if slot + 1 < view.count() {
                     upper.lower_to(view.key(slot + 1));
@@ -195,7 +201,7 @@ impl Tree {
                         continue 'again;
                     }
                 }
-                level = self.check(&node, Some(level))?;
+                parent = Some(level);
             }
         }
     }
@@ -213,33 +219,40 @@ impl Tree {
     ) -> Result<(), EngineError> {
         out.clear();
         let mut node = pages.pin(self.root)?.shared();
-        let mut level = self.check(&node, None)?;
-        while level > 1 {
-            let child = PageView::new(&node).child_for(key).1;
+        let mut parent = None;
+        loop {
+            let view = PageView::new(&node);
+            let level = self.check(node.page_no(), &view, parent)?;
+            if level == 0 {
+                return Ok(());
+            }
+            let (slot, child) = view.child_for(key);
+            if level == 1 {
+                let around = |slots: Range<usize>| slots.map(|slot| view.child(slot));
+                match direction {
+                    Direction::Forward => {
+                        out.extend(around(slot + 1..view.count().min(slot + 1 + READ_AHEAD_PAGES)));
+                    }
+                    Direction::Backward => {
+                        out.extend(around(slot.saturating_sub(READ_AHEAD_PAGES)..slot).rev());
+                    }
+                }
+                return Ok(());
+            }
             let Some(pin) = pages.storage.pool.try_pin(child) else { return Ok(()) };
             node = pin.shared();
-            level = self.check(&node, Some(level))?;
+            parent = Some(level);
         }
-        if level == 1 {
-            let view = PageView::new(&node);
-            let slot = view.child_for(key).0;
-            match direction {
-                Direction::Forward => {
-                    let last = view.count().min(slot + 1 + READ_AHEAD_PAGES);
-                    out.extend((slot + 1..last).map(|slot| view.child(slot)));
-                }
-                Direction::Backward => {
-                    let first = slot.saturating_sub(READ_AHEAD_PAGES);
-                    out.extend((first..slot).rev().map(|slot| view.child(slot)));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Checks that a page is this tree's, and one below `parent`. Gives its level.
-    pub fn check(&self, page: &Shared<'_>, parent: Option<u8>) -> Result<u8, EngineError> {
-        let view = PageView::new(page);
+    #[inline]
+    pub fn check(
+        &self,
+        page: PageNo,
+        view: &PageView<'_>,
+        parent: Option<u8>,
+    ) -> Result<u8, EngineError> {
         let level = view.level();
         let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
         let is_ours = view.kind() == kind && view.table() == self.id;
@@ -248,7 +261,7 @@ impl Tree {
         if is_ours && fits && has_child {
             return Ok(level);
         }
-        Err(self.misplaced(page.page_no(), &view, parent))
+        Err(self.misplaced(page, view, parent))
     }
 
     #[cold]

@@ -144,14 +144,15 @@ impl Tree {
         let mut parent = None;
         loop {
             let node = pin.clone().shared();
-            let level = self.check(&node, parent)?;
+            let view = PageView::new(&node);
+            let level = self.check(node.page_no(), &view, parent)?;
             if level < to_level {
                 return Ok(None);
             }
             if level == to_level {
                 return Ok(Some(Path { steps, end: pin }));
             }
-            let (slot, child) = PageView::new(&node).child_for(key);
+            let (slot, child) = view.child_for(key);
             drop(node);
             steps.push(Step { pin, slot });
             pin = resident(pages, child)?;
