@@ -91,7 +91,7 @@ mod tests {
             add(1, &number.to_le_bytes());
             add(1, &(number as u32).to_be_bytes());
             add(1, format!("user{number:010}").as_bytes());
-            let pair = [number % 256 * 128, number / 256 << 36].map(u64::to_be_bytes);
+            let pair = [number % 256 * 128, (number / 256) << 36].map(u64::to_be_bytes);
             add(3, pair.as_flattened());
         }
         // The little-endian number 0 is the big-endian one, and so are palindromes of bytes.

@@ -1,6 +1,8 @@
 //! The lock table from outside: with threads and a clock as they are, or, with the feature
 //! `model`, under a model checker.
 
+#![allow(clippy::unwrap_used)]
+
 #[cfg(not(feature = "model"))]
 mod cost;
 #[cfg(not(feature = "model"))]

@@ -129,7 +129,8 @@ fn cycles_that_overlap_leave_nobody_waiting() {
     explore(|| drop(together(&[&[0, 1], &[1, 0], &[1, 2, 0], &[2, 0, 1]], SOMETIME)));
 }
 
-/// 1 asks for the lock of 0 while it holds none that 0 could want after the hand-over.
+/// 1 may be waiting for the row of 0 when that is handed over. Then 0 waits for 1, which waits for
+/// nothing any more.
 #[test]
 fn who_was_handed_a_lock_is_in_no_cycle() {
     explore(|| {
