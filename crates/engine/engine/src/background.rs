@@ -59,7 +59,8 @@ impl Threads {
         Self::default()
     }
 
-    /// Starts the cleaner, and the status page of an engine in a directory.
+    /// Starts the cleaner, the thread that makes commits durable for which nobody waits, and the
+    /// status page of an engine in a directory.
     ///
     /// # Errors
     /// When the system gives no thread, or the status file cannot be made.
@@ -77,6 +78,8 @@ impl Threads {
         }
         let (of_cleaner, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
         self.spawn("cleaner", move || clean(&of_cleaner, &cleaner))?;
+        let of_flusher = Arc::clone(storage);
+        self.spawn("log flusher", move || serve_log(&of_flusher))?;
         if let Some(publisher) = self.publisher.clone() {
             let storage = Arc::clone(storage);
             self.spawn("status", move || publish(&storage, &publisher))?;
@@ -99,6 +102,7 @@ impl Threads {
     pub fn stop(&self) {
         let Some(storage) = &self.storage else { return };
         storage.signal.stop();
+        storage.redo.stop_serving();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {
             // A thread that broke an invariant has poisoned the engine.
@@ -146,6 +150,13 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
         if !signal.wait_wake(sleep) {
             return;
         }
+    }
+}
+
+fn serve_log(storage: &Storage) {
+    let _alarm = storage.poison.alarm("the log's flusher");
+    if let Err(error) = storage.redo.serve_requests() {
+        let _kept = storage.poison.keep(error);
     }
 }
 

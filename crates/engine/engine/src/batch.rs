@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use iostrata_page::{Lsn, PageNo};
-use iostrata_settings::Counter;
+use iostrata_settings::{Counter, FlushLogAt};
 
 use crate::changes::{Change, Changes, Op, sort};
 use crate::commit::{Attempt, attempt, leaves_max, tidy};
@@ -141,16 +141,26 @@ impl Batch {
         self.ops.is_empty()
     }
 
-    /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket
-    /// before telling anybody.
+    /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket, or
+    /// ask it until it is settled, before telling anybody. What settles it is the setting
+    /// `flush_log_at_trx_commit` as it is now.
     ///
     /// # Errors
     /// Nothing is applied then. [`RequestError::NotAsExpected`],
     /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
-    pub fn commit(mut self) -> Result<Ticket, EngineError> {
+    pub fn commit(self) -> Result<Ticket, EngineError> {
+        let level = self.pages.storage.hot.flush_log_at_commit();
+        self.commit_with(level)
+    }
+
+    /// As [`Batch::commit`], whatever `flush_log_at_trx_commit` says.
+    ///
+    /// # Errors
+    /// As [`Batch::commit`].
+    pub fn commit_with(mut self, level: FlushLogAt) -> Result<Ticket, EngineError> {
         let storage = Arc::clone(&self.pages.storage);
         let end = storage.counts.sampled(Counter::CpuNsRows, || self.run())?;
-        Ok(Ticket::new(storage, end))
+        Ok(Ticket::new(storage, end, level))
     }
 
     fn run(&mut self) -> Result<Lsn, EngineError> {
