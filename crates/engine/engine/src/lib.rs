@@ -78,6 +78,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod ticket;
+#[cfg(test)]
+mod ticket_tests;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
