@@ -62,27 +62,33 @@ impl Ticket {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn try_wait(&self) -> Result<bool, EngineError> {
-        let redo = &self.0.storage.redo;
-        if self.is_settled() {
-            return self.0.settled(Ok(())).map(|()| true);
-        }
-        if let Some(cause) = redo.poisoned() {
+        let is_settled = self.is_settled();
+        // What was written before a sync that failed may be lost.
+        let may_be_lost = !is_settled || self.0.level == FlushLogAt::Written;
+        if may_be_lost && let Some(cause) = self.0.storage.redo.poisoned() {
             return self.0.settled(Err(cause)).map(|()| false);
         }
-        self.0.storage.poison.check()?;
-        redo.hasten_requests();
-        Ok(false)
+        if is_settled {
+            self.0.settled(Ok(())).map(|()| true)
+        } else {
+            self.0.storage.poison.check().map(|()| false)
+        }
     }
 
     /// Whether it survives a crash already, or is as far as its level asks for. It neither counts
     /// the commit as acknowledged nor says whether the log failed: [`Ticket::try_wait`] does.
     pub fn is_settled(&self) -> bool {
-        let Promise { storage, end, level, .. } = &*self.0;
-        match level {
-            FlushLogAt::Commit => storage.redo.durable() >= *end,
-            FlushLogAt::Written => storage.redo.written() >= *end,
+        let redo = &self.0.storage.redo;
+        let is_settled = match self.0.level {
+            FlushLogAt::Commit => redo.durable() >= self.0.end,
+            FlushLogAt::Written => redo.written() >= self.0.end,
             FlushLogAt::Timeout => true,
+        };
+        if !is_settled {
+            // Who asks does not wait, so nobody leads for him.
+            redo.hasten_requests();
         }
+        is_settled
     }
 
     /// Whether it survives a crash already.

@@ -70,7 +70,10 @@ fn a_sync_that_fails_reaches_who_asks_and_poisons() {
     });
     let before = engine.counters()[Counter::CommitsDurable];
     let ticket = put(&engine, &table, 1, FlushLogAt::Commit);
+    let written = put(&engine, &table, 2, FlushLogAt::Written);
     asked(&ticket).unwrap_err();
+    // What was only written may be lost with what the sync did not bring to the disk.
+    written.try_wait().unwrap_err();
     fails.store(false, Ordering::Relaxed);
     // It stays so, also when the disk works again.
     ticket.try_wait().unwrap_err();

