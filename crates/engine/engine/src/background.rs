@@ -63,7 +63,8 @@ impl Threads {
         Self::default()
     }
 
-    /// Starts the cleaner, and the status page of an engine in a directory.
+    /// Starts the cleaner, the thread that makes commits durable for which nobody waits, and the
+    /// status page of an engine in a directory.
     ///
     /// # Errors
     /// When the system gives no thread, or the status file cannot be made.
@@ -86,6 +87,8 @@ impl Threads {
             let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
             self.spawn("purge", move || purge(&storage, &purger))?;
         }
+        let of_flusher = Arc::clone(storage);
+        self.spawn("log flusher", move || serve_log(&of_flusher))?;
         if let Some(publisher) = self.publisher.clone() {
             let storage = Arc::clone(storage);
             self.spawn("status", move || publish(&storage, &publisher))?;
@@ -108,6 +111,7 @@ impl Threads {
     pub fn stop(&self) {
         let Some(storage) = &self.storage else { return };
         storage.signal.stop();
+        storage.redo.stop_serving();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {
             // A thread that broke an invariant has poisoned the engine.
@@ -173,6 +177,13 @@ fn purge(storage: &Storage, purger: &Purger) {
         if !storage.signal.wait_stop(sleep) {
             return;
         }
+    }
+}
+
+fn serve_log(storage: &Storage) {
+    let _alarm = storage.poison.alarm("the log's flusher");
+    if let Err(error) = storage.redo.serve_requests() {
+        let _kept = storage.poison.keep(error);
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use iostrata_page::PageNo;
-use iostrata_settings::Counter;
+use iostrata_settings::{Counter, FlushLogAt};
 
 use crate::commit::{Writer, commit};
 use crate::error::EngineError;
@@ -124,17 +124,27 @@ impl Batch {
         self.writes.is_empty()
     }
 
-    /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket
-    /// before telling anybody.
+    /// Applies everything. What it gives is ordered but not yet durable: wait for the ticket, or
+    /// ask it until it is settled, before telling anybody. What settles it is the setting
+    /// `flush_log_at_trx_commit` as it is now.
     ///
     /// # Errors
     /// Nothing is applied then. [`RequestError::NotAsExpected`],
     /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
-    pub fn commit(mut self) -> Result<Ticket, EngineError> {
+    pub fn commit(self) -> Result<Ticket, EngineError> {
+        let level = self.pages.storage.hot.flush_log_at_commit();
+        self.commit_with(level)
+    }
+
+    /// As [`Batch::commit`], whatever `flush_log_at_trx_commit` says.
+    ///
+    /// # Errors
+    /// As [`Batch::commit`].
+    pub fn commit_with(mut self, level: FlushLogAt) -> Result<Ticket, EngineError> {
         let storage = Arc::clone(&self.pages.storage);
         let run = || commit(&self.pages, &mut self.writes, Writer::Batch);
         let end = storage.counts.sampled(Counter::CpuNsRows, run)?;
         storage.counts.committed();
-        Ok(Ticket::new(storage, end))
+        Ok(Ticket::new(storage, end, level))
     }
 }

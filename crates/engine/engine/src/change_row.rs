@@ -88,11 +88,11 @@ pub(crate) fn growth(
 ) -> isize {
     let key = writes.key(op);
     let cost = |value: usize| row_bytes(key.len(), value) as isize;
-    let header = if stamp.counts_versions { VERSION_BYTES } else { 0 };
+    let version = if stamp.counts_versions { VERSION_BYTES } else { 0 };
     let old = || page.find(key).ok().map_or(0, |slot| cost(page.value(slot).len()));
     match writes.change(op) {
-        Change::Put(value) => cost(value.len() + header) - old(),
-        Change::Delete if header > 0 => match old() {
+        Change::Put(value) => cost(value.len() + version) - old(),
+        Change::Delete if version > 0 => match old() {
             0 => 0,
             old => cost(VERSION_BYTES) - old,
         },
@@ -147,14 +147,14 @@ pub(crate) fn change_row(
         Some(cell) if is_needed => stamp.keeper().replaced(number, cell.flags, cell.value),
         _ => 0,
     };
-    let header = Version { number, older }.to_bytes();
-    let header = if is_needed { &header[..] } else { &[] };
+    let version = Version { number, older }.to_bytes();
+    let version = if is_needed { &version[..] } else { &[] };
     let flags = match (is_needed, value) {
         (false, _) => 0,
         (true, Some(_)) => FLAG_VERSIONED,
         (true, None) => FLAG_VERSIONED | FLAG_TOMBSTONE,
     };
-    let new = [header, value.unwrap_or_default()];
+    let new = [value.unwrap_or_default(), version];
     stamp.bytes.clear();
     let record = match old {
         Some(_) if value.is_none() && !is_needed => Record::Delete { slot: place },

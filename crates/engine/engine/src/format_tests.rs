@@ -56,7 +56,7 @@ fn of_pages() -> Vec<Expected> {
         ("Slot", slot),
         ("Cell", cell),
         ("Super page", front),
-        ("Version header", version),
+        ("Version", version),
         ("Catalogue row", vec![("table", 0), ("root", 4), ("", 12)]),
     ]
 }

@@ -82,8 +82,9 @@ mod super_page;
 mod table;
 #[cfg(test)]
 mod tests;
-mod thread_count;
 mod ticket;
+#[cfg(test)]
+mod ticket_tests;
 mod transaction;
 mod transaction_error;
 mod tree;
@@ -102,7 +103,9 @@ pub use error::{EngineError, OpenError, RequestError, TableError};
 pub use iostrata_io::disk::Disk;
 pub use iostrata_page::RowTooLarge;
 pub use iostrata_pool::Failure;
-pub use iostrata_settings::{Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage};
+pub use iostrata_settings::{
+    Counter, CounterRow, Counters, FlushLogAt, SettingError, Settings, StatusPage,
+};
 pub use options::OpenOptions;
 pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};

@@ -127,7 +127,7 @@ fn lay(engine: &Engine, table: &Table, cells: &[(&[u8], u8, &[u8])]) {
 #[test]
 fn rows_with_versions_and_tombstones_are_written_as_they_are_read() {
     let header = Version { number: 3, older: 0 }.to_bytes();
-    let long = [&header[..], b"a value of more than sixteen bytes"].concat();
+    let long = [&b"a value of more than sixteen bytes"[..], &header].concat();
     let cells: [(&[u8], u8, &[u8]); 4] = [
         (b"deleted", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
         (b"gone", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
@@ -145,7 +145,7 @@ fn rows_with_versions_and_tombstones_are_written_as_they_are_read() {
         batch.commit().unwrap().wait().unwrap();
     }
     let mut batch = engine.batch();
-    batch.compare_and_set(&table, b"old", Some(&long[16..]), Some(new)).unwrap();
+    batch.compare_and_set(&table, b"old", Some(&long[..long.len() - 16]), Some(new)).unwrap();
     batch.delete(&table, b"gone").unwrap();
     batch.delete(&table, b"older").unwrap();
     batch.commit().unwrap().wait().unwrap();

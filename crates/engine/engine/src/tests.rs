@@ -322,12 +322,12 @@ fn a_dropped_table_keeps_its_fields_until_its_pages_are_free() {
 }
 
 #[test]
-fn readers_see_what_is_behind_a_version_and_no_deleted_row() {
+fn readers_see_what_is_before_a_version_and_no_deleted_row() {
     let engine = open(&MemDisk::new());
     let table = engine.create_table("t").unwrap();
     let storage = &engine.parts().storage;
     let header = Version { number: 3, older: 0 }.to_bytes();
-    let long = [&header[..], b"new"].concat();
+    let long = [&b"new"[..], &header].concat();
     let rows: [(&[u8], u8, &[u8]); 5] = [
         (b"a", FLAG_VERSIONED | FLAG_TOMBSTONE, &header),
         (b"b", 0, b"old"),

@@ -64,7 +64,7 @@ pub(crate) fn older_version(
             Seen::Older(next) => pointer = next,
             Seen::Row(_) => {
                 if is_versioned {
-                    value.drain(..VERSION_BYTES);
+                    value.truncate(value.len() - VERSION_BYTES);
                 }
                 return Ok(true);
             }

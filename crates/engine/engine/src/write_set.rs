@@ -18,7 +18,7 @@ use crate::tree::Tree;
 /// Most bytes of keys and values that are kept: far more than any frame takes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
 /// Bytes that the frame may need for a change beyond key and value: at most 19 of an insert and 13
-/// of a delete before it, 10 of each for the page's number; the version header besides.
+/// of a delete before it, 10 of each for the page's number; the version besides.
 const CHANGE_OVERHEAD_BYTES: usize = 48;
 
 /// What is to happen to a row.

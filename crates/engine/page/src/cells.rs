@@ -18,7 +18,7 @@ pub struct Cell<'a> {
     pub flags: u8,
     /// Its key.
     pub key: &'a [u8],
-    /// Its value, with the version header if it has one.
+    /// Its value, with its version behind it if it has one.
     pub value: &'a [u8],
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct CellShape {
 }
 
 impl CellShape {
-    /// Whether there is a version header where the flags say so, and nothing behind a tombstone's.
+    /// Whether there is a version where the flags say so, and nothing before a tombstone's.
     #[inline]
     pub fn has_proper_version(self) -> bool {
         let is_versioned = self.flags & FLAG_VERSIONED != 0;
@@ -58,7 +58,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// As the bytes that a versioned value begins with.
+    /// As the bytes that a versioned value ends with.
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; VERSION_BYTES] {
@@ -70,7 +70,7 @@ impl Version {
 }
 
 impl<'a> Cell<'a> {
-    /// Whether the value begins with a version header.
+    /// Whether the value ends with a version.
     #[inline]
     #[must_use]
     pub fn is_versioned(&self) -> bool {
@@ -96,17 +96,17 @@ impl<'a> Cell<'a> {
         if !self.is_versioned() {
             return None;
         }
-        let header = self.value.get(..VERSION_BYTES)?;
-        let number = u64_at(header, VERSION_AT_NUMBER);
-        Some(Version { number, older: u64_at(header, VERSION_AT_OLDER) })
+        let version = self.value.last_chunk::<VERSION_BYTES>()?;
+        let number = u64_at(version, VERSION_AT_NUMBER);
+        Some(Version { number, older: u64_at(version, VERSION_AT_OLDER) })
     }
 
-    /// The value behind the version header.
+    /// The value without its version.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        let skip = if self.is_versioned() { VERSION_BYTES } else { 0 };
-        self.value.get(skip..).unwrap_or_default()
+        let version = if self.is_versioned() { VERSION_BYTES } else { 0 };
+        self.value.get(..self.value.len().wrapping_sub(version)).unwrap_or_default()
     }
 
     /// Appends the cell in the form that Image and Splice carry.

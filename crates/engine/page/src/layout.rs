@@ -61,16 +61,16 @@ pub const CELL_HEADER_BYTES: usize = 3;
 pub const CELL_AT_FLAGS: usize = 0;
 /// u16 in a cell: bytes of the value.
 pub const CELL_AT_VALUE_LEN: usize = 1;
-/// Cell flag: the value begins with a version header. Only in leaves.
+/// Cell flag: the value ends with a version. Only in leaves.
 pub const FLAG_VERSIONED: u8 = 1;
-/// Cell flag: the row was deleted and stands for its older versions; it has a version header and
-/// nothing behind it. Only in leaves.
+/// Cell flag: the row was deleted and stands for its older versions; its value is its
+/// version and nothing else. Only in leaves.
 pub const FLAG_TOMBSTONE: u8 = 2;
-/// Bytes of a version header.
+/// Bytes of a version.
 pub const VERSION_BYTES: usize = 16;
-/// u64 in a version header: which commit wrote the row.
+/// u64 in a version: which commit wrote the row.
 pub const VERSION_AT_NUMBER: usize = 0;
-/// u64 in a version header: where the version before lies; 0 for none.
+/// u64 in a version: where the version before lies; 0 for none.
 pub const VERSION_AT_OLDER: usize = 8;
 
 /// Bytes of a value in an inner page: the child's page number.

@@ -74,7 +74,7 @@ pub enum Record<'a> {
         slot: usize,
         /// Flags of the cell afterwards, as in Insert.
         flags: u8,
-        /// Bytes of the value afterwards, a version header included.
+        /// Bytes of the value afterwards, a version included.
         len: usize,
         /// Where the value differs from the old one. Bytes that no hunk covers stay.
         hunks: Hunks<'a>,

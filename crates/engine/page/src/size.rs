@@ -110,14 +110,14 @@ impl PageSize {
         self.body_bytes() / 2 - SLOT_BYTES
     }
 
-    /// Most bytes of key and value together, a version header included.
+    /// Most bytes of key and value together, a version included.
     #[inline]
     #[must_use]
     pub const fn row_bytes_max(self) -> usize {
         self.cell_bytes_max() - CELL_HEADER_BYTES
     }
 
-    /// Whether a new row can come in: one that has room for a version header as well.
+    /// Whether a new row can come in: one that has room for a version as well.
     ///
     /// # Errors
     /// As [`PageSize::check_row`], in bytes without the header.

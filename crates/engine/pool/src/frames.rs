@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use iostrata_page::PageSize;
+use rustix::mm::{Advice, madvise};
 
 use crate::latch::Latch;
 
@@ -23,6 +24,12 @@ pub const NEVER: u64 = u64::MAX;
 const SHIFT_BYTES: usize = LINE_BYTES;
 /// A line of the processor's cache.
 const LINE_BYTES: usize = 64;
+
+/// Memory of so many bytes is asked for in huge pages: less than that is a test's or a small
+/// program's, and would be held in steps that are too large for it.
+const HUGE_FROM_BYTES: usize = 16 << 20;
+/// A huge page of the processor.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// One frame. Everything a hit touches lies in one cache line.
 #[repr(align(64))]
@@ -60,6 +67,7 @@ impl Frame {
 /// All frames and their memory.
 pub struct Frames {
     frames: Box<[Frame]>,
+    has_huge_pages: bool,
     /// Owned, never looked at again: the frames point into it.
     _memory: Vec<u8>,
 }
@@ -77,6 +85,7 @@ impl Frames {
         let Some(bytes) = bytes else { panic!("{count} frames are more than memory can have") };
         // Zeros from the system: memory is taken only as frames are first used.
         let mut memory = vec![0_u8; bytes];
+        let has_huge_pages = bytes >= HUGE_FROM_BYTES && ask_huge_pages(&mut memory);
         let to_line = memory.as_ptr().align_offset(LINE_BYTES);
         assert!(to_line < LINE_BYTES, "bytes can be aligned");
         let start = memory.as_mut_ptr();
@@ -98,7 +107,12 @@ impl Frames {
                 index: index as u32,
             }
         };
-        Self { frames: (0..count).map(frame).collect(), _memory: memory }
+        Self { frames: (0..count).map(frame).collect(), has_huge_pages, _memory: memory }
+    }
+
+    /// Whether the system was asked for huge pages and did not refuse.
+    pub fn has_huge_pages(&self) -> bool {
+        self.has_huge_pages
     }
 
     /// How many.
@@ -110,6 +124,19 @@ impl Frames {
     pub fn get(&self, index: u32) -> &Frame {
         &self.frames[index as usize]
     }
+}
+
+/// Asks for huge pages where whole ones fit: random reads of a large pool then miss less in the
+/// processor's table of pages. What lies before and behind them stays as it is. False when the
+/// system refuses; nothing else changes then.
+fn ask_huge_pages(memory: &mut [u8]) -> bool {
+    let before = memory.as_ptr().align_offset(HUGE_PAGE_BYTES).min(memory.len());
+    let inside = &mut memory[before..];
+    let bytes = inside.len() / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    let start = inside.as_mut_ptr().cast();
+    // SAFETY: the range lies in memory that is borrowed alone here, and the advice changes how it
+    // is mapped, never what it holds.
+    bytes > 0 && unsafe { madvise(start, bytes, Advice::LinuxHugepage) }.is_ok()
 }
 
 /// A shared hold of a frame's latch.
@@ -203,5 +230,39 @@ mod tests {
         for other in [0, 2] {
             assert!(SharedLatch::new(frames.get(other)).bytes().iter().all(|byte| *byte == 0));
         }
+    }
+
+    /// Bytes of this process that were advised to be huge, by `VmFlags` of its mappings.
+    fn advised_bytes(of: &Frames) -> u64 {
+        let at = of.get(of.len() as u32 / 2).bytes.as_ptr().cast::<u8>().addr() as u64;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut range, mut found) = (0..0, 0);
+        for line in maps.lines() {
+            let first = line.split(' ').next().unwrap();
+            if let Some((from, to)) = first.split_once('-') {
+                let hex = |text| u64::from_str_radix(text, 16).unwrap_or(0);
+                range = hex(from)..hex(to);
+            }
+            if range.contains(&at) && line.starts_with("VmFlags:") && line.contains(" hg") {
+                found = range.end - range.start;
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn only_a_large_pool_asks_for_huge_pages() {
+        let page = PageSize::new(4096).unwrap();
+        let small = Frames::new(page, 2000);
+        assert!(!small.has_huge_pages());
+        assert_eq!(advised_bytes(&small), 0);
+        let large = Frames::new(page, 8000);
+        if !large.has_huge_pages() {
+            eprintln!("skipped: this system has no transparent huge pages");
+            return;
+        }
+        assert!(advised_bytes(&large) >= 7000 * 4096);
+        ExclusiveLatch::new(large.get(7999)).bytes_mut().fill(3);
+        assert!(SharedLatch::new(large.get(7998)).bytes().iter().all(|byte| *byte == 0));
     }
 }

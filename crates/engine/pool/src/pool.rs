@@ -100,6 +100,13 @@ impl Pool {
         self.frames.len()
     }
 
+    /// Whether the frames lie in memory for which the system was asked for huge pages, and did not
+    /// refuse. Only pools of 16 MiB and more ask.
+    #[must_use]
+    pub fn has_huge_pages(&self) -> bool {
+        self.frames.has_huge_pages()
+    }
+
     /// Frames with no page.
     #[must_use]
     pub fn free_frames(&self) -> usize {

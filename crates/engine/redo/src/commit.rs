@@ -30,15 +30,19 @@ impl Redo {
             let settled = || self.durable.load(Ordering::Acquire) >= upto || self.is_failed();
             if self.group.enter(upto, settled) == Outcome::Lead {
                 self.group.gather();
-                let start = Instant::now();
-                let led = self.lead();
-                self.group.learn(start.elapsed());
-                let upto =
-                    if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
-                self.group.leave(upto);
-                led?;
+                self.lead_and_leave(1)?;
             }
         }
+    }
+
+    /// Leads for all; `entered` as `GroupCommit::leave` says.
+    pub(crate) fn lead_and_leave(&self, entered: u64) -> Result<(), RedoError> {
+        let start = Instant::now();
+        let led = self.lead();
+        self.group.learn(start.elapsed());
+        let upto = if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
+        self.group.leave(upto, entered);
+        led
     }
 
     /// Writes and syncs everything appended so far.

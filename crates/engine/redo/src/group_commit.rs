@@ -94,7 +94,7 @@ impl GroupCommit {
                 self.went.fetch_add(1, Ordering::Relaxed);
                 return Outcome::Settled;
             }
-            if !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel) {
+            if self.try_lead() {
                 return Outcome::Lead;
             }
             std::hint::spin_loop();
@@ -125,7 +125,17 @@ impl GroupCommit {
         }
     }
 
-    /// Who waits now, the leader included.
+    /// For who does not wait itself: leads if nobody does, and then calls `leave`.
+    pub(crate) fn try_lead(&self) -> bool {
+        !self.led.load(Ordering::Relaxed) && !self.led.swap(true, Ordering::AcqRel)
+    }
+
+    /// How long a lead takes.
+    pub(crate) fn lead_time(&self) -> Duration {
+        Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed))
+    }
+
+    /// Who waits now; a leader that came by `enter` is included.
     fn present(&self) -> u64 {
         let went = self.went.load(Ordering::Relaxed);
         self.came.load(Ordering::Relaxed).saturating_sub(went)
@@ -145,7 +155,7 @@ impl GroupCommit {
             self.crowded.store(crowded.saturating_sub(1), Ordering::Relaxed);
             return;
         }
-        let lead = Duration::from_nanos(self.lead_ns.load(Ordering::Relaxed));
+        let lead = self.lead_time();
         let (start, most) = (Instant::now(), (lead / 2).min(GATHER_MAX));
         let (mut last, mut before) = (start, start);
         loop {
@@ -177,8 +187,9 @@ impl GroupCommit {
     }
 
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the
-    /// others leads next and is woken first.
-    pub(crate) fn leave(&self, upto: u64) {
+    /// others leads next and is woken first. `entered` is 1 for a leader that came by `enter`, else
+    /// 0.
+    pub(crate) fn leave(&self, upto: u64, entered: u64) {
         let mut waiting = self.lock();
         self.population.store(self.present(), Ordering::Relaxed);
         let Waiting { queue, covered } = &mut *waiting;
@@ -195,7 +206,7 @@ impl GroupCommit {
             self.led.store(false, Ordering::Release);
         }
         drop(waiting);
-        self.went.fetch_add(1 + covered.len() as u64, Ordering::Relaxed);
+        self.went.fetch_add(entered + covered.len() as u64, Ordering::Relaxed);
         if let Some(heir) = heir {
             heir.wake(LEADING);
         }

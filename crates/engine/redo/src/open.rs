@@ -25,6 +25,7 @@ use crate::layout::{
 use crate::ledger::Ledger;
 use crate::make::CHUNK_BYTES;
 use crate::redo::{Redo, lock};
+use crate::requests::Requests;
 use crate::segments::{Segment, Segments, number_of};
 use crate::writer::Writer;
 use crate::{RedoError, RedoSettings, Scan};
@@ -139,6 +140,7 @@ impl Redo {
             segments: Mutex::new(segments),
             fill: Mutex::new(Fill::new(Aligned::zeroed(buffer_bytes))),
             group: GroupCommit::default(),
+            requests: Requests::default(),
             lsn: at(),
             written: at(),
             durable: at(),

@@ -12,6 +12,7 @@ use crate::fill::Fill;
 use crate::group_commit::GroupCommit;
 use crate::layout::{BLOCK_BYTES_MAX, frame};
 use crate::ledger::Ledger;
+use crate::requests::Requests;
 use crate::segments::Segments;
 use crate::writer::Writer;
 use crate::{AgeLimits, RedoCounters, RedoError};
@@ -41,6 +42,7 @@ pub struct Redo {
     /// Held for moments, never across I/O.
     pub(crate) fill: Mutex<Fill>,
     pub(crate) group: GroupCommit,
+    pub(crate) requests: Requests,
     pub(crate) lsn: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,

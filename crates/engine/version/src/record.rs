@@ -25,7 +25,7 @@ pub(crate) struct Record<'a> {
     pub table: u32,
     /// Key to purge, or empty.
     pub key: &'a [u8],
-    /// Value of the cell with its version header.
+    /// Value of the cell with its version.
     pub value: &'a [u8],
 }
 

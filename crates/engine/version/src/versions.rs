@@ -100,7 +100,7 @@ impl Versions {
     }
 
     /// Puts the value that `pointer` leads to into `into`, in place of what was there: with its
-    /// version header. Gives the flags of the cell; None when the version was dropped, which does
+    /// version. Gives the flags of the cell; None when the version was dropped, which does
     /// not happen to a pointer that a registered snapshot follows from a number above its own.
     ///
     /// # Errors

@@ -174,7 +174,8 @@ impl Transaction {
         self.release_locks();
         storage.counts.committed();
         let level = self.options.flush_log_at;
-        Ok(Ticket::with_level(storage, end, level))
+        let level = level.unwrap_or_else(|| storage.hot.flush_log_at_commit());
+        Ok(Ticket::new(storage, end, level))
     }
 
     /// Takes back everything.

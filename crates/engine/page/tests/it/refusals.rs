@@ -90,8 +90,8 @@ fn rows_are_those_of_the_page_s_kind() {
     let (versioned, tombstone) = (layout::FLAG_VERSIONED, layout::FLAG_TOMBSTONE);
     let entry = |slot| Err(ApplyFault::Entry { page: NO, slot });
     let header = Version { number: 7, older: 9 }.to_bytes();
-    let longer = [&header[..], b"v"].concat();
-    // A version without its header, tombstones without one or with a value behind it.
+    let longer = [&b"v"[..], &header].concat();
+    // Too short for a version, tombstones without one or with a value before it.
     for (flags, value) in [
         (versioned | 4, &b""[..]),
         (versioned, &header[1..]),

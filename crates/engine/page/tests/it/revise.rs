@@ -31,7 +31,7 @@ impl Stock {
     }
 
     pub fn value(&self) -> Vec<u8> {
-        [&self.version.to_bytes()[..], &self.payload()].concat()
+        [&self.payload()[..], &self.version.to_bytes()].concat()
     }
 }
 
@@ -50,13 +50,13 @@ pub fn sold() -> [Stock; 2] {
 fn a_stock_row_takes_34_bytes_of_redo() {
     let [before, after] = sold();
     let (mut out, mut log) = (Vec::new(), Vec::new());
-    let (header, payload) = (after.version.to_bytes(), after.payload());
-    let hunks = Hunks::between(&before.value(), [&header, &payload], &mut out);
-    let number = [&[0, 3][..], &[0x21, 0x43, 0x65]].concat();
-    let older = [&[5, 5][..], &[6, 5, 4, 3, 2]].concat();
-    let quantity = [&[11, 2][..], &[0x59, 0]].concat();
+    let (payload, version) = (after.payload(), after.version.to_bytes());
+    let hunks = Hunks::between(&before.value(), [&payload, &version], &mut out);
+    let quantity = [&[8, 2][..], &[0x59, 0]].concat();
     let sold = [&[0xf0, 1, 6][..], &[5, 6, 7, 8, 0, 2]].concat();
-    assert_eq!(hunks.bytes(), [number, older, quantity, sold].concat());
+    let number = [&[50, 3][..], &[0x21, 0x43, 0x65]].concat();
+    let older = [&[5, 5][..], &[6, 5, 4, 3, 2]].concat();
+    assert_eq!(hunks.bytes(), [quantity, sold, number, older].concat());
     let revise = Record::Revise { slot: 20, flags: 1, len: 322, hunks };
     revise.encode(PageNo(1_000_000), &mut log);
     // 9 for number, page, slot, flags, length and the hunks' length; 25 for the hunks.
@@ -90,12 +90,12 @@ fn a_row_gains_and_loses_versions() {
     let (versioned, tombstone) = (layout::FLAG_VERSIONED, layout::FLAG_TOMBSTONE);
     let header = |number| Version { number, older: number << 30 }.to_bytes();
     let mut twin = leaf(4, b"payload");
-    revise(&mut twin, versioned, [&header(1), b"payload"]);
-    revise(&mut twin, versioned, [&header(2), b"another payload"]);
-    revise(&mut twin, versioned | tombstone, [&header(3), b""]);
+    revise(&mut twin, versioned, [b"payload", &header(1)]);
+    revise(&mut twin, versioned, [b"another payload", &header(2)]);
+    revise(&mut twin, versioned | tombstone, [b"", &header(3)]);
     assert!(twin.view().cell(1).is_tombstone());
-    revise(&mut twin, versioned | tombstone, [&header(3), b""]);
-    revise(&mut twin, versioned, [&header(4), b"returned"]);
+    revise(&mut twin, versioned | tombstone, [b"", &header(3)]);
+    revise(&mut twin, versioned, [b"returned", &header(4)]);
     revise(&mut twin, 0, [b"", b"returned"]);
     assert_eq!(twin.view().cell(1).version(), None);
     revise(&mut twin, 0, [b"", b""]);

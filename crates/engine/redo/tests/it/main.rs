@@ -13,5 +13,6 @@ mod garbage;
 mod hooked;
 mod incarnation;
 mod rate;
+mod requests;
 mod restarts;
 mod threads;

@@ -17,7 +17,7 @@ fn roomy() -> RedoSettings {
 }
 
 /// Each thread's frames are there in order, up to at least the last acknowledged one.
-fn check(found: &[Vec<u8>], acked: &HashMap<u32, u32>) {
+pub fn check(found: &[Vec<u8>], acked: &HashMap<u32, u32>) {
     let mut next: HashMap<u32, u32> = HashMap::new();
     for body in found {
         let thread = u32::from_le_bytes(body[..4].try_into().unwrap());
