@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a snapshot may still see is in the version log before the row is changed. The
 //! number of a commit is taken with its first change, while all its leaves are latched; so it is
-//! never above the end of the redo, which grows by more than a byte with each commit.
+//! never above the end of its frame: the redo grows by more than a byte with each commit.
 
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED, VERSION_BYTES};
 use iostrata_page::{Cell, Hunks, PageView, Record, Version, row_bytes};
@@ -14,6 +14,10 @@ use crate::mtr::{Held, Mtr};
 use crate::storage::Storage;
 use crate::visible::{NEWEST, Seen, seen};
 use crate::write_set::{Change, WriteSet};
+
+/// No frame that changes a row is shorter, in bytes. After a restart the numbers go on from the end
+/// of the redo, so each has to lie at or before the end of its own frame.
+const FRAME_BYTES_MIN: u64 = 8;
 
 /// What came of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +56,18 @@ impl<'c> Stamp<'c> {
         if self.number > 0 {
             return true;
         }
-        let number = self.storage.versions.tick();
-        let end = self.storage.redo.lsn();
-        assert!(number <= end.0, "version {number} lies behind the redo's end at {end}");
-        self.number = number;
-        self.is_needed = self.storage.versions.is_needed(number);
-        if self.is_needed && !self.counts_versions {
+        let Storage { versions, redo, .. } = self.storage;
+        if versions.is_needed(NEWEST) && !self.counts_versions {
             return false;
         }
-        true
+        let number = versions.tick();
+        // Those that took lower numbers are about to append, and wait for nobody.
+        while number > redo.lsn().0 + FRAME_BYTES_MIN {
+            std::thread::yield_now();
+        }
+        self.number = number;
+        self.is_needed = self.storage.versions.is_needed(number);
+        !self.is_needed || self.counts_versions
     }
 
     fn keeper(&mut self) -> &mut Keeper<'c> {

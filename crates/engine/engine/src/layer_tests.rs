@@ -37,12 +37,8 @@ pub(crate) fn on_disk(disk: &MemDisk, settings: &Settings) -> Arc<Flusher> {
     let (redo, scan) = Redo::open(disk, of_redo).unwrap();
     redo.start(scan).unwrap();
     let supply = Arc::new(FrameSupply::default());
-    let storage = Storage::new(
-        settings.clone(),
-        (store, redo),
-        None,
-        Arc::clone(&supply) as Arc<_>,
-    );
+    let storage =
+        Storage::new(settings.clone(), (store, redo), None, Arc::clone(&supply) as Arc<_>);
     let flusher = Arc::new(Flusher::new(Arc::new(storage)));
     supply.is_met_by(&flusher);
     flusher.allow_checkpoints();

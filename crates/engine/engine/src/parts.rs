@@ -32,11 +32,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// An engine whose redo is still to be applied and whose tables are still to be read.
-    pub fn assemble(
-        settings: Settings,
-        files: (Store, Redo),
-        spill: Box<dyn SpillFile>,
-    ) -> Self {
+    pub fn assemble(settings: Settings, files: (Store, Redo), spill: Box<dyn SpillFile>) -> Self {
         let policy = plan::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
         let storage = Storage::new(settings, files, Some(spill), Arc::clone(&supply) as Arc<_>);

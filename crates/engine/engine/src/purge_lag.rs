@@ -48,7 +48,7 @@ mod tests {
     fn the_delay_is_that_of_mysql_8_4() {
         assert_eq!(delay_us(1_000_000, 0, 300, 1_000_000), 0, "no limit, no delay");
         assert_eq!(delay_us(1_000, 1_000, 300, 1_000_000), 0, "up to the limit");
-        assert_eq!(delay_us(1_010, 1_000, 300, 1_000_000), 105);
+        assert_eq!(delay_us(1_500, 1_000, 300, 1_000_000), 5_004, "cut off, as there");
         assert_eq!(delay_us(2_000, 1_000, 300, 1_000_000), 10_005);
         assert_eq!(delay_us(2_000, 1_000, 300, 500), 500, "at most the cap");
         assert_eq!(delay_us(2_000, 1_000, 300, 0), 0, "a cap of 0 keeps the delay off");

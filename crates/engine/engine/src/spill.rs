@@ -37,7 +37,8 @@ impl DiskSpill {
         if let Some(file) = self.file.get() {
             return Ok(*file);
         }
-        let opened = self.disk.open(&name(SPILL_NAME), FileMode::Create).map_err(io::Error::other)?;
+        let opened =
+            self.disk.open(&name(SPILL_NAME), FileMode::Create).map_err(io::Error::other)?;
         let file = *self.file.get_or_init(|| opened);
         if file != opened {
             self.disk.close(opened);

@@ -103,8 +103,7 @@ impl Transaction {
         pages.admission.check_open()?;
         let storage = &pages.storage;
         storage.poison.check()?;
-        let patience =
-            options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
+        let patience = options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
         let owner = LockOwner::new(next_number());
         let is_early = options.isolation == Isolation::Snapshot;
         let snapshot = is_early.then(|| storage.versions.snapshot(owner.number()));

@@ -90,11 +90,7 @@ impl OwnWrites {
     }
 
     /// The newest changes of the rows in a range of a table, by rising key.
-    pub fn in_range<'k>(
-        &self,
-        tree: &Arc<Tree>,
-        range: &impl RangeBounds<&'k [u8]>,
-    ) -> Vec<usize> {
+    pub fn in_range<'k>(&self, tree: &Arc<Tree>, range: &impl RangeBounds<&'k [u8]>) -> Vec<usize> {
         let is_in = |key: &[u8]| {
             let low = match range.start_bound() {
                 Bound::Included(low) => key >= *low,

@@ -86,7 +86,8 @@ impl Transaction {
     ) -> Result<Option<OwnedRow>, EngineError> {
         loop {
             let key = {
-                let mut newest = self.cursor_at(table, range.clone(), Direction::Forward, NEWEST)?;
+                let mut newest =
+                    self.cursor_at(table, range.clone(), Direction::Forward, NEWEST)?;
                 newest.next_row()?.map(|(key, _)| key.to_vec())
             };
             let Some(key) = key else { return Ok(None) };
@@ -137,8 +138,8 @@ impl Transaction {
         snapshot: u64,
     ) -> Result<TransactionCursor<'t>, EngineError> {
         // Each statement of its own has a snapshot of its own.
-        let statement = (snapshot == NEWEST)
-            .then(|| self.pages.storage.versions.snapshot(self.number()));
+        let statement =
+            (snapshot == NEWEST).then(|| self.pages.storage.versions.snapshot(self.number()));
         let at = statement.as_ref().map_or(snapshot, |statement| statement.at());
         let mut own = Vec::new();
         if self.has_written() {

@@ -178,7 +178,9 @@ fn a_batch_waits_for_locked_rows() {
     batch.put(&table, b"a", b"2").unwrap();
     batch.put(&table, b"b", b"2").unwrap();
     let refused = transaction_error(batch.commit().unwrap_err());
-    assert!(matches!(refused, TransactionError::LockTimeout { holder, .. } if holder == t.number()));
+    assert!(
+        matches!(refused, TransactionError::LockTimeout { holder, .. } if holder == t.number())
+    );
     assert_eq!(rows(&mut t, &table), "a=1 b=1 c=1");
     drop(t);
     let mut batch = engine.batch();
