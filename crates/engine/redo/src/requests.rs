@@ -41,14 +41,9 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Wanted durable up to here.
-    pub(crate) fn durable(&self) -> u64 {
-        self.durable.load(Ordering::SeqCst)
-    }
-
-    /// Wanted written up to here.
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::SeqCst)
+    /// Wanted durable and wanted written up to here.
+    pub(crate) fn wanted(&self) -> (u64, u64) {
+        (self.durable.load(Ordering::SeqCst), self.written.load(Ordering::SeqCst))
     }
 
     /// Asks for durability.
