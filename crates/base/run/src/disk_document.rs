@@ -3,11 +3,11 @@
 //! Invariant: a device is named by its node at that moment; what a disk that does not answer cannot
 //! say is absent, never 0.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A disk that was started: `disk start`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskStartDocument {
     /// Its block device: `/dev/loop3`.
     pub device: String,
@@ -20,14 +20,16 @@ pub struct DiskStartDocument {
 }
 
 /// All disks: `disk list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskListDocument {
     /// One entry per disk that is served, in the order of their devices.
     pub disks: Vec<DiskRow>,
 }
 
 /// One disk of `disk list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskRow {
     /// Its block device: `/dev/loop3`.
     pub device: String,
@@ -76,7 +78,8 @@ pub struct DiskRow {
 }
 
 /// What was made to go wrong: `disk fault`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskFaultDocument {
     /// The block device.
     pub device: String,
@@ -85,7 +88,8 @@ pub struct DiskFaultDocument {
 }
 
 /// Disks that were stopped: `disk stop`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskStopDocument {
     /// The block devices that they were.
     pub stopped: Vec<String>,
@@ -94,7 +98,8 @@ pub struct DiskStopDocument {
 }
 
 /// A disk that was not stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskRefusal {
     /// Its block device.
     pub device: String,

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use iostrata_spec::{Better, Layer, PerKind};
 use iostrata_stats::{Interval, LatencyUs, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{HostFacts, PathFacts};
 use crate::{Cpu, IoErrorCount, Series, Unavailable, Unknown};
 
 /// Requests of one kind, as `iostrata io` prints them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoOpDocument {
     /// Completed requests.
     pub ios: u64,
@@ -42,7 +42,8 @@ pub struct IoOpDocument {
 }
 
 /// What `iostrata io --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoDocument {
     /// Each kind of operation that was asked for.
     #[serde(flatten)]
@@ -71,7 +72,8 @@ pub struct IoDocument {
 }
 
 /// The host as a probe reports it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeHost {
     /// The machine.
     pub machine: HostFacts,
@@ -80,7 +82,8 @@ pub struct ProbeHost {
 }
 
 /// One step of the ladder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
     /// The point's id.
     pub name: String,
@@ -107,7 +110,8 @@ pub struct Rung {
 }
 
 /// A loss between two rungs that do identical work and differ in one layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// The lower rung.
     pub from: String,
@@ -128,7 +132,8 @@ pub struct Loss {
 }
 
 /// What kind of statement a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Performance that a setting or another layer takes away.
@@ -140,7 +145,8 @@ pub enum FindingKind {
 }
 
 /// A statement with its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Its entry in docs/findings.md.
     pub id: String,
@@ -161,7 +167,8 @@ pub struct Finding {
 }
 
 /// What a change risks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// Nothing but speed.
@@ -173,7 +180,8 @@ pub enum Risk {
 }
 
 /// A setting to change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// The setting's own name.
     pub setting: String,
@@ -196,7 +204,8 @@ pub struct Advice {
 }
 
 /// One row of the redo table: how long a redo log of a size lasts at a write rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RedoRow {
     /// Redo written per second.
     pub redo_bytes_per_s: f64,
@@ -207,7 +216,8 @@ pub struct RedoRow {
 }
 
 /// One line of a chart: points over an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// Unique name in snake case.
     pub name: String,
@@ -226,7 +236,8 @@ pub struct Curve {
 }
 
 /// One point of a curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// The rung it comes from.
     pub rung: String,
@@ -245,7 +256,8 @@ pub struct CurvePoint {
 }
 
 /// A setting tried inside the probe's own files, before and after.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
     /// The advice that was tried: its setting.
     pub setting: String,
@@ -270,7 +282,8 @@ pub struct Verification {
 }
 
 /// What `iostrata probe --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeDocument {
     /// The machine and what lies under the directory.
     pub host: ProbeHost,

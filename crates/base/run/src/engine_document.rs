@@ -2,11 +2,11 @@
 //!
 //! Invariant: counts are plain; nothing here is measured with an interval.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What `engine check` found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineCheckDocument {
     /// The engine's directory.
     pub directory: String,
@@ -27,7 +27,8 @@ pub struct EngineCheckDocument {
 }
 
 /// One table of an engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineTable {
     /// Its name.
     pub name: String,
@@ -42,7 +43,8 @@ pub struct EngineTable {
 }
 
 /// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineProblem {
     /// The page it was found on.
     pub page: u64,
@@ -51,7 +53,8 @@ pub struct EngineProblem {
 }
 
 /// What recovery did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineRecovery {
     /// The engine had been closed cleanly.
     pub was_clean: bool,
@@ -70,7 +73,8 @@ pub struct EngineRecovery {
 }
 
 /// The counters of an engine: `engine stats`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineStatsDocument {
     /// The engine's directory.
     pub directory: String,
@@ -85,7 +89,8 @@ pub struct EngineStatsDocument {
 }
 
 /// One counter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineCounter {
     /// Its name, as InnoDB has it.
     pub name: String,
@@ -96,7 +101,8 @@ pub struct EngineCounter {
 }
 
 /// What `engine crash-test` came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrashTestDocument {
     /// Times that the writer was cut off, by killing or by power.
     pub kills: u64,

@@ -5,14 +5,14 @@
 
 use iostrata_spec::{OpKind, Point};
 use iostrata_stats::{Measured, Percentile, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::StreamFigures;
 use crate::host::{BlockLatency, Evidence, IoLimit, Profile};
 
 /// One finished measurement of one point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replicate {
     /// What was measured.
     pub point: Point,
@@ -31,7 +31,8 @@ pub struct Replicate {
 }
 
 /// Something that could not be measured here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unavailable {
     /// The point or part.
     pub what: String,
@@ -45,7 +46,8 @@ pub struct Unavailable {
 }
 
 /// What kind of reason something was not measured for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnavailableCause {
     /// It is not possible here, or there was nothing to measure.
@@ -95,7 +97,8 @@ impl Unavailable {
 }
 
 /// A profile of one replicate of a point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profiled {
     /// The point.
     pub point: String,
@@ -107,7 +110,8 @@ pub struct Profiled {
 
 /// Latencies of several replicates of a point taken together: percentiles for which one window is
 /// too short.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pooled {
     /// The point.
     pub point: String,
@@ -118,7 +122,8 @@ pub struct Pooled {
 }
 
 /// The response latency of one kind of request of a stream, over several replicates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PooledLatency {
     /// The stream.
     pub stream: String,
@@ -131,7 +136,8 @@ pub struct PooledLatency {
 }
 
 /// Latency by layer of a point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traced {
     /// The point.
     pub point: String,
@@ -142,7 +148,8 @@ pub struct Traced {
 }
 
 /// A system change that the study made, and what the kernel took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeRecord {
     /// What was done, in words.
     pub text: String,
@@ -153,7 +160,8 @@ pub struct ChangeRecord {
 }
 
 /// One line of the event log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A replicate is finished.

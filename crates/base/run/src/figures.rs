@@ -4,11 +4,11 @@
 
 use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Requests of one kind in one stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpFigures {
     /// Requests completed in the window.
     pub ios: u64,
@@ -47,7 +47,8 @@ impl OpFigures {
 }
 
 /// Processor time of the worker threads in the measured window. No filling, calibration or pacing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Seconds in user space.
     pub user_s: f64,
@@ -58,13 +59,14 @@ pub struct Cpu {
 }
 
 /// Completed requests per slice of time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Seconds per slice.
     pub width_s: f64,
     /// Operations of each kind per slice.
     #[serde(flatten, with = "op_kind::series")]
-    #[schemars(schema_with = "op_kind::series::schema")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "op_kind::schema::series"))]
     pub counts: PerKind<Vec<u32>>,
     /// Mean service latency of all requests in each slice, in microseconds; 0 in an empty slice.
     pub latency_mean_us: Vec<f32>,
@@ -78,7 +80,8 @@ impl Series {
 }
 
 /// What one stream of one replicate measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamFigures {
     /// The stream's name in its point.
     pub name: String,
@@ -110,7 +113,8 @@ pub struct StreamFigures {
 }
 
 /// How often one error number came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoErrorCount {
     /// The error number.
     pub errno: i32,

@@ -5,13 +5,13 @@
 
 use iostrata_spec::fio::FioWarning;
 use iostrata_stats::Verdicts;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::IoDocument;
 
 /// Job files that were run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioDocument {
     /// Jobs that ran together, wave after wave.
     pub waves: Vec<FioWaveDocument>,
@@ -26,7 +26,8 @@ pub struct FioDocument {
 }
 
 /// Jobs that ran together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioWaveDocument {
     /// From the start of the wave to the end of its last job, in seconds.
     pub duration_s: f64,
@@ -35,7 +36,8 @@ pub struct FioWaveDocument {
 }
 
 /// One workload of one job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioJobDocument {
     /// The job's name, with the clone's number behind it where each is reported by itself.
     pub name: String,

@@ -23,6 +23,7 @@ mod reader;
 mod scrub;
 mod series;
 mod simulate_document;
+mod study_diff_document;
 mod study_document;
 mod unknown;
 mod writer;
@@ -53,9 +54,10 @@ pub use simulate_document::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
+pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
-    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDiffDocument, StudyDocument, StudyEffect,
-    StudyInteraction, StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
+    AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction,
+    StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use iostrata_spec::Point;
 use iostrata_spec::study::StudyPlan;
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::{ProbeHost, scrub};
 
 /// The version of the layout of a run directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormatVersion {
     /// A reader refuses a larger one than its own.
     pub major: u32,
@@ -28,7 +28,8 @@ impl FormatVersion {
 }
 
 /// What sort of run it is, and so what `result.json` holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// The probe: a [`crate::ProbeDocument`].
@@ -47,7 +48,8 @@ pub enum RunKind {
 }
 
 /// What was run, when, by which version of the program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// Layout of this directory.
     pub format_version: FormatVersion,
@@ -58,7 +60,7 @@ pub struct Manifest {
     /// The command's arguments without the program's name; passwords are replaced.
     pub arguments: Vec<String>,
     /// When the run began.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub started_at: Timestamp,
     /// The machine and what lies under the measured path, once known.
     #[serde(default)]

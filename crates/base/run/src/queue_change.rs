@@ -5,13 +5,11 @@
 
 use iostrata_spec::study::LevelAt;
 use iostrata_stats::{Conclusion, Interval, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A figure of the device beside the main one, as iostat counts it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceMetric {
     /// Completed requests per second, flushes left out.
@@ -28,7 +26,8 @@ pub enum DeviceMetric {
 
 /// What a longer request queue does on one disk, from the kernel's default of 128 requests (or the
 /// shortest measured, without that) to the longest that the kernel took, all other levels equal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueChange {
     /// The fixed levels.
     pub levels: Vec<LevelAt>,
@@ -53,7 +52,8 @@ pub struct QueueChange {
 }
 
 /// A figure of the device at two points.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceChange {
     /// Which figure.
     pub metric: DeviceMetric,

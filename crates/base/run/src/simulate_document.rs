@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use iostrata_stats::{Conclusion, Interval, LatencyUs, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Iostat;
 use crate::{ThenRow, Unavailable};
 
 /// Which kernel writes the pages back.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum KernelThen {
     /// As then: pages written back in no order, any nr_requests taken.
     #[serde(rename = "2009")]
@@ -42,7 +40,8 @@ impl fmt::Display for KernelThen {
 }
 
 /// What a reader beside the inserts waits for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReader {
     /// Latency of its reads in microseconds: means of the replicates' figures, the largest of the
     /// largest.
@@ -62,7 +61,8 @@ pub struct QueueReader {
 }
 
 /// One replicate at one index size: what its own seed came to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueReplicate {
     /// Rows inserted per hour.
     pub rows_per_hour: f64,
@@ -75,7 +75,8 @@ pub struct QueueReplicate {
 }
 
 /// The load at one index size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueuePoint {
     /// Rows in the table.
     pub rows: u64,
@@ -105,7 +106,8 @@ pub struct QueuePoint {
 }
 
 /// One queue size on one device under one kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueRun {
     /// Requests that the block queue was asked to hold.
     pub nr_requests: u64,
@@ -136,7 +138,8 @@ pub struct QueueRun {
 }
 
 /// A device of the simulation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueDevice {
     /// Its text form.
     pub device: String,
@@ -151,7 +154,8 @@ pub struct QueueDevice {
 }
 
 /// One run over another, all else equal, at one index size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueComparison {
     /// What is compared: `nr_requests`, `reader`, `command_queue`, `spindles`, `kernel`.
     pub what: QueueQuestion,
@@ -178,9 +182,8 @@ pub struct QueueComparison {
 }
 
 /// What an effect answers.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QueueQuestion {
     /// Rows per hour of the largest queue over the smallest.
@@ -196,7 +199,8 @@ pub enum QueueQuestion {
 }
 
 /// A figure that the post prints beside the simulated one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueThenRow {
     /// When the post printed it: `nr_requests 128, 12 h, 13 M rows`.
     pub moment: String,
@@ -210,7 +214,8 @@ pub struct QueueThenRow {
 }
 
 /// What `iostrata simulate queue --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueDocument {
     /// One line.
     pub title: String,

@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 use iostrata_spec::study::{Extent, FactorLevels, LevelAt};
 use iostrata_spec::{Layer, PerKind};
 use iostrata_stats::{Conclusion, Interval, LatencyUs, Percentile, Verdicts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{
-    BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, ProfileDiff, QueueTaken,
-};
+use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueTaken};
 use crate::{ChangeRecord, Finding, ProbeHost, QueueChange, Unavailable, Unknown};
 
 /// Latency of requests of one kind at a point, over all its replicates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyOp {
     /// Requests per second.
     pub iops: f64,
@@ -40,7 +38,8 @@ pub struct StudyOp {
 }
 
 /// One point of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyPoint {
     /// Its id in the plan.
     pub id: String,
@@ -94,7 +93,8 @@ pub struct StudyPoint {
 }
 
 /// One part of the answer to a study's question.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyAnswer {
     /// What it decides.
     pub asks: String,
@@ -117,7 +117,8 @@ pub struct StudyAnswer {
 }
 
 /// What changing one factor from one level to another does, over all points equal otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyEffect {
     /// The factor.
     pub factor: String,
@@ -144,7 +145,8 @@ pub struct StudyEffect {
 }
 
 /// The effect of one factor depends on another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyInteraction {
     /// The first factor with its two levels: from, to.
     pub factor: String,
@@ -171,7 +173,8 @@ pub struct StudyInteraction {
 }
 
 /// What becomes of throughput along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AxisKind {
     /// It does not change beyond what is stated.
@@ -189,7 +192,8 @@ pub enum AxisKind {
 }
 
 /// A fitted universal scalability law, `X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1))`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UslDocument {
     /// Throughput of one worker.
     pub lambda: f64,
@@ -221,7 +225,8 @@ pub struct UslDocument {
 }
 
 /// How long requests wait along an axis of rates, from their scheduled starts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyResponse {
     /// Mean response time at each level, in microseconds.
     pub mean_us: Vec<f64>,
@@ -238,7 +243,8 @@ pub struct StudyResponse {
 }
 
 /// A queue that grows, because more requests come than are done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyBacklog {
     /// The level.
     pub at: f64,
@@ -253,7 +259,8 @@ pub struct StudyBacklog {
 }
 
 /// Throughput along an axis, all other levels fixed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyAxis {
     /// The factor along the axis: `workers`, `files`.
     pub factor: String,
@@ -283,7 +290,8 @@ pub struct StudyAxis {
 }
 
 /// A printed figure of the original beside today's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThenRow {
     /// What it says.
     pub text: String,
@@ -308,7 +316,8 @@ pub struct ThenRow {
 }
 
 /// What `iostrata study run --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyDocument {
     /// The study's name.
     pub study: String,
@@ -375,15 +384,4 @@ pub struct StudyDocument {
     pub layers: Vec<Layer>,
     /// Path of the report, when one was written.
     pub report: Option<String>,
-}
-
-/// What `iostrata study diff --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StudyDiffDocument {
-    /// The first point.
-    pub a: StudyPoint,
-    /// The second point.
-    pub b: StudyPoint,
-    /// The second's profile against the first's; null where one of them has none.
-    pub profile: Option<ProfileDiff>,
 }

@@ -3,11 +3,11 @@
 //! It judges single figures. Whether a figure means what it seems to mean is said by its verdicts.
 
 use iostrata_stats::Interval;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a figure is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// Not a number.
@@ -44,7 +44,8 @@ impl Refusal {
 }
 
 /// A figure that is not known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
     /// The rung, point, operation or finding.
     pub name: String,

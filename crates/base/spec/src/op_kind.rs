@@ -10,7 +10,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Index;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,10 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 macro_rules! kinds {
     ($($kind:ident $name:literal $many:literal $doc:literal)*) => {
         /// A kind of operation.
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-            JsonSchema,
-        )]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum OpKind {
             $(#[doc = $doc] $kind,)*
@@ -175,17 +172,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerKind<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for PerKind<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("PerKind_{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<Option<T>>();
-        object(|kind| kind.name().into(), "null when there were none.", &value, &[])
-    }
-}
-
 /// Reads a map of which some names are kinds; others belong to somebody else.
 struct ByName<F, T>(F, PhantomData<T>);
 
@@ -206,25 +192,6 @@ impl<'de, F: Fn(&str) -> Option<OpKind>, T: Deserialize<'de>> Visitor<'de> for B
         }
         Ok(all)
     }
-}
-
-fn object(
-    name: impl Fn(OpKind) -> Cow<'static, str>,
-    about: &str,
-    value: &Schema,
-    required: &[OpKind],
-) -> Schema {
-    let mut properties = serde_json::Map::new();
-    for kind in OpKind::ALL {
-        let mut value = value.clone();
-        value.insert("description".into(), format!("Of {}; {about}", kind.plural()).into());
-        properties.insert(name(kind).into_owned(), value.to_value());
-    }
-    let required: Vec<Cow<'static, str>> = required.iter().map(|kind| name(*kind)).collect();
-    let schema = serde_json::json!({
-        "type": "object", "properties": properties, "required": required,
-    });
-    Schema::try_from(schema).unwrap_or_default()
 }
 
 /// Counts per slice of time, under the names of a series; empty where there were none.
@@ -262,12 +229,50 @@ pub mod series {
         all.0.iter_mut().for_each(|counts| *counts = counts.take().filter(|all| !all.is_empty()));
         Ok(all)
     }
+}
 
-    /// Their schema.
-    pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+/// Schemas of what has a member per kind.
+#[cfg(feature = "schema")]
+pub mod schema {
+    use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+    use super::*;
+
+    impl<T: JsonSchema> JsonSchema for PerKind<T> {
+        fn schema_name() -> Cow<'static, str> {
+            format!("PerKind_{}", T::schema_name()).into()
+        }
+
+        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+            let value = generator.subschema_for::<Option<T>>();
+            object(|kind| kind.name().into(), "null when there were none.", &value, &[])
+        }
+    }
+
+    /// That of counts written by [`super::series`].
+    pub fn series(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<Vec<u32>>();
         let about = "one number per slice, empty when there were none.";
         object(OpKind::series_name, about, &value, &OpKind::OF_FILES)
+    }
+
+    fn object(
+        name: impl Fn(OpKind) -> Cow<'static, str>,
+        about: &str,
+        value: &Schema,
+        required: &[OpKind],
+    ) -> Schema {
+        let mut properties = serde_json::Map::new();
+        for kind in OpKind::ALL {
+            let mut value = value.clone();
+            value.insert("description".into(), format!("Of {}; {about}", kind.plural()).into());
+            properties.insert(name(kind).into_owned(), value.to_value());
+        }
+        let required: Vec<Cow<'static, str>> = required.iter().map(|kind| name(*kind)).collect();
+        let schema = serde_json::json!({
+            "type": "object", "properties": properties, "required": required,
+        });
+        Schema::try_from(schema).unwrap_or_default()
     }
 }
 
@@ -275,7 +280,8 @@ pub mod series {
 mod tests {
     use super::*;
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     struct Owner {
         name: String,
         #[serde(flatten)]

@@ -3,16 +3,14 @@
 //! Invariant: a point says everything its measurement needs; two points with equal streams do equal
 //! work. It does not say when it is measured or how often: plans do.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::study::LevelAt;
 use crate::{IoSpec, OpKind};
 
 /// The layer that a figure belongs to, from the device up.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// The machine: clock, processors.
@@ -50,7 +48,8 @@ impl Layer {
 }
 
 /// What is taken from the requests of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
     /// Requests per second.
@@ -67,7 +66,8 @@ pub enum MetricKind {
 }
 
 /// Whether more or less is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// More is better.
@@ -77,7 +77,8 @@ pub enum Better {
 }
 
 /// The figure that a point is measured for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
     /// The stream it is taken from, an index into the point's streams.
     pub stream: usize,
@@ -92,7 +93,8 @@ pub struct Metric {
 }
 
 /// Where a point stands on a curve that a report draws.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePlace {
     /// The curve: points with the same name belong together.
     pub curve: String,
@@ -103,7 +105,8 @@ pub struct CurvePlace {
 }
 
 /// One workload of a point. Streams of a point run at the same time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stream {
     /// What it stands for: `reads`, `redo`, `pages`, `doublewrite`.
     pub name: String,
@@ -112,7 +115,8 @@ pub struct Stream {
 }
 
 /// One thing to measure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Name in snake case, unique in its plan: `read_4k_depth_1`.
     pub id: String,

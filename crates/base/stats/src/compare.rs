@@ -8,7 +8,6 @@
 //! result like the others.
 //! It does not say why they differ.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -19,7 +18,8 @@ use crate::{Interval, Measured, Verdicts};
 pub const PAIRS_MIN: usize = 3;
 
 /// What a comparison came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
     /// The second is higher: the interval lies above a ratio of 1.
@@ -33,7 +33,8 @@ pub enum Conclusion {
 }
 
 /// The second treatment over the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Geometric mean of the ratios second / first.
     pub ratio: f64,

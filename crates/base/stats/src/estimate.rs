@@ -15,7 +15,6 @@
 //! is so slow that fewer than 10 independent batches remain, `too_few_samples` is raised and the
 //! interval, wide as it is, is kept.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measured::around;
@@ -28,7 +27,8 @@ use crate::{Interval, Measured, Steadiness, Verdict, Verdicts};
 const EFFECTIVE_BATCHES_MIN: f64 = 10.0;
 
 /// The mean of a series of slices and how well it is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Mean over all slices, in the unit of the slices.
     pub mean: f64,

@@ -5,14 +5,14 @@
 //! or the curve was still rising at its end, is said beside it.
 //! It fits no model: saturating, scaling and collapsing curves are all read the same way.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Share of the best throughput that the knee must reach.
 const NEARLY_ALL: f64 = 0.95;
 
 /// One point of a throughput curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadPoint {
     /// Requests kept in flight.
     pub concurrency: u32,
@@ -23,7 +23,8 @@ pub struct LoadPoint {
 }
 
 /// Where more concurrency stops to pay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Knee {
     /// Index of the knee in the points given.
     pub index: usize,

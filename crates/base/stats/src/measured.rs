@@ -3,7 +3,6 @@
 //! Invariant: there is no public way to make one without saying its interval and its sample count.
 //! A figure whose interval could not be had says so with `too_few_samples`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Verdict, Verdicts};
@@ -27,7 +26,8 @@ pub(crate) fn around(value: f64, half_width: f64) -> Interval {
 const WIDEST: f64 = 50.0;
 
 /// A measured value with its 95 % interval, the number of samples behind it, and its verdicts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// The point estimate, in the unit that its field or its unit string names.
     pub value: f64,
@@ -86,7 +86,8 @@ impl Measured {
 }
 
 /// A latency distribution in microseconds, as the contract prints it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyUs {
     /// Arithmetic mean.
     pub mean: f64,

@@ -11,14 +11,14 @@
 //!
 //! [`combine`]: crate::combine
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::combine::mean_and_half_width;
 use crate::{Interval, LatencyHistogram, LatencyUs, Measured};
 
 /// A percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
     /// Which one: 99 is exceeded by one request of a hundred.
     pub percent: f64,

@@ -11,7 +11,6 @@
 //! Invariant: it holds the value itself and is never narrower than the interval of the window.
 //! It knows no time: the caller takes runs that are recent enough to tell of the next hour.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::student::t95;
@@ -27,7 +26,8 @@ const NEIGHBOURS_MIN: usize = 5;
 const PARTS: usize = 4;
 
 /// The interval for another run, and what it rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repeat {
     /// Holds the mean of a run of the same length within the next hour, in 95 of 100 cases.
     pub ci95: Interval,

@@ -8,7 +8,6 @@
 //! It is an estimate: from two or three replicates their spread is known to a factor of two or so,
 //! so ask again after each. It knows nothing of the time that a replicate takes.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::combine::mean_and_half_width;
@@ -19,7 +18,8 @@ use crate::{Measured, PAIRS_MIN, combine};
 const REPLICATES_MAX: usize = 50;
 
 /// What a point needs for its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// Nothing: the figure is within the target.

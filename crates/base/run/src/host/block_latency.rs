@@ -11,11 +11,11 @@
 //! back from the page cache, issued through libaio) they are of every read or write of the device.
 
 use iostrata_stats::LatencyUs;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Latency by layer of the requests of one device in a traced window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockLatency {
     /// Length of the traced window, in seconds.
     pub seconds: f64,
@@ -54,9 +54,8 @@ pub struct BlockLatency {
 }
 
 /// A part of a request's way.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PathSegment {
     /// Held back by a control group's I/O limit, above the queue. The kernel reports no event of
@@ -87,9 +86,8 @@ impl PathSegment {
 }
 
 /// A part of [`PathSegment::Queue`].
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QueueStep {
     /// From the queued bio to its request (block_getrq): write-back throttling, and waiting for
@@ -108,7 +106,8 @@ impl QueueStep {
 }
 
 /// How long one segment took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SegmentLatency {
     /// Which one.
     pub segment: PathSegment,
@@ -119,7 +118,8 @@ pub struct SegmentLatency {
 }
 
 /// How long one step within the queue took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueStepLatency {
     /// Which one.
     pub step: QueueStep,
@@ -130,7 +130,8 @@ pub struct QueueStepLatency {
 }
 
 /// Times of reads and of writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadsWrites {
     /// Of reads.
     pub reads: Option<SegmentTimes>,
@@ -139,7 +140,8 @@ pub struct ReadsWrites {
 }
 
 /// A distribution of times and how many it is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SegmentTimes {
     /// Times behind it, never 0.
     pub count: u64,
@@ -148,7 +150,8 @@ pub struct SegmentTimes {
 }
 
 /// Mean latency of the application's requests, in microseconds. Absent where there were none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApplicationLatency {
     /// Of reads.
     pub read_us_mean: Option<f64>,

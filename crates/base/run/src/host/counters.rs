@@ -3,12 +3,12 @@
 //! Invariant: counters and differences are in the kernel's units (512-byte sectors, milliseconds);
 //! derived columns say theirs in the name.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counters since boot, as in `/proc/diskstats`. Discards came with Linux 4.18, flushes with 5.5;
 /// before that they are absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounters {
     /// Reads completed.
     pub reads: u64,
@@ -48,7 +48,8 @@ pub struct DeviceCounters {
 }
 
 /// What a device did between two readings of its counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceDelta {
     /// Time between the readings, in seconds.
     pub seconds: f64,
@@ -70,7 +71,8 @@ impl DeviceDelta {
 
 /// The columns of `iostat -x`, computed as sysstat computes them. A mean over no request is absent
 /// (iostat prints 0.00); columns of counters that the kernel lacks are absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Iostat {
     /// `r/s`: reads completed per second.
     pub reads_per_s: f64,

@@ -1,6 +1,5 @@
 //! One block device and its request queue, as sysfs describes them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
@@ -9,7 +8,8 @@ use super::DeviceNumber;
 ///
 /// Everything but the name is absent where the kernel does not say it. Flags are what the kernel
 /// claims, not what was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceFacts {
     /// Kernel name, such as `nvme0n1`.
     pub name: String,
@@ -86,7 +86,8 @@ pub struct DeviceFacts {
 }
 
 /// A PCI Express link: what it runs at and what it could.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PcieLink {
     /// Speed in use, as the kernel prints it.
     pub speed: Option<String>,

@@ -2,11 +2,11 @@
 //!
 //! Invariant: plain data of one window or of several added up; what was not counted is absent.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An attribute of a device's queue as it was asked for, and as the kernel took it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueTaken {
     /// Its name in `/sys/block/*/queue`: `scheduler`, `nr_requests`.
     pub attribute: String,
@@ -17,7 +17,8 @@ pub struct QueueTaken {
 }
 
 /// Requests that reached an emulated disk: what scheduler and queue made of those of the load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmulatedDisk {
     /// The disk as it was asked for: `hdd-15k,queue=1`.
     pub model: String,

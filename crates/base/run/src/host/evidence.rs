@@ -1,13 +1,13 @@
 //! What the host did while something was measured.
 
 use iostrata_stats::Verdicts;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceDelta, EmulatedDisk, IoLimit, Iostat, LimitedRate, QueueTaken};
 
 /// What was observed beside a measured point. What could not be observed is absent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Length of the observed window, in seconds.
     pub seconds: f64,
@@ -44,7 +44,8 @@ pub struct Evidence {
 }
 
 /// The columns of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedIostat {
     /// Kernel name of the device.
     pub name: String,
@@ -54,7 +55,8 @@ pub struct NamedIostat {
 
 /// Columns of equal length, one entry per interval between two samples. An entry is absent where
 /// nothing was done that it could be a mean of, or where the host lacks the counter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceSeries {
     /// End of each interval, in seconds after the start of the window.
     pub t_s: Vec<f64>,
@@ -90,7 +92,8 @@ pub struct DeviceSeries {
 
 /// How the processor time of the whole machine was spent, in percent of all processors.
 /// The shares add up to 100; time of guests is part of `user_pct` and `nice_pct`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuShares {
     /// Programs.
     pub user_pct: f64,
@@ -118,7 +121,8 @@ impl CpuShares {
 }
 
 /// Pressure stall information of the whole machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PressureShares {
     /// Waiting for I/O.
     pub io: Option<PressureShare>,
@@ -129,7 +133,8 @@ pub struct PressureShares {
 }
 
 /// How long tasks waited for one resource in the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PressureShare {
     /// Share of the window in which at least one task waited, in percent.
     pub some_pct: f64,
@@ -146,7 +151,8 @@ pub struct PressureShare {
 }
 
 /// Context switches of this process and of its threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Switches {
     /// Gave the processor up, mostly to wait.
     pub voluntary: u64,
@@ -155,7 +161,8 @@ pub struct Switches {
 }
 
 /// What control groups held back in the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThrottleEvidence {
     /// Enforcement periods of the processor quota.
     pub cpu_periods: Option<u64>,
@@ -172,7 +179,8 @@ pub struct ThrottleEvidence {
 }
 
 /// What a caller issued itself in the window, as its own counters say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnIo {
     /// Whether the requests were meant to bypass the page cache.
     pub direct: bool,
@@ -189,7 +197,8 @@ pub struct OwnIo {
 }
 
 /// I/O of the device that its observer did not issue, and how much of that is normal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForeignIo {
     /// Whether it exceeds what journals, metadata, read-ahead and write-back explain.
     pub raised: bool,
@@ -210,7 +219,8 @@ pub struct ForeignIo {
 }
 
 /// I/O of one process, on whichever device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessIo {
     /// Process id.
     pub pid: u32,
@@ -223,7 +233,8 @@ pub struct ProcessIo {
 }
 
 /// Who uses a device while nothing is being measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuietCheck {
     /// Kernel name of the device.
     pub device: String,

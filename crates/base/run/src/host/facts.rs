@@ -1,12 +1,12 @@
 //! The machine: kernel, processors, memory, virtualisation, clock, limits of this process.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CgroupVersion;
 
 /// What the machine is, as far as it says so without root.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// Kernel release, as `uname -r` prints it.
     pub kernel: Option<String>,
@@ -67,7 +67,8 @@ pub struct HostFacts {
 }
 
 /// Where this process stands in the control groups, and what they allow it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CgroupFacts {
     /// Path in the version 2 hierarchy, as in `/proc/self/cgroup`.
     pub path_v2: Option<String>,

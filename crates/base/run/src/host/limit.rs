@@ -1,12 +1,12 @@
 //! Limits that control groups set on a device's I/O.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
 
 /// A limit in force. An absent value is not limited.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoLimit {
     /// Path of the group that sets it, below the hierarchy's mount point.
     pub cgroup: String,
@@ -29,7 +29,8 @@ pub struct IoLimit {
 }
 
 /// A generation of control groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {
     /// `blkio.throttle.*`
@@ -39,7 +40,8 @@ pub enum CgroupVersion {
 }
 
 /// Whose requests a limit holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitScope {
     /// Everything that this process does.
@@ -49,9 +51,8 @@ pub enum LimitScope {
 }
 
 /// One of the rates that a limit can bound.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedRate {
     /// Bytes read per second.

@@ -1,6 +1,5 @@
 //! What lies under a path: mount, file system, block devices, limits.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BlockLayer, DeviceFacts, DeviceNumber, IoLimit};
@@ -9,7 +8,8 @@ use super::{BlockLayer, DeviceFacts, DeviceNumber, IoLimit};
 ///
 /// For an overlay or a loop device, `block_stack`, `devices` and `limits` go on down to the disk
 /// below the file that stands behind it, where that can be found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathFacts {
     /// The path, absolute and without symbolic links.
     pub path: String,
@@ -50,7 +50,8 @@ pub struct PathFacts {
 }
 
 /// What sort of place a path is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PathKind {
     /// A file system on block devices.
@@ -78,7 +79,8 @@ pub enum PathKind {
 }
 
 /// How a file system without a block device reaches its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
     /// NFS.
@@ -99,7 +101,8 @@ pub enum NetworkKind {
 }
 
 /// What the file system does with direct I/O, as far as that can be known without trying.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectIo {
     /// What is to be expected.
     pub behaviour: DirectIoBehaviour,
@@ -112,7 +115,8 @@ pub struct DirectIo {
 }
 
 /// Expected behaviour of `O_DIRECT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DirectIoBehaviour {
     /// Requests go to the device.

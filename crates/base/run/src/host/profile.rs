@@ -4,7 +4,6 @@
 //! stacks, waits. Invariant: `layers` adds up to `samples`, idle and programs included, so a share
 //! is always one of all processor time sampled. It takes no sample itself and draws nothing.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most symbols that a profile lists.
@@ -17,9 +16,8 @@ pub const PROFILE_WAITS_MAX: usize = 50;
 pub const KERNEL_MODULE: &str = "[kernel]";
 
 /// Part of the way of an I/O through the kernel, or what a processor did instead.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KernelLayer {
     /// The measuring program; as a wait: what it chose to wait for (a lock of its own, a timer).
@@ -105,7 +103,8 @@ impl KernelLayer {
 }
 
 /// What the processors did in a window, by sampling.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// Samples per second and processor that were asked for.
     pub hz: u32,
@@ -136,7 +135,8 @@ pub struct Profile {
 }
 
 /// The share of one layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerShare {
     /// The layer.
     pub layer: KernelLayer,
@@ -150,7 +150,8 @@ pub struct LayerShare {
 }
 
 /// Samples of one layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerSamples {
     /// The layer.
     pub layer: KernelLayer,
@@ -159,7 +160,8 @@ pub struct LayerSamples {
 }
 
 /// The share of one function, the functions it called not included.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SymbolShare {
     /// Function; `user` for a program.
     pub symbol: String,
@@ -174,7 +176,8 @@ pub struct SymbolShare {
 }
 
 /// A stack and its samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoldedStack {
     /// Functions from the outermost to the innermost; all frames of a program are one, `user`.
     /// Functions outside the kernel image carry their module: `kfio_destroy_disk [iomemory_vsl]`.
@@ -195,7 +198,8 @@ impl FoldedStack {
 }
 
 /// Where the threads of this process were while they were not running.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OffCpu {
     /// Length of the traced window, in seconds.
     pub seconds: f64,
@@ -222,7 +226,8 @@ pub struct OffCpu {
 }
 
 /// Time waited in one layer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerTime {
     /// The layer.
     pub layer: KernelLayer,
@@ -235,7 +240,8 @@ pub struct LayerTime {
 }
 
 /// Waits for one reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OffCpuWait {
     /// The function that waits, as in `rwsem_down_write_slowpath`; `(preempted)` for a thread that
     /// was ready to run.
@@ -257,7 +263,8 @@ pub struct OffCpuWait {
 }
 
 /// A stack and the time waited in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoldedStackTime {
     /// Functions from the outermost to the innermost, as in [`FoldedStack`].
     pub frames: Vec<String>,

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iostrata_stats::Interval;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{KernelLayer, Profile};
@@ -18,7 +17,8 @@ use super::{KernelLayer, Profile};
 const Z: f64 = 1.959_963_984_540_054;
 
 /// The second profile against the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileDiff {
     /// Samples of the first.
     pub samples_a: u64,
@@ -33,7 +33,8 @@ pub struct ProfileDiff {
 }
 
 /// One layer in both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerDiff {
     /// The layer.
     pub layer: KernelLayer,
@@ -42,7 +43,8 @@ pub struct LayerDiff {
 }
 
 /// One symbol in both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SymbolDiff {
     /// Function; `user` for a program.
     pub symbol: String,
@@ -55,7 +57,8 @@ pub struct SymbolDiff {
 }
 
 /// Two shares of all samples and their difference.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShareDiff {
     /// Samples in the first profile.
     pub count_a: u64,

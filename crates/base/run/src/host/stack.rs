@@ -1,12 +1,12 @@
 //! The block devices between a file system and its disks, from the top down.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
 
 /// One block device on the way down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockLayer {
     /// Kernel name, such as `sda1` or `dm-0`.
     pub name: String,
@@ -26,7 +26,8 @@ pub struct BlockLayer {
 }
 
 /// What a block device is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LayerKind {
     /// Part of a disk.

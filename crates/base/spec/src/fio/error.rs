@@ -7,7 +7,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A line of a job file.
@@ -41,7 +40,8 @@ pub struct FioError {
 }
 
 /// An option that is read and changes nothing, or something that will not be as the file says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioWarning {
     /// The job file.
     pub file: PathBuf,

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::FioWarning;
 use crate::IoSpec;
 
 /// What job files ask for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioPlan {
     /// Jobs that run together, wave after wave.
     pub waves: Vec<FioWave>,
@@ -25,14 +25,16 @@ pub struct FioPlan {
 }
 
 /// Jobs that run together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioWave {
     /// In the order of their sections.
     pub jobs: Vec<FioJob>,
 }
 
 /// One job section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioJob {
     /// Its name.
     pub name: String,
@@ -55,7 +57,8 @@ pub struct FioJob {
 }
 
 /// Logs of a job in fio's format.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioLogs {
     /// Prefix of the log of bandwidth.
     pub bandwidth: Option<String>,
@@ -70,7 +73,8 @@ pub struct FioLogs {
 }
 
 /// One workload of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FioStream {
     /// Unique in its wave; of letters, digits, `_`, `-` and `.`.
     pub name: String,

@@ -4,7 +4,6 @@
 //! Invariant: plain data from the study's text. Which sentence holds is decided where the
 //! replicates are; this only says which points belong to it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, LevelAt, Take, ThenMetric, VolumeKind};
@@ -14,7 +13,8 @@ use super::{Cell, LevelAt, Take, ThenMetric, VolumeKind};
 pub const PLACEHOLDERS: [&str; 5] = ["of", "over", "times", "share", "change"];
 
 /// One part of the answer to a study's question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// What it decides, to be read behind "it cannot be said": `whether two files write more`.
     pub asks: String,
@@ -24,7 +24,8 @@ pub struct Answer {
 }
 
 /// Where an answer comes from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerFrom {
     /// Points that are set against each other.
@@ -34,7 +35,8 @@ pub enum AnswerFrom {
 }
 
 /// Points against others that differ from them in the named levels alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contrast {
     /// What is taken from each replicate.
     pub metric: ThenMetric,

@@ -3,7 +3,6 @@
 //! Invariant: a [`Volume`] is made once and stays as it is; [`Conditions`] are switched from cell
 //! to cell on the same volume.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::IoSpec;
@@ -11,9 +10,8 @@ use crate::Words;
 use crate::disk::DiskSpec;
 
 /// A factor at one of its levels, as the study's text names them.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelAt {
     /// The factor: `filesystem`, `bs`, `method`.
     pub factor: String,
@@ -22,9 +20,8 @@ pub struct LevelAt {
 }
 
 /// What lies between the device and the requests.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
     /// Nothing: requests go to the block device.
@@ -47,9 +44,8 @@ impl VolumeKind {
 }
 
 /// One or several equal block devices, with or without a file system, that cells run on.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Volume {
     /// Raw, or which file system.
     pub kind: VolumeKind,
@@ -67,9 +63,8 @@ pub struct Volume {
 }
 
 /// An attribute of the request queue with the value to give it.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueSetting {
     /// `scheduler`, `nr_requests`, `read_ahead_kb`, `nomerges`, `rq_affinity`, `wbt_lat_usec`,
     /// `add_random`, `iostats`.
@@ -80,19 +75,9 @@ pub struct QueueSetting {
 
 /// Bounds on the I/O of the workload's control group, each absent where there is none.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoLimits {
     /// Reads per second.
     pub read_iops: Option<u64>,
@@ -112,9 +97,8 @@ impl IoLimits {
 }
 
 /// What is switched from cell to cell on the same volume.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Queue attributes of the volume's devices, in the order in which they are set (the scheduler
     /// first: it resets the others).
@@ -130,7 +114,8 @@ pub struct Conditions {
 }
 
 /// One combination of levels with everything that it needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Unique in its plan, in snake case, from its levels: `ext4_randwrite_4k_direct_w16_f1`.
     pub id: String,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pacing::{Pacing as Pace, TRACED_S, WINDOW_OVERHEAD_S};
@@ -27,7 +26,8 @@ const REQUESTS_PER_S_EACH_MAX: f64 = 100_000.0;
 const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
 
 /// What a plan costs.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanCost {
     /// Points.
     pub points: usize,

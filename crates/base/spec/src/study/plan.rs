@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Cell, Then};
 
 /// Which of its two extents a study is run in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// Minutes.
@@ -19,7 +19,8 @@ pub enum Extent {
 }
 
 /// How the points of a study are measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measuring {
     /// Replicates of every point, where the budget allows.
     pub replicates: u32,
@@ -59,7 +60,8 @@ impl Default for Measuring {
 }
 
 /// A factor with its levels, in the study's order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FactorLevels {
     /// The factor.
     pub factor: String,
@@ -70,7 +72,8 @@ pub struct FactorLevels {
 }
 
 /// A study that is laid out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyPlan {
     /// Its name: `fusion-io`.
     pub name: String,

@@ -2,13 +2,13 @@
 //!
 //! Invariant: only what is printed there; what can only be read off a graph is left out.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::LevelAt;
 
 /// Which of several matching points stands for a figure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Take {
     /// Exactly one point matches.
@@ -21,7 +21,8 @@ pub enum Take {
 }
 
 /// What is taken from the matching point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThenMetric {
     /// Reads and writes per second.
@@ -76,7 +77,8 @@ impl ThenMetric {
 }
 
 /// One printed figure, and which points of today stand beside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThenFigure {
     /// What it says, in one line: `random write, one file, ext4, O_DIRECT, 4K`.
     pub text: String,
@@ -97,7 +99,8 @@ pub struct ThenFigure {
 }
 
 /// The original of a replicated study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Then {
     /// Author, title and date, in words.
     pub source: String,

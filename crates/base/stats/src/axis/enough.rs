@@ -2,7 +2,6 @@
 //!
 //! Invariant: the last level is never the answer, since nothing beyond it was measured.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::curve::Curve;
@@ -10,7 +9,8 @@ use super::{AxisError, AxisPoint, rises};
 use crate::{Comparison, PAIRS_MIN, Verdicts};
 
 /// How much of something is enough, such as how many files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Enough {
     /// The smallest level compared with which no larger one is measurably better by more than
     /// `percent`; absent when the last level still is better than the one before, or fewer than

@@ -18,7 +18,6 @@ mod enough;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,7 +30,8 @@ pub use enough::{Enough, enough};
 pub const AXIS_MATERIAL_PCT: f64 = 5.0;
 
 /// One figure on an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisPoint {
     /// The level, such as the number of workers.
     pub level: f64,
@@ -42,7 +42,8 @@ pub struct AxisPoint {
 }
 
 /// The shape of a figure along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "shape")]
 pub enum AxisShape {
     /// All levels are known to be within 5 % of each other.
@@ -74,7 +75,8 @@ pub enum AxisShape {
 }
 
 /// One level compared with the next lower one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisStep {
     /// The lower level.
     pub from: f64,
@@ -85,7 +87,8 @@ pub struct AxisStep {
 }
 
 /// What a figure does along an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Axis {
     /// Its shape.
     pub shape: AxisShape,

@@ -21,7 +21,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -35,7 +34,8 @@ use plan::{Matched, Plan};
 pub const INTERACTION_RATIO_MIN: f64 = 1.05;
 
 /// One figure of a factorial plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
     /// Index of the level of each factor, in the order of the plan's factors.
     pub levels: Vec<usize>,
@@ -46,9 +46,8 @@ pub struct Observation {
 }
 
 /// A change of one factor from a level to another; all are indexes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelChange {
     /// Index of the factor.
     pub factor: usize,
@@ -60,7 +59,8 @@ pub struct LevelChange {
 
 /// The lowest and the highest of the cells' own ratios. Their noise is in it: with many cells it is
 /// wider than what the effect really varies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellRange {
     /// The lowest.
     pub min: f64,
@@ -69,7 +69,8 @@ pub struct CellRange {
 }
 
 /// A ratio taken over matched cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
     /// Geometric mean over cells.
     pub ratio: f64,
@@ -97,7 +98,8 @@ pub struct Effect {
 }
 
 /// What a change of one factor does to the figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MainEffect {
     /// The change.
     pub change: LevelChange,
@@ -106,7 +108,8 @@ pub struct MainEffect {
 }
 
 /// How a change of one factor alters what a change of another one does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interaction {
     /// The change whose effect is looked at.
     pub change: LevelChange,
@@ -119,7 +122,8 @@ pub struct Interaction {
 }
 
 /// All effects of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effects {
     /// Main effects by factor and levels.
     pub main: Vec<MainEffect>,

@@ -15,7 +15,6 @@ mod stall;
 mod step;
 mod wave;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::least_squares::{Fit, fit};
@@ -35,7 +34,8 @@ const BURST_SHARE_MIN: f64 = 0.05;
 
 /// One thing that a rate did beside being noisy. Levels and sizes are in the unit of the slices,
 /// times are slice indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "shape")]
 pub enum Shape {
     /// It rose or fell evenly.
@@ -69,7 +69,8 @@ pub enum Shape {
 }
 
 /// Everything that a rate did beside being noisy; no shapes means steady.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Steadiness {
     /// Mean over the whole window, what sizes are compared with.
     pub level: f64,

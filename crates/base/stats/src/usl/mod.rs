@@ -23,7 +23,6 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -40,7 +39,8 @@ const HALF_WIDTH_MIN: f64 = 0.001;
 
 /// Throughput at a number of workers. Give each number once, with its replicates combined: points
 /// count as independent, and what is common to a replicate would count several times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UslPoint {
     /// Workers, or requests in flight; at least 1.
     pub workers: u32,
@@ -49,7 +49,8 @@ pub struct UslPoint {
 }
 
 /// The law as it fits the points.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usl {
     /// Throughput of one worker, in the unit of the points.
     pub lambda: Measured,
