@@ -88,7 +88,7 @@ pub const CRATES: &[CrateRules] = &[
         name: "engine",
         tier: Tier::Engine,
         is_pure: false,
-        may_use: &["io", "page", "flush", "settings", "redo", "store", "pool"],
+        may_use: &["lock", "version", "io", "page", "flush", "settings", "redo", "store", "pool"],
     },
     CrateRules {
         name: "study",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use iostrata_page::PageNo;
 use iostrata_settings::{Counter, FlushLogAt};
 
-use crate::commit::{Writer, commit};
+use crate::commit::{Committer, commit};
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::table::{Table, check_expected, check_row};
@@ -76,7 +76,7 @@ impl Batch {
         check_expected(&self.pages, key, value.map_or(0, <[u8]>::len))?;
         self.writes.check_kept(&self.pages)?;
         let tree = self.writes.tree_of(table, &self.pages)?;
-        self.writes.expect(tree, key, value);
+        self.writes.require(tree, key, value);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Batch {
         self.writes.check_kept(&self.pages)?;
         let tree = self.writes.tree_of(table, &self.pages)?;
         if let Some(expected) = expected {
-            self.writes.expect(tree, key, expected);
+            self.writes.require(tree, key, expected);
         }
         self.writes.push(tree, key, new);
         Ok(())
@@ -142,7 +142,7 @@ impl Batch {
     /// As [`Batch::commit`].
     pub fn commit_with(mut self, level: FlushLogAt) -> Result<Ticket, EngineError> {
         let storage = Arc::clone(&self.pages.storage);
-        let run = || commit(&self.pages, &mut self.writes, Writer::Batch);
+        let run = || commit(&self.pages, &mut self.writes, Committer::Batch);
         let end = storage.counts.sampled(Counter::CpuNsRows, run)?;
         storage.counts.committed();
         Ok(Ticket::new(storage, end, level))

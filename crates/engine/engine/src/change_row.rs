@@ -12,7 +12,7 @@ use iostrata_version::Keeper;
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
 use crate::storage::Storage;
-use crate::visible::{NEWEST, Seen, seen};
+use crate::visible::{NEWEST, Visible, visible};
 use crate::write_set::{Change, WriteSet};
 
 /// No frame that changes a row is shorter, in bytes. After a restart the numbers go on from the end
@@ -79,8 +79,8 @@ impl<'c> Stamp<'c> {
 pub(crate) fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) -> bool {
     let Change::Expect(expected) = writes.change(op) else { return true };
     let cell = page.find(writes.key(op)).ok().map(|slot| page.cell(slot));
-    let found = match cell.as_ref().map(|cell| seen(cell, NEWEST)) {
-        Some(Seen::Row(value)) => Some(value),
+    let found = match cell.as_ref().map(|cell| visible(cell, NEWEST)) {
+        Some(Visible::Row(value)) => Some(value),
         _ => None,
     };
     found == expected.as_ref().map(|range| writes.bytes(range))
@@ -131,12 +131,8 @@ pub(crate) fn change_row(
     };
     let was_deleted = old.as_ref().is_some_and(Cell::is_tombstone);
     if let Change::Purge { number } = writes.change(op) {
-        let version = old.and_then(|cell| cell.version()).filter(|_| was_deleted);
-        if version.is_none_or(|version| version.number != *number) {
-            return Ok(Changed::Nothing);
-        }
-        mtr.change(leaf, &Record::Delete { slot: place })?;
-        return Ok(Changed::Row(Counter::RowsPurged));
+        let is_due = old.is_some_and(|cell| is_tombstone_of(&cell, *number));
+        return if is_due { purge(mtr, leaf, place) } else { Ok(Changed::Nothing) };
     }
     let value = writes.value(op);
     if value.is_none() && was_deleted {
@@ -182,4 +178,14 @@ pub(crate) fn change_row(
     };
     mtr.change(leaf, &record)?;
     Ok(Changed::Row(kind))
+}
+
+/// Whether a cell is the tombstone that a commit left.
+fn is_tombstone_of(cell: &Cell<'_>, number: u64) -> bool {
+    cell.is_tombstone() && cell.version().is_some_and(|version| version.number == number)
+}
+
+fn purge(mtr: &mut Mtr<'_>, leaf: Held, slot: usize) -> Result<Changed, EngineError> {
+    mtr.change(leaf, &Record::Delete { slot })?;
+    Ok(Changed::Row(Counter::RowsPurged))
 }

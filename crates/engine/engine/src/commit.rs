@@ -1,8 +1,8 @@
 //! Applying a write set: one frame of redo, seen by all readers at once.
 //!
-//! Invariant: leaves are found without latches, latched in the order of their page numbers, compared
-//! with what was found, and only then changed; if one was moved, lacks room, or has a row that
-//! somebody else has locked, everything is let go, that is seen to, and it starts again. While
+//! Invariant: leaves are found without latches, latched in the order of their page numbers,
+//! compared with what was found, and only then changed; if one was moved, lacks room, or has a row
+//! that somebody else has locked, everything is let go, that is seen to, and it starts again. While
 //! latches are held nothing waits but for latches.
 
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(crate) fn leaves_max(pages: &Pages) -> usize {
 
 /// Whose changes they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writer {
+pub(crate) enum Committer {
     /// A batch: rows that transactions have locked are waited for.
     Batch,
     /// A transaction that holds the lock of each row.
@@ -71,7 +71,7 @@ enum Attempt {
 pub(crate) fn commit(
     pages: &Pages,
     writes: &mut WriteSet,
-    writer: Writer,
+    committer: Committer,
 ) -> Result<Lsn, EngineError> {
     writes.sort();
     let writes = &*writes;
@@ -82,7 +82,7 @@ pub(crate) fn commit(
         // In this order, as everywhere: who has room in the redo waits for no pins.
         let pins = pages.admission.pins(rows.min(leaves_max(pages)));
         let room = pages.admission.admit(bytes)?;
-        match attempt(pages, writes, &mut groups, (writer, &locks))? {
+        match attempt(pages, writes, &mut groups, (committer, &locks))? {
             Attempt::Done(end) => {
                 drop((room, pins, locks));
                 if let Some(page) = writes.freed {
@@ -126,7 +126,7 @@ fn attempt(
     pages: &Pages,
     writes: &WriteSet,
     groups: &mut Vec<Group>,
-    (writer, locks): (Writer, &RowLocks<'_>),
+    (committer, locks): (Committer, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
     let leaves = locate(pages, writes, groups)?;
     let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
@@ -139,7 +139,7 @@ fn attempt(
         }
     }
     // Under the latches: who locks a row from here on finds it as it is after this commit.
-    if writer == Writer::Batch
+    if committer == Committer::Batch
         && let Some(op) = locks.first_locked(writes)
     {
         return Ok(Attempt::Locked { op });

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, Seek};
-use crate::visible::{Seen, older_version, seen};
+use crate::visible::{Visible, older_version, visible};
 
 /// A row: its key and its value.
 pub type Row<'r> = (&'r [u8], &'r [u8]);
@@ -136,10 +136,10 @@ impl<'t> Cursor<'t> {
                 }
                 return Ok(None);
             };
-            let pointer = match seen(&self.cell(place), self.snapshot) {
-                Seen::Row(_) => break (place, false),
-                Seen::Nothing => continue,
-                Seen::Older(pointer) => pointer,
+            let pointer = match visible(&self.cell(place), self.snapshot) {
+                Visible::Row(_) => break (place, false),
+                Visible::Nothing => continue,
+                Visible::Older(pointer) => pointer,
             };
             let storage = &self.pages.storage;
             if older_version(storage, pointer, self.snapshot, &mut self.older)? {
@@ -260,7 +260,7 @@ impl<'t> Cursor<'t> {
             copy.clear();
             let push = |slot| {
                 let cell = view.cell(slot);
-                if seen(&cell, snapshot) != Seen::Nothing {
+                if visible(&cell, snapshot) != Visible::Nothing {
                     cell.push_to(copy);
                 }
             };

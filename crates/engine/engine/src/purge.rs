@@ -12,7 +12,7 @@ use iostrata_pool::Failure;
 use iostrata_version::PurgeItem;
 
 use crate::catalogue::Catalogue;
-use crate::commit::{Writer, commit};
+use crate::commit::{Committer, commit};
 use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
@@ -127,7 +127,7 @@ impl Purger {
         for (key, version) in rows {
             writes.purge(number, key, *version);
         }
-        match commit(&self.pages, &mut writes, Writer::Purge) {
+        match commit(&self.pages, &mut writes, Committer::Purge) {
             Ok(_end) => Ok(()),
             Err(EngineError::Table(TableError::Dropped)) => Ok(()),
             Err(EngineError::Request(

@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;
 use crate::tree::descend::Seek;
-use crate::visible::{Seen, older_version, seen};
+use crate::visible::{Visible, older_version, visible};
 
 /// Where a row lies, or would: good as long as the leaf's page version is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,10 @@ pub(crate) fn read_row<R>(
     let Ok(slot) = page.find(key) else { return Ok((None, learnt)) };
     let cell = page.cell(slot);
     learnt.number = cell.version().map_or(0, |version| version.number);
-    let pointer = match seen(&cell, snapshot) {
-        Seen::Row(value) => return Ok((Some(copy(value)), learnt)),
-        Seen::Nothing => return Ok((None, learnt)),
-        Seen::Older(pointer) => pointer,
+    let pointer = match visible(&cell, snapshot) {
+        Visible::Row(value) => return Ok((Some(copy(value)), learnt)),
+        Visible::Nothing => return Ok((None, learnt)),
+        Visible::Older(pointer) => pointer,
     };
     drop(leaf);
     let mut row = Vec::new();

@@ -16,7 +16,7 @@ pub(crate) const NEWEST: u64 = u64::MAX;
 
 /// What a snapshot sees of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen<'p> {
+pub(crate) enum Visible<'p> {
     /// A row with this value.
     Row(&'p [u8]),
     /// No row.
@@ -27,14 +27,14 @@ pub(crate) enum Seen<'p> {
 
 /// What a snapshot sees of a cell. One without a version is older than every snapshot.
 #[inline]
-pub(crate) fn seen<'p>(cell: &Cell<'p>, snapshot: u64) -> Seen<'p> {
+pub(crate) fn visible<'p>(cell: &Cell<'p>, snapshot: u64) -> Visible<'p> {
     match cell.version() {
         Some(version) if version.number > snapshot => match version.older {
-            0 => Seen::Nothing,
-            pointer => Seen::Older(pointer),
+            0 => Visible::Nothing,
+            pointer => Visible::Older(pointer),
         },
-        _ if cell.is_tombstone() => Seen::Nothing,
-        _ => Seen::Row(cell.payload()),
+        _ if cell.is_tombstone() => Visible::Nothing,
+        _ => Visible::Row(cell.payload()),
     }
 }
 
@@ -59,10 +59,10 @@ pub(crate) fn older_version(
         };
         let cell = Cell { flags, key: &[], value };
         let is_versioned = cell.is_versioned();
-        match seen(&cell, snapshot) {
-            Seen::Nothing => return Ok(false),
-            Seen::Older(next) => pointer = next,
-            Seen::Row(_) => {
+        match visible(&cell, snapshot) {
+            Visible::Nothing => return Ok(false),
+            Visible::Older(next) => pointer = next,
+            Visible::Row(_) => {
                 if is_versioned {
                     value.truncate(value.len() - VERSION_BYTES);
                 }

@@ -86,7 +86,7 @@ impl WriteSet {
     }
 
     /// Adds a condition on a row.
-    pub fn expect(&mut self, tree: u16, key: &[u8], value: Option<&[u8]>) {
+    pub fn require(&mut self, tree: u16, key: &[u8], value: Option<&[u8]>) {
         let key = self.keep(key);
         let value = value.map(|value| self.keep(value));
         self.add(tree, key, Change::Expect(value));

@@ -26,7 +26,7 @@ pub use options::{Isolation, TransactionOptions};
 use own_writes::OwnWrites;
 pub use scan::TransactionCursor;
 
-use crate::commit::{Writer, commit};
+use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::row_locks::next_number;
@@ -166,7 +166,7 @@ impl Transaction {
         let mut end = Lsn(self.seen.get());
         if self.has_written() {
             let (pages, writes) = (&self.pages, &mut self.own.writes.set);
-            let run = || commit(pages, writes, Writer::Transaction);
+            let run = || commit(pages, writes, Committer::Transaction);
             let applied = storage.counts.sampled(Counter::CpuNsRows, run);
             end = applied.map_err(|error| self.too_large(error))?.max(end);
         }

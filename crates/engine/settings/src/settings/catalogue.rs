@@ -205,6 +205,6 @@ settings! {
     max_purge_lag_delay: u32 = 0, "0", count(0, 10_000_000), Live,
         {"innodb_max_purge_lag_delay" = "0"}, [],
         "Longest such delay in microseconds; 0 keeps max_purge_lag without effect, as in InnoDB.";
-    version_log_memory: u64 = 64 * M, "64M", size(256 * K, 1 * T), Open, {}, [],
+    version_log_memory: u64 = 64 * M, "64M", size(256 * K, T), Open, {}, [],
         "Memory for old versions of rows that snapshots may see; beyond it they go to a file.";
 }
