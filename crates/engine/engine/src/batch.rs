@@ -11,22 +11,26 @@ use iostrata_page::PageNo;
 use iostrata_settings::{Counter, FlushLogAt};
 
 use crate::commit::{Committer, commit};
-use crate::error::EngineError;
+use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::table::{Table, check_expected, check_row};
 use crate::ticket::Ticket;
-use crate::write_set::WriteSet;
+use crate::transaction::{Isolation, Transaction, TransactionOptions};
+use crate::tree::Tree;
+use crate::write_set::{Change, WriteSet};
 
 /// Changes that become visible and durable together.
 #[derive(Debug)]
 pub struct Batch {
     pages: Arc<Pages>,
     writes: WriteSet,
+    /// Tables of it that have indexes.
+    indexed: Vec<Table>,
 }
 
 impl Batch {
     pub(crate) fn new(pages: Arc<Pages>) -> Self {
-        Self { pages, writes: WriteSet::default() }
+        Self { pages, writes: WriteSet::default(), indexed: Vec::new() }
     }
 
     /// Puts a row, whether or not the key is there. The last change of a key in a batch counts.
@@ -102,6 +106,9 @@ impl Batch {
         check_row(&self.pages, key, new.map_or(0, <[u8]>::len))?;
         self.writes.check_kept(&self.pages)?;
         let tree = self.writes.tree_of(table, &self.pages)?;
+        if !table.indexes().is_empty() && self.indexed_table(table.tree()).is_none() {
+            self.indexed.push(table.clone());
+        }
         if let Some(expected) = expected {
             self.writes.require(tree, key, expected);
         }
@@ -141,10 +148,65 @@ impl Batch {
     /// # Errors
     /// As [`Batch::commit`].
     pub fn commit_with(mut self, level: FlushLogAt) -> Result<Ticket, EngineError> {
+        if !self.indexed.is_empty() {
+            return self.commit_as_transaction(level);
+        }
         let storage = Arc::clone(&self.pages.storage);
         let run = || commit(&self.pages, &mut self.writes, Committer::Batch);
         let end = storage.counts.sampled(Counter::CpuNsRows, run)?;
         storage.counts.committed();
         Ok(Ticket::new(storage, end, level))
+    }
+
+    /// Entries of indexes depend on the rows as they were, which have to be locked to be read.
+    fn commit_as_transaction(self, level: FlushLogAt) -> Result<Ticket, EngineError> {
+        let isolation = Isolation::ReadCommitted;
+        let flush_log_at = Some(level);
+        let options = TransactionOptions { isolation, flush_log_at, ..Default::default() };
+        loop {
+            let mut transaction = Transaction::begin(&self.pages, options)?;
+            match self.play(&mut transaction) {
+                Ok(()) => return transaction.commit(),
+                Err(_deadlock) if transaction.was_victim() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// All conditions, which speak of what was before the batch, and then all changes.
+    fn play(&self, transaction: &mut Transaction) -> Result<(), EngineError> {
+        for op in 0..self.writes.len() {
+            if let Change::Expect(expected) = self.writes.change(op) {
+                let (table, key) = (self.table(op), self.writes.key(op));
+                let found = transaction.get_for_update(&table, key)?;
+                let expected = expected.as_ref().map(|range| self.writes.bytes(range));
+                if found.as_deref() != expected {
+                    let (table, key) = (table.name().to_owned(), key.to_vec());
+                    return Err(RequestError::NotAsExpected { table, key }.into());
+                }
+            }
+        }
+        for op in 0..self.writes.len() {
+            let (table, key) = (self.table(op), self.writes.key(op));
+            match self.writes.change(op) {
+                Change::Put(value) => transaction.put(&table, key, self.writes.bytes(value))?,
+                Change::Delete => {
+                    let _was_there = transaction.delete(&table, key)?;
+                }
+                Change::Expect(_) | Change::Purge { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of a change.
+    fn table(&self, op: usize) -> Table {
+        let tree = self.writes.tree(op);
+        let plain = || Table::new(Arc::clone(&self.pages), Arc::clone(tree), Arc::default());
+        self.indexed_table(tree).cloned().unwrap_or_else(plain)
+    }
+
+    fn indexed_table(&self, tree: &Arc<Tree>) -> Option<&Table> {
+        self.indexed.iter().find(|table| Arc::ptr_eq(table.tree(), tree))
     }
 }

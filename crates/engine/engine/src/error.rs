@@ -175,6 +175,15 @@ pub enum TableError {
          the tables into a new directory"
     )]
     TooMany,
+    /// A write to a table with an index whose function is not known.
+    #[error(
+        "the table of index {index:?} cannot be written: name the index's function when the engine \
+         is opened (OpenOptions::index)"
+    )]
+    IndexUnknown {
+        /// Table and index.
+        index: String,
+    },
     /// A bulk load into a table that has rows.
     #[error("table {name:?} is not empty: a bulk load fills empty tables only")]
     NotEmpty {

@@ -53,6 +53,8 @@ mod flusher_tests;
 mod format_tests;
 mod hot_settings;
 #[cfg(test)]
+mod index_tests;
+#[cfg(test)]
 mod layer_tests;
 mod mtr;
 mod neighbours;
@@ -80,11 +82,13 @@ mod status;
 mod storage;
 mod super_page;
 mod table;
+mod table_index;
 #[cfg(test)]
 mod tests;
 mod ticket;
 #[cfg(test)]
 mod ticket_tests;
+mod transact;
 mod transaction;
 mod transaction_error;
 mod tree;
@@ -111,7 +115,10 @@ pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
+pub use table_index::{Extract, Index};
 pub use ticket::Ticket;
-pub use transaction::{Isolation, Savepoint, Transaction, TransactionCursor, TransactionOptions};
+pub use transaction::{
+    IndexCursor, IndexRow, Isolation, Savepoint, Transaction, TransactionCursor, TransactionOptions,
+};
 pub use transaction_error::TransactionError;
 pub use tree::descend::Direction;

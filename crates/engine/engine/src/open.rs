@@ -21,6 +21,7 @@ use crate::parts::Parts;
 use crate::recovery::{self, Progress, RecoveryReport};
 use crate::spill::DiskSpill;
 use crate::storage::VERSION_SEGMENT_BYTES;
+use crate::table_index::Definition;
 use crate::{create, plan, settings_file};
 
 /// An engine that was opened.
@@ -35,7 +36,7 @@ pub(crate) struct Opened {
 /// Opens the engine of a directory.
 pub(crate) fn directory(
     directory: &Path,
-    settings: Settings,
+    (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     settings.check()?;
@@ -54,7 +55,7 @@ pub(crate) fn directory(
     let redo_lock = is_elsewhere.then(|| redo.lock(&settings_file::lock_name())).transpose();
     let redo_lock = redo_lock.map_err(locked)?;
     let disks = Disks { data: Arc::new(data), redo: Arc::new(redo) };
-    let mut opened = disks_opened(disks, settings, progress)?;
+    let mut opened = disks_opened(disks, (settings, indexes), progress)?;
     let locks = std::iter::once(lock).chain(redo_lock).collect();
     let place = HeldDirectory { locks, directory: directory.to_owned() };
     opened.threads.start(&opened.parts, Some(place))?;
@@ -109,11 +110,11 @@ pub(crate) fn kept_settings(directory: &Path) -> Result<Option<Settings>, Engine
 /// Opens the engine of disks.
 pub(crate) fn disks(
     disks: Disks,
-    settings: Settings,
+    plan: (Settings, Vec<Definition>),
     background: Background,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
-    let mut opened = disks_opened(disks, settings, progress)?;
+    let mut opened = disks_opened(disks, plan, progress)?;
     if background == Background::Threads {
         opened.threads.start(&opened.parts, None)?;
     }
@@ -122,7 +123,7 @@ pub(crate) fn disks(
 
 fn disks_opened(
     disks: Disks,
-    settings: Settings,
+    (settings, indexes): (Settings, Vec<Definition>),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Opened, EngineError> {
     settings.check()?;
@@ -156,6 +157,7 @@ fn disks_opened(
     }
     parts.flusher.allow_checkpoints();
     recovery::tables(&parts.pages, &parts.catalogue, &mut clock)?;
+    parts.catalogue.join_indexes(indexes)?;
     if !is_new && !was_clean {
         parts.purger.walk_all();
     }

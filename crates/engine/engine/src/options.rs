@@ -1,6 +1,7 @@
 //! How an engine is opened.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use iostrata_settings::Settings;
 
@@ -10,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
 use crate::recovery::Progress;
+use crate::table_index::Definition;
 
 impl Engine {
     /// Opens the engine in a directory with these settings, or makes one there if the directory is
@@ -71,6 +73,7 @@ type Tell<'p> = dyn FnMut(&Progress) + 'p;
 #[must_use = "nothing is opened yet"]
 pub struct OpenOptions<'p> {
     settings: Settings,
+    indexes: Vec<Definition>,
     progress: Option<Box<Tell<'p>>>,
 }
 
@@ -95,6 +98,38 @@ impl<'p> OpenOptions<'p> {
         Ok(self)
     }
 
+    /// Names an index of a table and the function that gives a row's secondary key. An index that
+    /// is not there is made: at opening from the rows of the table, or with the table when that is
+    /// made. An index that is there and not named keeps its table from being written.
+    ///
+    /// ```
+    /// # use iostrata_engine::{Background, Disks, Engine, Isolation};
+    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// let by_country = |_city: &[u8], country: &[u8], key: &mut Vec<u8>| {
+    ///     key.extend_from_slice(country);
+    ///     true
+    /// };
+    /// let options = Engine::options().index("cities", "country", by_country);
+    /// # let engine = options.open_on(disks, Background::Manual)?;
+    /// let cities = engine.open_table("cities")?;
+    /// let mut t = engine.begin(Isolation::default())?;
+    /// t.insert(&cities, b"Oslo", b"Norway")?;
+    /// t.insert(&cities, b"Bergen", b"Norway")?;
+    /// let country = cities.index("country").expect("it was named");
+    /// assert_eq!(t.index_get(&country, b"Norway")?, [&b"Bergen"[..], b"Oslo"]);
+    /// # Ok::<(), iostrata_engine::EngineError>(())
+    /// ```
+    pub fn index(
+        mut self,
+        table: &str,
+        name: &str,
+        extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let (table, name) = (table.to_owned(), name.to_owned());
+        self.indexes.push(Definition { table, name, extract: Arc::new(extract) });
+        self
+    }
+
     /// Tells how recovery goes on.
     pub fn progress(self, tell: impl FnMut(&Progress) + 'p) -> Self {
         Self { progress: Some(Box::new(tell)), ..self }
@@ -108,7 +143,8 @@ impl<'p> OpenOptions<'p> {
     /// opened with these settings; what recovery said.
     pub fn open(self, directory: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
-        open::directory(directory.as_ref(), self.settings, &mut *progress).map(Engine::new)
+        let plan = (self.settings, self.indexes);
+        open::directory(directory.as_ref(), plan, &mut *progress).map(Engine::new)
     }
 
     /// Opens or makes an engine on disks of the caller's choice.
@@ -117,6 +153,7 @@ impl<'p> OpenOptions<'p> {
     /// As [`OpenOptions::open`]; nobody checks here whether another process has the disks.
     pub fn open_on(self, disks: Disks, background: Background) -> Result<Engine, EngineError> {
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| {}));
-        open::disks(disks, self.settings, background, &mut *progress).map(Engine::new)
+        let plan = (self.settings, self.indexes);
+        open::disks(disks, plan, background, &mut *progress).map(Engine::new)
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::range::{Range, of_prefix};
 use crate::read::read_row;
+use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::visible::NEWEST;
@@ -20,11 +21,25 @@ use crate::visible::NEWEST;
 pub struct Table {
     pages: Arc<Pages>,
     tree: Arc<Tree>,
+    indexes: Arc<Vec<Arc<TableIndex>>>,
 }
 
 impl Table {
-    pub(crate) fn new(pages: Arc<Pages>, tree: Arc<Tree>) -> Self {
-        Self { pages, tree }
+    pub(crate) fn new(
+        pages: Arc<Pages>,
+        tree: Arc<Tree>,
+        indexes: Arc<Vec<Arc<TableIndex>>>,
+    ) -> Self {
+        Self { pages, tree, indexes }
+    }
+
+    pub(crate) fn indexes(&self) -> &[Arc<TableIndex>] {
+        &self.indexes
+    }
+
+    /// Its index of this name, if it has one.
+    pub fn index(&self, name: &str) -> Option<Index> {
+        self.indexes.iter().find(|index| index.name == name).cloned().map(Index)
     }
 
     pub(crate) fn tree(&self) -> &Arc<Tree> {

@@ -273,15 +273,15 @@ fn a_place_lost_before_the_first_row_is_found_again_within_the_range() {
 #[test]
 fn rows_of_the_catalogue_may_have_more_fields() {
     let fields = [[200, 2, 0].as_slice(), b"xy", &[255, 0, 0]].concat();
-    let entry = Entry { id: TableId(7), root: PageNo(9), fields };
+    let entry = Entry { id: TableId(7), root: PageNo(9), index: None, fields };
     assert_eq!(Entry::from_bytes(&entry.to_bytes()), Ok(entry.clone()));
     let plain = Entry { fields: Vec::new(), ..entry.clone() };
     assert_eq!(plain.to_bytes().len(), 12);
     for cut in (0..12).chain([13, 14, 16, 18, 19]) {
         assert_eq!(Entry::from_bytes(&entry.to_bytes()[..cut]), Err(BadEntry::Damaged), "{cut}");
     }
-    let unknown = Entry { fields: vec![1, 0, 0], ..entry };
-    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 1 }));
+    let unknown = Entry { fields: vec![2, 0, 0], ..entry };
+    assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 2 }));
 }
 
 /// Gives the row of a table another value.

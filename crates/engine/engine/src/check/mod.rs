@@ -3,6 +3,7 @@
 //! Invariant: it changes nothing, and goes on after what it finds. Every page is read through the
 //! pool; every page in use must be reached exactly once, and every page reached must be in use.
 
+mod indexes;
 mod report;
 mod trees;
 
@@ -32,6 +33,12 @@ pub(crate) fn check(pages: &Pages, catalogue: &Catalogue) -> Result<CheckReport,
     }
     for tree in dropped {
         Walk::new(pages, &tree, "a dropped table", &mut report, &mut reached).remains()?;
+    }
+    // A damaged tree cannot be read in order.
+    if report.is_clean() {
+        for (table, index) in catalogue.indexes() {
+            indexes::compare(pages, &table, &index, &mut report)?;
+        }
     }
     compare_maps(pages, &mut report, &reached)?;
     Ok(report)

@@ -5,6 +5,7 @@
 //! A row that it wrote or read with a lock is not changed by anybody else before its frame is
 //! appended. Its ticket waits for its own frame and for everything that it has read.
 
+mod index;
 mod options;
 mod own_writes;
 mod reads;
@@ -22,6 +23,7 @@ use iostrata_page::Lsn;
 use iostrata_settings::Counter;
 use iostrata_version::Snapshot;
 
+pub use index::{IndexCursor, IndexRow};
 pub use options::{Isolation, TransactionOptions};
 use own_writes::OwnWrites;
 pub use scan::TransactionCursor;

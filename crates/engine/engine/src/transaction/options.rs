@@ -1,13 +1,8 @@
-//! How a transaction begins, and how one is run until it is committed.
+//! What a transaction begins with.
 
 use std::time::Duration;
 
 use iostrata_settings::FlushLogAt;
-
-use crate::engine::Engine;
-use crate::error::EngineError;
-use crate::ticket::Ticket;
-use crate::transaction::Transaction;
 
 /// What a transaction sees of others that run at the same time. Nothing uncommitted is ever seen;
 /// writes and locking reads act on the newest committed rows and hold their locks to the end.
@@ -40,56 +35,5 @@ pub struct TransactionOptions {
 impl From<Isolation> for TransactionOptions {
     fn from(isolation: Isolation) -> Self {
         Self { isolation, ..Self::default() }
-    }
-}
-
-/// So often a transaction that was in a deadlock or conflict is tried again.
-const TRIES: u32 = 100;
-
-impl Engine {
-    /// Begins a transaction. It ends by [`Transaction::commit`]; one that is dropped is rolled
-    /// back.
-    ///
-    /// # Errors
-    /// A closed or poisoned engine.
-    pub fn begin(
-        &self,
-        options: impl Into<TransactionOptions>,
-    ) -> Result<Transaction, EngineError> {
-        Transaction::begin(&self.parts().pages, options.into())
-    }
-
-    /// Runs `body` in a transaction and commits it; after a deadlock or a conflict runs it again.
-    /// An error of `body` rolls back. What it gives is ordered but not yet durable: wait for the
-    /// ticket before telling anybody.
-    ///
-    /// # Errors
-    /// What `body` says, or what beginning and committing said.
-    pub fn transact<R, E: From<EngineError>>(
-        &self,
-        options: impl Into<TransactionOptions>,
-        mut body: impl FnMut(&mut Transaction) -> Result<R, E>,
-    ) -> Result<(R, Ticket), E> {
-        let options = options.into();
-        let mut tries = 1;
-        loop {
-            let mut transaction = self.begin(options)?;
-            let outcome = body(&mut transaction);
-            let was_victim = transaction.was_victim();
-            let failure = match outcome {
-                Ok(result) if !was_victim => {
-                    return Ok((result, transaction.commit()?));
-                }
-                // The body went on although the transaction was over.
-                Ok(_) => transaction.finished().into(),
-                Err(error) => error,
-            };
-            if !was_victim || tries == TRIES {
-                return Err(failure);
-            }
-            tries += 1;
-            // Who waited for what was let go goes first.
-            std::thread::yield_now();
-        }
     }
 }

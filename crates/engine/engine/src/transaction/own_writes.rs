@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use iostrata_lock::LockId;
 
+use crate::cursor::KeyBounds;
 use crate::read::LeafHint;
 use crate::tree::Tree;
 use crate::write_set::{WriteMark, WriteSet};
@@ -90,19 +91,19 @@ impl OwnWrites {
     }
 
     /// The newest changes of the rows in a range of a table, by rising key.
-    pub fn in_range<'k>(&self, tree: &Arc<Tree>, range: &impl RangeBounds<&'k [u8]>) -> Vec<usize> {
+    pub fn in_range(&self, tree: &Arc<Tree>, (low, high): &KeyBounds) -> Vec<usize> {
         let is_in = |key: &[u8]| {
-            let low = match range.start_bound() {
-                Bound::Included(low) => key >= *low,
-                Bound::Excluded(low) => key > *low,
+            let is_above = match low {
+                Bound::Included(low) => key >= low.as_slice(),
+                Bound::Excluded(low) => key > low.as_slice(),
                 Bound::Unbounded => true,
             };
-            let high = match range.end_bound() {
-                Bound::Included(high) => key <= *high,
-                Bound::Excluded(high) => key < *high,
+            let is_below = match high {
+                Bound::Included(high) => key <= high.as_slice(),
+                Bound::Excluded(high) => key < high.as_slice(),
                 Bound::Unbounded => true,
             };
-            low && high
+            is_above && is_below
         };
         let is_newest = |op: usize| {
             let (id, key) = (self.before[op].0, self.set.key(op));

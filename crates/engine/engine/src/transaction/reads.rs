@@ -1,10 +1,11 @@
 //! Reads of a transaction.
 
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 use iostrata_lock::LockId;
 
-use crate::cursor::{Cursor, bounds};
+use crate::cursor::{Cursor, KeyBounds, bounds};
 use crate::error::{EngineError, TableError};
 use crate::range::OwnedRow;
 use crate::read::{LeafHint, read_row};
@@ -12,6 +13,7 @@ use crate::row_locks::lock;
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction, TransactionCursor};
 use crate::transaction_error::TransactionError;
+use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::visible::NEWEST;
 
@@ -82,12 +84,13 @@ impl Transaction {
     pub fn first_for_update<'k>(
         &mut self,
         table: &Table,
-        range: impl RangeBounds<&'k [u8]> + Clone,
+        range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Option<OwnedRow>, EngineError> {
+        self.check_readable(table)?;
         loop {
             let key = {
-                let mut newest =
-                    self.cursor_at(table, range.clone(), Direction::Forward, NEWEST)?;
+                let range = bounds(&range);
+                let mut newest = self.tree_cursor(table.tree(), range, Direction::Forward, NEWEST);
                 newest.next_row()?.map(|(key, _)| key.to_vec())
             };
             let Some(key) = key else { return Ok(None) };
@@ -110,7 +113,7 @@ impl Transaction {
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_readable(table)?;
         let snapshot = self.read_at();
-        self.cursor_at(table, range, direction, snapshot)
+        Ok(self.tree_cursor(table.tree(), bounds(&range), direction, snapshot))
     }
 
     /// As [`cursor`](Self::cursor), as an iterator over copied rows.
@@ -130,26 +133,38 @@ impl Transaction {
         Ok(std::iter::from_fn(move || next().transpose()))
     }
 
-    fn cursor_at<'t, 'k>(
+    /// The entries of an index in a range.
+    pub(super) fn index_entries<'t>(
+        &'t mut self,
+        tree: &'t Arc<Tree>,
+        bounds: KeyBounds,
+        direction: Direction,
+    ) -> Result<TransactionCursor<'t>, EngineError> {
+        self.check_active()?;
+        let snapshot = self.read_at();
+        Ok(self.tree_cursor(tree, bounds, direction, snapshot))
+    }
+
+    fn tree_cursor<'t>(
         &'t self,
-        table: &'t Table,
-        range: impl RangeBounds<&'k [u8]>,
+        tree: &'t Arc<Tree>,
+        bounds: KeyBounds,
         direction: Direction,
         snapshot: u64,
-    ) -> Result<TransactionCursor<'t>, EngineError> {
+    ) -> TransactionCursor<'t> {
         // Each statement of its own has a snapshot of its own.
         let statement =
             (snapshot == NEWEST).then(|| self.pages.storage.versions.snapshot(self.number()));
         let at = statement.as_ref().map_or(snapshot, |statement| statement.at());
         let mut own = Vec::new();
         if self.has_written() {
-            own = self.own.writes.in_range(table.tree(), &range);
+            own = self.own.writes.in_range(tree, &bounds);
         }
         if direction == Direction::Backward {
             own.reverse();
         }
-        let cursor = Cursor::new(table.pages(), table.tree(), bounds(&range), (direction, at));
-        Ok(TransactionCursor::new(self, cursor, own, (direction, statement)))
+        let cursor = Cursor::new(&self.pages, tree, bounds, (direction, at));
+        TransactionCursor::new(self, cursor, own, (direction, statement))
     }
 
     /// The snapshot of a plain read: its number, or the newest at read committed.

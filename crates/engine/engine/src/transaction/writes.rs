@@ -18,12 +18,15 @@ impl Transaction {
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.pages, key, value.len())?;
         let id = self.begin_write(table, key)?;
-        let leaf = match self.options.isolation {
-            // Whether it was changed since the snapshot must be known.
-            Isolation::Snapshot => self.newest(table, key, id, None)?.leaf,
-            _ => None,
+        let is_snapshot = self.options.isolation == Isolation::Snapshot;
+        // The row before is of interest where it has entries, or may have changed since the
+        // snapshot.
+        let before = if is_snapshot || !table.indexes().is_empty() {
+            self.before(table, key, id)?
+        } else {
+            Before::default()
         };
-        self.write((table, id), key, Some(value), leaf)
+        self.write((table, id), key, Some(value), before)
     }
 
     /// Puts a row whose key must not be there.
@@ -33,12 +36,12 @@ impl Transaction {
     pub fn insert(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
         check_row(&self.pages, key, value.len())?;
         let id = self.begin_write(table, key)?;
-        let Newest { is_there, leaf } = self.newest(table, key, id, None)?;
-        if is_there {
+        let before = self.before(table, key, id)?;
+        if before.is_there {
             let (transaction, table) = (self.number(), table.name().to_owned());
             return Err(TransactionError::Exists { transaction, table, key: key.to_vec() }.into());
         }
-        self.write((table, id), key, Some(value), leaf)
+        self.write((table, id), key, Some(value), before)
     }
 
     /// Changes a row that is there: `change` gets its newest value to edit. Whether it was there.
@@ -54,14 +57,15 @@ impl Transaction {
         check_row(&self.pages, key, 0)?;
         let id = self.begin_write(table, key)?;
         let mut row = std::mem::take(&mut self.own.row);
-        let newest = self.newest(table, key, id, Some(&mut row))?;
-        if newest.is_there {
+        let Newest { is_there, leaf } = self.newest(table, key, id, Some(&mut row))?;
+        if is_there {
+            let value = if table.indexes().is_empty() { Vec::new() } else { row.clone() };
             change(&mut row);
             check_row(&self.pages, key, row.len())?;
-            self.write((table, id), key, Some(&row), newest.leaf)?;
+            self.write((table, id), key, Some(&row), Before { is_there, value, leaf })?;
         }
         self.own.row = row;
-        Ok(newest.is_there)
+        Ok(is_there)
     }
 
     /// Deletes a row. Whether it was there.
@@ -71,9 +75,10 @@ impl Transaction {
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<bool, EngineError> {
         check_row(&self.pages, key, 0)?;
         let id = self.begin_write(table, key)?;
-        let Newest { is_there, leaf } = self.newest(table, key, id, None)?;
+        let before = self.before(table, key, id)?;
+        let is_there = before.is_there;
         if is_there {
-            self.write((table, id), key, None, leaf)?;
+            self.write((table, id), key, None, before)?;
         }
         Ok(is_there)
     }
@@ -86,16 +91,55 @@ impl Transaction {
         self.lock_row(table, key)
     }
 
+    /// The newest version of a row that is locked; its value where the table has indexes.
+    fn before(&mut self, table: &Table, key: &[u8], id: LockId) -> Result<Before, EngineError> {
+        let mut value = Vec::new();
+        let wanted = (!table.indexes().is_empty()).then_some(&mut value);
+        let Newest { is_there, leaf } = self.newest(table, key, id, wanted)?;
+        Ok(Before { is_there, value, leaf })
+    }
+
     fn write(
         &mut self,
         (table, id): (&Table, LockId),
         key: &[u8],
         value: Option<&[u8]>,
-        leaf: Option<LeafHint>,
+        before: Before,
     ) -> Result<(), EngineError> {
+        let mut entries = Vec::new();
+        for index in table.indexes() {
+            let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
+            let new = value.map(|value| index.entry(key, value)).transpose()?;
+            let (old, new) = (old.flatten(), new.flatten());
+            if let Some(new) = &new {
+                check_row(&self.pages, new, 0)?;
+            }
+            if old != new {
+                entries.push((index, old, new));
+            }
+        }
         let own = &mut self.own.writes;
         let tree = own.set.tree_of(table, &self.pages)?;
-        own.push((id, tree), key, value, leaf);
+        own.push((id, tree), key, value, before.leaf);
+        // The lock of the row is that of its entries as well.
+        for (index, old, new) in entries {
+            let tree = own.set.number_of(&index.tree)?;
+            for (entry, value) in [(old, None), (new, Some(&[][..]))] {
+                if let Some(entry) = entry {
+                    let id = LockId::of(index.tree.id.0, &entry);
+                    own.push((id, tree), &entry, value, None);
+                }
+            }
+        }
         Ok(())
     }
+}
+
+/// A row before it is written.
+#[derive(Default)]
+struct Before {
+    is_there: bool,
+    /// Empty where nobody needs it.
+    value: Vec<u8>,
+    leaf: Option<LeafHint>,
 }

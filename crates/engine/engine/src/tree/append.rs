@@ -57,14 +57,16 @@ fn empty(bytes: &mut [u8], tree: &Tree) {
 }
 
 impl Tree {
-    /// Whether the root is a leaf: only then nothing says which keys belong where.
+    /// Whether the root is a leaf without rows or tombstones: only then nothing says which keys
+    /// belong where.
     ///
     /// # Errors
     /// What loading the root said.
-    pub fn is_one_leaf(&self, pages: &Pages) -> Result<bool, EngineError> {
+    pub fn is_bare(&self, pages: &Pages) -> Result<bool, EngineError> {
         self.unless_dropped(|| {
             let root = pages.pin(self.root)?.shared();
-            Ok(self.check(root.page_no(), &PageView::new(&root), None)? == 0)
+            let view = PageView::new(&root);
+            Ok(self.check(root.page_no(), &view, None)? == 0 && view.is_empty())
         })
     }
 

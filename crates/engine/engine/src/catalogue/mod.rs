@@ -5,11 +5,18 @@
 //! table's number is never given to another: the next one comes into the super page with the row.
 //! One table is made or dropped at a time.
 
+mod build_index;
+mod entry;
+mod indexes;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use iostrata_page::{Lsn, PageNo, Record, TableId, row_bytes};
+use iostrata_page::{Lsn, NO_PAGE, PageNo, Record, TableId, row_bytes};
+
+use entry::IndexEntry;
+pub(crate) use entry::{BadEntry, Entry};
 
 use crate::batch::Batch;
 use crate::cursor::Cursor;
@@ -19,6 +26,7 @@ use crate::pages::{NewPage, Pages};
 use crate::reclaim::free_below_root;
 use crate::super_page::{CATALOGUE_ROOT, CATALOGUE_TABLE, FORMAT, SuperField};
 use crate::table::Table;
+use crate::table_index::{Definition, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::{Direction, UpperFence};
 use crate::visible::NEWEST;
@@ -29,63 +37,26 @@ const ITSELF: &str = "catalogue";
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// First byte of the hidden names of dropped tables.
 const DROPPED: u8 = 0;
-/// Bytes of a row's value before its fields: table u32, root u64.
-const ENTRY_BYTES: usize = 12;
-/// Tags from here on may be passed over by a program that does not know them.
-const TAG_OPTIONAL: u8 = 128;
-
-/// What the row of a table says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub id: TableId,
-    pub root: PageNo,
-    /// Fields of later programs, which are kept as they are: tag u8, length u16, bytes.
-    pub fields: Vec<u8>,
-}
-
-impl Entry {
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(ENTRY_BYTES + self.fields.len());
-        bytes.extend_from_slice(&self.id.0.to_le_bytes());
-        bytes.extend_from_slice(&self.root.0.to_le_bytes());
-        bytes.extend_from_slice(&self.fields);
-        bytes
-    }
-
-    /// The entry in `bytes`.
-    ///
-    /// # Errors
-    /// What is wrong with them; the tag of a field that must be known and is not.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadEntry> {
-        let (id, rest) = bytes.split_first_chunk::<4>().ok_or(BadEntry::Damaged)?;
-        let (root, fields) = rest.split_first_chunk::<8>().ok_or(BadEntry::Damaged)?;
-        let mut rest = fields;
-        while let Some((tag, more)) = rest.split_first() {
-            let (len, more) = more.split_first_chunk::<2>().ok_or(BadEntry::Damaged)?;
-            let len = usize::from(u16::from_le_bytes(*len));
-            let (_value, more) = more.split_at_checked(len).ok_or(BadEntry::Damaged)?;
-            if *tag < TAG_OPTIONAL {
-                return Err(BadEntry::Unknown { tag: *tag });
-            }
-            rest = more;
-        }
-        let (id, root) = (u32::from_le_bytes(*id), u64::from_le_bytes(*root));
-        Ok(Self { id: TableId(id), root: PageNo(root), fields: fields.to_vec() })
-    }
-}
-
-/// Why the row of a table cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadEntry {
-    Damaged,
-    Unknown { tag: u8 },
+/// A table that is there.
+#[derive(Clone, Debug)]
+struct KnownTable {
+    tree: Arc<Tree>,
+    indexes: Arc<Vec<Arc<TableIndex>>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    trees: BTreeMap<String, Arc<Tree>>,
+    tables: BTreeMap<String, KnownTable>,
     dropped: Vec<(Vec<u8>, Arc<Tree>)>,
     next: u32,
+    /// Indexes by their whole names, from the opening until they are joined with their tables.
+    found: BTreeMap<String, (IndexEntry, Arc<Tree>)>,
+}
+
+impl KnownTable {
+    fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
+        std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree))
+    }
 }
 
 /// Every tree there is.
@@ -102,6 +73,8 @@ pub(crate) struct Catalogue {
     pages: Arc<Pages>,
     pub tree: Arc<Tree>,
     known: Mutex<Known>,
+    /// The indexes that were named at opening.
+    definitions: OnceLock<Vec<Definition>>,
     /// Held while a table is made or dropped.
     ddl: Mutex<()>,
 }
@@ -111,7 +84,8 @@ impl Catalogue {
     pub fn new(pages: Arc<Pages>) -> Self {
         let tree = Arc::new(Tree::new(CATALOGUE_TABLE, CATALOGUE_ROOT, ITSELF));
         let known = Known { next: CATALOGUE_TABLE.0 + 1, ..Known::default() };
-        Self { pages, tree, known: Mutex::new(known), ddl: Mutex::default() }
+        let (known, definitions) = (Mutex::new(known), OnceLock::new());
+        Self { pages, tree, known, definitions, ddl: Mutex::default() }
     }
 
     /// Reads all rows, once the pages can be read. `next` is the number of the next table, 0 when
@@ -140,9 +114,13 @@ impl Catalogue {
             })?;
             known.next = known.next.max(entry.id.0.saturating_add(1));
             let tree = Arc::new(Tree::new(entry.id, entry.root, String::from_utf8_lossy(name)));
-            match std::str::from_utf8(name) {
-                Ok(name) if name.as_bytes()[0] != DROPPED => {
-                    known.trees.insert(name.to_owned(), tree);
+            match (std::str::from_utf8(name), entry.index) {
+                (Ok(name), Some(index)) if name.as_bytes()[0] != DROPPED => {
+                    known.found.insert(name.to_owned(), (index, tree));
+                }
+                (Ok(name), None) if name.as_bytes()[0] != DROPPED => {
+                    let table = KnownTable { tree, indexes: Arc::default() };
+                    known.tables.insert(name.to_owned(), table);
                 }
                 _ => known.dropped.push((name.to_vec(), tree)),
             }
@@ -152,24 +130,25 @@ impl Catalogue {
 
     /// A table by name.
     pub fn get(&self, name: &str) -> Option<Table> {
-        let tree = self.lock().trees.get(name).cloned()?;
-        Some(Table::new(Arc::clone(&self.pages), tree))
+        let KnownTable { tree, indexes } = self.lock().tables.get(name).cloned()?;
+        Some(Table::new(Arc::clone(&self.pages), tree, indexes))
     }
 
     /// The table of tables.
     pub fn itself(&self) -> Table {
-        Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree))
+        Table::new(Arc::clone(&self.pages), Arc::clone(&self.tree), Arc::default())
     }
 
     /// Every name, sorted.
     pub fn names(&self) -> Vec<String> {
-        self.lock().trees.keys().cloned().collect()
+        self.lock().tables.keys().cloned().collect()
     }
 
     /// Every tree: the catalogue, the tables, and those on their way out.
     pub fn trees(&self) -> Trees {
         let known = self.lock();
-        let live = std::iter::once(&self.tree).chain(known.trees.values()).cloned().collect();
+        let tables = known.tables.values().flat_map(KnownTable::trees);
+        let live = std::iter::once(&self.tree).chain(tables).cloned().collect();
         Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
 
@@ -180,25 +159,53 @@ impl Catalogue {
     pub fn create(&self, name: &str) -> Result<Table, EngineError> {
         check_name(&self.pages, name)?;
         let _alone = self.one_at_a_time();
-        if self.lock().trees.contains_key(name) {
+        let mut indexes = Vec::new();
+        // Before the table: nobody writes to it without them.
+        for definition in self.definitions().iter().filter(|of| of.table == name) {
+            let full_name = definition.full_name();
+            let entry = definition.entry(true);
+            let tree = self.make(&full_name, Some(entry))?;
+            indexes.push(Arc::new(definition.index(tree)));
+        }
+        let tree = self.make(name, None).inspect_err(|_cause| {
+            let trees = indexes.iter().map(|index| Arc::clone(&index.tree)).collect();
+            let _dropped_at_the_next_opening = self.drop_trees(trees);
+        })?;
+        let table = KnownTable { tree, indexes: Arc::new(indexes) };
+        self.lock().tables.insert(name.to_owned(), table.clone());
+        let KnownTable { tree, indexes } = table;
+        Ok(Table::new(Arc::clone(&self.pages), tree, indexes))
+    }
+
+    /// The indexes that were named at opening.
+    fn definitions(&self) -> &[Definition] {
+        self.definitions.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Makes an empty tree with a row; durable when it returns.
+    fn make(&self, name: &str, index: Option<IndexEntry>) -> Result<Arc<Tree>, EngineError> {
+        let is_known = |known: &Known| {
+            let indexes = known.tables.values().flat_map(|table| table.indexes.iter());
+            known.tables.contains_key(name)
+                || known.found.contains_key(name)
+                || indexes.into_iter().any(|index| index.tree.name == name)
+        };
+        if is_known(&self.lock()) {
             return Err(EngineError::Table(TableError::Exists { name: name.to_owned() }));
         }
         let id = TableId(self.lock().next);
         let Some(next) = id.0.checked_add(1) else {
             return Err(EngineError::Table(TableError::TooMany));
         };
-        let (root, end) = self.insert(name.as_bytes(), id, next)?;
-        let mut known = self.lock();
-        known.next = next;
-        let tree = Arc::new(Tree::new(id, root, name));
-        known.trees.insert(name.to_owned(), Arc::clone(&tree));
-        drop(known);
+        let entry = Entry { id, root: NO_PAGE, index, fields: Vec::new() };
+        let (root, end) = self.insert(name.as_bytes(), entry, next)?;
+        self.lock().next = next;
         self.pages.storage.make_durable(end)?;
-        Ok(Table::new(Arc::clone(&self.pages), tree))
+        Ok(Arc::new(Tree::new(id, root, name)))
     }
 
     /// One frame: the row, the root page, and the number of the table after this one.
-    fn insert(&self, name: &[u8], id: TableId, next: u32) -> Result<(PageNo, Lsn), EngineError> {
+    fn insert(&self, name: &[u8], entry: Entry, next: u32) -> Result<(PageNo, Lsn), EngineError> {
         let pages = &*self.pages;
         loop {
             let room = pages.admission.admit(2 * NAME_BYTES_MAX)?;
@@ -207,18 +214,18 @@ impl Catalogue {
             let found = self.tree.locate(pages, name, &mut UpperFence::default())?;
             let mut mtr = Mtr::begin(&pages.storage);
             let leaf = mtr.latch(found.pin);
-            let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), ENTRY_BYTES);
+            let value = Entry { root: reserved.page, ..entry.clone() }.to_bytes();
+            let has_room = mtr.page(leaf).free_bytes() >= row_bytes(name.len(), value.len());
             if mtr.page_version(leaf) != found.page_version {
                 continue;
             }
             if !has_room {
                 drop(mtr);
                 drop(room);
-                self.tree.split_leaf(pages, (name, ENTRY_BYTES), found.page_version)?;
+                self.tree.split_leaf(pages, (name, value.len()), found.page_version)?;
                 continue;
             }
             let root = mtr.latch(created);
-            let value = Entry { id, root: reserved.page, fields: Vec::new() }.to_bytes();
             let Err(slot) = mtr.page(leaf).find(name) else {
                 return Err(pages
                     .storage
@@ -226,7 +233,7 @@ impl Catalogue {
                     .broken("a table that is not known has a row".to_owned()));
             };
             mtr.change(leaf, &Record::Insert { slot, flags: 0, key: name, value: &value })?;
-            mtr.change(root, &Tree::empty_root(id))?;
+            mtr.change(root, &Tree::empty_root(entry.id))?;
             mtr.moved(root);
             let front = mtr.latch(front);
             mtr.change(front, &SuperField::NextTable.set(&next.to_le_bytes()))?;
@@ -242,24 +249,36 @@ impl Catalogue {
     /// opening.
     pub fn drop_table(&self, name: &str) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time();
-        let Some(table) = self.get(name) else {
+        let Some(table) = self.lock().tables.get(name).cloned() else {
             return Err(EngineError::Table(TableError::NotFound { name: name.to_owned() }));
         };
-        let tree = Arc::clone(table.tree());
-        let mut hidden = vec![DROPPED];
-        hidden.extend_from_slice(&tree.id.0.to_be_bytes());
+        self.drop_trees(table.trees().cloned().collect())
+    }
+
+    /// Takes the names of trees away by one frame, durably, and then frees their pages.
+    fn drop_trees(&self, trees: Vec<Arc<Tree>>) -> Result<(), EngineError> {
         let catalogue = self.itself();
-        let Some(entry) = catalogue.get(name.as_bytes())? else {
-            return Err(self.pages.storage.poison.broken(format!("table {name:?} has no row")));
-        };
         let mut batch = Batch::new(Arc::clone(&self.pages));
-        batch.delete(&catalogue, name.as_bytes())?;
-        batch.put(&catalogue, &hidden, &entry)?;
-        tree.begin_drop(&self.pages);
-        let ticket = batch.commit().inspect_err(|_| tree.cancel_drop())?;
+        let mut hidden = Vec::new();
+        for tree in &trees {
+            let name = &tree.name;
+            let Some(entry) = catalogue.get(name.as_bytes())? else {
+                return Err(self.pages.storage.poison.broken(format!("{name:?} has no row")));
+            };
+            let hidden_name = [&[DROPPED][..], &tree.id.0.to_be_bytes()].concat();
+            batch.delete(&catalogue, name.as_bytes())?;
+            batch.put(&catalogue, &hidden_name, &entry)?;
+            hidden.push(hidden_name);
+        }
+        trees.iter().for_each(|tree| tree.begin_drop(&self.pages));
+        let cancel = |_: &EngineError| trees.iter().for_each(|tree| tree.cancel_drop());
+        let ticket = batch.commit().inspect_err(cancel)?;
         let mut known = self.lock();
-        known.trees.remove(name);
-        known.dropped.push((hidden, tree));
+        for (tree, hidden) in trees.iter().zip(hidden) {
+            known.tables.remove(&tree.name);
+            known.found.remove(&tree.name);
+            known.dropped.push((hidden, Arc::clone(tree)));
+        }
         drop(known);
         ticket.wait()?;
         self.reclaim()
@@ -284,7 +303,18 @@ impl Catalogue {
 
     /// The tree of the table with this number, if it is there.
     pub fn tree(&self, id: TableId) -> Option<Arc<Tree>> {
-        self.lock().trees.values().find(|tree| tree.id == id).cloned()
+        let known = self.lock();
+        known.tables.values().flat_map(KnownTable::trees).find(|tree| tree.id == id).cloned()
+    }
+
+    /// Every index, with its table.
+    pub fn indexes(&self) -> Vec<(Arc<Tree>, Arc<TableIndex>)> {
+        let known = self.lock();
+        let of = |table: &KnownTable| {
+            let with_table = |index: &Arc<TableIndex>| (Arc::clone(&table.tree), Arc::clone(index));
+            table.indexes.iter().map(with_table).collect::<Vec<_>>()
+        };
+        known.tables.values().flat_map(of).collect()
     }
 
     /// Whether dropped tables still have pages.

@@ -1,0 +1,162 @@
+//! Secondary indexes.
+
+use iostrata_io::disk::MemDisk;
+
+use crate::tests::small;
+use crate::{
+    Background, Direction, Disks, Engine, EngineError, Isolation, OpenOptions, Table, TableError,
+};
+
+/// By the first byte of the value, rows with an empty value are not in it.
+fn by_first(key: &[u8], value: &[u8], secondary: &mut Vec<u8>) -> bool {
+    assert!(!key.is_empty());
+    secondary.extend(value.first());
+    !value.is_empty()
+}
+
+fn options() -> OpenOptions<'static> {
+    Engine::options().settings(small()).index("t", "first", by_first)
+}
+
+fn open(disk: &MemDisk, options: OpenOptions<'_>) -> Engine {
+    options.open_on(Disks::one(disk.clone()), Background::Manual).unwrap()
+}
+
+/// The entries of the index, as text.
+fn entries(engine: &Engine, table: &Table) -> String {
+    let mut t = engine.begin(Isolation::Snapshot).unwrap();
+    let index = table.index("first").unwrap();
+    let mut cursor = t.index_cursor(&index, .., Direction::Forward).unwrap();
+    let mut all = Vec::new();
+    while let Some((secondary, key)) = cursor.next_entry().unwrap() {
+        all.push(format!("{}:{}", secondary.escape_ascii(), key.escape_ascii()));
+    }
+    drop(cursor);
+    assert!(engine.check().unwrap().is_clean(), "{:?}", engine.check().unwrap().problems);
+    all.join(" ")
+}
+
+fn fill(engine: &Engine, table: &Table) {
+    let mut t = engine.begin(Isolation::default()).unwrap();
+    for (key, value) in [("a", "x1"), ("b", "y1"), ("c", "x2"), ("d", ""), ("e", "\0z")] {
+        t.insert(table, key.as_bytes(), value.as_bytes()).unwrap();
+    }
+    t.commit().unwrap().wait().unwrap();
+}
+
+#[test]
+fn entries_follow_their_rows() {
+    let engine = open(&MemDisk::new(), options());
+    let t = engine.create_table("t").unwrap();
+    assert_eq!(engine.tables().unwrap(), ["t"], "an index is no table");
+    assert!(engine.table("t.first").unwrap().is_none());
+    fill(&engine, &t);
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+    let old = engine.begin(Isolation::Snapshot).unwrap();
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    work.modify(&t, b"a", |value| value.push(b'!')).unwrap();
+    work.put(&t, b"b", b"x3").unwrap();
+    work.delete(&t, b"c").unwrap();
+    work.put(&t, b"d", b"w").unwrap();
+    let savepoint = work.savepoint();
+    work.put(&t, b"e", b"lost").unwrap();
+    work.rollback_to(savepoint).unwrap();
+    let first = t.index("first").unwrap();
+    assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"b"], "own writes are seen");
+    work.commit().unwrap().wait().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e w:d x:a x:b");
+    let mut old = old;
+    assert_eq!(old.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as its snapshot was");
+    assert_eq!(old.index_get(&first, b"y").unwrap(), [b"b"]);
+    drop(old);
+    while engine.parts().purger.step().unwrap() {}
+    assert_eq!(engine.counters()[crate::Counter::RowsPurged], 3, "c and the old entries of b, c");
+    assert_eq!(entries(&engine, &t), r"\x00:e w:d x:a x:b");
+}
+
+#[test]
+fn batches_and_bulk_loads_write_entries_too() {
+    let engine = open(&MemDisk::new(), options());
+    let t = engine.create_table("t").unwrap();
+    let rows: Vec<_> = (0..500_u32).map(|n| (n.to_be_bytes(), [b'a' + (n % 3) as u8])).collect();
+    t.bulk_load(rows.iter().map(|(key, value)| (key, value))).unwrap();
+    let mut batch = engine.batch();
+    batch.put(&t, &rows[0].0, b"z").unwrap();
+    batch.compare_and_set(&t, &rows[1].0, Some(b"b"), None).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    let mut refused = engine.batch();
+    refused.put(&t, b"new", b"z").unwrap();
+    refused.require(&t, &rows[1].0, Some(b"b")).unwrap();
+    assert!(refused.commit().is_err());
+    let first = t.index("first").unwrap();
+    let mut reader = engine.begin(Isolation::default()).unwrap();
+    assert_eq!(reader.index_get(&first, b"z").unwrap(), [rows[0].0]);
+    assert_eq!(reader.index_get(&first, b"b").unwrap().len(), 166);
+    let found = reader.index_get_for_update((&t, &first), b"z").unwrap();
+    assert_eq!(found, [(rows[0].0.to_vec(), b"z".to_vec())]);
+    drop(reader);
+    entries(&engine, &t);
+}
+
+#[test]
+fn an_index_is_made_from_the_rows_that_are_there() {
+    let disk = MemDisk::new();
+    let engine = open(&disk, Engine::options().settings(small()));
+    fill(&engine, &engine.create_table("t").unwrap());
+    engine.close().unwrap();
+    for _ in 0..2 {
+        let engine = open(&disk, options());
+        let t = engine.table("t").unwrap().unwrap();
+        assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+        engine.close().unwrap();
+    }
+    // Not named: readable, not writable, and untouched.
+    let engine = open(&disk, Engine::options().settings(small()));
+    let t = engine.table("t").unwrap().unwrap();
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    assert_eq!(work.index_get(&t.index("first").unwrap(), b"y").unwrap(), [b"b"]);
+    let refused = work.put(&t, b"a", b"z").unwrap_err();
+    assert!(matches!(refused, EngineError::Table(TableError::IndexUnknown { .. })), "{refused}");
+    assert!(refused.to_string().contains("t.first"), "{refused}");
+    drop(work);
+    engine.close().unwrap();
+    let engine = open(&disk, options());
+    let t = engine.table("t").unwrap().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+    engine.drop_table("t").unwrap();
+    assert!(engine.check().unwrap().is_clean());
+    let t = engine.create_table("t").unwrap();
+    assert_eq!(entries(&engine, &t), "");
+}
+
+#[test]
+fn what_a_crash_leaves_of_an_index_is_begun_anew() {
+    let disk = MemDisk::new();
+    let engine = open(&disk, Engine::options().settings(small()));
+    fill(&engine, &engine.create_table("t").unwrap());
+    // The row of an index that is being built, and one without a table.
+    engine.parts().catalogue.leave_unbuilt("t", "first").unwrap();
+    engine.parts().catalogue.leave_unbuilt("gone", "first").unwrap();
+    std::mem::forget(engine);
+    let engine = open(&disk, options().index("gone", "first", by_first));
+    let t = engine.table("t").unwrap().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+    engine.create_table("gone").unwrap();
+    engine.close().unwrap();
+}
+
+#[test]
+fn check_finds_an_entry_that_is_left_out() {
+    let disk = MemDisk::new();
+    let engine = open(&disk, options());
+    let t = engine.create_table("t").unwrap();
+    fill(&engine, &t);
+    engine.close().unwrap();
+    let other = |_: &[u8], _: &[u8], secondary: &mut Vec<u8>| {
+        secondary.push(b'q');
+        true
+    };
+    let engine = open(&disk, Engine::options().settings(small()).index("t", "first", other));
+    let report = engine.check().unwrap();
+    assert_eq!(report.problems_total, 6, "{:?}", report.problems);
+}

@@ -1,0 +1,114 @@
+//! Secondary indexes: rows of a table in another order.
+//!
+//! Invariant: an index has one entry for each row that its function gives a key for, written by the
+//! same frame as the row. Entries are rows of a tree, versioned as others are: the secondary key,
+//! its end, and the row's own key; no value. So they are unique and in the order of both keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{EngineError, TableError};
+use crate::tree::Tree;
+
+/// Appends the secondary key of a row (its key and its value) to the buffer; false when the row is
+/// not in the index. It must always give the same for the same row.
+pub type Extract = dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync;
+
+/// A zero byte of a secondary key is written as these two, so that its end is known.
+const ZERO: [u8; 2] = [0, 0xff];
+/// What stands behind a secondary key; less than any way on of a longer one.
+pub(crate) const END: [u8; 2] = [0, 0];
+/// What would stand behind all entries of a secondary key, and before those of longer ones.
+pub(crate) const BEHIND: [u8; 2] = [0, 1];
+
+/// An index as it is named at opening.
+#[derive(Clone)]
+pub(crate) struct Definition {
+    pub table: String,
+    pub name: String,
+    pub extract: Arc<Extract>,
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Definition({}.{})", self.table, self.name)
+    }
+}
+
+/// An index of a table.
+pub(crate) struct TableIndex {
+    pub name: String,
+    pub tree: Arc<Tree>,
+    /// None when it was not named at opening: then the table cannot be written.
+    pub extract: Option<Arc<Extract>>,
+}
+
+impl fmt::Debug for TableIndex {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "TableIndex({})", self.tree.name)
+    }
+}
+
+impl TableIndex {
+    /// The entry of a row; none when the row is not in the index.
+    ///
+    /// # Errors
+    /// [`TableError::IndexUnknown`].
+    pub fn entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        let Some(extract) = &self.extract else {
+            let index = self.tree.name.clone();
+            return Err(EngineError::Table(TableError::IndexUnknown { index }));
+        };
+        let mut secondary = Vec::new();
+        if !extract(key, value, &mut secondary) {
+            return Ok(None);
+        }
+        let mut entry = with_end(&secondary, END);
+        entry.extend_from_slice(key);
+        Ok(Some(entry))
+    }
+}
+
+/// A secondary key as entries begin, with what stands behind it.
+pub(crate) fn with_end(secondary: &[u8], end: [u8; 2]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(secondary.len() + end.len());
+    for byte in secondary {
+        match byte {
+            0 => bytes.extend_from_slice(&ZERO),
+            byte => bytes.push(*byte),
+        }
+    }
+    bytes.extend_from_slice(&end);
+    bytes
+}
+
+/// Reads an entry: its secondary key into the buffer; gives the row's own key, or none when it is
+/// no entry.
+pub(crate) fn read_entry<'e>(mut entry: &'e [u8], secondary: &mut Vec<u8>) -> Option<&'e [u8]> {
+    secondary.clear();
+    loop {
+        entry = match entry {
+            [0, 0, key @ ..] => return Some(key),
+            [0, 0xff, rest @ ..] => {
+                secondary.push(0);
+                rest
+            }
+            [0, ..] | [] => return None,
+            [byte, rest @ ..] => {
+                secondary.push(*byte);
+                rest
+            }
+        };
+    }
+}
+
+/// An index of a table, to read from. Clones are the same index.
+#[derive(Clone, Debug)]
+pub struct Index(pub(crate) Arc<TableIndex>);
+
+impl Index {
+    /// Its name, without the table's.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+}
