@@ -23,8 +23,8 @@ impl Table {
             return Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }));
         }
         let (pages, tree) = (&**self.pages(), &**self.tree());
-        // Rows that were deleted may have left leaves, each for some of the keys, and tombstones: such
-        // a tree is filled in the ordinary way, and so is one whose rows have entries elsewhere.
+        // Rows that were deleted may have left leaves, each for some of the keys, and tombstones:
+        // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere.
         let is_bare = self.indexes().is_empty() && tree.is_bare(pages)?;
         let mut filling = Filling::new(pages, tree, pages.storage.hot.fill_factor_pct());
         let mut last: Vec<u8> = Vec::new();
