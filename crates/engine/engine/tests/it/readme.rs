@@ -1,8 +1,11 @@
-//! The program that README.md shows is the one that is compiled here, and it runs again.
+//! The programs that the documents show are those that are compiled here, and they run.
 
 #[allow(dead_code)] // its `main`
 #[path = "../../examples/hello.rs"]
 mod hello;
+
+#[path = "../../examples/transactions.rs"]
+mod transactions;
 
 const EXAMPLE: &str = include_str!("../../examples/hello.rs");
 const README: &str = include_str!("../../../../../README.md");
@@ -32,4 +35,21 @@ fn the_example_runs_twice_and_writes_little() {
     let files = std::fs::read_dir(&directory).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(bytes < BYTES_MAX, "{bytes} bytes for two rows");
+}
+
+#[test]
+fn the_guide_shows_the_examples_of_transactions() {
+    let example = without_indents(include_str!("../../examples/transactions.rs"));
+    let guide = include_str!("../../../../../docs/transactions.md");
+    let blocks: Vec<_> = guide.split("```rust\n").skip(1).collect();
+    for block in &blocks {
+        let shown = without_indents(block.split_once("```").unwrap().0);
+        assert!(example.contains(&shown), "not in the example:\n{shown}");
+    }
+    assert_eq!(blocks.len(), 4);
+    transactions::main().unwrap();
+}
+
+fn without_indents(text: &str) -> String {
+    text.lines().map(|line| line.trim_start().to_owned() + "\n").collect()
 }
