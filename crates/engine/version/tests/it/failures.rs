@@ -1,8 +1,54 @@
 //! A spill file that fails.
 
-use std::sync::atomic::Ordering;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use iostrata_version::{SpillFile, VersionSettings, Versions};
 
 use crate::support::*;
+
+/// Its first write spills the next segment meanwhile, as another thread may, and then fails.
+#[derive(Default)]
+struct Overtaken {
+    versions: Arc<OnceLock<Weak<Versions>>>,
+    has_failed: AtomicBool,
+}
+
+impl SpillFile for Overtaken {
+    fn write(&self, _slot: u64, _bytes: &[u8]) -> io::Result<()> {
+        if self.has_failed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let versions = self.versions.get().and_then(Weak::upgrade).unwrap();
+        assert!(versions.spill_step().unwrap(), "another segment can be spilled meanwhile");
+        Err(io::Error::other("told to fail"))
+    }
+
+    fn read(&self, _slot: u64, _at: usize, _into: &mut [u8]) -> io::Result<()> {
+        Err(io::Error::other("nothing is kept"))
+    }
+}
+
+#[test]
+fn a_failed_write_that_was_overtaken_is_tried_again() {
+    let file = Overtaken::default();
+    let slot = Arc::clone(&file.versions);
+    let settings = VersionSettings { segment_bytes: 1024, memory_bytes_max: 0 };
+    let versions = Arc::new(Versions::new(100, settings, Some(Box::new(file))));
+    slot.set(Arc::downgrade(&versions)).unwrap();
+    let _snapshot = versions.snapshot(1);
+    let number = versions.tick();
+    let mut keeper = versions.keep();
+    for at in 0..50 {
+        let _pointer = keeper.replaced(number, 1, &value_of(number, at, 100));
+    }
+    drop(keeper);
+    assert!(versions.spill_step().is_err());
+    spill(&versions);
+    let stats = versions.stats();
+    assert!(stats.memory_bytes <= 1024, "only the segment that grows is left: {stats:?}");
+}
 
 #[test]
 fn a_failed_write_keeps_the_segment_in_memory() {
