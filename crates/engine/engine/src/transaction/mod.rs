@@ -30,6 +30,7 @@ use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::row_locks::next_number;
+use crate::safeguards::Safeguard;
 use crate::ticket::Ticket;
 use crate::transaction_error::TransactionError;
 use crate::write_set::WriteMark;
@@ -164,6 +165,9 @@ impl Transaction {
         self.snapshot = None;
         let storage = Arc::clone(&self.pages.storage);
         let mut end = Lsn(self.seen.get());
+        if !storage.safeguards.has(Safeguard::LocksUntilAppended) {
+            self.release_locks();
+        }
         if self.has_written() {
             let (pages, writes) = (&self.pages, &mut self.own.writes.set);
             let run = || commit(pages, writes, Committer::Transaction);
@@ -201,7 +205,9 @@ impl Transaction {
 
     /// Notes the end of the newest frame in what was read.
     fn saw(&self, lsn: Lsn) {
-        self.seen.set(self.seen.get().max(lsn.0));
+        if self.pages.storage.safeguards.has(Safeguard::TicketWaitsForReads) {
+            self.seen.set(self.seen.get().max(lsn.0));
+        }
     }
 
     /// Rolls back after a deadlock or conflict.
