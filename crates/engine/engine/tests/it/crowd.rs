@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iostrata_engine::{Counter, Engine, EngineError, Isolation, Table, Transaction};
+use iostrata_engine::{
+    Counter, Engine, EngineError, Isolation, Table, Transaction, TransactionError,
+};
 
 use crate::common::chance::Chance;
 use crate::common::engine::How;
@@ -16,6 +18,8 @@ const STACK_BYTES: usize = 256 << 10;
 
 const LEVELS: [Isolation; 3] =
     [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Snapshot];
+
+static GAVE_UP: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 fn number(row: &[u8]) -> u64 {
     u64::from_le_bytes(row.try_into().unwrap())
@@ -53,7 +57,13 @@ fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64]) {
                     added[usize::from(*row)].fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Err(EngineError::Transaction(error)) => panic!("tried again in vain: {error}"),
+            // A hundred times the victim.
+            Err(EngineError::Transaction(
+                TransactionError::Deadlock { .. } | TransactionError::Conflict { .. },
+            )) => {
+                GAVE_UP[LEVELS.iter().position(|of| *of == level).unwrap()]
+                    .fetch_add(1, Ordering::Relaxed);
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -87,6 +97,7 @@ fn a_thousand_threads_on_ten_rows_count_right() {
     is_counted(&table);
     let counters = engine.counters();
     let stat = |counter| counters[counter];
+    eprintln!("{GAVE_UP:?}");
     eprintln!(
         "waits {} deadlocks {} timeouts {} rollbacks {}",
         stat(Counter::RowLockWaits),
