@@ -91,23 +91,34 @@ fn a_snapshot_stays(
     Ok(())
 }
 
+/// Records histories on a real directory until one has an anomaly.
+fn histories(level: Isolation, removed: Option<Safeguard>) -> Result<(), String> {
+    let directory = tempfile::tempdir().unwrap();
+    let how = How::with(&[("buffer_pool_size", "1M"), ("redo_log_capacity", "4M")]);
+    let engine = Engine::open(directory.path(), how.settings()).unwrap();
+    without(&engine, removed);
+    for round in 0..if removed.is_some() { ROUNDS } else { 1 } {
+        let found = history(&engine, &"n".repeat(round + 1), level, 200)?.anomalies(level);
+        if let Some(first) = found.first() {
+            return Err(format!("{level:?}, history {round}: {first:?}"));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn locks_released_before_the_frame_is_appended_are_found() {
     for level in LEVELS {
-        let proof = |removed: Option<Safeguard>| {
-            let directory = tempfile::tempdir().unwrap();
-            let how = How::with(&[("buffer_pool_size", "1M"), ("redo_log_capacity", "4M")]);
-            let engine = Engine::open(directory.path(), how.settings()).unwrap();
-            without(&engine, removed);
-            for round in 0..if removed.is_some() { ROUNDS } else { 1 } {
-                let found = history(&engine, &"n".repeat(round + 1), level, 200)?.anomalies(level);
-                if let Some(first) = found.first() {
-                    return Err(format!("round {round}: {first:?} and {} others", found.len() - 1));
-                }
-            }
-            Ok(())
-        };
-        is_found(Safeguard::LocksUntilAppended, proof);
+        is_found(Safeguard::LocksUntilAppended, |removed| histories(level, removed));
+    }
+}
+
+#[test]
+fn histories_find_what_snapshots_lack() {
+    for level in [RepeatableRead, Snapshot] {
+        is_found(Safeguard::VersionsAreKept, |removed| histories(level, removed));
+        is_found(Safeguard::VersionsStay, |removed| histories(level, removed));
+        is_found(Safeguard::PurgeWaitsForSnapshots, |removed| histories(level, removed));
     }
 }
 
