@@ -2,10 +2,13 @@
 //! and with old versions in their file; when it ends nothing of it is left.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use iostrata_engine::{Counter, Direction, Engine, EngineError, Isolation, Table, Transaction};
+use iostrata_io::disk::MemDisk;
 
 use crate::common::chance::Chance;
 use crate::common::engine::How;
@@ -145,6 +148,50 @@ fn a_reader_sees_the_same(level: Isolation) {
     assert_eq!(seen(&mut engine.begin(level).unwrap(), &table).unwrap(), last);
     is_tidy(&engine, &table);
     engine.close().unwrap();
+}
+
+/// The first steps after a crash look for tombstones in all leaves. Those that were left since the
+/// opening are not for them: a snapshot may need them.
+#[test]
+fn what_a_crash_has_left_is_purged_beside_snapshots() {
+    for level in [Isolation::RepeatableRead, Isolation::Snapshot] {
+        let (disk, how) = (MemDisk::new(), How::with(&[]));
+        let engine = how.open(Arc::new(disk.clone())).unwrap();
+        let table = engine.create_table("rows").unwrap();
+        let put = |engine: &Engine, table: &Table, rows: Range<usize>, value: Option<&[u8]>| {
+            let mut t = engine.begin(Isolation::ReadCommitted).unwrap();
+            for row in rows {
+                match value {
+                    Some(value) => t.put(table, &key(row), value).unwrap(),
+                    None => assert!(t.delete(table, &key(row)).unwrap()),
+                }
+            }
+            t.commit().unwrap().wait().unwrap();
+        };
+        put(&engine, &table, 0..40, Some(b"old"));
+        let keeps_versions = engine.begin(Isolation::Snapshot).unwrap();
+        put(&engine, &table, 0..10, None);
+        drop((keeps_versions, table, engine));
+        let engine = how.open(Arc::new(disk)).unwrap();
+        let table = engine.table("rows").unwrap().unwrap();
+        let mut reader = engine.begin(level).unwrap();
+        let first = seen(&mut reader, &table).unwrap();
+        put(&engine, &table, 10..20, None);
+        put(&engine, &table, 20..30, Some(b"new"));
+        for now_us in 0..5 {
+            engine.step(now_us).unwrap();
+            assert_eq!(seen(&mut reader, &table).unwrap(), first, "{level:?}");
+        }
+        assert_eq!(engine.counters()[Counter::RowsPurged], 10, "those of before");
+        let late = reader.put(&table, &key(15), b"late");
+        assert_eq!(late.is_err(), level == Isolation::Snapshot, "{late:?}");
+        drop(reader);
+        for now_us in 5..10 {
+            engine.step(now_us).unwrap();
+        }
+        is_tidy(&engine, &table);
+        engine.close().unwrap();
+    }
 }
 
 #[test]
