@@ -307,3 +307,36 @@ fn what_was_locked_is_not_changed_before_the_end() {
         assert_eq!((accounts.now("y"), accounts.now("z")), (Some(1), Some(1)));
     }
 }
+
+/// A savepoint behind one that was gone back to is gone, also when as much was written since.
+#[test]
+fn a_savepoint_that_is_gone_stays_gone() {
+    let accounts = Accounts::new();
+    let mut t = accounts.begin(RepeatableRead);
+    t.put("a", 1).unwrap();
+    let first = t.t.savepoint();
+    let at_the_same_place = t.t.savepoint();
+    t.put("b", 2).unwrap();
+    let gone = t.t.savepoint();
+    t.t.rollback_to(first).unwrap();
+    for (key, value) in [("longer than b", 3), ("longer than b as well", 4)] {
+        t.put(key, value).unwrap();
+    }
+    let kept = t.t.savepoint();
+    t.put("c", 5).unwrap();
+    let refused = t.t.rollback_to(gone);
+    let is_gone = |error: &EngineError| {
+        matches!(error, EngineError::Transaction(TransactionError::NoSavepoint { .. }))
+    };
+    assert!(refused.as_ref().is_err_and(is_gone), "{refused:?}");
+    t.t.rollback_to(kept).unwrap();
+    let both = [("longer than b", 3), ("longer than b as well", 4)];
+    let all = [&[("a", 1)][..], &both, &[("x", 50), ("y", 50)]].concat();
+    assert_eq!(t.rows(), rows(&all));
+    t.t.rollback_to(at_the_same_place).unwrap();
+    assert!(t.t.rollback_to(kept).as_ref().is_err_and(is_gone));
+    t.t.rollback_to(first).unwrap();
+    assert_eq!(t.rows(), rows(&[("a", 1), ("x", 50), ("y", 50)]));
+    t.commit();
+    assert_eq!(accounts.now("a"), Some(1));
+}
