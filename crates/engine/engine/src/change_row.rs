@@ -11,6 +11,7 @@ use iostrata_version::Keeper;
 
 use crate::error::EngineError;
 use crate::mtr::{Held, Mtr};
+use crate::safeguards::Safeguard;
 use crate::storage::Storage;
 use crate::visible::{NEWEST, Visible, visible};
 use crate::write_set::{Change, WriteSet};
@@ -66,7 +67,8 @@ impl<'c> Stamp<'c> {
             std::thread::yield_now();
         }
         self.number = number;
-        self.is_needed = self.storage.versions.is_needed(number);
+        let is_kept = self.storage.safeguards.has(Safeguard::VersionsAreKept);
+        self.is_needed = is_kept && self.storage.versions.is_needed(number);
         !self.is_needed || self.counts_versions
     }
 

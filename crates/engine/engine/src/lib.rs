@@ -73,6 +73,7 @@ mod recovery;
 mod row_locks;
 #[cfg(test)]
 mod row_tests;
+mod safeguards;
 mod settings_file;
 mod signal;
 mod source;
@@ -113,6 +114,8 @@ pub use iostrata_settings::{
 pub use options::OpenOptions;
 pub use range::{OwnedRow, Range};
 pub use recovery::{Phase, Progress, RecoveryReport};
+#[cfg(feature = "testing")]
+pub use safeguards::Safeguard;
 pub use status::{STATUS_FILE, read_status};
 pub use table::Table;
 pub use table_index::{Extract, Index};

@@ -17,6 +17,7 @@ use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
 use crate::purge_lag::delay_us;
+use crate::safeguards;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -31,6 +32,8 @@ struct Walk {
     tables: Vec<Arc<Tree>>,
     /// The last key of the current table that was looked at.
     last: Option<Vec<u8>>,
+    /// It looks for what commits up to this one have left; later ones are in the version log.
+    until: u64,
 }
 
 /// Purge of one engine.
@@ -47,10 +50,14 @@ impl Purger {
         Self { pages, catalogue, walk: Mutex::default() }
     }
 
-    /// Looks for tombstones in all tables, in the steps to come: a crash has left some.
+    /// Looks for tombstones in all tables, in the steps to come: a crash has left some. For an
+    /// engine that is just being opened.
     pub fn walk_all(&self) {
         let tables = self.catalogue.trees().live;
-        *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = Walk { tables, last: None };
+        // At or below every snapshot: none is older than the opening.
+        let until = self.pages.storage.versions.now();
+        let walk = Walk { tables, last: None, until };
+        *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = walk;
     }
 
     /// Whether nothing is left to purge, now and later.
@@ -69,7 +76,7 @@ impl Purger {
         // What cannot be written stays in memory.
         while storage.versions.spill_step().unwrap_or(false) {}
         let most = storage.hot.purge_batch_size();
-        let taken = storage.versions.take_purge(most);
+        let taken = safeguards::take_purge(storage, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
         let has_taken = !batch.is_empty();
         if let Err(error) = self.purge(&batch.items) {
@@ -147,7 +154,7 @@ impl Purger {
         let Some(tree) = walk.tables.last().cloned() else { return Ok(false) };
         let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
         let from = walk.last.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let range = (from, Bound::Unbounded);
+        let (range, until) = ((from, Bound::Unbounded), walk.until);
         let mut cells = Cursor::new(&self.pages, &tree, range, (Direction::Forward, 0));
         let mut looked_at = 0;
         let ended = loop {
@@ -156,7 +163,8 @@ impl Purger {
                 Ok(None) | Err(EngineError::Table(TableError::Dropped)) => break true,
                 Err(error) => return Err(error),
             };
-            if let Some(version) = cell.version().filter(|_| cell.is_tombstone()) {
+            let is_left = |number| cell.is_tombstone() && number <= until;
+            if let Some(version) = cell.version().filter(|version| is_left(version.number)) {
                 found.push((cell.key.to_vec(), version.number));
             }
             looked_at += 1;

@@ -21,6 +21,7 @@ use crate::hot_settings::HotSettings;
 use crate::plan;
 use crate::poison::Poison;
 use crate::purge_lag::PurgeLag;
+use crate::safeguards::Safeguards;
 use crate::signal::CleanerSignal;
 use crate::source::StoreSource;
 
@@ -50,6 +51,8 @@ pub(crate) struct Storage {
     pub signal: CleanerSignal,
     pub hot: HotSettings,
     pub opened: Instant,
+    /// Those that no proof has taken away.
+    pub safeguards: Safeguards,
     /// Held as long as anything that can write is left, and until a clean close: tables, batches
     /// and tickets may outlive the engine. The last field, so that the files are closed first.
     directories: Mutex<Vec<DirectoryLock>>,
@@ -96,6 +99,7 @@ impl Storage {
             signal: CleanerSignal::default(),
             hot: HotSettings::new(settings),
             opened: Instant::now(),
+            safeguards: Safeguards::default(),
             directories: Mutex::default(),
         }
     }

@@ -139,6 +139,12 @@ impl Registry {
         self.clock.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Begins at 0 again.
+    #[cfg(feature = "testing")]
+    pub(crate) fn restart(&self) {
+        self.clock.store(0, Ordering::SeqCst);
+    }
+
     /// Opens a snapshot of now.
     #[inline]
     pub(crate) fn open(&self, transaction: u64) -> Snapshot {

@@ -120,6 +120,21 @@ impl Versions {
         self.purge.take(&self.log, self.oldest(), most)
     }
 
+    /// As [`take_purge`](Self::take_purge), but what snapshots need goes, too.
+    ///
+    /// # Errors
+    /// As [`take_purge`](Self::take_purge).
+    #[cfg(feature = "testing")]
+    pub fn take_purge_of_all(&self, most: usize) -> io::Result<PurgeBatch> {
+        self.purge.take(&self.log, self.now(), most)
+    }
+
+    /// Sets the clock to 0, as if an opening did not know where it stood.
+    #[cfg(feature = "testing")]
+    pub fn restart_clock(&self) {
+        self.registry.restart();
+    }
+
     /// The keys of the batch are purged: counts its commits.
     pub fn finish_purge(&self, batch: PurgeBatch) {
         self.purge.finish(&batch);

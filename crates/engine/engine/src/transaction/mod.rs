@@ -32,6 +32,7 @@ use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::row_locks::next_number;
+use crate::safeguards::Safeguard;
 use crate::ticket::Ticket;
 use crate::transaction_error::TransactionError;
 use crate::write_set::WriteMark;
@@ -88,12 +89,16 @@ pub struct Transaction {
     seen: Cell<u64>,
     state: State,
     own: Box<Buffers>,
+    /// How many changes were left each time that it went back to a savepoint.
+    went_back: Vec<usize>,
 }
 
 /// A place in a transaction to go back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint {
     transaction: u64,
+    /// How often the transaction had gone back before.
+    times: usize,
     mark: WriteMark,
 }
 
@@ -118,6 +123,7 @@ impl Transaction {
             seen: Cell::new(0),
             state: State::Active,
             own: SPARE.take().unwrap_or_default(),
+            went_back: Vec::new(),
         })
     }
 
@@ -134,7 +140,8 @@ impl Transaction {
 
     /// A place to go back to.
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint { transaction: self.number(), mark: self.own.writes.set.mark() }
+        let (transaction, times) = (self.number(), self.went_back.len());
+        Savepoint { transaction, times, mark: self.own.writes.set.mark() }
     }
 
     /// Takes back what was written since a savepoint. Locks taken since are kept, as in InnoDB;
@@ -145,10 +152,13 @@ impl Transaction {
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
         self.check_active()?;
         let is_ours = savepoint.transaction == self.number();
-        if !is_ours || savepoint.mark.ops > self.own.writes.set.len() {
+        let ops = savepoint.mark.ops;
+        // What was written since it went back before a savepoint has taken that one's place.
+        if !is_ours || self.went_back[savepoint.times..].iter().any(|left| *left < ops) {
             let transaction = self.number();
             return Err(TransactionError::NoSavepoint { transaction }.into());
         }
+        self.went_back.push(ops);
         self.own.writes.truncate(savepoint.mark);
         Ok(())
     }
@@ -166,6 +176,9 @@ impl Transaction {
         self.snapshot = None;
         let storage = Arc::clone(&self.pages.storage);
         let mut end = Lsn(self.seen.get());
+        if !storage.safeguards.has(Safeguard::LocksUntilAppended) {
+            self.release_locks();
+        }
         if self.has_written() {
             let (pages, writes) = (&self.pages, &mut self.own.writes.set);
             let run = || commit(pages, writes, Committer::Transaction);
@@ -203,7 +216,9 @@ impl Transaction {
 
     /// Notes the end of the newest frame in what was read.
     fn saw(&self, lsn: Lsn) {
-        self.seen.set(self.seen.get().max(lsn.0));
+        if self.pages.storage.safeguards.has(Safeguard::TicketWaitsForReads) {
+            self.seen.set(self.seen.get().max(lsn.0));
+        }
     }
 
     /// Rolls back after a deadlock or conflict.

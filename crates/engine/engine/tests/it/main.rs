@@ -5,8 +5,13 @@
 mod against_model;
 mod common;
 mod crash;
+mod crowd;
 mod failing_threads;
 mod faults;
+mod histories;
+mod isolation;
+mod isolation_mutants;
+mod long_reader;
 mod mutants;
 mod readme;
 mod refused;

@@ -1,10 +1,14 @@
 //! What every proof shares: chance, plans of work, the model that judges, altered disks, and what a
 //! store under test can do.
 
+pub mod accounts;
 pub mod altered;
 pub mod chance;
 pub mod engine;
 pub mod halves;
+pub mod history;
+pub mod history_graph;
+pub mod lists;
 pub mod model;
 pub mod plan;
 pub mod quiet;

@@ -1,0 +1,115 @@
+//! A thousand threads on ten rows: nothing hangs, and every increment counts once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iostrata_engine::{
+    Counter, Engine, EngineError, Isolation, Table, Transaction, TransactionError,
+};
+
+use crate::common::chance::Chance;
+use crate::common::engine::How;
+use crate::common::is_soak;
+use crate::common::quiet::Watch;
+
+const THREADS: u64 = 1_000;
+const ROWS: u8 = 10;
+/// Small: a thousand of them are at work.
+const STACK_BYTES: usize = 256 << 10;
+
+const LEVELS: [Isolation; 3] =
+    [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Snapshot];
+
+static GAVE_UP: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+fn number(row: &[u8]) -> u64 {
+    u64::from_le_bytes(row.try_into().unwrap())
+}
+
+/// Adds one to each of these rows, in this order.
+fn add(t: &mut Transaction, table: &Table, rows: &[u8]) -> Result<(), EngineError> {
+    for row in rows {
+        let is_there = t.modify(table, &[*row], |value| {
+            let next = number(value) + 1;
+            value.copy_from_slice(&next.to_le_bytes());
+        })?;
+        assert!(is_there);
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// What one thread has added to each row. Whoever was in a hundred deadlocks or conflicts in a row
+/// is told, and nothing of that transaction counts.
+fn work(engine: &Engine, table: &Table, thread: u64, added: &[AtomicU64]) {
+    let mut chance = Chance::new(thread);
+    for _ in 0..if is_soak() { 60 } else { 12 } {
+        let mut rows: Vec<u8> = (0..ROWS).collect();
+        for at in 0..3 {
+            let other = chance.within(at, usize::from(ROWS) - 1);
+            rows.swap(at, other);
+        }
+        rows.truncate(chance.within(1, 3));
+        // Who begins before he waits for a lock has a conflict with all who had it before.
+        let level = if chance.percent(10) { LEVELS[2] } else { LEVELS[chance.below(2)] };
+        match engine.transact(level, |t| add(t, table, &rows)) {
+            Ok(((), _ticket)) => {
+                for row in &rows {
+                    added[usize::from(*row)].fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            // A hundred times the victim.
+            Err(EngineError::Transaction(
+                TransactionError::Deadlock { .. } | TransactionError::Conflict { .. },
+            )) => {
+                GAVE_UP[LEVELS.iter().position(|of| *of == level).unwrap()]
+                    .fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_thousand_threads_on_ten_rows_count_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let how = How::with(&[("redo_log_capacity", "4M"), ("lock_wait_timeout", "600")]);
+    let engine = Engine::open(directory.path(), how.settings()).unwrap();
+    let table = engine.create_table("rows").unwrap();
+    let mut batch = engine.batch();
+    (0..ROWS).for_each(|row| batch.put(&table, &[row], &0u64.to_le_bytes()).unwrap());
+    batch.commit().unwrap().wait().unwrap();
+    let added: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    let watch = Watch::new();
+    watch.on("a thousand threads".to_owned());
+    std::thread::scope(|scope| {
+        let (engine, table, added) = (&engine, &table, &added[..]);
+        for thread in 0..THREADS {
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            builder.spawn_scoped(scope, move || work(engine, table, thread, added)).unwrap();
+        }
+    });
+    let is_counted = |table: &Table| {
+        for (row, added) in (0..).zip(&added) {
+            let found = number(&table.get(&[row]).unwrap().unwrap());
+            assert_eq!(found, added.load(Ordering::Relaxed), "row {row}");
+        }
+    };
+    is_counted(&table);
+    let counters = engine.counters();
+    let stat = |counter| counters[counter];
+    eprintln!("{GAVE_UP:?}");
+    eprintln!(
+        "waits {} deadlocks {} timeouts {} rollbacks {}",
+        stat(Counter::RowLockWaits),
+        stat(Counter::LockDeadlocks),
+        stat(Counter::LockTimeouts),
+        stat(Counter::TrxRollbacks),
+    );
+    assert!(counters[Counter::LockDeadlocks] > 0, "nobody was in a deadlock");
+    assert_eq!((counters[Counter::RowLocks], counters[Counter::RowLockCurrentWaits]), (0, 0));
+    assert_eq!(counters[Counter::Snapshots], 0);
+    engine.close().unwrap();
+    let engine = Engine::open(directory.path(), how.settings()).unwrap();
+    is_counted(&engine.table("rows").unwrap().unwrap());
+    engine.close().unwrap();
+}
