@@ -4,6 +4,8 @@
 //! pool; every page in use must be reached exactly once, and every page reached must be in use.
 
 mod report;
+#[cfg(test)]
+mod tests;
 mod trees;
 
 pub use report::{CheckReport, Problem, TableReport};
