@@ -2,7 +2,9 @@
 //! store under test can do.
 
 pub mod altered;
+pub mod answers;
 pub mod chance;
+pub mod committed;
 pub mod engine;
 pub mod halves;
 pub mod model;
@@ -10,6 +12,8 @@ pub mod plan;
 pub mod quiet;
 pub mod record;
 pub mod restarts;
+pub mod session;
+pub mod sessions;
 pub mod store;
 pub mod sweep;
 
