@@ -5,6 +5,10 @@ use iostrata_engine::{
 };
 use iostrata_io::disk::MemDisk;
 
+/// Runs them all on a disk in memory.
+///
+/// # Errors
+/// What the engine says.
 pub fn main() -> Result<(), EngineError> {
     let disks = Disks::one(MemDisk::new());
     let engine = Engine::open_on(disks, Settings::default(), Background::Manual)?;

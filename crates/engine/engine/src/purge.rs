@@ -2,7 +2,8 @@
 //!
 //! Invariant: a tombstone goes only when every snapshot, now and later, is at or above the commit
 //! that left it, and only if it is still what that commit left. What a crash leaves is found by one
-//! walk over the leaves. It is a state machine: `step` does one piece of work.
+//! walk over the leaves, which leaves alone what was deleted since the opening. It is a state
+//! machine: `step` does one piece of work.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
 use crate::purge_lag::delay_us;
-use crate::safeguards;
+use crate::safeguards::take_purge;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -32,7 +33,7 @@ struct Walk {
     tables: Vec<Arc<Tree>>,
     /// The last key of the current table that was looked at.
     last: Option<Vec<u8>>,
-    /// It looks for what commits up to this one have left; later ones are in the version log.
+    /// The newest commit of an earlier process. Every snapshot is at or above it.
     until: u64,
 }
 
@@ -50,13 +51,14 @@ impl Purger {
         Self { pages, catalogue, walk: Mutex::default() }
     }
 
-    /// Looks for tombstones in all tables, in the steps to come: a crash has left some. For an
-    /// engine that is just being opened.
+    /// Looks for tombstones in all tables, in the steps to come: a crash has left some. Nobody has
+    /// written yet.
     pub fn walk_all(&self) {
-        let tables = self.catalogue.trees().live;
-        // At or below every snapshot: none is older than the opening.
-        let until = self.pages.storage.versions.now();
-        let walk = Walk { tables, last: None, until };
+        let walk = Walk {
+            tables: self.catalogue.trees().live,
+            last: None,
+            until: self.pages.storage.versions.now(),
+        };
         *self.walk.lock().unwrap_or_else(PoisonError::into_inner) = walk;
     }
 
@@ -76,7 +78,7 @@ impl Purger {
         // What cannot be written stays in memory.
         while storage.versions.spill_step().unwrap_or(false) {}
         let most = storage.hot.purge_batch_size();
-        let taken = safeguards::take_purge(storage, most);
+        let taken = take_purge(storage, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
         let has_taken = !batch.is_empty();
         if let Err(error) = self.purge(&batch.items) {
@@ -153,34 +155,36 @@ impl Purger {
         let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(tree) = walk.tables.last().cloned() else { return Ok(false) };
         let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
-        let from = walk.last.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let (range, until) = ((from, Bound::Unbounded), walk.until);
+        let from = walk.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (from, Bound::Unbounded);
         let mut cells = Cursor::new(&self.pages, &tree, range, (Direction::Forward, 0));
         let mut looked_at = 0;
-        let ended = loop {
+        let last = loop {
             let cell = match cells.next_cell() {
                 Ok(Some(cell)) => cell,
-                Ok(None) | Err(EngineError::Table(TableError::Dropped)) => break true,
+                Ok(None) | Err(EngineError::Table(TableError::Dropped)) => break None,
                 Err(error) => return Err(error),
             };
-            let is_left = |number| cell.is_tombstone() && number <= until;
+            // Of one that was left since, purge is told by the version log when it is due.
+            let is_left = |number| cell.is_tombstone() && number <= walk.until;
             if let Some(version) = cell.version().filter(|version| is_left(version.number)) {
                 found.push((cell.key.to_vec(), version.number));
             }
             looked_at += 1;
             if looked_at == WALK_ROWS {
-                walk.last = Some(cell.key.to_vec());
-                break false;
+                break Some(cell.key.to_vec());
             }
         };
         let rows: Vec<(&[u8], u64)> =
             found.iter().map(|(key, number)| (key.as_slice(), *number)).collect();
         if !rows.is_empty() {
+            // When it fails these rows are looked at again.
             self.purge_rows(&tree, &rows)?;
         }
-        if ended {
+        if last.is_none() {
             walk.tables.pop();
         }
+        walk.last = last;
         Ok(true)
     }
 }

@@ -5,6 +5,8 @@
 
 mod indexes;
 mod report;
+#[cfg(test)]
+mod tests;
 mod trees;
 
 pub use report::{CheckReport, Problem, TableReport};

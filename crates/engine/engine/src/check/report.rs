@@ -32,6 +32,8 @@ pub struct TableReport {
     pub pages: u64,
     /// Its rows.
     pub rows: u64,
+    /// Deleted rows that are still in its leaves, until purge takes them away.
+    pub tombstones: u64,
     /// Bytes of keys and values with their overhead.
     pub used_bytes: u64,
     /// Levels of its tree.

@@ -1,7 +1,8 @@
 //! Walking one tree.
 //!
 //! Invariant: a page is entered once, so that a cycle ends; keys must lie between what the parent
-//! says, children one level below, and leaves be linked in the order of their keys.
+//! says, children one level below, and leaves be linked in the order of their keys. No row is of a
+//! commit whose frame would lie beyond the redo's end.
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, PageView};
 
@@ -150,8 +151,25 @@ impl<'w> Walk<'w> {
         }
     }
 
+    /// Counts rows and tombstones. That a tombstone has nothing but a version was judged with the
+    /// page's structure.
+    fn cells(&mut self, no: PageNo, view: &PageView<'_>) {
+        let end = self.pages.storage.redo.lsn().0;
+        for slot in 0..view.count() {
+            let cell = view.cell(slot);
+            self.table.tombstones += u64::from(cell.is_tombstone());
+            self.table.rows += u64::from(!cell.is_tombstone());
+            if let Some(version) = cell.version().filter(|version| version.number > end) {
+                let number = version.number;
+                let what =
+                    format!("slot {slot} is of commit {number}, beyond the redo's end {end}");
+                self.report.problem(no, what);
+            }
+        }
+    }
+
     fn leaf(&mut self, no: PageNo, view: &PageView<'_>) {
-        self.table.rows += view.count() as u64;
+        self.cells(no, view);
         self.table.used_bytes += view.used_bytes() as u64;
         self.table.levels = self.table.levels.max(1);
         match self.last_leaf {

@@ -341,3 +341,27 @@ fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
     drop(t);
     engine.close().unwrap();
 }
+
+/// The walk behind an unclean opening meets what is deleted since, and leaves it to the snapshots.
+#[test]
+fn the_walk_takes_no_tombstone_that_a_snapshot_needs() {
+    let disk = MemDisk::new();
+    let engine = open(&disk);
+    let table = engine.create_table("t").unwrap();
+    put(&engine, &table, b"a", b"1");
+    put(&engine, &table, b"b", b"1");
+    std::mem::forget(engine);
+    let engine = open(&disk);
+    let table = engine.table("t").unwrap().unwrap();
+    let mut reader = begin(&engine, Isolation::Snapshot);
+    delete(&engine, &table, b"a");
+    for _ in 0..4 {
+        engine.parts().purger.step().unwrap();
+        assert_eq!(rows(&mut reader, &table), "a=1 b=1");
+    }
+    drop(reader);
+    while engine.parts().purger.step().unwrap() {}
+    assert!(engine.parts().purger.is_done());
+    assert_eq!(engine.counters()[crate::Counter::RowsPurged], 1);
+    engine.close().unwrap();
+}

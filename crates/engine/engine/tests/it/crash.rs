@@ -12,11 +12,12 @@ use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
-use crate::common::engine::{EngineStore, How, LARGE, SHAPE, STILL};
+use crate::common::engine::{EngineStore, How, LARGE, SESSIONS, SHAPE, STILL};
 use crate::common::is_soak;
 use crate::common::model::{Change, Tables, table_name};
 use crate::common::plan::{Live, Op, Shape, Step, plan};
 use crate::common::record::{Recording, Run, record, record_threads};
+use crate::common::sessions::{go_on, record_sessions};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, parse, prove};
 
@@ -228,6 +229,16 @@ fn an_engine_named_in_a_cache_is_no_half_made_one() {
     let image = |disk: &TraceDisk| Arc::new(disk.image(disk.points() - 1, 0, Tear::Whole));
     let engine = open(Disks { data: image(&data), redo: image(&redo) });
     assert!(engine.is_ok(), "{:?}", engine.err());
+}
+
+/// Four sessions take turns, with snapshots that stay open and tombstones for them. What aborts or
+/// is not finished leaves nothing, and no reader is told before what it has read is durable.
+#[test]
+fn sessions() {
+    let how = How::with(&[("lock_wait_timeout", "0")]);
+    let (seeds, images) = budget(1_300);
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, &SESSIONS) };
+    prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
 /// What a seed replays is what was recorded.

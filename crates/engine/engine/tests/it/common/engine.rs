@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use iostrata_engine::{
-    Background, Direction, Disks, Engine, EngineError, RequestError, Settings, Table, TableError,
-    Ticket,
+    Background, Direction, Disks, Engine, EngineError, Isolation, RequestError, Settings, Table,
+    TableError, Ticket, Transaction,
 };
 use iostrata_io::disk::Disk;
 
@@ -50,6 +50,16 @@ pub const LARGE: Shape = Shape {
     key_bytes: 489,
     value_bytes: 1_500,
     batch_bytes: 6_200,
+    ..SHAPE
+};
+
+/// Work for sessions.
+pub const SESSIONS: Shape = Shape {
+    live: &[
+        ("redo_log_capacity", &["64K", "128K", "256K"]),
+        ("purge_batch_size", &["1", "300"]),
+        ("merge_threshold", &["1", "50"]),
+    ],
     ..SHAPE
 };
 
@@ -177,6 +187,23 @@ fn open_table(engine: &Engine, name: &str) -> Result<Table, EngineError> {
         .ok_or_else(|| EngineError::Table(TableError::NotFound { name: name.to_owned() }))
 }
 
+/// Steps after which a walk over three small tables is over.
+const SETTLED_AFTER: u64 = 8;
+
+/// The digest of everything as a transaction sees it.
+fn snapshot_digest((engine, reader): &mut (&Engine, Transaction)) -> Result<u64, EngineError> {
+    let mut digest = 0u64;
+    for name in engine.tables()? {
+        digest = digest.wrapping_add(table_digest(&name));
+        let table = open_table(engine, &name)?;
+        let mut rows = reader.cursor(&table, .., Direction::Forward)?;
+        while let Some((key, value)) = rows.next_row()? {
+            digest = digest.wrapping_add(row_digest(&name, key, value));
+        }
+    }
+    Ok(digest)
+}
+
 /// An engine under test.
 pub struct EngineStore(pub Engine);
 
@@ -270,6 +297,31 @@ impl Store for EngineStore {
         match report.problems.first() {
             None => Ok(()),
             Some(first) => Err(format!("{} problems, the first: {first:?}", report.problems_total)),
+        }
+    }
+
+    /// A snapshot from right behind the opening sees every row, also while tombstones go.
+    fn settle(&self) -> Result<(), String> {
+        let before = self.digest()?;
+        let reader = self.0.begin(Isolation::Snapshot).map_err(said);
+        let mut reader = reader.map(|transaction| (&self.0, transaction))?;
+        let seen_is_all = |reader: &mut (&Engine, Transaction)| match snapshot_digest(reader) {
+            Ok(seen) if seen == before => Ok(()),
+            Ok(_) => Err("a snapshot sees other rows than there are".to_owned()),
+            Err(error) => Err(said(error)),
+        };
+        seen_is_all(&mut reader)?;
+        for step in 0..SETTLED_AFTER {
+            self.step(step * 10_000)?;
+        }
+        seen_is_all(&mut reader)?;
+        self.check()?;
+        let tables = self.0.check().map_err(said)?.tables;
+        let left: u64 = tables.iter().map(|table| table.tombstones).sum();
+        match (left, self.digest()? == before) {
+            (0, true) => Ok(()),
+            (0, false) => Err("purge changed the contents".to_owned()),
+            (left, _) => Err(format!("{left} tombstones are left")),
         }
     }
 

@@ -3,7 +3,9 @@
 
 pub mod accounts;
 pub mod altered;
+pub mod answers;
 pub mod chance;
+pub mod committed;
 pub mod engine;
 pub mod halves;
 pub mod history;
@@ -14,6 +16,8 @@ pub mod plan;
 pub mod quiet;
 pub mod record;
 pub mod restarts;
+pub mod session;
+pub mod sessions;
 pub mod store;
 pub mod sweep;
 

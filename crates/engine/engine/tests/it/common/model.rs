@@ -120,6 +120,11 @@ impl History {
         self.place.insert(id, count);
     }
 
+    /// Whoever acknowledges this has read from the state after `count` changes.
+    pub fn read(&mut self, id: u64, count: usize) {
+        self.place.insert(id, count);
+    }
+
     /// The first `count` changes.
     pub fn upto(&self, count: usize) -> Self {
         let mut part = Self::new(self.base.clone());

@@ -12,8 +12,7 @@ use iostrata_io::disk::{Ending, TraceDisk};
 
 use crate::common::chance::Chance;
 use crate::common::model::History;
-use crate::common::plan::more;
-use crate::common::record::{Recording, Run};
+use crate::common::record::Recording;
 use crate::common::store::Store;
 use crate::common::sweep::{Crash, Sweep};
 
@@ -96,11 +95,9 @@ impl<S: Store> Sweep<'_, S> {
             store
         };
         let (store, count) = self.right(open, &before, needed, "open")?;
-        let tables = before.state(count).len();
-        let mut run = Run::going_on(&store, &disk, before.upto(count));
         let batches = chance.within(1, 12);
-        run.all(&more(chance.next(), self.shape, tables, batches))?;
-        let after = run.history;
+        let (held, seed) = (before.upto(count), chance.next());
+        let after = (self.go_on)(&store, &disk, held, self.shape, seed, batches)?;
         drop(store);
         let last = disk.points() - 1;
         let life = Life { before, needed, opened, count, disk, after };

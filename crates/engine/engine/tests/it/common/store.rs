@@ -40,5 +40,10 @@ pub trait Store: Send + Sync + Sized {
     fn contents(&self) -> Result<Tables, String>;
     /// Checks every structure.
     fn check(&self) -> Result<(), String>;
+    /// Lets the background do what is left from before the opening, and finds nothing left, and
+    /// the same contents.
+    fn settle(&self) -> Result<(), String> {
+        Ok(())
+    }
     fn close(self) -> Result<(), String>;
 }

@@ -44,6 +44,25 @@ pub struct Violation {
     pub what: String,
 }
 
+/// Goes on for about so many batches on a store that holds what a history tells of, from a seed;
+/// gives the history with what was done.
+pub type GoOn<S> = fn(&S, &TraceDisk, History, &Shape, u64, usize) -> Result<History, String>;
+
+/// Batches, each awaited.
+fn batches<S: Store>(
+    store: &S,
+    disk: &TraceDisk,
+    history: History,
+    shape: &Shape,
+    seed: u64,
+    count: usize,
+) -> Result<History, String> {
+    let tables = history.state(history.len()).len();
+    let mut run = Run::going_on(store, disk, history);
+    run.all(&more(seed, shape, tables, count))?;
+    Ok(run.history)
+}
+
 /// How to sweep.
 pub struct Sweep<'a, S: Store> {
     pub how: &'a S::How,
@@ -61,6 +80,10 @@ pub struct Sweep<'a, S: Store> {
     pub ending: Option<Ending>,
     /// On while a store is opened after such an end.
     pub opening: Option<&'a Switch>,
+    /// What is done after recoveries.
+    pub go_on: GoOn<S>,
+    /// The background settles what recoveries leave to it.
+    pub settles: bool,
 }
 
 /// What a sweep did.
@@ -111,6 +134,8 @@ impl<'a, S: Store> Sweep<'a, S> {
             may_be_damaged: false,
             ending: None,
             opening: None,
+            go_on: batches::<S>,
+            settles: false,
         }
     }
 
@@ -172,17 +197,24 @@ impl<'a, S: Store> Sweep<'a, S> {
     ) -> Result<usize, String> {
         let opened = || S::open(Arc::new(image.clone()), self.how);
         let (store, count) = self.right(opened, history, needed, "open")?;
+        self.settle(&store)?;
         if is_closed {
             store.close().map_err(|error| format!("close: {error}"))?;
         } else {
             drop(store);
         }
         let (store, again) = self.right(opened, history, needed, "second open")?;
+        self.settle(&store)?;
         drop(store);
         if history.digest(again) != history.digest(count) {
             return Err(format!("opened twice: {count} changes, then {again}"));
         }
         Ok(count)
+    }
+
+    fn settle(&self, store: &S) -> Result<(), String> {
+        let settled = if self.settles { store.settle() } else { Ok(()) };
+        settled.map_err(|error| format!("behind the opening: {error}"))
     }
 
     /// A store that opens and holds what it must, and how many changes that is.
@@ -215,9 +247,8 @@ impl<'a, S: Store> Sweep<'a, S> {
         let disk = TraceDisk::new(image);
         let store = S::open(Arc::new(disk.clone()), self.how)?;
         let recovered = disk.points();
-        let mut run = Run::new(&store, &disk, base.clone());
-        run.all(&more(chance.next(), self.shape, base.len(), 2))?;
-        let again = run.history;
+        let seed = chance.next();
+        let again = (self.go_on)(&store, &disk, History::new(base), self.shape, seed, 2)?;
         drop(store);
         let all = disk.points();
         let mut points = [chance.below(recovered), chance.within(recovered - 1, all - 1)];

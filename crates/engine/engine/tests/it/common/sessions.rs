@@ -1,0 +1,472 @@
+//! Sessions that take turns on one thread, by chance, over batches, tables that come and go, and
+//! the background.
+//!
+//! Invariant: the same seed and shape give the same calls; nobody waits for a lock, so what each
+//! call must answer is known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use iostrata_engine::{
+    Direction, Engine, EngineError, FlushLogAt, Isolation, Table, Ticket, TransactionError,
+    TransactionOptions,
+};
+use iostrata_io::disk::{MemDisk, TraceDisk};
+
+use crate::common::answers::{Answer, Trouble, World};
+use crate::common::chance::Chance;
+use crate::common::committed::{Committed, RowKey, TableKey, Write};
+use crate::common::engine::{EngineStore, How, commit};
+use crate::common::model::{History, Tables, table_name};
+use crate::common::plan::{Op, Shape};
+use crate::common::record::Recording;
+use crate::common::session::{Ended, Session};
+
+/// Sessions that are open at a time.
+const SESSIONS: usize = 4;
+/// Calls and other steps of a run for each batch of its shape.
+const STEPS: usize = 14;
+/// Different keys of a table, so that sessions meet.
+const KEYS: usize = 70;
+/// Numbers of what is acknowledged to readers.
+const READERS: u64 = 1 << 50;
+
+pub const LEVELS: [Isolation; 3] =
+    [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Snapshot];
+
+/// Sessions at work.
+pub struct Sessions<'a> {
+    engine: &'a Engine,
+    disk: &'a TraceDisk,
+    shape: &'a Shape,
+    chance: Chance,
+    pub world: World,
+    open: Vec<Option<Session>>,
+    waiting: Vec<(u64, Ticket)>,
+    readers: u64,
+    now_us: u64,
+    delete_percent: usize,
+    /// Calls may fail: the disk does.
+    pub may_fail: bool,
+    /// What happened how often.
+    pub seen: BTreeMap<&'static str, usize>,
+}
+
+impl<'a> Sessions<'a> {
+    /// Sessions on an engine that holds what a history tells of.
+    pub fn new(
+        engine: &'a Engine,
+        (disk, shape): (&'a TraceDisk, &'a Shape),
+        history: History,
+        seed: u64,
+    ) -> Self {
+        Self {
+            engine,
+            disk,
+            shape,
+            chance: Chance::new(seed),
+            world: World { committed: Committed::new(history), locks: Default::default() },
+            open: (0..SESSIONS).map(|_| None).collect(),
+            waiting: Vec::new(),
+            readers: READERS,
+            now_us: 0,
+            delete_percent: 10,
+            may_fail: false,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// All phases of a run: grow, shrink, grow, shrink nearly to nothing, grow.
+    pub fn whole(&mut self) -> Result<(), String> {
+        for percent in [5, 40, 10, 80, 20] {
+            self.delete_percent = percent;
+            self.steps(self.shape.batches * STEPS / 5)?;
+        }
+        self.wait_all()
+    }
+
+    /// So many steps.
+    pub fn steps(&mut self, steps: usize) -> Result<(), String> {
+        for step in 0..steps {
+            self.step().map_err(|what| format!("step {step} of {steps}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// What the engine answers must not be an error, or the disk must be one that fails.
+    fn allowed(&mut self, result: Result<(), EngineError>) -> Result<(), String> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(EngineError::Broken { what }) => Err(format!("broken: {what}")),
+            Err(_) if self.may_fail => {
+                self.saw("a failure");
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if self.world.committed.tables.is_empty() {
+            return self.create(0);
+        }
+        match self.chance.below(200) {
+            0..3 => {
+                let result = self.engine.checkpoint();
+                self.allowed(result)
+            }
+            3..5 => self.set(),
+            5..8 => self.create_or_drop(),
+            8..20 => self.batch(),
+            20..30 => self.wait_one(),
+            30..32 => self.wait_all(),
+            32..52 => self.background(),
+            52..58 => self.plain_get(),
+            _ => self.session(),
+        }
+    }
+
+    fn set(&mut self) -> Result<(), String> {
+        if self.shape.live.is_empty() || self.may_fail {
+            return Ok(());
+        }
+        let (name, values) = self.chance.pick(self.shape.live);
+        let value = values[self.chance.below(values.len())];
+        self.engine.set(name, value).map_err(|error| format!("{name} = {value}: {error}"))
+    }
+
+    fn background(&mut self) -> Result<(), String> {
+        for _ in 0..self.chance.within(1, 3) {
+            self.now_us += 10_000;
+            let result = self.engine.step(self.now_us).map(|_next_us| ());
+            self.allowed(result)?;
+        }
+        Ok(())
+    }
+
+    /// The number of the change to come.
+    fn id(&self) -> u64 {
+        self.world.committed.next() as u64
+    }
+
+    fn create(&mut self, table: usize) -> Result<(), String> {
+        let (id, name) = (self.id(), table_name(table));
+        let result = self.engine.create_table(&name).map(|_table| ());
+        let is_there = matches!(self.engine.table(&name), Ok(Some(_)));
+        // Before it is acknowledged, it may be there after a crash.
+        if is_there || (result.is_err() && self.may_fail) {
+            self.world.committed.create(id, table);
+            result.as_ref().ok().inspect(|()| self.disk.ack(id));
+            if !is_there {
+                // Whether a crash finds it is open, but not for this engine.
+                self.world.committed.tables.clear();
+            }
+        }
+        self.allowed(result)
+    }
+
+    fn create_or_drop(&mut self) -> Result<(), String> {
+        let tables = self.world.committed.tables.clone();
+        let newest = *tables.last().expect("there is a table");
+        let is_free = |table: &usize| tables.iter().all(|other| other.table != *table);
+        match (0..self.shape.tables).find(is_free) {
+            Some(table) if self.chance.percent(70) => self.create(table),
+            _ if tables.len() > 1 && self.chance.percent(25) && !self.may_fail => {
+                self.saw("a drop");
+                let id = self.id();
+                self.world.committed.drop_table(id, newest);
+                self.engine.drop_table(&table_name(newest.table)).map_err(|e| e.to_string())?;
+                self.disk.ack(id);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One of the tables.
+    fn table(&mut self) -> (Table, TableKey) {
+        let key = *self.chance.pick(&self.world.committed.tables);
+        let table = self.engine.table(&table_name(key.table)).ok().flatten();
+        (table.expect("a table of the model"), key)
+    }
+
+    fn key(&mut self, table: TableKey) -> Vec<u8> {
+        let number = self.chance.below(KEYS) as u64;
+        match table.table {
+            0 => number.to_be_bytes().to_vec(),
+            1 => format!("{number}").into_bytes(),
+            _ => {
+                let mut key = vec![b'k'; self.shape.key_bytes / 2 + number as usize % 7];
+                key.extend(number.to_be_bytes());
+                key
+            }
+        }
+    }
+
+    fn row(&mut self, table: TableKey) -> RowKey {
+        (table, self.key(table))
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let most = self.shape.value_bytes;
+        let len = match self.chance.below(20) {
+            0 => 0,
+            1 => most,
+            2..5 => self.chance.within(most / 4, most),
+            _ => self.chance.within(8, (most / 4).max(8)),
+        };
+        self.chance.bytes(len)
+    }
+
+    fn is_locked(&self, op: &Op) -> bool {
+        let rows = self.world.locks.keys();
+        let is_there = |table: &TableKey| self.world.committed.tables.contains(table);
+        rows.into_iter()
+            .any(|(table, key)| is_there(table) && table.table == op.table && *key == op.key)
+    }
+
+    /// A batch, which is refused as a whole when a session has locked one of its rows.
+    fn batch(&mut self) -> Result<(), String> {
+        let mut ops = Vec::new();
+        for _ in 0..self.chance.within(1, self.shape.rows) {
+            let (_, table) = self.table();
+            let (key, is_delete) = (self.key(table), self.chance.percent(self.delete_percent));
+            let value = if is_delete { None } else { Some(self.value()) };
+            ops.push(Op { table: table.table, key, value });
+        }
+        let is_locked = ops.iter().any(|op| self.is_locked(op));
+        match commit(self.engine, &ops) {
+            Ok((ticket, count)) if !ops[..count].iter().any(|op| self.is_locked(op)) => {
+                let writes = ops[..count].iter().map(|op| self.write(op)).collect();
+                self.saw("a batch");
+                self.committed(writes, Some(ticket))
+            }
+            Ok(_) => Err("a batch changed a locked row".to_owned()),
+            Err(EngineError::Transaction(TransactionError::LockTimeout { .. })) if is_locked => {
+                self.saw("a batch that was refused");
+                Ok(())
+            }
+            Err(error) => self.allowed(Err(error)),
+        }
+    }
+
+    fn write(&self, op: &Op) -> Write {
+        let mut tables = self.world.committed.tables.iter();
+        let table = tables.find(|table| table.table == op.table).expect("a table of the model");
+        ((*table, op.key.clone()), op.value.clone())
+    }
+
+    fn committed(&mut self, writes: Vec<Write>, ticket: Option<Ticket>) -> Result<(), String> {
+        let id = self.id();
+        self.world.committed.commit(id, writes);
+        self.waiting.extend(ticket.map(|ticket| (id, ticket)));
+        if self.chance.percent(40) { self.wait_all() } else { Ok(()) }
+    }
+
+    /// One of the tickets, whatever its place: it makes the older ones durable, too.
+    fn wait_one(&mut self) -> Result<(), String> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let (id, ticket) = self.waiting.swap_remove(self.chance.below(self.waiting.len()));
+        let settled = if self.chance.percent(50) { ticket.try_wait() } else { Ok(false) };
+        let waited = match settled {
+            Ok(true) => Ok(()),
+            Ok(false) => ticket.wait(),
+            Err(error) => Err(error),
+        };
+        waited.as_ref().ok().inspect(|()| self.disk.ack(id));
+        self.allowed(waited)
+    }
+
+    pub fn wait_all(&mut self) -> Result<(), String> {
+        while !self.waiting.is_empty() {
+            self.wait_one()?;
+        }
+        Ok(())
+    }
+
+    fn plain_get(&mut self) -> Result<(), String> {
+        let (table, key) = self.table();
+        let row = self.row(key);
+        match table.get(&row.1) {
+            Ok(found) if found.as_ref() == self.world.committed.now.get(&row) => Ok(()),
+            Ok(_) => Err("a plain read sees what is not committed".to_owned()),
+            Err(error) => self.allowed(Err(error)),
+        }
+    }
+
+    fn session(&mut self) -> Result<(), String> {
+        let place = self.chance.below(SESSIONS);
+        let Some(mut session) = self.open[place].take() else { return self.begin(place) };
+        if session.calls == 0 {
+            return self.end(session);
+        }
+        session.calls -= 1;
+        let (table, key) = self.table();
+        match self.call(&mut session, &table, key) {
+            Ok(Answer::Over) => {
+                self.saw("a conflict");
+                self.let_go(&session);
+                self.trouble(session.is_over(&table))
+            }
+            Ok(Answer::Blocked) => {
+                self.saw("a locked row");
+                if self.chance.percent(50) {
+                    self.let_go(&session);
+                } else {
+                    self.open[place] = Some(session);
+                }
+                Ok(())
+            }
+            Ok(Answer::Fine | Answer::Exists) => {
+                self.open[place] = Some(session);
+                Ok(())
+            }
+            Err(trouble) => {
+                self.let_go(&session);
+                self.trouble(Err(trouble)).map_err(|what| {
+                    format!("{:?}, transaction {}: {what}", session.level, session.number)
+                })
+            }
+        }
+    }
+
+    fn trouble(&mut self, result: Result<(), Trouble>) -> Result<(), String> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Trouble::Wrong(what)) => Err(what),
+            Err(Trouble::Failed(error)) => self.allowed(Err(error)),
+        }
+    }
+
+    fn begin(&mut self, place: usize) -> Result<(), String> {
+        let is_read_only = self.chance.percent(20);
+        let options = options(*self.chance.pick(&LEVELS), is_read_only, &mut self.chance);
+        match Session::begin(self.engine, options, &self.world) {
+            Ok(mut session) => {
+                let most = if self.chance.percent(15) { 60 } else { 8 };
+                session.calls = self.chance.within(1, most);
+                self.open[place] = Some(session);
+                Ok(())
+            }
+            Err(error) => self.allowed(Err(error)),
+        }
+    }
+
+    fn let_go(&mut self, session: &Session) {
+        self.world.locks.retain(|_, holder| *holder != session.number);
+    }
+
+    /// Commits, or one time in three rolls back.
+    fn end(&mut self, session: Session) -> Result<(), String> {
+        self.let_go(&session);
+        if self.chance.percent(30) {
+            self.saw("a rollback");
+            return Ok(());
+        }
+        let (needed, is_acknowledged) = (session.needed, session.is_acknowledged);
+        match session.commit(&self.world) {
+            Ok(Ended::Committed(writes, ticket)) => {
+                self.saw("a commit");
+                self.committed(writes, is_acknowledged.then_some(ticket))
+            }
+            Ok(Ended::Read(ticket)) => {
+                self.saw(if needed > 0 { "a reader" } else { "a reader of nothing" });
+                if is_acknowledged {
+                    self.readers += 1;
+                    self.world.committed.history.read(self.readers, needed);
+                    self.waiting.push((self.readers, ticket));
+                }
+                Ok(())
+            }
+            Ok(Ended::Refused) => {
+                self.saw("a commit that was refused");
+                Ok(())
+            }
+            Err(trouble) => self.trouble(Err(trouble)),
+        }
+    }
+
+    fn call(
+        &mut self,
+        session: &mut Session,
+        table: &Table,
+        key: TableKey,
+    ) -> Result<Answer, Trouble> {
+        let (row, value) = (self.row(key), self.value());
+        let is_delete = self.chance.percent(self.delete_percent);
+        let number = self.chance.below(100);
+        let world = &mut self.world;
+        let answer = match number {
+            0..20 => session.get(world, table, &row),
+            20..32 => {
+                let (a, b) = (row.1, self.key(key));
+                let direction = *self.chance.pick(&[Direction::Forward, Direction::Backward]);
+                let most = *self.chance.pick(&[2, 10, usize::MAX]);
+                let ends = (a.as_slice().min(&b), a.as_slice().max(&b));
+                session.range(&self.world, (table, key), ends, (direction, most))
+            }
+            _ if session.is_read_only => session.get(world, table, &row),
+            32..38 => session.get_for_update(world, table, &row),
+            38..43 => session.first_for_update(world, (table, key), &row.1),
+            43..48 => {
+                session.savepoint();
+                Ok(Answer::Fine)
+            }
+            48..51 => session.rollback_to(value.len()).map(|()| Answer::Fine),
+            _ if is_delete => session.delete(world, table, &row),
+            51..65 => session.insert(world, table, (&row, value)),
+            65..80 => session.modify(world, table, (&row, value)),
+            _ => session.put(world, table, (&row, value)),
+        }?;
+        Ok(answer)
+    }
+}
+
+/// What a transaction begins with; it waits for no lock.
+fn options(isolation: Isolation, is_read_only: bool, chance: &mut Chance) -> TransactionOptions {
+    let mut options = TransactionOptions::from(isolation);
+    options.is_read_only = is_read_only;
+    options.lock_wait_timeout = Some(Duration::ZERO);
+    if chance.percent(5) {
+        options.flush_log_at = Some(FlushLogAt::Timeout);
+    }
+    options
+}
+
+/// Runs sessions on an empty disk, from the creation to the close; every other time some of them
+/// are still open then.
+pub fn record_sessions(seed: u64, shape: &Shape, how: &How) -> Result<Recording, String> {
+    let disk = TraceDisk::new(MemDisk::new());
+    let engine = how.open(Arc::new(disk.clone())).map_err(|error| error.to_string())?;
+    let opened = disk.points() - 1;
+    let history = History::new(Tables::new());
+    let mut sessions = Sessions::new(&engine, (&disk, shape), history, seed);
+    sessions.whole()?;
+    if seed.is_multiple_of(2) {
+        sessions.open.clear();
+    }
+    engine.clone().close().map_err(|error| error.to_string())?;
+    let history = sessions.world.committed.history;
+    Ok(Recording { seed, disk, history, opened })
+}
+
+/// Goes on with sessions, which are left as they are in the end.
+pub fn go_on(
+    store: &EngineStore,
+    disk: &TraceDisk,
+    history: History,
+    shape: &Shape,
+    seed: u64,
+    batches: usize,
+) -> Result<History, String> {
+    let mut sessions = Sessions::new(&store.0, (disk, shape), history, seed);
+    sessions.steps(batches * STEPS)?;
+    Ok(sessions.world.committed.history)
+}
