@@ -164,7 +164,7 @@ impl Batch {
         let flush_log_at = Some(level);
         let options = TransactionOptions { isolation, flush_log_at, ..Default::default() };
         loop {
-            let mut transaction = Transaction::begin(&self.pages, options)?;
+            let mut transaction = Transaction::begin(&self.pages, options, &[])?;
             match self.play(&mut transaction) {
                 Ok(()) => return transaction.commit(),
                 Err(_deadlock) if transaction.was_victim() => {}

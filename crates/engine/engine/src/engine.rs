@@ -14,7 +14,11 @@ use crate::error::{EngineError, TableError};
 use crate::open::Opened;
 use crate::parts::Parts;
 use crate::recovery::RecoveryReport;
+#[cfg(feature = "testing")]
+use crate::safeguards::Safeguard;
 use crate::status;
+#[cfg(feature = "testing")]
+use crate::storage::Storage;
 use crate::table::Table;
 
 /// An open engine. Clones are the same engine.
@@ -133,6 +137,13 @@ impl Engine {
     /// A poisoned engine, or the failure that poisons it.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.parts().flusher.sharp_checkpoint(false)
+    }
+
+    /// Takes a safeguard away from this engine and its clones, for good.
+    #[cfg(feature = "testing")]
+    pub fn remove_safeguard(&self, safeguard: Safeguard) {
+        let Storage { safeguards, versions, .. } = &*self.parts().storage;
+        safeguards.remove(versions, safeguard);
     }
 
     /// Verifies every structure. Nobody may write meanwhile.

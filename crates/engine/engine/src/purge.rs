@@ -18,7 +18,6 @@ use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
 use crate::purge_lag::delay_us;
-use crate::safeguards::take_purge;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -78,7 +77,7 @@ impl Purger {
         // What cannot be written stays in memory.
         while storage.versions.spill_step().unwrap_or(false) {}
         let most = storage.hot.purge_batch_size();
-        let taken = take_purge(storage, most);
+        let taken = storage.safeguards.take_purge(&storage.versions, most);
         let batch = taken.map_err(|error| EngineError::Io(Failure::new(error)))?;
         let has_taken = !batch.is_empty();
         if let Err(error) = self.purge(&batch.items) {

@@ -16,6 +16,9 @@ use crate::write_set::WriteSet;
 /// The numbers of transactions, of all engines of the process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
+/// So often locks are taken anew after a deadlock.
+pub(crate) const TRIES: u32 = 100;
+
 /// A number that no other transaction has.
 pub(crate) fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -73,6 +76,35 @@ impl<'c> RowLocks<'c> {
 impl Drop for RowLocks<'_> {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+/// Locks rows in the order given for one who holds nothing and has read nothing, so that in a
+/// deadlock it can let go of them and begin anew. It holds none when that lasts too long.
+#[cold]
+pub(crate) fn lock_all(
+    storage: &Storage,
+    owner: &LockOwner,
+    ids: &[LockId],
+    patience: Duration,
+    held: &mut Vec<LockId>,
+) {
+    'anew: for _ in 0..TRIES {
+        for id in ids {
+            match storage.locks.acquire(owner, *id, patience) {
+                Ok(Granted::Now) => held.push(*id),
+                Ok(Granted::Already) => {}
+                Err(failure) => {
+                    storage.locks.release(owner, held);
+                    held.clear();
+                    match failure {
+                        LockFailure::Deadlock { .. } => continue 'anew,
+                        LockFailure::Timeout { .. } => return,
+                    }
+                }
+            }
+        }
+        return;
     }
 }
 

@@ -1,14 +1,13 @@
 //! What keeps transactions apart, by name, so that a proof can take it away.
 //!
-//! Invariant: without the feature `testing` every safeguard is there, which the compiler knows; with
-//! it each is there until it is removed from one engine.
+//! Invariant: without the feature `testing` every safeguard is there, and the compiler knows it;
+//! with it each is there until it is removed from one engine.
 
+use std::io;
 #[cfg(feature = "testing")]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use iostrata_version::PurgeBatch;
-
-use crate::storage::Storage;
+use iostrata_version::{PurgeBatch, Versions};
 
 /// Something without which transactions are not kept apart, or not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,50 +36,45 @@ pub(crate) struct Safeguards {
     removed: AtomicU32,
 }
 
+#[cfg(not(feature = "testing"))]
 impl Safeguards {
     /// Whether it is there.
-    #[cfg(not(feature = "testing"))]
     #[inline]
     pub const fn has(&self, _: Safeguard) -> bool {
         true
     }
 
+    /// The next keys to purge.
+    #[inline]
+    pub fn take_purge(&self, versions: &Versions, most: usize) -> io::Result<PurgeBatch> {
+        versions.take_purge(most)
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Safeguards {
     /// Whether it is there.
-    #[cfg(feature = "testing")]
     pub fn has(&self, safeguard: Safeguard) -> bool {
         self.removed.load(Ordering::Relaxed) & (1 << safeguard as u32) == 0
     }
-}
 
-/// The next keys to purge.
-#[cfg(not(feature = "testing"))]
-#[inline]
-pub(crate) fn take_purge(storage: &Storage, most: usize) -> std::io::Result<PurgeBatch> {
-    storage.versions.take_purge(most)
-}
-
-/// The next keys to purge.
-#[cfg(feature = "testing")]
-pub(crate) fn take_purge(storage: &Storage, most: usize) -> std::io::Result<PurgeBatch> {
-    let Storage { versions, safeguards, .. } = storage;
-    if !safeguards.has(Safeguard::PurgeWaitsForSnapshots) {
-        return versions.take_purge_of_all(most);
-    }
-    if !safeguards.has(Safeguard::VersionsStay) {
-        let dropped = versions.take_purge_of_all(most)?;
-        versions.finish_purge(PurgeBatch { items: Vec::new(), commits: dropped.commits });
-    }
-    versions.take_purge(most)
-}
-
-#[cfg(feature = "testing")]
-impl crate::Engine {
-    /// Takes a safeguard away from this engine and its clones, for good.
-    pub fn remove_safeguard(&self, safeguard: Safeguard) {
-        let storage = &self.parts().storage;
-        storage.safeguards.removed.fetch_or(1 << safeguard as u32, Ordering::Relaxed);
+    /// Takes one away.
+    pub fn remove(&self, versions: &Versions, safeguard: Safeguard) {
+        self.removed.fetch_or(1 << safeguard as u32, Ordering::Relaxed);
         if safeguard == Safeguard::ClockGoesOn {
-            storage.versions.restart_clock();
+            versions.restart_clock();
         }
+    }
+
+    /// The next keys to purge.
+    pub fn take_purge(&self, versions: &Versions, most: usize) -> io::Result<PurgeBatch> {
+        if !self.has(Safeguard::PurgeWaitsForSnapshots) {
+            return versions.take_purge_of_all(most);
+        }
+        if !self.has(Safeguard::VersionsStay) {
+            let dropped = versions.take_purge_of_all(most)?;
+            versions.finish_purge(PurgeBatch { items: Vec::new(), commits: dropped.commits });
+        }
+        versions.take_purge(most)
     }
 }

@@ -13,7 +13,7 @@ const FINISH: u64 = 0xff51_afd7_ed55_8ccd;
 
 /// Which lock: the hash of a row's table and key. Two rows with the same hash share a lock, which
 /// costs waiting (now and then a deadlock that rows alone would not have made), never correctness.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockId(u64);
 
 impl LockId {

@@ -31,7 +31,7 @@ pub use scan::TransactionCursor;
 use crate::commit::{Committer, commit};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
-use crate::row_locks::next_number;
+use crate::row_locks::{lock_all, next_number};
 use crate::safeguards::Safeguard;
 use crate::ticket::Ticket;
 use crate::transaction_error::TransactionError;
@@ -89,6 +89,8 @@ pub struct Transaction {
     seen: Cell<u64>,
     state: State,
     own: Box<Buffers>,
+    /// The row at which it fell victim.
+    contested: Option<LockId>,
     /// How many changes were left each time that it went back to a savepoint.
     went_back: Vec<usize>,
 }
@@ -103,15 +105,21 @@ pub struct Savepoint {
 }
 
 impl Transaction {
+    /// Begins one that locks these rows first, if it gets them.
     pub(crate) fn begin(
         pages: &Arc<Pages>,
         options: TransactionOptions,
+        first: &[LockId],
     ) -> Result<Self, EngineError> {
         pages.admission.check_open()?;
         let storage = &pages.storage;
         storage.poison.check()?;
         let patience = options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
         let owner = LockOwner::new(next_number());
+        let mut own: Box<Buffers> = SPARE.take().unwrap_or_default();
+        if !first.is_empty() {
+            lock_all(storage, &owner, first, patience, &mut own.locks);
+        }
         let is_early = options.isolation == Isolation::Snapshot;
         let snapshot = is_early.then(|| storage.versions.snapshot(owner.number()));
         Ok(Self {
@@ -122,7 +130,8 @@ impl Transaction {
             snapshot,
             seen: Cell::new(0),
             state: State::Active,
-            own: SPARE.take().unwrap_or_default(),
+            own,
+            contested: None,
             went_back: Vec::new(),
         })
     }
@@ -202,6 +211,11 @@ impl Transaction {
         self.state == State::Victim
     }
 
+    /// The row at which it was rolled back by the engine.
+    pub(crate) fn contested(&self) -> Option<LockId> {
+        self.contested
+    }
+
     /// The error of a transaction that is over.
     pub(crate) fn finished(&self) -> EngineError {
         TransactionError::Finished { transaction: self.number() }.into()
@@ -222,8 +236,9 @@ impl Transaction {
     }
 
     /// Rolls back after a deadlock or conflict.
-    fn fall_victim(&mut self) {
+    fn fall_victim(&mut self, contested: LockId) {
         self.state = State::Victim;
+        self.contested = Some(contested);
         self.snapshot = None;
         self.own.writes.clear();
         self.release_locks();

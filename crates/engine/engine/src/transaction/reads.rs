@@ -189,7 +189,7 @@ impl Transaction {
             Ok(new) => self.own.locks.extend(new),
             Err(error) => {
                 if matches!(error, EngineError::Transaction(TransactionError::Deadlock { .. })) {
-                    self.fall_victim();
+                    self.fall_victim(id);
                 }
                 return Err(error);
             }
@@ -220,7 +220,7 @@ impl Transaction {
         let at = self.snapshot.as_ref().filter(|_| is_snapshot).map(|snapshot| snapshot.at());
         if at.is_some_and(|at| learnt.number > at) {
             let (transaction, table) = (self.number(), table.name().to_owned());
-            self.fall_victim();
+            self.fall_victim(id);
             let key = key.to_vec();
             return Err(TransactionError::Conflict { transaction, table, key }.into());
         }

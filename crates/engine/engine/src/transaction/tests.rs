@@ -300,23 +300,56 @@ fn a_transaction_larger_than_a_frame_is_refused_before_anything_is_applied() {
 }
 
 #[test]
-fn transact_tries_again_after_a_conflict() {
+fn transact_tries_again_with_the_contested_rows_locked_first() {
     let (engine, table) = engine();
     let mut tries = 0;
     let (seen, ticket) = engine
         .transact(Isolation::Snapshot, |t| {
             tries += 1;
+            let is_locked = |key: &[u8]| {
+                begin(&engine, Isolation::default()).get_for_update(&table, key).is_err()
+            };
+            assert_eq!((is_locked(b"a"), is_locked(b"b")), (tries > 1, tries > 2));
             let seen = t.get(&table, b"a")?;
-            if tries < 3 {
-                put(&engine, &table, b"a", tries.to_string().as_bytes());
+            if let Some(key) = [b"a", b"b"].get(tries - 1) {
+                put(&engine, &table, *key, tries.to_string().as_bytes());
             }
             t.put(&table, b"a", b"done")?;
+            t.put(&table, b"b", b"done")?;
             Ok::<_, EngineError>(seen)
         })
         .unwrap();
     ticket.wait().unwrap();
-    assert_eq!((tries, seen.as_deref()), (3, Some(&b"2"[..])));
+    assert_eq!((tries, seen.as_deref()), (3, Some(&b"1"[..])));
     assert_eq!(table.get(b"a").unwrap().as_deref(), Some(&b"done"[..]));
+    assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
+}
+
+/// A row that stays locked for too long is not waited for twice: the body says what is wrong.
+#[test]
+fn transact_goes_on_without_a_contested_row_that_stays_locked() {
+    let (engine, table) = engine();
+    let mut holder = None;
+    let options = TransactionOptions {
+        isolation: Isolation::Snapshot,
+        lock_wait_timeout: Some(Duration::ZERO),
+        ..Default::default()
+    };
+    let run = engine.transact(options, |t| {
+        if holder.is_some() {
+            return t.put(&table, b"b", b"alone");
+        }
+        put(&engine, &table, b"a", b"2");
+        let conflict = t.put(&table, b"a", b"3");
+        let mut other = begin(&engine, Isolation::default());
+        other.get_for_update(&table, b"a").unwrap();
+        holder = Some(other);
+        conflict
+    });
+    run.unwrap().1.wait().unwrap();
+    drop(holder);
+    assert_eq!(rows(&mut begin(&engine, Isolation::default()), &table), "a=2 b=alone c=1");
+    assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
 }
 
 #[test]

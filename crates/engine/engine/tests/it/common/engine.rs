@@ -181,6 +181,18 @@ pub fn contents(engine: &Engine) -> Result<Tables, EngineError> {
     Ok(all)
 }
 
+/// Deleted rows that are still in the leaves. Nobody may write meanwhile.
+pub fn tombstones(engine: &Engine) -> Result<u64, EngineError> {
+    let (report, mut all) = (engine.check()?, 0);
+    for name in engine.tables()? {
+        let mut rows = 0;
+        each_row(&open_table(engine, &name)?, Direction::Forward, |_, _| rows += 1)?;
+        let cells = report.tables.iter().find(|table| table.name == name);
+        all += cells.map_or(0, |table| table.rows) - rows;
+    }
+    Ok(all)
+}
+
 fn open_table(engine: &Engine, name: &str) -> Result<Table, EngineError> {
     engine
         .table(name)?

@@ -131,13 +131,17 @@ impl History {
             for transaction in transactions.by_ref().take(thread.len()) {
                 let moments = nodes.range((transaction, 0)..(transaction + 1, 0));
                 for node in moments.map(|(_, node)| *node).chain([transaction]) {
-                    last.map(|last| graph.add(last, node, Edge::Order));
+                    if let Some(last) = last {
+                        graph.add(last, node, Edge::Order);
+                    }
                     last = Some(node);
                 }
             }
         }
         let cycle = graph.cycle(&Edge::ALL)?;
-        Some(cycle.into_iter().map(|node| owners[node]).collect())
+        let mut cycle: Vec<_> = cycle.into_iter().map(|node| owners[node]).collect();
+        cycle.dedup();
+        Some(cycle)
     }
 
     fn graph(&self, reads: &Reads, writers: &Writers, node: impl Fn(&External) -> usize) -> Graph {

@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 
 use iostrata_engine::{
-    Direction, Engine, EngineError, Isolation, Savepoint, Table, Transaction, TransactionError,
+    Direction, Engine, EngineError, Isolation, RequestError, Savepoint, Table, Transaction,
+    TransactionError,
 };
 
 use crate::common::chance::Chance;
@@ -41,7 +42,8 @@ impl From<EngineError> for Ended {
                 TransactionError::Deadlock { .. }
                 | TransactionError::Conflict { .. }
                 | TransactionError::LockTimeout { .. },
-            ) => Self::RolledBack,
+            )
+            | EngineError::Request(RequestError::NotAsExpected { .. }) => Self::RolledBack,
             other => Self::Failed(other.to_string()),
         }
     }
@@ -63,7 +65,8 @@ impl Worker<'_> {
     fn run(&mut self, transactions: usize) -> Result<Vec<Vec<Event>>, String> {
         let mut committed = Vec::new();
         for _ in 0..transactions {
-            match self.transaction() {
+            let is_batch = self.chance.percent(8);
+            match if is_batch { self.batch() } else { self.transaction() } {
                 Ok(events) => committed.push(events),
                 Err(Ended::RolledBack) => {}
                 Err(Ended::Failed(what)) => return Err(what),
@@ -91,6 +94,23 @@ impl Worker<'_> {
             ticket.wait()?;
         }
         Ok(events)
+    }
+
+    /// A batch that appends to a list if it is still what was read.
+    fn batch(&mut self) -> Result<Vec<Event>, Ended> {
+        let key = self.chance.below(KEYS);
+        let row = self.table.get(&list_key(key))?;
+        let list = self.list(row.clone())?;
+        if list.len() >= LIST_MAX {
+            return Err(Ended::RolledBack);
+        }
+        std::thread::yield_now();
+        let element = self.next_element();
+        let new = [row.as_deref().unwrap_or_default(), &element.to_le_bytes()].concat();
+        let mut batch = self.engine.batch();
+        batch.compare_and_set(self.table, &list_key(key), row.as_deref(), Some(&new))?;
+        let _durable_later = batch.commit()?;
+        Ok(vec![Event::Locked { key, list }, Event::Append { key, element }])
     }
 
     fn operation(&mut self, t: &mut Transaction, events: &mut Vec<Event>) -> Result<(), Ended> {
