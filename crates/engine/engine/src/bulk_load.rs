@@ -7,6 +7,7 @@ use crate::error::{EngineError, RequestError, TableError};
 use crate::table::{Table, check_row};
 use crate::tree::append::Filling;
 use crate::tree::descend::Direction;
+use crate::visible::NEWEST;
 
 impl Table {
     /// Fills the empty table with rows whose keys rise. Gives the number of rows. Durable when it
@@ -24,8 +25,10 @@ impl Table {
         }
         let (pages, tree) = (&**self.pages(), &**self.tree());
         // Rows that were deleted may have left leaves, each for some of the keys, and tombstones:
-        // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere.
-        let is_bare = self.indexes().is_empty() && tree.is_bare(pages)?;
+        // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere, or
+        // where a snapshot is open that must not see them.
+        let has_readers = pages.storage.versions.is_needed(NEWEST);
+        let is_bare = self.indexes().is_empty() && !has_readers && tree.is_bare(pages)?;
         let mut filling = Filling::new(pages, tree, pages.storage.hot.fill_factor_pct());
         let mut last: Vec<u8> = Vec::new();
         let mut loaded = 0;

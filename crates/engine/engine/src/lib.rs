@@ -66,6 +66,8 @@ mod plan;
 mod poison;
 mod purge;
 mod purge_lag;
+#[cfg(test)]
+mod purge_tests;
 mod range;
 mod read;
 mod reclaim;

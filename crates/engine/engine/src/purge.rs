@@ -151,7 +151,8 @@ impl Purger {
 
     /// One step of the walk over the leaves. False when it is over.
     fn walk_step(&self) -> Result<bool, EngineError> {
-        let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
+        // One thread walks: it reads pages, and others would have to wait for that.
+        let Ok(mut walk) = self.walk.try_lock() else { return Ok(false) };
         let Some(tree) = walk.tables.last().cloned() else { return Ok(false) };
         let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
         let from = walk.last.clone().map_or(Bound::Unbounded, Bound::Excluded);

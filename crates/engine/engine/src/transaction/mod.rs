@@ -11,7 +11,7 @@ mod own_writes;
 mod reads;
 mod scan;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writes;
 
 use std::cell::Cell;
@@ -240,6 +240,9 @@ impl Transaction {
         self.state = State::Victim;
         self.contested = Some(contested);
         self.snapshot = None;
+        if self.has_written() {
+            self.pages.storage.counts.rolled_back();
+        }
         self.own.writes.clear();
         self.release_locks();
     }

@@ -13,7 +13,7 @@ use crate::{
 const LEVELS: [Isolation; 3] =
     [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Snapshot];
 
-fn engine() -> (Engine, Table) {
+pub(crate) fn engine() -> (Engine, Table) {
     let engine = open(&MemDisk::new());
     let table = engine.create_table("t").unwrap();
     let mut t = engine.begin(Isolation::default()).unwrap();
@@ -25,25 +25,25 @@ fn engine() -> (Engine, Table) {
 }
 
 /// One that does not wait for locks.
-fn begin(engine: &Engine, isolation: Isolation) -> Transaction {
+pub(crate) fn begin(engine: &Engine, isolation: Isolation) -> Transaction {
     let lock_wait_timeout = Some(Duration::ZERO);
     engine.begin(TransactionOptions { isolation, lock_wait_timeout, ..Default::default() }).unwrap()
 }
 
-fn put(engine: &Engine, table: &Table, key: &[u8], value: &[u8]) {
+pub(crate) fn put(engine: &Engine, table: &Table, key: &[u8], value: &[u8]) {
     let mut t = begin(engine, Isolation::ReadCommitted);
     t.put(table, key, value).unwrap();
     t.commit().unwrap().wait().unwrap();
 }
 
-fn delete(engine: &Engine, table: &Table, key: &[u8]) {
+pub(crate) fn delete(engine: &Engine, table: &Table, key: &[u8]) {
     let mut t = begin(engine, Isolation::ReadCommitted);
     assert!(t.delete(table, key).unwrap());
     t.commit().unwrap().wait().unwrap();
 }
 
 /// What a transaction sees, as text.
-fn rows(t: &mut Transaction, table: &Table) -> String {
+pub(crate) fn rows(t: &mut Transaction, table: &Table) -> String {
     let of = |direction, t: &mut Transaction| {
         let mut cursor = t.cursor(table, .., direction).unwrap();
         let mut all = Vec::new();
@@ -352,30 +352,6 @@ fn transact_goes_on_without_a_contested_row_that_stays_locked() {
     assert_eq!(engine.counters()[crate::Counter::RowLocks], 0);
 }
 
-#[test]
-fn tombstones_that_a_crash_leaves_are_purged_after_the_next_opening() {
-    let disk = MemDisk::new();
-    let engine = open(&disk);
-    let table = engine.create_table("t").unwrap();
-    put(&engine, &table, b"a", b"1");
-    put(&engine, &table, b"b", b"1");
-    let reader = begin(&engine, Isolation::Snapshot);
-    delete(&engine, &table, b"a");
-    put(&engine, &table, b"b", b"2");
-    std::mem::forget((reader, engine));
-    let engine = open(&disk);
-    let table = engine.table("t").unwrap().unwrap();
-    let mut t = begin(&engine, Isolation::Snapshot);
-    assert_eq!(rows(&mut t, &table), "b=2");
-    while engine.parts().purger.step().unwrap() {}
-    assert_eq!(engine.counters()[crate::Counter::RowsPurged], 1);
-    assert!(engine.parts().purger.is_done());
-    assert_eq!(rows(&mut t, &table), "b=2");
-    drop(t);
-    engine.close().unwrap();
-}
-
-/// The walk behind an unclean opening meets what is deleted since, and leaves it to the snapshots.
 #[test]
 fn the_walk_takes_no_tombstone_that_a_snapshot_needs() {
     let disk = MemDisk::new();
