@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use iostrata_engine::{Background, Disks, Engine};
+use iostrata_engine::{Background, Counter, Disks, Engine};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
 
@@ -14,10 +14,11 @@ use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, LARGE, SESSIONS, SHAPE, STILL};
 use crate::common::is_soak;
-use crate::common::model::{Change, Tables, table_name};
+use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Live, Op, Shape, Step, plan};
 use crate::common::record::{Recording, Run, record, record_threads};
-use crate::common::sessions::{go_on, record_sessions};
+use crate::common::session_threads::record_session_threads;
+use crate::common::sessions::{Sessions, go_on, record_sessions};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, parse, prove};
 
@@ -241,22 +242,79 @@ fn sessions() {
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
+/// Four threads with transactions on the same rows; the order is that of their tickets.
+#[test]
+fn four_threads_of_sessions() {
+    let settings = [("lock_wait_timeout", "0")];
+    let how = How { background: Background::Threads, ..How::with(&settings) };
+    let shape = Shape { batches: if is_soak() { 250 } else { 80 }, live: &[], ..SESSIONS };
+    let (seeds, images) = budget(1_500);
+    let recovered = How::with(&settings);
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&recovered, &shape) };
+    prove("crash::four_threads_of_sessions", &sweep, &seeds, images, |seed| {
+        record_session_threads(seed, 4, &shape, &how)
+    });
+}
+
+/// Their work, too, does everything that it is there for.
+#[test]
+fn the_work_of_sessions_reaches_everything() {
+    let disk = TraceDisk::new(MemDisk::new());
+    let how = How::with(&[("lock_wait_timeout", "0")]);
+    let store = EngineStore::open(Arc::new(disk.clone()), &how).unwrap();
+    let history = History::new(Tables::new());
+    let mut sessions = Sessions::new(&store.0, (&disk, &SESSIONS), history, 1_400);
+    let (mut tombstones, mut versions) = (0, 0);
+    for _ in 0..150 {
+        sessions.steps(30).unwrap();
+        let report = store.0.check().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        let left = report.tables.iter().map(|table| table.tombstones).sum();
+        tombstones = tombstones.max(left);
+        let counters = store.0.counters();
+        versions = versions.max(counters[Counter::HistoryListLength]);
+    }
+    let purged = store.0.counters()[Counter::RowsPurged];
+    assert!(tombstones >= 5 && versions >= 10 && purged >= 20, "{tombstones} {versions} {purged}");
+    for (what, least) in [
+        ("a batch", 100),
+        ("a batch that was refused", 10),
+        ("a commit", 50),
+        ("a reader", 20),
+        ("a rollback", 30),
+        ("a conflict", 5),
+        ("a locked row", 10),
+        ("a drop", 3),
+    ] {
+        let found = sessions.seen.get(what).copied().unwrap_or_default();
+        assert!(found >= least, "{what}: {found} times, below {least}");
+    }
+}
+
 /// What a seed replays is what was recorded.
 #[test]
 fn a_recording_is_the_same_each_time() {
-    let how = How::with(&[]);
-    let [first, second] = [0, 1].map(|_| record::<EngineStore>(77, &SHAPE, &how).unwrap());
-    assert_eq!(first.disk.points(), second.disk.points());
-    let last = first.disk.points() - 1;
-    for point in [last / 3, last / 2, last] {
-        let [one, two] = [&first, &second].map(|run| run.disk.image(point, 9, Tear::Sectors(512)));
-        let names = one.list().unwrap();
-        assert_eq!(names, two.list().unwrap());
-        for name in names {
-            assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
+    let how = How::with(&[("lock_wait_timeout", "0")]);
+    let recordings: [&dyn Fn() -> Recording; 2] =
+        [&|| record::<EngineStore>(77, &SHAPE, &how).unwrap(), &|| {
+            record_sessions(77, &SESSIONS, &how).unwrap()
+        }];
+    for recorded in recordings {
+        let [first, second] = [0, 1].map(|_| recorded());
+        assert_eq!(first.disk.points(), second.disk.points());
+        let last = first.disk.points() - 1;
+        for point in [last / 3, last / 2, last] {
+            let image = |run: &Recording| run.disk.image(point, 9, Tear::Sectors(512));
+            let [one, two] = [&first, &second].map(image);
+            let names = one.list().unwrap();
+            assert_eq!(names, two.list().unwrap());
+            for name in names {
+                assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
+            }
         }
     }
 }
+
 /// The sweeps prove little about what their work never does: it does everything.
 #[test]
 fn the_work_reaches_everything() {

@@ -26,7 +26,11 @@ const EIO: Fault = Fault::Errno(5);
 const ENOSPC: Fault = Fault::Errno(28);
 
 /// Lets one call fail, as long as the switch is on; tells which it was.
-fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Arc<Mutex<Option<Call>>>) {
+pub fn arm(
+    memory: &MemDisk,
+    number: u64,
+    fault: Fault,
+) -> (Arc<AtomicBool>, Arc<Mutex<Option<Call>>>) {
     let failed = Arc::new(Mutex::new(None));
     let armed = Arc::new(AtomicBool::new(true));
     let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));

@@ -10,5 +10,6 @@ mod faults;
 mod mutants;
 mod readme;
 mod refused;
+mod session_faults;
 mod threads;
 mod toy;

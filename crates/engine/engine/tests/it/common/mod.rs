@@ -13,6 +13,7 @@ pub mod quiet;
 pub mod record;
 pub mod restarts;
 pub mod session;
+pub mod session_threads;
 pub mod sessions;
 pub mod store;
 pub mod sweep;

@@ -26,7 +26,7 @@ use crate::common::session::{Ended, Session};
 /// Sessions that are open at a time.
 const SESSIONS: usize = 4;
 /// Calls and other steps of a run for each batch of its shape.
-const STEPS: usize = 14;
+const STEPS: usize = 24;
 /// Different keys of a table, so that sessions meet.
 const KEYS: usize = 70;
 /// Numbers of what is acknowledged to readers.
@@ -49,6 +49,8 @@ pub struct Sessions<'a> {
     delete_percent: usize,
     /// Calls may fail: the disk does.
     pub may_fail: bool,
+    /// It is not known what is there.
+    is_over: bool,
     /// What happened how often.
     pub seen: BTreeMap<&'static str, usize>,
 }
@@ -73,6 +75,7 @@ impl<'a> Sessions<'a> {
             now_us: 0,
             delete_percent: 10,
             may_fail: false,
+            is_over: false,
             seen: BTreeMap::new(),
         }
     }
@@ -112,6 +115,9 @@ impl<'a> Sessions<'a> {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        if self.is_over {
+            return Ok(());
+        }
         if self.world.committed.tables.is_empty() {
             return self.create(0);
         }
@@ -158,15 +164,13 @@ impl<'a> Sessions<'a> {
         let (id, name) = (self.id(), table_name(table));
         let result = self.engine.create_table(&name).map(|_table| ());
         let is_there = matches!(self.engine.table(&name), Ok(Some(_)));
-        // Before it is acknowledged, it may be there after a crash.
-        if is_there || (result.is_err() && self.may_fail) {
+        let is_stopped = self.engine.begin(Isolation::default()).is_err();
+        // A crash may find it although it was not acknowledged.
+        if is_there || is_stopped {
             self.world.committed.create(id, table);
-            result.as_ref().ok().inspect(|()| self.disk.ack(id));
-            if !is_there {
-                // Whether a crash finds it is open, but not for this engine.
-                self.world.committed.tables.clear();
-            }
+            self.is_over = !is_there;
         }
+        result.as_ref().ok().inspect(|()| self.disk.ack(id));
         self.allowed(result)
     }
 
@@ -208,8 +212,13 @@ impl<'a> Sessions<'a> {
         }
     }
 
+    /// Often the row that was changed last, durable or not.
     fn row(&mut self, table: TableKey) -> RowKey {
-        (table, self.key(table))
+        let newest = self.world.committed.newest(table).cloned();
+        match newest {
+            Some(key) if self.chance.percent(30) => (table, key),
+            _ => (table, self.key(table)),
+        }
     }
 
     fn value(&mut self) -> Vec<u8> {
@@ -265,7 +274,7 @@ impl<'a> Sessions<'a> {
         let id = self.id();
         self.world.committed.commit(id, writes);
         self.waiting.extend(ticket.map(|ticket| (id, ticket)));
-        if self.chance.percent(40) { self.wait_all() } else { Ok(()) }
+        if self.chance.percent(30) { self.wait_all() } else { Ok(()) }
     }
 
     /// One of the tickets, whatever its place: it makes the older ones durable, too.
@@ -273,7 +282,12 @@ impl<'a> Sessions<'a> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (id, ticket) = self.waiting.swap_remove(self.chance.below(self.waiting.len()));
+        let place = self.chance.below(self.waiting.len());
+        self.wait_for(place)
+    }
+
+    fn wait_for(&mut self, place: usize) -> Result<(), String> {
+        let (id, ticket) = self.waiting.swap_remove(place);
         let settled = if self.chance.percent(50) { ticket.try_wait() } else { Ok(false) };
         let waited = match settled {
             Ok(true) => Ok(()),
@@ -346,11 +360,11 @@ impl<'a> Sessions<'a> {
     }
 
     fn begin(&mut self, place: usize) -> Result<(), String> {
-        let is_read_only = self.chance.percent(20);
+        let is_read_only = self.chance.percent(30);
         let options = options(*self.chance.pick(&LEVELS), is_read_only, &mut self.chance);
         match Session::begin(self.engine, options, &self.world) {
             Ok(mut session) => {
-                let most = if self.chance.percent(15) { 60 } else { 8 };
+                let most = if self.chance.percent(25) { 100 } else { 8 };
                 session.calls = self.chance.within(1, most);
                 self.open[place] = Some(session);
                 Ok(())
@@ -382,6 +396,10 @@ impl<'a> Sessions<'a> {
                     self.readers += 1;
                     self.world.committed.history.read(self.readers, needed);
                     self.waiting.push((self.readers, ticket));
+                    // Before the commits that it has read from.
+                    if self.chance.percent(70) {
+                        return self.wait_for(self.waiting.len() - 1);
+                    }
                 }
                 Ok(())
             }
