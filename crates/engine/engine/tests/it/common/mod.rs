@@ -3,6 +3,7 @@
 
 pub mod altered;
 pub mod answers;
+pub mod between;
 pub mod chance;
 pub mod committed;
 pub mod engine;

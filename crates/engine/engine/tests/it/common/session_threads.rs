@@ -85,9 +85,9 @@ impl Worker<'_> {
         let mut transaction = self.engine.begin(options)?;
         let (mut ops, mut read) = (Vec::new(), Vec::new());
         for _ in 0..self.chance.within(1, self.shape.rows) {
-            if self.chance.percent(60) {
+            if self.chance.percent(20) {
                 // Others get into the middle of it.
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_micros(100));
             }
             if options.is_read_only || self.chance.percent(25) {
                 self.read(&mut transaction, &mut read)?;
@@ -184,7 +184,9 @@ pub fn record_session_threads(
             let (all, start) = (&all, &start);
             scope.spawn(move || {
                 start.wait();
-                all.lock().expect("no panic").push(worker.all())
+                // Before the lock is taken.
+                let done = worker.all();
+                all.lock().expect("no panic").push(done);
             });
         }
     });
@@ -222,6 +224,8 @@ fn ordered(mut history: History, all: Vec<Done>) -> Result<History, String> {
         }
         history.read(id, needed);
     }
-    eprintln!("{count} commits, {readers} readers, {refused} refused");
+    if count == 0 || readers == 0 || refused == 0 {
+        return Err(format!("{count} commits, {readers} readers, {refused} refused"));
+    }
     Ok(history)
 }
