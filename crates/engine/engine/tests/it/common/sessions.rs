@@ -148,7 +148,7 @@ impl<'a> Sessions<'a> {
             Ok(Answer::Over) => {
                 self.saw("a conflict");
                 self.let_go(&session);
-                self.trouble(session.is_over(&table))
+                self.trouble(session.says_over(&table))
             }
             Ok(Answer::Blocked) => {
                 self.saw("a locked row");
