@@ -1,18 +1,19 @@
-//! The sweep over crashes of the engine: 6,000 images and 4,000 after restarts, or 120,000 and
-//! 240,000 with `IOSTRATA_SOAK=1`.
+//! The sweep over crashes of the engine: 7,500 images and 5,000 after restarts, or 150,000 and
+//! 300,000 with `IOSTRATA_SOAK=1`.
 //!
 //! Each test is one way to run the engine. `IOSTRATA_SWEEP=recording:point:seed:tear` with the
 //! test's name replays one image.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use iostrata_engine::{Background, Counter, Disks, Engine};
 use iostrata_io::disk::memory::{CallKind, Fault};
-use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
+use iostrata_io::disk::{Disk, FileName, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
-use crate::common::engine::{EngineStore, How, LARGE, SESSIONS, SHAPE, STILL};
+use crate::common::engine::{EngineStore, How, LARGE, LARGE_SESSIONS, SESSIONS, SHAPE, STILL};
 use crate::common::is_soak;
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Live, Op, Shape, Step, plan};
@@ -22,7 +23,7 @@ use crate::common::sessions::{Sessions, go_on, record_sessions};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, parse, prove};
 
-/// Images of one test: there are twelve.
+/// Images of one test: there are fifteen.
 const IMAGES: usize = 500;
 const IMAGES_SOAK: usize = 10_000;
 
@@ -240,6 +241,32 @@ fn sessions() {
     let (seeds, images) = budget(1_300);
     let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, &SESSIONS) };
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
+}
+
+/// More rows than frames, and old versions that leave memory.
+#[test]
+fn sessions_with_more_data_than_frames() {
+    let how = How::with(&[
+        ("lock_wait_timeout", "0"),
+        ("version_log_memory", "256K"),
+        ("data_files", "4"),
+    ]);
+    let (seeds, images) = budget(1_400);
+    let shape = &LARGE_SESSIONS;
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, shape) };
+    let test = "crash::sessions_with_more_data_than_frames";
+    let has_spilled = AtomicBool::new(false);
+    prove(test, &sweep, &seeds, images, |seed| {
+        let recording = record_sessions(seed, shape, &how)?;
+        let spill = FileName::new("engine.versions").map_err(|error| error.to_string())?;
+        let image = |point| recording.disk.image(point, 1, Tear::Whole);
+        let points = (0..recording.disk.points()).step_by(97);
+        let mut spilled = points.filter(|point| image(*point).content(&spill).is_some());
+        has_spilled.fetch_or(spilled.next().is_some(), Ordering::Relaxed);
+        Ok(recording)
+    });
+    let is_replay = std::env::var_os("IOSTRATA_SWEEP").is_some();
+    assert!(has_spilled.into_inner() || is_replay, "no version was written to a file");
 }
 
 /// Four threads with transactions on the same rows; the order is that of their tickets.

@@ -7,7 +7,7 @@ use crate::common::committed::{RowKey, TableKey, Write};
 use crate::common::engine::commit;
 use crate::common::model::table_name;
 use crate::common::plan::Op;
-use crate::common::sessions::{KEYS, Sessions};
+use crate::common::sessions::Sessions;
 
 impl Sessions<'_> {
     pub(super) fn set(&mut self) -> Result<(), String> {
@@ -73,7 +73,7 @@ impl Sessions<'_> {
     }
 
     pub(super) fn key(&mut self, table: TableKey) -> Vec<u8> {
-        let number = self.chance.below(KEYS) as u64;
+        let number = self.chance.below(self.shape.keys()) as u64;
         match table.table {
             0 => number.to_be_bytes().to_vec(),
             1 => format!("{number}").into_bytes(),
