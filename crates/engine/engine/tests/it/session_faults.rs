@@ -16,6 +16,7 @@ use crate::common::quiet::{Watch, quietly};
 use crate::common::record::Recording;
 use crate::common::restarts::Left;
 use crate::common::sessions::{Sessions, go_on};
+use crate::common::store::Store;
 use crate::common::sweep::{Crash, Sweep};
 use crate::faults::arm;
 
@@ -189,4 +190,40 @@ fn a_spill_file_that_fails_harms_nobody() {
     spill_fails(&[CallKind::Write, CallKind::SetLen], ENOSPC);
     spill_fails(&[CallKind::Write], Fault::Short(700));
     spill_fails(&[CallKind::Read], EIO);
+}
+
+/// Whether or not old versions can be read, pages are written and the engine closes; what purge
+/// could not find out goes after the next opening.
+#[test]
+fn a_spill_file_that_cannot_be_read_keeps_no_engine_open() {
+    let settings = [("version_log_memory", "256K"), ("redo_log_capacity", "2M")];
+    let how = How::with(&settings);
+    let memory = MemDisk::new();
+    let engine = how.open(Arc::new(memory.clone())).unwrap();
+    let table = engine.create_table("t").unwrap();
+    let reader = engine.begin(Isolation::Snapshot).unwrap();
+    for number in 0..700u32 {
+        let key = (number % 10).to_be_bytes();
+        let mut batch = engine.batch();
+        // A segment without keys to purge is dropped unread.
+        match number {
+            690.. => batch.delete(&table, &key),
+            _ if number % 7 == 3 => batch.delete(&table, &key),
+            _ => batch.put(&table, &key, &[7; 1_200]),
+        }
+        .unwrap();
+        batch.commit().unwrap().wait().unwrap();
+        engine.step(u64::from(number) * 10_000).unwrap();
+    }
+    memory.before_each(|call| match call.kind {
+        CallKind::Read if call.name == "engine.versions" => EIO,
+        _ => Fault::None,
+    });
+    drop(reader);
+    assert!(matches!(engine.step(10_000_000), Err(EngineError::Io(_))));
+    engine.close().unwrap();
+    let store = EngineStore(how.open(Arc::new(memory.clone())).unwrap());
+    assert!(!store.0.recovery().was_clean);
+    store.settle().unwrap();
+    assert!(store.contents().unwrap()["t"].is_empty());
 }
