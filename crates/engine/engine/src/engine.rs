@@ -121,8 +121,8 @@ impl Engine {
     /// the next one is due. For engines opened with [`Background::Manual`].
     ///
     /// # Errors
-    /// A poisoned engine, or the failure that poisons it; old versions that could not be read, which
-    /// a later step tries again.
+    /// A poisoned engine, or the failure that poisons it; old versions that could not be read,
+    /// which a later step tries again.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
         // Old versions that cannot be read keep no page from being written.
         let purged = self.parts().purger.step();
@@ -160,8 +160,8 @@ impl Engine {
         let _kept = self.parts().keep_settings();
         pages.admission.check_open()?;
         self.0.threads.stop();
-        // What a snapshot that is still open may see, and what purge failed at, stays, and is looked
-        // for at the next opening.
+        // What a snapshot that is still open may see, and what purge failed at, stays, and is
+        // looked for at the next opening.
         let _left = purger.drain();
         pages.admission.close()?;
         flusher.sharp_checkpoint(purger.is_done())?;
