@@ -243,14 +243,26 @@ fn sessions() {
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
+/// The smallest engine, with little memory for old versions. Nobody waits for a lock.
+fn little_memory() -> How {
+    How::with(&[("lock_wait_timeout", "0"), ("version_log_memory", "256K"), ("data_files", "4")])
+}
+
+/// A batch deleted a row whose tombstone a crash had left, and put others beside it.
+#[test]
+fn a_tombstone_that_a_crash_left_makes_no_room() {
+    let how = little_memory();
+    let crash = parse("1408:8965:146297055385244:512:killed");
+    let (seed, crash) = crash.expect("a crash as IOSTRATA_SWEEP takes it");
+    let recording = record_sessions(seed, &LARGE_SESSIONS, &how).unwrap();
+    let new = Sweep::<EngineStore>::new(&how, &LARGE_SESSIONS);
+    Sweep { go_on, settles: true, ..new }.one(&recording, crash, true).unwrap();
+}
+
 /// More rows than frames, and old versions that leave memory.
 #[test]
 fn sessions_with_more_data_than_frames() {
-    let how = How::with(&[
-        ("lock_wait_timeout", "0"),
-        ("version_log_memory", "256K"),
-        ("data_files", "4"),
-    ]);
+    let how = little_memory();
     let (seeds, images) = budget(1_400);
     let shape = &LARGE_SESSIONS;
     let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, shape) };
