@@ -98,14 +98,14 @@ pub(crate) fn growth(
     let key = writes.key(op);
     let cost = |value: usize| row_bytes(key.len(), value) as isize;
     let version = if stamp.counts_versions { VERSION_BYTES } else { 0 };
-    let old = || page.find(key).ok().map_or(0, |slot| cost(page.value(slot).len()));
+    let cell = page.find(key).ok().map(|slot| page.cell(slot));
+    let old = cell.as_ref().map_or(0, |cell| cost(cell.value.len()));
     match writes.change(op) {
-        Change::Put(value) => cost(value.len() + version) - old(),
-        Change::Delete if version > 0 => match old() {
-            0 => 0,
-            old => cost(VERSION_BYTES) - old,
-        },
-        Change::Delete => -old(),
+        Change::Put(value) => cost(value.len() + version) - old,
+        // What is deleted already stays as it is.
+        Change::Delete if cell.is_none_or(|cell| cell.is_tombstone()) => 0,
+        Change::Delete if version > 0 => cost(VERSION_BYTES) - old,
+        Change::Delete => -old,
         Change::Expect(_) | Change::Purge { .. } => 0,
     }
 }

@@ -125,10 +125,13 @@ impl Engine {
     /// the next one is due. For engines opened with [`Background::Manual`].
     ///
     /// # Errors
-    /// A poisoned engine, or the failure that poisons it.
+    /// A poisoned engine, or the failure that poisons it; old versions that could not be read,
+    /// which a later step tries again.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
-        self.parts().purger.step()?;
-        self.parts().cleaner.step(now_us)
+        // Old versions that cannot be read keep no page from being written.
+        let purged = self.parts().purger.step();
+        let due_us = self.parts().cleaner.step(now_us)?;
+        purged.map(|_| due_us)
     }
 
     /// Writes every dirty page and takes a checkpoint, so that recovery would have nothing to do.
@@ -168,10 +171,10 @@ impl Engine {
         let _kept = self.parts().keep_settings();
         pages.admission.check_open()?;
         self.0.threads.stop();
-        // What a snapshot that is still open may see stays, and is looked for at the next opening.
-        let purged = purger.drain();
+        // What a snapshot that is still open may see, and what purge failed at, stays, and is
+        // looked for at the next opening.
+        let _left = purger.drain();
         pages.admission.close()?;
-        purged?;
         flusher.sharp_checkpoint(purger.is_done())?;
         self.parts().forget_copies()?;
         self.0.threads.publish();

@@ -374,3 +374,26 @@ fn the_walk_takes_no_tombstone_that_a_snapshot_needs() {
     assert_eq!(engine.counters()[crate::Counter::RowsPurged], 1);
     engine.close().unwrap();
 }
+
+/// Deleting what is deleted already frees nothing that the same batch could use.
+#[test]
+fn a_tombstone_that_is_deleted_again_makes_no_room() {
+    let (engine, table) = engine();
+    let long = [b'0'; 200];
+    put(&engine, &table, &long, b"1");
+    let reader = begin(&engine, Isolation::Snapshot);
+    delete(&engine, &table, &long);
+    drop(reader);
+    put(&engine, &table, b"d", &[7; 1_500]);
+    put(&engine, &table, b"e", &[7; 800]);
+    let free = {
+        let page = engine.parts().storage.pool.pin(table.tree().root).unwrap().shared();
+        iostrata_page::PageView::new(&page).free_bytes()
+    };
+    let mut batch = engine.batch();
+    batch.delete(&table, &long).unwrap();
+    batch.put(&table, b"z", &vec![7; free]).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    assert!(engine.check().unwrap().is_clean());
+    assert!(table.get(b"z").unwrap().is_some() && table.get(&long).unwrap().is_none());
+}

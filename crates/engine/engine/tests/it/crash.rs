@@ -1,27 +1,29 @@
-//! The sweep over crashes of the engine: 6,000 images and 4,000 after restarts, or 120,000 and
-//! 240,000 with `IOSTRATA_SOAK=1`.
+//! The sweep over crashes of the engine: 7,500 images and 5,000 after restarts, or 150,000 and
+//! 300,000 with `IOSTRATA_SOAK=1`.
 //!
 //! Each test is one way to run the engine. `IOSTRATA_SWEEP=recording:point:seed:tear` with the
 //! test's name replays one image.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostrata_engine::{Background, Disks, Engine};
+use iostrata_engine::{Background, Counter, Disks, Engine};
 use iostrata_io::disk::memory::{CallKind, Fault};
-use iostrata_io::disk::{Disk, MemDisk, Tear, TraceDisk};
+use iostrata_io::disk::{Disk, FileName, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
-use crate::common::engine::{EngineStore, How, LARGE, SESSIONS, SHAPE, STILL};
+use crate::common::engine::{EngineStore, How, LARGE, LARGE_SESSIONS, SESSIONS, SHAPE, STILL};
 use crate::common::is_soak;
-use crate::common::model::{Change, Tables, table_name};
+use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Live, Op, Shape, Step, plan};
 use crate::common::record::{Recording, Run, record, record_threads};
-use crate::common::sessions::{go_on, record_sessions};
+use crate::common::session_threads::record_session_threads;
+use crate::common::sessions::{Sessions, go_on, record_sessions};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, parse, prove};
 
-/// Images of one test: there are twelve.
+/// Images of one test: there are fifteen.
 const IMAGES: usize = 500;
 const IMAGES_SOAK: usize = 10_000;
 
@@ -241,22 +243,117 @@ fn sessions() {
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
+/// The smallest engine, with little memory for old versions. Nobody waits for a lock.
+fn little_memory() -> How {
+    How::with(&[("lock_wait_timeout", "0"), ("version_log_memory", "256K"), ("data_files", "4")])
+}
+
+/// A batch deleted a row whose tombstone a crash had left, and put others beside it.
+#[test]
+fn a_tombstone_that_a_crash_left_makes_no_room() {
+    let how = little_memory();
+    let crash = parse("1408:8965:146297055385244:512:killed");
+    let (seed, crash) = crash.expect("a crash as IOSTRATA_SWEEP takes it");
+    let recording = record_sessions(seed, &LARGE_SESSIONS, &how).unwrap();
+    let new = Sweep::<EngineStore>::new(&how, &LARGE_SESSIONS);
+    Sweep { go_on, settles: true, ..new }.one(&recording, crash, true).unwrap();
+}
+
+/// More rows than frames, and old versions that leave memory.
+#[test]
+fn sessions_with_more_data_than_frames() {
+    let how = little_memory();
+    let (seeds, images) = budget(1_400);
+    let shape = &LARGE_SESSIONS;
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, shape) };
+    let test = "crash::sessions_with_more_data_than_frames";
+    let has_spilled = AtomicBool::new(false);
+    prove(test, &sweep, &seeds, images, |seed| {
+        let recording = record_sessions(seed, shape, &how)?;
+        let spill = FileName::new("engine.versions").map_err(|error| error.to_string())?;
+        let image = |point| recording.disk.image(point, 1, Tear::Whole);
+        let points = (0..recording.disk.points()).step_by(97);
+        let mut spilled = points.filter(|point| image(*point).content(&spill).is_some());
+        has_spilled.fetch_or(spilled.next().is_some(), Ordering::Relaxed);
+        Ok(recording)
+    });
+    let is_replay = std::env::var_os("IOSTRATA_SWEEP").is_some();
+    assert!(has_spilled.into_inner() || is_replay, "no version was written to a file");
+}
+
+/// Four threads with transactions on the same rows; the order is that of their tickets.
+#[test]
+fn four_threads_of_sessions() {
+    let settings = [("lock_wait_timeout", "0")];
+    let how = How { background: Background::Threads, ..How::with(&settings) };
+    let shape = Shape { batches: if is_soak() { 250 } else { 80 }, live: &[], ..SESSIONS };
+    let (seeds, images) = budget(1_500);
+    let recovered = How::with(&settings);
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&recovered, &shape) };
+    prove("crash::four_threads_of_sessions", &sweep, &seeds, images, |seed| {
+        record_session_threads(seed, 4, &shape, &how)
+    });
+}
+
+/// Their work, too, does everything that it is there for.
+#[test]
+fn the_work_of_sessions_reaches_everything() {
+    let disk = TraceDisk::new(MemDisk::new());
+    let how = How::with(&[("lock_wait_timeout", "0")]);
+    let store = EngineStore::open(Arc::new(disk.clone()), &how).unwrap();
+    let history = History::new(Tables::new());
+    let mut sessions = Sessions::new(&store.0, (&disk, &SESSIONS), history, 1_400);
+    let (mut tombstones, mut versions) = (0, 0);
+    for _ in 0..150 {
+        sessions.steps(30).unwrap();
+        let report = store.0.check().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        let left = report.tables.iter().map(|table| table.tombstones).sum();
+        tombstones = tombstones.max(left);
+        let counters = store.0.counters();
+        versions = versions.max(counters[Counter::HistoryListLength]);
+    }
+    let purged = store.0.counters()[Counter::RowsPurged];
+    assert!(tombstones >= 5 && versions >= 10 && purged >= 20, "{tombstones} {versions} {purged}");
+    for (what, least) in [
+        ("a batch", 100),
+        ("a batch that was refused", 10),
+        ("a commit", 50),
+        ("a reader", 20),
+        ("a rollback", 30),
+        ("a conflict", 5),
+        ("a locked row", 10),
+        ("a drop", 3),
+    ] {
+        let found = sessions.seen.get(what).copied().unwrap_or_default();
+        assert!(found >= least, "{what}: {found} times, below {least}");
+    }
+}
+
 /// What a seed replays is what was recorded.
 #[test]
 fn a_recording_is_the_same_each_time() {
-    let how = How::with(&[]);
-    let [first, second] = [0, 1].map(|_| record::<EngineStore>(77, &SHAPE, &how).unwrap());
-    assert_eq!(first.disk.points(), second.disk.points());
-    let last = first.disk.points() - 1;
-    for point in [last / 3, last / 2, last] {
-        let [one, two] = [&first, &second].map(|run| run.disk.image(point, 9, Tear::Sectors(512)));
-        let names = one.list().unwrap();
-        assert_eq!(names, two.list().unwrap());
-        for name in names {
-            assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
+    let how = How::with(&[("lock_wait_timeout", "0")]);
+    let recordings: [&dyn Fn() -> Recording; 2] =
+        [&|| record::<EngineStore>(77, &SHAPE, &how).unwrap(), &|| {
+            record_sessions(77, &SESSIONS, &how).unwrap()
+        }];
+    for recorded in recordings {
+        let [first, second] = [0, 1].map(|_| recorded());
+        assert_eq!(first.disk.points(), second.disk.points());
+        let last = first.disk.points() - 1;
+        for point in [last / 3, last / 2, last] {
+            let image = |run: &Recording| run.disk.image(point, 9, Tear::Sectors(512));
+            let [one, two] = [&first, &second].map(image);
+            let names = one.list().unwrap();
+            assert_eq!(names, two.list().unwrap());
+            for name in names {
+                assert!(one.content(&name) == two.content(&name), "{name} at point {point}");
+            }
         }
     }
 }
+
 /// The sweeps prove little about what their work never does: it does everything.
 #[test]
 fn the_work_reaches_everything() {

@@ -25,8 +25,11 @@ const SEED: u64 = 5;
 const EIO: Fault = Fault::Errno(5);
 const ENOSPC: Fault = Fault::Errno(28);
 
+/// The call that failed, once it did.
+type Failed = Arc<Mutex<Option<Call>>>;
+
 /// Lets one call fail, as long as the switch is on; tells which it was.
-fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Arc<Mutex<Option<Call>>>) {
+pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Failed) {
     let failed = Arc::new(Mutex::new(None));
     let armed = Arc::new(AtomicBool::new(true));
     let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));
@@ -43,8 +46,7 @@ fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Arc<Mut
 /// A run whose n-th call fails.
 struct Run {
     disk: TraceDisk,
-    /// The call that failed, once it did.
-    failed: Arc<Mutex<Option<Call>>>,
+    failed: Failed,
     armed: Arc<AtomicBool>,
     /// The engine does not hear of failed syncs: then nothing can be asked of its answers.
     is_deaf: bool,

@@ -15,5 +15,6 @@ mod long_reader;
 mod mutants;
 mod readme;
 mod refused;
+mod session_faults;
 mod threads;
 mod toy;

@@ -11,7 +11,7 @@ use crate::common::plan::Op;
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A table: its number in plans, and how many changes there were before it was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableKey {
     pub table: usize,
     pub made: usize,
@@ -90,9 +90,9 @@ impl Committed {
         };
         self.history.push(id, Change::Batch(writes.iter().map(op).collect()));
         self.now.count += 1;
-        for (row, value) in writes.into_iter().collect::<HashMap<_, _>>() {
+        for (row, value) in writes.into_iter().collect::<BTreeMap<_, _>>() {
             let rows = self.now.tables.get_mut(&row.0).expect("no commit into a dropped table");
-            let before = match value {
+            let is_change = match value {
                 Some(value) => {
                     rows.insert(row.1.clone(), value);
                     true
@@ -100,10 +100,16 @@ impl Committed {
                 None => rows.remove(&row.1).is_some(),
             };
             // Deleting nothing changes nothing.
-            if before {
+            if is_change {
                 self.touched.push((self.now.count, row));
             }
         }
+    }
+
+    /// The row of a table that was changed last.
+    pub fn newest(&self, table: TableKey) -> Option<&Vec<u8>> {
+        let mut newest = self.touched.iter().rev();
+        newest.find(|(_, row)| row.0 == table).map(|(_, row)| &row.1)
     }
 
     /// The last change up to `count` that touched one of these rows.

@@ -63,6 +63,10 @@ pub const SESSIONS: Shape = Shape {
     ..SHAPE
 };
 
+/// More of them than the smallest pool has room for, and more old versions than memory.
+pub const LARGE_SESSIONS: Shape =
+    Shape { batches: 300, key_bytes: 489, value_bytes: 1_500, rows: 20, ..SESSIONS };
+
 /// How an engine is opened.
 #[derive(Clone, Debug)]
 pub struct How {

@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod altered;
 pub mod answers;
+pub mod between;
 pub mod chance;
 pub mod committed;
 pub mod engine;
@@ -17,6 +18,7 @@ pub mod quiet;
 pub mod record;
 pub mod restarts;
 pub mod session;
+pub mod session_threads;
 pub mod sessions;
 pub mod store;
 pub mod sweep;

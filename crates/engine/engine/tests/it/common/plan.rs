@@ -57,6 +57,13 @@ pub struct Shape {
 /// Settings by name, with values.
 pub type Live = &'static [(&'static str, &'static [&'static str])];
 
+impl Shape {
+    /// Different keys of a table that sessions use: so few that they meet.
+    pub fn keys(&self) -> usize {
+        self.batches + 10
+    }
+}
+
 struct Planner<'a> {
     chance: Chance,
     shape: &'a Shape,

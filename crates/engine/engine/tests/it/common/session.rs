@@ -1,7 +1,7 @@
 //! One transaction and what it must see: each call is set against the model.
 
 use iostrata_engine::{
-    Direction, Engine, EngineError, Isolation, Savepoint, Table, Ticket, Transaction,
+    Direction, Engine, EngineError, Isolation, OwnedRow, Savepoint, Table, Ticket, Transaction,
     TransactionError, TransactionOptions,
 };
 
@@ -254,7 +254,7 @@ impl Session {
         table: &Table,
         (from, to): (&[u8], &[u8]),
         (direction, most): (Direction, usize),
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, EngineError> {
+    ) -> Result<Vec<OwnedRow>, EngineError> {
         let mut cursor = self.transaction.cursor(table, from..to, direction)?;
         let mut rows = Vec::new();
         while rows.len() < most
@@ -301,7 +301,7 @@ impl Session {
     }
 
     /// Every call of one that is over says so.
-    pub fn is_over(mut self, table: &Table) -> Result<(), Trouble> {
+    pub fn says_over(mut self, table: &Table) -> Result<(), Trouble> {
         let finished = TransactionError::Finished { transaction: self.number };
         let is_finished =
             |error| matches!(error, Some(EngineError::Transaction(e)) if e == finished);

@@ -9,26 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iostrata_engine::{
-    Direction, Engine, EngineError, FlushLogAt, Isolation, Table, Ticket, TransactionError,
-    TransactionOptions,
+    Direction, Engine, EngineError, FlushLogAt, Isolation, Table, Ticket, TransactionOptions,
 };
 use iostrata_io::disk::{MemDisk, TraceDisk};
 
 use crate::common::answers::{Answer, Trouble, World};
 use crate::common::chance::Chance;
-use crate::common::committed::{Committed, RowKey, TableKey, Write};
-use crate::common::engine::{EngineStore, How, commit};
-use crate::common::model::{History, Tables, table_name};
-use crate::common::plan::{Op, Shape};
+use crate::common::committed::{Committed, TableKey};
+use crate::common::engine::{EngineStore, How};
+use crate::common::model::{History, Tables};
+use crate::common::plan::Shape;
 use crate::common::record::Recording;
 use crate::common::session::{Ended, Session};
 
 /// Sessions that are open at a time.
 const SESSIONS: usize = 4;
 /// Calls and other steps of a run for each batch of its shape.
-const STEPS: usize = 14;
-/// Different keys of a table, so that sessions meet.
-const KEYS: usize = 70;
+const STEPS: usize = 24;
 /// Numbers of what is acknowledged to readers.
 const READERS: u64 = 1 << 50;
 
@@ -37,18 +34,20 @@ pub const LEVELS: [Isolation; 3] =
 
 /// Sessions at work.
 pub struct Sessions<'a> {
-    engine: &'a Engine,
-    disk: &'a TraceDisk,
-    shape: &'a Shape,
-    chance: Chance,
+    pub(super) engine: &'a Engine,
+    pub(super) disk: &'a TraceDisk,
+    pub(super) shape: &'a Shape,
+    pub(super) chance: Chance,
     pub world: World,
     open: Vec<Option<Session>>,
-    waiting: Vec<(u64, Ticket)>,
+    pub(super) waiting: Vec<(u64, Ticket)>,
     readers: u64,
-    now_us: u64,
-    delete_percent: usize,
+    pub(super) now_us: u64,
+    pub(super) delete_percent: usize,
     /// Calls may fail: the disk does.
     pub may_fail: bool,
+    /// It is not known what is there.
+    pub(super) is_over: bool,
     /// What happened how often.
     pub seen: BTreeMap<&'static str, usize>,
 }
@@ -73,6 +72,7 @@ impl<'a> Sessions<'a> {
             now_us: 0,
             delete_percent: 10,
             may_fail: false,
+            is_over: false,
             seen: BTreeMap::new(),
         }
     }
@@ -94,12 +94,12 @@ impl<'a> Sessions<'a> {
         Ok(())
     }
 
-    fn saw(&mut self, what: &'static str) {
+    pub(super) fn saw(&mut self, what: &'static str) {
         *self.seen.entry(what).or_default() += 1;
     }
 
     /// What the engine answers must not be an error, or the disk must be one that fails.
-    fn allowed(&mut self, result: Result<(), EngineError>) -> Result<(), String> {
+    pub(super) fn allowed(&mut self, result: Result<(), EngineError>) -> Result<(), String> {
         match result {
             Ok(()) => Ok(()),
             Err(EngineError::Broken { what }) => Err(format!("broken: {what}")),
@@ -112,6 +112,9 @@ impl<'a> Sessions<'a> {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        if self.is_over {
+            return Ok(());
+        }
         if self.world.committed.tables.is_empty() {
             return self.create(0);
         }
@@ -131,176 +134,6 @@ impl<'a> Sessions<'a> {
         }
     }
 
-    fn set(&mut self) -> Result<(), String> {
-        if self.shape.live.is_empty() || self.may_fail {
-            return Ok(());
-        }
-        let (name, values) = self.chance.pick(self.shape.live);
-        let value = values[self.chance.below(values.len())];
-        self.engine.set(name, value).map_err(|error| format!("{name} = {value}: {error}"))
-    }
-
-    fn background(&mut self) -> Result<(), String> {
-        for _ in 0..self.chance.within(1, 3) {
-            self.now_us += 10_000;
-            let result = self.engine.step(self.now_us).map(|_next_us| ());
-            self.allowed(result)?;
-        }
-        Ok(())
-    }
-
-    /// The number of the change to come.
-    fn id(&self) -> u64 {
-        self.world.committed.next() as u64
-    }
-
-    fn create(&mut self, table: usize) -> Result<(), String> {
-        let (id, name) = (self.id(), table_name(table));
-        let result = self.engine.create_table(&name).map(|_table| ());
-        let is_there = matches!(self.engine.table(&name), Ok(Some(_)));
-        // Before it is acknowledged, it may be there after a crash.
-        if is_there || (result.is_err() && self.may_fail) {
-            self.world.committed.create(id, table);
-            result.as_ref().ok().inspect(|()| self.disk.ack(id));
-            if !is_there {
-                // Whether a crash finds it is open, but not for this engine.
-                self.world.committed.tables.clear();
-            }
-        }
-        self.allowed(result)
-    }
-
-    fn create_or_drop(&mut self) -> Result<(), String> {
-        let tables = self.world.committed.tables.clone();
-        let newest = *tables.last().expect("there is a table");
-        let is_free = |table: &usize| tables.iter().all(|other| other.table != *table);
-        match (0..self.shape.tables).find(is_free) {
-            Some(table) if self.chance.percent(70) => self.create(table),
-            _ if tables.len() > 1 && self.chance.percent(25) && !self.may_fail => {
-                self.saw("a drop");
-                let id = self.id();
-                self.world.committed.drop_table(id, newest);
-                self.engine.drop_table(&table_name(newest.table)).map_err(|e| e.to_string())?;
-                self.disk.ack(id);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// One of the tables.
-    fn table(&mut self) -> (Table, TableKey) {
-        let key = *self.chance.pick(&self.world.committed.tables);
-        let table = self.engine.table(&table_name(key.table)).ok().flatten();
-        (table.expect("a table of the model"), key)
-    }
-
-    fn key(&mut self, table: TableKey) -> Vec<u8> {
-        let number = self.chance.below(KEYS) as u64;
-        match table.table {
-            0 => number.to_be_bytes().to_vec(),
-            1 => format!("{number}").into_bytes(),
-            _ => {
-                let mut key = vec![b'k'; self.shape.key_bytes / 2 + number as usize % 7];
-                key.extend(number.to_be_bytes());
-                key
-            }
-        }
-    }
-
-    fn row(&mut self, table: TableKey) -> RowKey {
-        (table, self.key(table))
-    }
-
-    fn value(&mut self) -> Vec<u8> {
-        let most = self.shape.value_bytes;
-        let len = match self.chance.below(20) {
-            0 => 0,
-            1 => most,
-            2..5 => self.chance.within(most / 4, most),
-            _ => self.chance.within(8, (most / 4).max(8)),
-        };
-        self.chance.bytes(len)
-    }
-
-    fn is_locked(&self, op: &Op) -> bool {
-        let rows = self.world.locks.keys();
-        let is_there = |table: &TableKey| self.world.committed.tables.contains(table);
-        rows.into_iter()
-            .any(|(table, key)| is_there(table) && table.table == op.table && *key == op.key)
-    }
-
-    /// A batch, which is refused as a whole when a session has locked one of its rows.
-    fn batch(&mut self) -> Result<(), String> {
-        let mut ops = Vec::new();
-        for _ in 0..self.chance.within(1, self.shape.rows) {
-            let (_, table) = self.table();
-            let (key, is_delete) = (self.key(table), self.chance.percent(self.delete_percent));
-            let value = if is_delete { None } else { Some(self.value()) };
-            ops.push(Op { table: table.table, key, value });
-        }
-        let is_locked = ops.iter().any(|op| self.is_locked(op));
-        match commit(self.engine, &ops) {
-            Ok((ticket, count)) if !ops[..count].iter().any(|op| self.is_locked(op)) => {
-                let writes = ops[..count].iter().map(|op| self.write(op)).collect();
-                self.saw("a batch");
-                self.committed(writes, Some(ticket))
-            }
-            Ok(_) => Err("a batch changed a locked row".to_owned()),
-            Err(EngineError::Transaction(TransactionError::LockTimeout { .. })) if is_locked => {
-                self.saw("a batch that was refused");
-                Ok(())
-            }
-            Err(error) => self.allowed(Err(error)),
-        }
-    }
-
-    fn write(&self, op: &Op) -> Write {
-        let mut tables = self.world.committed.tables.iter();
-        let table = tables.find(|table| table.table == op.table).expect("a table of the model");
-        ((*table, op.key.clone()), op.value.clone())
-    }
-
-    fn committed(&mut self, writes: Vec<Write>, ticket: Option<Ticket>) -> Result<(), String> {
-        let id = self.id();
-        self.world.committed.commit(id, writes);
-        self.waiting.extend(ticket.map(|ticket| (id, ticket)));
-        if self.chance.percent(40) { self.wait_all() } else { Ok(()) }
-    }
-
-    /// One of the tickets, whatever its place: it makes the older ones durable, too.
-    fn wait_one(&mut self) -> Result<(), String> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let (id, ticket) = self.waiting.swap_remove(self.chance.below(self.waiting.len()));
-        let settled = if self.chance.percent(50) { ticket.try_wait() } else { Ok(false) };
-        let waited = match settled {
-            Ok(true) => Ok(()),
-            Ok(false) => ticket.wait(),
-            Err(error) => Err(error),
-        };
-        waited.as_ref().ok().inspect(|()| self.disk.ack(id));
-        self.allowed(waited)
-    }
-
-    pub fn wait_all(&mut self) -> Result<(), String> {
-        while !self.waiting.is_empty() {
-            self.wait_one()?;
-        }
-        Ok(())
-    }
-
-    fn plain_get(&mut self) -> Result<(), String> {
-        let (table, key) = self.table();
-        let row = self.row(key);
-        match table.get(&row.1) {
-            Ok(found) if found.as_ref() == self.world.committed.now.get(&row) => Ok(()),
-            Ok(_) => Err("a plain read sees what is not committed".to_owned()),
-            Err(error) => self.allowed(Err(error)),
-        }
-    }
-
     fn session(&mut self) -> Result<(), String> {
         let place = self.chance.below(SESSIONS);
         let Some(mut session) = self.open[place].take() else { return self.begin(place) };
@@ -313,7 +146,7 @@ impl<'a> Sessions<'a> {
             Ok(Answer::Over) => {
                 self.saw("a conflict");
                 self.let_go(&session);
-                self.trouble(session.is_over(&table))
+                self.trouble(session.says_over(&table))
             }
             Ok(Answer::Blocked) => {
                 self.saw("a locked row");
@@ -346,11 +179,16 @@ impl<'a> Sessions<'a> {
     }
 
     fn begin(&mut self, place: usize) -> Result<(), String> {
-        let is_read_only = self.chance.percent(20);
+        let is_read_only = self.chance.percent(30);
         let options = options(*self.chance.pick(&LEVELS), is_read_only, &mut self.chance);
         match Session::begin(self.engine, options, &self.world) {
             Ok(mut session) => {
-                let most = if self.chance.percent(15) { 60 } else { 8 };
+                let most = match self.chance.below(100) {
+                    0..25 => 100,
+                    // Old versions heap up behind one in a long run.
+                    25..40 if self.shape.batches > 100 => self.shape.batches * 10,
+                    _ => 8,
+                };
                 session.calls = self.chance.within(1, most);
                 self.open[place] = Some(session);
                 Ok(())
@@ -382,6 +220,10 @@ impl<'a> Sessions<'a> {
                     self.readers += 1;
                     self.world.committed.history.read(self.readers, needed);
                     self.waiting.push((self.readers, ticket));
+                    // Before the commits that it has read from.
+                    if self.chance.percent(70) {
+                        return self.wait_for(self.waiting.len() - 1);
+                    }
                 }
                 Ok(())
             }
