@@ -25,8 +25,8 @@ impl Table {
         }
         let (pages, tree) = (&**self.pages(), &**self.tree());
         // Rows that were deleted may have left leaves, each for some of the keys, and tombstones:
-        // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere, or
-        // where a snapshot is open that must not see them.
+        // such a tree is filled in the ordinary way, as is one whose rows have entries elsewhere,
+        // or where a snapshot is open that must not see them.
         let has_readers = pages.storage.versions.is_needed(NEWEST);
         let is_bare = self.indexes().is_empty() && !has_readers && tree.is_bare(pages)?;
         let mut filling = Filling::new(pages, tree, pages.storage.hot.fill_factor_pct());
