@@ -166,7 +166,7 @@ impl Batch {
         loop {
             let mut transaction = Transaction::begin(&self.pages, options, &[])?;
             match self.play(&mut transaction) {
-                Ok(()) => return transaction.commit(),
+                Ok(()) => return transaction.commit_as_batch(),
                 Err(_deadlock) if transaction.was_victim() => {}
                 Err(error) => return Err(error),
             }

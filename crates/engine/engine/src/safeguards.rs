@@ -18,6 +18,8 @@ pub enum Safeguard {
     VersionsAreKept,
     /// A ticket waits for everything that its transaction has read.
     TicketWaitsForReads,
+    /// A row's old entry goes from an index when the row changes.
+    EntriesFollowRows,
     /// Purge takes no tombstone and no version that a snapshot needs.
     #[cfg(feature = "testing")]
     PurgeWaitsForSnapshots,

@@ -179,7 +179,14 @@ impl Transaction {
     /// # Errors
     /// Nothing is applied then, and the transaction is rolled back: it is larger than a frame of
     /// redo or a quarter of the pool ([`TransactionError::TooLarge`]), no space, a poisoned engine.
-    pub fn commit(mut self) -> Result<Ticket, EngineError> {
+    pub fn commit(self) -> Result<Ticket, EngineError> {
+        let transaction = self.number();
+        self.commit_as_batch().map_err(|error| too_large(transaction, error))
+    }
+
+    /// As [`commit`](Self::commit), for a batch that runs as a transaction: what is too large is a
+    /// batch.
+    pub(crate) fn commit_as_batch(mut self) -> Result<Ticket, EngineError> {
         self.check_active()?;
         // From here on it reads nothing more, so nobody need keep versions for it.
         self.snapshot = None;
@@ -192,7 +199,7 @@ impl Transaction {
             let (pages, writes) = (&self.pages, &mut self.own.writes.set);
             let run = || commit(pages, writes, Committer::Transaction);
             let applied = storage.counts.sampled(Counter::CpuNsRows, run);
-            end = applied.map_err(|error| self.too_large(error))?.max(end);
+            end = applied?.max(end);
         }
         self.release_locks();
         storage.counts.committed();
@@ -251,20 +258,6 @@ impl Transaction {
         self.pages.storage.locks.release(&self.owner, &self.own.locks);
         self.own.locks.clear();
     }
-
-    fn too_large(&self, error: EngineError) -> EngineError {
-        let transaction = self.number();
-        let (limit, unit, setting) = match error {
-            EngineError::Request(RequestError::BatchTooLarge { limit, .. }) => {
-                (limit, "bytes of redo", "redo_log_capacity")
-            }
-            EngineError::Request(RequestError::BatchTooWide { limit }) => {
-                (limit, "pages", "buffer_pool_size")
-            }
-            other => return other,
-        };
-        TransactionError::TooLarge { transaction, limit, unit, setting }.into()
-    }
 }
 
 impl Drop for Transaction {
@@ -277,4 +270,18 @@ impl Drop for Transaction {
         own.writes.clear();
         SPARE.set(Some(own));
     }
+}
+
+/// A batch that is too large, as a transaction that is.
+fn too_large(transaction: u64, error: EngineError) -> EngineError {
+    let (limit, unit, setting) = match error {
+        EngineError::Request(RequestError::BatchTooLarge { limit, .. }) => {
+            (limit, "bytes of redo", "redo_log_capacity")
+        }
+        EngineError::Request(RequestError::BatchTooWide { limit }) => {
+            (limit, "pages", "buffer_pool_size")
+        }
+        other => return other,
+    };
+    TransactionError::TooLarge { transaction, limit, unit, setting }.into()
 }

@@ -4,9 +4,10 @@ use iostrata_lock::LockId;
 
 use crate::error::EngineError;
 use crate::read::LeafHint;
+use crate::safeguards::Safeguard;
 use crate::table::{Table, check_row};
 use crate::transaction::reads::Newest;
-use crate::transaction::{Isolation, Transaction};
+use crate::transaction::{Isolation, Transaction, too_large};
 use crate::transaction_error::TransactionError;
 
 impl Transaction {
@@ -86,7 +87,8 @@ impl Transaction {
     /// Locks a row to be written.
     fn begin_write(&mut self, table: &Table, key: &[u8]) -> Result<LockId, EngineError> {
         self.check_active()?;
-        self.own.writes.set.check_kept(&self.pages).map_err(|error| self.too_large(error))?;
+        let kept = self.own.writes.set.check_kept(&self.pages);
+        kept.map_err(|error| too_large(self.number(), error))?;
         self.pages.storage.purge_lag.delay_writer();
         self.lock_row(table, key)
     }
@@ -107,6 +109,7 @@ impl Transaction {
         before: Before,
     ) -> Result<(), EngineError> {
         let mut entries = Vec::new();
+        let safeguards = &self.pages.storage.safeguards;
         for index in table.indexes() {
             let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
             let new = value.map(|value| index.entry(key, value)).transpose()?;
@@ -115,6 +118,7 @@ impl Transaction {
                 check_row(&self.pages, new, 0)?;
             }
             if old != new {
+                let old = old.filter(|_| safeguards.has(Safeguard::EntriesFollowRows));
                 entries.push((index, old, new));
             }
         }

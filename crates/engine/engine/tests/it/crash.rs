@@ -243,6 +243,16 @@ fn sessions() {
     prove("crash::sessions", &sweep, &seeds, images, |seed| record_sessions(seed, &SESSIONS, &how));
 }
 
+/// The same with an index on each table: `check` sets each beside its table.
+#[test]
+fn sessions_with_indexes() {
+    let how = How { is_indexed: true, ..How::with(&[("lock_wait_timeout", "0")]) };
+    let (seeds, images) = budget(1_600);
+    let sweep = Sweep::<EngineStore> { go_on, settles: true, ..Sweep::new(&how, &SESSIONS) };
+    let record = |seed| record_sessions(seed, &SESSIONS, &how);
+    prove("crash::sessions_with_indexes", &sweep, &seeds, images, record);
+}
+
 /// The smallest engine, with little memory for old versions. Nobody waits for a lock.
 fn little_memory() -> How {
     How::with(&[("lock_wait_timeout", "0"), ("version_log_memory", "256K"), ("data_files", "4")])

@@ -9,6 +9,7 @@ use iostrata_io::disk::{MemDisk, Tear, TraceDisk};
 
 use crate::common::engine::How;
 use crate::common::lists::history;
+use crate::common::model::table_name;
 
 use Isolation::{ReadCommitted, RepeatableRead, Snapshot};
 
@@ -237,4 +238,19 @@ fn opened_again(is_closed: bool, removed: Option<Safeguard>) -> Result<(), Strin
         t.commit().unwrap().wait().unwrap();
     }
     Ok(())
+}
+
+#[test]
+fn an_entry_that_is_left_in_an_index_is_found() {
+    is_found(Safeguard::EntriesFollowRows, |removed| {
+        let how = How { is_indexed: true, ..How::with(&[]) };
+        let engine = how.open(Arc::new(MemDisk::new())).unwrap();
+        without(&engine, removed);
+        let table = engine.create_table(&table_name(0)).unwrap();
+        put(&engine, &table, 0..20, b"ab");
+        put(&engine, &table, 0..10, b"abc");
+        delete(&engine, &table, 5..15);
+        let report = engine.check().unwrap();
+        report.problems.first().map_or(Ok(()), |problem| Err(problem.to_string()))
+    });
 }

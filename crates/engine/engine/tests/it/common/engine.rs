@@ -67,6 +67,15 @@ pub const SESSIONS: Shape = Shape {
 pub const LARGE_SESSIONS: Shape =
     Shape { batches: 300, key_bytes: 489, value_bytes: 1_500, rows: 20, ..SESSIONS };
 
+/// Tables that may have an index: as many as a shape has.
+const INDEXED_TABLES: usize = 3;
+
+/// By the length of the value, but for every seventh.
+fn by_size(_key: &[u8], value: &[u8], secondary: &mut Vec<u8>) -> bool {
+    secondary.push((value.len() % 5) as u8);
+    !value.len().is_multiple_of(7)
+}
+
 /// How an engine is opened.
 #[derive(Clone, Debug)]
 pub struct How {
@@ -75,6 +84,8 @@ pub struct How {
     pub alteration: Option<Alteration>,
     /// Redo in a directory of its own.
     pub is_apart: bool,
+    /// Every table has an index.
+    pub is_indexed: bool,
     pub background: Background,
 }
 
@@ -82,7 +93,9 @@ impl How {
     /// The smallest engine with these settings besides.
     pub fn with(settings: &[(&'static str, &'static str)]) -> Self {
         let settings = [SMALLEST, settings].concat();
-        Self { settings, alteration: None, is_apart: false, background: Background::Manual }
+        let (is_apart, is_indexed) = (false, false);
+        let background = Background::Manual;
+        Self { settings, alteration: None, is_apart, is_indexed, background }
     }
 
     pub fn altered(self, alteration: Alteration) -> Self {
@@ -112,7 +125,13 @@ impl How {
 
     /// Opens an engine with its own errors.
     pub fn open(&self, disk: Arc<dyn Disk>) -> Result<Engine, EngineError> {
-        Engine::open_on(self.disks(disk), self.settings(), self.background)
+        let mut options = Engine::options().settings(self.settings());
+        if self.is_indexed {
+            for table in 0..INDEXED_TABLES {
+                options = options.index(&table_name(table), "size", by_size);
+            }
+        }
+        options.open_on(self.disks(disk), self.background)
     }
 }
 
