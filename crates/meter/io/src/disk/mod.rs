@@ -9,6 +9,7 @@ pub mod aligned;
 #[cfg(any(test, feature = "testing"))]
 mod blocks;
 mod error;
+#[cfg(any(test, feature = "testing"))]
 mod faults;
 #[cfg(any(test, feature = "testing"))]
 mod forward;
