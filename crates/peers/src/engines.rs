@@ -4,7 +4,7 @@
 pub(crate) mod crash;
 mod fjall;
 #[cfg(feature = "iostrata")]
-mod iostrata;
+pub(crate) mod iostrata;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
