@@ -7,8 +7,8 @@ mod fjall;
 pub(crate) mod iostrata;
 mod redb;
 #[cfg(feature = "rocksdb")]
-mod rocksdb;
-mod sqlite;
+pub(crate) mod rocksdb;
+pub(crate) mod sqlite;
 
 use std::fmt;
 use std::path::Path;
