@@ -216,7 +216,7 @@ impl OrdersBench<'_> {
             })
         };
         let counters = Counters::of(self.scratch.dir());
-        let warmup = self.plan.window.min(Duration::from_millis(500));
+        let warmup = self.plan.window.min(Duration::from_secs(2));
         let window = Window { warmup, length: self.plan.window };
         let drive = Drive { threads, window, counters: &counters, stop: self.stop };
         drive.run(&begin, &mut |since| {
