@@ -4,11 +4,11 @@
 pub(crate) mod crash;
 mod fjall;
 #[cfg(feature = "iostrata")]
-mod iostrata;
+pub(crate) mod iostrata;
 mod redb;
 #[cfg(feature = "rocksdb")]
-mod rocksdb;
-mod sqlite;
+pub(crate) mod rocksdb;
+pub(crate) mod sqlite;
 
 use std::fmt;
 use std::path::Path;

@@ -16,6 +16,7 @@ pub mod figures;
 pub mod group;
 pub mod keys;
 pub mod notes;
+pub mod orders;
 pub mod plan;
 pub mod recovery;
 pub mod rounds;

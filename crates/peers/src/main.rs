@@ -12,6 +12,8 @@ use clap::Parser;
 use iostrata_peers::bench::Bench;
 use iostrata_peers::emulated::Disk;
 use iostrata_peers::figures::Table;
+use iostrata_peers::orders::figures::{OrdersTable, SoakTable};
+use iostrata_peers::orders::{self, OrdersBench};
 use iostrata_peers::plan::Choice;
 use iostrata_peers::recovery::{self, RecoveryTable};
 use iostrata_peers::scratch::Scratch;
@@ -27,6 +29,8 @@ use options::Options;
 enum DocumentEntry {
     Compared(Table),
     Recovery(RecoveryTable),
+    Orders(OrdersTable),
+    Soak(Box<SoakTable>),
 }
 
 fn main() -> ExitCode {
@@ -101,6 +105,20 @@ fn measure(
         found.disk.clone_from(&options.emulated);
         print(recovery::text(&found));
         entries.push(DocumentEntry::Recovery(found));
+    }
+    let plan = choice.orders();
+    let mut bench = OrdersBench { plan, scratch, stop, note: &mut note };
+    if choice.is_ordering {
+        let mut found = bench.run(&choice.engines)?;
+        found.disk.clone_from(&options.emulated);
+        print(orders::text::text(&found));
+        entries.push(DocumentEntry::Orders(found));
+    }
+    if let Some(length) = plan.soak {
+        let mut found = bench.soak(length)?;
+        found.disk.clone_from(&options.emulated);
+        print(orders::text::soak(&found));
+        entries.push(DocumentEntry::Soak(Box::new(found)));
     }
     Ok(entries)
 }

@@ -76,6 +76,8 @@ mod tests {
             engines: vec![Engine::Redb],
             workloads: Workload::ALL.to_vec(),
             is_recovering: false,
+            is_ordering: false,
+            soak: None,
             rounds: 1,
             window: Duration::from_secs(1),
             update_window: Duration::from_secs(1),

@@ -28,7 +28,8 @@ pub struct Options {
     /// Small data and short windows: a first look in a few minutes
     #[arg(long)]
     pub quick: bool,
-    /// Only these: commits, reads, scan, updates, space, recovery
+    /// Only these: commits, reads, scan, updates, space, recovery, orders; soak, which is run only
+    /// where it is named
     #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
     pub only: Vec<Part>,
     /// Only these engines: iostrata, redb, redb+group, fjall, fjall+group, sqlite, rocksdb. The
@@ -48,6 +49,9 @@ pub struct Options {
     /// Seconds of updates while space is watched [default: 40, quick: 3]
     #[arg(long)]
     pub space_seconds: Option<f64>,
+    /// Seconds of the soak [default: 180, quick: 10]
+    #[arg(long)]
+    pub soak_seconds: Option<f64>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub json: bool,
@@ -70,6 +74,8 @@ impl Options {
         let workloads: Vec<Workload> =
             Workload::ALL.into_iter().filter(|&one| is_asked(Part::Compared(one))).collect();
         let is_recovering = is_asked(Part::Recovery) && engines.contains(&Engine::Iostrata);
+        let is_ordering = is_asked(Part::Orders);
+        let is_soaking = self.only.contains(&Part::Soak) && engines.contains(&Engine::Iostrata);
         let window = |given: Option<f64>, usual: f64, quick: f64| {
             let seconds = given.unwrap_or(if self.quick { quick } else { usual });
             Duration::try_from_secs_f64(seconds).context("seconds must be a number from 0.05 on")
@@ -78,6 +84,8 @@ impl Options {
             engines,
             workloads,
             is_recovering,
+            is_ordering,
+            soak: is_soaking.then(|| window(self.soak_seconds, 180.0, 10.0)).transpose()?,
             rounds: self.rounds,
             window: window(self.seconds, 3.0, 0.5)?,
             update_window: window(self.update_seconds, 12.0, 1.0)?,
@@ -88,8 +96,12 @@ impl Options {
         if choice.rounds == 0 || least < SLICE {
             bail!("nothing to measure: rounds must be at least 1 and seconds at least 0.05");
         }
-        if choice.workloads.is_empty() && !choice.is_recovering {
-            bail!("nothing to measure: recovery is that of iostrata, which is not among --engines");
+        let has_others = choice.is_recovering || choice.is_ordering || choice.soak.is_some();
+        if choice.workloads.is_empty() && !has_others {
+            bail!(
+                "nothing to measure: recovery and soak are those of iostrata, which is not among \
+                 --engines"
+            );
         }
         Ok(choice)
     }
@@ -109,7 +121,9 @@ mod tests {
         let found = choice("").unwrap();
         assert_eq!((found.engines, found.workloads.len()), (Engine::built(), 5));
         assert_eq!((found.rounds, found.window), (3, Duration::from_secs(3)));
-        assert!(found.is_recovering);
+        assert!(found.is_recovering && found.is_ordering && found.soak.is_none());
+        let found = choice("--only soak --soak-seconds 600").unwrap();
+        assert_eq!((found.soak, found.is_ordering), (Some(Duration::from_secs(600)), false));
         let found = choice("--quick --seconds 2").unwrap();
         assert_eq!(found.window, Duration::from_secs(2));
         assert_eq!(found.space_window, Duration::from_secs(3));

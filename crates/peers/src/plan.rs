@@ -12,12 +12,17 @@ use serde::Serialize;
 use crate::drive::Window;
 use crate::engines::Engine;
 use crate::keys::RowSet;
+use crate::orders::OrdersPlan;
+use crate::orders::rows::Scale;
 use crate::store::Setup;
 use crate::work::Keys;
 
 const MIB: u64 = 1 << 20;
 /// The part that is no workload of all engines.
 pub(crate) const RECOVERY: &str = "recovery";
+/// The parts with transactions over several tables.
+pub(crate) const ORDERS: &str = "orders";
+pub(crate) const SOAK: &str = "soak";
 
 /// One workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,16 +146,22 @@ pub enum Part {
     Compared(Workload),
     /// Our recovery; no peer has a comparable redo.
     Recovery,
+    /// Transactions of the shape of TPC-C, all engines.
+    Orders,
+    /// The same for a long time, ours alone; only where it is asked for by name.
+    Soak,
 }
 
 impl FromStr for Part {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        if name == RECOVERY {
-            return Ok(Self::Recovery);
+        let others = [(RECOVERY, Self::Recovery), (ORDERS, Self::Orders), (SOAK, Self::Soak)];
+        if let Some((_, part)) = others.into_iter().find(|(one, _)| *one == name) {
+            return Ok(part);
         }
-        name.parse().map(Self::Compared).map_err(|error: String| format!("{error}, {RECOVERY}"))
+        let names = || others.map(|(one, _)| one).join(", ");
+        name.parse().map(Self::Compared).map_err(|error: String| format!("{error}, {}", names()))
     }
 }
 
@@ -163,6 +174,10 @@ pub struct Choice {
     pub workloads: Vec<Workload>,
     /// Whether our recovery is timed.
     pub is_recovering: bool,
+    /// Whether orders are taken.
+    pub is_ordering: bool,
+    /// Orders for so long, ours alone.
+    pub soak: Option<Duration>,
     /// Rounds.
     pub rounds: usize,
     /// Each measured window of commits, reads and scans.
@@ -203,6 +218,14 @@ impl Choice {
             rounds: self.rounds,
         };
         self.is_recovering.then_some(of)
+    }
+
+    /// The sizes of the orders.
+    pub fn orders(&self) -> OrdersPlan {
+        let cache_bytes = if self.is_quick { 256 * MIB } else { 1024 * MIB };
+        let scale = Scale::new(self.is_quick);
+        let (window, soak, rounds) = (self.window, self.soak, self.rounds);
+        OrdersPlan { scale, cache_bytes, window, soak, rounds }
     }
 
     fn plan(&self, workload: Workload) -> Plan {
@@ -250,6 +273,8 @@ mod tests {
             engines: Engine::ALL.to_vec(),
             workloads: Workload::ALL.to_vec(),
             is_recovering: true,
+            is_ordering: true,
+            soak: None,
             rounds: 3,
             window: Duration::from_secs(5),
             update_window: Duration::from_secs(20),
@@ -294,7 +319,9 @@ mod tests {
         assert!(Choice { is_recovering: false, ..choice(true) }.recovery().is_none());
         assert_eq!("recovery".parse(), Ok(Part::Recovery));
         assert_eq!("scan".parse(), Ok(Part::Compared(Workload::Scan)));
-        assert!("tpcc".parse::<Part>().unwrap_err().ends_with("space, recovery"));
+        assert_eq!("orders".parse(), Ok(Part::Orders));
+        assert_eq!("soak".parse(), Ok(Part::Soak));
+        assert!("tpcc".parse::<Part>().unwrap_err().ends_with("space, recovery, orders, soak"));
     }
 
     #[test]

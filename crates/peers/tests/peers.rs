@@ -96,6 +96,8 @@ fn plan(workload: Workload) -> Plan {
         engines: Engine::built(),
         workloads: vec![workload],
         is_recovering: false,
+        is_ordering: false,
+        soak: None,
         rounds: 1,
         window: Duration::from_secs(1),
         update_window: Duration::from_secs(1),

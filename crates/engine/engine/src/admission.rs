@@ -5,7 +5,7 @@
 //! that slows writers down is the policy's, published as one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
@@ -13,6 +13,7 @@ use iostrata_page::Lsn;
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
+use crate::held_leaves::HeldLeaves;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 
 /// Room in the redo for one frame, until it is dropped.
@@ -35,8 +36,7 @@ pub(crate) struct Pins<'c> {
 
 impl Drop for Pins<'_> {
     fn drop(&mut self) {
-        *self.admission.pins.lock().unwrap_or_else(PoisonError::into_inner) -= self.leaves;
-        self.admission.unpinned.notify_all();
+        self.admission.held.give_back(self.leaves);
     }
 }
 
@@ -97,9 +97,8 @@ pub(crate) struct Admission {
     is_paused: AtomicBool,
     /// Held by whoever paused, so that nobody ends another's pause.
     pausing: Mutex<()>,
-    /// Leaves that wide batches may hold now.
-    pins: Mutex<usize>,
-    unpinned: Condvar,
+    /// Leaves that wide batches hold now.
+    held: HeldLeaves,
 }
 
 impl Admission {
@@ -113,8 +112,7 @@ impl Admission {
             is_closed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             pausing: Mutex::new(()),
-            pins: Mutex::new(0),
-            unpinned: Condvar::new(),
+            held: HeldLeaves::default(),
         }
     }
 
@@ -178,24 +176,19 @@ impl Admission {
         if leaves <= 1 {
             return None;
         }
-        let most = (self.flusher.storage.pool.frames() / 2).max(leaves);
-        let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        while *held + leaves > most {
-            held = self.unpinned.wait(held).unwrap_or_else(PoisonError::into_inner);
-        }
-        *held += leaves;
+        self.held.take(leaves, self.leaves_max(leaves));
         Some(Pins { admission: self, leaves })
     }
 
     /// As [`Admission::pins`], if that needs no waiting.
     pub fn try_pins(&self, leaves: usize) -> Option<Pins<'_>> {
-        let most = (self.flusher.storage.pool.frames() / 2).max(leaves);
-        let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        if *held + leaves > most {
-            return None;
-        }
-        *held += leaves;
-        Some(Pins { admission: self, leaves })
+        let is_taken = self.held.try_take(leaves, self.leaves_max(leaves));
+        is_taken.then(|| Pins { admission: self, leaves })
+    }
+
+    /// What all may hold together; one that wants more may hold it alone.
+    fn leaves_max(&self, leaves: usize) -> usize {
+        (self.flusher.storage.pool.frames() / 2).max(leaves)
     }
 
     /// Waits until a frame of so many bytes of records may be appended. No latch is held.

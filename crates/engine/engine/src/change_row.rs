@@ -30,6 +30,9 @@ pub(crate) enum Changed {
     LacksRoom,
 }
 
+/// Where a row is in its leaf, or where it would go.
+pub(crate) type RowSlot = Result<usize, usize>;
+
 /// The version that one commit gives its rows.
 pub(crate) struct Stamp<'c> {
     storage: &'c Storage,
@@ -90,15 +93,15 @@ pub(crate) fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) 
 
 /// By how many bytes one change fills (or empties) a page at most, with all of its slot.
 pub(crate) fn growth(
-    writes: &WriteSet,
-    op: usize,
+    (writes, op): (&WriteSet, usize),
+    slot: RowSlot,
     page: &PageView<'_>,
     stamp: &Stamp<'_>,
 ) -> isize {
     let key = writes.key(op);
     let cost = |value: usize| row_bytes(key.len(), value) as isize;
     let version = if stamp.counts_versions { VERSION_BYTES } else { 0 };
-    let cell = page.find(key).ok().map(|slot| page.cell(slot));
+    let cell = slot.ok().map(|slot| page.cell(slot));
     let old = cell.as_ref().map_or(0, |cell| cost(cell.value.len()));
     match writes.change(op) {
         Change::Put(value) => cost(value.len() + version) - old,
@@ -110,7 +113,7 @@ pub(crate) fn growth(
     }
 }
 
-/// Changes a row, if there is something to change.
+/// Changes a row, if there is something to change. It is in this slot now, or would go there.
 ///
 /// # Errors
 /// A broken invariant, and the engine is poisoned.
@@ -118,11 +121,12 @@ pub(crate) fn change_row(
     mtr: &mut Mtr<'_>,
     leaf: Held,
     (writes, op): (&WriteSet, usize),
+    slot: RowSlot,
     stamp: &mut Stamp<'_>,
 ) -> Result<Changed, EngineError> {
     let (tree, key) = (writes.tree(op), writes.key(op));
     let page = mtr.page(leaf);
-    let slot = page.find(key);
+    debug_assert_eq!(slot, page.find(key), "a row moved under the latch");
     let is_absent = slot.is_err_and(|_| writes.value(op).is_none());
     if is_absent || matches!(writes.change(op), Change::Expect(_)) {
         return Ok(Changed::Nothing);

@@ -7,10 +7,11 @@
 
 use std::ops::Range;
 
+use iostrata_lock::{LockId, LockOwner};
 use iostrata_page::Lsn;
 use iostrata_pool::Exclusive;
 
-use crate::change_row::{Changed, Stamp, change_row, growth, is_as_expected};
+use crate::change_row::{Changed, RowSlot, Stamp, change_row, growth, is_as_expected};
 use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
@@ -31,12 +32,12 @@ pub(crate) fn leaves_max(pages: &Pages) -> usize {
 }
 
 /// Whose changes they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Committer {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Committer<'t> {
     /// A batch: rows that transactions have locked are waited for.
     Batch,
-    /// A transaction that holds the lock of each row.
-    Transaction,
+    /// A transaction that holds the lock of each row. They are released when the frame is appended.
+    Transaction { owner: &'t LockOwner, locks: &'t [LockId] },
     /// Purge, which changes nothing that anybody sees.
     Purge,
 }
@@ -71,20 +72,23 @@ enum Attempt {
 pub(crate) fn commit(
     pages: &Pages,
     writes: &mut WriteSet,
-    committer: Committer,
+    committer: Committer<'_>,
 ) -> Result<Lsn, EngineError> {
     writes.sort();
     let writes = &*writes;
     let (bytes, rows) = (check_size(pages, writes)?, writes.rows());
     let mut locks = RowLocks::new(&pages.storage);
-    let mut groups = Vec::new();
+    let (mut groups, mut slots) = (Vec::new(), Vec::new());
     loop {
         // In this order, as everywhere: who has room in the redo waits for no pins.
         let pins = pages.admission.pins(rows.min(leaves_max(pages)));
         let room = pages.admission.admit(bytes)?;
-        match attempt(pages, writes, &mut groups, (committer, &locks))? {
+        match attempt(pages, writes, (&mut groups, &mut slots), (committer, &locks))? {
             Attempt::Done(end) => {
                 drop((room, pins, locks));
+                if let Committer::Transaction { owner, locks } = committer {
+                    pages.storage.locks.release(owner, locks);
+                }
                 if let Some(page) = writes.freed {
                     pages.space.freed(page);
                 }
@@ -125,8 +129,8 @@ pub(crate) fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, Engi
 fn attempt(
     pages: &Pages,
     writes: &WriteSet,
-    groups: &mut Vec<Group>,
-    (committer, locks): (Committer, &RowLocks<'_>),
+    (groups, slots): (&mut Vec<Group>, &mut Vec<RowSlot>),
+    (committer, locks): (Committer<'_>, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
     let leaves = locate(pages, writes, groups)?;
     let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
@@ -139,19 +143,22 @@ fn attempt(
         }
     }
     // Under the latches: who locks a row from here on finds it as it is after this commit.
-    if committer == Committer::Batch
+    if matches!(committer, Committer::Batch)
         && let Some(op) = locks.first_locked(writes)
     {
         return Ok(Attempt::Locked { op });
     }
     let mut stamp = Stamp::new(&pages.storage);
+    slots.clear();
+    slots.reserve(writes.len());
     for (group, leaf) in groups.iter().zip(&held) {
-        if let Some(full) = first_without_room(&mtr, *leaf, writes, group, &stamp) {
+        if let Some(full) = first_without_room(&mtr, *leaf, (writes, group), &stamp, slots) {
             return Ok(full);
         }
     }
     for (at, leaf) in held.iter().enumerate() {
-        let applied = apply(pages, &mut mtr, *leaf, (writes, &mut groups[at]), &mut stamp)?;
+        let of = (writes, &mut groups[at], &slots[..]);
+        let applied = apply(pages, &mut mtr, *leaf, of, &mut stamp)?;
         if !applied {
             // A snapshot was taken since the room was looked at; nothing has been changed yet.
             return Ok(Attempt::Moved);
@@ -294,18 +301,20 @@ fn is_there(writes: &WriteSet, op: usize, leaf: Option<&Leaf<'_>>) -> bool {
     }
 }
 
-/// The first change that does not fit after those before it.
+/// The first change that does not fit after those before it. Adds the slots of the rows.
 fn first_without_room(
     mtr: &Mtr<'_>,
     leaf: Held,
-    writes: &WriteSet,
-    group: &Group,
+    (writes, group): (&WriteSet, &Group),
     stamp: &Stamp<'_>,
+    slots: &mut Vec<RowSlot>,
 ) -> Option<Attempt> {
     let page = mtr.page(leaf);
     let mut free = page.free_bytes() as isize;
     let full = group.ops.clone().find(|op| {
-        free -= growth(writes, *op, &page, stamp);
+        let slot = page.find(writes.key(*op));
+        slots.push(slot);
+        free -= growth((writes, *op), slot, &page, stamp);
         free < 0
     });
     full.map(|op| Attempt::Full { op, page_version: mtr.page_version(leaf) })
@@ -317,12 +326,15 @@ fn apply(
     pages: &Pages,
     mtr: &mut Mtr<'_>,
     leaf: Held,
-    (writes, group): (&WriteSet, &mut Group),
+    (writes, group, slots): (&WriteSet, &mut Group, &[RowSlot]),
     stamp: &mut Stamp<'_>,
 ) -> Result<bool, EngineError> {
-    let before = mtr.page(leaf).used_bytes();
+    let (before, count) = (mtr.page(leaf).used_bytes(), mtr.page(leaf).count());
     for op in group.ops.clone() {
-        match change_row(mtr, leaf, (writes, op), stamp)? {
+        // The rows before it came or went: their keys are less.
+        let moved = |slot: usize| slot + mtr.page(leaf).count() - count;
+        let slot = slots[op].map(moved).map_err(moved);
+        match change_row(mtr, leaf, (writes, op), slot, stamp)? {
             Changed::Row(kind) => pages.storage.counts.row_changed(kind),
             Changed::Nothing => {}
             Changed::LacksRoom => return Ok(false),

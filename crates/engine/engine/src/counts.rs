@@ -129,17 +129,21 @@ impl Counts {
 
     /// Runs `work` and adds its processor time to `part`, as measured on one call in 63 of this
     /// thread and taken for all: reading the clock costs as much as a small commit.
+    #[inline]
     pub fn sampled<R>(&self, part: Counter, work: impl FnOnce() -> R) -> R {
-        let turn = TURN.get();
-        TURN.set(turn.wrapping_add(1));
-        if !turn.is_multiple_of(SAMPLED_OF) {
-            return work();
-        }
-        let before = thread_cpu_ns();
+        let sample = Sample::begin();
         let result = work();
-        let spent = thread_cpu_ns().saturating_sub(before);
-        self.add(part, spent * u64::from(SAMPLED_OF));
+        self.end(part, sample);
         result
+    }
+
+    /// As [`Counts::sampled`], for work that no closure can hold.
+    #[inline]
+    pub fn end(&self, part: Counter, Sample(began): Sample) {
+        if let Some(began) = began {
+            let spent = thread_cpu_ns().saturating_sub(began);
+            self.add(part, spent * u64::from(SAMPLED_OF));
+        }
     }
 
     /// One value.
@@ -183,6 +187,19 @@ fn of_cause(cause: Cause) -> Counter {
         Cause::Adaptive => Counter::BufferFlushAdaptiveTotalPages,
         Cause::Background => Counter::BufferFlushBackgroundTotalPages,
         Cause::Sync => Counter::BufferFlushSyncTotalPages,
+    }
+}
+
+/// Processor time at the beginning of a call, if it is one of those that are timed.
+pub(crate) struct Sample(Option<u64>);
+
+impl Sample {
+    /// Begins a call.
+    #[inline]
+    pub fn begin() -> Self {
+        let turn = TURN.get();
+        TURN.set(turn.wrapping_add(1));
+        Self(turn.is_multiple_of(SAMPLED_OF).then(thread_cpu_ns))
     }
 }
 

@@ -51,6 +51,7 @@ mod flusher;
 mod flusher_tests;
 #[cfg(test)]
 mod format_tests;
+mod held_leaves;
 mod hot_settings;
 #[cfg(test)]
 mod index_tests;

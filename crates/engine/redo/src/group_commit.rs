@@ -161,7 +161,7 @@ impl GroupCommit {
         loop {
             thread::yield_now();
             let (now, now_here) = (Instant::now(), self.present());
-            let worth = lead / here.clamp(4, 64) as u32;
+            let worth = lead / here.clamp(2, 64) as u32;
             if lead < SHORT_LEAD && now - before > lead / 4 {
                 self.crowded.store(CROWDED_LEADS, Ordering::Relaxed);
             }

@@ -25,16 +25,7 @@ pub struct Iostrata {
 impl Iostrata {
     /// Opens or makes `dir/iostrata`.
     pub fn open(dir: &Path, setup: Setup) -> Result<Self, PeerError> {
-        let redo_bytes = setup.cache_bytes.saturating_mul(4).min(REDO_BYTES_MAX);
-        let mut settings = Settings::default();
-        for (name, bytes) in
-            [("buffer_pool_size", setup.cache_bytes), ("redo_log_capacity", redo_bytes)]
-        {
-            settings.set(name, &bytes.to_string()).map_err(PeerError::of(NAME, "set a size"))?;
-        }
-        let dir = dir.join(NAME);
-        std::fs::create_dir_all(&dir).map_err(PeerError::files("make", &dir))?;
-        let engine = Engine::open(&dir, settings).map_err(PeerError::of(NAME, "open"))?;
+        let engine = engine(dir, setup)?;
         let found = engine.table(TABLE).map_err(PeerError::of(NAME, "open the table"))?;
         let rows = match found {
             Some(rows) => rows,
@@ -42,6 +33,20 @@ impl Iostrata {
         };
         Ok(Self { engine, rows })
     }
+}
+
+/// Opens or makes an engine in `dir/iostrata`.
+pub(crate) fn engine(dir: &Path, setup: Setup) -> Result<Engine, PeerError> {
+    let redo_bytes = setup.cache_bytes.saturating_mul(4).min(REDO_BYTES_MAX);
+    let mut settings = Settings::default();
+    for (name, bytes) in
+        [("buffer_pool_size", setup.cache_bytes), ("redo_log_capacity", redo_bytes)]
+    {
+        settings.set(name, &bytes.to_string()).map_err(PeerError::of(NAME, "set a size"))?;
+    }
+    let dir = dir.join(NAME);
+    std::fs::create_dir_all(&dir).map_err(PeerError::files("make", &dir))?;
+    Engine::open(&dir, settings).map_err(PeerError::of(NAME, "open"))
 }
 
 impl Store for Iostrata {

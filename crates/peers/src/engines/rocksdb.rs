@@ -48,7 +48,7 @@ impl Rocksdb {
     }
 }
 
-fn options(setup: Setup) -> Result<Options, rocksdb::Error> {
+pub(crate) fn options(setup: Setup) -> Result<Options, rocksdb::Error> {
     let buffer_bytes =
         (setup.cache_bytes / 8).clamp(WRITE_BUFFER_BYTES_MIN, WRITE_BUFFER_BYTES_MAX);
     let cache_bytes = setup.cache_bytes.saturating_sub(2 * buffer_bytes);

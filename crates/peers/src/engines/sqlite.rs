@@ -15,7 +15,7 @@ use crate::store::{Reader, Setup, Store, Visit, Writer};
 const NAME: &str = "sqlite";
 /// Rows of one transaction while loading.
 const LOAD_ROWS: usize = 200_000;
-const CREATE: &str = "CREATE TABLE IF NOT EXISTS rows(k BLOB PRIMARY KEY, v BLOB NOT NULL) \
+pub(crate) const CREATE: &str = "CREATE TABLE IF NOT EXISTS rows(k BLOB PRIMARY KEY, v BLOB NOT NULL) \
                       WITHOUT ROWID";
 const PUT: &str = "REPLACE INTO rows(k, v) VALUES(?1, ?2)";
 
@@ -56,7 +56,7 @@ impl Sqlite {
     }
 }
 
-fn connect(path: &Path, cache_bytes: u64) -> Result<Connection, PeerError> {
+pub(crate) fn connect(path: &Path, cache_bytes: u64) -> Result<Connection, PeerError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -33,6 +33,7 @@ use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::row_locks::{lock_all, next_number};
 use crate::safeguards::Safeguard;
+use crate::storage::Storage;
 use crate::ticket::Ticket;
 use crate::transaction_error::TransactionError;
 use crate::write_set::WriteMark;
@@ -196,10 +197,12 @@ impl Transaction {
             self.release_locks();
         }
         if self.has_written() {
-            let (pages, writes) = (&self.pages, &mut self.own.writes.set);
-            let run = || commit(pages, writes, Committer::Transaction);
-            let applied = storage.counts.sampled(Counter::CpuNsRows, run);
-            end = applied?.max(end);
+            let Buffers { writes, locks, .. } = &mut *self.own;
+            let committer = Committer::Transaction { owner: &self.owner, locks };
+            let run = || commit(&self.pages, &mut writes.set, committer);
+            end = storage.counts.sampled(Counter::CpuNsRows, run)?.max(end);
+            // They are released already.
+            locks.clear();
         }
         self.release_locks();
         storage.counts.committed();
@@ -226,6 +229,10 @@ impl Transaction {
     /// The error of a transaction that is over.
     pub(crate) fn finished(&self) -> EngineError {
         TransactionError::Finished { transaction: self.number() }.into()
+    }
+
+    fn storage(&self) -> &Storage {
+        &self.pages.storage
     }
 
     fn check_active(&self) -> Result<(), EngineError> {

@@ -4,7 +4,9 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use iostrata_lock::LockId;
+use iostrata_settings::Counter;
 
+use crate::counts::Sample;
 use crate::cursor::{Cursor, KeyBounds, bounds};
 use crate::error::{EngineError, TableError};
 use crate::range::OwnedRow;
@@ -54,10 +56,12 @@ impl Transaction {
                 return Ok(own.is_some());
             }
         }
+        let sample = Sample::begin();
         let snapshot = self.read_at();
         let copy = |found: &[u8]| replace(value, found);
         let (found, learnt) = read_row(&self.pages, table.tree(), key, snapshot, copy)?;
         self.saw(learnt.lsn);
+        self.pages.storage.counts.end(Counter::CpuNsRows, sample);
         Ok(found.is_some())
     }
 
@@ -183,9 +187,12 @@ impl Transaction {
         if self.options.is_read_only {
             return Err(TransactionError::ReadOnly { transaction: self.number() }.into());
         }
+        let sample = Sample::begin();
         let id = LockId::of(table.tree().id.0, key);
         let storage = &self.pages.storage;
-        match lock(storage, &self.owner, (table.tree(), key), self.patience) {
+        let locked = lock(storage, &self.owner, (table.tree(), key), self.patience);
+        storage.counts.end(Counter::CpuNsRows, sample);
+        match locked {
             Ok(new) => self.own.locks.extend(new),
             Err(error) => {
                 if matches!(error, EngineError::Transaction(TransactionError::Deadlock { .. })) {
@@ -213,9 +220,11 @@ impl Transaction {
             }
             return Ok(Newest { is_there: row.is_some(), leaf: own.set.leaf(op) });
         }
+        let sample = Sample::begin();
         let copy = |found: &[u8]| value.into_iter().for_each(|value| replace(value, found));
         let (found, learnt) = read_row(&self.pages, table.tree(), key, NEWEST, copy)?;
         self.saw(learnt.lsn);
+        self.pages.storage.counts.end(Counter::CpuNsRows, sample);
         let is_snapshot = self.options.isolation == Isolation::Snapshot;
         let at = self.snapshot.as_ref().filter(|_| is_snapshot).map(|snapshot| snapshot.at());
         if at.is_some_and(|at| learnt.number > at) {

@@ -5,8 +5,10 @@
 
 use std::cmp::Ordering;
 
+use iostrata_settings::Counter;
 use iostrata_version::Snapshot;
 
+use crate::counts::Sample;
 use crate::cursor::{Cursor, Row};
 use crate::error::EngineError;
 use crate::transaction::Transaction;
@@ -46,10 +48,15 @@ impl<'t> TransactionCursor<'t> {
     /// # Errors
     /// What reading a page or an older version said; asking again tries again; a dropped table.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, EngineError> {
-        if self.own.is_empty() && !self.has_row {
-            return self.committed.next_row();
-        }
-        self.next_merged()
+        let counts = &self.transaction.storage().counts;
+        let sample = Sample::begin();
+        let row = if self.own.is_empty() && !self.has_row {
+            self.committed.next_row()
+        } else {
+            self.next_merged()
+        };
+        counts.end(Counter::CpuNsRows, sample);
+        row
     }
 
     fn next_merged(&mut self) -> Result<Option<Row<'_>>, EngineError> {

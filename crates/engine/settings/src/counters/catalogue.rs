@@ -86,7 +86,7 @@ counters! {
     AdmitDelays "admit_delays" Events Total Ours "Commits that were slowed down because checkpoint age was high.";
     AdmitDelayNs "admit_delay_ns" Nanoseconds Total Ours "Time that commits were slowed down.";
     AdmitWaits "admit_waits" Events Total Ours "Commits that waited for a checkpoint.";
-    CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in applying batches, taken from one in 63.";
+    CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in reading, locking and applying the rows of batches and transactions, taken from one call in 63.";
     CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in waiting for tickets, taken from one in 63.";
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
     HistoryListLength "history_list_length" Events Gauge Status "Commits whose old versions are not purged yet.";
