@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::ids::PageNo;
-use crate::layout::{SLOT_AT_HEAD, SLOT_BYTES};
+use crate::layout::SLOT_BYTES;
 use crate::row::{SlotEntry, head_of, slot_head, slot_key_len};
 use crate::view::PageView;
 
@@ -76,38 +76,24 @@ impl PageView<'_> {
 /// Slots that one round of a search divides its range by.
 const PARTS: usize = 8;
 /// So many slots are counted through instead of divided further.
-const WINDOW: usize = 32;
+const COUNTED_MAX: usize = 16;
 
 /// The first slot whose head is not less. Each round reads slots that do not depend on each other,
 /// so that a page that is not in the processor's cache costs two or three waits and not one for
-/// every halving. The last round counts a window of one fixed length, whatever is left of the
-/// range: how long that is differs from search to search, and a loop would end unforeseen.
+/// every halving.
 #[inline]
 fn lower_bound(slots: &[[u8; SLOT_BYTES]], head: u32) -> usize {
-    let (mut base, mut len) = (0, slots.len());
-    while len > WINDOW {
-        let rest = &slots[base..base + len];
-        let step = len / PARTS;
+    let mut base = 0;
+    let mut rest = slots;
+    while rest.len() > COUNTED_MAX {
+        let step = rest.len() / PARTS;
         let below = |part: usize| usize::from(slot_head(&rest[part * step]) < head);
         let part: usize = (1..PARTS).map(below).sum();
+        let end = if part + 1 == PARTS { rest.len() } else { (part + 1) * step };
+        rest = &rest[part * step..end];
         base += part * step;
-        len = if part + 1 == PARTS { len - part * step } else { step };
     }
-    // What lies before the range is less, what lies behind is not: both may be counted.
-    let first = base.min(slots.len().saturating_sub(WINDOW));
-    match slots[first..].first_chunk::<WINDOW>() {
-        Some(window) => first + count_less(window, head),
-        None => count_less(slots, head),
-    }
-}
-
-/// Slots whose head is less. A slot is read as one number, of which the head is the upper half: so
-/// the compiler loads several at once.
-#[inline]
-fn count_less(slots: &[[u8; SLOT_BYTES]], head: u32) -> usize {
-    const { assert!(SLOT_AT_HEAD == 4 && SLOT_BYTES == 8) };
-    let is_less = |slot: &[u8; SLOT_BYTES]| ((u64::from_le_bytes(*slot) >> 32) as u32) < head;
-    slots.iter().map(|slot| u32::from(is_less(slot))).sum::<u32>() as usize
+    base + rest.iter().map(|slot| usize::from(slot_head(slot) < head)).sum::<usize>()
 }
 
 /// How a key compares with the prefix that all keys share, `of` being one of them; equal when it
