@@ -30,7 +30,7 @@ pub(crate) enum Changed {
 }
 
 /// Where a row is in its leaf, or where it would go.
-pub(crate) type Slot = Result<usize, usize>;
+pub(crate) type RowPlace = Result<usize, usize>;
 
 /// The version that one commit gives its rows.
 pub(crate) struct Stamp<'c> {
@@ -92,7 +92,7 @@ pub(crate) fn is_as_expected(writes: &WriteSet, op: usize, page: &PageView<'_>) 
 /// By how many bytes one change fills (or empties) a page at most, with all of its slot.
 pub(crate) fn growth(
     (writes, op): (&WriteSet, usize),
-    slot: Slot,
+    slot: RowPlace,
     page: &PageView<'_>,
     stamp: &Stamp<'_>,
 ) -> isize {
@@ -119,7 +119,7 @@ pub(crate) fn change_row(
     mtr: &mut Mtr<'_>,
     leaf: Held,
     (writes, op): (&WriteSet, usize),
-    slot: Slot,
+    slot: RowPlace,
     stamp: &mut Stamp<'_>,
 ) -> Result<Changed, EngineError> {
     let (tree, key) = (writes.tree(op), writes.key(op));

@@ -10,7 +10,7 @@ use std::ops::Range;
 use iostrata_page::Lsn;
 use iostrata_pool::Exclusive;
 
-use crate::change_row::{Changed, Slot, Stamp, change_row, growth, is_as_expected};
+use crate::change_row::{Changed, RowPlace, Stamp, change_row, growth, is_as_expected};
 use crate::error::{EngineError, RequestError};
 use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
@@ -125,7 +125,7 @@ pub(crate) fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, Engi
 fn attempt(
     pages: &Pages,
     writes: &WriteSet,
-    (groups, slots): (&mut Vec<Group>, &mut Vec<Slot>),
+    (groups, slots): (&mut Vec<Group>, &mut Vec<RowPlace>),
     (committer, locks): (Committer, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
     let leaves = locate(pages, writes, groups)?;
@@ -303,7 +303,7 @@ fn first_without_room(
     leaf: Held,
     (writes, group): (&WriteSet, &Group),
     stamp: &Stamp<'_>,
-    slots: &mut Vec<Slot>,
+    slots: &mut Vec<RowPlace>,
 ) -> Option<Attempt> {
     let page = mtr.page(leaf);
     let mut free = page.free_bytes() as isize;
@@ -322,7 +322,7 @@ fn apply(
     pages: &Pages,
     mtr: &mut Mtr<'_>,
     leaf: Held,
-    (writes, group, slots): (&WriteSet, &mut Group, &[Slot]),
+    (writes, group, slots): (&WriteSet, &mut Group, &[RowPlace]),
     stamp: &mut Stamp<'_>,
 ) -> Result<bool, EngineError> {
     let (before, count) = (mtr.page(leaf).used_bytes(), mtr.page(leaf).count());
