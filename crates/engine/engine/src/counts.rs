@@ -10,14 +10,15 @@ use std::time::Duration;
 use iostrata_flush::Cause;
 use iostrata_settings::{Counter, Counters};
 
-/// One call in so many is timed. Odd, so that two parts that take turns are both met.
+/// One call in so many is timed, on average.
 const SAMPLED_OF: u32 = 63;
 
 /// More threads than this share shards.
 const SHARDS: usize = 16;
 
 thread_local! {
-    static TURN: Cell<u32> = const { Cell::new(1) };
+    /// Calls until one is timed, and the state of a generator of random numbers.
+    static TURN: Cell<(u32, u32)> = const { Cell::new((SAMPLED_OF, 0x9e37_79b9)) };
     /// The shard of this thread; none yet at first.
     static SHARD: Cell<usize> = const { Cell::new(SHARDS) };
 }
@@ -197,9 +198,17 @@ impl Sample {
     /// Begins a call.
     #[inline]
     pub fn begin() -> Self {
-        let turn = TURN.get();
-        TURN.set(turn.wrapping_add(1));
-        Self(turn.is_multiple_of(SAMPLED_OF).then(thread_cpu_ns))
+        let (left, mut random) = TURN.get();
+        if left > 1 {
+            TURN.set((left - 1, random));
+            return Self(None);
+        }
+        // By chance: calls that repeat after so many would always be timed, or never (xorshift).
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        TURN.set((1 + random % (2 * SAMPLED_OF - 1), random));
+        Self(Some(thread_cpu_ns()))
     }
 }
 
@@ -225,5 +234,17 @@ mod tests {
         assert_eq!(counts.get(Counter::RowsRead), expected);
         assert_eq!(counts.read()[Counter::RowsRead], expected);
         assert_eq!(counts.get(Counter::RowsInserted), 0);
+    }
+
+    #[test]
+    fn calls_that_repeat_are_timed_as_often_as_others() {
+        let (period, rounds) = (SAMPLED_OF as usize, 4_000);
+        let mut timed = vec![0_u32; period];
+        for call in 0..period * rounds {
+            timed[call % period] += u32::from(Sample::begin().0.is_some());
+        }
+        let all: u32 = timed.iter().sum();
+        assert!(all.abs_diff(rounds as u32) < rounds as u32 / 20, "{all} of {rounds}");
+        assert!(timed.iter().all(|one| (30..110).contains(one)), "{timed:?}");
     }
 }
