@@ -156,7 +156,7 @@ mod tests {
         let mut table = RecoveryTable::new(plan, [4.0, 5.0, 4.5].map(round).to_vec()).unwrap();
         let found = text(&table);
         assert!(found.starts_with("== recovery: "), "{found}");
-        assert!(found.contains("open after 4.50 s [3.26, 5.74], n = 3"), "{found}");
+        assert!(found.contains("open after 4.50 s [3.41, 5.93], n = 3"), "{found}");
         assert!(found.contains("the slowest after 5.00 s"), "{found}");
         assert_eq!(found.matches("50000  ").count(), 3, "{found}");
         assert!(!found.contains("flushed before") && !found.contains("fewer"), "{found}");

@@ -235,15 +235,6 @@ mod tests {
     use crate::plan::Case;
 
     #[test]
-    fn numbers_are_count() {
-        let cases = [(0.0, "0.00"), (0.519, "0.52"), (9.996, "10.0"), (99.96, "100")];
-        let large = [(999.6, "1.00k"), (12_345.0, "12.3k"), (4_560_000.0, "4.56M")];
-        for (value, text) in cases.into_iter().chain(large) {
-            assert_eq!(count(value), text);
-        }
-    }
-
-    #[test]
     fn the_head_names_an_emulated_disk() {
         assert_eq!(head("scan", None, "all"), "== scan: all\n");
         let found = head("scan", Some("nvme,flush=2ms"), "all");
