@@ -166,7 +166,10 @@ impl Batch {
         loop {
             let mut transaction = Transaction::begin(&self.pages, options, &[])?;
             match self.play(&mut transaction) {
-                Ok(()) => return transaction.commit_as_batch(),
+                Ok(()) => {
+                    transaction.see_all();
+                    return transaction.commit_as_batch();
+                }
                 Err(_deadlock) if transaction.was_victim() => {}
                 Err(error) => return Err(error),
             }

@@ -99,6 +99,21 @@ fn batches_and_bulk_loads_write_entries_too() {
 }
 
 #[test]
+fn a_batch_that_changes_nothing_waits_for_all_that_is_visible() {
+    let engine = open(&MemDisk::new(), options());
+    let (t, u) = (engine.create_table("t").unwrap(), engine.create_table("u").unwrap());
+    let mut other = engine.batch();
+    other.put(&u, b"a", b"1").unwrap();
+    let visible = other.commit().unwrap();
+    let mut batch = engine.batch();
+    batch.delete(&t, b"not there").unwrap();
+    let ticket = batch.commit().unwrap();
+    assert!(ticket.lsn() >= visible.lsn());
+    ticket.wait().unwrap();
+    assert!(visible.is_durable());
+}
+
+#[test]
 fn an_index_is_made_from_the_rows_that_are_there() {
     let disk = MemDisk::new();
     let engine = open(&disk, Engine::options().settings(small()));

@@ -242,6 +242,12 @@ impl Transaction {
         }
     }
 
+    /// From here on its ticket waits for all that is visible now, as that of a batch does, also of
+    /// one that changes nothing.
+    pub(crate) fn see_all(&self) {
+        self.saw(self.pages.storage.redo.lsn());
+    }
+
     /// Notes the end of the newest frame in what was read.
     fn saw(&self, lsn: Lsn) {
         if self.pages.storage.safeguards.has(Safeguard::TicketWaitsForReads) {
