@@ -10,7 +10,7 @@ use iostrata_io::disk::MemDisk;
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
 use iostrata_page::{PageNo, Record, TableId, Version};
 
-use crate::catalogue::{BadEntry, Entry};
+use crate::catalogue::{BadEntry, Entry, IndexField};
 use crate::mtr::Mtr;
 use crate::super_page::SuperField;
 use crate::{
@@ -280,6 +280,10 @@ fn rows_of_the_catalogue_may_have_more_fields() {
     for cut in (0..12).chain([13, 14, 16, 18, 19]) {
         assert_eq!(Entry::from_bytes(&entry.to_bytes()[..cut]), Err(BadEntry::Damaged), "{cut}");
     }
+    let index = Some(IndexField { table_bytes: 5, is_built: true });
+    let of_index = Entry { index, ..plain.clone() };
+    assert_eq!(of_index.to_bytes()[12..], [1, 3, 0, 5, 0, 1]);
+    assert_eq!(Entry::from_bytes(&of_index.to_bytes()), Ok(of_index));
     let unknown = Entry { fields: vec![2, 0, 0], ..entry };
     assert_eq!(Entry::from_bytes(&unknown.to_bytes()), Err(BadEntry::Unknown { tag: 2 }));
 }

@@ -26,8 +26,8 @@ impl<'v> Keeper<'v> {
         Self { shard, memory, marks: FIRST_OF_COMMIT }
     }
 
-    /// Keeps a cell that the commit `number` replaces: its flags and its value with the version
-    /// header. Gives the pointer to it, never 0.
+    /// Keeps a cell that the commit `number` replaces: its flags and its value with its
+    /// version. Gives the pointer to it, never 0.
     #[inline]
     pub fn replaced(&mut self, number: u64, flags: u8, value: &[u8]) -> u64 {
         self.append(&Record { number, marks: self.marks, flags, table: 0, key: &[], value })

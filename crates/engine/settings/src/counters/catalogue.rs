@@ -81,7 +81,7 @@ counters! {
     BufferFlushSyncTotalPages "buffer_flush_sync_total_pages" Pages Total Metrics "Pages flushed because redo was about to run out.";
     BufferFlushSync "buffer_flush_sync" Events Total Metrics "Times that a furious flush began.";
     BufferLruBatchFlushTotalPages "buffer_LRU_batch_flush_total_pages" Pages Total Metrics "Dirty pages flushed to free their frames.";
-    Commits "commits" Events Total Ours "Batches committed.";
+    Commits "commits" Events Total Ours "Batches and transactions committed.";
     CommitsDurable "commits_durable" Events Total Ours "Commits acknowledged as durable.";
     AdmitDelays "admit_delays" Events Total Ours "Commits that were slowed down because checkpoint age was high.";
     AdmitDelayNs "admit_delay_ns" Nanoseconds Total Ours "Time that commits were slowed down.";
