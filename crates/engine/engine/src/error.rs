@@ -184,6 +184,25 @@ pub enum TableError {
         /// Table and index.
         index: String,
     },
+    /// A row whose entry in an index would be longer than a key may be.
+    #[error(
+        "the entry of the row in index {index:?} would have {bytes} bytes, secondary key and row key \
+         together; an entry may have {limit}: shorten the secondary key"
+    )]
+    IndexKeyTooLong {
+        /// Table and index.
+        index: String,
+        /// What the entry needs.
+        bytes: usize,
+        /// Longest entry.
+        limit: usize,
+    },
+    /// An index that is named twice at opening.
+    #[error("index {index:?} is named twice: name each index of a table once")]
+    IndexTwice {
+        /// Table and index.
+        index: String,
+    },
     /// A bulk load into a table that has rows.
     #[error("table {name:?} is not empty: a bulk load fills empty tables only")]
     NotEmpty {

@@ -175,3 +175,44 @@ fn check_finds_an_entry_that_is_left_out() {
     let report = engine.check().unwrap();
     assert_eq!(report.problems_total, 6, "{:?}", report.problems);
 }
+
+#[test]
+fn what_a_failure_leaves_of_a_table_s_indexes_is_no_obstacle() {
+    let engine = open(&MemDisk::new(), options());
+    engine.parts().catalogue.leave_unbuilt("t", "first").unwrap();
+    assert!(engine.check().unwrap().is_clean(), "{:?}", engine.check().unwrap().problems);
+    let t = engine.create_table("t").unwrap();
+    fill(&engine, &t);
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+}
+
+#[test]
+fn definitions_that_cannot_be_are_refused_at_opening() {
+    let refused = |options: OpenOptions<'_>| {
+        let opened = options.open_on(Disks::one(MemDisk::new()), Background::Manual);
+        opened.unwrap_err().to_string()
+    };
+    let twice = refused(options().index("t", "first", by_first));
+    assert!(twice.contains("t.first") && twice.contains("twice"), "{twice}");
+    let nameless = refused(options().index("t", "", by_first));
+    assert!(nameless.contains("is no name"), "{nameless}");
+    let long = refused(options().index("t", &"n".repeat(300), by_first));
+    assert!(long.contains("is no name"), "{long}");
+}
+
+#[test]
+fn an_entry_that_is_too_long_is_refused_and_changes_nothing() {
+    let long = |_: &[u8], value: &[u8], secondary: &mut Vec<u8>| {
+        secondary.extend_from_slice(value);
+        true
+    };
+    let options = Engine::options().settings(small()).index("t", "first", long);
+    let engine = open(&MemDisk::new(), options);
+    let t = engine.create_table("t").unwrap();
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    work.put(&t, b"a", b"x").unwrap();
+    let refused = work.put(&t, b"a", &[b'y'; 600]).unwrap_err().to_string();
+    assert!(refused.contains("t.first") && refused.contains("603") && refused.contains("512"));
+    work.commit().unwrap().wait().unwrap();
+    assert_eq!(entries(&engine, &t), "x:a");
+}

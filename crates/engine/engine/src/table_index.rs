@@ -67,6 +67,26 @@ impl TableIndex {
         entry.extend_from_slice(key);
         Ok(Some(entry))
     }
+
+    /// As [`TableIndex::entry`], of a row that is to come in.
+    ///
+    /// # Errors
+    /// As [`TableIndex::entry`]; [`TableError::IndexKeyTooLong`].
+    pub fn new_entry(
+        &self,
+        key_bytes_max: usize,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let entry = self.entry(key, value)?;
+        match entry.as_ref().map(Vec::len).filter(|bytes| *bytes > key_bytes_max) {
+            None => Ok(entry),
+            Some(bytes) => {
+                let (index, limit) = (self.tree.name.clone(), key_bytes_max);
+                Err(EngineError::Table(TableError::IndexKeyTooLong { index, bytes, limit }))
+            }
+        }
+    }
 }
 
 /// A secondary key as entries begin, with what stands behind it.

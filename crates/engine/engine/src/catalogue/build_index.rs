@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cursor::Cursor;
 use crate::error::EngineError;
 use crate::pages::Pages;
-use crate::table::{Table, check_row};
+use crate::table::Table;
 use crate::table_index::TableIndex;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -25,14 +25,12 @@ pub(super) fn build(
     table: &Arc<Tree>,
     index: &TableIndex,
 ) -> Result<(), EngineError> {
+    let limit = pages.storage.page_size.key_bytes_max();
     let mut entries = Vec::new();
     let all = (Bound::Unbounded, Bound::Unbounded);
     let mut rows = Cursor::new(pages, table, all, (Direction::Forward, NEWEST));
     while let Some((key, value)) = rows.next_row()? {
-        if let Some(entry) = index.entry(key, value)? {
-            check_row(pages, &entry, 0)?;
-            entries.push(entry);
-        }
+        entries.extend(index.new_entry(limit, key, value)?);
     }
     entries.sort_unstable();
     let filled = Table::new(Arc::clone(pages), Arc::clone(&index.tree), Arc::default());

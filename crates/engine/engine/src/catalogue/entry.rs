@@ -19,14 +19,14 @@ pub(crate) struct Entry {
     pub id: TableId,
     pub root: PageNo,
     /// What makes it an index, if it is one.
-    pub index: Option<IndexEntry>,
+    pub index: Option<IndexField>,
     /// Fields of later programs, which are kept as they are: tag u8, length u16, bytes.
     pub fields: Vec<u8>,
 }
 
 /// What the row of an index says besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IndexEntry {
+pub(crate) struct IndexField {
     /// So many bytes of its name are the table's; a dot is next, then the index's own.
     pub table_bytes: u16,
     /// It holds an entry for every row; otherwise it is being built.
@@ -63,7 +63,7 @@ impl Entry {
             match (*tag, value) {
                 (TAG_INDEX, [low, high, state @ (0 | 1)]) => {
                     let table_bytes = u16::from_le_bytes([*low, *high]);
-                    index = Some(IndexEntry { table_bytes, is_built: *state == 1 });
+                    index = Some(IndexField { table_bytes, is_built: *state == 1 });
                 }
                 (TAG_INDEX, _) => return Err(BadEntry::Damaged),
                 (tag, _) if tag < TAG_OPTIONAL => return Err(BadEntry::Unknown { tag }),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::catalogue::build_index::build;
-use crate::catalogue::entry::{Entry, IndexEntry};
-use crate::catalogue::{Catalogue, KnownTable};
+use crate::catalogue::entry::{Entry, IndexField};
+use crate::catalogue::{Catalogue, KnownTable, check_name};
 use crate::error::{EngineError, TableError};
 use crate::table_index::{Definition, TableIndex};
 use crate::tree::Tree;
@@ -19,8 +19,8 @@ impl Definition {
         format!("{}.{}", self.table, self.name)
     }
 
-    pub(super) fn entry(&self, is_built: bool) -> IndexEntry {
-        IndexEntry { table_bytes: self.table.len() as u16, is_built }
+    pub(super) fn field(&self, is_built: bool) -> IndexField {
+        IndexField { table_bytes: self.table.len() as u16, is_built }
     }
 
     pub(super) fn index(&self, tree: Arc<Tree>) -> TableIndex {
@@ -37,19 +37,19 @@ impl Catalogue {
     /// What reading or writing said; a name that cannot be kept.
     pub fn join_indexes(&self, definitions: Vec<Definition>) -> Result<(), EngineError> {
         let _alone = self.one_at_a_time();
+        self.check(&definitions)?;
         let found = self.lock().found.clone();
-        for (full_name, (entry, tree)) in found {
+        for (full_name, (field, tree)) in found {
             let (table, name) =
-                full_name.split_at_checked(entry.table_bytes.into()).unwrap_or_default();
+                full_name.split_at_checked(field.table_bytes.into()).unwrap_or_default();
             let name = name.strip_prefix('.').unwrap_or(name);
-            if !entry.is_built || !self.lock().tables.contains_key(table) {
+            if !field.is_built || !self.lock().tables.contains_key(table) {
                 self.drop_trees(vec![tree])?;
                 continue;
             }
             let definition = definitions.iter().find(|of| of.table == table && of.name == name);
             let extract = definition.map(|definition| Arc::clone(&definition.extract));
             self.join(table, TableIndex { name: name.to_owned(), tree, extract });
-            self.lock().found.remove(&full_name);
         }
         for definition in &definitions {
             let table = self.lock().tables.get(&definition.table).cloned();
@@ -63,9 +63,21 @@ impl Catalogue {
         Ok(())
     }
 
+    fn check(&self, definitions: &[Definition]) -> Result<(), EngineError> {
+        for (at, definition) in definitions.iter().enumerate() {
+            let full_name = definition.full_name();
+            check_name(&self.pages, &definition.name)?;
+            check_name(&self.pages, &full_name)?;
+            if definitions[..at].iter().any(|other| other.full_name() == full_name) {
+                return Err(EngineError::Table(TableError::IndexTwice { index: full_name }));
+            }
+        }
+        Ok(())
+    }
+
     fn make_index(&self, definition: &Definition, table: &Arc<Tree>) -> Result<(), EngineError> {
         let full_name = definition.full_name();
-        let tree = self.make(&full_name, Some(definition.entry(false)))?;
+        let tree = self.make(&full_name, Some(definition.field(false)))?;
         let index = definition.index(tree);
         build(&self.pages, table, &index)?;
         self.mark_built(&full_name)?;
@@ -77,19 +89,24 @@ impl Catalogue {
     fn mark_built(&self, full_name: &str) -> Result<(), EngineError> {
         let catalogue = self.itself();
         let row = catalogue.get(full_name.as_bytes())?;
-        let entry = row.and_then(|row| Entry::from_bytes(&row).ok());
-        let Some((mut entry, index)) = entry.and_then(|entry| Some((entry.clone(), entry.index?)))
-        else {
-            return Err(EngineError::Table(TableError::NotFound { name: full_name.to_owned() }));
+        let known = row.and_then(|row| Entry::from_bytes(&row).ok());
+        let built = known.and_then(|entry| {
+            let index = Some(IndexField { is_built: true, ..entry.index? });
+            Some(Entry { index, ..entry })
+        });
+        let Some(built) = built else {
+            let what = format!("index {full_name:?} has no proper row");
+            return Err(self.pages.storage.poison.broken(what));
         };
-        entry.index = Some(IndexEntry { is_built: true, ..index });
         let mut batch = Batch::new(Arc::clone(&self.pages));
-        batch.put(&catalogue, full_name.as_bytes(), &entry.to_bytes())?;
+        batch.put(&catalogue, full_name.as_bytes(), &built.to_bytes())?;
         batch.commit()?.wait()
     }
 
     fn join(&self, table: &str, index: TableIndex) {
-        if let Some(table) = self.lock().tables.get_mut(table) {
+        let mut known = self.lock();
+        known.found.remove(&index.tree.name);
+        if let Some(table) = known.tables.get_mut(table) {
             Arc::make_mut(&mut table.indexes).push(Arc::new(index));
         }
     }
@@ -98,7 +115,7 @@ impl Catalogue {
     #[cfg(test)]
     pub fn leave_unbuilt(&self, table: &str, name: &str) -> Result<(), EngineError> {
         let table_bytes = table.len() as u16;
-        let entry = IndexEntry { table_bytes, is_built: false };
+        let entry = IndexField { table_bytes, is_built: false };
         self.make(&format!("{table}.{name}"), Some(entry)).map(drop)
     }
 }

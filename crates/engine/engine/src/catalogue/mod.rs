@@ -15,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use iostrata_page::{Lsn, NO_PAGE, PageNo, Record, TableId, row_bytes};
 
-use entry::IndexEntry;
-pub(crate) use entry::{BadEntry, Entry};
+pub(crate) use entry::{BadEntry, Entry, IndexField};
 
 use crate::batch::Batch;
 use crate::cursor::Cursor;
@@ -49,8 +48,9 @@ struct Known {
     tables: BTreeMap<String, KnownTable>,
     dropped: Vec<(Vec<u8>, Arc<Tree>)>,
     next: u32,
-    /// Indexes by their whole names, from the opening until they are joined with their tables.
-    found: BTreeMap<String, (IndexEntry, Arc<Tree>)>,
+    /// Indexes by their whole names that are not joined with a table: while an engine is opened or
+    /// a table is made, and what a failure of that leaves.
+    found: BTreeMap<String, (IndexField, Arc<Tree>)>,
 }
 
 impl KnownTable {
@@ -148,7 +148,8 @@ impl Catalogue {
     pub fn trees(&self) -> Trees {
         let known = self.lock();
         let tables = known.tables.values().flat_map(KnownTable::trees);
-        let live = std::iter::once(&self.tree).chain(tables).cloned().collect();
+        let left = known.found.values().map(|(_, tree)| tree);
+        let live = std::iter::once(&self.tree).chain(tables).chain(left).cloned().collect();
         Trees { live, dropped: known.dropped.iter().map(|(_, tree)| Arc::clone(tree)).collect() }
     }
 
@@ -163,16 +164,18 @@ impl Catalogue {
         // Before the table: nobody writes to it without them.
         for definition in self.definitions().iter().filter(|of| of.table == name) {
             let full_name = definition.full_name();
-            let entry = definition.entry(true);
-            let tree = self.make(&full_name, Some(entry))?;
+            // What a failure has left.
+            let left = self.lock().found.get(&full_name).map(|(_, tree)| Arc::clone(tree));
+            left.map_or(Ok(()), |tree| self.drop_trees(vec![tree]))?;
+            let tree = self.make(&full_name, Some(definition.field(true)))?;
             indexes.push(Arc::new(definition.index(tree)));
         }
-        let tree = self.make(name, None).inspect_err(|_cause| {
-            let trees = indexes.iter().map(|index| Arc::clone(&index.tree)).collect();
-            let _dropped_at_the_next_opening = self.drop_trees(trees);
-        })?;
+        let tree = self.make(name, None)?;
         let table = KnownTable { tree, indexes: Arc::new(indexes) };
-        self.lock().tables.insert(name.to_owned(), table.clone());
+        let mut known = self.lock();
+        table.indexes.iter().for_each(|index| drop(known.found.remove(&index.tree.name)));
+        known.tables.insert(name.to_owned(), table.clone());
+        drop(known);
         let KnownTable { tree, indexes } = table;
         Ok(Table::new(Arc::clone(&self.pages), tree, indexes))
     }
@@ -183,7 +186,7 @@ impl Catalogue {
     }
 
     /// Makes an empty tree with a row; durable when it returns.
-    fn make(&self, name: &str, index: Option<IndexEntry>) -> Result<Arc<Tree>, EngineError> {
+    fn make(&self, name: &str, index: Option<IndexField>) -> Result<Arc<Tree>, EngineError> {
         let is_known = |known: &Known| {
             let indexes = known.tables.values().flat_map(|table| table.indexes.iter());
             known.tables.contains_key(name)
@@ -199,9 +202,16 @@ impl Catalogue {
         };
         let entry = Entry { id, root: NO_PAGE, index, fields: Vec::new() };
         let (root, end) = self.insert(name.as_bytes(), entry, next)?;
-        self.lock().next = next;
+        let tree = Arc::new(Tree::new(id, root, name));
+        let mut known = self.lock();
+        known.next = next;
+        // Until it is joined with its table.
+        if let Some(field) = index {
+            known.found.insert(name.to_owned(), (field, Arc::clone(&tree)));
+        }
+        drop(known);
         self.pages.storage.make_durable(end)?;
-        Ok(Arc::new(Tree::new(id, root, name)))
+        Ok(tree)
     }
 
     /// One frame: the row, the root page, and the number of the table after this one.

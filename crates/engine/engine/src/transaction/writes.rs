@@ -108,30 +108,26 @@ impl Transaction {
         value: Option<&[u8]>,
         before: Before,
     ) -> Result<(), EngineError> {
-        let mut entries = Vec::new();
-        let safeguards = &self.pages.storage.safeguards;
-        for index in table.indexes() {
-            let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
-            let new = value.map(|value| index.entry(key, value)).transpose()?;
-            let (old, new) = (old.flatten(), new.flatten());
-            if let Some(new) = &new {
-                check_row(&self.pages, new, 0)?;
-            }
-            if old != new {
-                let old = old.filter(|_| safeguards.has(Safeguard::EntriesFollowRows));
-                entries.push((index, old, new));
-            }
-        }
+        let storage = &self.pages.storage;
+        let (safeguards, limit) = (&storage.safeguards, storage.page_size.key_bytes_max());
         let own = &mut self.own.writes;
         let tree = own.set.tree_of(table, &self.pages)?;
+        let mut entries = Vec::new();
+        for index in table.indexes() {
+            let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
+            let new = value.map(|value| index.new_entry(limit, key, value)).transpose()?;
+            let (old, new) = (old.flatten(), new.flatten());
+            if old != new {
+                let old = old.filter(|_| safeguards.has(Safeguard::EntriesFollowRows));
+                entries.push((own.set.number_of(&index.tree)?, index.tree.id, old, new));
+            }
+        }
+        // Nothing can fail from here on. The lock of the row is that of its entries as well.
         own.push((id, tree), key, value, before.leaf);
-        // The lock of the row is that of its entries as well.
-        for (index, old, new) in entries {
-            let tree = own.set.number_of(&index.tree)?;
+        for (tree, table, old, new) in entries {
             for (entry, value) in [(old, None), (new, Some(&[][..]))] {
                 if let Some(entry) = entry {
-                    let id = LockId::of(index.tree.id.0, &entry);
-                    own.push((id, tree), &entry, value, None);
+                    own.push((LockId::of(table.0, &entry), tree), &entry, value, None);
                 }
             }
         }
