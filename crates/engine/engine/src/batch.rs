@@ -15,7 +15,7 @@ use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::table::{Table, check_expected, check_row};
 use crate::ticket::Ticket;
-use crate::transaction::{Isolation, Transaction, TransactionOptions};
+use crate::transaction::{Isolation, Transaction, TransactionOptions, run};
 use crate::tree::Tree;
 use crate::write_set::{Change, WriteSet};
 
@@ -137,7 +137,8 @@ impl Batch {
     ///
     /// # Errors
     /// Nothing is applied then. [`RequestError::NotAsExpected`],
-    /// [`RequestError::BatchTooLarge`], no space, a poisoned engine.
+    /// [`RequestError::BatchTooLarge`], a row that a transaction keeps locked for too long, no
+    /// space, a poisoned engine.
     pub fn commit(self) -> Result<Ticket, EngineError> {
         let level = self.pages.storage.hot.flush_log_at_commit();
         self.commit_with(level)
@@ -163,17 +164,13 @@ impl Batch {
         let isolation = Isolation::ReadCommitted;
         let flush_log_at = Some(level);
         let options = TransactionOptions { isolation, flush_log_at, ..Default::default() };
-        loop {
-            let mut transaction = Transaction::begin(&self.pages, options, &[])?;
-            match self.play(&mut transaction) {
-                Ok(()) => {
-                    transaction.see_all();
-                    return transaction.commit_as_batch();
-                }
-                Err(_deadlock) if transaction.was_victim() => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let play = |transaction: &mut Transaction| {
+            self.play(transaction)?;
+            transaction.see_all();
+            Ok(())
+        };
+        let done = run(&self.pages, options, play, Transaction::commit_as_batch);
+        done.map(|(_nothing, ticket)| ticket)
     }
 
     /// All conditions, which speak of what was before the batch, and then all changes.

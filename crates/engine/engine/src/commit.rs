@@ -17,7 +17,7 @@ use crate::mtr::{Held, Mtr};
 use crate::pages::Pages;
 use crate::row_locks::RowLocks;
 use crate::tree::descend::{Leaf, UpperFence};
-use crate::write_set::{Change, WriteSet};
+use crate::write_set::WriteSet;
 
 /// One write set holds at most one in so many frames: half of what all may hold together.
 const LEAVES_SHARE: usize = 4;
@@ -116,7 +116,7 @@ pub(crate) fn commit(
 }
 
 /// Bytes of redo that the changes need at most, if one frame may have so many.
-pub(crate) fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, EngineError> {
+fn check_size(pages: &Pages, writes: &WriteSet) -> Result<usize, EngineError> {
     let (bytes, limit) = (writes.redo_bytes(), pages.storage.frame_bytes_max());
     if bytes > limit {
         Err(EngineError::Request(RequestError::BatchTooLarge { bytes, limit }))
@@ -352,8 +352,6 @@ fn apply(
 fn join_sparse(pages: &Pages, writes: &WriteSet, groups: &[Group]) {
     for group in groups.iter().filter(|group| group.is_sparse) {
         let first = group.ops.start;
-        if !matches!(writes.change(first), Change::Expect(_)) || group.ops.len() > 1 {
-            let _needed_by_nobody = writes.tree(first).merge_leaf(pages, writes.key(first));
-        }
+        let _needed_by_nobody = writes.tree(first).merge_leaf(pages, writes.key(first));
     }
 }

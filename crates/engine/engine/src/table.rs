@@ -10,7 +10,7 @@ use crate::cursor::{Cursor, bounds};
 use crate::error::{EngineError, RequestError};
 use crate::pages::Pages;
 use crate::range::{Range, of_prefix};
-use crate::read::read_row;
+use crate::read::{read_row, replace};
 use crate::table_index::{Index, TableIndex};
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
@@ -75,10 +75,7 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, EngineError> {
-        let found = self.read(key, |found| {
-            value.clear();
-            value.extend_from_slice(found);
-        })?;
+        let found = self.read(key, |found| replace(value, found))?;
         Ok(found.is_some())
     }
 

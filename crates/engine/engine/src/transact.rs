@@ -1,14 +1,9 @@
 //! Transactions of an engine: how one begins, and how one is run until it is committed.
 
-use std::collections::BTreeSet;
-
-use iostrata_lock::LockId;
-
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::row_locks::TRIES;
 use crate::ticket::Ticket;
-use crate::transaction::{Transaction, TransactionOptions};
+use crate::transaction::{Transaction, TransactionOptions, run};
 
 impl Engine {
     /// Begins a transaction. It ends by [`Transaction::commit`]; one that is dropped is rolled
@@ -33,31 +28,8 @@ impl Engine {
     pub fn transact<R, E: From<EngineError>>(
         &self,
         options: impl Into<TransactionOptions>,
-        mut body: impl FnMut(&mut Transaction) -> Result<R, E>,
+        body: impl FnMut(&mut Transaction) -> Result<R, E>,
     ) -> Result<(R, Ticket), E> {
-        let options = options.into();
-        let mut tries = 1;
-        // In one order, so that those who try again are in no deadlock with each other. Without it
-        // a thousand threads on ten rows are refused again and again, and nobody gets on.
-        let mut contested = BTreeSet::new();
-        loop {
-            let first: Vec<LockId> = contested.iter().copied().collect();
-            let mut transaction = Transaction::begin(&self.parts().pages, options, &first)?;
-            let outcome = body(&mut transaction);
-            let was_victim = transaction.was_victim();
-            let failure = match outcome {
-                Ok(result) if !was_victim => {
-                    return Ok((result, transaction.commit()?));
-                }
-                // The body went on although the transaction was over.
-                Ok(_) => transaction.finished().into(),
-                Err(error) => error,
-            };
-            if !was_victim || tries == TRIES {
-                return Err(failure);
-            }
-            tries += 1;
-            contested.extend(transaction.contested());
-        }
+        run(&self.parts().pages, options.into(), body, Transaction::commit)
     }
 }

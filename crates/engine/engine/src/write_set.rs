@@ -17,8 +17,8 @@ use crate::tree::Tree;
 
 /// Most bytes of keys and values that are kept: far more than any frame takes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
-/// Bytes that the frame may need for a change beyond key and value: at most 19 of an insert and 13
-/// of a delete before it, 10 of each for the page's number; the version besides.
+/// Bytes that the frame may need for a change beyond key and value: 16 of the version, 10 of the
+/// page's number, at most 19 besides of an insert or a difference.
 const CHANGE_OVERHEAD_BYTES: usize = 48;
 
 /// What is to happen to a row.
@@ -131,8 +131,7 @@ impl WriteSet {
     /// # Errors
     /// [`TableError::NotFound`] for a table of another engine; too many tables.
     pub fn tree_of(&mut self, table: &Table, pages: &Arc<Pages>) -> Result<u16, EngineError> {
-        let known = self.trees.iter().rposition(|known| Arc::ptr_eq(known, table.tree()));
-        if known.is_none() && !table.is_of(pages) {
+        if !table.is_of(pages) {
             let name = table.name().to_owned();
             return Err(EngineError::Table(TableError::NotFound { name }));
         }
@@ -237,6 +236,11 @@ impl WriteSet {
         assert!(mark.ops <= self.ops.len() && mark.bytes <= self.bytes.len(), "a mark of this set");
         self.ops.truncate(mark.ops);
         self.bytes.truncate(mark.bytes);
+    }
+
+    /// Bytes of memory for keys and values.
+    pub fn kept_bytes(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Forgets everything, and keeps the memory.

@@ -4,7 +4,8 @@
 //! are used on their own: the lowest bits and the highest seven by the map inside a shard, bits
 //! between them choose the shard.
 
-use std::hash::Hasher;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Odd numbers without a pattern.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -49,9 +50,12 @@ fn folded(word: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// A map by locks, which are hashes already.
+pub type LockMap<V> = HashMap<LockId, V, BuildHasherDefault<IdHasher>>;
+
 /// Hashes a [`LockId`] to itself.
 #[derive(Default)]
-pub(crate) struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     #[inline]

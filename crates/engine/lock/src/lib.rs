@@ -38,5 +38,5 @@ mod table;
 mod waits;
 
 pub use border::{Granted, LockFailure, LockOwner, LockStats};
-pub use id::LockId;
+pub use id::{LockId, LockMap};
 pub use table::LockTable;

@@ -4,12 +4,11 @@
 //! map alone: a waiter has the lock from the moment at which it is written there as the holder.
 
 use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
-use std::hash::BuildHasherDefault;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
 use crate::border::Granted;
-use crate::id::{IdHasher, LockId};
+use crate::id::{LockId, LockMap};
 use crate::sync::{AtomicUsize, Mutex, Thread, current, locked};
 
 /// An owner in a queue.
@@ -42,8 +41,6 @@ impl HeldLock {
     }
 }
 
-type HeldLocks = HashMap<LockId, HeldLock, BuildHasherDefault<IdHasher>>;
-
 /// What became of a lock that was released.
 pub(crate) enum Released {
     /// It is free, or another holds it still: there is nothing to do.
@@ -58,7 +55,7 @@ pub(crate) enum Released {
 pub(crate) struct Shard {
     /// Locks in the map; written under its lock, read without.
     held: AtomicUsize,
-    locks: Mutex<HeldLocks>,
+    locks: Mutex<LockMap<HeldLock>>,
 }
 
 impl Shard {

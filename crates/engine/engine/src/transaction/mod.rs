@@ -9,6 +9,7 @@ mod index;
 mod options;
 mod own_writes;
 mod reads;
+mod retry;
 mod scan;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -26,6 +27,7 @@ use iostrata_version::Snapshot;
 pub use index::{IndexCursor, IndexRow};
 pub use options::{Isolation, TransactionOptions};
 use own_writes::OwnWrites;
+pub(crate) use retry::run;
 pub use scan::TransactionCursor;
 
 use crate::commit::{Committer, commit};
@@ -117,7 +119,7 @@ impl Transaction {
         storage.poison.check()?;
         let patience = options.lock_wait_timeout.unwrap_or_else(|| storage.hot.lock_wait_timeout());
         let owner = LockOwner::new(next_number());
-        let mut own: Box<Buffers> = SPARE.take().unwrap_or_default();
+        let mut own = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         if !first.is_empty() {
             lock_all(storage, &owner, first, patience, &mut own.locks);
         }
@@ -281,7 +283,8 @@ impl Drop for Transaction {
         self.release_locks();
         let mut own = std::mem::take(&mut self.own);
         own.writes.clear();
-        SPARE.set(Some(own));
+        // A thread that ends has no place for it any more.
+        let _dropped_otherwise = SPARE.try_with(|spare| spare.set(Some(own)));
     }
 }
 

@@ -3,45 +3,29 @@
 //! Invariant: the index leads to the newest change of each row; going back to a mark leaves it as
 //! it was there.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use iostrata_lock::LockId;
+use iostrata_lock::{LockId, LockMap};
 
 use crate::cursor::KeyBounds;
 use crate::read::LeafHint;
 use crate::tree::Tree;
 use crate::write_set::{WriteMark, WriteSet};
 
+/// Most changes and most bytes of keys and values for which memory is kept.
+const KEPT_CHANGES_MAX: usize = 4_096;
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// No earlier change.
 const NONE: u32 = u32::MAX;
-
-/// A lock's number is a hash already.
-#[derive(Debug, Default)]
-pub(crate) struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("a lock is hashed as one number")
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-}
 
 /// The writes of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct OwnWrites {
     pub set: WriteSet,
     /// The newest change of the rows with this lock.
-    newest: HashMap<LockId, u32, BuildHasherDefault<Hashed>>,
+    newest: LockMap<u32>,
     /// For each change its lock, and the change with the same lock before it.
     before: Vec<(LockId, u32)>,
 }
@@ -117,8 +101,12 @@ impl OwnWrites {
         found
     }
 
-    /// Forgets everything, and keeps the memory.
+    /// Forgets everything, and keeps the memory, unless it was a very large transaction.
     pub fn clear(&mut self) {
+        if self.before.capacity() > KEPT_CHANGES_MAX || self.set.kept_bytes() > KEPT_BYTES_MAX {
+            *self = Self::default();
+            return;
+        }
         self.set.clear();
         self.newest.clear();
         self.before.clear();

@@ -10,7 +10,7 @@ use crate::counts::Sample;
 use crate::cursor::{Cursor, KeyBounds, bounds};
 use crate::error::{EngineError, TableError};
 use crate::range::OwnedRow;
-use crate::read::{LeafHint, read_row};
+use crate::read::{LeafHint, read_row, replace};
 use crate::row_locks::lock;
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction, TransactionCursor};
@@ -243,9 +243,4 @@ impl Transaction {
         }
         Err(EngineError::Table(TableError::NotFound { name: table.name().to_owned() }))
     }
-}
-
-fn replace(value: &mut Vec<u8>, by: &[u8]) {
-    value.clear();
-    value.extend_from_slice(by);
 }

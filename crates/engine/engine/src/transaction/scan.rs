@@ -11,6 +11,7 @@ use iostrata_version::Snapshot;
 use crate::counts::Sample;
 use crate::cursor::{Cursor, Row};
 use crate::error::EngineError;
+use crate::read::replace;
 use crate::transaction::Transaction;
 use crate::tree::descend::Direction;
 
@@ -65,8 +66,8 @@ impl<'t> TransactionCursor<'t> {
             if !self.has_row
                 && let Some((key, value)) = self.committed.next_row()?
             {
-                copy(&mut self.key, key);
-                copy(&mut self.value, value);
+                replace(&mut self.key, key);
+                replace(&mut self.value, value);
                 self.has_row = true;
             }
             let order = match self.own.last() {
@@ -98,9 +99,4 @@ impl Drop for TransactionCursor<'_> {
     fn drop(&mut self) {
         self.transaction.saw(self.committed.newest());
     }
-}
-
-fn copy(into: &mut Vec<u8>, from: &[u8]) {
-    into.clear();
-    into.extend_from_slice(from);
 }

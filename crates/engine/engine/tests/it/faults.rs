@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use iostrata_engine::{Engine, EngineError};
-use iostrata_io::disk::memory::{Call, CallKind, Fault};
+use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, STILL, commit};
+use crate::common::failing::{EIO, ENOSPC, Failed, arm, at_every_call};
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Op, Shape, Step, plan};
 use crate::common::quiet::{Watch, quietly};
@@ -21,27 +22,6 @@ use crate::common::sweep::{Crash, Sweep};
 
 const SHAPE: Shape = Shape { batches: 40, tables: 2, ..STILL };
 const SEED: u64 = 5;
-
-const EIO: Fault = Fault::Errno(5);
-const ENOSPC: Fault = Fault::Errno(28);
-
-/// The call that failed, once it did.
-type Failed = Arc<Mutex<Option<Call>>>;
-
-/// Lets one call fail, as long as the switch is on; tells which it was.
-pub fn arm(memory: &MemDisk, number: u64, fault: Fault) -> (Arc<AtomicBool>, Failed) {
-    let failed = Arc::new(Mutex::new(None));
-    let armed = Arc::new(AtomicBool::new(true));
-    let (seen, is_armed) = (Arc::clone(&failed), Arc::clone(&armed));
-    memory.before_each(move |call| {
-        if call.number != number || !is_armed.load(Ordering::Relaxed) {
-            return Fault::None;
-        }
-        *seen.lock().unwrap() = Some(call.clone());
-        fault
-    });
-    (armed, failed)
-}
 
 /// A run whose n-th call fails.
 struct Run {
@@ -222,38 +202,24 @@ fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, Stri
     Ok(reached.map(|_call| has_stopped))
 }
 
-fn at_every_call(fault: Fault) {
+fn of_batches(fault: Fault) {
     let how = How::with(&[]);
-    let watch = Watch::new();
-    let (mut calls, mut stopped) = (0, 0);
-    for number in 0.. {
-        watch.on(format!("{fault:?} at call {number}"));
-        match quietly(|| with_fault(&how, number, fault)) {
-            Ok(Some(has_stopped)) => {
-                calls += 1;
-                stopped += usize::from(has_stopped);
-            }
-            Ok(None) => break,
-            Err(what) => panic!("{fault:?} at call {number}: {what}"),
-        }
-    }
-    assert!(calls > 150 && stopped > 50, "only {calls} calls, stopped by {stopped}");
-    eprintln!("{fault:?} at {calls} calls, stopped by {stopped}");
+    at_every_call("batches", fault, |number| with_fault(&how, number, fault));
 }
 
 #[test]
 fn eio_at_every_call() {
-    at_every_call(EIO);
+    of_batches(EIO);
 }
 
 #[test]
 fn enospc_at_every_call() {
-    at_every_call(ENOSPC);
+    of_batches(ENOSPC);
 }
 
 #[test]
 fn a_short_write_at_every_call() {
-    at_every_call(Fault::Short(700));
+    of_batches(Fault::Short(700));
 }
 
 /// The proof of these proofs: an engine that overhears a failed sync loses what it acknowledged.

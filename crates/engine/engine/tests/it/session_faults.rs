@@ -10,21 +10,17 @@ use iostrata_io::disk::{Ending, MemDisk, Tear, TraceDisk};
 
 use crate::common::chance::Chance;
 use crate::common::engine::{EngineStore, How, SESSIONS};
+use crate::common::failing::{EIO, ENOSPC, arm, at_every_call};
 use crate::common::model::{History, Tables};
 use crate::common::plan::Shape;
-use crate::common::quiet::{Watch, quietly};
 use crate::common::record::Recording;
 use crate::common::restarts::Left;
 use crate::common::sessions::{Sessions, go_on};
 use crate::common::store::Store;
 use crate::common::sweep::{Crash, Sweep};
-use crate::faults::arm;
 
 const SHAPE: Shape = Shape { batches: 16, tables: 2, live: &[], ..SESSIONS };
 const SEED: u64 = 8;
-
-const EIO: Fault = Fault::Errno(5);
-const ENOSPC: Fault = Fault::Errno(28);
 
 /// Runs with one fault; whether its call was reached, and the engine stopped.
 fn with_fault(how: &How, number: u64, fault: Fault) -> Result<Option<bool>, String> {
@@ -85,38 +81,24 @@ fn judge(recording: Recording, how: &How, before_close: usize) -> Result<(), Str
     lived.map_err(|what| format!("restarted: {what}")).map(|_life| ())
 }
 
-fn at_every_call(fault: Fault) {
+fn of_sessions(fault: Fault) {
     let how = How::with(&[("lock_wait_timeout", "0")]);
-    let watch = Watch::new();
-    let (mut calls, mut stopped) = (0, 0);
-    for number in 0.. {
-        watch.on(format!("{fault:?} at call {number} of sessions"));
-        match quietly(|| with_fault(&how, number, fault)) {
-            Ok(Some(has_stopped)) => {
-                calls += 1;
-                stopped += usize::from(has_stopped);
-            }
-            Ok(None) => break,
-            Err(what) => panic!("{fault:?} at call {number}: {what}"),
-        }
-    }
-    assert!(calls > 150 && stopped > 50, "only {calls} calls, stopped by {stopped}");
-    eprintln!("{fault:?} at {calls} calls of sessions, stopped by {stopped}");
+    at_every_call("sessions", fault, |number| with_fault(&how, number, fault));
 }
 
 #[test]
 fn eio_at_every_call() {
-    at_every_call(EIO);
+    of_sessions(EIO);
 }
 
 #[test]
 fn enospc_at_every_call() {
-    at_every_call(ENOSPC);
+    of_sessions(ENOSPC);
 }
 
 #[test]
 fn a_short_write_at_every_call() {
-    at_every_call(Fault::Short(700));
+    of_sessions(Fault::Short(700));
 }
 
 const ROWS: u32 = 30;

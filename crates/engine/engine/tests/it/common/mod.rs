@@ -8,6 +8,7 @@ pub mod between;
 pub mod chance;
 pub mod committed;
 pub mod engine;
+pub mod failing;
 pub mod halves;
 pub mod history;
 pub mod history_graph;
