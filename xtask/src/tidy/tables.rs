@@ -23,6 +23,8 @@ pub enum Tier {
     Meter,
     /// Storage in virtual time and in our own hands.
     Engine,
+    /// Databases, ours and others, and what is run on them.
+    Database,
     /// What decides what to measure and what follows.
     Study,
     /// What is seen.
@@ -38,6 +40,7 @@ impl Tier {
             Self::Base => "base",
             Self::Meter => "meter",
             Self::Engine => "engine",
+            Self::Database => "database",
             Self::Study => "study",
             Self::Show => "show",
             Self::Xtask => "xtask",
@@ -90,6 +93,25 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["lock", "version", "io", "page", "flush", "settings", "redo", "store", "pool"],
     },
+    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &[] },
+    CrateRules {
+        name: "embedded",
+        tier: Tier::Database,
+        is_pure: false,
+        may_use: &["units", "settings", "engine", "target"],
+    },
+    CrateRules {
+        name: "server",
+        tier: Tier::Database,
+        is_pure: false,
+        may_use: &["units", "change", "target"],
+    },
+    CrateRules {
+        name: "workload",
+        tier: Tier::Database,
+        is_pure: false,
+        may_use: &["units", "stats", "spec", "run", "load", "target"],
+    },
     CrateRules {
         name: "study",
         tier: Tier::Study,
@@ -118,7 +140,7 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "engine", "study", "diagnose", "report",
+            "engine", "target", "embedded", "server", "workload", "study", "diagnose", "report",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },

@@ -2,8 +2,8 @@
 //! that is not durable, and stops writing when it cannot know what is durable.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_engine::{Engine, EngineError};
 use iostrata_io::disk::memory::{CallKind, Fault};

@@ -1,0 +1,1 @@
+//! The embedded engine as a target of database workloads.

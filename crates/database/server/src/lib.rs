@@ -1,0 +1,1 @@
+//! Servers of the MySQL family: connections, flavours, private instances, and the target.

@@ -1,0 +1,41 @@
+//! Why a target did not do what it was asked.
+
+use thiserror::Error;
+
+/// What a failure means for whoever asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trouble {
+    /// The transaction was rolled back and may be begun again: a deadlock, a conflict, a lock
+    /// that was waited for too long.
+    Retry,
+    /// The connection or the server is gone; a new session may work.
+    Gone,
+    /// The row is there already.
+    Exists,
+    /// The target is not as the caller needs it: no such database, table or right.
+    NotReady,
+    /// No space is left where the target keeps its data.
+    NoSpace,
+    /// Anything else.
+    Failed,
+}
+
+/// Why a target did not do what it was asked.
+#[derive(Clone, Debug, Error)]
+#[error("{target}: {text}{}", or_nothing(.fix))]
+pub struct TargetError {
+    /// What it means for the caller.
+    pub trouble: Trouble,
+    /// Under what it is counted: a server's error number, or the engine's word for it.
+    pub code: String,
+    /// Which target, without secrets.
+    pub target: String,
+    /// What was attempted and what the target said.
+    pub text: String,
+    /// What would help, if that is known.
+    pub fix: Option<String>,
+}
+
+fn or_nothing(fix: &Option<String>) -> String {
+    fix.as_ref().map_or(String::new(), |fix| format!("; {fix}"))
+}

@@ -1,0 +1,22 @@
+//! What a database workload runs on: the border between workloads and databases.
+//!
+//! Purpose: a workload declares its tables and its operations once; a SQL server prepares them as
+//! statements, the embedded engine compiles them. Invariants: a workload knows no database and no
+//! client library; a target knows no workload. Nothing here runs anything: this crate is the words
+//! that both sides share.
+
+mod error;
+mod facts;
+mod op;
+mod rows;
+mod schema;
+mod session;
+mod value;
+
+pub use error::{TargetError, Trouble};
+pub use facts::{Durability, TargetFacts};
+pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
+pub use rows::Rows;
+pub use schema::{Column, ColumnType, Index, Schema, Table};
+pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
+pub use value::Value;

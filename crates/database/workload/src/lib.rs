@@ -1,0 +1,1 @@
+//! Database workloads: TPC-C and the OLTP family.
