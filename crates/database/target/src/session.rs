@@ -52,6 +52,9 @@ pub type Part = Option<(usize, i64)>;
 
 /// A database that workloads run on.
 pub trait Target: Send + Sync {
+    /// As the user named it, without secrets.
+    fn name(&self) -> String;
+
     /// What it says of itself now.
     ///
     /// # Errors

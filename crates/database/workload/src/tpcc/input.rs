@@ -1,0 +1,262 @@
+//! What terminals ask for (clauses 2.4.1 to 2.8.1): drawn before a transaction begins, and the same
+//! when it is begun again.
+
+use iostrata_spec::OpKind;
+use iostrata_stats::Random;
+
+use crate::tpcc::draw::{Constants, between, percent};
+use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, ITEMS};
+
+/// Most lines of an order.
+pub const LINES_MAX: usize = 15;
+/// An item that there is not.
+pub const UNUSED_ITEM: i64 = ITEMS + 1;
+
+/// A line of an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderItem {
+    /// Which item.
+    pub item: i64,
+    /// Which warehouse supplies it.
+    pub supply: i64,
+    /// How many.
+    pub quantity: i64,
+}
+
+/// Who is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Customer {
+    /// By number.
+    Id(i64),
+    /// By last name, whose number this is.
+    Name(i64),
+}
+
+/// A transaction that a terminal asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A customer orders.
+    NewOrder {
+        /// Warehouse and district of the terminal's order.
+        place: (i64, i64),
+        /// Who.
+        customer: i64,
+        /// What; the last one may be of [`UNUSED_ITEM`].
+        lines: Vec<OrderItem>,
+    },
+    /// A customer pays.
+    Payment {
+        /// Where.
+        place: (i64, i64),
+        /// Warehouse and district of the customer.
+        of: (i64, i64),
+        /// Who.
+        customer: Customer,
+        /// How much, in cents.
+        amount: i64,
+    },
+    /// A customer asks for the last order.
+    OrderStatus {
+        /// Warehouse and district.
+        place: (i64, i64),
+        /// Who.
+        customer: Customer,
+    },
+    /// The oldest order of every district is delivered.
+    Delivery {
+        /// Which warehouse.
+        warehouse: i64,
+        /// By whom.
+        carrier: i64,
+    },
+    /// Recently sold items that run short.
+    StockLevel {
+        /// Warehouse and district.
+        place: (i64, i64),
+        /// Below how many.
+        threshold: i64,
+    },
+}
+
+impl Input {
+    /// The kind of transaction.
+    pub fn kind(&self) -> OpKind {
+        match self {
+            Self::NewOrder { .. } => OpKind::NewOrder,
+            Self::Payment { .. } => OpKind::Payment,
+            Self::OrderStatus { .. } => OpKind::OrderStatus,
+            Self::Delivery { .. } => OpKind::Delivery,
+            Self::StockLevel { .. } => OpKind::StockLevel,
+        }
+    }
+
+    /// Whether it is one of those that are to be rolled back.
+    pub fn is_rolled_back(&self) -> bool {
+        matches!(self, Self::NewOrder { lines, .. }
+            if lines.last().is_some_and(|line| line.item == UNUSED_ITEM))
+    }
+}
+
+/// Where a terminal stands: its warehouse, and for stock levels its district.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// From 1.
+    pub warehouse: i64,
+    /// From 1.
+    pub district: i64,
+}
+
+impl Home {
+    /// The home of a terminal, counted from 0: warehouses in turn, so that few terminals spread
+    /// over all of them, and a district of its own for each of ten of a warehouse.
+    pub fn of(terminal: u32, warehouses: i64) -> Self {
+        let terminal = i64::from(terminal);
+        let (warehouse, district) = (terminal % warehouses, terminal / warehouses % DISTRICTS);
+        Self { warehouse: warehouse + 1, district: district + 1 }
+    }
+}
+
+/// Draws inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs {
+    /// Of non-uniform draws.
+    pub constants: Constants,
+    /// How many warehouses there are.
+    pub warehouses: i64,
+}
+
+impl Inputs {
+    /// What a terminal asks for when it is to do a transaction of this kind.
+    pub fn draw(&self, random: &mut Random, kind: OpKind, home: Home) -> Input {
+        let place = (home.warehouse, between(random, 1, DISTRICTS));
+        match kind {
+            OpKind::Payment => self.payment(random, place),
+            OpKind::OrderStatus => Input::OrderStatus { place, customer: self.customer(random) },
+            OpKind::Delivery => {
+                Input::Delivery { warehouse: home.warehouse, carrier: between(random, 1, 10) }
+            }
+            OpKind::StockLevel => {
+                let place = (home.warehouse, home.district);
+                Input::StockLevel { place, threshold: between(random, 10, 20) }
+            }
+            _ => self.new_order(random, place),
+        }
+    }
+
+    fn new_order(&self, random: &mut Random, place: (i64, i64)) -> Input {
+        let customer = self.constants.customer(random, CUSTOMERS);
+        let count = between(random, 5, LINES_MAX as i64);
+        let is_rolled_back = percent(random, 1);
+        let line = |number: i64| {
+            let is_unused = is_rolled_back && number == count;
+            let item = self.constants.item(random, ITEMS);
+            let supply = if percent(random, 1) { self.other(random, place.0) } else { place.0 };
+            let quantity = between(random, 1, 10);
+            OrderItem { item: if is_unused { UNUSED_ITEM } else { item }, supply, quantity }
+        };
+        Input::NewOrder { place, customer, lines: (1..=count).map(line).collect() }
+    }
+
+    fn payment(&self, random: &mut Random, place: (i64, i64)) -> Input {
+        let of = match percent(random, 85) {
+            true => place,
+            false => (self.other(random, place.0), between(random, 1, DISTRICTS)),
+        };
+        let customer = self.customer(random);
+        Input::Payment { place, of, customer, amount: between(random, 100, 500_000) }
+    }
+
+    fn customer(&self, random: &mut Random) -> Customer {
+        match percent(random, 60) {
+            true => Customer::Name(self.constants.last(random)),
+            false => Customer::Id(self.constants.customer(random, CUSTOMERS)),
+        }
+    }
+
+    /// A warehouse that is not this one, if there is any.
+    fn other(&self, random: &mut Random, home: i64) -> i64 {
+        if self.warehouses == 1 {
+            return home;
+        }
+        let other = between(random, 1, self.warehouses - 1);
+        other + i64::from(other >= home)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 200_000;
+
+    fn inputs() -> (Inputs, Random) {
+        let mut random = Random::new(11);
+        let constants = Constants::for_run(&mut random, 100);
+        (Inputs { constants, warehouses: 10 }, random)
+    }
+
+    fn share(of: impl Fn(&Input) -> bool, kind: OpKind) -> f64 {
+        let (inputs, mut random) = inputs();
+        let home = Home { warehouse: 4, district: 3 };
+        let hits = (0..N).filter(|_| of(&inputs.draw(&mut random, kind, home))).count();
+        100.0 * hits as f64 / N as f64
+    }
+
+    #[test]
+    fn shares_are_those_of_the_specification() {
+        let remote = |input: &Input| match input {
+            Input::NewOrder { lines, .. } => lines.iter().any(|line| line.supply != 4),
+            _ => false,
+        };
+        let found = share(remote, OpKind::NewOrder);
+        assert!((9.2..9.9).contains(&found), "remote orders {found}");
+        let found = share(Input::is_rolled_back, OpKind::NewOrder);
+        assert!((0.9..1.1).contains(&found), "rollbacks {found}");
+        let remote = |input: &Input| matches!(input, Input::Payment { of, .. } if of.0 != 4);
+        let found = share(remote, OpKind::Payment);
+        assert!((14.7..15.3).contains(&found), "remote payments {found}");
+        for kind in [OpKind::Payment, OpKind::OrderStatus] {
+            let by_name = |input: &Input| {
+                matches!(
+                    input,
+                    Input::Payment { customer: Customer::Name(_), .. }
+                        | Input::OrderStatus { customer: Customer::Name(_), .. }
+                )
+            };
+            let found = share(by_name, kind);
+            assert!((59.5..60.5).contains(&found), "by name {found}");
+        }
+    }
+
+    #[test]
+    fn stock_levels_stay_in_their_district_and_others_do_not() {
+        let own = |input: &Input| matches!(input, Input::StockLevel { place: (4, 3), .. });
+        assert_eq!(share(own, OpKind::StockLevel), 100.0);
+        let own = |input: &Input| matches!(input, Input::NewOrder { place: (4, 3), .. });
+        let found = share(own, OpKind::NewOrder);
+        assert!((9.7..10.3).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn one_warehouse_has_no_other() {
+        let (mut inputs, mut random) = inputs();
+        inputs.warehouses = 1;
+        let home = Home::of(0, 1);
+        for _ in 0..1_000 {
+            match inputs.draw(&mut random, OpKind::Payment, home) {
+                Input::Payment { of, .. } => assert_eq!(of.0, 1),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn terminals_spread_over_warehouses_and_districts() {
+        let homes: std::collections::BTreeSet<(i64, i64)> = (0..40)
+            .map(|terminal| Home::of(terminal, 4))
+            .map(|home| (home.warehouse, home.district))
+            .collect();
+        assert_eq!(homes.len(), 40);
+        assert_eq!(Home::of(4, 4), Home { warehouse: 1, district: 2 });
+    }
+}

@@ -1,0 +1,22 @@
+//! TPC-C as revision 5.11 of the specification has it; deviations are in docs/tpcc.md.
+
+mod check;
+mod dataset;
+mod draw;
+mod input;
+mod mix;
+mod ops;
+mod population;
+mod prepare;
+mod schema;
+mod transaction;
+
+pub use check::{CONDITIONS, CheckOutcome, CheckPlan, Condition, check};
+pub use dataset::{Dataset, Stage};
+pub use draw::{Constants, is_legal};
+pub use input::{Customer, Home, Input, Inputs, OrderItem};
+pub use mix::{KINDS, Mix, Waits};
+pub use population::{Population, RowSource, rows_per_warehouse};
+pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
+pub use schema::{TableId, schema};
+pub use transaction::{Output, Runner, Verdict};
