@@ -87,6 +87,8 @@ pub enum Order {
     Ascending,
     /// From the greatest.
     Descending,
+    /// As they come.
+    Any,
 }
 
 /// What becomes of the rows of a scan.

@@ -20,6 +20,8 @@ pub enum ColumnType {
     Char(u16),
     /// Up to so many characters.
     Varchar(u16),
+    /// Characters without such a bound.
+    LongText,
     /// A moment, in whole seconds.
     DateTime,
 }
@@ -27,7 +29,7 @@ pub enum ColumnType {
 impl ColumnType {
     /// Whether its values are characters.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::Char(_) | Self::Varchar(_))
+        matches!(self, Self::Char(_) | Self::Varchar(_) | Self::LongText)
     }
 }
 

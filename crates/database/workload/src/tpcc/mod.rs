@@ -2,7 +2,7 @@
 
 mod check;
 mod dataset;
-mod draw;
+pub(crate) mod draw;
 mod input;
 mod mix;
 mod ops;
@@ -18,5 +18,5 @@ pub use input::{Customer, Home, Input, Inputs, OrderItem};
 pub use mix::{KINDS, Mix, Waits};
 pub use population::{Population, RowSource, rows_per_warehouse};
 pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
+pub(crate) use schema::made;
 pub use schema::{TableId, schema};
-pub use transaction::{Output, Runner, Verdict};

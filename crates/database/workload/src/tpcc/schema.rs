@@ -67,7 +67,8 @@ const MONEY: &str = "d14.2";
 const SHARE: &str = "d4.4";
 
 /// All tables. A column is `name type`, with a `?` behind a type that may be null: `i4` a number of
-/// 4 bytes, `c24` and `v24` characters, `d6.2` a decimal, `t` a moment.
+/// 4 bytes, `c24` and `v24` characters, `d6.2` a decimal, `x` long
+/// characters, `t` a moment.
 pub fn schema() -> Schema {
     let tables = TableId::ALL.map(|table| match table {
         TableId::Warehouse => {
@@ -177,6 +178,7 @@ fn of_words(of: &str) -> ColumnType {
         ("d", Some((digits, scale))) => {
             ColumnType::Decimal { digits: number(digits) as u8, scale: number(scale) as u8 }
         }
+        ("x", None) => ColumnType::LongText,
         ("t", None) => ColumnType::DateTime,
         _ => unreachable!("{of:?} is no type of a column"),
     }

@@ -6,6 +6,7 @@
 
 use iostrata_target::{OpId, Rows, Session, TargetError, Trouble, Value};
 
+use crate::slots::Work;
 use crate::tpcc::draw::is_original;
 use crate::tpcc::input::{Customer, Input, LINES_MAX, OrderItem, UNUSED_ITEM};
 use crate::tpcc::ops::Ops;
@@ -31,18 +32,9 @@ pub struct Output {
     pub short: i64,
 }
 
-/// Whether a transaction is to be committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Commit.
-    Commit,
-    /// Roll back, as the input wants it.
-    RollBack,
-}
-
 /// Runs transactions in one session.
 #[derive(Debug)]
-pub struct Runner {
+pub(crate) struct Runner {
     ops: Ops,
     rows: Rows,
     second: Rows,
@@ -73,7 +65,7 @@ impl Runner {
         session: &mut dyn Session,
         input: &Input,
         now_s: i64,
-    ) -> Result<(Verdict, Output), TargetError> {
+    ) -> Result<(Work, Output), TargetError> {
         session.begin()?;
         let output = match input {
             Input::NewOrder { place, customer, lines } => {
@@ -88,7 +80,7 @@ impl Runner {
             }
             Input::StockLevel { place, threshold } => self.stock_level(session, *place, *threshold),
         };
-        output.map(|output| (Verdict::Commit, output))
+        output.map(|output| (Work::Commit, output))
     }
 
     fn new_order(
@@ -98,7 +90,7 @@ impl Runner {
         customer: i64,
         lines: &[OrderItem],
         now_s: i64,
-    ) -> Result<(Verdict, Output), TargetError> {
+    ) -> Result<(Work, Output), TargetError> {
         let discount = self.one(session, self.ops.order.customer, &[w, d, customer])?.int();
         let w_tax = self.one(session, self.ops.order.warehouse_tax, &[w])?.int();
         let is_rolled_back = lines.last().is_some_and(|line| line.item == UNUSED_ITEM);
@@ -123,9 +115,9 @@ impl Runner {
         let args = [order, d, w].map(Value::Int);
         session.run(self.ops.order.insert_new_order, &args, &mut self.rows)?;
         let amount = self.insert_lines(session, (w, d, order), priced)?;
-        let verdict = if is_rolled_back { Verdict::RollBack } else { Verdict::Commit };
+        let work = if is_rolled_back { Work::RollBack } else { Work::Commit };
         let total = amount * (10_000 - discount) / 10_000 * (10_000 + w_tax + d_tax) / 100;
-        Ok((verdict, Output { total, order, brand_lines, ..Output::default() }))
+        Ok((work, Output { total, order, brand_lines, ..Output::default() }))
     }
 
     /// Looks up the items and puts the lines in the order of their stock. Gives how many of all

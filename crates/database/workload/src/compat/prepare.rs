@@ -1,0 +1,142 @@
+//! Filling and removing the kit's tables.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use iostrata_target::{
+    Access, Op, OpId, Rows, SessionOptions, Target, TargetError, Trouble,
+};
+
+use crate::compat::CompatSpec;
+use crate::compat::rows::{KitRows, rows_of};
+use crate::compat::schema::{KitTable, foreign_keys, schema};
+
+/// One thing to fill.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    table: KitTable,
+    set: u32,
+    warehouse: i64,
+}
+
+/// Makes and fills the tables, then adds the foreign keys. `progress` hears of rows so far and in
+/// all, from several threads. Gives the number of rows.
+///
+/// # Errors
+/// One of the tables is there already; what the target said; `stop` was set.
+pub fn prepare(
+    target: &dyn Target,
+    spec: &CompatSpec,
+    (threads, now_s): (usize, i64),
+    stop: &AtomicBool,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<u64, TargetError> {
+    let schema = schema(spec.tables);
+    if let Some(table) = target.present(&schema)?.first() {
+        let text = format!("table {} is there already", schema.tables[*table].name);
+        let fix = "remove the tables with `tpcc cleanup --compat sysbench-tpcc` first";
+        return Err(refused(target, "tables_exist", text, fix));
+    }
+    (0..schema.tables.len()).try_for_each(|table| target.create(&schema, table))?;
+    let chunks = chunks(spec);
+    let in_all = chunks.iter().map(|chunk| rows_of(chunk.table)).sum::<u64>();
+    let (next, rows, failed) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
+    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+    let fill = |chunk: &Chunk| {
+        let Chunk { table, set, warehouse } = *chunk;
+        let mut source = KitRows::new(table, set, warehouse, spec.seed, now_s);
+        let mut more = |buffer: &mut Rows| {
+            if stop.load(Ordering::Relaxed) {
+                return buffer.clear(1);
+            }
+            source.fill(buffer);
+            let count = buffer.len() as u64;
+            let rows = rows.fetch_add(count, Ordering::Relaxed) + count;
+            progress(rows, in_all.max(rows));
+        };
+        target.load(&schema, table.number(set), None, &mut more).map(drop)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, chunks.len()) {
+            scope.spawn(|| {
+                while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if lock().is_some() {
+                        return;
+                    }
+                    if let Err(error) = fill(chunk) {
+                        lock().get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = lock().take() {
+        return Err(error);
+    }
+    if stop.load(Ordering::Relaxed) {
+        let fix = "remove what is there with `tpcc cleanup --compat sysbench-tpcc`, begin again";
+        return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
+    }
+    target.finish(&schema)?;
+    if spec.foreign_keys {
+        add_foreign_keys(target, spec.tables)?;
+    }
+    Ok(rows.into_inner())
+}
+
+fn chunks(spec: &CompatSpec) -> Vec<Chunk> {
+    let mut all = Vec::new();
+    for set in 0..spec.tables {
+        for table in KitTable::ALL {
+            let warehouses = if table == KitTable::Item { 1..=1 } else { 1..=spec.scale };
+            all.extend(warehouses.map(|warehouse| Chunk { table, set, warehouse }));
+        }
+    }
+    all.sort_by_key(|chunk| std::cmp::Reverse(rows_of(chunk.table)));
+    all
+}
+
+fn add_foreign_keys(target: &dyn Target, sets: u32) -> Result<(), TargetError> {
+    let op = |sql| Op {
+        name: "foreign key",
+        table: 0,
+        access: Access::Statement { sql, gives: Vec::new() },
+    };
+    let ops: Arc<[Op]> = (1..=sets).flat_map(foreign_keys).map(op).collect();
+    let count = ops.len();
+    let options = SessionOptions { ops, autocommit: true, ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(schema(sets)), &options)?;
+    let mut rows = Rows::default();
+    (0..count).try_for_each(|op| session.run(OpId(op), &[], &mut rows).map(drop))
+}
+
+/// Removes the kit's tables that are there; gives how many.
+///
+/// # Errors
+/// What the target said.
+pub fn cleanup(target: &dyn Target, tables: u32) -> Result<usize, TargetError> {
+    let schema = schema(tables);
+    let mut present = target.present(&schema)?;
+    // Tables that others refer to go last; the order of the schema has them first.
+    present.reverse();
+    // Orders and lines refer to customers and stock, new orders to orders.
+    let count = present.len();
+    for _ in 0..KitTable::ALL.len() {
+        present.retain(|table| target.remove(&schema, *table).is_err());
+    }
+    match present.first() {
+        None => Ok(count),
+        Some(table) => target.remove(&schema, *table).map(|()| count),
+    }
+}
+
+pub(super) fn refused(
+    target: &dyn Target,
+    code: &str,
+    text: String,
+    fix: &str,
+) -> TargetError {
+    let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
+    TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
+}

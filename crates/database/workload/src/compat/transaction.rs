@@ -1,0 +1,304 @@
+//! The kit's transactions: its statements, one by one, in its order.
+
+use iostrata_spec::OpKind;
+use iostrata_stats::Random;
+use iostrata_target::{Rows, Session, TargetError, Value};
+
+use crate::compat::CompatSpec;
+use crate::compat::statements::Statement;
+use crate::slots::Work;
+use crate::tpcc::draw::{between, last_name, percent};
+
+const DISTRICTS: i64 = 10;
+const CUSTOMERS: i64 = 3_000;
+const ITEMS: i64 = 100_000;
+/// An item that there is not.
+const UNUSED_ITEM: i64 = -1;
+/// Characters of a customer's data at most.
+const DATA_MAX: usize = 500;
+
+/// The kind that the kit draws: of 23, ten orders, ten payments, one of each of the others.
+pub(super) fn kind(random: &mut Random) -> OpKind {
+    match between(random, 1, 23) {
+        1..=10 => OpKind::NewOrder,
+        11..=20 => OpKind::Payment,
+        21 => OpKind::OrderStatus,
+        22 => OpKind::Delivery,
+        _ => OpKind::StockLevel,
+    }
+}
+
+/// NURand with a constant that is drawn anew: nearly uniform.
+fn nurand(random: &mut Random, a: i64, least: i64, most: i64) -> i64 {
+    let constant = between(random, 0, a);
+    let drawn = between(random, 0, a) | between(random, least, most);
+    (drawn + constant) % (most - least + 1) + least
+}
+
+/// Runs transactions in one session.
+pub(super) struct KitRunner {
+    spec: CompatSpec,
+    rows: Rows,
+    text: Vec<u8>,
+}
+
+/// Where a transaction takes place.
+#[derive(Clone, Copy)]
+struct Place {
+    set: u32,
+    warehouse: i64,
+    district: i64,
+}
+
+impl KitRunner {
+    pub fn new(spec: CompatSpec) -> Self {
+        Self { spec, rows: Rows::default(), text: Vec::new() }
+    }
+
+    pub fn run(
+        &mut self,
+        session: &mut dyn Session,
+        kind: OpKind,
+        random: &mut Random,
+    ) -> Result<Work, TargetError> {
+        let at = Place {
+            set: random.below(self.spec.tables.into()) as u32,
+            warehouse: between(random, 1, self.spec.scale),
+            district: between(random, 1, DISTRICTS),
+        };
+        self.ask(session, at, Statement::Begin, &[])?;
+        match kind {
+            OpKind::Payment => self.payment(session, at, random)?,
+            OpKind::OrderStatus => self.order_status(session, at, random)?,
+            OpKind::Delivery => self.delivery(session, at, random)?,
+            OpKind::StockLevel => self.stock_level(session, at, random)?,
+            _ => return self.new_order(session, at, random),
+        }
+        Ok(Work::Commit)
+    }
+
+    /// Runs a statement with numbers; its rows stay.
+    fn ask(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        statement: Statement,
+        args: &[i64],
+    ) -> Result<(), TargetError> {
+        let mut values = [Value::Null; 8];
+        values.iter_mut().zip(args).for_each(|(value, arg)| *value = (*arg).into());
+        session.run(statement.of(at.set), &values[..args.len()], &mut self.rows)?;
+        Ok(())
+    }
+
+    /// A value of the only row; 0 where it is missing.
+    fn int(&self, column: usize) -> i64 {
+        if self.rows.is_empty() || self.rows.get(0, column).is_null() {
+            return 0;
+        }
+        self.rows.get(0, column).int()
+    }
+
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        random: &mut Random,
+    ) -> Result<Work, TargetError> {
+        let Place { set, warehouse: w, district: d } = at;
+        let customer = nurand(random, 1_023, 1, CUSTOMERS);
+        let count = between(random, 5, 15);
+        let is_bad = percent(random, 1);
+        let mut is_local = true;
+        let mut lines = [(0, 0); 15];
+        for (line, number) in lines.iter_mut().zip(1..=count) {
+            let item = nurand(random, 8_191, 1, ITEMS);
+            let is_unused = is_bad && number == count - 1;
+            // Another warehouse is looked for, and the same one is found.
+            is_local &= !percent(random, 1);
+            *line = (if is_unused { UNUSED_ITEM } else { item }, between(random, 1, 10));
+        }
+        self.ask(session, at, Statement::Head, &[w, d, customer])?;
+        let (discount, w_tax) = (self.int(0), self.int(3));
+        self.ask(session, at, Statement::District, &[w, d])?;
+        let (order, d_tax) = (self.int(0), self.int(1));
+        self.ask(session, at, Statement::NextNumber, &[order + 1, d, w])?;
+        let args = [order, d, w, customer, count, i64::from(is_local)];
+        self.ask(session, at, Statement::InsertOrder, &args)?;
+        self.ask(session, at, Statement::InsertNewOrder, &[order, d, w])?;
+        let factor = (100 + w_tax + d_tax) * (100 - discount);
+        for ((item, quantity), number) in lines.into_iter().zip(1..=count) {
+            self.ask(session, at, Statement::Item, &[item])?;
+            if self.rows.is_empty() {
+                return Ok(Work::RollBack);
+            }
+            let amount = quantity * self.int(0) * factor / 1_000_000;
+            let args = [item, w].map(Value::Int);
+            session.run(Statement::stock(set, d), &args, &mut self.rows)?;
+            let before = self.int(0);
+            let left = before - quantity + if before > quantity { 0 } else { 91 };
+            self.text.clear();
+            if !self.rows.is_empty() {
+                self.text.extend_from_slice(self.rows.get(0, 2).text());
+            }
+            self.ask(session, at, Statement::UpdateStock, &[left, item, w])?;
+            let numbers = [order, d, w, number, item, w, quantity, amount].map(Value::Int);
+            let [a, b, c, e, f, g, h, i] = numbers;
+            let args = [a, b, c, e, f, g, h, i, Value::Text(&self.text)];
+            session.run(Statement::InsertLine.of(set), &args, &mut self.rows)?;
+        }
+        Ok(Work::Commit)
+    }
+
+    /// Looks for the customer in the middle of those of a random name, or for one by number.
+    fn customer(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        (id, by_name): (i64, Option<i64>),
+        (names, column): (Statement, usize),
+    ) -> Result<i64, TargetError> {
+        let Some(name) = by_name else { return Ok(id) };
+        self.text.clear();
+        last_name(&mut self.text, name);
+        let args = [at.warehouse.into(), at.district.into(), Value::Text(&self.text)];
+        session.run(Statement::CountNames.of(at.set), &args, &mut self.rows)?;
+        session.run(names.of(at.set), &args, &mut self.rows)?;
+        let middle = (self.rows.len() / 2).min(self.rows.len().saturating_sub(1));
+        Ok(if self.rows.is_empty() { id } else { self.rows.get(middle, column).int() })
+    }
+
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        random: &mut Random,
+    ) -> Result<(), TargetError> {
+        let Place { set, warehouse: w, district: d } = at;
+        let id = nurand(random, 1_023, 1, CUSTOMERS);
+        let amount = between(random, 1, 5_000);
+        let name = nurand(random, 255, 0, 999);
+        let by_name = percent(random, 60).then_some(name);
+        let c_d = if percent(random, 85) { d } else { between(random, 1, DISTRICTS) };
+        self.ask(session, at, Statement::PayWarehouse, &[amount, w])?;
+        self.ask(session, at, Statement::Warehouse, &[w])?;
+        let mut data = String::from_utf8_lossy(self.rows.get(0, 5).text()).into_owned();
+        self.ask(session, at, Statement::PayDistrict, &[amount, w, d])?;
+        self.ask(session, at, Statement::DistrictName, &[w, d])?;
+        let district = String::from_utf8_lossy(self.rows.get(0, 5).text()).into_owned();
+        data = format!("{data:>10} {district:>10}    ");
+        let of = Place { district: c_d, ..at };
+        let id = self.customer(session, of, (id, by_name), (Statement::Names, 0))?;
+        self.ask(session, at, Statement::Customer, &[w, c_d, id])?;
+        let (balance, ytd) = (self.int(12) - 100 * amount, self.int(13) + 100 * amount);
+        let (balance, ytd) = (money(balance), money(ytd));
+        let is_bad = !self.rows.is_empty() && self.rows.get(0, 9).text() == b"BC";
+        let key = [w, c_d, id].map(Value::Int);
+        if is_bad {
+            self.ask(session, at, Statement::Data, &[w, c_d, id])?;
+            let note = format!("| {id:4} {c_d:2} {w:4} {d:2} {w:4} ${amount:7}.00 ");
+            self.text.clear();
+            self.text.extend_from_slice(note.as_bytes());
+            self.text.extend_from_slice(self.rows.get(0, 0).text());
+            self.text.truncate(DATA_MAX);
+            let text = Value::Text(&self.text);
+            let args = [balance.as_str().into(), ytd.as_str().into(), text, key[0], key[1], key[2]];
+            session.run(Statement::PayWithData.of(set), &args, &mut self.rows)?;
+        } else {
+            let args = [balance.as_str().into(), ytd.as_str().into(), key[0], key[1], key[2]];
+            session.run(Statement::Pay.of(set), &args, &mut self.rows)?;
+        }
+        let [a, b, c, e, f, g] = [c_d, w, id, d, w, amount].map(Value::Int);
+        let args = [a, b, c, e, f, g, data.as_str().into()];
+        session.run(Statement::InsertHistory.of(set), &args, &mut self.rows)?;
+        Ok(())
+    }
+
+    fn order_status(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        random: &mut Random,
+    ) -> Result<(), TargetError> {
+        let Place { warehouse: w, district: d, .. } = at;
+        let id = nurand(random, 1_023, 1, CUSTOMERS);
+        let name = nurand(random, 255, 0, 999);
+        let by_name = percent(random, 60).then_some(name);
+        let id = self.customer(session, at, (id, by_name), (Statement::StatusNames, 3))?;
+        if by_name.is_none() {
+            self.ask(session, at, Statement::Status, &[w, d, id])?;
+        }
+        self.ask(session, at, Statement::LastOrder, &[w, d, id])?;
+        // The district's number in the place of the order's.
+        self.ask(session, at, Statement::Lines, &[w, d, d])
+    }
+
+    fn delivery(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        random: &mut Random,
+    ) -> Result<(), TargetError> {
+        let w = at.warehouse;
+        let carrier = between(random, 1, 10);
+        for d in 1..=DISTRICTS {
+            self.ask(session, at, Statement::Oldest, &[d, w])?;
+            if self.rows.is_empty() {
+                continue;
+            }
+            let order = self.int(0);
+            self.ask(session, at, Statement::DeleteNewOrder, &[order, d, w])?;
+            self.ask(session, at, Statement::OrderCustomer, &[order, d, w])?;
+            let customer = self.int(0);
+            self.ask(session, at, Statement::Carrier, &[carrier, order, d, w])?;
+            self.ask(session, at, Statement::DeliverLines, &[order, d, w])?;
+            self.ask(session, at, Statement::SumLines, &[order, d, w])?;
+            let sum = money(self.int(0));
+            let args = [sum.as_str().into(), customer.into(), d.into(), w.into()];
+            session.run(Statement::Deliver.of(at.set), &args, &mut self.rows)?;
+        }
+        Ok(())
+    }
+
+    fn stock_level(
+        &mut self,
+        session: &mut dyn Session,
+        at: Place,
+        random: &mut Random,
+    ) -> Result<(), TargetError> {
+        let Place { warehouse: w, district: d, .. } = at;
+        let level = between(random, 10, 20);
+        self.ask(session, at, Statement::Number, &[d, w])?;
+        let next = self.int(0);
+        self.ask(session, at, Statement::RecentItems, &[w, d, next, next - 20])?;
+        let items: Vec<i64> = (0..self.rows.len()).map(|row| self.rows.get(row, 0).int()).collect();
+        items.into_iter().try_for_each(|item| {
+            self.ask(session, at, Statement::Short, &[w, item, level])
+        })
+    }
+}
+
+/// Cents as an amount.
+fn money(cents: i64) -> String {
+    let sign = if cents < 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", cents.abs() / 100, cents.abs() % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_people_write_them() {
+        let all = [-1_000, -5, 0, 123_456].map(money);
+        assert_eq!(all, ["-10.00", "-0.05", "0.00", "1234.56"]);
+    }
+
+    #[test]
+    fn kinds_have_the_kit_s_shares() {
+        let mut random = Random::new(1);
+        let orders =
+            (0..230_000).filter(|_| kind(&mut random) == OpKind::NewOrder).count() as f64;
+        assert!((orders / 100_000.0 - 1.0).abs() < 0.02, "{orders}");
+    }
+}

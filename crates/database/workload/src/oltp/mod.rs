@@ -1,0 +1,16 @@
+//! The OLTP family: sysbench's tables, statements and defaults.
+//!
+//! Purpose: what people type today, with the same meaning. Facts of sysbench 1.0: statements, row
+//! shapes, counts per transaction and distributions; its defaults hold but for the distribution,
+//! which is uniform as in 1.1.
+
+mod distribution;
+mod prepare;
+mod spec;
+mod statements;
+mod terminals;
+
+pub use distribution::Distribution;
+pub use prepare::{OltpPrepared, cleanup, prepare};
+pub use spec::{Member, OltpSpec};
+pub use terminals::OltpTerminals;

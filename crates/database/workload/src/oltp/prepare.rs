@@ -1,0 +1,161 @@
+//! Filling and removing the tables, several at a time.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use iostrata_stats::Random;
+use iostrata_target::{Rows, Target, TargetError, Trouble, Value};
+
+use crate::oltp::distribution::Chooser;
+use crate::oltp::spec::OltpSpec;
+use crate::oltp::statements::{c_value, pad_value, schema};
+
+/// Rows that are made at once.
+const BATCH: i64 = 256;
+
+/// What filling did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OltpPrepared {
+    /// Tables that were made.
+    pub tables: u32,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// Makes and fills the tables. `progress` hears of the rows so far.
+///
+/// # Errors
+/// One of the tables is there already; what the target said; `stop` was set.
+pub fn prepare(
+    target: &dyn Target,
+    spec: &OltpSpec,
+    threads: usize,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<OltpPrepared, TargetError> {
+    let schema = schema(spec.tables);
+    if let Some(table) = target.present(&schema)?.first() {
+        let name = &schema.tables[*table].name;
+        let text = format!("table {name} is there already");
+        let fix = "remove the tables with `oltp ... cleanup` first";
+        return Err(refused(target, "tables_exist", text, fix));
+    }
+    let (next, rows, failed) = (AtomicU32::new(0), AtomicU64::new(0), Mutex::new(None));
+    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+    let fill = |table: u32| {
+        target.create(&schema, table as usize)?;
+        let mut source = TableSource::new(spec, table);
+        let mut more = |buffer: &mut Rows| {
+            if stop.load(Ordering::Relaxed) {
+                return buffer.clear(4);
+            }
+            source.fill(buffer);
+            let count = buffer.len() as u64;
+            progress(rows.fetch_add(count, Ordering::Relaxed) + count);
+        };
+        target.load(&schema, table as usize, None, &mut more).map(drop)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, spec.tables as usize) {
+            scope.spawn(|| {
+                loop {
+                    let table = next.fetch_add(1, Ordering::Relaxed);
+                    if table >= spec.tables || lock().is_some() {
+                        return;
+                    }
+                    if let Err(error) = fill(table) {
+                        lock().get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = lock().take() {
+        return Err(error);
+    }
+    if stop.load(Ordering::Relaxed) {
+        let fix = "remove what is there with `oltp ... cleanup`, and begin again";
+        return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
+    }
+    target.finish(&schema)?;
+    Ok(OltpPrepared { tables: spec.tables, rows: rows.into_inner() })
+}
+
+/// Removes the tables that are there; gives how many.
+///
+/// # Errors
+/// What the target said.
+pub fn cleanup(target: &dyn Target, tables: u32) -> Result<u32, TargetError> {
+    let schema = schema(tables);
+    let present = target.present(&schema)?;
+    present.iter().try_for_each(|table| target.remove(&schema, *table))?;
+    Ok(present.len() as u32)
+}
+
+pub(super) fn refused(
+    target: &dyn Target,
+    code: &str,
+    text: String,
+    fix: &str,
+) -> TargetError {
+    let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
+    TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
+}
+
+/// The rows of a table, in the order of their keys.
+struct TableSource {
+    next: i64,
+    last: i64,
+    keys: Chooser,
+    random: Random,
+    text: Vec<u8>,
+}
+
+impl TableSource {
+    fn new(spec: &OltpSpec, table: u32) -> Self {
+        Self {
+            next: 1,
+            last: spec.table_size,
+            keys: Chooser::new(spec.distribution, spec.table_size),
+            random: Random::of_stream(spec.seed, 1 << 63 | u64::from(table)),
+            text: Vec::new(),
+        }
+    }
+
+    fn fill(&mut self, rows: &mut Rows) {
+        rows.clear(4);
+        let end = (self.next + BATCH - 1).min(self.last);
+        for id in self.next..=end {
+            rows.push(id.into());
+            rows.push(self.keys.draw(&mut self.random).into());
+            for value in [c_value, pad_value] {
+                self.text.clear();
+                value(&mut self.random, &mut self.text);
+                rows.push(Value::Text(&self.text));
+            }
+        }
+        self.next = end + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oltp::spec::Member;
+
+    #[test]
+    fn rows_are_counted_from_one() {
+        let spec = OltpSpec { table_size: 300, ..OltpSpec::new(Member::ReadWrite) };
+        let mut source = TableSource::new(&spec, 0);
+        let (mut rows, mut ids) = (Rows::default(), Vec::new());
+        loop {
+            source.fill(&mut rows);
+            if rows.is_empty() {
+                break;
+            }
+            ids.extend((0..rows.len()).map(|row| rows.get(row, 0).int()));
+            assert!((0..rows.len()).all(|row| (1..=300).contains(&rows.get(row, 1).int())));
+        }
+        assert!(ids.into_iter().eq(1..=300));
+    }
+}
