@@ -160,8 +160,8 @@ impl RunResult {
                 let jobs = document.waves.iter_mut().flat_map(|wave| &mut wave.jobs);
                 jobs.for_each(|job| job.figures.check());
             }
-            // Virtual time has no noise and no window in which nothing happened.
-            Self::SimulateQueue(_) => {}
+            // Virtual time has no noise and no window in which nothing happened; rows are counted.
+            Self::SimulateQueue(_) | Self::Prepare(_) => {}
         }
     }
 }

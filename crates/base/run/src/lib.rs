@@ -18,6 +18,7 @@ pub mod host;
 pub mod layout;
 mod lines;
 mod manifest;
+mod prepare_document;
 mod queue_change;
 mod reader;
 mod scrub;
@@ -47,6 +48,7 @@ pub use event::{
 pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use manifest::{FormatVersion, Manifest, RunKind};
+pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};
 pub use queue_change::{DeviceChange, DeviceMetric, QueueChange};
 pub use reader::{FoundRun, RunReader, RunResult};
 pub use scrub::scrubbed;

@@ -42,6 +42,8 @@ pub enum RunKind {
     Study,
     /// The block queue of 2009 in virtual time: a [`crate::QueueDocument`].
     SimulateQueue,
+    /// Loading the tables of a workload: a [`crate::PrepareDocument`].
+    Prepare,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

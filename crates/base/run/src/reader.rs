@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::lines::Growing;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
-    Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, QueueDocument, RunKind,
-    RunReadError, StudyDocument, histograms, layout,
+    Event, FioDocument, FormatVersion, IoDocument, Manifest, PrepareDocument, ProbeDocument,
+    QueueDocument, RunKind, RunReadError, StudyDocument, histograms, layout,
 };
 
 /// What the command printed at its end. In JSON the document itself.
@@ -31,6 +31,8 @@ pub enum RunResult {
     Study(Box<StudyDocument>),
     /// Of `iostrata simulate queue`.
     SimulateQueue(Box<QueueDocument>),
+    /// Of `prepare`.
+    Prepare(Box<PrepareDocument>),
 }
 
 /// A run as it was kept, or as far as it has come.
@@ -236,6 +238,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Fio => RunResult::Fio(from_json(&path, 1, &text)?),
         RunKind::Study => RunResult::Study(from_json(&path, 1, &text)?),
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
+        RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };
     result.check();

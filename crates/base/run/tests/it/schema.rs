@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use iostrata_run::{
-    CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
-    EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument, Manifest,
-    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
+    CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
+    DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument,
+    Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -53,6 +53,16 @@ fn study() {
 #[test]
 fn simulate_queue() {
     check::<QueueDocument>("simulate-queue");
+}
+
+#[test]
+fn tpcc_check() {
+    check::<CheckDocument>("tpcc-check");
+}
+
+#[test]
+fn prepare() {
+    check::<PrepareDocument>("prepare");
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! What loading and checking a dataset print with `--json`.
+//!
+//! Invariant: counts are plain; nothing here is measured with an interval.
+
+use serde::{Deserialize, Serialize};
+
+/// What `prepare` did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PrepareDocument {
+    /// Where, without secrets.
+    pub target: String,
+    /// Of which workload.
+    pub workload: String,
+    /// How much there is.
+    pub size: u64,
+    /// Of what: `warehouses`, `tables`.
+    pub size_unit: String,
+    /// Rows that were loaded.
+    pub rows: u64,
+    /// Rows that an earlier attempt had loaded.
+    pub rows_before: u64,
+    /// Rows loaded per second.
+    pub rows_per_s: f64,
+    /// Seconds in all.
+    pub duration_s: f64,
+}
+
+/// What `tpcc check` found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckDocument {
+    /// Whether all conditions hold.
+    pub ok: bool,
+    /// The twelve conditions of the specification's clause 3.3.2.
+    pub conditions: Vec<ConditionDocument>,
+    /// Warehouses that were checked.
+    pub warehouses: u64,
+    /// Rows that were read.
+    pub rows: u64,
+}
+
+/// What came of one condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConditionDocument {
+    /// Its number, from 1.
+    pub id: u32,
+    /// Whether it holds everywhere.
+    pub ok: bool,
+    /// Where it does not, or what was checked in its place.
+    pub detail: String,
+}
