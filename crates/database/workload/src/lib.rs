@@ -5,4 +5,7 @@
 //! knows no database; the same seed asks for the same things. It measures nothing: the driver in
 //! `load` does.
 
+pub mod compat;
+pub mod oltp;
+mod slots;
 pub mod tpcc;

@@ -20,13 +20,13 @@ pub(crate) enum Work {
 }
 
 /// One session.
-struct Slot<T> {
+struct SlotSession<T> {
     session: Box<dyn Session>,
     /// Commits that are not settled, with what the workload knows of them.
     pending: VecDeque<(Ticket, T)>,
 }
 
-impl<T> Slot<T> {
+impl<T> SlotSession<T> {
     fn new(session: Box<dyn Session>) -> Self {
         Self { session, pending: VecDeque::new() }
     }
@@ -34,7 +34,7 @@ impl<T> Slot<T> {
 
 /// Sessions, each with its pending commits, of which the workload knows a `T`.
 pub(crate) struct Slots<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<SlotSession<T>>,
     /// What sessions cost that are closed.
     before: TransactionCost,
 }
@@ -45,8 +45,8 @@ impl<T: Copy> Slots<T> {
         count: u32,
         open: impl Fn() -> Result<Box<dyn Session>, TargetError>,
     ) -> Result<Self, TargetError> {
-        let slots: Result<Vec<Slot<T>>, TargetError> =
-            (0..count).map(|_| open().map(Slot::new)).collect();
+        let slots: Result<Vec<SlotSession<T>>, TargetError> =
+            (0..count).map(|_| open().map(SlotSession::new)).collect();
         Ok(Self { slots: slots?, before: TransactionCost::default() })
     }
 
@@ -117,7 +117,7 @@ impl<T: Copy> Slots<T> {
         let session = session.map_err(|error| error.code)?;
         let slot = &mut self.slots[slot as usize];
         add(&mut self.before, &*slot.session);
-        *slot = Slot::new(session);
+        *slot = SlotSession::new(session);
         Ok(())
     }
 

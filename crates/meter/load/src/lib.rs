@@ -29,6 +29,7 @@ mod segment;
 mod shared_stats;
 mod span;
 mod tally;
+mod tsource;
 mod usage;
 mod varied;
 #[cfg(test)]
@@ -36,6 +37,8 @@ mod varied_loop_tests;
 mod window;
 mod worker;
 mod zipf;
+pub use tsource::*;
+pub use zipf::Zipf;
 
 pub use arrivals::Arrivals;
 pub use clock::{Clock, ClockFacts, MonotonicClock, Ticks, TscClock, VirtualClock, clock_facts};

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_target::{
-    Access, Op, OpId, Rows, SessionOptions, Target, TargetError, Trouble,
-};
+use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetError, Trouble};
 
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};
@@ -131,12 +129,7 @@ pub fn cleanup(target: &dyn Target, tables: u32) -> Result<usize, TargetError> {
     }
 }
 
-pub(super) fn refused(
-    target: &dyn Target,
-    code: &str,
-    text: String,
-    fix: &str,
-) -> TargetError {
+pub(super) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
     let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
     TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
 }

@@ -73,91 +73,264 @@ const INT: ColumnType = ColumnType::Int { bytes: 8 };
 const MONEY: ColumnType = ColumnType::Decimal { digits: 12, scale: 2 };
 const TEXT: ColumnType = ColumnType::Varchar(500);
 
-type Row = (Statement, KitTable, &'static str, &'static [ColumnType]);
+type KitStatement = (Statement, KitTable, &'static str, &'static [ColumnType]);
 
 /// Every statement but the ten of the stock.
-const ALL: [Row; STATEMENTS - DISTRICTS] = {
+const ALL: [KitStatement; STATEMENTS - DISTRICTS] = {
     use KitTable as T;
     use Statement as S;
     [
         (S::Begin, T::Warehouse, "BEGIN", &[]),
-        (S::Head, T::Customer, "SELECT c_discount, c_last, c_credit, w_tax \
+        (
+            S::Head,
+            T::Customer,
+            "SELECT c_discount, c_last, c_credit, w_tax \
             FROM customer#, warehouse# WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? \
-            AND c_id = ?", &[MONEY, TEXT, TEXT, MONEY]),
-        (S::District, T::District, "SELECT d_next_o_id, d_tax FROM district# \
-            WHERE d_w_id = ? AND d_id = ? FOR UPDATE", &[INT, MONEY]),
-        (S::NextNumber, T::District, "UPDATE district# SET d_next_o_id = ? \
-            WHERE d_id = ? AND d_w_id= ?", &[]),
-        (S::InsertOrder, T::Orders, "INSERT INTO orders# (o_id, o_d_id, o_w_id, o_c_id, \
-            o_entry_d, o_ol_cnt, o_all_local) VALUES (?,?,?,?,NOW(),?,?)", &[]),
-        (S::InsertNewOrder, T::NewOrders, "INSERT INTO new_orders# (no_o_id, no_d_id, \
-            no_w_id) VALUES (?,?,?)", &[]),
-        (S::Item, T::Item, "SELECT i_price, i_name, i_data FROM item# WHERE i_id = ?",
-            &[MONEY, TEXT, TEXT]),
-        (S::UpdateStock, T::Stock, "UPDATE stock# SET s_quantity = ? \
-            WHERE s_i_id = ? AND s_w_id= ?", &[]),
-        (S::InsertLine, T::OrderLine, "INSERT INTO order_line# (ol_o_id, ol_d_id, ol_w_id, \
+            AND c_id = ?",
+            &[MONEY, TEXT, TEXT, MONEY],
+        ),
+        (
+            S::District,
+            T::District,
+            "SELECT d_next_o_id, d_tax FROM district# \
+            WHERE d_w_id = ? AND d_id = ? FOR UPDATE",
+            &[INT, MONEY],
+        ),
+        (
+            S::NextNumber,
+            T::District,
+            "UPDATE district# SET d_next_o_id = ? \
+            WHERE d_id = ? AND d_w_id= ?",
+            &[],
+        ),
+        (
+            S::InsertOrder,
+            T::Orders,
+            "INSERT INTO orders# (o_id, o_d_id, o_w_id, o_c_id, \
+            o_entry_d, o_ol_cnt, o_all_local) VALUES (?,?,?,?,NOW(),?,?)",
+            &[],
+        ),
+        (
+            S::InsertNewOrder,
+            T::NewOrders,
+            "INSERT INTO new_orders# (no_o_id, no_d_id, \
+            no_w_id) VALUES (?,?,?)",
+            &[],
+        ),
+        (
+            S::Item,
+            T::Item,
+            "SELECT i_price, i_name, i_data FROM item# WHERE i_id = ?",
+            &[MONEY, TEXT, TEXT],
+        ),
+        (
+            S::UpdateStock,
+            T::Stock,
+            "UPDATE stock# SET s_quantity = ? \
+            WHERE s_i_id = ? AND s_w_id= ?",
+            &[],
+        ),
+        (
+            S::InsertLine,
+            T::OrderLine,
+            "INSERT INTO order_line# (ol_o_id, ol_d_id, ol_w_id, \
             ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) \
-            VALUES (?,?,?,?,?,?,?,?,?)", &[]),
-        (S::PayWarehouse, T::Warehouse, "UPDATE warehouse# SET w_ytd = w_ytd + ? \
-            WHERE w_id = ?", &[]),
-        (S::Warehouse, T::Warehouse, "SELECT w_street_1, w_street_2, w_city, w_state, \
-            w_zip, w_name FROM warehouse# WHERE w_id = ?", &[TEXT; 6]),
-        (S::PayDistrict, T::District, "UPDATE district# SET d_ytd = d_ytd + ? \
-            WHERE d_w_id = ? AND d_id= ?", &[]),
-        (S::DistrictName, T::District, "SELECT d_street_1, d_street_2, d_city, d_state, \
-            d_zip, d_name FROM district# WHERE d_w_id = ? AND d_id = ?", &[TEXT; 6]),
-        (S::CountNames, T::Customer, "SELECT count(c_id) namecnt FROM customer# \
-            WHERE c_w_id = ? AND c_d_id= ? AND c_last=?", &[INT]),
-        (S::Names, T::Customer, "SELECT c_id FROM customer# \
-            WHERE c_w_id = ? AND c_d_id= ? AND c_last=? ORDER BY c_first", &[INT]),
-        (S::Customer, T::Customer, "SELECT c_first, c_middle, c_last, c_street_1, \
+            VALUES (?,?,?,?,?,?,?,?,?)",
+            &[],
+        ),
+        (
+            S::PayWarehouse,
+            T::Warehouse,
+            "UPDATE warehouse# SET w_ytd = w_ytd + ? \
+            WHERE w_id = ?",
+            &[],
+        ),
+        (
+            S::Warehouse,
+            T::Warehouse,
+            "SELECT w_street_1, w_street_2, w_city, w_state, \
+            w_zip, w_name FROM warehouse# WHERE w_id = ?",
+            &[TEXT; 6],
+        ),
+        (
+            S::PayDistrict,
+            T::District,
+            "UPDATE district# SET d_ytd = d_ytd + ? \
+            WHERE d_w_id = ? AND d_id= ?",
+            &[],
+        ),
+        (
+            S::DistrictName,
+            T::District,
+            "SELECT d_street_1, d_street_2, d_city, d_state, \
+            d_zip, d_name FROM district# WHERE d_w_id = ? AND d_id = ?",
+            &[TEXT; 6],
+        ),
+        (
+            S::CountNames,
+            T::Customer,
+            "SELECT count(c_id) namecnt FROM customer# \
+            WHERE c_w_id = ? AND c_d_id= ? AND c_last=?",
+            &[INT],
+        ),
+        (
+            S::Names,
+            T::Customer,
+            "SELECT c_id FROM customer# \
+            WHERE c_w_id = ? AND c_d_id= ? AND c_last=? ORDER BY c_first",
+            &[INT],
+        ),
+        (
+            S::Customer,
+            T::Customer,
+            "SELECT c_first, c_middle, c_last, c_street_1, \
             c_street_2, c_city, c_state, c_zip, c_phone, c_credit, c_credit_lim, c_discount, \
             c_balance, c_ytd_payment, c_since FROM customer# \
             WHERE c_w_id = ? AND c_d_id= ? AND c_id=? FOR UPDATE",
-            &[TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, INT, MONEY, MONEY,
-              MONEY, ColumnType::DateTime]),
-        (S::Data, T::Customer, "SELECT c_data FROM customer# \
-            WHERE c_w_id = ? AND c_d_id=? AND c_id= ?", &[TEXT]),
-        (S::PayWithData, T::Customer, "UPDATE customer# SET c_balance=?, c_ytd_payment=?, \
-            c_data=? WHERE c_w_id = ? AND c_d_id=? AND c_id=?", &[]),
-        (S::Pay, T::Customer, "UPDATE customer# SET c_balance=?, c_ytd_payment=? \
-            WHERE c_w_id = ? AND c_d_id=? AND c_id=?", &[]),
-        (S::InsertHistory, T::History, "INSERT INTO history# (h_c_d_id, h_c_w_id, h_c_id, \
-            h_d_id, h_w_id, h_date, h_amount, h_data) VALUES (?,?,?,?,?,NOW(),?,?)", &[]),
-        (S::StatusNames, T::Customer, "SELECT c_balance, c_first, c_middle, c_id \
+            &[
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                TEXT,
+                INT,
+                MONEY,
+                MONEY,
+                MONEY,
+                ColumnType::DateTime,
+            ],
+        ),
+        (
+            S::Data,
+            T::Customer,
+            "SELECT c_data FROM customer# \
+            WHERE c_w_id = ? AND c_d_id=? AND c_id= ?",
+            &[TEXT],
+        ),
+        (
+            S::PayWithData,
+            T::Customer,
+            "UPDATE customer# SET c_balance=?, c_ytd_payment=?, \
+            c_data=? WHERE c_w_id = ? AND c_d_id=? AND c_id=?",
+            &[],
+        ),
+        (
+            S::Pay,
+            T::Customer,
+            "UPDATE customer# SET c_balance=?, c_ytd_payment=? \
+            WHERE c_w_id = ? AND c_d_id=? AND c_id=?",
+            &[],
+        ),
+        (
+            S::InsertHistory,
+            T::History,
+            "INSERT INTO history# (h_c_d_id, h_c_w_id, h_c_id, \
+            h_d_id, h_w_id, h_date, h_amount, h_data) VALUES (?,?,?,?,?,NOW(),?,?)",
+            &[],
+        ),
+        (
+            S::StatusNames,
+            T::Customer,
+            "SELECT c_balance, c_first, c_middle, c_id \
             FROM customer# WHERE c_w_id = ? AND c_d_id= ? AND c_last=? ORDER BY c_first",
-            &[MONEY, TEXT, TEXT, INT]),
-        (S::Status, T::Customer, "SELECT c_balance, c_first, c_middle, c_last \
+            &[MONEY, TEXT, TEXT, INT],
+        ),
+        (
+            S::Status,
+            T::Customer,
+            "SELECT c_balance, c_first, c_middle, c_last \
             FROM customer# WHERE c_w_id = ? AND c_d_id=? AND c_id=?",
-            &[MONEY, TEXT, TEXT, TEXT]),
-        (S::LastOrder, T::Orders, "SELECT o_id, o_carrier_id, o_entry_d FROM orders# \
+            &[MONEY, TEXT, TEXT, TEXT],
+        ),
+        (
+            S::LastOrder,
+            T::Orders,
+            "SELECT o_id, o_carrier_id, o_entry_d FROM orders# \
             WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? ORDER BY o_id DESC",
-            &[INT, INT, ColumnType::DateTime]),
-        (S::Lines, T::OrderLine, "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
+            &[INT, INT, ColumnType::DateTime],
+        ),
+        (
+            S::Lines,
+            T::OrderLine,
+            "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
             ol_delivery_d FROM order_line# WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?",
-            &[INT, INT, INT, MONEY, ColumnType::DateTime]),
-        (S::Oldest, T::NewOrders, "SELECT no_o_id FROM new_orders# WHERE no_d_id = ? \
-            AND no_w_id = ? ORDER BY no_o_id ASC LIMIT 1 FOR UPDATE", &[INT]),
-        (S::DeleteNewOrder, T::NewOrders, "DELETE FROM new_orders# WHERE no_o_id = ? \
-            AND no_d_id = ? AND no_w_id = ?", &[]),
-        (S::OrderCustomer, T::Orders, "SELECT o_c_id FROM orders# WHERE o_id = ? \
-            AND o_d_id = ? AND o_w_id = ?", &[INT]),
-        (S::Carrier, T::Orders, "UPDATE orders# SET o_carrier_id = ? WHERE o_id = ? \
-            AND o_d_id = ? AND o_w_id = ?", &[]),
-        (S::DeliverLines, T::OrderLine, "UPDATE order_line# SET ol_delivery_d = NOW() \
-            WHERE ol_o_id = ? AND ol_d_id = ? AND ol_w_id = ?", &[]),
-        (S::SumLines, T::OrderLine, "SELECT SUM(ol_amount) sm FROM order_line# \
-            WHERE ol_o_id = ? AND ol_d_id = ? AND ol_w_id = ?", &[MONEY]),
-        (S::Deliver, T::Customer, "UPDATE customer# SET c_balance = c_balance + ?, \
+            &[INT, INT, INT, MONEY, ColumnType::DateTime],
+        ),
+        (
+            S::Oldest,
+            T::NewOrders,
+            "SELECT no_o_id FROM new_orders# WHERE no_d_id = ? \
+            AND no_w_id = ? ORDER BY no_o_id ASC LIMIT 1 FOR UPDATE",
+            &[INT],
+        ),
+        (
+            S::DeleteNewOrder,
+            T::NewOrders,
+            "DELETE FROM new_orders# WHERE no_o_id = ? \
+            AND no_d_id = ? AND no_w_id = ?",
+            &[],
+        ),
+        (
+            S::OrderCustomer,
+            T::Orders,
+            "SELECT o_c_id FROM orders# WHERE o_id = ? \
+            AND o_d_id = ? AND o_w_id = ?",
+            &[INT],
+        ),
+        (
+            S::Carrier,
+            T::Orders,
+            "UPDATE orders# SET o_carrier_id = ? WHERE o_id = ? \
+            AND o_d_id = ? AND o_w_id = ?",
+            &[],
+        ),
+        (
+            S::DeliverLines,
+            T::OrderLine,
+            "UPDATE order_line# SET ol_delivery_d = NOW() \
+            WHERE ol_o_id = ? AND ol_d_id = ? AND ol_w_id = ?",
+            &[],
+        ),
+        (
+            S::SumLines,
+            T::OrderLine,
+            "SELECT SUM(ol_amount) sm FROM order_line# \
+            WHERE ol_o_id = ? AND ol_d_id = ? AND ol_w_id = ?",
+            &[MONEY],
+        ),
+        (
+            S::Deliver,
+            T::Customer,
+            "UPDATE customer# SET c_balance = c_balance + ?, \
             c_delivery_cnt = c_delivery_cnt + 1 WHERE c_id = ? AND c_d_id = ? AND c_w_id = ?",
-            &[]),
-        (S::Number, T::District, "SELECT d_next_o_id FROM district# WHERE d_id = ? \
-            AND d_w_id= ?", &[INT]),
-        (S::RecentItems, T::OrderLine, "SELECT DISTINCT ol_i_id FROM order_line# \
-            WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ?", &[INT]),
-        (S::Short, T::Stock, "SELECT count(*) FROM stock# WHERE s_w_id = ? AND s_i_id = ? \
-            AND s_quantity < ?", &[INT]),
+            &[],
+        ),
+        (
+            S::Number,
+            T::District,
+            "SELECT d_next_o_id FROM district# WHERE d_id = ? \
+            AND d_w_id= ?",
+            &[INT],
+        ),
+        (
+            S::RecentItems,
+            T::OrderLine,
+            "SELECT DISTINCT ol_i_id FROM order_line# \
+            WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ?",
+            &[INT],
+        ),
+        (
+            S::Short,
+            T::Stock,
+            "SELECT count(*) FROM stock# WHERE s_w_id = ? AND s_i_id = ? \
+            AND s_quantity < ?",
+            &[INT],
+        ),
     ]
 };
 

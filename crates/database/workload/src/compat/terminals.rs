@@ -97,9 +97,8 @@ impl TransactionWorker for CompatWorker<'_> {
         let mut random = self.random(turn);
         let kind = kind(&mut random);
         let runner = &mut self.runner;
-        let (ended, retries) = self.slots.run(slot, (), |session| {
-            runner.run(session, kind, &mut random.clone())
-        });
+        let (ended, retries) =
+            self.slots.run(slot, (), |session| runner.run(session, kind, &mut random.clone()));
         Ran { kind, ended, retries }
     }
 

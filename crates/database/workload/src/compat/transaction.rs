@@ -272,9 +272,9 @@ impl KitRunner {
         let next = self.int(0);
         self.ask(session, at, Statement::RecentItems, &[w, d, next, next - 20])?;
         let items: Vec<i64> = (0..self.rows.len()).map(|row| self.rows.get(row, 0).int()).collect();
-        items.into_iter().try_for_each(|item| {
-            self.ask(session, at, Statement::Short, &[w, item, level])
-        })
+        items
+            .into_iter()
+            .try_for_each(|item| self.ask(session, at, Statement::Short, &[w, item, level]))
     }
 }
 
@@ -297,8 +297,7 @@ mod tests {
     #[test]
     fn kinds_have_the_kit_s_shares() {
         let mut random = Random::new(1);
-        let orders =
-            (0..230_000).filter(|_| kind(&mut random) == OpKind::NewOrder).count() as f64;
+        let orders = (0..230_000).filter(|_| kind(&mut random) == OpKind::NewOrder).count() as f64;
         assert!((orders / 100_000.0 - 1.0).abs() < 0.02, "{orders}");
     }
 }

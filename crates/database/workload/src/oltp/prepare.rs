@@ -92,12 +92,7 @@ pub fn cleanup(target: &dyn Target, tables: u32) -> Result<u32, TargetError> {
     Ok(present.len() as u32)
 }
 
-pub(super) fn refused(
-    target: &dyn Target,
-    code: &str,
-    text: String,
-    fix: &str,
-) -> TargetError {
+pub(super) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
     let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
     TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
 }

@@ -21,13 +21,8 @@ pub enum Member {
 
 impl Member {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::ReadWrite,
-        Self::ReadOnly,
-        Self::WriteOnly,
-        Self::PointSelect,
-        Self::UpdateIndex,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::ReadWrite, Self::ReadOnly, Self::WriteOnly, Self::PointSelect, Self::UpdateIndex];
 
     /// Its name, without `oltp_`.
     pub fn name(self) -> &'static str {

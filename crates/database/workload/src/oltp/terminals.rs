@@ -9,9 +9,7 @@ use iostrata_load::{
 };
 use iostrata_spec::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{
-    Op, Rows, Schema, Session, SessionOptions, Target, TargetError, Value,
-};
+use iostrata_target::{Op, Rows, Schema, Session, SessionOptions, Target, TargetError, Value};
 
 use crate::oltp::distribution::Chooser;
 use crate::oltp::prepare::refused;
@@ -34,11 +32,7 @@ impl<'a> OltpTerminals<'a> {
     ///
     /// # Errors
     /// When a table is missing, or what the target said.
-    pub fn new(
-        target: &'a dyn Target,
-        spec: OltpSpec,
-        blocks: bool,
-    ) -> Result<Self, TargetError> {
+    pub fn new(target: &'a dyn Target, spec: OltpSpec, blocks: bool) -> Result<Self, TargetError> {
         let schema = schema(spec.tables);
         let present = target.present(&schema)?;
         let missing = (0..schema.tables.len()).find(|table| !present.contains(table));
@@ -79,7 +73,11 @@ impl TransactionSource for OltpTerminals<'_> {
     ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
         let slots = Slots::open(slots, || self.session())?;
         let (rows, text) = (Rows::default(), [Vec::new(), Vec::new()]);
-        Ok(Box::new(OltpWorker { of: self, slots, statements: Statements { of: self, rows, text } }))
+        Ok(Box::new(OltpWorker {
+            of: self,
+            slots,
+            statements: Statements { of: self, rows, text },
+        }))
     }
 }
 

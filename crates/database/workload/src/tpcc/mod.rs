@@ -9,6 +9,7 @@ mod ops;
 mod population;
 mod prepare;
 mod schema;
+mod terminals;
 mod transaction;
 
 pub use check::{CONDITIONS, CheckOutcome, CheckPlan, Condition, check};
@@ -20,3 +21,4 @@ pub use population::{Population, RowSource, rows_per_warehouse};
 pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
 pub(crate) use schema::made;
 pub use schema::{TableId, schema};
+pub use terminals::{OrderCounts, TerminalOptions, Terminals};
