@@ -20,6 +20,7 @@ impl Table {
         &self,
         rows: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, EngineError> {
+        self.tree().check_indexes(self.indexes().len())?;
         if self.cursor(.., Direction::Forward).next_row()?.is_some() {
             return Err(EngineError::Table(TableError::NotEmpty { name: self.name().to_owned() }));
         }

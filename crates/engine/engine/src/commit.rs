@@ -132,6 +132,8 @@ fn attempt(
     (groups, slots): (&mut Vec<Group>, &mut Vec<RowSlot>),
     (committer, locks): (Committer<'_>, &RowLocks<'_>),
 ) -> Result<Attempt, EngineError> {
+    // An index that comes later waits for what is promised room now.
+    writes.check_indexes()?;
     let leaves = locate(pages, writes, groups)?;
     let freed = writes.freed.map(|page| pages.map_bit(page)).transpose()?;
     let mut mtr = Mtr::begin(&pages.storage);

@@ -81,6 +81,39 @@ impl Engine {
         Ok(self.parts().catalogue.names())
     }
 
+    /// Makes an index that was named at opening ([`OpenOptions::late_index`]), from the rows that
+    /// are there; nothing when it is there already. Durable when it returns. The entries are held
+    /// in memory meanwhile, and the table cannot be written: a transaction or a handle of before
+    /// that writes to it is refused ([`TableError::IndexMade`]). Open the table again.
+    ///
+    /// ```
+    /// # use iostrata_engine::{Background, Disks, Engine, Isolation};
+    /// # let disks = Disks::one(iostrata_io::disk::MemDisk::new());
+    /// let by_country = |_city: &[u8], country: &[u8], key: &mut Vec<u8>| {
+    ///     key.extend_from_slice(country);
+    ///     true
+    /// };
+    /// let options = Engine::options().late_index("cities", "country", by_country);
+    /// # let engine = options.open_on(disks, Background::Manual)?;
+    /// let cities = engine.create_table("cities")?;
+    /// cities.bulk_load([(b"Bergen", b"Norway"), (b"Malmoe", b"Sweden")])?;
+    /// engine.make_index("cities", "country")?;
+    /// let cities = engine.open_table("cities")?;
+    /// let country = cities.index("country").expect("it was made");
+    /// let mut t = engine.begin(Isolation::default())?;
+    /// assert_eq!(t.index_get(&country, b"Norway")?, [&b"Bergen"[..]]);
+    /// # Ok::<(), iostrata_engine::EngineError>(())
+    /// ```
+    ///
+    /// [`OpenOptions::late_index`]: crate::OpenOptions::late_index
+    ///
+    /// # Errors
+    /// [`TableError::NotFound`], [`TableError::IndexUnknown`] for one that was not named, a
+    /// secondary key that is too long, no space.
+    pub fn make_index(&self, table: &str, index: &str) -> Result<(), EngineError> {
+        self.parts().catalogue.make_late_index(table, index)
+    }
+
     /// Drops a table and frees its pages. Handles on it that are left
     /// answer [`TableError::Dropped`]. Durable when it returns;
     /// pages that a crash leaves are freed at the next opening.

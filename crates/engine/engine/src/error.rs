@@ -184,6 +184,15 @@ pub enum TableError {
         /// Table and index.
         index: String,
     },
+    /// A handle on a table that has got an index since.
+    #[error(
+        "table {name:?} has got an index since its handle was opened, which writes through the \
+         handle would miss: open the table again (Engine::table)"
+    )]
+    IndexMade {
+        /// The table.
+        name: String,
+    },
     /// A row whose entry in an index would be longer than a key may be.
     #[error(
         "the entry of the row in index {index:?} would have {bytes} bytes, secondary key and row key \

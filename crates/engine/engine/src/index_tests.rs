@@ -161,6 +161,91 @@ fn what_a_crash_leaves_of_an_index_is_begun_anew() {
 }
 
 #[test]
+fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
+    let disk = MemDisk::new();
+    let late = || Engine::options().settings(small()).late_index("t", "first", by_first);
+    let engine = open(&disk, late());
+    assert!(matches!(engine.make_index("t", "first"), Err(EngineError::Table(_))), "no table");
+    let old = engine.create_table("t").unwrap();
+    assert!(old.index("first").is_none());
+    fill(&engine, &old);
+    // What a failure has left of it is no obstacle.
+    engine.parts().catalogue.leave_unbuilt("t", "first").unwrap();
+    let mut before = engine.begin(Isolation::default()).unwrap();
+    before.put(&old, b"f", b"x").unwrap();
+    engine.make_index("t", "first").unwrap();
+    engine.make_index("t", "first").unwrap();
+    let is_refused = |result: Result<(), EngineError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, EngineError::Table(TableError::IndexMade { .. })), "{error}");
+    };
+    is_refused(before.commit().map(drop));
+    let mut batch = engine.batch();
+    batch.put(&old, b"f", b"x").unwrap();
+    is_refused(batch.commit().map(drop));
+    is_refused(old.bulk_load([(b"f", b"x")]).map(drop));
+    let t = engine.table("t").unwrap().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    work.put(&t, b"f", b"w").unwrap();
+    is_refused(work.put(&old, b"g", b"x"));
+    work.commit().unwrap().wait().unwrap();
+    engine.close().unwrap();
+    // It is there: named at opening it is known, and it is asked for no more.
+    let engine = open(&disk, late());
+    let t = engine.table("t").unwrap().unwrap();
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    assert!(work.delete(&t, b"a").unwrap());
+    work.commit().unwrap().wait().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e w:f x:c y:b");
+    // With a new table it is late again.
+    engine.drop_table("t").unwrap();
+    let t = engine.create_table("t").unwrap();
+    assert!(t.index("first").is_none());
+    fill(&engine, &t);
+    let unknown = engine.make_index("t", "second").unwrap_err();
+    assert!(matches!(unknown, EngineError::Table(TableError::IndexUnknown { .. })), "{unknown}");
+    engine.make_index("t", "first").unwrap();
+    assert_eq!(entries(&engine, &engine.table("t").unwrap().unwrap()), r"\x00:e x:a x:c y:b");
+}
+
+#[test]
+fn the_newest_rows_and_entries_are_seen_whatever_the_level_shows() {
+    let engine = open(&MemDisk::new(), options());
+    let t = engine.create_table("t").unwrap();
+    fill(&engine, &t);
+    let first = t.index("first").unwrap();
+    let mut reader = engine.begin(Isolation::RepeatableRead).unwrap();
+    assert_eq!(reader.get(&t, b"a").unwrap().as_deref(), Some(&b"x1"[..]));
+    let mut work = engine.begin(Isolation::default()).unwrap();
+    work.put(&t, b"a", b"w").unwrap();
+    work.delete(&t, b"b").unwrap();
+    work.commit().unwrap().wait().unwrap();
+    let mut seen = Vec::new();
+    let mut newest = reader.newest_cursor(&t, &b"a"[..]..&b"c"[..], Direction::Forward).unwrap();
+    while let Some((key, value)) = newest.next_row().unwrap() {
+        seen.push([key, value].concat());
+    }
+    drop(newest);
+    assert_eq!(seen, [b"aw"]);
+    let mut keys = Vec::new();
+    let mut newest = reader.newest_index_cursor(&first, .., Direction::Backward).unwrap();
+    while let Some((_secondary, key)) = newest.next_entry().unwrap() {
+        keys.push(key.to_vec());
+    }
+    drop(newest);
+    assert_eq!(keys, [b"c", b"a", b"e"]);
+    let mut value = b"kept".to_vec();
+    assert!(!reader.get_for_update_into(&t, b"b", &mut value).unwrap());
+    assert_eq!(value, b"kept");
+    assert!(reader.get_for_update_into(&t, b"a", &mut value).unwrap());
+    assert_eq!(
+        (value, reader.index_get(&first, b"y").unwrap()),
+        (b"w".to_vec(), vec![b"b".into()])
+    );
+}
+
+#[test]
 fn check_finds_an_entry_that_is_left_out() {
     let disk = MemDisk::new();
     let engine = open(&disk, options());

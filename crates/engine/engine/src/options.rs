@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::open;
 use crate::recovery::Progress;
-use crate::table_index::Definition;
+use crate::table_index::{Definition, Extract};
 
 impl Engine {
     /// Opens the engine in a directory with these settings, or makes one there if the directory is
@@ -120,13 +120,28 @@ impl<'p> OpenOptions<'p> {
     /// # Ok::<(), iostrata_engine::EngineError>(())
     /// ```
     pub fn index(
-        mut self,
+        self,
         table: &str,
         name: &str,
         extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
     ) -> Self {
+        self.define((table, name), Arc::new(extract), false)
+    }
+
+    /// As [`index`](Self::index), but an index that is not there is made only by
+    /// [`Engine::make_index`]: its table is filled much faster before.
+    pub fn late_index(
+        self,
+        table: &str,
+        name: &str,
+        extract: impl Fn(&[u8], &[u8], &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.define((table, name), Arc::new(extract), true)
+    }
+
+    fn define(mut self, (table, name): (&str, &str), extract: Arc<Extract>, is_late: bool) -> Self {
         let (table, name) = (table.to_owned(), name.to_owned());
-        self.indexes.push(Definition { table, name, extract: Arc::new(extract) });
+        self.indexes.push(Definition { table, name, extract, is_late });
         self
     }
 

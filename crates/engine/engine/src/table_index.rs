@@ -27,6 +27,8 @@ pub(crate) struct Definition {
     pub table: String,
     pub name: String,
     pub extract: Arc<Extract>,
+    /// It is made when that is asked for.
+    pub is_late: bool,
 }
 
 impl fmt::Debug for Definition {

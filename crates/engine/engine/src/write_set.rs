@@ -54,6 +54,8 @@ impl Op {
 #[derive(Debug, Default)]
 pub(crate) struct WriteSet {
     trees: Vec<Arc<Tree>>,
+    /// For each tree that is a table's the number of indexes that its writer knows.
+    indexes: Vec<Option<usize>>,
     ops: Vec<Op>,
     bytes: Vec<u8>,
     /// A page that is free once the changes are applied.
@@ -135,7 +137,25 @@ impl WriteSet {
             let name = table.name().to_owned();
             return Err(EngineError::Table(TableError::NotFound { name }));
         }
-        self.number_of(table.tree())
+        let number = self.number_of(table.tree())?;
+        let known = table.indexes().len();
+        if *self.indexes[usize::from(number)].get_or_insert(known) != known {
+            // Through handles of before and after an index was made.
+            let name = table.name().to_owned();
+            return Err(EngineError::Table(TableError::IndexMade { name }));
+        }
+        Ok(number)
+    }
+
+    /// Whether the entries of all indexes are in the set, as far as the number of them tells.
+    ///
+    /// # Errors
+    /// [`TableError::IndexMade`].
+    pub fn check_indexes(&self) -> Result<(), EngineError> {
+        let known = self.trees.iter().zip(&self.indexes);
+        known
+            .filter_map(|(tree, known)| Some((tree, (*known)?)))
+            .try_for_each(|(tree, known)| tree.check_indexes(known))
     }
 
     /// The number of a tree in this set.
@@ -147,6 +167,7 @@ impl WriteSet {
         let number = known.unwrap_or(self.trees.len());
         if known.is_none() {
             self.trees.push(Arc::clone(tree));
+            self.indexes.push(None);
         }
         u16::try_from(number).map_err(|_too_many| {
             EngineError::Request(RequestError::BatchTooWide { limit: usize::from(u16::MAX) })
@@ -246,6 +267,7 @@ impl WriteSet {
     /// Forgets everything, and keeps the memory.
     pub fn clear(&mut self) {
         self.trees.clear();
+        self.indexes.clear();
         self.ops.clear();
         self.bytes.clear();
         self.freed = None;

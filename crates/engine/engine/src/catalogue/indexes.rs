@@ -51,7 +51,7 @@ impl Catalogue {
             let extract = definition.map(|definition| Arc::clone(&definition.extract));
             self.join(table, TableIndex { name: name.to_owned(), tree, extract });
         }
-        for definition in &definitions {
+        for definition in definitions.iter().filter(|definition| !definition.is_late) {
             let table = self.lock().tables.get(&definition.table).cloned();
             if let Some(KnownTable { tree, indexes }) = table
                 && !indexes.iter().any(|index| index.name == definition.name)
@@ -61,6 +61,30 @@ impl Catalogue {
         }
         let _once = self.definitions.set(definitions);
         Ok(())
+    }
+
+    /// Makes an index that was named at opening and is not there, from the rows that are there.
+    /// Who writes to the table by a handle of before is refused from here on.
+    ///
+    /// # Errors
+    /// [`TableError::NotFound`], [`TableError::IndexUnknown`], what reading or writing said.
+    pub fn make_late_index(&self, table: &str, name: &str) -> Result<(), EngineError> {
+        let _alone = self.one_at_a_time();
+        let Some(KnownTable { tree, indexes }) = self.lock().tables.get(table).cloned() else {
+            return Err(EngineError::Table(TableError::NotFound { name: table.to_owned() }));
+        };
+        if indexes.iter().any(|index| index.name == name) {
+            return Ok(());
+        }
+        let named = self.definitions().iter().find(|of| of.table == table && of.name == name);
+        let Some(definition) = named else {
+            let index = format!("{table}.{name}");
+            return Err(EngineError::Table(TableError::IndexUnknown { index }));
+        };
+        self.drop_left(&definition.full_name())?;
+        tree.set_indexes(&self.pages, indexes.len() + 1);
+        let made = self.make_index(definition, &tree);
+        made.inspect_err(|_| tree.set_indexes(&self.pages, indexes.len()))
     }
 
     fn check(&self, definitions: &[Definition]) -> Result<(), EngineError> {
@@ -108,6 +132,9 @@ impl Catalogue {
         known.found.remove(&index.tree.name);
         if let Some(table) = known.tables.get_mut(table) {
             Arc::make_mut(&mut table.indexes).push(Arc::new(index));
+            let (tree, indexes) = (Arc::clone(&table.tree), table.indexes.len());
+            drop(known);
+            tree.set_indexes(&self.pages, indexes);
         }
     }
 

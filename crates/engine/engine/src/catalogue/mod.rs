@@ -162,15 +162,14 @@ impl Catalogue {
         let _alone = self.one_at_a_time();
         let mut indexes = Vec::new();
         // Before the table: nobody writes to it without them.
-        for definition in self.definitions().iter().filter(|of| of.table == name) {
+        for definition in self.definitions().iter().filter(|of| of.table == name && !of.is_late) {
             let full_name = definition.full_name();
-            // What a failure has left.
-            let left = self.lock().found.get(&full_name).map(|(_, tree)| Arc::clone(tree));
-            left.map_or(Ok(()), |tree| self.drop_trees(vec![tree]))?;
+            self.drop_left(&full_name)?;
             let tree = self.make(&full_name, Some(definition.field(true)))?;
             indexes.push(Arc::new(definition.index(tree)));
         }
         let tree = self.make(name, None)?;
+        tree.set_indexes(&self.pages, indexes.len());
         let table = KnownTable { tree, indexes: Arc::new(indexes) };
         let mut known = self.lock();
         table.indexes.iter().for_each(|index| drop(known.found.remove(&index.tree.name)));
@@ -178,6 +177,12 @@ impl Catalogue {
         drop(known);
         let KnownTable { tree, indexes } = table;
         Ok(Table::new(Arc::clone(&self.pages), tree, indexes))
+    }
+
+    /// Drops what a failure has left of an index.
+    fn drop_left(&self, full_name: &str) -> Result<(), EngineError> {
+        let left = self.lock().found.get(full_name).map(|(_, tree)| Arc::clone(tree));
+        left.map_or(Ok(()), |tree| self.drop_trees(vec![tree]))
     }
 
     /// The indexes that were named at opening.

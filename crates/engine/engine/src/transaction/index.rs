@@ -49,6 +49,30 @@ impl Transaction {
         range: impl RangeBounds<&'k [u8]>,
         direction: Direction,
     ) -> Result<IndexCursor<'t>, EngineError> {
+        self.entries(index, &range, (direction, false))
+    }
+
+    /// As [`index_cursor`](Self::index_cursor), with the entries as they are committed now,
+    /// whatever the level shows. No lock is taken: for who locks the rows next, and looks at each
+    /// again then.
+    ///
+    /// # Errors
+    /// As [`Transaction::cursor`].
+    pub fn newest_index_cursor<'t, 'k>(
+        &'t mut self,
+        index: &'t Index,
+        range: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+    ) -> Result<IndexCursor<'t>, EngineError> {
+        self.entries(index, &range, (direction, true))
+    }
+
+    fn entries<'t, 'k>(
+        &'t mut self,
+        index: &'t Index,
+        range: &impl RangeBounds<&'k [u8]>,
+        how: (Direction, bool),
+    ) -> Result<IndexCursor<'t>, EngineError> {
         let low = match range.start_bound() {
             Bound::Included(low) => Bound::Included(with_end(low, END)),
             Bound::Excluded(low) => Bound::Included(with_end(low, BEHIND)),
@@ -60,7 +84,7 @@ impl Transaction {
             Bound::Unbounded => Bound::Unbounded,
         };
         let root = index.0.tree.root.0;
-        let entries = self.index_entries(&index.0.tree, (low, high), direction)?;
+        let entries = self.index_entries(&index.0.tree, (low, high), how)?;
         Ok(IndexCursor { entries, root, secondary: Vec::new() })
     }
 

@@ -74,10 +74,23 @@ impl Transaction {
         table: &Table,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        let id = self.lock_row(table, key)?;
         let mut value = Vec::new();
-        let newest = self.newest(table, key, id, Some(&mut value))?;
-        Ok(newest.is_there.then_some(value))
+        Ok(self.get_for_update_into(table, key, &mut value)?.then_some(value))
+    }
+
+    /// As [`get_for_update`](Self::get_for_update), into memory that is used again: its old content
+    /// is replaced if there is such a row. Whether there is.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Self::get_for_update).
+    pub fn get_for_update_into(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        let id = self.lock_row(table, key)?;
+        Ok(self.newest(table, key, id, Some(value))?.is_there)
     }
 
     /// The first row of a range that is there now, locked. Rows that others insert before it are
@@ -120,6 +133,21 @@ impl Transaction {
         Ok(self.tree_cursor(table.tree(), bounds(&range), direction, snapshot))
     }
 
+    /// As [`cursor`](Self::cursor), with the rows as they are committed now, whatever the level
+    /// shows. No lock is taken: for who locks them next, and looks at each again then.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn newest_cursor<'t, 'k>(
+        &'t mut self,
+        table: &'t Table,
+        range: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+    ) -> Result<TransactionCursor<'t>, EngineError> {
+        self.check_readable(table)?;
+        Ok(self.tree_cursor(table.tree(), bounds(&range), direction, NEWEST))
+    }
+
     /// As [`cursor`](Self::cursor), as an iterator over copied rows.
     ///
     /// # Errors
@@ -142,10 +170,10 @@ impl Transaction {
         &'t mut self,
         tree: &'t Arc<Tree>,
         bounds: KeyBounds,
-        direction: Direction,
+        (direction, is_newest): (Direction, bool),
     ) -> Result<TransactionCursor<'t>, EngineError> {
         self.check_active()?;
-        let snapshot = self.read_at();
+        let snapshot = if is_newest { NEWEST } else { self.read_at() };
         Ok(self.tree_cursor(tree, bounds, direction, snapshot))
     }
 

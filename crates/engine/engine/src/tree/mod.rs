@@ -13,7 +13,7 @@ pub(crate) mod split;
 mod structure;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
 
@@ -31,13 +31,36 @@ pub(crate) struct Tree {
     pub name: String,
     structure: Mutex<()>,
     is_dropped: AtomicBool,
+    /// Indexes of the table: whoever writes to it has to know all of them.
+    indexes: AtomicUsize,
 }
 
 impl Tree {
     /// The tree of a table with this root.
     pub fn new(id: TableId, root: PageNo, name: impl Into<String>) -> Self {
         let (structure, is_dropped) = (Mutex::new(()), AtomicBool::new(false));
-        Self { id, root, name: name.into(), structure, is_dropped }
+        let indexes = AtomicUsize::new(0);
+        Self { id, root, name: name.into(), structure, is_dropped, indexes }
+    }
+
+    /// Changes how many indexes the table has. When it returns, nobody who knows of another number
+    /// of them changes the tree any more, or begins to.
+    pub fn set_indexes(&self, pages: &Pages, indexes: usize) {
+        if self.indexes.swap(indexes, Ordering::SeqCst) != indexes {
+            // As with a drop: who looked before has appended now.
+            pages.admission.paused(|| ());
+        }
+    }
+
+    /// Fails for one who knows of another number of indexes than the table has.
+    pub fn check_indexes(&self, known: usize) -> Result<(), EngineError> {
+        match self.indexes.load(Ordering::SeqCst) == known {
+            true => Ok(()),
+            false => {
+                let name = self.name.clone();
+                Err(EngineError::Table(TableError::IndexMade { name }))
+            }
+        }
     }
 
     /// Whether rows carry versions: those of tables do, those of the catalogue do not.

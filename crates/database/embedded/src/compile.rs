@@ -1,0 +1,310 @@
+//! Operations made into plain data, once for each session.
+//!
+//! Invariant: what an operation names is there: its table, columns, index and other table. What
+//! cannot be done is refused here, so that running an operation only meets wrong values.
+
+use std::sync::Arc;
+
+use iostrata_engine::{Direction, Index};
+use iostrata_target::{Access, Assign, Change, Fold, JoinBelow, Op, Order};
+
+use crate::change::ColumnChange;
+use crate::key::KeyField;
+use crate::layout::Place;
+use crate::table::{IndexKey, OpenTable, Projection};
+
+/// An operation as it is run.
+#[derive(Debug)]
+pub(crate) struct CompiledOp {
+    pub name: &'static str,
+    pub table: Arc<OpenTable>,
+    /// Arguments of each row.
+    pub args: usize,
+    /// Values that each row gives.
+    pub width: usize,
+    pub action: Action,
+}
+
+/// What an operation does.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Get { wanted: Projection, locks: bool },
+    Scan(ScanAction),
+    Insert,
+    Modify(ModifyAction),
+    Delete,
+    CountBelow(CountAction),
+}
+
+impl Action {
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Insert | Self::Modify(_) | Self::Delete)
+    }
+}
+
+/// Rows in order.
+#[derive(Debug)]
+pub(crate) struct ScanAction {
+    pub path: ScanPath,
+    pub direction: Direction,
+    pub limit: usize,
+    pub locks: bool,
+    pub wanted: Projection,
+    pub columns: Vec<usize>,
+    pub fold: Fold,
+}
+
+/// By what order rows are scanned, and between what.
+#[derive(Debug)]
+pub(crate) struct ScanPath {
+    /// The key's order without one.
+    pub index: Option<(Index, Arc<IndexKey>)>,
+    /// The columns whose values are given.
+    pub prefix: Box<[PathField]>,
+    /// The column that has bounds.
+    pub range: Option<PathField>,
+}
+
+/// A column of a key for which values are given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathField {
+    pub field: KeyField,
+    pub column: usize,
+}
+
+/// Changes of rows.
+#[derive(Debug)]
+pub(crate) struct ModifyAction {
+    pub prefix: Box<[PathField]>,
+    /// Whether the prefix is the whole key.
+    pub is_whole: bool,
+    pub changes: Box<[ColumnChange]>,
+    pub returns: Projection,
+}
+
+/// See [`Access::CountBelow`].
+#[derive(Debug)]
+pub(crate) struct CountAction {
+    pub path: ScanPath,
+    pub other: Arc<OpenTable>,
+    /// For each column of the other table's key where the scanned row has it.
+    pub leads_by: Box<[(KeyField, Place)]>,
+    pub tested: Place,
+}
+
+/// Compiles an operation. `tables` are those of the schema, by number.
+///
+/// # Errors
+/// Why it cannot be done.
+pub(crate) fn compile(op: &Op, tables: &[Arc<OpenTable>]) -> Result<CompiledOp, String> {
+    let table = tables.get(op.table).ok_or_else(|| format!("there is no table {}", op.table))?;
+    let layout = &table.frame.layout;
+    let key = layout.key.len();
+    let (args, action) = match &op.access {
+        Access::Get { columns, locks } => {
+            needs_key(table)?;
+            (key, Action::Get { wanted: projection(table, columns)?, locks: *locks })
+        }
+        Access::Scan { index, prefix, is_range, order, limit, locks, columns, fold } => {
+            let path = path(table, *index, *prefix, *is_range)?;
+            check_fold(table, *fold, columns)?;
+            let scan = ScanAction {
+                path,
+                direction: match order {
+                    Order::Ascending => Direction::Forward,
+                    Order::Descending => Direction::Backward,
+                },
+                limit: limit.map_or(usize::MAX, |limit| limit as usize),
+                locks: *locks,
+                wanted: projection(table, columns)?,
+                columns: columns.clone(),
+                fold: *fold,
+            };
+            (scan.path.args(), Action::Scan(scan))
+        }
+        Access::Insert => (layout.places.len(), Action::Insert),
+        Access::Modify { prefix, set, returns } => {
+            let modify = modify(table, *prefix, set, returns)?;
+            let taken = modify.changes.iter().filter(|change| change.argument.is_some());
+            (prefix + taken.count(), Action::Modify(modify))
+        }
+        Access::Delete => {
+            needs_key(table)?;
+            (key, Action::Delete)
+        }
+        Access::CountBelow(join) => {
+            let count = count(table, join, tables)?;
+            (count.path.args() + 1, Action::CountBelow(count))
+        }
+        Access::Statement { .. } => {
+            return Err("it is a statement of SQL, and the engine knows none".to_owned());
+        }
+    };
+    let table = Arc::clone(table);
+    Ok(CompiledOp { name: op.name, table, args, width: op.width(), action })
+}
+
+impl ScanPath {
+    /// Arguments: the prefix, then both bounds.
+    pub fn args(&self) -> usize {
+        self.prefix.len() + 2 * usize::from(self.range.is_some())
+    }
+}
+
+fn needs_key(table: &OpenTable) -> Result<(), String> {
+    if table.frame.layout.has_hidden_key() {
+        return Err(format!("table {} has no key to name rows by", table.frame.layout.table.name));
+    }
+    Ok(())
+}
+
+fn check_column(table: &OpenTable, column: usize) -> Result<usize, String> {
+    let layout = &table.frame.layout;
+    if column < layout.places.len() {
+        return Ok(column);
+    }
+    Err(format!("table {} has no column {column}", layout.table.name))
+}
+
+fn projection(table: &OpenTable, columns: &[usize]) -> Result<Projection, String> {
+    columns.iter().try_for_each(|column| check_column(table, *column).map(drop))?;
+    Ok(Projection::new(&table.frame.layout, columns))
+}
+
+fn path(
+    table: &OpenTable,
+    index: Option<usize>,
+    prefix: usize,
+    is_range: bool,
+) -> Result<ScanPath, String> {
+    let frame = &table.frame;
+    let name = &frame.layout.table.name;
+    let (fields, index) = match index {
+        None => (key_fields(table), None),
+        Some(number) => {
+            let missing = || format!("table {name} has no index {number}");
+            let key = frame.indexes.get(number).ok_or_else(missing)?;
+            let Some(index) = table.index(number) else {
+                let index = &frame.layout.table.indexes[number].name;
+                return Err(format!("index {index} of table {name} has not been made yet"));
+            };
+            let fields = key.fields.iter().zip(&key.columns);
+            let fields = fields.map(|(field, column)| PathField { field: *field, column: *column });
+            (fields.collect(), Some((index, Arc::clone(key))))
+        }
+    };
+    if prefix + usize::from(is_range) > fields.len() {
+        return Err(format!(
+            "it gives values for {} columns of an order of {} in table {name}",
+            prefix + usize::from(is_range),
+            fields.len()
+        ));
+    }
+    let range = is_range.then(|| fields[prefix]);
+    Ok(ScanPath { index, prefix: fields[..prefix].into(), range })
+}
+
+fn key_fields(table: &OpenTable) -> Vec<PathField> {
+    let layout = &table.frame.layout;
+    let columns = layout.key.iter().zip(&layout.table.key);
+    columns.map(|(field, column)| PathField { field: *field, column: *column }).collect()
+}
+
+fn check_fold(table: &OpenTable, fold: Fold, columns: &[usize]) -> Result<(), String> {
+    match (fold, columns) {
+        (Fold::Rows, _) => Ok(()),
+        (Fold::Sum, [column]) => {
+            let column = check_column(table, *column)?;
+            match table.frame.layout.table.columns[column].of.is_text() {
+                false => Ok(()),
+                true => Err("characters have no sum".to_owned()),
+            }
+        }
+        (Fold::Sorted | Fold::Distinct, [_]) => Ok(()),
+        (Fold::Sum | Fold::Sorted | Fold::Distinct, columns) => Err(format!(
+            "a scan that sums up or sorts gives one column, and {} are wanted",
+            columns.len()
+        )),
+    }
+}
+
+fn modify(
+    table: &OpenTable,
+    prefix: usize,
+    set: &[Assign],
+    returns: &[usize],
+) -> Result<ModifyAction, String> {
+    let layout = &table.frame.layout;
+    let fields = key_fields(table);
+    if prefix > fields.len() {
+        let name = &layout.table.name;
+        return Err(format!("it gives {prefix} values for the key of {name}, of {}", fields.len()));
+    }
+    let mut next = prefix;
+    let mut changes = Vec::new();
+    for assign in set {
+        let column = check_column(table, assign.column)?;
+        check_change(table, column, assign.change)?;
+        let argument = assign.change.takes_argument().then(|| {
+            next += 1;
+            next - 1
+        });
+        changes.push(ColumnChange { column, change: assign.change, argument });
+    }
+    Ok(ModifyAction {
+        is_whole: prefix == fields.len() && !layout.has_hidden_key(),
+        prefix: fields[..prefix].into(),
+        changes: changes.into(),
+        returns: projection(table, returns)?,
+    })
+}
+
+fn check_change(table: &OpenTable, column: usize, change: Change) -> Result<(), String> {
+    let layout = &table.frame.layout;
+    let name = layout.column_name(column);
+    let is_text = layout.table.columns[column].of.is_text();
+    if matches!(layout.places[column], Place::Key { .. }) {
+        return Err(format!(
+            "column {name} is of the key, which does not change: delete the row and insert it"
+        ));
+    }
+    let is_for_text = match change {
+        Change::Set => is_text,
+        Change::Prepend { .. } => true,
+        Change::Add | Change::AddConst(_) | Change::SubtractRefill { .. } => false,
+    };
+    if is_text == is_for_text {
+        return Ok(());
+    }
+    Err(format!("{change:?} is nothing for column {name}"))
+}
+
+fn count(
+    table: &OpenTable,
+    join: &JoinBelow,
+    tables: &[Arc<OpenTable>],
+) -> Result<CountAction, String> {
+    let path = path(table, None, join.prefix, true)?;
+    let other =
+        tables.get(join.other).ok_or_else(|| format!("there is no table {}", join.other))?;
+    needs_key(other)?;
+    let (mine, theirs) = (&table.frame.layout, &other.frame.layout);
+    if join.leads_by.len() != theirs.key.len() {
+        return Err(format!(
+            "{} columns lead to table {}, whose key has {}",
+            join.leads_by.len(),
+            theirs.table.name,
+            theirs.key.len()
+        ));
+    }
+    let tested = theirs.places[check_column(other, join.tested)?];
+    if theirs.table.columns[join.tested].of.is_text() {
+        return Err(format!("column {} holds no numbers", theirs.column_name(join.tested)));
+    }
+    let mut leads_by = Vec::new();
+    for (field, column) in theirs.key.iter().zip(&join.leads_by) {
+        leads_by.push((*field, mine.places[check_column(table, *column)?]));
+    }
+    Ok(CountAction { path, other: Arc::clone(other), leads_by: leads_by.into(), tested })
+}

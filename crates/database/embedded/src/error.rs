@@ -1,0 +1,113 @@
+//! Why something did not work, and what it means for who asked.
+
+use iostrata_engine::{EngineError, OpenError, RequestError, TableError, TransactionError};
+use iostrata_target::{TargetError, Trouble};
+
+use crate::change::NotChanged;
+use crate::values::ValueError;
+
+/// Why an operation did not work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    #[error("a row of table {table} is damaged; its key is {}", key.escape_ascii())]
+    Damaged { table: String, key: Vec<u8> },
+    #[error("it takes {wanted} arguments for each row, and {found} were given")]
+    Arguments { wanted: usize, found: usize },
+    #[error("the numbers of the rows of table {table} are used up")]
+    NoNumber { table: String },
+    #[error("the sum of column {column} is beyond what a number holds")]
+    SumTooLarge { column: String },
+}
+
+impl OpError {
+    /// A row that was not changed.
+    pub fn not_changed(error: NotChanged, table: &str, key: &[u8]) -> Self {
+        match error {
+            NotChanged::Value(error) => Self::Value(error),
+            NotChanged::Damaged => Self::damaged(table, key),
+        }
+    }
+
+    /// A row that is not what it should be.
+    pub fn damaged(table: &str, key: &[u8]) -> Self {
+        Self::Damaged { table: table.to_owned(), key: key.to_vec() }
+    }
+
+    /// As the target tells it.
+    pub fn told(self, target: &str, doing: &str) -> TargetError {
+        let (trouble, code, fix) = match &self {
+            Self::Engine(error) => judged(error),
+            Self::Damaged { .. } => (Trouble::Failed, "damaged", Some(CHECK)),
+            Self::Value(_) | Self::Arguments { .. } => (Trouble::Failed, "value", None),
+            Self::NoNumber { .. } | Self::SumTooLarge { .. } => (Trouble::Failed, "range", None),
+        };
+        let text = format!("cannot {doing}: {self}");
+        let (code, fix) = (code.to_owned(), fix.map(str::to_owned));
+        TargetError { trouble, code, target: target.to_owned(), text, fix }
+    }
+}
+
+const CHECK: &str = "run `iostrata engine check` on its directory";
+
+/// An error of the engine, as the target tells it.
+pub(crate) fn told(error: EngineError, target: &str, doing: &str) -> TargetError {
+    OpError::Engine(error).told(target, doing)
+}
+
+/// Something that the target is not prepared for.
+pub(crate) fn not_ready(target: &str, code: &str, text: String, fix: &str) -> TargetError {
+    let (target, code, fix) = (target.to_owned(), code.to_owned(), Some(fix.to_owned()));
+    TargetError { trouble: Trouble::NotReady, code, target, text, fix }
+}
+
+/// A call that does not go with the calls before.
+pub(crate) fn misused(target: &str, text: String) -> TargetError {
+    let (target, code) = (target.to_owned(), "misuse".to_owned());
+    TargetError { trouble: Trouble::Failed, code, target, text, fix: None }
+}
+
+/// What an error of the engine means, its word, and what would help if the error does not say so.
+fn judged(error: &EngineError) -> (Trouble, &'static str, Option<&'static str>) {
+    match error {
+        EngineError::Transaction(error) => of_transaction(error),
+        EngineError::NoSpace { .. } => {
+            (Trouble::NoSpace, "no_space", Some("make room on the disk, or load less"))
+        }
+        EngineError::Poisoned { .. } => (Trouble::Failed, "poisoned", None),
+        EngineError::Broken { .. } => (Trouble::Failed, "broken", None),
+        EngineError::Corrupt { .. } => (Trouble::Failed, "corrupt", Some(CHECK)),
+        EngineError::Request(error) => match error {
+            RequestError::Closed => (Trouble::Gone, "closed", Some("open it again")),
+            RequestError::Setting(_) | RequestError::SettingRange { .. } => {
+                (Trouble::NotReady, "setting", None)
+            }
+            RequestError::PoolExhausted { .. } => (Trouble::Failed, "pool_exhausted", None),
+            RequestError::RowTooLarge(_) => {
+                (Trouble::Failed, "row_too_large", Some("make it anew with a larger page_size"))
+            }
+            _ => (Trouble::Failed, "refused", None),
+        },
+        EngineError::Open(OpenError::Locked(_)) => {
+            (Trouble::NotReady, "locked", Some("end the process that has it, then try again"))
+        }
+        EngineError::Open(_) => (Trouble::NotReady, "not_an_engine", None),
+        EngineError::Table(TableError::Exists { .. }) => (Trouble::Exists, "table_exists", None),
+        EngineError::Table(_) => (Trouble::NotReady, "table", None),
+        _ => (Trouble::Failed, "io", None),
+    }
+}
+
+fn of_transaction(error: &TransactionError) -> (Trouble, &'static str, Option<&'static str>) {
+    match error {
+        TransactionError::Deadlock { .. } => (Trouble::Retry, "deadlock", None),
+        TransactionError::LockTimeout { .. } => (Trouble::Retry, "lock_timeout", None),
+        TransactionError::Conflict { .. } => (Trouble::Retry, "conflict", None),
+        TransactionError::Exists { .. } => (Trouble::Exists, "exists", None),
+        TransactionError::TooLarge { .. } => (Trouble::Failed, "too_large", None),
+        _ => (Trouble::Failed, "transaction", None),
+    }
+}

@@ -1,0 +1,59 @@
+//! What the engine says of itself.
+
+use std::path::Path;
+
+use iostrata_engine::{Engine, FlushLogAt, Settings};
+use iostrata_settings::{CATALOGUE, FlushMethod, SettingError};
+use iostrata_target::{Durability, TargetFacts};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// The facts of an open engine.
+///
+/// # Errors
+/// None, as long as the catalogue knows its own names.
+pub(crate) fn facts(
+    engine: &Engine,
+    name: &str,
+    takes_direct: bool,
+) -> Result<TargetFacts, SettingError> {
+    let settings = engine.settings();
+    let value = |name: &'static str| Ok((name.to_owned(), settings.get(name)?));
+    let listed = CATALOGUE.iter().map(|setting| value(setting.name));
+    Ok(TargetFacts {
+        name: name.to_owned(),
+        flavour: "engine".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        durability: durability(&settings, takes_direct),
+        settings: listed.collect::<Result<_, SettingError>>()?,
+    })
+}
+
+fn durability(settings: &Settings, takes_direct: bool) -> Durability {
+    let method = settings.flush_method;
+    let is_direct =
+        matches!(method, FlushMethod::Direct | FlushMethod::DirectNoFsync | FlushMethod::AllDirect);
+    let flush_method = match is_direct && !takes_direct {
+        true => format!("{method}, but buffered: the file system takes no direct I/O"),
+        false => method.to_string(),
+    };
+    Durability {
+        flush_log_at_commit: Some(match settings.flush_log_at_trx_commit {
+            FlushLogAt::Timeout => 0,
+            FlushLogAt::Commit => 1,
+            FlushLogAt::Written => 2,
+        }),
+        doublewrite: Some(settings.doublewrite.to_string()),
+        flush_method: Some(flush_method),
+        binlog: Some(false),
+        sync_binlog: None,
+    }
+}
+
+/// Whether the file system of a directory opens this file of it for direct I/O. One that cannot be
+/// opened at all speaks against nothing.
+pub(crate) fn takes_direct(directory: &Path, file: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+    let opened = openat(CWD, directory.join(file), flags, Mode::empty());
+    !matches!(opened, Err(Errno::INVAL))
+}

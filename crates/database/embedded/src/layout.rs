@@ -1,0 +1,352 @@
+//! Where the columns of a table stand in the keys and values of its rows.
+//!
+//! A value is: one bit for each column that may hold nothing and is not of the key, then numbers
+//! and padded characters at places that never change, then the lengths of the other characters,
+//! then these. Columns of the key stand in the key alone. Invariant: what is encoded is read back;
+//! changing a number changes no other byte. A damaged row is noticed, never believed.
+
+use iostrata_target::{ColumnType, Table, Value};
+
+use crate::key::{KeyField, number_bytes, number_range, without_padding};
+use crate::values::{ValueError, characters};
+
+/// Bytes of the length of characters.
+const LENGTH_BYTES: usize = 2;
+
+/// The bit that says that a column holds nothing; the mask is 0 where it always holds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NullBit {
+    at: usize,
+    mask: u8,
+}
+
+impl NullBit {
+    #[inline]
+    pub fn is_set(self, row: &[u8]) -> bool {
+        self.mask != 0 && row.get(self.at).is_some_and(|byte| byte & self.mask != 0)
+    }
+
+    pub fn is_allowed(self) -> bool {
+        self.mask != 0
+    }
+
+    pub fn set(self, row: &mut [u8], is_null: bool) {
+        if let Some(byte) = row.get_mut(self.at).filter(|_| self.mask != 0) {
+            *byte = if is_null { *byte | self.mask } else { *byte & !self.mask };
+        }
+    }
+}
+
+/// Where a column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the key: the how manieth of its columns.
+    Key { nth: usize },
+    /// A number, from its lowest byte on.
+    Number { at: usize, bytes: u8, null: NullBit },
+    /// Characters filled up with blanks.
+    Padded { at: usize, len: usize, null: NullBit },
+    /// The how manieth characters of their own length; at most so many.
+    Varying { nth: usize, most: usize, null: NullBit },
+}
+
+/// The layout of one table's rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The table as it is declared.
+    pub table: Table,
+    /// The columns of the key; none for rows that are told apart by a number of their own.
+    pub key: Vec<KeyField>,
+    /// For each column where it stands.
+    pub places: Vec<Place>,
+    /// Bytes before the lengths.
+    fixed: usize,
+    varying: usize,
+}
+
+impl Layout {
+    pub fn new(table: &Table) -> Self {
+        let is_value = |column: &usize| !table.key.contains(column);
+        let columns = || (0..table.columns.len()).filter(is_value);
+        let nullable = columns().filter(|column| table.columns[*column].is_nullable).count();
+        let (mut fixed, mut bits, mut varying) = (nullable.div_ceil(8), 0, 0);
+        let mut place = |column: usize| {
+            if let Some(nth) = table.key.iter().position(|of_key| *of_key == column) {
+                return Place::Key { nth };
+            }
+            let mut null = NullBit { at: 0, mask: 0 };
+            if table.columns[column].is_nullable {
+                null = NullBit { at: bits / 8, mask: 1 << (bits % 8) };
+                bits += 1;
+            }
+            let at = fixed;
+            match (table.columns[column].of, number_bytes(table.columns[column].of)) {
+                (ColumnType::Varchar(most), _) => {
+                    varying += 1;
+                    Place::Varying { nth: varying - 1, most: most.into(), null }
+                }
+                (ColumnType::Char(len), _) => {
+                    fixed += usize::from(len);
+                    Place::Padded { at, len: len.into(), null }
+                }
+                (_, bytes) => {
+                    let bytes = bytes.unwrap_or(8);
+                    fixed += usize::from(bytes);
+                    Place::Number { at, bytes, null }
+                }
+            }
+        };
+        let places = (0..table.columns.len()).map(&mut place).collect();
+        let field = |column: &usize| KeyField::new(table.columns[*column].of, false);
+        let key = table.key.iter().map(field).collect();
+        Self { table: table.clone(), key, places, fixed, varying }
+    }
+
+    /// Whether its rows are told apart by a number of their own.
+    pub fn has_hidden_key(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    pub fn column_name(&self, column: usize) -> &str {
+        &self.table.columns[column].name
+    }
+
+    /// Adds the columns of the key.
+    ///
+    /// # Errors
+    /// A value that does not go into its column.
+    #[inline]
+    pub fn push_key<'v>(
+        &self,
+        values: impl Fn(usize) -> Value<'v>,
+        key: &mut Vec<u8>,
+    ) -> Result<(), ValueError> {
+        for (field, column) in self.key.iter().zip(&self.table.key) {
+            let value = values(*column);
+            if let Err(misfit) = field.push(value, key) {
+                let range = number_range(number_bytes(self.table.columns[*column].of).unwrap_or(8));
+                let name = self.column_name(*column);
+                return Err(ValueError::misfit(name, value, misfit, range));
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces `row` by the value of a row.
+    ///
+    /// # Errors
+    /// A value that does not go into its column.
+    pub fn encode<'v>(
+        &self,
+        values: impl Fn(usize) -> Value<'v>,
+        row: &mut Vec<u8>,
+    ) -> Result<(), ValueError> {
+        row.clear();
+        row.resize(self.fixed + LENGTH_BYTES * self.varying, 0);
+        for (column, place) in self.places.iter().enumerate() {
+            match *place {
+                Place::Key { .. } => {}
+                Place::Number { .. } | Place::Padded { .. } => {
+                    self.put_fixed(column, values(column), row)?;
+                }
+                Place::Varying { nth, most, null } => {
+                    let value = values(column);
+                    null.set(row, value == Value::Null);
+                    let text = match value {
+                        Value::Null if null.is_allowed() => &[][..],
+                        value => self.text(column, value)?,
+                    };
+                    self.check_characters(column, text, most)?;
+                    self.set_length(row, nth, text.len());
+                    row.extend_from_slice(text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a value at a place that never changes.
+    ///
+    /// # Errors
+    /// A value that does not go into its column.
+    pub fn put_fixed(
+        &self,
+        column: usize,
+        value: Value<'_>,
+        row: &mut [u8],
+    ) -> Result<(), ValueError> {
+        match self.places[column] {
+            Place::Number { at, bytes, null } => {
+                let number = match value {
+                    Value::Int(number) => self.check_range(column, number, bytes)?,
+                    Value::Null if null.is_allowed() => 0,
+                    value => return Err(self.wrong_kind(column, value)),
+                };
+                null.set(row, value == Value::Null);
+                let width = usize::from(bytes);
+                row[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
+            }
+            Place::Padded { at, len, null } => {
+                let text = match value {
+                    Value::Null if null.is_allowed() => &[][..],
+                    value => without_padding(self.text(column, value)?),
+                };
+                if text.len() > len {
+                    return Err(self.too_long(column, len, "bytes", text.len()));
+                }
+                null.set(row, value == Value::Null);
+                row[at..at + text.len()].copy_from_slice(text);
+                row[at + text.len()..at + len].fill(b' ');
+            }
+            Place::Key { .. } | Place::Varying { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The number, if it fits so many bytes.
+    ///
+    /// # Errors
+    /// [`ValueError::Range`].
+    pub fn check_range(&self, column: usize, number: i64, bytes: u8) -> Result<i64, ValueError> {
+        let (least, most) = number_range(bytes);
+        if (least..=most).contains(&number) {
+            return Ok(number);
+        }
+        let column = self.column_name(column).to_owned();
+        Err(ValueError::Range { column, found: number.to_string(), least, most })
+    }
+
+    /// The characters of a value.
+    ///
+    /// # Errors
+    /// A number, or nothing.
+    pub fn text<'v>(&self, column: usize, value: Value<'v>) -> Result<&'v [u8], ValueError> {
+        match value {
+            Value::Text(text) => Ok(text),
+            value => Err(self.wrong_kind(column, value)),
+        }
+    }
+
+    /// Whether a column of their own length holds these characters.
+    ///
+    /// # Errors
+    /// [`ValueError::Long`].
+    pub fn check_characters(
+        &self,
+        column: usize,
+        text: &[u8],
+        most: usize,
+    ) -> Result<(), ValueError> {
+        if text.len() > most && characters(text) > most {
+            return Err(self.too_long(column, most, "characters", characters(text)));
+        }
+        let most = usize::from(u16::MAX);
+        if text.len() > most {
+            Err(self.too_long(column, most, "bytes", text.len()))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub fn wrong_kind(&self, column: usize, value: Value<'_>) -> ValueError {
+        let name = self.column_name(column);
+        match value {
+            Value::Null => ValueError::Null { column: name.to_owned() },
+            value => ValueError::kind(name, self.table.columns[column].of.is_text(), value),
+        }
+    }
+
+    fn too_long(&self, column: usize, most: usize, unit: &'static str, found: usize) -> ValueError {
+        ValueError::Long { column: self.column_name(column).to_owned(), most, unit, found }
+    }
+
+    /// Notes how long characters are.
+    pub fn set_length(&self, row: &mut [u8], nth: usize, bytes: usize) {
+        let at = self.fixed + LENGTH_BYTES * nth;
+        row[at..at + LENGTH_BYTES].copy_from_slice(&(bytes as u16).to_le_bytes());
+    }
+
+    /// From where to where the characters of a column stand; none in a damaged row.
+    #[inline]
+    pub fn varying(&self, row: &[u8], nth: usize) -> Option<(usize, usize)> {
+        let length = |nth: usize| {
+            let at = self.fixed + LENGTH_BYTES * nth;
+            let bytes = row.get(at..at + LENGTH_BYTES)?;
+            Some(usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+        };
+        let mut start = self.fixed + LENGTH_BYTES * self.varying;
+        for before in 0..nth {
+            start += length(before)?;
+        }
+        let end = start + length(nth)?;
+        (end <= row.len()).then_some((start, end))
+    }
+
+    /// A column of a row; none of a damaged one. `text` is memory for characters of the key.
+    #[inline]
+    pub fn read<'r>(
+        &self,
+        place: Place,
+        (key, row): (&'r [u8], &'r [u8]),
+        text: &'r mut Vec<u8>,
+    ) -> Option<Value<'r>> {
+        match place {
+            Place::Key { nth } => self.read_key(nth, key, text),
+            Place::Number { null, .. }
+            | Place::Padded { null, .. }
+            | Place::Varying { null, .. }
+                if null.is_set(row) =>
+            {
+                Some(Value::Null)
+            }
+            Place::Number { at, bytes, .. } => {
+                row.get(at..at + usize::from(bytes)).map(|bytes| Value::Int(number(bytes)))
+            }
+            Place::Padded { at, len, .. } => {
+                row.get(at..at + len).map(|text| Value::Text(without_padding(text)))
+            }
+            Place::Varying { nth, .. } => {
+                let (start, end) = self.varying(row, nth)?;
+                Some(Value::Text(&row[start..end]))
+            }
+        }
+    }
+
+    fn read_key<'r>(
+        &self,
+        nth: usize,
+        mut key: &'r [u8],
+        text: &'r mut Vec<u8>,
+    ) -> Option<Value<'r>> {
+        for field in &self.key[..nth] {
+            key = match field.width() {
+                Some(width) => key.get(width..)?,
+                None => {
+                    let behind = field.read(key, text)?.1.len();
+                    &key[key.len() - behind..]
+                }
+            };
+        }
+        self.key[nth].read(key, text).map(|(value, _)| value)
+    }
+
+    /// The number in a row, whether or not the column holds nothing.
+    pub fn number(&self, at: usize, bytes: u8, row: &[u8]) -> Option<i64> {
+        row.get(at..at + usize::from(bytes)).map(number)
+    }
+}
+
+/// A number from its lowest byte on.
+#[inline]
+fn number(bytes: &[u8]) -> i64 {
+    match *bytes {
+        [a] => i64::from(a.cast_signed()),
+        [a, b] => i16::from_le_bytes([a, b]).into(),
+        [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
+        _ => {
+            let mut wide = [0; 8];
+            wide[8 - bytes.len()..].copy_from_slice(bytes);
+            i64::from_le_bytes(wide) >> (64 - 8 * bytes.len())
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The engine of a directory as a target: tables, loading, sessions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
+use iostrata_target::{
+    Isolation as Level, Part, Rows, Schema, Session, SessionOptions, Target, TargetError,
+    TargetFacts, Trouble,
+};
+
+use crate::compile::compile;
+use crate::context::OpBuffers;
+use crate::definition::{self, TableState};
+use crate::error::{misused, not_ready, told};
+use crate::facts::{facts, takes_direct};
+use crate::load::{BulkRows, encode_rows};
+use crate::session::EmbeddedSession;
+use crate::table::{OpenTable, TableFrame};
+use crate::tickets::Tickets;
+
+/// An engine that is open in this process, for the tables of one schema.
+///
+/// While it is open it publishes its counters once in a while, for whoever reads the status page of
+/// its directory. Close it: one that is only dropped is recovered at the next opening.
+#[derive(Debug)]
+pub struct EmbeddedTarget {
+    name: Arc<str>,
+    engine: Engine,
+    schema: Arc<Schema>,
+    /// By number in the schema.
+    frames: Vec<Arc<TableFrame>>,
+    takes_direct: bool,
+}
+
+impl EmbeddedTarget {
+    /// Opens the engine of a directory, or makes one there if the directory is empty or missing.
+    /// `settings` are names and values as in docs/settings.md; those left out are as they are kept
+    /// with the data, or for a new engine those of [`Engine::server_settings`].
+    ///
+    /// # Errors
+    /// A setting that is none; a directory that another process has, or that holds something else;
+    /// what opening said.
+    pub fn open(
+        directory: &Path,
+        schema: &Schema,
+        settings: &[(String, String)],
+    ) -> Result<Self, TargetError> {
+        let name: Arc<str> = format!("engine:{}", directory.display()).into();
+        let frames: Vec<_> = schema.tables.iter().map(TableFrame::new).map(Arc::new).collect();
+        let opened = opened(directory, settings, &frames);
+        let engine = opened.map_err(|error| told(error, &name, "open the engine"))?;
+        let takes_direct = takes_direct(directory, STATUS_FILE);
+        let schema = Arc::new(schema.clone());
+        let target = Self { name, engine, schema, frames, takes_direct };
+        for frame in &target.frames {
+            target.go_on_counting(frame)?;
+        }
+        Ok(target)
+    }
+
+    /// The engine: for its counters, to check it, to change a setting while it runs.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Closes the engine, so that the next opening has nothing to recover. Sessions that are left
+    /// are of no use any more.
+    ///
+    /// # Errors
+    /// What the engine said; everything that was settled is found again all the same.
+    pub fn close(self) -> Result<(), TargetError> {
+        let Self { name, engine, .. } = self;
+        engine.close().map_err(|error| told(error, &name, "close the engine"))
+    }
+
+    fn told(&self, error: EngineError, doing: &str, table: &str) -> TargetError {
+        told(error, &self.name, &format!("{doing} {table}"))
+    }
+
+    /// The table of this number, which has to be as it was when the target was opened.
+    fn frame(&self, schema: &Schema, table: usize) -> Result<&Arc<TableFrame>, TargetError> {
+        let declared = schema.tables.get(table);
+        let frame = self.frames.get(table);
+        match (declared, frame) {
+            (Some(declared), Some(frame)) if frame.layout.table == *declared => Ok(frame),
+            _ => {
+                let text = format!("table {table} is not one of the tables that it was opened for");
+                Err(misused(&self.name, text))
+            }
+        }
+    }
+
+    fn state(&self, frame: &TableFrame) -> Result<TableState, TargetError> {
+        let table = &frame.layout.table;
+        let state = definition::state(&self.engine, table);
+        state.map_err(|error| self.told(error, "look for table", &table.name))
+    }
+
+    /// A table that can be used.
+    fn whole_table(&self, frame: &Arc<TableFrame>) -> Result<Arc<OpenTable>, TargetError> {
+        let name = &frame.layout.table.name;
+        let (text, fix) = match self.state(frame)? {
+            TableState::Whole => {
+                let table = self.engine.table(name);
+                let table = table.map_err(|error| self.told(error, "open table", name))?;
+                match table {
+                    Some(table) => {
+                        return Ok(Arc::new(OpenTable { frame: Arc::clone(frame), table }));
+                    }
+                    None => (format!("there is no table {name}"), "load it"),
+                }
+            }
+            TableState::Absent => (format!("there is no table {name}"), "load it first"),
+            TableState::Other => (
+                format!("table {name} is there, but with other columns or indexes"),
+                "remove it and load it again, or open it as what it was made for",
+            ),
+            TableState::Loading => {
+                (format!("table {name} was not loaded to its end"), "remove it and load it again")
+            }
+        };
+        Err(not_ready(&self.name, "table", text, fix))
+    }
+
+    fn go_on_counting(&self, frame: &TableFrame) -> Result<(), TargetError> {
+        let name = &frame.layout.table.name;
+        let table = self.engine.table(name);
+        let table = table.and_then(|table| table.map_or(Ok(()), |of| frame.go_on_counting(&of)));
+        table.map_err(|error| self.told(error, "look for the last row of table", name))
+    }
+
+    /// Makes the indexes of a table that are late, or those that are not.
+    fn make_indexes(&self, frame: &TableFrame, is_late: bool) -> Result<(), TargetError> {
+        let table = &frame.layout.table;
+        for index in table.indexes.iter().filter(|index| index.is_late == is_late) {
+            let made = self.engine.make_index(&table.name, &index.name);
+            made.map_err(|error| {
+                self.told(error, &format!("make index {} of table", index.name), &table.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An empty table without indexes, whatever is there.
+    fn bare_table(&self, frame: &TableFrame) -> Result<Table, TargetError> {
+        let name = &frame.layout.table.name;
+        let made = || {
+            if self.engine.table(name)?.is_some() {
+                self.engine.drop_table(name)?;
+            }
+            definition::keep(&self.engine, &frame.layout.table, false)?;
+            self.engine.create_table(name)
+        };
+        let made = made().map_err(|error| self.told(error, "make table", name))?;
+        self.go_on_counting(frame)?;
+        Ok(made)
+    }
+
+    fn mark_whole(&self, frame: &TableFrame) -> Result<(), TargetError> {
+        let table = &frame.layout.table;
+        let kept = definition::keep(&self.engine, table, true);
+        kept.map_err(|error| self.told(error, "note the end of loading table", &table.name))
+    }
+}
+
+fn opened(
+    directory: &Path,
+    settings: &[(String, String)],
+    frames: &[Arc<TableFrame>],
+) -> Result<Engine, EngineError> {
+    let kept = Engine::kept_settings(directory)?;
+    let mut options = Engine::options().settings(with(kept, settings)?);
+    for frame in frames {
+        options = with_indexes(options, frame);
+    }
+    options.open(directory)
+}
+
+/// The kept settings, or those of a server, with some of them changed.
+fn with(kept: Option<Settings>, changed: &[(String, String)]) -> Result<Settings, EngineError> {
+    let mut settings = kept.unwrap_or_else(Engine::server_settings);
+    for (name, value) in changed {
+        settings.set(name, value)?;
+    }
+    Ok(settings)
+}
+
+/// All indexes are late ones of the engine: a table is filled before any of them is made.
+fn with_indexes<'p>(mut options: OpenOptions<'p>, frame: &TableFrame) -> OpenOptions<'p> {
+    let table = &frame.layout.table;
+    for (declared, index) in table.indexes.iter().zip(&frame.indexes) {
+        let index = Arc::clone(index);
+        let extract = move |key: &[u8], row: &[u8], secondary: &mut Vec<u8>| {
+            index.extract(key, row, secondary)
+        };
+        options = options.late_index(&table.name, &declared.name, extract);
+    }
+    options
+}
+
+impl Target for EmbeddedTarget {
+    fn facts(&self) -> Result<TargetFacts, TargetError> {
+        let facts = facts(&self.engine, &self.name, self.takes_direct);
+        facts.map_err(|error| told(error.into(), &self.name, "read its settings"))
+    }
+
+    fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError> {
+        let names = self.engine.tables();
+        let names = names.map_err(|error| told(error, &self.name, "list its tables"))?;
+        let is_there = |table: &usize| names.contains(&schema.tables[*table].name);
+        Ok((0..schema.tables.len()).filter(is_there).collect())
+    }
+
+    fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
+        let frame = self.frame(schema, table)?;
+        let name = &frame.layout.table.name;
+        if !matches!(self.state(frame)?, TableState::Absent | TableState::Loading) {
+            let (target, text) =
+                (self.name.to_string(), format!("there is a table {name} already"));
+            let (trouble, code) = (Trouble::Exists, "table_exists".to_owned());
+            let fix = Some("remove it first".to_owned());
+            return Err(TargetError { trouble, code, target, text, fix });
+        }
+        self.bare_table(frame)?;
+        self.make_indexes(frame, false)?;
+        self.mark_whole(frame)
+    }
+
+    fn finish(&self, schema: &Schema) -> Result<(), TargetError> {
+        for table in self.present(schema)? {
+            self.make_indexes(self.frame(schema, table)?, true)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
+        let Some(table) = schema.tables.get(table) else { return Ok(()) };
+        let removed = || {
+            if self.engine.table(&table.name)?.is_some() {
+                self.engine.drop_table(&table.name)?;
+            }
+            definition::forget(&self.engine, table)
+        };
+        removed().map_err(|error| self.told(error, "remove table", &table.name))
+    }
+
+    fn loads_parts(&self) -> bool {
+        false
+    }
+
+    fn load(
+        &self,
+        schema: &Schema,
+        table: usize,
+        part: Part,
+        next: &mut dyn FnMut(&mut Rows),
+    ) -> Result<u64, TargetError> {
+        let frame = self.frame(schema, table)?;
+        if part.is_some() {
+            let text = "the engine loads whole tables, and a part of one was asked for";
+            return Err(misused(&self.name, text.to_owned()));
+        }
+        let bare = self.bare_table(frame)?;
+        let mut rows = BulkRows::default();
+        let loaded = bare.bulk_load(encode_rows(frame, next, &mut rows));
+        let doing = format!("load table {}", frame.layout.table.name);
+        if let Some(error) = rows.failed {
+            return Err(error.told(&self.name, &doing));
+        }
+        let loaded = loaded.map_err(|error| told(error, &self.name, &doing))?;
+        self.go_on_counting(frame)?;
+        self.make_indexes(frame, false)?;
+        self.mark_whole(frame)?;
+        Ok(loaded)
+    }
+
+    fn session(
+        &self,
+        schema: &Arc<Schema>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Session>, TargetError> {
+        let isolation = match options.isolation {
+            Level::ReadCommitted => Isolation::ReadCommitted,
+            Level::RepeatableRead => Isolation::RepeatableRead,
+            Level::Serializable => {
+                let text = "the engine has no level serializable".to_owned();
+                let fix = "use repeatable read, and read with locks what is decided by";
+                return Err(not_ready(&self.name, "unsupported", text, fix));
+            }
+        };
+        if !Arc::ptr_eq(schema, &self.schema) && **schema != *self.schema {
+            let text = "the session is for other tables than the target was opened for";
+            return Err(misused(&self.name, text.to_owned()));
+        }
+        let tables = self.frames.iter().map(|frame| self.whole_table(frame));
+        let tables = tables.collect::<Result<Vec<_>, _>>()?;
+        let ops = options.ops.iter().map(|op| {
+            compile(op, &tables).map_err(|why| {
+                let text = format!("cannot run {}: {why}", op.name);
+                not_ready(&self.name, "unsupported", text, "leave it out, or load what it needs")
+            })
+        });
+        Ok(Box::new(EmbeddedSession {
+            target: Arc::clone(&self.name),
+            engine: self.engine.clone(),
+            ops: ops.collect::<Result<_, _>>()?,
+            isolation,
+            autocommit: options.autocommit,
+            transaction: None,
+            tickets: Tickets::default(),
+            buffers: OpBuffers::default(),
+            statements: 0,
+        }))
+    }
+}
