@@ -93,12 +93,25 @@ pub(crate) struct CountAction {
     pub tested: Place,
 }
 
-/// Compiles an operation. `tables` are those of the schema, by number.
+/// The tables that an operation needs.
+pub(crate) fn tables_of(op: &Op) -> impl Iterator<Item = usize> {
+    let other = match &op.access {
+        Access::CountBelow(join) => Some(join.other),
+        _ => None,
+    };
+    std::iter::once(op.table).chain(other)
+}
+
+fn table_of(tables: &[Option<Arc<OpenTable>>], number: usize) -> Result<&Arc<OpenTable>, String> {
+    tables.get(number).and_then(Option::as_ref).ok_or_else(|| format!("there is no table {number}"))
+}
+
+/// Compiles an operation. `tables` are those of the schema, by number, as far as it needs them.
 ///
 /// # Errors
 /// Why it cannot be done.
-pub(crate) fn compile(op: &Op, tables: &[Arc<OpenTable>]) -> Result<CompiledOp, String> {
-    let table = tables.get(op.table).ok_or_else(|| format!("there is no table {}", op.table))?;
+pub(crate) fn compile(op: &Op, tables: &[Option<Arc<OpenTable>>]) -> Result<CompiledOp, String> {
+    let table = table_of(tables, op.table)?;
     let layout = &table.frame.layout;
     let key = layout.key.len();
     let (args, action) = match &op.access {
@@ -112,7 +125,7 @@ pub(crate) fn compile(op: &Op, tables: &[Arc<OpenTable>]) -> Result<CompiledOp, 
             let scan = ScanAction {
                 path,
                 direction: match order {
-                    Order::Ascending => Direction::Forward,
+                    Order::Ascending | Order::Any => Direction::Forward,
                     Order::Descending => Direction::Backward,
                 },
                 limit: limit.map_or(usize::MAX, |limit| limit as usize),
@@ -283,11 +296,10 @@ fn check_change(table: &OpenTable, column: usize, change: Change) -> Result<(), 
 fn count(
     table: &OpenTable,
     join: &JoinBelow,
-    tables: &[Arc<OpenTable>],
+    tables: &[Option<Arc<OpenTable>>],
 ) -> Result<CountAction, String> {
     let path = path(table, None, join.prefix, true)?;
-    let other =
-        tables.get(join.other).ok_or_else(|| format!("there is no table {}", join.other))?;
+    let other = table_of(tables, join.other)?;
     needs_key(other)?;
     let (mine, theirs) = (&table.frame.layout, &other.frame.layout);
     if join.leads_by.len() != theirs.key.len() {

@@ -129,7 +129,7 @@ pub(crate) fn number_bytes(of: ColumnType) -> Option<u8> {
         ColumnType::Decimal { digits: 3..=4, .. } => Some(2),
         ColumnType::Decimal { digits: 5..=9, .. } => Some(4),
         ColumnType::Decimal { .. } | ColumnType::DateTime => Some(8),
-        ColumnType::Char(_) | ColumnType::Varchar(_) => None,
+        ColumnType::Char(_) | ColumnType::Varchar(_) | ColumnType::LongText => None,
     }
 }
 

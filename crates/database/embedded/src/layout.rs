@@ -81,8 +81,9 @@ impl Layout {
             }
             let at = fixed;
             match (table.columns[column].of, number_bytes(table.columns[column].of)) {
-                (ColumnType::Varchar(most), _) => {
+                (of @ (ColumnType::Varchar(_) | ColumnType::LongText), _) => {
                     varying += 1;
+                    let most = if let ColumnType::Varchar(most) = of { most } else { u16::MAX };
                     Place::Varying { nth: varying - 1, most: most.into(), null }
                 }
                 (ColumnType::Char(len), _) => {

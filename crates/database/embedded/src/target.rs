@@ -9,7 +9,7 @@ use iostrata_target::{
     TargetFacts, Trouble,
 };
 
-use crate::compile::compile;
+use crate::compile::{compile, tables_of};
 use crate::context::OpBuffers;
 use crate::definition::{self, TableState};
 use crate::error::{misused, not_ready, told};
@@ -200,6 +200,10 @@ fn with_indexes<'p>(mut options: OpenOptions<'p>, frame: &TableFrame) -> OpenOpt
 }
 
 impl Target for EmbeddedTarget {
+    fn name(&self) -> String {
+        self.name.to_string()
+    }
+
     fn facts(&self) -> Result<TargetFacts, TargetError> {
         let facts = facts(&self.engine, &self.name, self.takes_direct);
         facts.map_err(|error| told(error.into(), &self.name, "read its settings"))
@@ -293,7 +297,11 @@ impl Target for EmbeddedTarget {
             let text = "the session is for other tables than the target was opened for";
             return Err(misused(&self.name, text.to_owned()));
         }
-        let tables = self.frames.iter().map(|frame| self.whole_table(frame));
+        let is_needed = |number| options.ops.iter().any(|op| tables_of(op).any(|of| of == number));
+        let tables =
+            self.frames.iter().enumerate().map(|(number, frame)| {
+                is_needed(number).then(|| self.whole_table(frame)).transpose()
+            });
         let tables = tables.collect::<Result<Vec<_>, _>>()?;
         let ops = options.ops.iter().map(|op| {
             compile(op, &tables).map_err(|why| {

@@ -13,4 +13,5 @@ mod terminals;
 pub use distribution::Distribution;
 pub use prepare::{OltpPrepared, cleanup, prepare};
 pub use spec::{Member, OltpSpec};
+pub use statements::schema;
 pub use terminals::OltpTerminals;

@@ -41,7 +41,7 @@ impl Statement {
 }
 
 /// `sbtest1` and so on.
-pub(super) fn schema(tables: u32) -> Schema {
+pub fn schema(tables: u32) -> Schema {
     let column = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: false };
     let table = |number| Table {
         name: format!("sbtest{number}"),

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use iostrata_target::{OpId, Session, SessionOptions, Target, TargetError, Value};
+use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
+use crate::tpcc::dataset::refused;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
 
@@ -125,6 +126,29 @@ pub fn check(
     }
     session.rollback()?;
     Ok(check.outcome)
+}
+
+/// The number that the next order of a district gets.
+///
+/// # Errors
+/// What the target said; no such district.
+pub fn next_order(target: &dyn Target, warehouse: i64, district: i64) -> Result<i64, TargetError> {
+    let schema = Arc::new(schema());
+    let mut d = Declared::new(&schema);
+    let op = d.get("next number", TableId::District, &["d_next_o_id"]);
+    let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
+    let mut session = target.session(&schema, &options)?;
+    let mut rows = Rows::default();
+    session.begin()?;
+    session.run(op, &[warehouse, district].map(Value::Int), &mut rows)?;
+    session.rollback()?;
+    match rows.is_empty() {
+        true => {
+            let text = format!("there is no district {warehouse}/{district}");
+            Err(refused(target, "missing_row", text, "name one of the dataset"))
+        }
+        false => Ok(rows.get(0, 0).int()),
+    }
 }
 
 fn scans(d: &mut Declared<'_>) -> Scans {

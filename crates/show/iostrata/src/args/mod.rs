@@ -3,6 +3,7 @@
 //! Invariant: clap's types end here; every command gets plain data. Dashes and underscores in
 //! option names are the same, and a switch may be `--direct` or `--direct=1`.
 
+mod database;
 mod disk;
 mod engine;
 mod fio;
@@ -14,6 +15,11 @@ mod simulate;
 mod study;
 mod value;
 
+pub use database::{
+    Compat, CompatArgs, DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs,
+    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, RandType, TargetArgs, TpccAction,
+    TpccArgs, TpccCheckArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+};
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{
     CrashKind, CrashTestArgs, CrashWorkerArgs, EngineAction, EngineArgs, EngineCommon,
@@ -65,6 +71,13 @@ pub enum Command {
     Disk(DiskArgs),
     /// Look after the embedded storage engine: check it, watch its counters, crash it
     Engine(EngineArgs),
+    /// Run TPC-C on the embedded engine or on a MySQL-family server
+    ///
+    /// Prepare once, run as often as you like, check whenever you want. Results are TPC-C-like and
+    /// given as new orders per minute (NOPM); docs/tpcc.md says in what it differs.
+    Tpcc(TpccArgs),
+    /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
+    Oltp(OltpArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed, and remove its files
@@ -97,6 +110,8 @@ impl Command {
             Self::Simulate(args) => args.action.is_quiet(),
             Self::Disk(args) => args.action.is_quiet(),
             Self::Engine(args) => args.action.is_quiet(),
+            Self::Tpcc(args) => args.action.is_quiet(),
+            Self::Oltp(args) => args.action.is_quiet(),
             Self::Restore(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,

@@ -1,0 +1,60 @@
+//! Workloads on the embedded engine: loaded, run by their own terminals, checked, reopened.
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod oltp;
+mod tpcc;
+
+use std::path::Path;
+
+use iostrata_embedded::EmbeddedTarget;
+use iostrata_load::{Ended, Settled, TransactionSource, Turn};
+use iostrata_target::Schema;
+
+/// A small engine.
+fn opened(dir: &Path, schema: &Schema) -> EmbeddedTarget {
+    let settings = [("buffer_pool_size", "256M"), ("redo_log_capacity", "128M")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    EmbeddedTarget::open(dir, schema, &settings).unwrap()
+}
+
+/// What terminals did.
+#[derive(Debug, Default)]
+struct Done {
+    settled: u64,
+    retries: u64,
+}
+
+/// Lets threads run so many turns each, every one at two homes with a session each.
+fn run(source: &dyn TransactionSource, threads: u32, turns: u64) -> Done {
+    let one = |thread: u32| {
+        let mut worker = source.worker(2 * thread, 2).unwrap();
+        let mut done = Done::default();
+        for nth in 0..turns {
+            for slot in 0..2 {
+                let turn = Turn { home: 2 * thread + slot, nth };
+                worker.next(turn);
+                let ran = worker.run(slot, turn);
+                done.retries += u64::from(ran.retries);
+                match ran.ended {
+                    Ended::Done => done.settled += 1,
+                    Ended::Pending => {}
+                    Ended::Failed { code, .. } => panic!("{:?} failed by {code}", ran.kind),
+                }
+                if ran.ended == Ended::Pending {
+                    assert_eq!(worker.settle(slot, true), Settled::Durable);
+                    done.settled += 1;
+                }
+            }
+        }
+        done
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || one(thread))).collect();
+        threads.into_iter().fold(Done::default(), |mut all, thread| {
+            let done = thread.join().unwrap();
+            all.settled += done.settled;
+            all.retries += done.retries;
+            all
+        })
+    })
+}

@@ -1,0 +1,341 @@
+//! `iostrata tpcc` and `iostrata oltp`: workloads of databases.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use iostrata_spec::{Overload, RateProcess};
+
+use super::{Common, Printing, value};
+
+/// Where the database is.
+#[derive(Args, Clone, Debug)]
+pub struct TargetArgs {
+    /// The database: engine:DIR, or mysql://user[:password]@host:port/db[?socket=PATH]
+    ///
+    /// engine:DIR is the embedded engine, made there if DIR is empty or missing. A server's address
+    /// may name several hosts with commas between; sessions take them in turn. What it leaves out
+    /// comes from --defaults-file or ~/.my.cnf, and the password from MYSQL_PWD.
+    #[arg(long, value_name = "TARGET", env = "IOSTRATA_TARGET")]
+    pub target: String,
+    /// A setting of the embedded engine, as name=value; may be repeated
+    #[arg(long = "engine", value_name = "NAME=VALUE")]
+    pub engine: Vec<String>,
+    /// The storage engine of a server's tables [default: the server's]
+    #[arg(long, value_name = "NAME")]
+    pub storage_engine: Option<String>,
+    /// An option file of MySQL's clients, read in place of ~/.my.cnf
+    #[arg(long, value_name = "FILE")]
+    pub defaults_file: Option<PathBuf>,
+}
+
+/// Arguments of `iostrata tpcc`.
+#[derive(Args, Debug)]
+pub struct TpccArgs {
+    #[command(subcommand)]
+    pub action: TpccAction,
+}
+
+/// What to do with TPC-C.
+#[derive(Debug, Subcommand)]
+pub enum TpccAction {
+    /// Make the tables and fill them; goes on where an earlier attempt was interrupted
+    Prepare(TpccPrepareArgs),
+    /// Run transactions and measure them
+    Run(Box<TpccRunArgs>),
+    /// Check the twelve consistency conditions
+    ///
+    /// Exit code 1 when one does not hold.
+    Check(TpccCheckArgs),
+    /// Remove the tables
+    #[command(visible_alias = "clean")]
+    Cleanup(TpccCleanupArgs),
+}
+
+impl TpccAction {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Self::Prepare(args) => args.printing.quiet,
+            Self::Run(args) => args.common.printing.quiet,
+            Self::Check(args) => args.printing.quiet,
+            Self::Cleanup(args) => args.printing.quiet,
+        }
+    }
+}
+
+/// A load to be compatible with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compat {
+    /// The statements and deviations of sysbench-tpcc, on its own tables
+    SysbenchTpcc,
+}
+
+/// Whose tables.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CompatArgs {
+    /// Another kit's load in place of TPC-C's, on the kit's own tables
+    #[arg(long, value_enum, value_name = "KIT")]
+    pub compat: Option<Compat>,
+    /// Sets of tables of that kit
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "compat", value_parser = value::whole::<u32>)]
+    pub tables: u32,
+    /// Foreign keys between that kit's tables
+    #[arg(long, value_name = "0|1", default_value = "1", requires = "compat", value_parser = value::switch,
+          action = clap::ArgAction::Set)]
+    pub use_fk: bool,
+}
+
+/// Arguments of `iostrata tpcc prepare`.
+#[derive(Args, Debug)]
+pub struct TpccPrepareArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub compat: CompatArgs,
+    /// Warehouses, about 100 MB each
+    #[arg(short = 'w', long, visible_alias = "scale", value_name = "N", default_value_t = 4,
+          value_parser = value::whole::<u32>)]
+    pub warehouses: u32,
+    /// Loaders at the same time
+    #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
+    pub threads: u32,
+    /// Remove what is there of TPC-C and load it again
+    #[arg(long)]
+    pub reset: bool,
+    /// Seed of all random values
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
+    pub seed: u64,
+    /// Directory for the run's results; none are kept without it
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Arguments of `iostrata tpcc check`.
+#[derive(Args, Debug)]
+pub struct TpccCheckArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Arguments of `iostrata tpcc cleanup`.
+#[derive(Args, Debug)]
+pub struct TpccCleanupArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub compat: CompatArgs,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// What sessions see of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IsolationWord {
+    /// Each read sees what is committed when it begins
+    #[value(name = "read-committed", alias = "RC", alias = "rc", alias = "read_committed")]
+    ReadCommitted,
+    /// Plain reads see one state of the database
+    #[value(name = "repeatable-read", alias = "RR", alias = "rr", alias = "repeatable_read")]
+    RepeatableRead,
+    /// As if one transaction ran after the other; servers only
+    #[value(alias = "SER", alias = "ser")]
+    Serializable,
+}
+
+/// How transactions are driven.
+#[derive(Args, Clone, Debug)]
+pub struct DriveArgs {
+    /// Terminals that run at the same time; a list is a staircase, one level after the other
+    #[arg(short = 'T', long, value_name = "N[,N...]", default_value = "1", value_delimiter = ',',
+          value_parser = value::whole::<u32>)]
+    pub threads: Vec<u32>,
+    /// Measured time of each level
+    #[arg(long, value_name = "TIME", default_value = "10", value_parser = value::bound)]
+    pub time: Duration,
+    /// Time before it that is not counted [default: found]
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub warmup_time: Option<Duration>,
+    /// Transactions per second that arrive, whether earlier ones are done or not
+    #[arg(long, value_name = "TPS", value_parser = value::number)]
+    pub rate: Option<f64>,
+    /// How arrivals are spaced
+    #[arg(long, value_parser = value::word::<RateProcess>(), default_value = "poisson", requires = "rate")]
+    pub arrival: RateProcess,
+    /// Arrivals that may wait for a session
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "rate", value_parser = value::whole::<u32>)]
+    pub max_queue: u32,
+    /// What happens to an arrival that finds so many waiting
+    #[arg(long, value_parser = value::word::<Overload>(), default_value = "queue", requires = "rate")]
+    pub on_overload: Overload,
+    /// What sessions see of each other
+    #[arg(long, visible_alias = "trx-level", value_enum, default_value = "repeatable-read")]
+    pub isolation: IsolationWord,
+    /// Send statements as text instead of preparing them
+    #[arg(long, value_name = "auto|disable", default_value = "auto")]
+    pub db_ps_mode: PreparedMode,
+    /// Seconds between lines of progress; 0 for none
+    #[arg(short = 'i', long, visible_alias = "interval", value_name = "N", default_value_t = 1,
+          value_parser = value::whole::<u32>)]
+    pub report_interval: u32,
+    /// Seed of everything that is drawn
+    #[arg(long, visible_alias = "rand-seed", value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
+    pub seed: u64,
+}
+
+/// Whether statements are prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PreparedMode {
+    /// Prepared
+    Auto,
+    /// Sent as text
+    Disable,
+}
+
+/// Arguments of `iostrata tpcc run`.
+#[derive(Args, Debug)]
+pub struct TpccRunArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub compat: CompatArgs,
+    /// Warehouses of --compat, which does not keep their number
+    #[arg(short = 'w', long, visible_alias = "scale", value_name = "N", value_parser = value::whole::<u32>)]
+    pub warehouses: Option<u32>,
+    #[command(flatten)]
+    pub drive: DriveArgs,
+    /// Ten terminals for each warehouse that key and think as specified, over --threads sessions
+    #[arg(long, conflicts_with_all = ["rate", "compat"])]
+    pub wait: bool,
+    /// Factor of keying times
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "wait", value_parser = value::number)]
+    pub keying_multiplier: f64,
+    /// Factor of think times
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "wait", value_parser = value::number)]
+    pub think_multiplier: f64,
+    /// Shares of new orders, payments, order statuses, deliveries, stock levels; or: deck
+    #[arg(
+        long,
+        visible_alias = "weight",
+        value_name = "N,N,N,N,N|deck",
+        default_value = "45,43,4,4,4"
+    )]
+    pub mix: String,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A member of the OLTP family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum MemberWord {
+    /// 14 reads and 4 writes in a transaction
+    ReadWrite,
+    /// The reads of read_write
+    ReadOnly,
+    /// The writes of read_write
+    WriteOnly,
+    /// One row by its key, no transaction
+    PointSelect,
+    /// One update of an indexed column, no transaction
+    UpdateIndex,
+}
+
+/// Arguments of `iostrata oltp`.
+#[derive(Args, Debug)]
+pub struct OltpArgs {
+    /// The workload, as sysbench calls it without oltp_
+    #[arg(value_enum)]
+    pub member: MemberWord,
+    #[command(subcommand)]
+    pub action: OltpAction,
+}
+
+/// What to do with it.
+#[derive(Debug, Subcommand)]
+pub enum OltpAction {
+    /// Make the tables and fill them
+    Prepare(OltpPrepareArgs),
+    /// Run transactions and measure them
+    Run(Box<OltpRunArgs>),
+    /// Remove the tables
+    #[command(visible_alias = "clean")]
+    Cleanup(OltpPrepareArgs),
+}
+
+impl OltpAction {
+    /// Whether notes on stderr were asked not to be.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Self::Prepare(args) | Self::Cleanup(args) => args.printing.quiet,
+            Self::Run(args) => args.common.printing.quiet,
+        }
+    }
+}
+
+/// Which rows are asked for, in sysbench's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RandType {
+    /// All alike
+    Uniform,
+    /// A bell around the middle
+    Gaussian,
+    /// Three of four in a hundredth of the rows
+    Special,
+    /// The first rows by far the most
+    Pareto,
+    /// By rank
+    Zipfian,
+}
+
+/// The tables of the family.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct OltpTables {
+    /// Tables sbtest1 to sbtestN
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
+    pub tables: u32,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value::whole::<u32>)]
+    pub table_size: u32,
+    /// Which rows are asked for
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub rand_type: RandType,
+}
+
+/// Arguments of `iostrata oltp ... prepare` and `cleanup`.
+#[derive(Args, Debug)]
+pub struct OltpPrepareArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub tables: OltpTables,
+    /// Loaders at the same time
+    #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
+    pub threads: u32,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Arguments of `iostrata oltp ... run`.
+#[derive(Args, Debug)]
+pub struct OltpRunArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub tables: OltpTables,
+    /// Rows of a range
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value::whole::<u32>)]
+    pub range_size: u32,
+    /// Make every statement a transaction of its own
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          value_parser = value::switch)]
+    pub skip_trx: Option<bool>,
+    #[command(flatten)]
+    pub drive: DriveArgs,
+    #[command(flatten)]
+    pub common: Common,
+}

@@ -1,0 +1,107 @@
+//! The target that the user named, open.
+
+use std::path::Path;
+
+use iostrata_embedded::EmbeddedTarget;
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_target::{Schema, Target, TargetError, Trouble};
+
+use crate::args::TargetArgs;
+use crate::exit_error::ExitError;
+
+/// A target that is open.
+pub enum Opened {
+    /// The embedded engine.
+    Engine(EmbeddedTarget),
+    /// A server.
+    Server(ServerTarget),
+}
+
+impl Opened {
+    /// Opens the target for the tables of a schema. An engine that is not there is made if `makes`.
+    ///
+    /// # Errors
+    /// A target that is none; what opening said.
+    pub fn open(args: &TargetArgs, schema: &Schema, makes: bool) -> Result<Self, ExitError> {
+        if let Some(dir) = args.target.strip_prefix("engine:") {
+            return Self::engine(args, Path::new(dir), schema, makes);
+        }
+        if !args.target.starts_with("mysql://") {
+            return Err(ExitError::Usage(format!(
+                "--target {}: write engine:DIR or mysql://user@host:port/db",
+                args.target.split(':').next().unwrap_or_default()
+            )));
+        }
+        if let Some(setting) = args.engine.first() {
+            return Err(ExitError::Usage(format!(
+                "--engine {setting}: a server's settings are its own; use it with engine:DIR"
+            )));
+        }
+        let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("--target: {error}"));
+        let address: ServerAddress = args.target.parse().map_err(|error| usage(&error))?;
+        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let address = credentials.complete(address).map_err(|error| usage(&error))?;
+        let storage_engine = args.storage_engine.clone();
+        if makes && address.database.is_some() {
+            // Whoever may not make one needs it to be there, which opening says.
+            let _refused = ServerTarget::create_database(address.clone());
+        }
+        ServerTarget::open(address, storage_engine).map(Self::Server).map_err(ending)
+    }
+
+    fn engine(
+        args: &TargetArgs,
+        dir: &Path,
+        schema: &Schema,
+        makes: bool,
+    ) -> Result<Self, ExitError> {
+        let settings: Result<Vec<(String, String)>, ExitError> = args
+            .engine
+            .iter()
+            .map(|setting| match setting.split_once('=') {
+                Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+                None => Err(ExitError::Usage(format!("--engine {setting}: write name=value"))),
+            })
+            .collect();
+        if !makes && !dir.is_dir() {
+            return Err(ExitError::Usage(format!(
+                "--target engine:{0}: there is no directory {0}; make it with `prepare`",
+                dir.display()
+            )));
+        }
+        EmbeddedTarget::open(dir, schema, &settings?).map(Self::Engine).map_err(ending)
+    }
+
+    /// The target.
+    pub fn target(&self) -> &dyn Target {
+        match self {
+            Self::Engine(target) => target,
+            Self::Server(target) => target,
+        }
+    }
+
+    /// Whether a session keeps its thread waiting for the target.
+    pub fn blocks(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
+    /// Closes it, so that an engine has nothing to recover.
+    ///
+    /// # Errors
+    /// What the engine said.
+    pub fn close(self) -> Result<(), ExitError> {
+        match self {
+            Self::Engine(target) => target.close().map_err(ending),
+            Self::Server(_) => Ok(()),
+        }
+    }
+}
+
+/// How a command ends that a target refused.
+pub fn ending(error: TargetError) -> ExitError {
+    match (error.trouble, error.code.as_str()) {
+        (_, "broken") => ExitError::Bug(error.to_string()),
+        (Trouble::NotReady, _) => ExitError::Usage(error.to_string()),
+        _ => ExitError::NotHere(error.to_string()),
+    }
+}
