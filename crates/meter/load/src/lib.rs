@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod clock;
+mod controller;
 mod error;
 mod extras;
 mod failure;
@@ -19,6 +20,7 @@ mod job;
 mod load;
 #[cfg(test)]
 mod loop_tests;
+mod observer;
 mod outcome;
 mod pauses;
 mod permutation;
@@ -45,8 +47,9 @@ pub use figures::WindowFigures;
 pub use generator::{Generator, Request};
 pub use job::{StreamPlan, open_mode};
 pub use load::{IoLoad, Load};
+pub use observer::{NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
 pub use usage::ThreadCpu;
-pub use window::{NoObserver, Surroundings, WindowObserver, measure};
+pub use window::measure;

@@ -124,7 +124,7 @@ impl<'a> Meter<'a> {
     }
 
     fn evidence(&mut self, figures: &WindowFigures, notes: Vec<String>) -> Option<Evidence> {
-        let mut evidence = self.observer.take(Some(&figures.own_io)).ok()?;
+        let mut evidence = self.observer.take(figures.own_io.as_ref()).ok()?;
         evidence.notes.extend(notes);
         Some(evidence)
     }
