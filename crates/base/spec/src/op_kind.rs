@@ -50,6 +50,7 @@ kinds! {
     OrderStatus "order_status" "order statuses" "TPC-C: where is an order?"
     Delivery "delivery" "deliveries" "TPC-C: a batch of orders is delivered."
     StockLevel "stock_level" "stock levels" "TPC-C: what runs short?"
+    Transaction "transaction" "transactions" "Transactions of a workload that has one type."
 }
 
 impl OpKind {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iostrata_spec::OpKind;
-use iostrata_stats::{Stop, StoppingRule};
+use iostrata_stats::{Stop, StoppingRule, choose_cut};
 
 use crate::clock::{Clock, Ticks};
 use crate::error::LoadError;
@@ -36,11 +36,31 @@ pub(crate) fn warm_up_cuts(slices: u32) -> Vec<usize> {
     cuts
 }
 
+/// Groups of slices in which a warm-up of transactions is looked for: there may be fewer of them
+/// than slices, and a slice without any is no stall. Every part of [`WARM_UP_PARTS`] is whole.
+const WARM_UP_GROUPS: usize = 192;
+
+/// Where the warm-up of transactions ends: one of [`warm_up_cuts`] of so many slices.
+pub(crate) fn transactions_warm_up(counts: &[f64], slices: u32) -> usize {
+    let group = (slices as usize / WARM_UP_GROUPS).max(1);
+    let groups: Vec<f64> = counts.chunks_exact(group).map(|group| group.iter().sum()).collect();
+    let cuts = warm_up_cuts(slices);
+    let in_groups: Vec<usize> = cuts.iter().map(|cut| (cut + group / 2) / group).collect();
+    let found = choose_cut(&groups, &in_groups);
+    let at = in_groups.iter().position(|cut| *cut == found);
+    at.map_or(0, |at| cuts[at])
+}
+
 /// How long a window is.
 #[derive(Clone, Debug)]
 pub(crate) enum Length {
     /// As many slices as there are.
     Exact,
+    /// Exactly so many slices behind a warm-up that is found in the first ones of them.
+    Behind {
+        /// Slices that count.
+        slices: u32,
+    },
     /// Until it is precise enough.
     Precise {
         /// What decides that.
@@ -55,6 +75,8 @@ pub(crate) enum Length {
 pub(crate) struct Conducted {
     /// Whether a signal ended it.
     pub interrupted: bool,
+    /// Where its warm-up was found to end, if that had to be known meanwhile.
+    pub cut_slice: Option<usize>,
 }
 
 /// What is done at every look at an open window; true ends it.
@@ -152,7 +174,7 @@ impl<C: Clock> Controller<C> {
         self.shared.post_stop_after(u64::from(self.shared.layout().slices));
         let mut next_check = match &self.length {
             Length::Precise { rule, .. } => rule.next_check(0),
-            Length::Exact => 0,
+            Length::Exact | Length::Behind { .. } => 0,
         };
         loop {
             // The end may come closer at any moment.
@@ -176,21 +198,34 @@ impl<C: Clock> Controller<C> {
                 self.shared.post_stop_soon(self.clock.now());
                 break;
             }
-            self.look(start, &mut next_check);
+            self.look(start, &mut next_check, &mut conducted.cut_slice);
         }
         observer.closed();
         conducted
     }
 
     /// Decides at a look whether the window ends, and when.
-    pub(crate) fn look(&self, start: Ticks, next_check: &mut usize) {
+    pub(crate) fn look(&self, start: Ticks, next_check: &mut usize, cut_slice: &mut Option<usize>) {
         match &self.length {
             Length::Exact => {}
+            Length::Behind { slices } => {
+                let posted = self.posted(start);
+                if cut_slice.is_none() && posted + END_NOTICE >= *slices as usize {
+                    let cut = self.cut_in(posted.min(*slices as usize), *slices);
+                    *cut_slice = Some(cut);
+                    self.shared.post_stop_after(cut as u64 + u64::from(*slices));
+                }
+            }
             Length::Precise { rule, planned } => {
                 *next_check = self.check(start, rule, *next_check);
                 self.end_as_planned(start, *planned as usize);
             }
         }
+    }
+
+    /// Where the warm-up ends by the first so many slices.
+    fn cut_in(&self, posted: usize, slices: u32) -> usize {
+        transactions_warm_up(&self.main_slices(posted).counts(|_| true), slices)
     }
 
     /// Slices that every worker has posted: one counts as posted once the one after the next has

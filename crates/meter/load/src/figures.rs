@@ -114,6 +114,7 @@ impl<'a> Counted<'a> {
         let service_ns: u64 = ops.kinds().map(|kind| self.slices.sum(kind).service_ns).sum();
         let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
+        let transactions = std::mem::take(&mut self.segment.transactions);
         let lateness = self.segment.lateness.as_ref();
         let mut figures = StreamFigures {
             name: self.stream.asked.name.clone(),
@@ -125,6 +126,7 @@ impl<'a> Counted<'a> {
             depth_mean,
             start_lateness_us_p99: lateness.and_then(|lateness| lateness.percentile_us(99.0)),
             errors: self.stream.failure.counts.clone(),
+            transactions: self.stream.asked.has_transactions.then_some(transactions),
             notes: self.stream.notes.clone(),
             verdicts,
         };

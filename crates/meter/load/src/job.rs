@@ -129,7 +129,7 @@ impl Job {
         };
         let worker = Worker::new(spec, api, parts);
         shared.post_state(self.number, WorkerState::Ready);
-        let start = wait_for_start(shared);
+        let start = shared.wait_for_start();
         let (recorder, failure) = worker.run(start)?;
         let notes = caps.refused.iter().map(|refused| format!("{}: {}", refused.what, refused.why));
         Ok(JobOutcome {
@@ -142,15 +142,6 @@ impl Job {
                 .into_iter()
                 .collect(),
         })
-    }
-}
-
-fn wait_for_start(shared: &SharedStats) -> u64 {
-    loop {
-        if let Some(start) = shared.start() {
-            return start;
-        }
-        std::thread::sleep(std::time::Duration::from_micros(200));
     }
 }
 
@@ -201,6 +192,7 @@ pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
         workers: spec.jobs,
         cpu_of: if is_null { CpuOf::Figure } else { CpuOf::Meter },
         block_bytes: spec.variation.is_plain_loop().then_some(spec.block_bytes),
+        has_transactions: false,
         series_points_max: SERIES_POINTS_MAX,
     }
 }

@@ -3,7 +3,8 @@
 //! Purpose: run one or more workloads at the same time in one window of time and give back counts,
 //! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing
 //! and reads the clock at most twice per request; every API, the null one included, goes through
-//! the same loop. It knows no database, looks at no device counters and prints nothing.
+//! the same loop. Transactions have a loop of their own and everything else in common with it. It
+//! knows no database, looks at no device counters and prints nothing.
 
 mod arrivals;
 mod clock;
@@ -31,6 +32,7 @@ mod segment;
 mod shared_stats;
 mod span;
 mod tally;
+mod transactions;
 mod usage;
 mod varied;
 #[cfg(test)]
@@ -51,5 +53,9 @@ pub use observer::{NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
+pub use transactions::{
+    Ended, LiveFigures, Planned, Ran, SessionError, Settled, TransactionCost, TransactionLoad,
+    TransactionSource, TransactionWorker, Turn,
+};
 pub use usage::ThreadCpu;
 pub use window::measure;

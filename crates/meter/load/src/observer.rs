@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use crate::transactions::live::LiveFigures;
+
 /// Somebody who wants to know when the window opens and closes.
 pub trait WindowObserver {
     /// Called just before the window opens.
     fn opened(&mut self);
     /// Called every few milliseconds while it is open, with the seconds since it opened.
     fn open(&mut self, elapsed_s: f64);
+    /// Called once a second while transactions run.
+    fn live(&mut self, _figures: &LiveFigures) {}
     /// Called just after the window closed.
     fn closed(&mut self);
 }

@@ -19,6 +19,8 @@ pub(crate) enum CpuOf {
     Figure,
     /// The meter's, and the kernel's on its behalf.
     Meter,
+    /// Mostly that of what is measured, which runs in the workers.
+    Measured,
 }
 
 /// What figures have to know of how a stream was asked to run.
@@ -38,6 +40,8 @@ pub(crate) struct Asked {
     pub cpu_of: CpuOf,
     /// Bytes of each operation but a flush; absent where each is counted by itself.
     pub block_bytes: Option<u32>,
+    /// Whether its operations are transactions.
+    pub has_transactions: bool,
     /// Slices of the longest series that is kept.
     pub series_points_max: usize,
 }

@@ -46,7 +46,7 @@ fn ends_with(spec: IoSpec, tally: impl Fn(usize) -> SliceTally) -> u64 {
         }
         clock.advance(ticks);
         shared.post_slice(0, slice, &tally(slice));
-        window.controller.look(start, &mut next_check);
+        window.controller.look(start, &mut next_check, &mut None);
     }
     (shared.stop() - start) / 1_000_000
 }

@@ -1,0 +1,143 @@
+//! What a driver of transactions asks of a workload.
+//!
+//! Invariants: a driver knows when, on which session and for whom; a workload knows what. A turn
+//! names a transaction for good: whoever draws or runs it gets the same one, so that equal seeds
+//! give equal work however the threads interleave.
+
+use std::time::Duration;
+
+use iostrata_spec::OpKind;
+
+/// Why sessions could not be opened at all.
+pub type SessionError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One transaction: whose it is, and how many that one had before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Turn {
+    /// The terminal. In a closed loop and on a schedule every slot is one.
+    pub home: u32,
+    /// Counts from 0 within the terminal.
+    pub nth: u64,
+}
+
+impl Turn {
+    /// The first turn of a terminal.
+    pub(crate) fn first(home: u32) -> Self {
+        Self { home, nth: 0 }
+    }
+
+    /// The one after it.
+    pub(crate) fn following(self) -> Self {
+        Self { nth: self.nth + 1, ..self }
+    }
+}
+
+/// What a terminal does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The type of the transaction.
+    pub kind: OpKind,
+    /// Time to key it in, before it is due.
+    pub keying: Duration,
+    /// Time to think after its answer.
+    pub think: Duration,
+    /// Whether the terminal goes on at once, and the transaction runs in the background.
+    pub is_deferred: bool,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Done, and durable as far as its target makes it so. A rollback that the workload asks for is
+    /// done, too.
+    Done,
+    /// Committed, and durable when it is settled.
+    Pending,
+    /// It failed, after all retries.
+    Failed {
+        /// Under what it is counted: a server's error number, or an engine's word.
+        code: String,
+        /// Whether the session is lost with it.
+        is_gone: bool,
+    },
+}
+
+/// What running a transaction came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Its type.
+    pub kind: OpKind,
+    /// How it ended.
+    pub ended: Ended,
+    /// How often it was begun again.
+    pub retries: u32,
+}
+
+/// What became of a pending commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It is durable.
+    Durable,
+    /// It is not durable yet.
+    NotYet,
+    /// It never will be.
+    Failed {
+        /// Under what it is counted.
+        code: String,
+        /// Whether the session is lost with it.
+        is_gone: bool,
+    },
+}
+
+/// What sessions have cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionCost {
+    /// Times that they waited for an answer.
+    pub round_trips: u64,
+    /// Statements, or calls of an embedded engine.
+    pub statements: u64,
+}
+
+/// A workload on a target, from which the workers of a window come.
+pub trait TransactionSource: Sync {
+    /// The types of its transactions.
+    fn kinds(&self) -> Vec<OpKind>;
+
+    /// Whether a session keeps its thread waiting for the target. Each then gets a thread of its
+    /// own; otherwise there are as many threads as processors, the target's work is done in them,
+    /// and a commit may be pending.
+    fn blocks(&self) -> bool;
+
+    /// A worker with `slots` sessions of its own, the first of which has the number `first_slot`
+    /// among all. It is made on the thread that uses it.
+    ///
+    /// # Errors
+    /// When a session cannot be opened.
+    fn worker(
+        &self,
+        first_slot: u32,
+        slots: u32,
+    ) -> Result<Box<dyn TransactionWorker + '_>, SessionError>;
+}
+
+/// Some sessions in the hands of one thread. Slots count from 0 within it.
+pub trait TransactionWorker {
+    /// What a terminal does in a turn. Cheap, without a round trip; another worker may run it.
+    fn next(&mut self, turn: Turn) -> Planned;
+
+    /// Runs a turn on the session of a slot, up to its commit.
+    fn run(&mut self, slot: u32, turn: Turn) -> Ran;
+
+    /// Whether the pending commit of a slot is durable; with `waits` returns only when that is
+    /// decided. Slots are asked in the order of their commits.
+    fn settle(&mut self, slot: u32, waits: bool) -> Settled;
+
+    /// Opens the session of a slot anew.
+    ///
+    /// # Errors
+    /// The code under which the target refuses.
+    fn reopen(&mut self, slot: u32) -> Result<(), String>;
+
+    /// What its sessions have cost so far.
+    fn cost(&self) -> TransactionCost;
+}
