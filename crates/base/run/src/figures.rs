@@ -2,6 +2,8 @@
 //!
 //! Invariant: `iops = ios / duration_s`, and every figure comes from the same measured window.
 
+use std::collections::BTreeMap;
+
 use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
@@ -104,6 +106,9 @@ pub struct StreamFigures {
     pub start_lateness_us_p99: Option<f64>,
     /// Requests that failed, by error number.
     pub errors: Vec<IoErrorCount>,
+    /// What transactions have beside that; absent for requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<TransactionFigures>,
     /// What was refused and how the work was done instead, in words.
     pub notes: Vec<String>,
     /// Requests per 100 ms (or longer, so that a long run stays small).
@@ -120,4 +125,45 @@ pub struct IoErrorCount {
     pub errno: i32,
     /// How often.
     pub count: u64,
+}
+
+/// What a stream of transactions counted in the measured window beside those that completed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionFigures {
+    /// Transactions that failed, by the target's code. None of them is counted as completed.
+    pub errors: BTreeMap<String, u64>,
+    /// How often a transaction was begun again after a deadlock or a conflict.
+    pub retries: u64,
+    /// Transactions that were to start by a schedule; 0 without one.
+    pub arrivals: u64,
+    /// Those of them that found the queue full and were dropped.
+    pub dropped: u64,
+    /// Those of them that still waited for a session when the window ended.
+    pub waiting: u64,
+    /// Times that sessions waited for an answer.
+    pub round_trips: u64,
+    /// Statements, or calls of an embedded engine.
+    pub statements: u64,
+}
+
+impl TransactionFigures {
+    /// Counts transactions that failed with a code.
+    pub fn add_errors(&mut self, code: &str, count: u64) {
+        match self.errors.get_mut(code) {
+            Some(errors) => *errors += count,
+            None => drop(self.errors.insert(code.to_owned(), count)),
+        }
+    }
+
+    /// Adds those of another worker or stretch of the window.
+    pub fn add(&mut self, other: &Self) {
+        other.errors.iter().for_each(|(code, count)| self.add_errors(code, *count));
+        self.retries += other.retries;
+        self.arrivals += other.arrivals;
+        self.dropped += other.dropped;
+        self.waiting += other.waiting;
+        self.round_trips += other.round_trips;
+        self.statements += other.statements;
+    }
 }

@@ -14,6 +14,7 @@ pub mod rung;
 mod rw;
 pub mod study;
 mod tables;
+mod transactions;
 mod variation;
 mod words;
 
@@ -25,5 +26,6 @@ pub use io::{
 pub use op_kind::{OpKind, PerKind};
 pub use point::{Better, CurvePlace, Layer, Metric, MetricKind, Point, Stream};
 pub use rw::Rw;
+pub use transactions::{Overload, TransactionPacing, TransactionSpec};
 pub use variation::{BlockShare, BlockSizes, Blocks, FileOrder, Pause, Sharing, Step, Variation};
 pub use words::{ValueError, Word, Words};

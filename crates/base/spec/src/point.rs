@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::study::LevelAt;
-use crate::{IoSpec, OpKind};
+use crate::{IoSpec, OpKind, TransactionSpec};
 
 /// The layer that a figure belongs to, from the device up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ pub enum Better {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
-    /// The stream it is taken from, an index into the point's streams.
+    /// The stream it is taken from, an index into the point's streams; 0 of transactions.
     pub stream: usize,
     /// The kind of request.
     pub op: OpKind,
@@ -124,7 +124,7 @@ pub struct Point {
     pub title: String,
     /// The layer that its figure speaks of.
     pub layer: Layer,
-    /// The workloads that run at the same time; the first is the main one.
+    /// The I/O workloads that run at the same time; the first is the main one.
     pub streams: Vec<Stream>,
     /// The figure it is measured for.
     pub metric: Metric,
@@ -135,4 +135,7 @@ pub struct Point {
     /// Every factor of its study at this point's level; empty outside studies.
     #[serde(default)]
     pub levels: Vec<LevelAt>,
+    /// The load of transactions, where the point is one; then it has no streams of requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<TransactionSpec>,
 }

@@ -3,7 +3,9 @@
 
 use crate::study::VolumeKind;
 use crate::words::{Word, Words, word};
-use crate::{FlushCount, FlushScope, IoApi, Memory, Preparation, RateProcess, Rw, SyncWrites};
+use crate::{
+    FlushCount, FlushScope, IoApi, Memory, Overload, Preparation, RateProcess, Rw, SyncWrites,
+};
 
 impl Words for Rw {
     const WORDS: &'static [Word<Self>] = &[
@@ -59,6 +61,14 @@ impl Words for FlushCount {
 impl Words for RateProcess {
     const WORDS: &'static [Word<Self>] =
         &[word(Self::Fixed, "fixed").or(&["linear"]), word(Self::Poisson, "poisson")];
+}
+
+impl Words for Overload {
+    const WORDS: &'static [Word<Self>] = &[
+        word(Self::Queue, "queue").help("The queue grows without bound"),
+        word(Self::Drop, "drop").help("Arrivals that find it full are dropped and counted"),
+        word(Self::Abort, "abort").help("The first one that finds it full ends the window"),
+    ];
 }
 
 impl Words for Preparation {

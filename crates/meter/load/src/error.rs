@@ -15,10 +15,14 @@ pub enum LoadError {
     #[error(transparent)]
     Api(#[from] IoError),
     /// The memory that workers share could not be had.
-    #[error("cannot share memory between workers: {0}; free some memory or use fewer --numjobs")]
+    #[error(
+        "cannot share memory between workers: {0}; free some memory or use fewer --numjobs or --threads"
+    )]
     SharedStats(io::Error),
     /// A worker thread or process could not be started.
-    #[error("cannot start worker {worker} of {workers}: {source}; use fewer --numjobs")]
+    #[error(
+        "cannot start worker {worker} of {workers}: {source}; use fewer --numjobs or --threads"
+    )]
     Spawn {
         /// Which.
         worker: u32,
@@ -26,6 +30,16 @@ pub enum LoadError {
         workers: u32,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// A worker could not open its sessions.
+    #[error("cannot open sessions {first} to {last}: {source}")]
+    Sessions {
+        /// The first of them, from 1.
+        first: u32,
+        /// The last of them.
+        last: u32,
+        /// What the target said, with the fix where there is one.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A worker process ended without an answer.
     #[error("worker process {worker} ended without an answer: {why}")]

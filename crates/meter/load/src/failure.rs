@@ -44,6 +44,20 @@ pub enum LoadFailure {
         /// The file.
         path: String,
     },
+    /// Every session was gone, and none could be opened again.
+    SessionsGone {
+        /// How many there were.
+        sessions: u32,
+        /// For how long, in whole seconds.
+        seconds: u64,
+        /// What the target said last.
+        code: String,
+    },
+    /// More transactions arrived than could wait.
+    Overloaded {
+        /// How many could.
+        queue_max: u32,
+    },
 }
 
 /// What failed in one worker.

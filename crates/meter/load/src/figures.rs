@@ -5,14 +5,14 @@
 
 use iostrata_run::host::OwnIo;
 use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
-use iostrata_spec::{IoApi, IoSpec, OpKind, Pacing, PerKind};
+use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{
-    Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, choose_cut, estimate,
-    estimate_ratio, is_possible_in_window,
+    Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, estimate, estimate_ratio,
+    is_possible_in_window,
 };
 
 use crate::failure::LoadFailure;
-use crate::outcome::{StreamOutcome, WindowOutcome};
+use crate::outcome::{CpuOf, StreamOutcome, WindowOutcome};
 use crate::segment::Segment;
 use crate::tally::{Slices, Tally};
 
@@ -25,7 +25,6 @@ const TOOL_SHARE_MAX: f64 = 0.5;
 /// Points of a series for a short and slice length for a long window.
 const SERIES_POINTS: f64 = 100.0;
 const SERIES_WIDTH_S_MAX: f64 = 0.1;
-const SERIES_POINTS_MAX: usize = 3_000;
 
 /// An end that lies this near the edge of a slice, in seconds, is on it: rounding of ticks.
 const EDGE_S: f64 = 5e-9;
@@ -40,8 +39,8 @@ pub struct WindowFigures {
     pub warm_up_s: f64,
     /// One entry per stream.
     pub streams: Vec<StreamFigures>,
-    /// What the load itself asked of devices in the window.
-    pub own_io: OwnIo,
+    /// What the load itself asked of devices in the window, where it knows.
+    pub own_io: Option<OwnIo>,
     /// Bytes written, counting those outside the window.
     pub written_bytes: u64,
     /// Whether a signal ended it.
@@ -53,7 +52,7 @@ pub struct WindowFigures {
 impl WindowFigures {
     /// Computes the figures of a window.
     pub fn of(outcome: &WindowOutcome) -> Self {
-        let cut = if outcome.exact { 0 } else { warm_up(&outcome.streams[0]) };
+        let cut = outcome.cut_slice;
         let counted: Vec<Counted<'_>> =
             outcome.streams.iter().map(|stream| Counted::new(stream, cut, outcome)).collect();
         let ended_s = counted.iter().map(|one| one.ended_s).fold(0.0, f64::max);
@@ -61,25 +60,17 @@ impl WindowFigures {
             duration_s: (ended_s - cut as f64 * outcome.slice_s).max(0.0),
             warm_up_s: cut as f64 * outcome.slice_s,
             streams: counted.into_iter().map(Counted::figures).collect(),
-            own_io: outcome.own_io(),
-            written_bytes: outcome.written_bytes(),
+            own_io: outcome.own_io,
+            written_bytes: outcome.written_bytes,
             interrupted: outcome.interrupted,
-            failure: outcome.failure(),
+            failure: outcome.failure.clone(),
         }
     }
-}
-
-/// The slice before which the main stream was warming up.
-fn warm_up(stream: &StreamOutcome) -> usize {
-    let candidates: Vec<usize> =
-        stream.segments.iter().map(|segment| segment.first_slice).collect();
-    choose_cut(&stream.slices.counts(|_| true), &candidates)
 }
 
 /// The part of a stream's outcome that counts.
 struct Counted<'a> {
     stream: &'a StreamOutcome,
-    spec: &'a IoSpec,
     slices: Slices,
     slice_s: f64,
     /// The end of the stream, which may lie within the last slice, in seconds of the window.
@@ -105,9 +96,8 @@ impl<'a> Counted<'a> {
         let end = (((ended_s - EDGE_S) / slice_s).ceil().max(0.0) as usize).min(len);
         let slices = stream.slices.range(cut.min(end)..end);
         let duration_s = (ended_s - cut as f64 * slice_s).max(0.0);
-        let spec = &stream.plan.spec;
-        let rule = (!outcome.exact).then(|| StoppingRule::new(spec.precision, 0));
-        Self { stream, spec, slices, slice_s, ended_s, duration_s, rule, segment }
+        let rule = (!outcome.exact).then(|| StoppingRule::new(stream.asked.precision, 0));
+        Self { stream, slices, slice_s, ended_s, duration_s, rule, segment }
     }
 
     fn figures(mut self) -> StreamFigures {
@@ -124,9 +114,10 @@ impl<'a> Counted<'a> {
         let service_ns: u64 = ops.kinds().map(|kind| self.slices.sum(kind).service_ns).sum();
         let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
+        let transactions = std::mem::take(&mut self.segment.transactions);
         let lateness = self.segment.lateness.as_ref();
         let mut figures = StreamFigures {
-            name: self.stream.plan.name.clone(),
+            name: self.stream.asked.name.clone(),
             total: self.total(&ops),
             series: self.series(),
             ops,
@@ -135,11 +126,12 @@ impl<'a> Counted<'a> {
             depth_mean,
             start_lateness_us_p99: lateness.and_then(|lateness| lateness.percentile_us(99.0)),
             errors: self.stream.failure.counts.clone(),
+            transactions: self.stream.asked.has_transactions.then_some(transactions),
             notes: self.stream.notes.clone(),
             verdicts,
         };
-        let withheld =
-            withhold_impossible(&mut figures, self.spec.in_flight_max(), self.duration_s);
+        let most = self.stream.asked.in_flight_max;
+        let withheld = withhold_impossible(&mut figures, most, self.duration_s);
         debug_assert!(!withheld, "{:?}", figures.notes);
         figures
     }
@@ -221,20 +213,19 @@ impl<'a> Counted<'a> {
     }
 
     fn judge(&self, cpu: &Cpu, depth_mean: f64, verdicts: &mut Verdicts) {
-        if self.spec.api == IoApi::Null || self.slices.len == 0 {
+        let asked = &self.stream.asked;
+        if asked.cpu_of == CpuOf::Figure || self.slices.len == 0 {
             return;
         }
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let capacity_s = self.duration_s * f64::from(self.spec.jobs.min(cpus));
-        if cpu.user_s > TOOL_SHARE_MAX * capacity_s {
+        let capacity_s = self.duration_s * f64::from(asked.workers.min(cpus));
+        if asked.cpu_of == CpuOf::Meter && cpu.user_s > TOOL_SHARE_MAX * capacity_s {
             verdicts.add(Verdict::ToolLimited);
         }
         if cpu.user_s + cpu.sys_s > CPU_SHARE_MAX * capacity_s {
             verdicts.add(Verdict::CpuLimited);
         }
-        let asked = self.spec.in_flight_max();
-        let closed = self.spec.pacing == Pacing::Closed && self.spec.flush.is_none();
-        if closed && self.spec.depth > 1 && depth_mean < DEPTH_SHARE_MIN * asked {
+        if asked.holds_depth && depth_mean < DEPTH_SHARE_MIN * asked.in_flight_max {
             verdicts.add(Verdict::DepthNotReached);
         }
     }
@@ -243,7 +234,7 @@ impl<'a> Counted<'a> {
         let wanted_s = (self.duration_s / SERIES_POINTS).min(SERIES_WIDTH_S_MAX);
         let group = ((wanted_s / self.slice_s).round() as usize)
             .max(1)
-            .max(self.slices.len.div_ceil(SERIES_POINTS_MAX));
+            .max(self.slices.len.div_ceil(self.stream.asked.series_points_max));
         // A last, shorter group would look like a drop, so it is left out.
         let groups = self.slices.len / group;
         let sums = self.slices.kinds.map(|_, tallies| -> Vec<Tally> {

@@ -7,15 +7,15 @@ use iostrata_io::{
     ApiConfig, Buffers, FileApi, FileSpec, LibaioApi, NullApi, OpenFiles, OpenMode, OpenSync,
     Pages, SyncApi, SyncKind, UringApi, WriteThrough,
 };
-use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, SyncWrites};
-use iostrata_stats::{Verdict, Verdicts};
+use iostrata_spec::{FlushMethod, IoApi, IoSpec, Memory, Mix, OpKind, Pacing, SyncWrites};
+use iostrata_stats::Verdict;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock};
 use crate::error::LoadError;
-use crate::failure::Failure;
+use crate::outcome::{Asked, CpuOf, JobOutcome};
 use crate::recorder::Recorder;
-use crate::segment::{Recorded, Segment};
+use crate::segment::Recorded;
 use crate::shared_stats::{SharedStats, WorkerState};
 use crate::span::Span;
 use crate::worker::{Worker, WorkerParts};
@@ -45,15 +45,6 @@ pub(crate) struct Job {
     pub first_slices: Vec<usize>,
     /// Its part of the window.
     pub span: Span,
-}
-
-/// What a worker brings back.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct JobOutcome {
-    pub segments: Vec<Segment>,
-    pub failure: Failure,
-    pub notes: Vec<String>,
-    pub verdicts: Verdicts,
 }
 
 impl Job {
@@ -138,7 +129,7 @@ impl Job {
         };
         let worker = Worker::new(spec, api, parts);
         shared.post_state(self.number, WorkerState::Ready);
-        let start = wait_for_start(shared);
+        let start = shared.wait_for_start();
         let (recorder, failure) = worker.run(start)?;
         let notes = caps.refused.iter().map(|refused| format!("{}: {}", refused.what, refused.why));
         Ok(JobOutcome {
@@ -151,15 +142,6 @@ impl Job {
                 .into_iter()
                 .collect(),
         })
-    }
-}
-
-fn wait_for_start(shared: &SharedStats) -> u64 {
-    loop {
-        if let Some(start) = shared.start() {
-            return start;
-        }
-        std::thread::sleep(std::time::Duration::from_micros(200));
     }
 }
 
@@ -195,6 +177,26 @@ fn api_config(spec: &IoSpec) -> ApiConfig {
     }
 }
 
+/// Slices of the longest series that a stream of requests keeps.
+const SERIES_POINTS_MAX: usize = 3_000;
+
+/// What figures have to know of a workload.
+pub(crate) fn asked(name: &str, spec: &IoSpec) -> Asked {
+    let is_null = spec.api == IoApi::Null;
+    let is_closed = spec.pacing == Pacing::Closed && spec.flush.is_none();
+    Asked {
+        name: name.to_owned(),
+        precision: spec.precision,
+        in_flight_max: spec.in_flight_max(),
+        holds_depth: is_closed && spec.depth > 1,
+        workers: spec.jobs,
+        cpu_of: if is_null { CpuOf::Figure } else { CpuOf::Meter },
+        block_bytes: spec.variation.is_plain_loop().then_some(spec.block_bytes),
+        has_transactions: false,
+        series_points_max: SERIES_POINTS_MAX,
+    }
+}
+
 /// What is recorded of a workload.
 pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let flushes = spec.flush.is_some() || matches!(spec.mix, Mix::FlushOnly(_));
@@ -202,6 +204,6 @@ pub(crate) fn recorded(spec: &IoSpec) -> Recorded {
     let kinds = OpKind::OF_FILES.into_iter().zip(does).filter(|(_, does)| *does);
     Recorded {
         kinds: kinds.map(|(kind, _)| kind).collect(),
-        scheduled: matches!(spec.pacing, iostrata_spec::Pacing::Open { .. }),
+        scheduled: matches!(spec.pacing, Pacing::Open { .. }),
     }
 }

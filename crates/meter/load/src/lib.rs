@@ -3,10 +3,12 @@
 //! Purpose: run one or more workloads at the same time in one window of time and give back counts,
 //! histograms and slices. Invariants: the loop allocates nothing, takes no lock, formats nothing
 //! and reads the clock at most twice per request; every API, the null one included, goes through
-//! the same loop. It knows no database, looks at no device counters and prints nothing.
+//! the same loop. Transactions have a loop of their own and everything else in common with it. It
+//! knows no database, looks at no device counters and prints nothing.
 
 mod arrivals;
 mod clock;
+mod controller;
 mod error;
 mod extras;
 mod failure;
@@ -19,6 +21,7 @@ mod job;
 mod load;
 #[cfg(test)]
 mod loop_tests;
+mod observer;
 mod outcome;
 mod pauses;
 mod permutation;
@@ -29,7 +32,7 @@ mod segment;
 mod shared_stats;
 mod span;
 mod tally;
-mod tsource;
+mod transactions;
 mod usage;
 mod varied;
 #[cfg(test)]
@@ -37,8 +40,6 @@ mod varied_loop_tests;
 mod window;
 mod worker;
 mod zipf;
-pub use tsource::*;
-pub use zipf::Zipf;
 
 pub use arrivals::Arrivals;
 pub use clock::{Clock, ClockFacts, MonotonicClock, Ticks, TscClock, VirtualClock, clock_facts};
@@ -48,8 +49,14 @@ pub use figures::WindowFigures;
 pub use generator::{Generator, Request};
 pub use job::{StreamPlan, open_mode};
 pub use load::{IoLoad, Load};
+pub use observer::{NoObserver, Surroundings, WindowObserver};
 pub use outcome::WindowOutcome;
 pub use permutation::Permutation;
 pub use process::{WORKER_COMMAND, worker_main};
+pub use transactions::{
+    Ended, LiveFigures, Planned, Ran, SessionError, Settled, TransactionCost, TransactionLoad,
+    TransactionSource, TransactionWorker, Turn,
+};
 pub use usage::ThreadCpu;
-pub use window::{NoObserver, Surroundings, WindowObserver, measure};
+pub use window::measure;
+pub use zipf::Zipf;

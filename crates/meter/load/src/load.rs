@@ -9,7 +9,8 @@ use iostrata_spec::{IoApi, Stream};
 use crate::error::LoadError;
 use crate::figures::WindowFigures;
 use crate::job::StreamPlan;
-use crate::window::{Surroundings, WindowObserver, measure};
+use crate::observer::{Surroundings, WindowObserver};
+use crate::window::measure;
 
 /// Something that keeps storage or a database busy, one window at a time.
 pub trait Load {

@@ -14,7 +14,8 @@ use iostrata_stats::{Latencies, Verdict};
 
 use crate::clock::{Clock, Ticks, VirtualClock};
 use crate::generator::Generator;
-use crate::job::{Job, JobOutcome};
+use crate::job::Job;
+use crate::outcome::JobOutcome;
 use crate::shared_stats::{SharedStats, StatsLayout};
 use crate::span::Span;
 

@@ -1,22 +1,65 @@
 //! What a window brought back, before figures are made of it.
 //!
-//! Invariant: histograms, slices and bytes of a stream are sums over its workers. It computes no
-//! figure.
+//! Invariant: histograms and slices of a stream are sums over its workers. It knows no kind of
+//! load, and computes no figure.
 
 use iostrata_run::host::OwnIo;
-use iostrata_spec::{IoApi, OpKind, SyncWrites};
-use iostrata_stats::Verdicts;
+use iostrata_spec::OpKind;
+use iostrata_stats::{Verdicts, choose_cut};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, LoadFailure};
-use crate::job::{JobOutcome, StreamPlan};
 use crate::segment::Segment;
 use crate::tally::Slices;
+
+/// Whose work the processor time of a stream's workers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CpuOf {
+    /// The figure itself: nothing else is measured.
+    Figure,
+    /// The meter's, and the kernel's on its behalf.
+    Meter,
+    /// Mostly that of what is measured, which runs in the workers.
+    Measured,
+}
+
+/// What figures have to know of how a stream was asked to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// The stream's name.
+    pub name: String,
+    /// Relative half-width of the interval at which the window may end early.
+    pub precision: f64,
+    /// Operations that may be in flight at a time.
+    pub in_flight_max: f64,
+    /// Whether so many should be in flight all the time.
+    pub holds_depth: bool,
+    /// Threads or processes that ask.
+    pub workers: u32,
+    /// Whose work their processor time is.
+    pub cpu_of: CpuOf,
+    /// Bytes of each operation but a flush; absent where each is counted by itself.
+    pub block_bytes: Option<u32>,
+    /// Whether its operations are transactions.
+    pub has_transactions: bool,
+    /// Slices of the longest series that is kept.
+    pub series_points_max: usize,
+}
+
+/// What a worker brings back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct JobOutcome {
+    pub segments: Vec<Segment>,
+    pub failure: Failure,
+    pub notes: Vec<String>,
+    pub verdicts: Verdicts,
+}
 
 /// What one stream brought back.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamOutcome {
-    /// Its plan.
-    pub plan: StreamPlan,
+    /// How it was asked to run.
+    pub asked: Asked,
     /// Stretches of the window, merged over its workers.
     pub segments: Vec<Segment>,
     /// Tallies per slice.
@@ -42,22 +85,39 @@ pub struct WindowOutcome {
     pub(crate) streams: Vec<StreamOutcome>,
     /// Seconds of one slice.
     pub(crate) slice_s: f64,
-    /// Whether the length was fixed beforehand, so that nothing may be cut.
+    /// Whether the length was fixed beforehand, so that no rule ended it.
     pub(crate) exact: bool,
+    /// The slice before which the window was warming up.
+    pub(crate) cut_slice: usize,
     /// Whether a signal ended it.
     pub(crate) interrupted: bool,
+    /// What the load itself asked of devices, where it knows.
+    pub(crate) own_io: Option<OwnIo>,
+    /// Bytes written to files, counting those outside the window.
+    pub(crate) written_bytes: u64,
+    /// Why it ended early.
+    pub(crate) failure: Option<LoadFailure>,
 }
 
 impl StreamOutcome {
+    /// Nothing yet.
+    pub(crate) fn new(asked: Asked, slices: Slices) -> Self {
+        Self {
+            asked,
+            segments: Vec::new(),
+            slices,
+            failure: Failure::default(),
+            notes: Vec::new(),
+            verdicts: Verdicts::none(),
+            written_bytes: 0,
+            counted_slice: 0,
+            ended_s: 0.0,
+        }
+    }
+
     /// Adds what one worker brought back.
     pub(crate) fn add(&mut self, outcome: JobOutcome, written_bytes: u64) {
-        if self.segments.is_empty() {
-            self.segments = outcome.segments;
-        } else {
-            for (mine, theirs) in self.segments.iter_mut().zip(&outcome.segments) {
-                mine.merge(theirs);
-            }
-        }
+        self.add_segments(outcome.segments);
         self.failure.merge(&outcome.failure);
         self.verdicts.merge(&outcome.verdicts);
         self.written_bytes += written_bytes;
@@ -68,63 +128,34 @@ impl StreamOutcome {
         }
     }
 
-    /// Bytes that requests of a kind moved: all of them are of the spec's block, or each counted.
+    /// Adds the stretches of one worker, which begin where those of all others do.
+    pub(crate) fn add_segments(&mut self, segments: Vec<Segment>) {
+        if self.segments.is_empty() {
+            self.segments = segments;
+            return;
+        }
+        for (mine, theirs) in self.segments.iter_mut().zip(&segments) {
+            mine.merge(theirs);
+        }
+    }
+
+    /// The slice before which the stream was warming up.
+    pub(crate) fn warm_up(&self) -> usize {
+        let candidates: Vec<usize> =
+            self.segments.iter().map(|segment| segment.first_slice).collect();
+        choose_cut(&self.slices.counts(|_| true), &candidates)
+    }
+
+    /// Bytes that requests of a kind moved: all of them are of one block, or each counted.
     pub(crate) fn moved_bytes<'a>(
         &self,
         kind: OpKind,
         slices: &Slices,
         segments: impl IntoIterator<Item = &'a Segment>,
     ) -> u64 {
-        let spec = &self.plan.spec;
-        if kind != OpKind::Sync && spec.variation.is_plain_loop() {
-            return slices.sum(kind).count * u64::from(spec.block_bytes);
+        if let Some(block_bytes) = self.asked.block_bytes.filter(|_| kind != OpKind::Sync) {
+            return slices.sum(kind).count * u64::from(block_bytes);
         }
         segments.into_iter().filter_map(|one| Some(one.kinds[kind].as_ref()?.bytes)).sum()
-    }
-
-    fn failure(&self) -> Option<LoadFailure> {
-        let files = &self.plan.files;
-        let path = |file: u32| {
-            let file = files.get(file as usize);
-            file.map_or_else(|| "a file".to_owned(), |file| file.path.display().to_string())
-        };
-        if let Some(request) = self.failure.first {
-            return Some(LoadFailure::Request { request, path: path(request.file) });
-        }
-        let gone = files.iter().find(|file| !file.path.exists())?;
-        Some(LoadFailure::Removed { path: gone.path.display().to_string() })
-    }
-}
-
-impl WindowOutcome {
-    /// Why it ended early, when a request failed or a file vanished.
-    pub(crate) fn failure(&self) -> Option<LoadFailure> {
-        self.streams.iter().find_map(StreamOutcome::failure)
-    }
-
-    fn touching_files(&self) -> impl Iterator<Item = &StreamOutcome> {
-        self.streams.iter().filter(|stream| stream.plan.spec.api != IoApi::Null)
-    }
-
-    /// Bytes written to files, counting those outside the window.
-    pub(crate) fn written_bytes(&self) -> u64 {
-        self.touching_files().map(|stream| stream.written_bytes).sum()
-    }
-
-    /// What the window's own requests were, for telling foreign ones from them.
-    pub(crate) fn own_io(&self) -> OwnIo {
-        let mut own = OwnIo { direct: true, ..OwnIo::default() };
-        for stream in self.touching_files() {
-            let (spec, slices) = (&stream.plan.spec, &stream.slices);
-            let [reads, writes, syncs] = OpKind::OF_FILES.map(|kind| slices.sum(kind).count);
-            let bytes = |kind| stream.moved_bytes(kind, slices, &stream.segments);
-            own.direct &= spec.direct;
-            own.reads += reads;
-            own.writes += writes;
-            own.read_bytes += bytes(OpKind::Read);
-            own.written_bytes += bytes(OpKind::Write);
-            own.flushes += syncs + if spec.sync == SyncWrites::None { 0 } else { writes };
-        }
-        own
     }
 }

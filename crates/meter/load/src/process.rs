@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::ClockFacts;
 use crate::error::LoadError;
-use crate::job::{Job, JobOutcome};
+use crate::job::Job;
+use crate::outcome::JobOutcome;
 use crate::shared_stats::{SharedStats, StatsLayout};
 
 /// The hidden subcommand under which the program runs as a worker.

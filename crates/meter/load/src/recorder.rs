@@ -3,6 +3,7 @@
 //! Invariant: recording touches only memory that was there before the window began. Time moves to
 //! the next slice only through [`Recorder::cross`], which is also where the end is noticed.
 
+use iostrata_run::TransactionFigures;
 use iostrata_spec::OpKind;
 
 use crate::clock::Ticks;
@@ -117,6 +118,16 @@ impl Recorder {
     /// Notes time spent waiting on the schedule with the processor.
     pub(crate) fn add_pacing(&mut self, ns: u64) {
         self.segments[self.segment].pacing_ns += ns;
+    }
+
+    /// The number of the current segment.
+    pub(crate) fn segment(&self) -> usize {
+        self.segment
+    }
+
+    /// What transactions count in a segment.
+    pub(crate) fn transactions(&mut self, segment: usize) -> &mut TransactionFigures {
+        &mut self.segments[segment].transactions
     }
 
     /// Posts every slice that ended by `now`, and says whether the window is still open then.

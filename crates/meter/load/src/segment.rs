@@ -4,6 +4,7 @@
 //! it is known whether they count. Invariants: a window is the sum of its segments; recording
 //! neither allocates nor fails.
 
+use iostrata_run::TransactionFigures;
 use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{Latencies, LatencyHistogram};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub(crate) struct Segment {
     pub cpu: ThreadCpu,
     /// Time spent spinning for the next due moment, in nanoseconds.
     pub pacing_ns: u64,
+    /// What only transactions have.
+    pub transactions: TransactionFigures,
 }
 
 impl Segment {
@@ -96,5 +99,6 @@ impl Segment {
         }
         self.cpu.add(other.cpu);
         self.pacing_ns += other.pacing_ns;
+        self.transactions.add(&other.transactions);
     }
 }

@@ -11,6 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use iostrata_spec::OpKind;
 
@@ -124,6 +125,16 @@ impl SharedStats {
     pub(crate) fn start(&self) -> Option<Ticks> {
         let start = self.words()[START].load(Acquire);
         (start > 0).then_some(start)
+    }
+
+    /// Waits until the start is posted.
+    pub(crate) fn wait_for_start(&self) -> Ticks {
+        loop {
+            if let Some(start) = self.start() {
+                return start;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// Ends the window at the first edge after `now`, or earlier if an earlier end is posted, or

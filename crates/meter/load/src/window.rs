@@ -1,25 +1,25 @@
-//! One window: starts the workers of every stream together, decides when it ends, gathers.
+//! One window of requests: the workers of every stream, their jobs, and what they brought back.
 //!
-//! Invariant: all workers see the same start and the same end. A window of exact length ends then
-//! and only then, unless it is interrupted, a request fails or a budget of bytes is used up.
-//! It computes no figure.
+//! Invariant: a stream's workers get its files, and their own where it has them apart. When the
+//! window ends is the controller's business. It computes no figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use iostrata_spec::{OpKind, Sharing};
-use iostrata_stats::{Stop, StoppingRule, Verdicts};
+use iostrata_run::host::OwnIo;
+use iostrata_spec::{IoApi, OpKind, Sharing, SyncWrites};
+use iostrata_stats::StoppingRule;
 
 use crate::clock::{Clock, ClockFacts, MonotonicClock, TscClock, clock_facts};
+use crate::controller::{Controller, Length, warm_up_cuts};
 use crate::error::LoadError;
-use crate::failure::Failure;
-use crate::job::{Job, JobOutcome, StreamPlan, recorded};
-use crate::outcome::{StreamOutcome, WindowOutcome};
+use crate::failure::LoadFailure;
+use crate::job::{Job, StreamPlan, asked, recorded};
+use crate::observer::{Surroundings, WindowObserver};
+use crate::outcome::{JobOutcome, StreamOutcome, WindowOutcome};
 use crate::process;
 use crate::shared_stats::{SharedStats, StatsLayout, WorkerState};
 use crate::span::Span;
-use crate::tally::Slices;
 
 /// Slices of the longest window: bounds the memory of a series.
 const SLICES_MAX: u32 = 16_384;
@@ -29,46 +29,6 @@ const SLICES_MAX_ALONE: u32 = 360_000;
 const SLICES_MIN: u32 = 250;
 /// The shortest slice.
 const SLICE: Duration = Duration::from_millis(1);
-/// How often the controller looks at the window.
-const LOOK: Duration = Duration::from_millis(4);
-/// Slices before the planned end of a window at which it is decided whether it needs to be longer.
-const END_NOTICE: usize = 10;
-/// Slices before the present one that workers may not have posted yet.
-const UNPOSTED: usize = 2;
-/// Workers are told the start this long before it.
-const NOTICE_NS: u64 = 2_000_000;
-/// Segments that can be cut as warm-up begin at these parts of the longest window.
-const WARM_UP_PARTS: [u32; 6] = [64, 32, 16, 12, 8, 4];
-
-/// Somebody who wants to know when the window opens and closes.
-pub trait WindowObserver {
-    /// Called just before the window opens.
-    fn opened(&mut self);
-    /// Called every few milliseconds while it is open, with the seconds since it opened.
-    fn open(&mut self, elapsed_s: f64);
-    /// Called just after the window closed.
-    fn closed(&mut self);
-}
-
-/// Nobody.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoObserver;
-
-impl WindowObserver for NoObserver {
-    fn opened(&mut self) {}
-    fn open(&mut self, _elapsed_s: f64) {}
-    fn closed(&mut self) {}
-}
-
-/// What surrounds a window.
-#[derive(Debug)]
-pub struct Surroundings<'a> {
-    /// Set by a signal: the window ends soon and what was measured is kept.
-    pub interrupted: &'a AtomicBool,
-    /// This program, for workers that are processes.
-    pub program: Option<PathBuf>,
-}
-
 /// Runs the streams together in one window. The first stream's spec says how long.
 ///
 /// # Errors
@@ -88,13 +48,8 @@ pub fn measure(
 struct Window<'a, C> {
     streams: &'a [StreamPlan],
     jobs: Vec<(usize, Job)>,
-    shared: SharedStats,
     facts: &'a ClockFacts,
-    clock: C,
-    exact: bool,
-    rule: StoppingRule,
-    /// Slices after which the window ends, unless its requests are slow.
-    planned_slices: u32,
+    controller: Controller<C>,
 }
 
 impl<'a, C: Clock> Window<'a, C> {
@@ -114,16 +69,18 @@ impl<'a, C: Clock> Window<'a, C> {
             slice_ticks: (clock.ticks_in(longest.as_nanos() as u64) / u64::from(slices)).max(1),
             kinds: kinds(streams),
         };
-        Ok(Self {
-            streams,
-            jobs,
+        let rule = StoppingRule::new(main.precision, (slices / 16).max(SLICES_MIN) as usize);
+        let controller = Controller {
             shared: SharedStats::new(layout).map_err(LoadError::SharedStats)?,
-            facts,
             clock,
-            exact,
-            rule: StoppingRule::new(main.precision, (slices / 16).max(SLICES_MIN) as usize),
-            planned_slices: slices,
-        })
+            length: match exact {
+                true => Length::Exact,
+                false => Length::Precise { rule, planned: slices },
+            },
+            main_workers: workers_of(&jobs, 0),
+            main_kinds: recorded(main).kinds,
+        };
+        Ok(Self { streams, jobs, facts, controller })
     }
 
     fn run(
@@ -131,196 +88,97 @@ impl<'a, C: Clock> Window<'a, C> {
         surroundings: &Surroundings<'_>,
         observer: &mut dyn WindowObserver,
     ) -> Result<WindowOutcome, LoadError> {
-        let mut interrupted = false;
-        let outcomes = std::thread::scope(|scope| {
-            let mut handles = Vec::with_capacity(self.jobs.len());
-            let mut spawned = Ok(());
-            for (_, job) in &self.jobs {
-                let program = surroundings.program.as_deref().filter(|_| job.spec.processes);
-                let run = move |window: &Self| match program {
-                    Some(program) => window.run_process(program, job),
-                    None => job.run(&window.shared, window.facts),
-                };
-                let window = &self;
-                let named = std::thread::Builder::new().name(format!("worker-{}", job.number));
-                match named.spawn_scoped(scope, move || run(window)) {
-                    Ok(handle) => handles.push(handle),
-                    Err(source) => {
-                        let workers = self.jobs.len() as u32;
-                        spawned = Err(LoadError::Spawn { worker: job.number, workers, source });
-                        break;
-                    }
-                }
+        let work = |worker: u32| {
+            let (_, job) = &self.jobs[worker as usize];
+            let program = surroundings.program.as_deref().filter(|_| job.spec.processes);
+            match program {
+                Some(program) => self.run_process(program, job),
+                None => job.run(&self.controller.shared, self.facts),
             }
-            let all_ready = spawned.is_ok() && self.wait_until_ready();
-            interrupted = self.conduct(all_ready, surroundings, observer);
-            let outcomes: Result<Vec<JobOutcome>, LoadError> = handles
-                .into_iter()
-                .zip(0..)
-                .map(|(handle, worker)| match handle.join() {
-                    Ok(outcome) => outcome,
-                    Err(panic) => {
-                        Err(LoadError::WorkerPanicked { worker, why: panic_text(&*panic) })
-                    }
-                })
-                .collect();
-            spawned.and(outcomes)
-        })?;
-        Ok(self.gather(outcomes, interrupted))
+        };
+        let (outcomes, conducted) =
+            self.controller.run(work, surroundings, observer, &mut |_, _| false)?;
+        Ok(self.gather(outcomes, conducted.interrupted))
     }
 
     fn run_process(&self, program: &std::path::Path, job: &Job) -> Result<JobOutcome, LoadError> {
+        let shared = &self.controller.shared;
         let workers = self.jobs.len() as u32;
-        let outcome = process::run_in_child(program, job, workers, &self.shared, self.facts);
-        self.shared.post_state(job.number, WorkerState::Done);
+        let outcome = process::run_in_child(program, job, workers, shared, self.facts);
+        shared.post_state(job.number, WorkerState::Done);
         outcome
     }
 
-    /// Waits until no worker is starting; false when one has already ended, which is a failure.
-    fn wait_until_ready(&self) -> bool {
-        loop {
-            let states: Vec<_> =
-                (0..self.jobs.len()).map(|n| self.shared.state(n as u32)).collect();
-            if states.contains(&WorkerState::Done) {
-                return false;
-            }
-            if !states.contains(&WorkerState::Starting) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_micros(300));
-        }
-    }
-
-    /// Whether every worker has ended by itself.
-    fn all_done(&self) -> bool {
-        let mut numbers = 0..self.jobs.len() as u32;
-        numbers.all(|number| self.shared.state(number) == WorkerState::Done)
-    }
-
-    /// Opens the window, ends it when it is time, and says whether it was interrupted.
-    fn conduct(
-        &self,
-        all_ready: bool,
-        surroundings: &Surroundings<'_>,
-        observer: &mut dyn WindowObserver,
-    ) -> bool {
-        if !all_ready {
-            self.shared.post_start(self.clock.now().max(1));
-            self.shared.post_stop_after(1);
-            return false;
-        }
-        observer.opened();
-        let start = self.clock.now() + self.clock.ticks_in(NOTICE_NS);
-        self.shared.post_start(start);
-        self.shared.post_stop_after(u64::from(self.shared.layout().slices));
-        let mut interrupted = false;
-        let mut next_check = self.rule.next_check(0);
-        loop {
-            // The end may come closer at any moment.
-            let left = self.shared.stop().saturating_sub(self.clock.now());
-            if left == 0 {
-                break;
-            }
-            let left_ns = self.clock.to_ns(left);
-            std::thread::sleep(LOOK.min(Duration::from_nanos(left_ns + 10_000)));
-            observer.open(self.clock.to_ns(self.clock.now().saturating_sub(start)) as f64 * 1e-9);
-            if !interrupted && surroundings.interrupted.load(Ordering::Relaxed) {
-                interrupted = true;
-                self.shared.post_stop_soon(self.clock.now());
-            }
-            if self.all_done() {
-                self.shared.post_stop_soon(self.clock.now());
-                break;
-            }
-            if !self.exact {
-                next_check = self.look(start, next_check);
-                self.end_as_planned(start);
-            }
-        }
-        observer.closed();
-        interrupted
-    }
-
-    /// Slices that every worker has posted: one counts as posted once the one after the next has
-    /// begun.
-    fn posted(&self, start: u64) -> usize {
-        let begun = self.clock.now().saturating_sub(start) / self.shared.layout().slice_ticks;
-        (begun as usize).saturating_sub(UNPOSTED)
-    }
-
-    /// Ends the window early if it is time to look and the main stream is precise enough.
-    fn look(&self, start: u64, next_check: usize) -> usize {
-        // On a busy machine this thread may look after the last slice has ended.
-        if self.posted(start) < next_check || next_check > self.shared.layout().slices as usize {
-            return next_check;
-        }
-        let slices = self.slices_of(0, next_check);
-        let counts = slices.counts(|_| true);
-        if self.is_long_enough(&slices) && self.rule.decide(&counts) == Stop::Enough {
-            self.shared.post_stop_soon(self.clock.now());
-        }
-        self.rule.next_check(next_check)
-    }
-
-    /// Ends a window whose time is up, unless its requests are so slow that it needs more.
-    fn end_as_planned(&self, start: u64) {
-        let (posted, most) = (self.posted(start), self.shared.layout().slices as usize);
-        let planned = self.planned_slices as usize;
-        let is_up = planned < most && posted + END_NOTICE >= planned;
-        if is_up && self.is_long_enough(&self.slices_of(0, posted.min(most))) {
-            // One that had to go on ends with the present slice, not at a moment that is past: what
-            // a slow request was waited for counts.
-            self.shared.post_stop_after(planned.max(posted + UNPOSTED + 1) as u64);
-        }
-    }
-
-    /// Whether these slices last long enough for requests as slow as theirs.
-    fn is_long_enough(&self, slices: &Slices) -> bool {
-        let slice_ns = self.clock.to_ns(self.shared.layout().slice_ticks) as f64;
-        slices.window_ns_min().is_some_and(|least| slices.len as f64 * slice_ns >= least)
-    }
-
-    /// Tallies of the first slices of one stream, summed over its workers.
-    fn slices_of(&self, stream: usize, len: usize) -> Slices {
-        let jobs = self.jobs.iter().filter(|(of, _)| *of == stream);
-        let workers: Vec<u32> = jobs.map(|(_, job)| job.number).collect();
-        self.shared.slices(&workers, &recorded(&self.streams[stream].spec).kinds, len)
-    }
-
     fn gather(&self, outcomes: Vec<JobOutcome>, interrupted: bool) -> WindowOutcome {
-        let layout = self.shared.layout();
-        let start = self.shared.start().unwrap_or_default();
-        let used = self.shared.stop().saturating_sub(start) / layout.slice_ticks;
-        let used = used.min(u64::from(layout.slices)) as usize;
-        let mut streams: Vec<StreamOutcome> = self
-            .streams
-            .iter()
-            .enumerate()
-            .map(|(index, plan)| StreamOutcome {
-                plan: plan.clone(),
-                segments: Vec::new(),
-                slices: self.slices_of(index, used),
-                failure: Failure::default(),
-                notes: Vec::new(),
-                verdicts: Verdicts::none(),
-                written_bytes: 0,
-                counted_slice: 0,
-                ended_s: 0.0,
-            })
-            .collect();
+        let exact = matches!(self.controller.length, Length::Exact);
+        let shared = &self.controller.shared;
+        let used = self.controller.used_slices();
+        let outcome = |(index, plan): (usize, &StreamPlan)| {
+            let kinds = recorded(&plan.spec).kinds;
+            let slices = shared.slices(&workers_of(&self.jobs, index), &kinds, used);
+            StreamOutcome::new(asked(&plan.name, &plan.spec), slices)
+        };
+        let mut streams: Vec<StreamOutcome> =
+            self.streams.iter().enumerate().map(outcome).collect();
         for ((index, job), outcome) in self.jobs.iter().zip(outcomes) {
-            let written_bytes = self.shared.written(job.number);
-            let ended = self.shared.ended(job.number);
             // A worker that failed to say when it ended was there until the end.
             let stream = &mut streams[*index];
-            stream.counted_slice = if self.exact { job.span.counted_slice } else { 0 };
-            stream.ended_s = stream.ended_s.max(self.clock.to_ns(ended) as f64 * 1e-9);
-            stream.add(outcome, written_bytes);
+            stream.counted_slice = if exact { job.span.counted_slice } else { 0 };
+            stream.ended_s = stream.ended_s.max(self.controller.ended_s(job.number));
+            stream.add(outcome, shared.written(job.number));
         }
-        let slice_s = self.clock.to_ns(layout.slice_ticks * u64::from(layout.slices)) as f64 * 1e-9
-            / f64::from(layout.slices);
-        WindowOutcome { streams, slice_s, exact: self.exact, interrupted }
+        let with_files = || {
+            let both = self.streams.iter().zip(&streams);
+            both.filter(|(plan, _)| plan.spec.api != IoApi::Null)
+        };
+        WindowOutcome {
+            slice_s: self.controller.slice_s(),
+            exact,
+            cut_slice: if exact { 0 } else { streams[0].warm_up() },
+            interrupted,
+            own_io: Some(own_io(with_files())),
+            written_bytes: with_files().map(|(_, stream)| stream.written_bytes).sum(),
+            failure: self.streams.iter().zip(&streams).find_map(|(plan, one)| failure(plan, one)),
+            streams,
+        }
     }
+}
+
+/// The workers of a stream.
+fn workers_of(jobs: &[(usize, Job)], stream: usize) -> Vec<u32> {
+    let of_stream = jobs.iter().filter(|(of, _)| *of == stream);
+    of_stream.map(|(_, job)| job.number).collect()
+}
+
+/// Why a stream ended early, when a request failed or a file vanished.
+fn failure(plan: &StreamPlan, outcome: &StreamOutcome) -> Option<LoadFailure> {
+    let files = &plan.files;
+    let path = |file: u32| {
+        let file = files.get(file as usize);
+        file.map_or_else(|| "a file".to_owned(), |file| file.path.display().to_string())
+    };
+    if let Some(request) = outcome.failure.first {
+        return Some(LoadFailure::Request { request, path: path(request.file) });
+    }
+    let gone = files.iter().find(|file| !file.path.exists())?;
+    Some(LoadFailure::Removed { path: gone.path.display().to_string() })
+}
+
+/// What the window's own requests were, for telling foreign ones from them.
+fn own_io<'a>(streams: impl Iterator<Item = (&'a StreamPlan, &'a StreamOutcome)>) -> OwnIo {
+    let mut own = OwnIo { direct: true, ..OwnIo::default() };
+    for (StreamPlan { spec, .. }, stream) in streams {
+        let slices = &stream.slices;
+        let [reads, writes, syncs] = OpKind::OF_FILES.map(|kind| slices.sum(kind).count);
+        let bytes = |kind| stream.moved_bytes(kind, slices, &stream.segments);
+        own.direct &= spec.direct;
+        own.reads += reads;
+        own.writes += writes;
+        own.read_bytes += bytes(OpKind::Read);
+        own.written_bytes += bytes(OpKind::Write);
+        own.flushes += syncs + if spec.sync == SyncWrites::None { 0 } else { writes };
+    }
+    own
 }
 
 /// The longest that a window of these streams may be: until the last of those ends that end at a
@@ -357,12 +215,8 @@ fn jobs(streams: &[StreamPlan], exact: bool, slices: u32, slice: Duration) -> Ve
     let mut jobs = Vec::new();
     for (index, stream) in streams.iter().enumerate() {
         let span = Span::of(&stream.spec, slice);
-        let mut first_slices = vec![0];
-        if exact {
-            first_slices.push(span.counted_slice);
-        } else {
-            first_slices.extend(WARM_UP_PARTS.map(|part| (slices / part) as usize));
-        }
+        let mut first_slices =
+            if exact { vec![0, span.counted_slice] } else { warm_up_cuts(slices) };
         first_slices.dedup();
         for job in 0..stream.spec.jobs {
             let files = files_of(stream, job);
@@ -378,11 +232,6 @@ fn jobs(streams: &[StreamPlan], exact: bool, slices: u32, slice: Duration) -> Ve
         }
     }
     jobs
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }
 
 #[cfg(test)]

@@ -128,6 +128,7 @@ fn point(spec: &IoSpec) -> Point {
         curve: None,
         block: "io".to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

@@ -39,6 +39,28 @@ pub enum StudyError {
         /// The file.
         path: String,
     },
+    /// Every session was gone, and the window ended before its time.
+    #[error(
+        "all {sessions} sessions were gone for {seconds} s, the last error was {code}; what was \
+         measured before is kept; see whether the target still runs"
+    )]
+    SessionsGone {
+        /// How many there were.
+        sessions: u32,
+        /// For how long, in whole seconds.
+        seconds: u64,
+        /// What the target said last.
+        code: String,
+    },
+    /// More transactions arrived than could wait.
+    #[error(
+        "{queue_max} transactions were waiting for a session when one more arrived; use a lower \
+         --rate, more --threads, a larger --max-queue, or --on-overload drop"
+    )]
+    Overloaded {
+        /// How many could wait.
+        queue_max: u32,
+    },
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -83,6 +105,10 @@ impl From<LoadFailure> for StudyError {
         match failure {
             LoadFailure::Request { request, path } => Self::request(&request, path),
             LoadFailure::Removed { path } => Self::Removed { path },
+            LoadFailure::SessionsGone { sessions, seconds, code } => {
+                Self::SessionsGone { sessions, seconds, code }
+            }
+            LoadFailure::Overloaded { queue_max } => Self::Overloaded { queue_max },
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use iostrata_host::{HostObserver, Observer, ObserverOptions, Root, Scope};
-use iostrata_load::{Load, Surroundings, WindowFigures, WindowObserver};
+use iostrata_load::{LiveFigures, Load, Surroundings, WindowFigures, WindowObserver};
 use iostrata_run::Replicate;
 use iostrata_run::host::{Evidence, PathFacts};
 use iostrata_spec::Point;
@@ -21,6 +21,8 @@ use crate::StudyError;
 pub trait Watcher {
     /// The window begins now.
     fn opened(&mut self);
+    /// What transactions do, once a second.
+    fn live(&mut self, _figures: &LiveFigures) {}
     /// The window has ended.
     fn closed(&mut self);
 }
@@ -124,7 +126,7 @@ impl<'a> Meter<'a> {
     }
 
     fn evidence(&mut self, figures: &WindowFigures, notes: Vec<String>) -> Option<Evidence> {
-        let mut evidence = self.observer.take(Some(&figures.own_io)).ok()?;
+        let mut evidence = self.observer.take(figures.own_io.as_ref()).ok()?;
         evidence.notes.extend(notes);
         Some(evidence)
     }
@@ -176,6 +178,10 @@ impl WindowObserver for Probes<'_, '_> {
 
     fn open(&mut self, elapsed_s: f64) {
         (self.progress)(elapsed_s);
+    }
+
+    fn live(&mut self, figures: &LiveFigures) {
+        self.watchers.iter_mut().for_each(|watcher| watcher.live(figures));
     }
 
     fn closed(&mut self) {

@@ -1,7 +1,9 @@
 //! What is written is read.
 
-use iostrata_run::{Event, OpFigures, RunReader, RunResult, RunWriteError, RunWriter, layout};
-use iostrata_spec::OpKind;
+use iostrata_run::{
+    Event, OpFigures, RunReader, RunResult, RunWriteError, RunWriter, TransactionFigures, layout,
+};
+use iostrata_spec::{OpKind, TransactionSpec};
 use iostrata_stats::Latencies;
 
 use crate::sample;
@@ -154,6 +156,12 @@ fn transactions_are_kept_like_requests() {
         .into_iter()
         .collect();
     stream.series.counts = [(OpKind::NewOrder, vec![4, 5])].into_iter().collect();
+    let mut counts =
+        TransactionFigures { retries: 3, arrivals: 9, ..TransactionFigures::default() };
+    (0..2).for_each(|_| counts.add_errors("1213", 1));
+    stream.transactions = Some(counts);
+    replicate.point.streams.clear();
+    replicate.point.transactions = Some(TransactionSpec::new("tpcc", "engine:/data"));
     let event = Event::Replicate(Box::new(replicate));
     RunWriter::create(root.path(), &sample::manifest()).unwrap().append(&event).unwrap();
     let mut read = RunReader::open(root.path()).unwrap();

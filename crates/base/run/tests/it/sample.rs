@@ -43,6 +43,7 @@ pub fn point() -> Point {
         curve: None,
         block: "reads".into(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 
@@ -80,6 +81,7 @@ pub fn replicate(number: u32) -> Replicate {
             depth_mean: 0.987,
             start_lateness_us_p99: None,
             errors: vec![],
+            transactions: None,
             notes: vec![],
             series: Series {
                 width_s: 0.1,

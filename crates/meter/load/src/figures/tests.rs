@@ -3,8 +3,7 @@
 use iostrata_spec::Mix;
 
 use super::*;
-use crate::failure::Failure;
-use crate::job::StreamPlan;
+use crate::job::asked;
 use crate::loop_tests::{on_memory, small};
 
 /// The window of a disk that answers all requests in flight after so many nanoseconds.
@@ -13,18 +12,19 @@ fn outcome(depth: u32, slices: u32, latency_ns: u64) -> WindowOutcome {
     spec.depth = depth;
     let passes = move |number| if number % u64::from(depth) == 0 { latency_ns } else { 0 };
     let (job, _, shared) = on_memory(spec.clone(), slices, passes);
-    let stream = StreamOutcome {
-        plan: StreamPlan { name: "main".to_owned(), spec, files: Vec::new() },
-        segments: job.segments,
-        slices: shared.slices(&[0], &[OpKind::Read], slices as usize),
-        failure: Failure::default(),
-        notes: Vec::new(),
-        verdicts: Verdicts::none(),
+    let slices = shared.slices(&[0], &[OpKind::Read], slices as usize);
+    let mut stream = StreamOutcome::new(asked("main", &spec), slices);
+    stream.add_segments(job.segments);
+    WindowOutcome {
+        streams: vec![stream],
+        slice_s: 1e-3,
+        exact: true,
+        cut_slice: 0,
+        interrupted: false,
+        own_io: None,
         written_bytes: 0,
-        counted_slice: 0,
-        ended_s: 0.0,
-    };
-    WindowOutcome { streams: vec![stream], slice_s: 1e-3, exact: true, interrupted: false }
+        failure: None,
+    }
 }
 
 fn main_stream(outcome: &WindowOutcome) -> StreamFigures {

@@ -32,22 +32,23 @@ fn ends_with(spec: IoSpec, tally: impl Fn(usize) -> SliceTally) -> u64 {
     let plans = [StreamPlan { name: "main".to_owned(), spec, files: Vec::new() }];
     let clock = VirtualClock::default();
     let window = Window::new(&plans, clock_facts(), clock.clone()).unwrap();
-    let ticks = window.shared.layout().slice_ticks;
+    let Controller { shared, length, .. } = &window.controller;
+    let ticks = shared.layout().slice_ticks;
     clock.advance(1);
     let start = clock.now();
-    window.shared.post_start(start);
-    window.shared.post_stop_after(u64::from(window.shared.layout().slices));
-    let mut next_check = window.rule.next_check(0);
+    shared.post_start(start);
+    shared.post_stop_after(u64::from(shared.layout().slices));
+    let Length::Precise { rule, .. } = length else { unreachable!("no runtime was given") };
+    let mut next_check = rule.next_check(0);
     for slice in 0.. {
-        if clock.now() >= window.shared.stop() {
+        if clock.now() >= shared.stop() {
             break;
         }
         clock.advance(ticks);
-        window.shared.post_slice(0, slice, &tally(slice));
-        next_check = window.look(start, next_check);
-        window.end_as_planned(start);
+        shared.post_slice(0, slice, &tally(slice));
+        window.controller.look(start, &mut next_check, &mut None);
     }
-    (window.shared.stop() - start) / 1_000_000
+    (shared.stop() - start) / 1_000_000
 }
 
 const POINT: Duration = Duration::from_millis(700);

@@ -8,6 +8,8 @@ use std::time::Duration;
 use iostrata_load::{NoObserver, StreamPlan, Surroundings, WindowFigures, measure};
 use iostrata_spec::{IoApi, IoSpec, Mix, OpKind};
 
+use crate::transactions::{Idle, done, measured, spec};
+
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -52,4 +54,21 @@ fn the_loop_allocates_nothing() {
     let (many, long) = window(600);
     assert!(many > few + 100_000, "{few} and {many} requests");
     assert!(long <= short + 20, "{short} allocations in 100 ms, {long} in 600 ms");
+}
+
+#[test]
+fn the_loop_of_transactions_allocates_nothing() {
+    let _turn = crate::one_at_a_time();
+    let source = Idle::new(Duration::ZERO);
+    let window = |millis: u64| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let figures = measured(&source, &spec(1, millis), &mut NoObserver);
+        (done(&figures), ALLOCATIONS.load(Ordering::Relaxed) - before)
+    };
+    window(20);
+    let (few, short) = window(100);
+    let (many, long) = window(600);
+    assert!(many > few + 100_000, "{few} and {many} transactions");
+    // The figures are made of as many slices as the window has.
+    assert!(long <= short + 1_000, "{short} allocations in 100 ms, {long} in 600 ms");
 }

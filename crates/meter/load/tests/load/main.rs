@@ -4,6 +4,7 @@
 mod allocation;
 mod poisson;
 mod real;
+mod transactions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

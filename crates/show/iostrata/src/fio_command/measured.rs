@@ -31,6 +31,7 @@ pub fn point(number: usize, wave: &FioWave) -> Point {
         curve: None,
         block: "fio".to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

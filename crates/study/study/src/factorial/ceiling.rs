@@ -83,6 +83,7 @@ fn point(what: &str, title: &str, path: &Path, block_bytes: u32, writes: bool, j
         curve: None,
         block: BLOCK.to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn point(cell: &Cell, place: &Path, window: Duration) -> Point {
         curve: None::<CurvePlace>,
         block: cell.parts.first().cloned().unwrap_or_default(),
         levels: cell.levels.clone(),
+        transactions: None,
     }
 }
 

@@ -49,6 +49,7 @@ fn reads(dir: &Path) -> Point {
         curve: None,
         block: "reads".to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

@@ -54,6 +54,7 @@ fn point(row: &Row) -> Point {
         }),
         block: row.block.into(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 
@@ -149,6 +150,7 @@ pub fn empty_stream(name: &str) -> StreamFigures {
         depth_mean: 1.0,
         start_lateness_us_p99: None,
         errors: vec![],
+        transactions: None,
         notes: vec![],
         series: Series::default(),
         verdicts: Verdicts::none(),

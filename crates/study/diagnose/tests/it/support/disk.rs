@@ -244,6 +244,7 @@ fn empty(name: &str) -> StreamFigures {
         depth_mean: 1.0,
         start_lateness_us_p99: None,
         errors: Vec::new(),
+        transactions: None,
         notes: Vec::new(),
         series: Series::default(),
         verdicts: Verdicts::none(),

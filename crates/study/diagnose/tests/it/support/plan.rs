@@ -75,6 +75,7 @@ fn one(id: &str, layer: Layer, name: &str, spec: IoSpec, op: OpKind, unit: &str)
         curve: None,
         block: "block".to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

@@ -182,6 +182,7 @@ fn point(
         curve: None,
         block: block.to_owned(),
         levels: Vec::new(),
+        transactions: None,
     }
 }
 

@@ -22,12 +22,12 @@ pub struct Turn {
 
 impl Turn {
     /// The first turn of a terminal.
-    pub fn first(home: u32) -> Self {
+    pub(crate) fn first(home: u32) -> Self {
         Self { home, nth: 0 }
     }
 
     /// The one after it.
-    pub fn following(self) -> Self {
+    pub(crate) fn following(self) -> Self {
         Self { nth: self.nth + 1, ..self }
     }
 }

@@ -1,0 +1,37 @@
+//! Who looks on while a window is open, and what surrounds it.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use crate::transactions::live::LiveFigures;
+
+/// Somebody who wants to know when the window opens and closes.
+pub trait WindowObserver {
+    /// Called just before the window opens.
+    fn opened(&mut self);
+    /// Called every few milliseconds while it is open, with the seconds since it opened.
+    fn open(&mut self, elapsed_s: f64);
+    /// Called once a second while transactions run.
+    fn live(&mut self, _figures: &LiveFigures) {}
+    /// Called just after the window closed.
+    fn closed(&mut self);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl WindowObserver for NoObserver {
+    fn opened(&mut self) {}
+    fn open(&mut self, _elapsed_s: f64) {}
+    fn closed(&mut self) {}
+}
+
+/// What surrounds a window.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// Set by a signal: the window ends soon and what was measured is kept.
+    pub interrupted: &'a AtomicBool,
+    /// This program, for workers that are processes.
+    pub program: Option<PathBuf>,
+}

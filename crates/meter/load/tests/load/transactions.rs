@@ -1,0 +1,203 @@
+//! Transactions on real threads: length, warm-up, live figures, the price of driving them.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use iostrata_load::{
+    Ended, LiveFigures, Load, NoObserver, Planned, Ran, SessionError, Settled, Surroundings,
+    TransactionCost, TransactionLoad, TransactionSource, TransactionWorker, Turn, WindowFigures,
+    WindowObserver,
+};
+use iostrata_spec::{OpKind, Overload, RateProcess, TransactionPacing, TransactionSpec};
+
+/// Transactions that take so long, the first ones of each session longer.
+pub(crate) struct Idle {
+    pub time: Duration,
+    pub cold: Duration,
+    pub cold_until: Option<Instant>,
+    opened: AtomicU32,
+}
+
+impl Idle {
+    pub(crate) fn new(time: Duration) -> Self {
+        Self { time, cold: time, cold_until: None, opened: AtomicU32::new(0) }
+    }
+}
+
+struct Session<'a>(&'a Idle, u64);
+
+impl TransactionSource for Idle {
+    fn kinds(&self) -> Vec<OpKind> {
+        vec![OpKind::Transaction]
+    }
+
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn worker(
+        &self,
+        _first_slot: u32,
+        slots: u32,
+    ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
+        assert_eq!(slots, 1, "a session that blocks has a thread of its own");
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Session(self, 0)))
+    }
+}
+
+impl TransactionWorker for Session<'_> {
+    fn next(&mut self, _turn: Turn) -> Planned {
+        let kind = OpKind::Transaction;
+        Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
+    }
+
+    fn run(&mut self, _slot: u32, _turn: Turn) -> Ran {
+        self.1 += 1;
+        let is_cold = self.0.cold_until.is_some_and(|until| Instant::now() < until);
+        let time = if is_cold { self.0.cold } else { self.0.time };
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+        Ran { kind: OpKind::Transaction, ended: Ended::Done, retries: 0 }
+    }
+
+    fn settle(&mut self, _slot: u32, _waits: bool) -> Settled {
+        Settled::Durable
+    }
+
+    fn reopen(&mut self, _slot: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn cost(&self) -> TransactionCost {
+        TransactionCost { round_trips: 2 * self.1, statements: self.1 }
+    }
+}
+
+pub(crate) fn spec(threads: u32, millis: u64) -> TransactionSpec {
+    TransactionSpec {
+        threads,
+        runtime: Some(Duration::from_millis(millis)),
+        warm_up: Some(Duration::ZERO),
+        ..TransactionSpec::new("idle", "nothing")
+    }
+}
+
+pub(crate) fn measured(
+    source: &Idle,
+    spec: &TransactionSpec,
+    observer: &mut dyn WindowObserver,
+) -> WindowFigures {
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    TransactionLoad::new(source, spec, false).run(&surroundings, observer).unwrap()
+}
+
+pub(crate) fn done(figures: &WindowFigures) -> u64 {
+    figures.streams[0].ops[OpKind::Transaction].as_ref().unwrap().ios
+}
+
+#[test]
+fn a_window_is_exactly_as_long_as_asked_and_its_rate_fits() {
+    let _turn = crate::one_at_a_time();
+    let source = Idle::new(Duration::from_millis(1));
+    let figures = measured(&source, &spec(8, 700), &mut NoObserver);
+    assert!((figures.duration_s - 0.7).abs() < 1e-4, "{}", figures.duration_s);
+    assert_eq!(source.opened.load(Ordering::Relaxed), 8);
+    let stream = &figures.streams[0];
+    let total = stream.total.as_ref().unwrap();
+    assert!((total.value * 0.7 / done(&figures) as f64 - 1.0).abs() < 1e-6, "{total:?}");
+    assert!(total.ci95.is_some() && stream.depth_mean <= 8.0);
+    let counts = stream.transactions.as_ref().unwrap();
+    // Each session's last transaction ends after the window.
+    assert!(counts.statements.abs_diff(done(&figures)) <= 8, "{counts:?}");
+    assert_eq!(counts.round_trips, 2 * counts.statements);
+}
+
+#[test]
+fn a_warm_up_that_is_found_does_not_shorten_the_window() {
+    let _turn = crate::one_at_a_time();
+    let mut source = Idle::new(Duration::from_millis(1));
+    source.cold = Duration::from_millis(5);
+    source.cold_until = Some(Instant::now() + Duration::from_millis(300));
+    let spec = TransactionSpec { warm_up: None, ..spec(4, 2_000) };
+    let figures = measured(&source, &spec, &mut NoObserver);
+    assert!((figures.duration_s - 2.0).abs() < 1e-4, "{}", figures.duration_s);
+    // The smallest cut that leaves it out, and no more than a quarter.
+    assert!(figures.warm_up_s > 0.15 && figures.warm_up_s <= 0.5, "{}", figures.warm_up_s);
+}
+
+#[derive(Default)]
+struct Watching(Vec<LiveFigures>);
+
+impl WindowObserver for Watching {
+    fn opened(&mut self) {}
+    fn open(&mut self, _elapsed_s: f64) {}
+    fn live(&mut self, figures: &LiveFigures) {
+        self.0.push(*figures);
+    }
+    fn closed(&mut self) {}
+}
+
+#[test]
+fn somebody_who_watches_sees_every_second() {
+    let _turn = crate::one_at_a_time();
+    let spec = TransactionSpec { warm_up: Some(Duration::from_millis(1_500)), ..spec(2, 2_000) };
+    let mut watching = Watching::default();
+    let figures = measured(&Idle::new(Duration::from_millis(2)), &spec, &mut watching);
+    let seen = watching.0;
+    assert!(seen.len() == 3 || seen.len() == 2, "{seen:?}");
+    assert!(seen[0].is_warm_up && !seen[1].is_warm_up, "{seen:?}");
+    let live: f64 = seen.iter().map(|one| one.tps).sum::<f64>() / seen.len() as f64;
+    let tps = done(&figures) as f64 / figures.duration_s;
+    assert!((live / tps - 1.0).abs() < 0.5, "{live} live, {tps} measured");
+    assert!(seen.iter().all(|one| one.p95_us.is_some_and(|us| us > 1_900.0)), "{seen:?}");
+}
+
+#[test]
+fn workers_share_one_schedule() {
+    let _turn = crate::one_at_a_time();
+    let pacing = TransactionPacing::Open {
+        rate_per_s: 1_000.0,
+        process: RateProcess::Poisson,
+        queue_max: 1_000,
+        overload: Overload::Queue,
+    };
+    let spec = TransactionSpec { pacing, ..spec(16, 1_500) };
+    let figures = measured(&Idle::new(Duration::from_millis(2)), &spec, &mut NoObserver);
+    let counts = figures.streams[0].transactions.as_ref().unwrap();
+    let scatter = 6.0 * 1_500.0_f64.sqrt();
+    assert!((counts.arrivals as f64 - 1_500.0).abs() < scatter, "{counts:?}");
+    assert!(counts.arrivals >= done(&figures) && counts.dropped == 0, "{counts:?}");
+    let late_us = figures.streams[0].start_lateness_us_p99.unwrap();
+    eprintln!("start lateness p99 {late_us:.0} us at 1,000 per second by 16 threads");
+}
+
+#[test]
+fn a_source_that_opens_no_session_is_an_error() {
+    struct Closed;
+    impl TransactionSource for Closed {
+        fn kinds(&self) -> Vec<OpKind> {
+            vec![OpKind::Transaction]
+        }
+        fn blocks(&self) -> bool {
+            true
+        }
+        fn worker(
+            &self,
+            _first_slot: u32,
+            _slots: u32,
+        ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
+            Err("the target refuses; start it".into())
+        }
+    }
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    let spec = spec(2, 60_000);
+    let error = TransactionLoad::new(&Closed, &spec, false)
+        .run(&surroundings, &mut NoObserver)
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("the target refuses; start it"), "{text}");
+}
