@@ -165,7 +165,7 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("ratatui", &["iostrata"]),
     ("axum", &[]),
     ("tokio", &[]),
-    ("mysql", &[]),
+    ("mysql", &["server"]),
     ("redb", &[]),
     ("fjall", &[]),
     ("rusqlite", &[]),

@@ -1,1 +1,27 @@
 //! Servers of the MySQL family: connections, flavours, private instances, and the target.
+//!
+//! Purpose: [`ServerTarget`] runs the declared operations of workloads as SQL; [`MySqlServers`]
+//! asks and sets variables for studies and tuning. Invariants: no type of the client library
+//! crosses the border of this crate; nothing that is printed or kept holds a password. It measures
+//! nothing and knows no workload.
+
+mod address;
+mod connect;
+mod credentials;
+mod facts;
+mod failure;
+mod flavour;
+mod kind;
+mod link;
+mod load;
+mod servers;
+mod session;
+mod sql;
+mod target;
+mod turns;
+
+pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress};
+pub use credentials::{Credentials, CredentialsError};
+pub use flavour::{Flavour, ServerVersion};
+pub use servers::MySqlServers;
+pub use target::ServerTarget;

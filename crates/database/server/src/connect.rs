@@ -1,0 +1,150 @@
+//! Connections: over TCP, by socket, encrypted or not.
+//!
+//! Invariant: every connection of this crate is made here. A server that accepts and then says
+//! nothing is given up after the connect timeout when a target is opened; sessions wait as long as
+//! the address says.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use iostrata_target::{TargetError, Trouble};
+use mysql::consts::CapabilityFlags;
+use mysql::prelude::Queryable;
+use mysql::{Conn, DriverError, Error, OptsBuilder, SslOpts};
+
+use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress};
+use crate::failure;
+use crate::turns::Turns;
+
+/// After so long without a word the kernel asks whether the other side is still there.
+const KEEPALIVE_MS: u32 = 30_000;
+
+/// How long a connection waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as connecting may take: what is asked is answered at once.
+    Short,
+    /// As long as the address says.
+    AsAsked,
+}
+
+/// Makes connections to the servers of one address.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    address: ServerAddress,
+    /// The address without secrets, for messages.
+    pub name: String,
+    turns: Turns,
+    start: Instant,
+}
+
+impl Connector {
+    /// Connects nowhere yet. The address is complete.
+    pub(crate) fn new(address: ServerAddress) -> Self {
+        let turns = Turns::new(address.hosts.len().max(1));
+        Self { name: address.to_string(), address, turns, start: Instant::now() }
+    }
+
+    /// The database that the address names.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.address.database.as_deref()
+    }
+
+    /// The same servers without a database.
+    pub(crate) fn without_database(&self) -> Self {
+        Self::new(ServerAddress { database: None, ..self.address.clone() })
+    }
+
+    /// Connects to the host whose turn it is, or to the next one that answers.
+    pub(crate) fn connect(&self, patience: Patience) -> Result<Conn, TargetError> {
+        let mut first_failure = None;
+        for host in self.turns.order(self.now_ms()) {
+            match self.connect_to(self.address.hosts.get(host), patience) {
+                Ok(conn) => {
+                    self.turns.answered(host);
+                    return Ok(conn);
+                }
+                Err(error) if error.trouble == Trouble::Gone => {
+                    self.turns.failed(host, self.now_ms());
+                    first_failure.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let none = || {
+            let text = "the address names no host".to_owned();
+            failure::not_ready(&self.name, "connect", text, "write mysql://user@host:3306/db")
+        };
+        Err(first_failure.unwrap_or_else(none))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn connect_to(&self, host: Option<&HostPort>, patience: Patience) -> Result<Conn, TargetError> {
+        let encryption = self.address.encryption;
+        let first = self.attempt(host, patience, encryption != Encryption::Disabled);
+        let result = match first {
+            // Preferred: where encryption does not come about, plain text is taken.
+            Err(Error::TlsError(_) | Error::IoError(_) | Error::CodecError(_))
+            | Err(Error::DriverError(DriverError::TlsNotSupported))
+                if encryption == Encryption::Preferred =>
+            {
+                self.attempt(host, patience, false)
+            }
+            other => other,
+        };
+        let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
+        result.map_err(|error| failure::told(&self.name, &format!("connecting to {at}"), &error))
+    }
+
+    fn attempt(
+        &self,
+        host: Option<&HostPort>,
+        patience: Patience,
+        encrypts: bool,
+    ) -> Result<Conn, Error> {
+        let address = &self.address;
+        let timeout = match patience {
+            Patience::Short => Some(address.connect_timeout),
+            Patience::AsAsked => address.read_timeout,
+        };
+        let who = HashMap::from([("program_name", "iostrata")]);
+        let options = OptsBuilder::new()
+            .user(address.user.clone())
+            .pass(address.password.as_ref().map(|password| password.0.clone()))
+            .db_name(address.database.clone())
+            .prefer_socket(false)
+            .tcp_connect_timeout(Some(address.connect_timeout.max(Duration::from_millis(1))))
+            .tcp_keepalive_time_ms(Some(KEEPALIVE_MS))
+            .read_timeout(timeout)
+            .write_timeout(timeout)
+            .stmt_cache_size(0)
+            // What an UPDATE found is counted, also where it changed nothing.
+            .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS)
+            .connect_attrs(Some(who));
+        let options = match host {
+            Some(host) => options
+                .ip_or_hostname(Some(host.host.clone()))
+                .tcp_port(host.port.unwrap_or(DEFAULT_PORT)),
+            None => options
+                .socket(address.socket.as_ref().map(|path| path.to_string_lossy().into_owned())),
+        };
+        let accepts = address.encryption == Encryption::Preferred || !address.verifies;
+        let encrypted = SslOpts::default()
+            .with_root_cert_path(address.ca.clone())
+            .with_danger_accept_invalid_certs(accepts);
+        Conn::new(options.ssl_opts(encrypts.then_some(encrypted)))
+    }
+}
+
+/// The rows of a query, as texts; `None` for NULL.
+pub(crate) fn texts(conn: &mut Conn, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+    let mut out = Vec::new();
+    for row in conn.query_iter(sql)? {
+        let cells = row?.unwrap_raw().into_iter();
+        out.push(cells.map(|cell| mysql::from_value_opt(cell?).ok()).collect());
+    }
+    Ok(out)
+}

@@ -1,0 +1,233 @@
+//! What a failure of the client library means for whoever asked.
+//!
+//! Invariant: the only place where a server's error numbers have a meaning.
+
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
+
+use iostrata_target::{TargetError, Trouble};
+use mysql::{DriverError, Error};
+
+/// Told by its number: what it means and what would help.
+struct Meaning(Trouble, Option<String>);
+
+/// The error for what was attempted on a target.
+pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
+    let (code, said, Meaning(trouble, fix)) = match error {
+        Error::MySqlError(error) => {
+            let meaning = meaning_of(error.code, &error.message);
+            (error.code.to_string(), error.message.clone(), meaning)
+        }
+        Error::IoError(error) => of_io(error),
+        // What fails while packets are read and written is mostly a failure of the connection.
+        Error::CodecError(error) => match error.source().and_then(|source| source.downcast_ref()) {
+            Some(source) => of_io(source),
+            None => ("protocol".to_owned(), error.to_string(), Meaning(Trouble::Gone, None)),
+        },
+        Error::TlsError(error) => (
+            "tls".to_owned(),
+            error.to_string(),
+            Meaning(Trouble::NotReady, Some(TRUST.to_owned())),
+        ),
+        Error::DriverError(error) => of_driver(error),
+        other => ("client".to_owned(), other.to_string(), Meaning(Trouble::Failed, None)),
+    };
+    let text = format!("{attempt}: {said}");
+    TargetError { trouble, code, target: target.to_owned(), text, fix }
+}
+
+/// An error of our own, about something the target lacks.
+pub(crate) fn not_ready(target: &str, code: &str, text: String, fix: &str) -> TargetError {
+    let (code, target) = (code.to_owned(), target.to_owned());
+    TargetError { trouble: Trouble::NotReady, code, target, text, fix: Some(fix.to_owned()) }
+}
+
+fn of_io(error: &io::Error) -> (String, String, Meaning) {
+    let said = error.to_string();
+    let (code, trouble, fix) = match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            let fix = "the server did not answer in time; see read_timeout and connect_timeout";
+            ("timeout", Trouble::Gone, fix)
+        }
+        // What the other side of an encrypted connection shows is refused while it is read.
+        ErrorKind::InvalidData if said.contains("certificate") => ("tls", Trouble::NotReady, TRUST),
+        _ => ("io", Trouble::Gone, GONE),
+    };
+    (code.to_owned(), said, Meaning(trouble, Some(fix.to_owned())))
+}
+
+const TRUST: &str =
+    "name the server's authority by ssl_ca=FILE, or trust it unseen by ssl_verify=off";
+const GONE: &str = "see the server's error log; it may have ended or cut the connection";
+
+fn of_driver(error: &DriverError) -> (String, String, Meaning) {
+    let with = |code: &str, said: String, trouble, fix: &str| {
+        (code.to_owned(), said, Meaning(trouble, Some(fix.to_owned())))
+    };
+    match error {
+        DriverError::ConnectTimeout => {
+            let said = "no answer in time".to_owned();
+            let fix = "check host, port and firewall, or allow more by connect_timeout=30s";
+            with("connect", said, Trouble::Gone, fix)
+        }
+        DriverError::CouldNotConnect(Some((at, why, kind))) => {
+            let fix = match kind {
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
+                    "nobody listens there: start the server, or check host, port and socket"
+                }
+                ErrorKind::PermissionDenied => "this user may not use the socket",
+                _ => "check host, port and socket",
+            };
+            with("connect", format!("{at}: {why}"), Trouble::Gone, fix)
+        }
+        DriverError::TlsNotSupported => {
+            let fix = "use ssl=preferred or ssl=disabled";
+            with("tls", "the server offers no encryption".to_owned(), Trouble::NotReady, fix)
+        }
+        DriverError::UnknownAuthPlugin(plugin) => {
+            let said = format!("the server asks for a login by {plugin}");
+            let fix = "give the user mysql_native_password or caching_sha2_password";
+            with("auth", said, Trouble::NotReady, fix)
+        }
+        DriverError::PacketTooLarge => {
+            let fix = "raise max_allowed_packet of the server";
+            with("packet", error.to_string(), Trouble::Failed, fix)
+        }
+        DriverError::UnexpectedPacket | DriverError::PacketOutOfSync => with(
+            "protocol",
+            error.to_string(),
+            Trouble::Gone,
+            "is this a server of MySQL's family?",
+        ),
+        other => ("client".to_owned(), other.to_string(), Meaning(Trouble::Failed, None)),
+    }
+}
+
+fn meaning_of(code: u16, message: &str) -> Meaning {
+    let (trouble, fix) = match code {
+        // Deadlock, lock wait timeout, record changed since it was read.
+        1213 | 1205 | 1020 => (Trouble::Retry, None),
+        // TiDB: conflicts of writes, and schemas that changed meanwhile.
+        8002 | 8022 | 8028 | 9007 => (Trouble::Retry, None),
+        // Galera: the node is not ready to take part. Without it, an unknown command.
+        1047 if message.contains("WSREP") => (Trouble::Retry, None),
+        1062 | 1022 | 1586 => (Trouble::Exists, None),
+        1050 => (Trouble::NotReady, Some("remove the table first, or use another database")),
+        1045 | 1698 => {
+            let fix = "check user and password: in the address, the option file or MYSQL_PWD";
+            (Trouble::NotReady, Some(fix))
+        }
+        1044 | 1142 | 1143 | 1227 | 1370 => (Trouble::NotReady, Some("grant this user the right")),
+        1049 => {
+            return Meaning(
+                Trouble::NotReady,
+                Some(format!("CREATE DATABASE {}", quoted(message))),
+            );
+        }
+        1046 => {
+            (Trouble::NotReady, Some("name the database in the address: mysql://host/DATABASE"))
+        }
+        1146 | 1051 | 1109 | 1054 => (Trouble::NotReady, Some("run `prepare` first")),
+        1040 => (Trouble::NotReady, Some("raise max_connections, or use fewer threads")),
+        1203 | 1226 => {
+            (Trouble::NotReady, Some("raise max_user_connections, or use fewer threads"))
+        }
+        1130 | 1129 => (Trouble::NotReady, Some("the server refuses this host: see its grants")),
+        1290 | 1836 | 1792 => {
+            let fix = "the server runs with an option that forbids this, such as read_only; \
+                       use a primary";
+            (Trouble::NotReady, Some(fix))
+        }
+        1286 => (Trouble::NotReady, Some("SHOW ENGINES lists what this server has")),
+        1461 => (Trouble::NotReady, Some("raise max_prepared_stmt_count")),
+        1153 => (Trouble::Failed, Some("raise max_allowed_packet of the server")),
+        1021 | 1114 => (Trouble::NoSpace, Some("make room where the server keeps its data")),
+        _ if is_no_space(message) => {
+            (Trouble::NoSpace, Some("make room where the server keeps its data"))
+        }
+        2006 | 2013 | 1053 | 1077 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => {
+            (Trouble::Gone, Some(GONE))
+        }
+        _ => (Trouble::Failed, None),
+    };
+    Meaning(trouble, fix.map(str::to_owned))
+}
+
+/// ENOSPC inside another error: "Error writing file './x' (Errcode: 28 ...)", "Got error 28".
+fn is_no_space(message: &str) -> bool {
+    ["Errcode: 28", "errno: 28", "Got error 28", "No space left"]
+        .iter()
+        .any(|word| message.contains(word))
+}
+
+/// What a message names in quotes, as an identifier.
+fn quoted(message: &str) -> String {
+    let name = message.split('\'').nth(1).unwrap_or("NAME");
+    crate::sql::name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(code: u16, message: &str) -> TargetError {
+        let (message, state) = (message.to_owned(), "HY000".to_owned());
+        let error = Error::MySqlError(mysql::MySqlError { state, message, code });
+        told("mysql://b@h:3306/x", "INSERT", &error)
+    }
+
+    #[test]
+    fn numbers_of_servers_have_one_meaning() {
+        use Trouble::*;
+        for (code, message, trouble) in [
+            (1213, "Deadlock found when trying to get lock", Retry),
+            (1205, "Lock wait timeout exceeded", Retry),
+            (1020, "Record has changed since last read in table 'stock'", Retry),
+            (9007, "Write conflict, txnStartTS=4", Retry),
+            (1047, "WSREP has not yet prepared node for application use", Retry),
+            (1047, "Unknown command", Failed),
+            (1062, "Duplicate entry '1' for key 'PRIMARY'", Exists),
+            (1045, "Access denied for user 'b'@'localhost' (using password: YES)", NotReady),
+            (1049, "Unknown database 'tpcc'", NotReady),
+            (1146, "Table 'x.stock' doesn't exist", NotReady),
+            (1040, "Too many connections", NotReady),
+            (1290, "The MySQL server is running with the --read-only option", NotReady),
+            (1836, "Running in read-only mode", NotReady),
+            (1286, "Unknown storage engine 'rocks'", NotReady),
+            (1461, "Can't create more than max_prepared_stmt_count statements", NotReady),
+            (1021, "Disk full (/tmp/#sql); waiting for someone to free some space", NoSpace),
+            (1114, "The table 'stock' is full", NoSpace),
+            (1030, "Got error 28 \"No space left on device\" from storage engine", NoSpace),
+            (3, "Error writing file './binlog' (Errcode: 28 - No space left)", NoSpace),
+            (1053, "Server shutdown in progress", Gone),
+            (2013, "Lost connection", Gone),
+            (1064, "You have an error in your SQL syntax", Failed),
+        ] {
+            let error = server(code, message);
+            assert_eq!((error.trouble, error.code), (trouble, code.to_string()), "{message}");
+        }
+    }
+
+    #[test]
+    fn errors_name_target_attempt_answer_and_fix() {
+        let error = server(1049, "Unknown database 'tp`cc'").to_string();
+        let expected = "mysql://b@h:3306/x: INSERT: Unknown database 'tp`cc'; \
+                        CREATE DATABASE `tp``cc`";
+        assert_eq!(error, expected);
+        assert!(
+            server(1040, "").to_string().ends_with("raise max_connections, or use fewer threads")
+        );
+    }
+
+    #[test]
+    fn broken_connections_are_gone() {
+        for kind in [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset, ErrorKind::WouldBlock] {
+            let error = told("t", "x", &Error::IoError(io::Error::from(kind)));
+            assert_eq!(error.trouble, Trouble::Gone, "{kind}");
+        }
+        let refused = Some(("h:1".to_owned(), "refused".to_owned(), ErrorKind::ConnectionRefused));
+        let error = told("t", "connecting", &DriverError::CouldNotConnect(refused).into());
+        assert_eq!(error.trouble, Trouble::Gone);
+        assert!(error.to_string().contains("nobody listens there"), "{error}");
+    }
+}

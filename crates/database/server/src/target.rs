@@ -1,0 +1,231 @@
+//! A server as a target of workloads.
+//!
+//! Purpose: tables are made, loaded and removed, and sessions opened. Invariant: a part of a table
+//! is loaded once; what was there of it before is removed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use iostrata_target::{
+    Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts,
+};
+use mysql::Conn;
+
+use crate::address::ServerAddress;
+use crate::connect::{Connector, Patience, texts};
+use crate::facts::{self, Variables};
+use crate::failure;
+use crate::flavour::ServerVersion;
+use crate::link::Link;
+use crate::load::Loader;
+use crate::session::ServerSession;
+use crate::sql;
+
+/// A database on a server of MySQL's family, or on several that serve the same one.
+#[derive(Debug)]
+pub struct ServerTarget {
+    connector: Connector,
+    name: Arc<str>,
+    version: ServerVersion,
+    storage_engine: Option<String>,
+    loads: Mutex<HashMap<String, Loaded>>,
+}
+
+/// What this target has loaded of a table.
+#[derive(Debug, Default)]
+struct Loaded {
+    was_empty: bool,
+    parts: HashSet<Part>,
+}
+
+impl ServerTarget {
+    /// Connects, and asks the server what it is. The address is complete: see
+    /// [`crate::Credentials::complete`]. Tables are made with the storage engine, or with the
+    /// server's own choice.
+    ///
+    /// # Errors
+    /// When no server answers, it refuses the user, it has no such database, or the name of the
+    /// storage engine is none.
+    pub fn open(
+        address: ServerAddress,
+        storage_engine: Option<String>,
+    ) -> Result<Self, TargetError> {
+        let connector = Connector::new(address);
+        let is_word = |engine: &String| {
+            !engine.is_empty() && engine.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        if let Some(engine) = storage_engine.as_ref().filter(|engine| !is_word(engine)) {
+            let text = format!("`{engine}` is no name of a storage engine");
+            let fix = "use a name of SHOW ENGINES, such as InnoDB";
+            return Err(failure::not_ready(&connector.name, "engine", text, fix));
+        }
+        let mut conn = connector.connect(Patience::Short)?;
+        let name: Arc<str> = connector.name.as_str().into();
+        let version = version_of(&name, &mut conn)?;
+        Ok(Self { connector, name, version, storage_engine, loads: Mutex::default() })
+    }
+
+    /// Makes the database that the address names, if it is not there.
+    ///
+    /// # Errors
+    /// When the address names none, no server answers, or the user may not make one.
+    pub fn create_database(address: ServerAddress) -> Result<(), TargetError> {
+        let connector = Connector::new(address);
+        let Some(database) = connector.database() else {
+            let text = "the address names no database".to_owned();
+            let fix = "write mysql://host:3306/DATABASE";
+            return Err(failure::not_ready(&connector.name, "database", text, fix));
+        };
+        let conn = connector.without_database().connect(Patience::Short)?;
+        let mut link = Link::new(conn, connector.name.as_str().into());
+        link.order(&format!("CREATE DATABASE IF NOT EXISTS {}", sql::name(database))).map(drop)
+    }
+
+    /// What answers.
+    pub fn version(&self) -> &ServerVersion {
+        &self.version
+    }
+
+    fn link(&self) -> Result<Link, TargetError> {
+        Ok(Link::new(self.connector.connect(Patience::AsAsked)?, Arc::clone(&self.name)))
+    }
+
+    fn ask(&self, link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
+        let answer = texts(link.conn(), sql);
+        answer.map_err(|error| link.told(sql, &error))
+    }
+
+    /// The indexes that a table has.
+    fn indexes(&self, link: &mut Link, table: &str) -> Result<Vec<String>, TargetError> {
+        let sql = format!("SHOW INDEX FROM {}", sql::name(table));
+        let rows = self.ask(link, &sql)?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().nth(2).flatten()).collect())
+    }
+
+    /// Whether there is nothing of a part, known without looking for its rows: the table was
+    /// empty when this target began to load it, and the part was not loaded since.
+    fn is_known_empty(
+        &self,
+        link: &mut Link,
+        table: &str,
+        part: Part,
+    ) -> Result<bool, TargetError> {
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !loads.contains_key(table) {
+            let sql = format!("SELECT 1 FROM {} LIMIT 1", sql::name(table));
+            let was_empty = self.ask(link, &sql)?.is_empty();
+            loads.insert(table.to_owned(), Loaded { was_empty, parts: HashSet::new() });
+        }
+        let Some(loaded) = loads.get_mut(table) else {
+            return Ok(false);
+        };
+        // The whole table overlaps with every part.
+        let overlaps = loaded.parts.contains(&None) || (part.is_none() && !loaded.parts.is_empty());
+        Ok(loaded.parts.insert(part) && loaded.was_empty && !overlaps)
+    }
+
+    fn forget(&self, table: &str, now: Option<Loaded>) {
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        match now {
+            Some(loaded) => drop(loads.insert(table.to_owned(), loaded)),
+            None => drop(loads.remove(table)),
+        }
+    }
+}
+
+/// Asks a server what it is.
+pub(crate) fn version_of(target: &str, conn: &mut Conn) -> Result<ServerVersion, TargetError> {
+    let sql = "SELECT VERSION(), @@version_comment";
+    let answer = texts(conn, sql).map_err(|error| failure::told(target, sql, &error))?;
+    let mut row = answer.into_iter().next().unwrap_or_default().into_iter().flatten();
+    let (version, comment) = (row.next().unwrap_or_default(), row.next().unwrap_or_default());
+    Ok(ServerVersion::recognise(&version, &comment))
+}
+
+impl Target for ServerTarget {
+    fn facts(&self) -> Result<TargetFacts, TargetError> {
+        let mut link = self.link()?;
+        let version = version_of(&self.name, link.conn())?;
+        let rows = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
+        let variables: Variables = rows
+            .into_iter()
+            .filter_map(|row| {
+                let mut row = row.into_iter();
+                Some((row.next()??, row.next()?.unwrap_or_default()))
+            })
+            .collect();
+        Ok(TargetFacts {
+            name: self.name.to_string(),
+            flavour: version.name(),
+            durability: facts::durability(&version, &variables),
+            version: version.text,
+            settings: variables.into_iter().collect(),
+        })
+    }
+
+    fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError> {
+        let mut link = self.link()?;
+        let rows = self.ask(&mut link, "SHOW TABLES")?;
+        let there: Vec<String> = rows.into_iter().flatten().flatten().collect();
+        let is_there = |name: &str| there.iter().any(|table| table.eq_ignore_ascii_case(name));
+        let tables = schema.tables.iter().enumerate();
+        Ok(tables.filter(|(_, table)| is_there(&table.name)).map(|(at, _)| at).collect())
+    }
+
+    fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
+        let table = &schema.tables[table];
+        self.link()?.order(&sql::create(table, self.storage_engine.as_deref()))?;
+        self.forget(&table.name, Some(Loaded { was_empty: true, parts: HashSet::new() }));
+        Ok(())
+    }
+
+    fn finish(&self, schema: &Schema) -> Result<(), TargetError> {
+        let mut link = self.link()?;
+        for table in schema.tables.iter().filter(|table| table.indexes.iter().any(|i| i.is_late)) {
+            let there = self.indexes(&mut link, &table.name)?;
+            if let Some(sql) = sql::late_indexes(table, &there) {
+                link.order(&sql)?;
+            }
+        }
+        // Statistics of before the load would mislead the optimizer.
+        let names: Vec<String> = schema.tables.iter().map(|table| sql::name(&table.name)).collect();
+        if !names.is_empty() {
+            link.order(&format!("ANALYZE TABLE {}", names.join(", ")))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
+        self.link()?.order(&sql::drop_table(schema, table))?;
+        self.forget(&schema.tables[table].name, None);
+        Ok(())
+    }
+
+    fn loads_parts(&self) -> bool {
+        true
+    }
+
+    fn load(
+        &self,
+        schema: &Schema,
+        table: usize,
+        part: Part,
+        next: &mut dyn FnMut(&mut Rows),
+    ) -> Result<u64, TargetError> {
+        let table = &schema.tables[table];
+        let mut loader = Loader::open(self.link()?, table, self.version.dialect())?;
+        if !self.is_known_empty(loader.link(), &table.name, part)? {
+            loader.clear(part)?;
+        }
+        loader.load(next)
+    }
+
+    fn session(
+        &self,
+        schema: &Arc<Schema>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Session>, TargetError> {
+        let dialect = self.version.dialect();
+        Ok(Box::new(ServerSession::open(self.link()?, dialect, schema, options)?))
+    }
+}

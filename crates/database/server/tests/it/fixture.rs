@@ -1,0 +1,272 @@
+//! Servers for tests: those that are named, or one that is started for the test and ended after it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use iostrata_server::{ServerAddress, ServerTarget};
+use iostrata_target::{
+    Access, Column, ColumnType, Index, Op, OpId, Rows, Schema, Session, SessionOptions, Table,
+    Target, TargetError, Value,
+};
+
+/// A database of its own on a server, removed at the end.
+pub struct Place {
+    pub address: ServerAddress,
+    pub target: ServerTarget,
+    _server: Option<Arc<Private>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let database = self.address.database.clone().unwrap_or_default();
+        let dropped = self.order(&format!("DROP DATABASE `{database}`"));
+        assert!(dropped.is_ok() || thread::panicking(), "{dropped:?}");
+    }
+}
+
+/// Runs a test on every server there is, in a database of this name.
+pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
+    let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
+    let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
+    if named.is_empty() {
+        match Private::shared() {
+            Ok(server) => test(&place(server.address(), Some(server), database)),
+            Err(why) => eprintln!("skipped: {why}"),
+        }
+        return;
+    }
+    for address in named {
+        let address: ServerAddress = address.trim().parse().unwrap();
+        eprintln!("{database} on {address}");
+        test(&place(address, None, database));
+    }
+}
+
+fn place(address: ServerAddress, server: Option<Arc<Private>>, database: &str) -> Place {
+    let database = format!("iostrata_{database}_{}", std::process::id());
+    let address = ServerAddress { database: Some(database), ..address };
+    ServerTarget::create_database(address.clone()).unwrap();
+    let target = ServerTarget::open(address.clone(), None).unwrap();
+    Place { address, target, _server: server }
+}
+
+impl Place {
+    /// A session for these operations.
+    pub fn session(
+        &self,
+        schema: &Schema,
+        ops: Vec<Op>,
+        as_text: bool,
+    ) -> Result<Driven, TargetError> {
+        self.session_with(schema, SessionOptions { ops: ops.into(), as_text, ..Default::default() })
+    }
+
+    /// A session with these options.
+    pub fn session_with(
+        &self,
+        schema: &Schema,
+        options: SessionOptions,
+    ) -> Result<Driven, TargetError> {
+        let session = self.target.session(&Arc::new(schema.clone()), &options)?;
+        Ok(Driven { session, out: Rows::new(0) })
+    }
+
+    /// The tables of a schema, made anew.
+    pub fn make(&self, schema: &Schema) {
+        for table in 0..schema.tables.len() {
+            self.target.remove(schema, table).unwrap();
+            self.target.create(schema, table).unwrap();
+        }
+    }
+
+    /// Runs statements that give nothing, outside any transaction.
+    pub fn order(&self, sql: &str) -> Result<(), TargetError> {
+        let ops = vec![statement(sql, Vec::new())];
+        let options = SessionOptions { ops: ops.into(), autocommit: true, ..Default::default() };
+        let mut session = self.session_with(&Schema::default(), options)?;
+        session.session.run(OpId(0), &[], &mut Rows::new(0)).map(drop)
+    }
+}
+
+/// An operation that runs a text.
+pub fn statement(sql: &str, gives: Vec<ColumnType>) -> Op {
+    let access = Access::Statement { sql: sql.to_owned(), gives };
+    Op { name: "statement", table: 0, access }
+}
+
+/// A session and what it gave last.
+pub struct Driven {
+    pub session: Box<dyn Session>,
+    pub out: Rows,
+}
+
+impl Driven {
+    /// Runs an operation; gives what it touched and its rows as text.
+    pub fn run(&mut self, op: usize, args: &[Value<'_>]) -> (u64, Vec<String>) {
+        let touched = self.session.run(OpId(op), args, &mut self.out).unwrap();
+        (touched, printed(&self.out))
+    }
+
+    /// Its rows only.
+    pub fn rows(&mut self, op: usize, args: &[Value<'_>]) -> Vec<String> {
+        self.run(op, args).1
+    }
+}
+
+/// Rows as text, one string each.
+pub fn printed(rows: &Rows) -> Vec<String> {
+    (0..rows.len())
+        .map(|row| rows.row(row).map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+/// Whole numbers as arguments.
+pub fn ints(numbers: &[i64]) -> Vec<Value<'static>> {
+    numbers.iter().copied().map(Value::Int).collect()
+}
+
+/// Stock (w, i; quantity, amount, note, since), lines (w, o, n; item, quantity, sold) and a log
+/// that nothing tells apart, counted up by the server where it has a key.
+pub fn schema() -> Schema {
+    let int = ColumnType::Int { bytes: 4 };
+    let column = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: false };
+    let nullable = |name: &str, of| Column { name: name.to_owned(), of, is_nullable: true };
+    let plain = |name: &str, columns, key| Table {
+        name: name.to_owned(),
+        columns,
+        key,
+        indexes: Vec::new(),
+        auto_increment: false,
+    };
+    let stock = plain(
+        "stock",
+        vec![
+            column("w", int),
+            column("i", int),
+            column("quantity", int),
+            column("amount", ColumnType::Decimal { digits: 12, scale: 2 }),
+            column("note", ColumnType::Varchar(50)),
+            nullable("since", ColumnType::DateTime),
+        ],
+        vec![0, 1],
+    );
+    let mut lines = plain(
+        "line",
+        vec![
+            column("w", int),
+            column("o", int),
+            column("n", ColumnType::Int { bytes: 1 }),
+            column("item", int),
+            column("quantity", ColumnType::Int { bytes: 2 }),
+            nullable("sold", ColumnType::DateTime),
+            column("state", ColumnType::Char(8)),
+        ],
+        vec![0, 1, 2],
+    );
+    lines.indexes = vec![
+        Index { name: "by_item".to_owned(), columns: vec![3], is_late: false },
+        Index { name: "by_state".to_owned(), columns: vec![0, 6], is_late: true },
+    ];
+    let mut log = plain(
+        "log",
+        vec![
+            column("id", ColumnType::Int { bytes: 8 }),
+            nullable("text", ColumnType::Varchar(255)),
+        ],
+        vec![0],
+    );
+    log.auto_increment = true;
+    let heap = plain("heap", vec![column("w", int), column("x", int)], Vec::new());
+    Schema { tables: vec![stock, lines, log, heap] }
+}
+
+/// A MariaDB in a directory of its own, on a socket.
+pub struct Private {
+    child: Child,
+    directory: tempfile::TempDir,
+}
+
+static SHARED: Mutex<Weak<Private>> = Mutex::new(Weak::new());
+
+impl Private {
+    /// The server of all tests that run now.
+    fn shared() -> Result<Arc<Self>, String> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = shared.upgrade() {
+            return Ok(server);
+        }
+        let server = Arc::new(Self::start()?);
+        *shared = Arc::downgrade(&server);
+        Ok(server)
+    }
+
+    fn start() -> Result<Self, String> {
+        let program =
+            find(&["mariadbd", "/usr/sbin/mariadbd"]).ok_or("no mariadbd is installed")?;
+        let install = find(&["mariadb-install-db", "/usr/bin/mariadb-install-db"])
+            .ok_or("no mariadb-install-db is installed")?;
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let data = format!("--datadir={}", directory.path().join("data").display());
+        let is_root = rustix::process::geteuid().is_root();
+        let user = if is_root { vec!["--user=root"] } else { Vec::new() };
+        let made = Command::new(install)
+            .args(["--no-defaults", &data, "--auth-root-authentication-method=normal"])
+            .args(&user)
+            .args(["--skip-test-db", "--skip-name-resolve"])
+            .output()
+            .map_err(|error| error.to_string())?;
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        let log = fs::File::create(path("log")).unwrap();
+        let child = Command::new(program)
+            .args(["--no-defaults", &data, "--skip-networking"])
+            .args(&user)
+            .arg(format!("--socket={}", path("socket")))
+            .arg(format!("--pid-file={}", path("pid")))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let server = Self { child, directory };
+        server.wait();
+        Ok(server)
+    }
+
+    fn address(&self) -> ServerAddress {
+        let socket = self.directory.path().join("socket");
+        ServerAddress { user: Some("root".to_owned()), socket: Some(socket), ..Default::default() }
+    }
+
+    fn wait(&self) {
+        let begin = Instant::now();
+        while ServerTarget::open(self.address(), None).is_err() {
+            let log = self.directory.path().join("log");
+            let told = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(begin.elapsed() < Duration::from_secs(60), "no answer: {}", told());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = env::split_paths(&path).collect();
+    let places = names.iter().flat_map(|name| match Path::new(name).is_absolute() {
+        true => vec![PathBuf::from(name)],
+        false => directories.iter().map(|directory| directory.join(name)).collect(),
+    });
+    places.into_iter().find(|path| path.is_file())
+}

@@ -1,0 +1,65 @@
+//! What servers say of themselves, and how studies alter them.
+
+use iostrata_change::{ServerError, Servers};
+use iostrata_server::{Flavour, MySqlServers};
+use iostrata_target::Target;
+
+use super::fixture::on_each_server;
+
+#[test]
+fn servers_are_known_asked_and_altered() {
+    on_each_server("variables", |place| {
+        let servers = MySqlServers::default();
+        // Addresses of this kind hold no password; the user's usual places do.
+        let Some(user) = place.address.user.as_deref().filter(|_| place.address.password.is_none())
+        else {
+            eprintln!("skipped: {} needs a password", place.address);
+            return;
+        };
+        let address = place.address.to_string();
+        assert!(address.contains(user), "{address}");
+        let token = servers.identify(&address).unwrap();
+        let again = servers.identify(&address).unwrap();
+        assert_eq!(token.data_dir, again.data_dir);
+        assert!(token.data_dir.is_absolute(), "{token:?}");
+        assert!(token.started_s.abs_diff(again.started_s) <= 1 && token.started_s > 1_600_000_000);
+
+        let name = "innodb_io_capacity";
+        let before = servers.variable(&address, name).unwrap();
+        servers.set_variable(&address, name, "350").unwrap();
+        assert_eq!(servers.variable(&address, name).unwrap(), "350");
+        servers.set_variable(&address, name, &before).unwrap();
+        servers.set_variable(&address, "innodb_adaptive_flushing", "OFF").unwrap();
+        assert_eq!(servers.variable(&address, "innodb_adaptive_flushing").unwrap(), "OFF");
+        servers.set_variable(&address, "innodb_adaptive_flushing", "ON").unwrap();
+
+        for refused in [
+            servers.variable(&address, "innodb_speed").map(drop),
+            servers.set_variable(&address, "innodb_speed", "11"),
+            servers.set_variable(&address, "innodb_page_size", "4096"),
+            servers.set_variable(&address, "a = 1, b", "2"),
+        ] {
+            assert!(matches!(refused, Err(ServerError::Refused(_))), "{refused:?}");
+        }
+        let nobody = servers.identify("mysql://b@127.0.0.1:9/x");
+        assert!(matches!(nobody, Err(ServerError::NoAnswer(_))), "{nobody:?}");
+    });
+}
+
+#[test]
+fn facts_are_what_the_server_says() {
+    on_each_server("facts", |place| {
+        let facts = place.target.facts().unwrap();
+        let flavour = place.target.version().flavour;
+        assert!(matches!(flavour, Flavour::MySql | Flavour::MariaDb | Flavour::Percona));
+        assert_eq!(facts.flavour, flavour.word());
+        assert_eq!(facts.version, place.target.version().text);
+        assert!(!facts.name.contains("se:cr@t") && facts.name.starts_with("mysql://"));
+        assert!(facts.settings.len() > 300 && facts.settings.is_sorted());
+        let durability = facts.durability;
+        assert_eq!(durability.flush_log_at_commit, Some(1));
+        assert!(durability.doublewrite.is_some() && durability.flush_method.is_some());
+        assert!(durability.binlog.is_some() && durability.sync_binlog.is_some());
+        eprintln!("{} {}: {:?}", facts.flavour, facts.version, durability.flush_method);
+    });
+}
