@@ -29,7 +29,7 @@ impl From<ColumnType> for ValueKind {
             ColumnType::Int { .. } => Self::Number,
             ColumnType::Decimal { digits, scale } => Self::Amount(digits, scale),
             ColumnType::DateTime => Self::Moment,
-            ColumnType::Char(_) | ColumnType::Varchar(_) => Self::Text,
+            ColumnType::Char(_) | ColumnType::Varchar(_) | ColumnType::LongText => Self::Text,
         }
     }
 }

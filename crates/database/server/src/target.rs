@@ -143,6 +143,10 @@ pub(crate) fn version_of(target: &str, conn: &mut Conn) -> Result<ServerVersion,
 }
 
 impl Target for ServerTarget {
+    fn name(&self) -> String {
+        self.name.to_string()
+    }
+
     fn facts(&self) -> Result<TargetFacts, TargetError> {
         let mut link = self.link()?;
         let version = version_of(&self.name, link.conn())?;

@@ -91,13 +91,14 @@ impl<'a> SqlText<'a> {
 
     /// A question mark that has the column's type also where the server cannot tell.
     fn typed(&mut self, at: usize, column: usize) -> &mut Self {
-        use iostrata_target::ColumnType::{Char, DateTime, Decimal, Int, Varchar};
+        use iostrata_target::ColumnType::{Char, DateTime, Decimal, Int, LongText, Varchar};
         self.add("CAST(").argument(at, column);
         // Writing to memory does not fail.
         let _ = match self.table.columns[column].of {
             Int { .. } => write!(self.text, " AS SIGNED)"),
             Decimal { digits, scale } => write!(self.text, " AS DECIMAL({digits}, {scale}))"),
             Char(most) | Varchar(most) => write!(self.text, " AS CHAR({most}))"),
+            LongText => write!(self.text, " AS CHAR)"),
             DateTime => write!(self.text, " AS DATETIME)"),
         };
         self

@@ -65,7 +65,7 @@ pub(crate) fn scan(schema: &Schema, table: usize, access: &Access) -> Template {
     bounds(&mut out, &ordered_by, *prefix, *is_range);
     if *fold == Fold::Rows || is_nested {
         let direction = if *order == Order::Descending { " DESC" } else { "" };
-        if !ordered_by.is_empty() {
+        if !ordered_by.is_empty() && *order != Order::Any {
             out.add(" ORDER BY ").columns(&ordered_by, direction);
         }
         if let Some(limit) = limit {

@@ -56,6 +56,7 @@ fn type_of(of: ColumnType) -> String {
         ColumnType::Decimal { digits, scale } => format!("DECIMAL({digits}, {scale})"),
         ColumnType::Char(most) => format!("CHAR({most})"),
         ColumnType::Varchar(most) => format!("VARCHAR({most})"),
+        ColumnType::LongText => "TEXT".to_owned(),
         ColumnType::DateTime => "DATETIME".to_owned(),
     }
 }
