@@ -21,4 +21,4 @@ pub use population::{Population, RowSource, rows_per_warehouse};
 pub use prepare::{PrepareOptions, Prepared, Progress, cleanup, prepare};
 pub(crate) use schema::made;
 pub use schema::{TableId, schema};
-pub use terminals::{OrderCounts, TerminalOptions, Terminals};
+pub use terminals::{OrderCounts, TerminalOptions, Terminals, deviations};

@@ -40,6 +40,25 @@ pub struct TerminalOptions {
     pub blocks: bool,
 }
 
+/// In what a run with these options differs from the specification; docs/tpcc.md says why.
+pub fn deviations(options: &TerminalOptions) -> Vec<&'static str> {
+    let mut all = vec![
+        "results are TPC-C-like: nobody audited them, and the full disclosure is this document",
+        "intervals are seconds or minutes, not the two hours that a TPC result needs",
+        "terminals are part of the driver: no screens are drawn",
+    ];
+    if options.waits == Waits::NONE {
+        all.push("no keying or think times: a warehouse gives more than 12.86 new orders a minute");
+        all.push("terminals are as many as threads, not ten for each warehouse");
+    } else if options.waits != Waits::FULL {
+        all.push("keying and think times are multiplied");
+    }
+    if options.mix != Mix::default() && options.mix != Mix::Deck {
+        all.push("the mix is not the specified one");
+    }
+    all
+}
+
 /// New orders of each district: begun and acknowledged. Those in flight are the difference, with
 /// those that failed.
 #[derive(Debug, Default)]

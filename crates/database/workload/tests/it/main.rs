@@ -1,7 +1,9 @@
-//! Workloads on the embedded engine: loaded, run by their own terminals, checked, reopened.
+//! Workloads on the embedded engine and on real servers: loaded, run by their own terminals,
+//! checked, reopened.
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod oltp;
+mod servers;
 mod tpcc;
 
 use std::path::Path;

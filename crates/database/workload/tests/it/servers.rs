@@ -1,0 +1,99 @@
+//! The same workloads on real servers: those of `IOSTRATA_TEST_SERVERS` (addresses with rights to
+//! make databases, separated by `;`).
+
+use std::sync::atomic::AtomicBool;
+
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_target::{Isolation, Target};
+use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
+use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
+use iostrata_workload::tpcc::{
+    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
+};
+
+use crate::run;
+
+/// A database of its own on every server.
+fn on_every_server(database: &str, test: impl Fn(&ServerTarget)) {
+    let servers = std::env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
+    let servers: Vec<&str> = servers.split(';').filter(|server| !server.is_empty()).collect();
+    if servers.is_empty() {
+        eprintln!("skipped: IOSTRATA_TEST_SERVERS names no server");
+        return;
+    }
+    for server in servers {
+        let address: ServerAddress = server.parse().unwrap();
+        let mut address = Credentials::default().complete(address).unwrap();
+        address.database = Some(database.to_owned());
+        ServerTarget::create_database(address.clone()).unwrap();
+        let target = ServerTarget::open(address, None).unwrap();
+        eprintln!("{database} on {}", target.version().name());
+        test(&target);
+    }
+}
+
+#[test]
+fn all_conditions_hold_on_servers_after_the_load_and_after_a_run() {
+    on_every_server("iostrata_test_tpcc", |target| {
+        let options = PrepareOptions {
+            warehouses: 1,
+            threads: 2,
+            seed: 3,
+            now_s: 1_700_000_000,
+            reset: true,
+        };
+        tpcc::prepare(target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
+        let mut dataset = Dataset::ready(target).unwrap();
+        let plan = CheckPlan { warehouses: 1, is_fresh: true };
+        let fresh = tpcc::check(target, plan, &mut |_| {}).unwrap();
+        assert!(fresh.is_ok(), "{fresh:?}");
+        dataset.mark_used(target).unwrap();
+        let options = TerminalOptions {
+            mix: Mix::Weights([30, 30, 10, 20, 10]),
+            waits: Waits::NONE,
+            isolation: Isolation::RepeatableRead,
+            seed: 7,
+            as_text: false,
+            blocks: true,
+        };
+        for as_text in [false, true] {
+            let options = TerminalOptions { as_text, seed: 7 + u64::from(as_text), ..options };
+            let terminals = Terminals::new(target, &dataset, options);
+            assert_eq!(run(&terminals, 2, 50).settled, 200);
+        }
+        let used = tpcc::check(target, CheckPlan { is_fresh: false, ..plan }, &mut |_| {});
+        let used = used.unwrap();
+        assert!(used.is_ok(), "{used:?}");
+        assert!(tpcc::cleanup(target).unwrap());
+    });
+}
+
+#[test]
+fn the_oltp_family_runs_on_servers() {
+    on_every_server("iostrata_test_oltp", |target| {
+        let of = |member| OltpSpec { tables: 2, table_size: 1_000, ..OltpSpec::new(member) };
+        oltp::cleanup(target, 2).unwrap();
+        let spec = of(Member::ReadWrite);
+        oltp::prepare(target, &spec, 2, &AtomicBool::new(false), &|_| {}).unwrap();
+        for member in Member::ALL {
+            let terminals = OltpTerminals::new(target, of(member), true).unwrap();
+            assert_eq!(run(&terminals, 2, 20).settled, 80, "{}", member.name());
+        }
+        assert_eq!(oltp::cleanup(target, 2).unwrap(), 2);
+    });
+}
+
+#[test]
+fn the_load_of_sysbench_tpcc_runs_on_servers() {
+    on_every_server("iostrata_test_kit", |target| {
+        let spec = CompatSpec { scale: 1, tables: 1, foreign_keys: true, seed: 5 };
+        compat::cleanup(target, 1).unwrap();
+        let how = (2, 1_700_000_000);
+        compat::prepare(target, &spec, how, &AtomicBool::new(false), &|_, _| {}).unwrap();
+        let terminals = CompatTerminals::new(target, spec, Isolation::RepeatableRead).unwrap();
+        assert_eq!(run(&terminals, 2, 100).settled, 400);
+        assert_eq!(compat::cleanup(target, 1).unwrap(), 9);
+        let schema = compat::schema(1);
+        assert!(target.present(&schema).unwrap().is_empty());
+    });
+}
