@@ -18,9 +18,9 @@ const NEXT_ORDER: (usize, usize) = (21, 4);
 const BALANCE: [(usize, usize); 3] = [(49, 8), (57, 8), (65, 2)];
 const SOLD: [(usize, usize); 3] = [(0, 2), (242, 4), (246, 2)];
 /// Bytes of new rows.
-const ORDER_BYTES: usize = 15;
+const ORDER_BYTES: usize = 16;
 const LINE_BYTES: usize = 44;
-const HISTORY_BYTES: usize = 45;
+const HISTORY_BYTES: usize = 43;
 
 static HISTORY_NUMBER: AtomicU64 = AtomicU64::new(1 << 40);
 
@@ -35,14 +35,14 @@ pub struct Direct<'s> {
 }
 
 impl Direct<'_> {
-    /// Runs the transaction until it is committed; gives how often it was begun anew.
-    pub fn transact(&mut self, drawn: &Drawn) -> Result<u64, EngineError> {
-        for tries in 0.. {
+    /// Runs the transaction until it is committed.
+    pub fn transact(&mut self, drawn: &Drawn) -> Result<(), EngineError> {
+        loop {
             let mut transaction = self.engine.begin(Isolation::RepeatableRead)?;
             match self.body(&mut transaction, drawn) {
                 Ok(()) => {
                     self.tickets.push_back(transaction.commit()?);
-                    return Ok(tries);
+                    return Ok(());
                 }
                 Err(EngineError::Transaction(
                     TransactionError::Deadlock { .. } | TransactionError::LockTimeout { .. },
@@ -50,7 +50,6 @@ impl Direct<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(0)
     }
 
     fn body(&mut self, t: &mut Transaction, drawn: &Drawn) -> Result<(), EngineError> {

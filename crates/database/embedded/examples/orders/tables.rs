@@ -11,6 +11,8 @@ pub const ORDERS: i64 = 3_000;
 pub const OPEN_ORDERS: i64 = 900;
 pub const LINES: i64 = 10;
 
+/// Tables; behind them come as many with the same rows, for direct calls.
+pub const TABLES: usize = 9;
 pub const WAREHOUSE: usize = 0;
 pub const DISTRICT: usize = 1;
 pub const CUSTOMER: usize = 2;
@@ -89,6 +91,9 @@ pub fn schema() -> Schema {
     for (table, column) in [(ORDER, 5), (LINE, 6)] {
         schema.tables[table].columns[column].is_nullable = true;
     }
+    let direct = |table: &Table| Table { name: format!("direct.{}", table.name), ..table.clone() };
+    let copies: Vec<Table> = schema.tables.iter().map(direct).collect();
+    schema.tables.extend(copies);
     schema
 }
 

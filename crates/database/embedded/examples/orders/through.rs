@@ -63,20 +63,19 @@ pub struct Through {
 }
 
 impl Through {
-    /// Runs the transaction until it is committed; gives how often it was begun anew.
-    pub fn transact(&mut self, drawn: &Drawn) -> Result<u64, TargetError> {
-        for tries in 0.. {
+    /// Runs the transaction until it is committed.
+    pub fn transact(&mut self, drawn: &Drawn) -> Result<(), TargetError> {
+        loop {
             self.session.begin()?;
             match self.body(drawn).and_then(|()| self.session.commit()) {
                 Ok(ticket) => {
                     self.tickets.push_back(ticket);
-                    return Ok(tries);
+                    return Ok(());
                 }
                 Err(error) if error.trouble == Trouble::Retry => std::thread::yield_now(),
                 Err(error) => return Err(error),
             }
         }
-        Ok(0)
     }
 
     fn body(&mut self, drawn: &Drawn) -> Result<(), TargetError> {
