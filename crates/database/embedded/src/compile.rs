@@ -93,12 +93,18 @@ pub(crate) struct CountAction {
     pub tested: Place,
 }
 
-/// Compiles an operation. `tables` are those of the schema, by number.
+/// Whether an operation reads or writes a table.
+pub(crate) fn needs(op: &Op, table: usize) -> bool {
+    let is_other = matches!(&op.access, Access::CountBelow(join) if join.other == table);
+    op.table == table || is_other
+}
+
+/// Compiles an operation. `tables` are those of the schema, by number, as far as it needs them.
 ///
 /// # Errors
 /// Why it cannot be done.
-pub(crate) fn compile(op: &Op, tables: &[Arc<OpenTable>]) -> Result<CompiledOp, String> {
-    let table = tables.get(op.table).ok_or_else(|| format!("there is no table {}", op.table))?;
+pub(crate) fn compile(op: &Op, tables: &[Option<Arc<OpenTable>>]) -> Result<CompiledOp, String> {
+    let table = table_of(tables, op.table)?;
     let layout = &table.frame.layout;
     let key = layout.key.len();
     let (args, action) = match &op.access {
@@ -150,6 +156,11 @@ impl ScanPath {
     pub fn args(&self) -> usize {
         self.prefix.len() + 2 * usize::from(self.range.is_some())
     }
+}
+
+fn table_of(tables: &[Option<Arc<OpenTable>>], number: usize) -> Result<&Arc<OpenTable>, String> {
+    let table = tables.get(number).and_then(Option::as_ref);
+    table.ok_or_else(|| format!("there is no table {number}"))
 }
 
 fn needs_key(table: &OpenTable) -> Result<(), String> {
@@ -283,11 +294,10 @@ fn check_change(table: &OpenTable, column: usize, change: Change) -> Result<(), 
 fn count(
     table: &OpenTable,
     join: &JoinBelow,
-    tables: &[Arc<OpenTable>],
+    tables: &[Option<Arc<OpenTable>>],
 ) -> Result<CountAction, String> {
     let path = path(table, None, join.prefix, true)?;
-    let other =
-        tables.get(join.other).ok_or_else(|| format!("there is no table {}", join.other))?;
+    let other = table_of(tables, join.other)?;
     needs_key(other)?;
     let (mine, theirs) = (&table.frame.layout, &other.frame.layout);
     if join.leads_by.len() != theirs.key.len() {
