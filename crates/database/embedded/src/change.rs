@@ -73,11 +73,10 @@ fn change_number(
         Value::Text(_) => return Err(layout.wrong_kind(of.column, argument).into()),
     };
     let before = layout.number(at, bytes, row).ok_or(NotChanged::Damaged)?;
-    let after = result(of.change, before, argument);
-    // What leaves even the widest column is beyond a narrower one as well.
-    let after = after.unwrap_or(if argument < 0 { i64::MIN } else { i64::MAX });
-    let is_exact = result(of.change, before, argument).is_some();
-    layout.check_range(of.column, after, if is_exact { bytes } else { 1 })?;
+    let Some(after) = result(of.change, before, argument) else {
+        let found = format!("{before} changed by {argument}");
+        return Err(layout.beyond(of.column, found, bytes).into());
+    };
     Ok(layout.put_fixed(of.column, Value::Int(after), row)?)
 }
 

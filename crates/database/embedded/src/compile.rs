@@ -93,17 +93,10 @@ pub(crate) struct CountAction {
     pub tested: Place,
 }
 
-/// The tables that an operation needs.
-pub(crate) fn tables_of(op: &Op) -> impl Iterator<Item = usize> {
-    let other = match &op.access {
-        Access::CountBelow(join) => Some(join.other),
-        _ => None,
-    };
-    std::iter::once(op.table).chain(other)
-}
-
-fn table_of(tables: &[Option<Arc<OpenTable>>], number: usize) -> Result<&Arc<OpenTable>, String> {
-    tables.get(number).and_then(Option::as_ref).ok_or_else(|| format!("there is no table {number}"))
+/// Whether an operation reads or writes a table.
+pub(crate) fn needs(op: &Op, table: usize) -> bool {
+    let is_other = matches!(&op.access, Access::CountBelow(join) if join.other == table);
+    op.table == table || is_other
 }
 
 /// Compiles an operation. `tables` are those of the schema, by number, as far as it needs them.
@@ -163,6 +156,11 @@ impl ScanPath {
     pub fn args(&self) -> usize {
         self.prefix.len() + 2 * usize::from(self.range.is_some())
     }
+}
+
+fn table_of(tables: &[Option<Arc<OpenTable>>], number: usize) -> Result<&Arc<OpenTable>, String> {
+    let table = tables.get(number).and_then(Option::as_ref);
+    table.ok_or_else(|| format!("there is no table {number}"))
 }
 
 fn needs_key(table: &OpenTable) -> Result<(), String> {

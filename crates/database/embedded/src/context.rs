@@ -82,7 +82,7 @@ impl KeyList {
 pub(crate) struct OpRun<'s> {
     pub transaction: &'s mut Transaction,
     pub buffers: &'s mut OpBuffers,
-    /// Each read sees the newest: what was found by an entry may have changed since.
+    /// The row that an entry of an index leads to may be another than the one it was made for.
     pub rereads: bool,
 }
 

@@ -111,3 +111,42 @@ fn of_transaction(error: &TransactionError) -> (Trouble, &'static str, Option<&'
         _ => (Trouble::Failed, "transaction", None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use iostrata_engine::Failure;
+
+    use super::*;
+
+    #[test]
+    fn what_the_engine_says_is_passed_on_with_what_it_means() {
+        let (table, key) = ("t".to_owned(), vec![1]);
+        let full = EngineError::NoSpace { cause: Failure::new(std::io::Error::other("full")) };
+        let cause = Arc::new(full.clone());
+        let waited = Duration::from_secs(1);
+        let timeout = TransactionError::LockTimeout {
+            transaction: 1,
+            holder: 2,
+            waited,
+            table: table.clone(),
+            key: key.clone(),
+        };
+        let conflict = TransactionError::Conflict { transaction: 1, table, key };
+        for (error, trouble, code, words) in [
+            (full, Trouble::NoSpace, "no_space", "full"),
+            (EngineError::Poisoned { cause }, Trouble::Failed, "poisoned", "stopped writing"),
+            (timeout.into(), Trouble::Retry, "lock_timeout", "waited 1000 ms"),
+            (conflict.into(), Trouble::Retry, "conflict", "begin it again"),
+            (RequestError::Closed.into(), Trouble::Gone, "closed", "is closed"),
+        ] {
+            let said = told(error, "engine:/data", "run a thing");
+            assert_eq!((said.trouble, said.code.as_str()), (trouble, code), "{said}");
+            let text = said.to_string();
+            assert!(text.starts_with("engine:/data: cannot run a thing: "), "{text}");
+            assert!(text.contains(words), "{text} lacks {words}");
+        }
+    }
+}

@@ -2,7 +2,6 @@
 
 use std::mem::take;
 
-use iostrata_engine::Direction;
 use iostrata_target::{Fold, Rows, Value};
 
 use crate::compile::ScanAction;
@@ -40,10 +39,9 @@ pub(crate) fn scan(
 }
 
 impl ScanAction {
-    /// How its rows are come by. What is folded is limited when it is folded.
+    /// How its rows are come by. They are limited before they are folded.
     pub fn order(&self) -> ScanOrder {
-        let limit = if self.fold == Fold::Rows { self.limit } else { usize::MAX };
-        ScanOrder { direction: self.direction, locks: self.locks, limit }
+        ScanOrder { direction: self.direction, locks: self.locks, limit: self.limit }
     }
 }
 
@@ -68,9 +66,8 @@ fn sum(
         }
         Ok(())
     })?;
-    let rows = action.limit.min(1);
-    (0..rows).for_each(|_| out.push(sum.map_or(Value::Null, Value::Int)));
-    Ok(rows as u64)
+    out.push(sum.map_or(Value::Null, Value::Int));
+    Ok(1)
 }
 
 fn sorted(
@@ -94,10 +91,6 @@ fn sorted(
     if action.fold == Fold::Distinct {
         order.dedup_by(|a, b| value(a) == value(b));
     }
-    if action.direction == Direction::Backward {
-        order.reverse();
-    }
-    order.truncate(action.limit);
     order.iter().for_each(|row| out.push(value(row)));
     let found = order.len() as u64;
     (run.buffers.rows, run.buffers.order, run.buffers.text) = (rows, order, text);

@@ -205,16 +205,18 @@ impl Layout {
     }
 
     /// The number, if it fits so many bytes.
-    ///
-    /// # Errors
-    /// [`ValueError::Range`].
-    pub fn check_range(&self, column: usize, number: i64, bytes: u8) -> Result<i64, ValueError> {
+    fn check_range(&self, column: usize, number: i64, bytes: u8) -> Result<i64, ValueError> {
         let (least, most) = number_range(bytes);
-        if (least..=most).contains(&number) {
-            return Ok(number);
+        match (least..=most).contains(&number) {
+            true => Ok(number),
+            false => Err(self.beyond(column, number.to_string(), bytes)),
         }
-        let column = self.column_name(column).to_owned();
-        Err(ValueError::Range { column, found: number.to_string(), least, most })
+    }
+
+    /// The error of a number that a column of so many bytes does not hold.
+    pub fn beyond(&self, column: usize, found: String, bytes: u8) -> ValueError {
+        let (least, most) = number_range(bytes);
+        ValueError::Range { column: self.column_name(column).to_owned(), found, least, most }
     }
 
     /// The characters of a value.

@@ -77,6 +77,7 @@ impl EmbeddedSession {
             return Err(misused(&self.target, "the transaction is over".to_owned()));
         };
         let before = op.action.writes().then(|| transaction.savepoint());
+        // An entry and its row are two reads.
         let rereads = *isolation == Isolation::ReadCommitted;
         let result = body(&mut OpRun { transaction, buffers, rereads }, op);
         let error = match result {

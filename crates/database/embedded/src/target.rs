@@ -9,7 +9,7 @@ use iostrata_target::{
     TargetFacts, Trouble,
 };
 
-use crate::compile::{compile, tables_of};
+use crate::compile::{compile, needs};
 use crate::context::OpBuffers;
 use crate::definition::{self, TableState};
 use crate::error::{misused, not_ready, told};
@@ -297,12 +297,11 @@ impl Target for EmbeddedTarget {
             let text = "the session is for other tables than the target was opened for";
             return Err(misused(&self.name, text.to_owned()));
         }
-        let is_needed = |number| options.ops.iter().any(|op| tables_of(op).any(|of| of == number));
-        let tables =
-            self.frames.iter().enumerate().map(|(number, frame)| {
-                is_needed(number).then(|| self.whole_table(frame)).transpose()
-            });
-        let tables = tables.collect::<Result<Vec<_>, _>>()?;
+        let open = |(table, frame): (usize, &Arc<TableFrame>)| {
+            let is_needed = options.ops.iter().any(|op| needs(op, table));
+            is_needed.then(|| self.whole_table(frame)).transpose()
+        };
+        let tables = self.frames.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let ops = options.ops.iter().map(|op| {
             compile(op, &tables).map_err(|why| {
                 let text = format!("cannot run {}: {why}", op.name);

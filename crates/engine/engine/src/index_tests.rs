@@ -245,6 +245,40 @@ fn the_newest_rows_and_entries_are_seen_whatever_the_level_shows() {
     );
 }
 
+/// A snapshot shows the entries of before, a write the newest row: they meet in own writes.
+#[test]
+fn own_writes_of_rows_that_others_have_changed_are_found_by_their_entries() {
+    let engine = open(&MemDisk::new(), options());
+    let t = engine.create_table("t").unwrap();
+    fill(&engine, &t);
+    let first = t.index("first").unwrap();
+    let mut work = engine.begin(Isolation::RepeatableRead).unwrap();
+    assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"c"]);
+    let mut other = engine.begin(Isolation::default()).unwrap();
+    for (key, value) in [(b"a", b"w1"), (b"b", b"w2"), (b"e", b"w3")] {
+        other.put(&t, key, value).unwrap();
+    }
+    other.delete(&t, b"c").unwrap();
+    other.commit().unwrap().wait().unwrap();
+    assert_eq!(work.index_get(&first, b"x").unwrap(), [b"a", b"c"], "as the snapshot was");
+    // One keeps the secondary key of now, one gets that of the snapshot, one is there again.
+    work.modify(&t, b"a", |value| value.push(b'!')).unwrap();
+    work.put(&t, b"b", b"y!").unwrap();
+    work.insert(&t, b"c", b"v").unwrap();
+    work.delete(&t, b"e").unwrap();
+    let mut found = Vec::new();
+    let mut entries_now = work.index_cursor(&first, .., Direction::Forward).unwrap();
+    while let Some((secondary, key)) = entries_now.next_entry().unwrap() {
+        found.push(format!("{}:{}", secondary.escape_ascii(), key.escape_ascii()));
+    }
+    drop(entries_now);
+    assert_eq!(found, ["v:c", "w:a", "y:b"]);
+    work.commit().unwrap().wait().unwrap();
+    assert_eq!(entries(&engine, &t), "v:c w:a y:b");
+    while engine.parts().purger.step().unwrap() {}
+    assert_eq!(entries(&engine, &t), "v:c w:a y:b");
+}
+
 #[test]
 fn check_finds_an_entry_that_is_left_out() {
     let disk = MemDisk::new();

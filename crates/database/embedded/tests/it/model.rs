@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iostrata_target::{Access, Fold, Isolation, JoinBelow, Op, Order, Schema, Trouble};
+use iostrata_target::{Access, Isolation, JoinBelow, Op, Order, Schema, Trouble};
 
 use crate::kept::{Kept, Row, after, can_be, can_hold, folded, is_within, stored, wanted};
 
@@ -249,7 +249,7 @@ impl Model {
         let by = index.map_or(&declared.key, |index| &declared.indexes[index].columns);
         let span = (*prefix, *is_range);
         let most = limit.map_or(usize::MAX, |limit| limit as usize);
-        let is_read = can_hold(&declared, by, span, args) && (most > 0 || *fold != Fold::Rows);
+        let is_read = can_hold(&declared, by, span, args) && most > 0;
         // Nothing is looked at where nothing can be found, so that no snapshot is taken either.
         let view = if is_read { self.view(session, *locks) } else { self.none() };
         let mut found: Vec<(Row, &Row, &Row)> = view[op.table]
@@ -261,19 +261,13 @@ impl Model {
         if *order == Order::Descending {
             found.reverse();
         }
-        if *fold == Fold::Rows {
-            found.truncate(most);
-        }
+        found.truncate(most);
         let keys: Vec<Row> = found.iter().map(|(_, key, _)| (*key).clone()).collect();
         let rows: Vec<Row> = found.iter().map(|(_, _, row)| wanted(row, columns)).collect();
         for key in keys.iter().filter(|_| *locks) {
             self.lock(session, op.table, key)?;
         }
-        let mut rows = folded(rows, *fold);
-        if *order == Order::Descending && matches!(fold, Fold::Sorted | Fold::Distinct) {
-            rows.reverse();
-        }
-        rows.truncate(most);
+        let rows = folded(rows, *fold);
         let found = rows.len() as u64;
         Ok((rows, found))
     }

@@ -24,6 +24,8 @@ pub(super) struct Newest {
     pub is_there: bool,
     /// Where it was found, if it was looked for in the tree.
     pub leaf: Option<LeafHint>,
+    /// Somebody else has changed it since the snapshot of the plain reads.
+    pub is_newer: bool,
 }
 
 impl Transaction {
@@ -246,22 +248,28 @@ impl Transaction {
             if let (Some(value), Some(row)) = (&mut value, row) {
                 replace(value, row);
             }
-            return Ok(Newest { is_there: row.is_some(), leaf: own.set.leaf(op) });
+            let (is_there, leaf) = (row.is_some(), own.set.leaf(op));
+            return Ok(Newest { is_there, leaf, is_newer: false });
         }
         let sample = Sample::begin();
         let copy = |found: &[u8]| value.into_iter().for_each(|value| replace(value, found));
         let (found, learnt) = read_row(&self.pages, table.tree(), key, NEWEST, copy)?;
         self.saw(learnt.lsn);
         self.pages.storage.counts.end(Counter::CpuNsRows, sample);
-        let is_snapshot = self.options.isolation == Isolation::Snapshot;
-        let at = self.snapshot.as_ref().filter(|_| is_snapshot).map(|snapshot| snapshot.at());
-        if at.is_some_and(|at| learnt.number > at) {
+        let is_newer = self.snapshot.as_ref().is_some_and(|shown| learnt.number > shown.at());
+        if is_newer && self.options.isolation == Isolation::Snapshot {
             let (transaction, table) = (self.number(), table.name().to_owned());
             self.fall_victim(id);
             let key = key.to_vec();
             return Err(TransactionError::Conflict { transaction, table, key }.into());
         }
-        Ok(Newest { is_there: found.is_some(), leaf: Some(learnt.leaf) })
+        Ok(Newest { is_there: found.is_some(), leaf: Some(learnt.leaf), is_newer })
+    }
+
+    /// The value of a row as the snapshot of the plain reads shows it.
+    pub(super) fn shown(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        Ok(read_row(&self.pages, table.tree(), key, snapshot.at(), <[u8]>::to_vec)?.0)
     }
 
     fn check_readable(&self, table: &Table) -> Result<(), EngineError> {

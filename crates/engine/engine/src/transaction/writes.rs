@@ -58,12 +58,13 @@ impl Transaction {
         check_row(&self.pages, key, 0)?;
         let id = self.begin_write(table, key)?;
         let mut row = std::mem::take(&mut self.own.row);
-        let Newest { is_there, leaf } = self.newest(table, key, id, Some(&mut row))?;
+        let Newest { is_there, leaf, is_newer } = self.newest(table, key, id, Some(&mut row))?;
         if is_there {
             let value = if table.indexes().is_empty() { Vec::new() } else { row.clone() };
             change(&mut row);
             check_row(&self.pages, key, row.len())?;
-            self.write((table, id), key, Some(&row), Before { is_there, value, leaf })?;
+            let before = Before { is_there, value, leaf, is_newer };
+            self.write((table, id), key, Some(&row), before)?;
         }
         self.own.row = row;
         Ok(is_there)
@@ -97,8 +98,8 @@ impl Transaction {
     fn before(&mut self, table: &Table, key: &[u8], id: LockId) -> Result<Before, EngineError> {
         let mut value = Vec::new();
         let wanted = (!table.indexes().is_empty()).then_some(&mut value);
-        let Newest { is_there, leaf } = self.newest(table, key, id, wanted)?;
-        Ok(Before { is_there, value, leaf })
+        let Newest { is_there, leaf, is_newer } = self.newest(table, key, id, wanted)?;
+        Ok(Before { is_there, value, leaf, is_newer })
     }
 
     fn write(
@@ -108,6 +109,10 @@ impl Transaction {
         value: Option<&[u8]>,
         before: Before,
     ) -> Result<(), EngineError> {
+        // Its entries of now are not those that the plain reads show: from here on they show the
+        // entries of what is written.
+        let is_newer = before.is_newer && !table.indexes().is_empty();
+        let shown = if is_newer { self.shown(table, key)? } else { None };
         let storage = &self.pages.storage;
         let (safeguards, limit) = (&storage.safeguards, storage.page_size.key_bytes_max());
         let own = &mut self.own.writes;
@@ -117,9 +122,13 @@ impl Transaction {
             let old = before.is_there.then(|| index.entry(key, &before.value)).transpose()?;
             let new = value.map(|value| index.new_entry(limit, key, value)).transpose()?;
             let (old, new) = (old.flatten(), new.flatten());
-            if old != new {
-                let old = old.filter(|_| safeguards.has(Safeguard::EntriesFollowRows));
-                entries.push((own.set.number_of(&index.tree)?, index.tree.id, old, new));
+            let shown = shown.as_ref().map(|shown| index.entry(key, shown)).transpose()?;
+            let shown = shown.flatten().filter(|shown| old.as_ref() != Some(shown));
+            if old != new || is_newer {
+                let (number, id) = (own.set.number_of(&index.tree)?, index.tree.id);
+                entries.push((number, id, shown.filter(|shown| new.as_ref() != Some(shown)), None));
+                let is_left = old == new || !safeguards.has(Safeguard::EntriesFollowRows);
+                entries.push((number, id, old.filter(|_| !is_left), new));
             }
         }
         // Nothing can fail from here on. The lock of the row is that of its entries as well.
@@ -142,4 +151,6 @@ struct Before {
     /// Empty where nobody needs it.
     value: Vec<u8>,
     leaf: Option<LeafHint>,
+    /// Somebody else has changed it since the snapshot of the plain reads.
+    is_newer: bool,
 }
