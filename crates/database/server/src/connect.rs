@@ -5,6 +5,7 @@
 //! the address says.
 
 use std::collections::HashMap;
+use std::panic;
 use std::time::{Duration, Instant};
 
 use iostrata_target::{TargetError, Trouble};
@@ -135,7 +136,13 @@ impl Connector {
         let encrypted = SslOpts::default()
             .with_root_cert_path(address.ca.clone())
             .with_danger_accept_invalid_certs(accepts);
-        Conn::new(options.ssl_opts(encrypts.then_some(encrypted)))
+        let options = options.ssl_opts(encrypts.then_some(encrypted));
+        // The library panics where a server asks for a login that was left out of it (parsec).
+        let login = panic::catch_unwind(|| Conn::new(options));
+        login.unwrap_or_else(|_| {
+            let plugin = "a plugin that this program does not know".to_owned();
+            Err(Error::DriverError(DriverError::UnknownAuthPlugin(plugin)))
+        })
     }
 }
 

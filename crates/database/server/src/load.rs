@@ -22,6 +22,8 @@ use crate::sql;
 
 /// Bytes of rows in one statement.
 const STATEMENT_BYTES: usize = 1 << 20;
+/// Servers that take no files of their clients: by their settings, or at all.
+const NO_LOCAL: [&str; 4] = ["1148", "3948", "4166", "1235"];
 /// Rows that one DELETE removes.
 const DELETE_ROWS: u32 = 20_000;
 /// How often a statement is sent again after a deadlock, and how long it waits before.
@@ -58,27 +60,32 @@ impl Loader {
             "SET autocommit = 1, unique_checks = 0, foreign_key_checks = 0, \
              sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
         )?;
-        let sql = "SELECT @@max_allowed_packet, @@local_infile";
-        let answer = texts(link.conn(), sql).unwrap_or_default();
-        let row: Vec<Option<String>> = answer.into_iter().next().unwrap_or_default();
-        let number = |at: usize| row.get(at)?.as_ref()?.parse::<usize>().ok();
-        let way =
-            if dialect.loads_local && number(1) == Some(1) { Way::LoadData } else { Way::Insert };
+        let sql = "SELECT @@max_allowed_packet";
+        let answer = texts(link.conn(), sql).map_err(|error| link.told(sql, &error))?;
+        let most = answer.first().and_then(|row| row.first()?.as_ref()?.parse::<usize>().ok());
         // Half a packet leaves room for one more row and the statement's words.
-        let statement_bytes = number(0).map_or(STATEMENT_BYTES, |most| most / 2);
+        let statement_bytes = most.map_or(STATEMENT_BYTES, |most| most / 2);
         let rows: Arc<Mutex<Vec<u8>>> = Arc::default();
         let source = Arc::clone(&rows);
         link.conn().set_local_infile_handler(Some(LocalInfileHandler::new(move |_, writer| {
             writer.write_all(&source.lock().unwrap_or_else(PoisonError::into_inner))
         })));
-        Ok(Self {
+        let mut loader = Self {
             link,
             kinds: table.columns.iter().map(|column| column.of.into()).collect(),
             table: table.clone(),
-            way,
+            way: if dialect.loads_local { Way::LoadData } else { Way::Insert },
             statement_bytes: statement_bytes.min(STATEMENT_BYTES),
             rows,
-        })
+        };
+        if loader.way == Way::LoadData {
+            // Whether the server lets clients send files is tried with none of the rows.
+            match loader.send(&mut Vec::new(), 0) {
+                Err(error) if NO_LOCAL.contains(&error.code.as_str()) => loader.way = Way::Insert,
+                result => result?,
+            }
+        }
+        Ok(loader)
     }
 
     pub(crate) fn link(&mut self) -> &mut Link {

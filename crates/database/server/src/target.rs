@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_target::{
-    Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts,
+    Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
 };
 use mysql::Conn;
 
@@ -136,7 +136,12 @@ impl ServerTarget {
 /// Asks a server what it is.
 pub(crate) fn version_of(target: &str, conn: &mut Conn) -> Result<ServerVersion, TargetError> {
     let sql = "SELECT VERSION(), @@version_comment";
-    let answer = texts(conn, sql).map_err(|error| failure::told(target, sql, &error))?;
+    let answer = match texts(conn, sql) {
+        // Who speaks the protocol but has no such variable says its version all the same.
+        Err(mysql::Error::MySqlError(_)) => texts(conn, "SELECT VERSION()"),
+        answer => answer,
+    };
+    let answer = answer.map_err(|error| failure::told(target, sql, &error))?;
     let mut row = answer.into_iter().next().unwrap_or_default().into_iter().flatten();
     let (version, comment) = (row.next().unwrap_or_default(), row.next().unwrap_or_default());
     Ok(ServerVersion::recognise(&version, &comment))
@@ -191,12 +196,13 @@ impl Target for ServerTarget {
                 link.order(&sql)?;
             }
         }
-        // Statistics of before the load would mislead the optimizer.
+        // Statistics of before the load would mislead the optimizer. A server that has none does
+        // without.
         let names: Vec<String> = schema.tables.iter().map(|table| sql::name(&table.name)).collect();
-        if !names.is_empty() {
-            link.order(&format!("ANALYZE TABLE {}", names.join(", ")))?;
+        match link.order(&format!("ANALYZE TABLE {}", names.join(", "))) {
+            Err(error) if error.trouble == Trouble::Gone => Err(error),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn remove(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {

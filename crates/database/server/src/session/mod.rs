@@ -102,6 +102,9 @@ impl ServerSession {
         let Self { link, ops, .. } = self;
         let statements = &mut ops[op.0];
         out.clear(statements.op.width());
+        if rows == 0 {
+            return Ok(0);
+        }
         let stride = statements.stride;
         let chunk = match statements.op.access {
             Access::Modify { .. } => return modify::run(link, statements, args, rows, out),
@@ -138,23 +141,30 @@ fn in_chunks(
     chunk: usize,
     out: &mut Rows,
 ) -> Result<u64, TargetError> {
-    let stride = statements.stride;
-    let gives = statements.gives.clone();
-    let sums = statements.sums;
-    let mut touched = 0;
-    let pieces: Vec<&[Value<'_>]> =
-        if stride == 0 { vec![args] } else { args.chunks(chunk * stride).collect() };
-    for piece in pieces {
-        let rows = piece.len().checked_div(stride).unwrap_or(1);
-        let ready = statements.ready(link, Stage::Whole, rows)?;
-        let mut found = 0;
-        let changed = link.run(ready, piece, &mut |row| {
-            found += 1;
-            take_row(row, &gives, sums, out)
-        })?;
-        touched += if gives.is_empty() && found == 0 { changed } else { found };
+    let most = chunk * statements.stride;
+    if args.len() <= most || most == 0 {
+        return at_once(link, statements, args, out);
     }
-    Ok(touched)
+    args.chunks(most).map(|piece| at_once(link, statements, piece, out)).sum()
+}
+
+/// Runs the whole operation by one statement.
+#[inline]
+fn at_once(
+    link: &mut Link,
+    statements: &mut Statements,
+    args: &[Value<'_>],
+    out: &mut Rows,
+) -> Result<u64, TargetError> {
+    let rows = args.len().checked_div(statements.stride).unwrap_or(1);
+    let (gives, sums) = (Arc::clone(&statements.gives), statements.sums);
+    let ready = statements.ready(link, Stage::Whole, rows)?;
+    let mut found = 0;
+    let changed = link.run(ready, args, &mut |row| {
+        found += 1;
+        take_row(row, &gives, sums, out)
+    })?;
+    Ok(if found == 0 { changed } else { found })
 }
 
 fn run_text(

@@ -29,6 +29,9 @@ impl Drop for Place {
 
 /// Runs a test on every server there is, in a database of this name.
 pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
+    // Some tests set variables of the whole server, so they take turns.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
     let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
     if named.is_empty() {

@@ -63,6 +63,7 @@ fn rows_are_got_by_their_keys() {
             let many: Vec<i64> = (0..600).flat_map(|at| [1 + at % 2, 1 + at / 2 % 150]).collect();
             assert_eq!(session.run(2, &ints(&many)).0, 10);
             assert_eq!(session.run(3, &ints(&[1, 1])).0, 1);
+            assert_eq!(session.run(1, &[]), (0, vec![]));
         },
     );
 }
