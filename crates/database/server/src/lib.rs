@@ -1,1 +1,3 @@
 //! Servers of the MySQL family: connections, flavours, private instances, and the target.
+
+pub mod private;

@@ -1,0 +1,5 @@
+//! Private servers and clusters for real: whatever server programs are installed.
+#![allow(clippy::unwrap_used)]
+
+mod fleet;
+mod private;
