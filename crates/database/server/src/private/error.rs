@@ -105,6 +105,14 @@ pub enum PrivateError {
         /// What would help.
         fix: &'static str,
     },
+    /// Galera is not there.
+    #[error("a Galera cluster is not available here: {why}; {fix}")]
+    NoGalera {
+        /// What was found.
+        why: String,
+        /// What would help.
+        fix: &'static str,
+    },
     /// The directory could not be made, or the server not be started or stopped.
     #[error(transparent)]
     Change(#[from] ChangeError),

@@ -92,6 +92,11 @@ impl ServerProgram {
         })
     }
 
+    /// The same program, started by a script that ends by executing it with its own arguments.
+    pub(super) fn run_by(&self, script: PathBuf) -> Self {
+        Self { path: script, ..self.clone() }
+    }
+
     /// Arguments that tell it where its own files are; none for a program of the system.
     pub(super) fn places(&self) -> Vec<String> {
         let mut arguments = Vec::new();
