@@ -9,6 +9,7 @@
 mod args;
 mod bench;
 mod check;
+mod servers;
 mod test;
 mod tidy;
 mod workspace;
@@ -30,6 +31,9 @@ cargo xtask <chore>
   bench disk          IOPS and overhead: emulated disks against their models in virtual time
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
+  servers install | start | stop | list --dir DIR [--port N]
+                      five servers of MySQL and MariaDB to test on; list prints what
+                      IOSTRATA_TEST_SERVERS takes
 
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
 of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help.
@@ -55,6 +59,7 @@ fn run(words: Vec<String>) -> Result<bool> {
         Some("soak") => test::run(args, test::Length::Soak),
         Some("tidy") => args.finish().and_then(|()| tidy::run()),
         Some("bench") => bench::run(args),
+        Some("servers") => servers::run(args),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(true)

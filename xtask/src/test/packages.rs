@@ -15,11 +15,13 @@ struct Tool {
     serves: &'static str,
 }
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 7] = [
     Tool { program: "fio", package: "fio", serves: "comparison with fio" },
     Tool { program: "chromium", package: "chromium", serves: "the report in a browser" },
     Tool { program: "mkfs.ext4", package: "e2fsprogs", serves: "tests on a fresh ext4" },
     Tool { program: "mkfs.xfs", package: "xfsprogs", serves: "tests on a fresh XFS" },
+    Tool { program: "mariadbd", package: "mariadb-server-core", serves: "tests on a real server" },
+    Tool { program: "mariadb", package: "mariadb-client-core", serves: "tests on a real server" },
     Tool { program: "mkfs.btrfs", package: "btrfs-progs", serves: "tests on a fresh btrfs" },
 ];
 

@@ -14,6 +14,7 @@ mod flavour;
 mod kind;
 mod link;
 mod load;
+pub mod private;
 mod servers;
 mod session;
 mod sql;

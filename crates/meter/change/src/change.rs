@@ -3,11 +3,13 @@
 //! Invariant: a change names things by what stays the same (paths, names), never by a number that
 //! the kernel gave out. It says what is wanted; what was there before is the journal's.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use iostrata_spec::study::IoLimits;
 use serde::{Deserialize, Serialize};
 
+use crate::server::{RunAs, ServerCommand};
 use crate::settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 use crate::tokens::DeviceRef;
 
@@ -124,6 +126,30 @@ pub enum Change {
         /// Which governor.
         value: String,
     },
+    /// Makes a directory for a private database server. Undone: removed with all that is in it.
+    ServerDirectory {
+        /// Where; must not exist, the directory above it must.
+        path: PathBuf,
+    },
+    /// Starts a database server in a session of its own and waits until it greets on its socket. It
+    /// dies with this process. Undone: ended.
+    DatabaseServer {
+        /// Its data directory: in one that the same session made, unless `is_named`. An argument
+        /// names it, by which the process is found again.
+        data_dir: PathBuf,
+        /// The user named this very directory as one that a server may be started on.
+        is_named: bool,
+        /// Where it listens.
+        socket: PathBuf,
+        /// The program, absolute, or a script that ends by executing it with the same arguments.
+        program: PathBuf,
+        /// All its arguments; paths in them are absolute and free of links.
+        arguments: Vec<String>,
+        /// The groups of this name, made by the same session, in which it runs.
+        group: Option<String>,
+        /// As whom it runs; absent: as this process.
+        run_as: Option<RunAs>,
+    },
     /// Sets a global variable of a database server, until the server ends. Undone: the value
     /// before, on the same running server.
     ServerVariable {
@@ -168,10 +194,15 @@ impl Change {
             Self::BackingFile { path, .. }
             | Self::Loop { backing: path, .. }
             | Self::FuseServer { at: path, .. }
+            | Self::ServerDirectory { path }
             | Self::Remount { at: path, .. } => *path = real(path),
             Self::Mount { device, at, .. } => {
                 *at = real(at);
                 place(device);
+            }
+            Self::DatabaseServer { data_dir, socket, .. } => {
+                *data_dir = real(data_dir);
+                *socket = real(socket);
             }
             Self::MakeFilesystem { device, .. }
             | Self::Queue { device, .. }
@@ -188,6 +219,21 @@ impl Change {
             | Self::Mount { device, .. }
             | Self::Queue { device, .. }
             | Self::IoGroup { device, .. } => Some(device),
+            _ => None,
+        }
+    }
+    /// The command line of the server that it starts.
+    pub(crate) fn server(&self) -> Option<ServerCommand> {
+        match self {
+            Self::FuseServer { at, program, arguments, .. } => {
+                let place = OsString::from(at);
+                let arguments = arguments.iter().map(OsString::from).chain([place]).collect();
+                Some(ServerCommand { program: program.clone(), arguments, may_be_wrapped: false })
+            }
+            Self::DatabaseServer { program, arguments, .. } => {
+                let arguments = arguments.iter().map(OsString::from).collect();
+                Some(ServerCommand { program: program.clone(), arguments, may_be_wrapped: true })
+            }
             _ => None,
         }
     }

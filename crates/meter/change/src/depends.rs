@@ -30,8 +30,16 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
         Change::Sysctl { which, .. } => {
             matches!(later, Change::Sysctl { which: other, .. } if are_one(*which, *other))
         }
+        Change::ServerDirectory { path } => {
+            places(later).iter().any(|place| place.starts_with(path))
+        }
+        Change::DatabaseServer { socket, .. } => {
+            let socket = socket.to_string_lossy();
+            matches!(later, Change::ServerVariable { server, .. } if server.contains(&*socket))
+        }
         Change::MemoryGroup { name, .. } | Change::IoGroup { name, .. } => match later {
             Change::EnterGroup { name: other } => name == other,
+            Change::DatabaseServer { group, .. } => group.as_ref() == Some(name),
             Change::MemoryGroup { name: other, .. } | Change::IoGroup { name: other, .. } => {
                 name == other
             }
@@ -73,6 +81,8 @@ fn places(change: &Change) -> Vec<&PathBuf> {
         Change::Mount { at, .. } | Change::Remount { at, .. } | Change::FuseServer { at, .. } => {
             vec![at]
         }
+        Change::ServerDirectory { path } => vec![path],
+        Change::DatabaseServer { data_dir, socket, .. } => vec![data_dir, socket],
         _ => Vec::new(),
     }
 }

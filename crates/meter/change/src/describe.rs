@@ -95,6 +95,15 @@ impl Change {
             Self::ServerVariable { server, name, value } => {
                 format!("set {name} of {server} to {value}")
             }
+            Self::ServerDirectory { path } => {
+                format!("make the directory {} for a database server", path.display())
+            }
+            Self::DatabaseServer { data_dir, program, group, .. } => {
+                let group = group.as_ref().map(|name| format!(" in the group {name}"));
+                let (data_dir, program) = (data_dir.display(), program.display());
+                let group = group.unwrap_or_default();
+                format!("start a database server on {data_dir} by {program}{group}")
+            }
             Self::MountTracefs => "mount tracefs".to_owned(),
             Self::TraceInstance { name, events, buffer_kib, clock } => {
                 let events = events.join(", ");

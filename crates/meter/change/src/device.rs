@@ -65,6 +65,24 @@ pub(crate) fn find_again(
     }
 }
 
+/// What identifies an existing directory.
+pub(crate) fn directory_token(
+    platform: &dyn Platform,
+    path: &Path,
+) -> Result<FileToken, ChangeError> {
+    let seen = platform.look(path).map_err(|source| system("look at", path, source))?;
+    match seen {
+        Some(seen) if seen.kind == SeenKind::Directory => {
+            Ok(FileToken { path: path.to_owned(), device: seen.device, inode: seen.inode })
+        }
+        _ => Err(ChangeError::unavailable(
+            path.display().to_string(),
+            "there is no such directory",
+            "make it first",
+        )),
+    }
+}
+
 /// What identifies an existing regular file.
 pub(crate) fn file_token(platform: &dyn Platform, path: &Path) -> Result<FileToken, ChangeError> {
     let seen = platform.look(path).map_err(|source| system("look at", path, source))?;

@@ -38,6 +38,9 @@ pub(crate) enum Prior {
     Options { undo: Vec<String>, all: Vec<String> },
     /// The whole queue.
     Queue { device: DeviceToken, values: QueueValues },
+    /// A server of this session starts no earlier than this; directories of the groups in which
+    /// it is to run.
+    NoDatabaseServer { since_ticks: u64, groups: Vec<PathBuf> },
     /// All write-back settings.
     Vm { values: VmValues },
     /// The directory of a group, whether it has to be made, and where its controller has to be
@@ -117,6 +120,18 @@ pub enum Effect {
         at: PathBuf,
         /// By which process.
         process: Owner,
+    },
+    /// A directory was made.
+    Directory {
+        /// Which.
+        token: FileToken,
+    },
+    /// A database server runs.
+    DatabaseServer {
+        /// As which process.
+        process: Owner,
+        /// Its version, as it greets.
+        version: String,
     },
     /// A queue attribute was set.
     Queue {
@@ -204,10 +219,19 @@ impl Effect {
         }
     }
 
+    /// The process of a server that was started.
+    pub fn process(&self) -> Option<&Owner> {
+        match self {
+            Self::Served { process, .. } | Self::DatabaseServer { process, .. } => Some(process),
+            _ => None,
+        }
+    }
+
     /// The directory that was mounted on or made.
     pub fn dir(&self) -> Option<&Path> {
         match self {
             Self::Mounted { at, .. } => Some(at),
+            Self::Directory { token } => Some(&token.path),
             Self::Group { dir, .. } | Self::Tracefs { dir, .. } | Self::Instance { dir, .. } => {
                 Some(dir)
             }

@@ -5,15 +5,15 @@
 //! is ours and what is left is decided above, and tested with the stand-in.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::error::ChangeError;
+use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
-use crate::server::{Ending, ServerCommand};
+use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::{FilesystemKind, Prewrite};
 use crate::tokens::FileToken;
 use crate::variables::Servers;
@@ -102,6 +102,9 @@ pub trait Platform {
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes a directory with all that is in it; links in it are removed, not followed.
+    fn remove_tree(&self, dir: &Path) -> io::Result<()>;
+
     /// The loop devices over exactly this file, whether or not its path still leads to it.
     fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>>;
 
@@ -135,15 +138,14 @@ pub trait Platform {
     /// When it is missing or fails.
     fn run(&self, program: &str, arguments: &[String]) -> Result<(), RunError>;
 
-    /// Starts a server that outlives this process and holds nothing of it but `held`.
+    /// Starts a server in a session of its own.
     ///
     /// # Errors
     /// When it is missing or cannot be started.
-    fn start(
-        &self,
-        server: &ServerCommand,
-        held: Option<BorrowedFd<'_>>,
-    ) -> Result<Owner, RunError>;
+    fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError>;
+
+    /// How a database server greets on a socket, asked with bounded patience.
+    fn greeting(&self, socket: &Path) -> Greeting;
 
     /// What a server said that this process started; `None` while it lives.
     fn said(&self, process: &Owner) -> Option<String>;
@@ -161,7 +163,7 @@ pub trait Platform {
     /// bounded patience.
     fn in_use(&self, device: &Path) -> io::Result<Option<DeviceState>>;
 
-    /// Other processes that have a device open, as `dd (process 12)`.
+    /// Other processes that have a device or file open, as `dd (process 12)`.
     fn openers(&self, device: &Path) -> Vec<String>;
 
     /// Database servers.

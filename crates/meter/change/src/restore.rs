@@ -190,7 +190,12 @@ fn gone_with_the_boot(
     let mut things = Vec::new();
     // A server may run on another machine, and says itself whether it was restarted.
     let went = |entry: &mut JournalEntry| {
-        !matches!(entry.change, Change::BackingFile { .. } | Change::ServerVariable { .. })
+        !matches!(
+            entry.change,
+            Change::BackingFile { .. }
+                | Change::ServerDirectory { .. }
+                | Change::ServerVariable { .. }
+        )
     };
     // The innermost directories come last.
     let mut gone: Vec<JournalEntry> = entries.extract_if(.., went).collect();

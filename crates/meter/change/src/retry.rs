@@ -24,9 +24,10 @@ pub(crate) fn while_busy(
 /// Waits until something holds, or patience ends; says whether it holds.
 pub(crate) fn until(
     platform: &dyn Platform,
+    tries: u32,
     mut holds: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<bool> {
-    for _ in 1..TRIES {
+    for _ in 1..tries {
         if holds()? {
             return Ok(true);
         }

@@ -1,12 +1,14 @@
-//! A program that serves a file system, as it is started, found again and ended.
+//! A program that serves a file system or a database, as it is started, found again and ended.
 //!
-//! Invariant: the whole command line names a server, and its last word is the place that it serves,
-//! which no other change has; a name alone is never enough.
+//! Invariant: a server is named by its whole command line, or by all its arguments where a script
+//! may have executed the program; the arguments hold a place that no other change has. A name alone
+//! is never enough.
 
 use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use crate::change::Change;
+use serde::{Deserialize, Serialize};
 
 /// The file that a server shows when it is ready.
 pub(crate) const SERVED_FILE: &str = "disk";
@@ -16,26 +18,47 @@ pub(crate) const SERVED_FILE: &str = "disk";
 pub struct ServerCommand {
     /// The program.
     pub program: PathBuf,
-    /// All its arguments, the place last.
+    /// All its arguments; the place is one of them.
     pub arguments: Vec<OsString>,
+    /// The program may be a script that executes another one with the same arguments.
+    pub may_be_wrapped: bool,
 }
 
 impl ServerCommand {
-    /// The command line of a change; `None` for one that starts no server.
-    pub(crate) fn of(change: &Change) -> Option<Self> {
-        let Change::FuseServer { at, program, arguments, .. } = change else { return None };
-        let place = OsString::from(at);
-        let arguments = arguments.iter().map(OsString::from).chain([place]).collect();
-        Some(Self { program: program.clone(), arguments })
-    }
-
     /// Whether the bytes of a `/proc/<pid>/cmdline` are this command line.
     pub(crate) fn is(&self, cmdline: &[u8]) -> bool {
-        let Some(words) = cmdline.strip_suffix(b"\0") else { return false };
-        let program = self.program.as_os_str();
-        let all = [program].into_iter().chain(self.arguments.iter().map(OsString::as_os_str));
-        words.split(|byte| *byte == 0).eq(all.map(|word| word.as_encoded_bytes()))
+        let Some(line) = cmdline.strip_suffix(b"\0") else { return false };
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let arguments: Vec<&[u8]> =
+            self.arguments.iter().map(|word| word.as_encoded_bytes()).collect();
+        if self.may_be_wrapped && !arguments.is_empty() {
+            return words[1..].windows(arguments.len()).any(|some| some == arguments);
+        }
+        words[0] == self.program.as_os_str().as_encoded_bytes() && words[1..] == arguments
     }
+}
+
+/// A user and group, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunAs {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// How a server is tied to the process that starts it.
+#[derive(Clone, Copy, Debug)]
+pub enum Tie<'a> {
+    /// It outlives it, and holds nothing of it but this file.
+    None(Option<BorrowedFd<'a>>),
+    /// It is killed when this process ends, however that happens.
+    Life {
+        /// Directories of the groups that it enters before it begins.
+        groups: &'a [PathBuf],
+        /// As whom it runs; absent: as this process.
+        run_as: Option<RunAs>,
+    },
 }
 
 /// How a server is ended.
@@ -61,6 +84,7 @@ mod tests {
         let command = ServerCommand {
             program: "/bin/program".into(),
             arguments: vec!["disk".into(), "serve".into(), "/at".into()],
+            may_be_wrapped: false,
         };
         assert!(command.is(b"/bin/program\0disk\0serve\0/at\0"));
         for other in [
@@ -73,6 +97,30 @@ mod tests {
             b"vi\0/bin/program\0disk\0serve\0/at\0",
         ] {
             assert!(!command.is(other), "{}", String::from_utf8_lossy(other));
+        }
+    }
+    #[test]
+    fn a_wrapped_server_is_known_by_all_its_arguments() {
+        let command = ServerCommand {
+            program: "/opt/mysqld".into(),
+            arguments: vec!["--no-defaults".into(), "--datadir=/d".into()],
+            may_be_wrapped: true,
+        };
+        for line in [
+            &b"/opt/mysqld\0--no-defaults\0--datadir=/d\0"[..],
+            b"/bin/sh\0/opt/mysqld\0--no-defaults\0--datadir=/d\0",
+            b"/lib/ld.so\0/opt/real/mysqld\0--no-defaults\0--datadir=/d\0--basedir=/opt\0",
+        ] {
+            assert!(command.is(line), "{}", String::from_utf8_lossy(line));
+        }
+        for line in [
+            &b""[..],
+            b"\0",
+            b"/opt/mysqld\0--no-defaults\0--datadir=/d/b\0",
+            b"/opt/mysqld\0--no-defaults\0--port=1\0--datadir=/d\0",
+            b"/opt/mysqld\0--datadir=/d\0",
+        ] {
+            assert!(!command.is(line), "{}", String::from_utf8_lossy(line));
         }
     }
 }

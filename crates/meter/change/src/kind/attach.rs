@@ -74,7 +74,7 @@ pub(super) fn undo(
             .map_err(|source| system("detach", &device.path(), source))?;
     }
     // With users left the kernel detaches when the last one ends.
-    let gone = retry::until(platform, || Ok(find()?.is_empty()))
+    let gone = retry::until(platform, retry::TRIES, || Ok(find()?.is_empty()))
         .map_err(|source| system("look at", &backing.path, source))?;
     Ok(if gone { Undone::put_back() } else { Undone::when_unused() })
 }

@@ -14,7 +14,7 @@ use crate::seen::{Seen, SeenKind};
 use crate::settings::Prewrite;
 
 /// Clocks of file systems tick more coarsely than the clock that the intent was stamped with.
-const CLOCK_GRAIN_US: u64 = 100_000;
+pub(super) const CLOCK_GRAIN_US: u64 = 100_000;
 
 pub(super) fn prior(platform: &dyn Platform, path: &Path) -> Result<Prior, ChangeError> {
     match look(platform, path)? {

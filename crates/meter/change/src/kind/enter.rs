@@ -19,7 +19,27 @@ pub(super) fn prior(
     active: &[JournalEntry],
 ) -> Result<Prior, ChangeError> {
     let mounts = platform.mounts().unwrap_or_default();
-    let mut moves: Vec<Move> = Vec::new();
+    let to_move = |group: MadeGroup<'_>| {
+        let home = home(platform, &mounts, group.version, group.controller);
+        Move { home, to: group.dir.clone() }
+    };
+    let moves = groups(name, active)?.into_iter().map(to_move).collect();
+    Ok(Prior::Outside { process: platform.owner(), moves })
+}
+
+/// A group that the session made.
+pub(super) struct MadeGroup<'a> {
+    controller: &'static str,
+    version: GroupVersion,
+    pub(super) dir: &'a PathBuf,
+}
+
+/// The groups of a name, each once.
+pub(super) fn groups<'a>(
+    name: &str,
+    active: &'a [JournalEntry],
+) -> Result<Vec<MadeGroup<'a>>, ChangeError> {
+    let mut groups: Vec<MadeGroup<'a>> = Vec::new();
     for entry in active {
         let controller = match &entry.change {
             Change::MemoryGroup { name: other, .. } if other == name => "memory",
@@ -27,19 +47,18 @@ pub(super) fn prior(
             _ => continue,
         };
         let Prior::Group { version, dir, .. } = &entry.prior else { continue };
-        if moves.iter().all(|one| one.to != *dir) {
-            let home = home(platform, &mounts, *version, controller);
-            moves.push(Move { home, to: dir.clone() });
+        if groups.iter().all(|one| one.dir != dir) {
+            groups.push(MadeGroup { controller, version: *version, dir });
         }
     }
-    if moves.is_empty() {
+    if groups.is_empty() {
         return Err(ChangeError::unavailable(
             format!("the group {name}"),
             "this session made no group of that name",
             "make a memory or I/O group first",
         ));
     }
-    Ok(Prior::Outside { process: platform.owner(), moves })
+    Ok(groups)
 }
 
 fn home(

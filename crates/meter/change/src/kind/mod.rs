@@ -6,6 +6,8 @@
 pub(crate) mod attach;
 mod backing;
 mod cgroup;
+mod database;
+mod directory;
 mod enter;
 mod format;
 pub(crate) mod governor;
@@ -62,6 +64,8 @@ pub(crate) fn prior(
         }
         Change::EnterGroup { name } => enter::prior(platform, name, active),
         Change::Governor { cpu, .. } => governor::prior(platform, *cpu),
+        Change::ServerDirectory { path } => directory::prior(platform, path),
+        Change::DatabaseServer { .. } => database::prior(platform, change, active),
         Change::ServerVariable { server, name, .. } => Variable { server, name }.prior(platform),
         Change::MountTracefs => tracing::prior_mount(platform),
         Change::TraceInstance { name, .. } => tracing::prior_instance(platform, name),
@@ -109,6 +113,10 @@ pub(crate) fn apply(
             enter::apply(platform, process, moves)
         }
         (Change::Governor { cpu, value }, _) => governor::apply(platform, *cpu, value),
+        (Change::ServerDirectory { path }, _) => directory::apply(platform, path),
+        (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { groups, .. }) => {
+            database::apply(platform, change, groups)
+        }
         (Change::ServerVariable { server, name, value }, Prior::Variable { server: token, .. }) => {
             Variable { server, name }.apply(platform, token, value)
         }
@@ -156,6 +164,12 @@ pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undo
         }
         (Change::Governor { cpu, value }, Prior::Governor { value: was }) => {
             governor::undo(platform, *cpu, value, was, entry.effect.as_ref())
+        }
+        (Change::ServerDirectory { path }, Prior::NoFile { at_us }) => {
+            directory::undo(platform, path, *at_us, entry.effect.as_ref())
+        }
+        (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { since_ticks, .. }) => {
+            database::undo(platform, entry, *since_ticks)
         }
         (
             Change::ServerVariable { server, name, .. },

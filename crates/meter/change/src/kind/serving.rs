@@ -16,7 +16,7 @@ use crate::owner::Owner;
 use crate::platform::{Platform, RunError};
 use crate::retry;
 use crate::seen::{Answer, Mounted};
-use crate::server::{Ending, ServerCommand, served_file};
+use crate::server::{Ending, ServerCommand, Tie, served_file};
 
 /// Waits of [`Platform::pause`] for a server to be ready: about ten seconds.
 const START_TRIES: u32 = 200;
@@ -43,13 +43,12 @@ pub(super) fn apply(
     missing: &[PathBuf],
     journal: BorrowedFd<'_>,
 ) -> Result<Effect, ChangeError> {
-    let (Change::FuseServer { at, holds_journal, .. }, Some(server)) =
-        (change, ServerCommand::of(change))
+    let (Change::FuseServer { at, holds_journal, .. }, Some(server)) = (change, change.server())
     else {
         return Err(ChangeError::Damaged { what: change.describe() });
     };
     mounting::make_dirs(platform, missing)?;
-    let started = platform.start(&server, holds_journal.then_some(journal));
+    let started = platform.start(&server, Tie::None(holds_journal.then_some(journal)));
     let process = started.map_err(|error| not_started(&server, error))?;
     for _ in 0..START_TRIES {
         if is_served(platform, at)? {
@@ -67,7 +66,7 @@ pub(super) fn apply(
     Err(not_started(&server, late))
 }
 
-fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
+pub(super) fn not_started(server: &ServerCommand, error: RunError) -> ChangeError {
     ChangeError::unavailable(
         format!("the server {}", server.program.display()),
         error,
@@ -123,17 +122,17 @@ pub(super) fn undo(
 }
 
 /// The processes that serve for this change, as far as they live.
-fn processes(
+pub(super) fn processes(
     platform: &dyn Platform,
     entry: &JournalEntry,
     since_ticks: u64,
 ) -> Result<Vec<Owner>, ChangeError> {
-    let Some(server) = ServerCommand::of(&entry.change) else { return Ok(Vec::new()) };
+    let Some(server) = entry.change.server() else { return Ok(Vec::new()) };
     let found = platform.servers(&server);
     let mut found =
         found.map_err(|source| system("look for processes of", &server.program, source))?;
     found.retain(|process| process.start_ticks >= since_ticks);
-    if let Some(Effect::Served { process, .. }) = &entry.effect
+    if let Some(process) = entry.effect.as_ref().and_then(Effect::process)
         && platform.is_alive(process)
         && !found.contains(process)
     {
@@ -144,14 +143,23 @@ fn processes(
 
 /// Ends a process: asks, waits, forces, waits.
 pub(crate) fn end(platform: &dyn Platform, process: &Owner) -> Result<(), ChangeError> {
+    end_patiently(platform, process, retry::TRIES)
+}
+
+/// The same with as many waits of [`Platform::pause`] for one that was asked.
+pub(super) fn end_patiently(
+    platform: &dyn Platform,
+    process: &Owner,
+    asked_tries: u32,
+) -> Result<(), ChangeError> {
     let fail = |source| system_on("end", format!("process {}", process.pid), source);
-    for how in [Ending::Asked, Ending::Forced] {
+    for (how, tries) in [(Ending::Asked, asked_tries), (Ending::Forced, retry::TRIES)] {
         platform.end(process, how).map_err(fail)?;
         let is_gone = || {
             let _reaped = platform.said(process);
             Ok(!platform.is_alive(process))
         };
-        if retry::until(platform, is_gone).map_err(fail)? {
+        if retry::until(platform, tries, is_gone).map_err(fail)? {
             return Ok(());
         }
     }

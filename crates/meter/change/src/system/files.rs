@@ -109,3 +109,9 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
+
+/// Removes a directory with all that is in it.
+pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
+    fs::remove_dir_all(dir)?;
+    File::open(dir.parent().unwrap_or(Path::new("/")))?.sync_all()
+}

@@ -14,7 +14,6 @@ mod touched;
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +22,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use iostrata_io::Progress;
 
 use crate::error::ChangeError;
+use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen};
-use crate::server::{Ending, ServerCommand};
+use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::Prewrite;
 use crate::tokens::FileToken;
 use crate::variables::{NoServers, Servers};
 
+pub use child::BoundCommand;
 pub use touched::touched_unwritten_bytes;
 
 /// How long [`Platform::pause`] waits.
@@ -135,6 +136,10 @@ impl Platform for System {
         files::remove(path)
     }
 
+    fn remove_tree(&self, dir: &Path) -> io::Result<()> {
+        files::remove_tree(dir)
+    }
+
     fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>> {
         loop_device::over(file)
     }
@@ -174,12 +179,12 @@ impl Platform for System {
         child::run(program, arguments)
     }
 
-    fn start(
-        &self,
-        server: &ServerCommand,
-        held: Option<BorrowedFd<'_>>,
-    ) -> Result<Owner, RunError> {
-        self.started.start(server, held)
+    fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
+        self.started.start(server, tie)
+    }
+
+    fn greeting(&self, socket: &Path) -> Greeting {
+        server::greeting(socket)
     }
 
     fn said(&self, process: &Owner) -> Option<String> {

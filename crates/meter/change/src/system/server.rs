@@ -1,4 +1,4 @@
-//! Servers: started so that they outlive this process, found again, asked with patience, ended.
+//! Servers: started, tied to this process or not, found again, asked with patience, ended.
 //!
 //! Invariant: a server holds nothing of its starter's but the journal, where that was asked for; a
 //! process is signalled through a descriptor of it, after its start was looked at, so its number
@@ -8,8 +8,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,12 +21,13 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::child::short;
+use super::child::{self, short};
 use super::files;
+use crate::greeting::Greeting;
 use crate::owner::{self, Owner};
 use crate::platform::RunError;
 use crate::seen::Answer;
-use crate::server::{Ending, ServerCommand};
+use crate::server::{Ending, RunAs, ServerCommand, Tie};
 
 /// How long an answer may take; a server that answers at all does so at once.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,11 +40,7 @@ const HALF_STARTED_TRIES: u32 = 100;
 pub(super) struct Started(Mutex<Vec<(Owner, Child, File)>>);
 
 impl Started {
-    pub(super) fn start(
-        &self,
-        server: &ServerCommand,
-        held: Option<BorrowedFd<'_>>,
-    ) -> Result<Owner, RunError> {
+    pub(super) fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
         // In memory: it is gone with its last user, and nobody has to read it.
         let said = memfd_create("said", MemfdFlags::CLOEXEC).map(File::from);
         let said = said.map_err(|errno| RunError::Start(errno.into()))?;
@@ -50,10 +48,20 @@ impl Started {
         let mut command = Command::new(&server.program);
         command.args(&server.arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(copy()?).stderr(copy()?);
-        let held = held.map(|held| held.as_raw_fd());
-        // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
-        unsafe { command.pre_exec(move || alone(held)) };
-        let child = match command.spawn() {
+        let spawned = match tie {
+            Tie::None(held) => {
+                let held = held.map(|held| held.as_raw_fd());
+                // SAFETY: between fork and exec the closure makes system calls and allocates
+                // nothing.
+                unsafe { command.pre_exec(move || alone(held)) };
+                command.spawn()
+            }
+            Tie::Life { groups, run_as } => {
+                bound(&mut command, groups, run_as).map_err(RunError::Start)?;
+                child::spawn_for_life(command)
+            }
+        };
+        let child = match spawned {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RunError::Missing),
             spawned => spawned.map_err(RunError::Start)?,
         };
@@ -77,6 +85,28 @@ impl Started {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Owner, Child, File)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes a command one whose process enters these groups, is this user's, and dies with this one.
+fn bound(command: &mut Command, groups: &[PathBuf], run_as: Option<RunAs>) -> io::Result<()> {
+    let open = |dir: &PathBuf| File::options().write(true).open(dir.join("cgroup.procs"));
+    let groups = groups.iter().map(open).collect::<io::Result<Vec<File>>>()?;
+    if let Some(RunAs { uid, gid }) = run_as {
+        command.uid(uid).gid(gid);
+    }
+    let parent = std::process::id();
+    let prepare = move || {
+        for group in &groups {
+            // The number 0 is whoever writes it.
+            rustix::io::write(group, b"0")?;
+        }
+        alone(None)?;
+        // Last, because a change of the user takes it back.
+        child::die_with(parent)
+    };
+    // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+    Ok(())
 }
 
 /// Makes a process between fork and exec one that nothing ties to its starter.
@@ -152,6 +182,15 @@ pub(super) fn end(process: &Owner, how: Ending) -> io::Result<()> {
     }
 }
 
+/// How a database server greets.
+pub(super) fn greeting(socket: &Path) -> Greeting {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return Greeting::Silent };
+    match stream.set_read_timeout(Some(PATIENCE)) {
+        Ok(()) => Greeting::read(&mut stream),
+        Err(_) => Greeting::Silent,
+    }
+}
+
 /// Asks for a file that a server may show.
 pub(super) fn ask(file: &Path) -> Answer {
     static ASKED: AtomicU64 = AtomicU64::new(0);
@@ -209,7 +248,7 @@ mod tests {
 
     fn sh(script: &str, place: &str) -> ServerCommand {
         let arguments = ["-c", script, "sh", place].map(Into::into).to_vec();
-        ServerCommand { program: "/bin/sh".into(), arguments }
+        ServerCommand { program: "/bin/sh".into(), arguments, may_be_wrapped: false }
     }
 
     fn wait_said(started: &Started, process: &Owner) -> String {
@@ -225,7 +264,7 @@ mod tests {
         let place = format!("/nowhere/{}", std::process::id());
         let command = sh("echo bad news >&2; echo and more; kill -STOP $$", &place);
         let started = Started::default();
-        let process = started.start(&command, None).unwrap();
+        let process = started.start(&command, Tie::None(None)).unwrap();
         assert_eq!(find(&command).unwrap(), std::slice::from_ref(&process));
         assert!(find(&sh("other", &place)).unwrap().is_empty());
         assert_eq!(started.said(&process), None, "it lives");
@@ -250,7 +289,7 @@ mod tests {
             let command =
                 sh("cd /proc/$$/fd && readlink [3-9] [0-9][0-9] | grep -c '^/\\|tmp$'", "x");
             let given = given.map(std::os::fd::AsFd::as_fd);
-            let process = started.start(&command, given).unwrap();
+            let process = started.start(&command, Tie::None(given)).unwrap();
             let said = wait_said(&started, &process);
             // The shell's own opened directory is closed by then.
             assert_eq!(said, count.to_string());
@@ -259,7 +298,11 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_missing() {
-        let command = ServerCommand { program: "/no/such".into(), arguments: vec![] };
-        assert!(matches!(Started::default().start(&command, None), Err(RunError::Missing)));
+        let command =
+            ServerCommand { program: "/no/such".into(), arguments: vec![], may_be_wrapped: false };
+        assert!(matches!(
+            Started::default().start(&command, Tie::None(None)),
+            Err(RunError::Missing)
+        ));
     }
 }

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use rustix::fs::{FlockOperation, flock};
 
 use super::fake::{FakePlatform, Machine, ServerWays};
-use super::session::{assert_same, begin, served};
+use super::samples::served;
+use super::session::{assert_same, begin};
 use crate::server::Ending;
 use crate::{
     Change, ChangeError, DeviceRef, FilesystemKind, GroupVersion, JournalState, Owner, Platform,

@@ -3,88 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use iostrata_spec::study::IoLimits;
-
 use super::fake::{FakePlatform, Machine, Moment, Node};
+use super::samples::{device, disk, every_kind, mount, queue};
 use crate::{
-    Change, ChangeError, ChangeId, DeviceRef, FilesystemKind, GroupVersion, How, JournalState,
-    Owner, Platform, Prewrite, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome,
-    VmSetting, leftovers, restore,
+    Change, ChangeError, ChangeId, FilesystemKind, GroupVersion, How, JournalState, Owner,
+    Platform, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome, VmSetting, leftovers,
+    restore,
 };
 
 const SCHEDULER: &str = "/sys/block/loop0/queue/scheduler";
 const REQUESTS: &str = "/sys/block/loop0/queue/nr_requests";
-pub(super) const SERVER: &str = "mysql://127.0.0.1:3306";
 const VERSIONS: [GroupVersion; 2] = [GroupVersion::V1, GroupVersion::V2];
-
-fn device() -> DeviceRef {
-    DeviceRef::Loop { backing: "/data/disk".into() }
-}
-
-fn queue(attribute: QueueAttribute, value: &str) -> Change {
-    Change::Queue { device: device(), attribute, value: value.to_owned() }
-}
-
-fn disk() -> [Change; 2] {
-    let path = PathBuf::from("/data/disk");
-    [
-        Change::BackingFile { path: path.clone(), bytes: 4096, prewrite: Prewrite::All },
-        Change::Loop { backing: path, direct: true, block_bytes: None },
-    ]
-}
-
-/// A disk that a program serves, and the loop device over it.
-pub(super) fn served(holds_journal: bool) -> [Change; 2] {
-    let at = PathBuf::from("/data/served/here");
-    let (program, arguments) = ("/bin/program".into(), vec!["serve".to_owned()]);
-    let server = Change::FuseServer { at: at.clone(), program, arguments, holds_journal };
-    [server, Change::Loop { backing: at.join("disk"), direct: true, block_bytes: None }]
-}
-
-fn mount(options: &[&str]) -> Change {
-    let options = options.iter().map(|&option| option.to_owned()).collect();
-    let kind = FilesystemKind::Ext4;
-    Change::Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }
-}
-
-pub(super) fn variable(name: &str, value: u64) -> Change {
-    let (server, name) = (SERVER.to_owned(), name.to_owned());
-    Change::ServerVariable { server, name, value: value.to_string() }
-}
-
-/// One change of every kind that the stand-in has.
-fn every_kind() -> Vec<Change> {
-    let name = || "small".to_owned();
-    let limits = IoLimits { write_iops: Some(9), read_bytes_per_s: Some(5), ..IoLimits::default() };
-    let kind = FilesystemKind::Ext4;
-    let mut changes = disk().to_vec();
-    changes.extend([
-        queue(QueueAttribute::NrRequests, "60"),
-        queue(QueueAttribute::Scheduler, "none"),
-        queue(QueueAttribute::Scheduler, "mq-deadline"),
-        queue(QueueAttribute::NrRequests, "100000"),
-        queue(QueueAttribute::ReadAheadKb, "5"),
-        queue(QueueAttribute::Iostats, "0"),
-        queue(QueueAttribute::Scheduler, "bfq"),
-        Change::MakeFilesystem { device: device(), kind, options: vec![], label: None },
-        mount(&[]),
-        Change::Remount { at: "/data/deep/mnt".into(), options: vec!["noatime".to_owned()] },
-        Change::Sysctl { which: VmSetting::DirtyBytes, value: 1 << 20 },
-        Change::Sysctl { which: VmSetting::DirtyRatio, value: 5 },
-        Change::Sysctl { which: VmSetting::DirtyBackgroundBytes, value: 1 << 20 },
-        Change::Sysctl { which: VmSetting::DirtyExpireCentisecs, value: 7 },
-        Change::DropCaches,
-        Change::IoGroup { name: name(), device: device(), limits },
-        Change::MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 },
-        Change::EnterGroup { name: name() },
-        Change::MountTracefs,
-        variable("io_capacity_max", 5_000),
-        variable("io_capacity", 9_999),
-        variable("buffer_pool_mib", 130),
-    ]);
-    changes.extend(served(false));
-    changes
-}
 
 /// A directory for journals, a machine, and its first state.
 pub(super) fn begin(version: GroupVersion) -> (tempfile::TempDir, StateDir, Machine) {
@@ -137,8 +66,8 @@ fn after_a_kill(
     fs::create_dir(state.path()).unwrap();
     fs::write(state.path().join("changes-77-7-0.jsonl"), journal).unwrap();
     let mut machine = machine.clone();
-    // A dead process is in no group.
-    machine.groups = first.groups;
+    // A dead process is in no group; its servers may live on.
+    machine.groups.insert("/cg".into(), first.groups[Path::new("/cg")].clone());
     let platform = FakePlatform::on(machine, &state, version).without_owner();
     let report = restore(&state, &platform);
     assert!(restore(&state, &platform).journals.is_empty(), "{report:#?}");

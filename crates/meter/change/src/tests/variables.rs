@@ -5,7 +5,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::fake::FakePlatform;
-use super::session::{SERVER, begin, variable};
+use super::samples::{SERVER, variable};
+use super::session::begin;
 use crate::{
     ChangeError, GroupVersion, How, JournalState, Owner, RestoreReport, Session, StateDir,
     UndoOutcome, restore,

@@ -4,6 +4,7 @@
 //! settings are the machine's, and are put back.
 #![allow(clippy::unwrap_used)]
 
+mod database;
 mod kill;
 mod kinds;
 mod machine;

@@ -236,6 +236,7 @@ impl Machine {
     pub(super) fn end(&mut self, process: &Owner) {
         let Some(at) = self.servers.iter().position(|(one, _)| one == process) else { return };
         let (_, server) = self.servers.remove(at);
+        self.groups.remove(&PathBuf::from(format!("/process/{}", process.pid)));
         if let Some(at) = server.arguments.last() {
             self.nodes.remove(&served_file(Path::new(at)));
         }

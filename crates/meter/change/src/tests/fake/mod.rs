@@ -12,15 +12,16 @@ mod server;
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::effect::GroupVersion;
 use crate::error::{ChangeError, system};
+use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::platform::{MountRequest, Platform, Refusal, RunError};
 use crate::seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
-use crate::server::{Ending, ServerCommand};
+use crate::server::{Ending, ServerCommand, Tie};
 use crate::settings::Prewrite;
 use crate::state::StateDir;
 use crate::tokens::FileToken;
@@ -216,6 +217,16 @@ impl Platform for FakePlatform {
         self.alter(|machine| machine.nodes.remove(path).map(drop).ok_or(errno(libc::ENOENT)))
     }
 
+    fn remove_tree(&self, dir: &Path) -> io::Result<()> {
+        // One after the other, the innermost first.
+        loop {
+            let last =
+                self.machine.borrow().nodes.keys().rfind(|path| path.starts_with(dir)).cloned();
+            let Some(last) = last else { return Ok(()) };
+            self.alter(|machine| machine.nodes.remove(&last).map(drop).ok_or(errno(libc::ENOENT)))?;
+        }
+    }
+
     fn loops_over(&self, file: &FileToken) -> io::Result<Vec<LoopDevice>> {
         let machine = self.machine.borrow();
         let over = machine.loops.iter().filter(|(_, token)| *token == file);
@@ -308,13 +319,19 @@ impl Platform for FakePlatform {
         if program == "mkfs.btrfs" { Err(RunError::Missing) } else { Ok(()) }
     }
 
-    fn start(
-        &self,
-        server: &ServerCommand,
-        held: Option<BorrowedFd<'_>>,
-    ) -> Result<Owner, RunError> {
-        *self.held.borrow_mut() = held.map(|held| held.try_clone_to_owned().unwrap());
-        self.begin_server(server).map_err(RunError::Start)
+    fn start(&self, server: &ServerCommand, tie: Tie<'_>) -> Result<Owner, RunError> {
+        let started = match tie {
+            Tie::None(held) => {
+                *self.held.borrow_mut() = held.map(|held| held.try_clone_to_owned().unwrap());
+                self.begin_server(server)
+            }
+            Tie::Life { groups, .. } => self.begin_database(server, groups),
+        };
+        started.map_err(RunError::Start)
+    }
+
+    fn greeting(&self, socket: &Path) -> Greeting {
+        self.greet(socket)
     }
 
     fn said(&self, process: &Owner) -> Option<String> {
@@ -339,8 +356,8 @@ impl Platform for FakePlatform {
         self.state(device).map(|state| matches!(state, DeviceState::Mounted(_)).then_some(state))
     }
 
-    fn openers(&self, _: &Path) -> Vec<String> {
-        Vec::new()
+    fn openers(&self, file: &Path) -> Vec<String> {
+        self.users_of(file)
     }
 
     fn servers_at(&self) -> &dyn Servers {

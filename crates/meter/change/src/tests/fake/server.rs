@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FakePlatform, Machine, seen};
+use super::{FakePlatform, Machine, Node, seen};
+use crate::greeting::Greeting;
 use crate::owner::Owner;
 use crate::seen::{Answer, SeenKind};
 use crate::server::{Ending, ServerCommand};
@@ -40,6 +41,59 @@ impl FakePlatform {
         Ok(process)
     }
 
+    /// There, then in its groups, then listening, with a file in its data directory.
+    pub(super) fn begin_database(
+        &self,
+        server: &ServerCommand,
+        groups: &[PathBuf],
+    ) -> io::Result<Owner> {
+        self.inodes.set(self.inodes.get() + 1);
+        let inode = self.inodes.get();
+        let process = Owner { pid: inode as u32, start_ticks: 9, ..self.owner.clone() };
+        let started = (process.clone(), server.clone());
+        self.alter(|machine| {
+            for dir in groups {
+                assert!(machine.nodes.contains_key(dir), "{} is not there", dir.display());
+                machine.groups.insert(format!("/process/{}", process.pid).into(), dir.clone());
+            }
+            machine.servers.push(started);
+            Ok(())
+        })?;
+        let data = argument(server, "--datadir=").unwrap();
+        assert!(self.machine.borrow().nodes.contains_key(&data), "{} is missing", data.display());
+        let files = [Some(data.join("ibdata1")), argument(server, "--socket=")];
+        for file in files.into_iter().flatten().filter(|_| self.server.get() != ServerWays::Mute) {
+            self.alter(|machine| {
+                machine.nodes.insert(file, Node::File { inode, bytes: 1 });
+                Ok(())
+            })?;
+        }
+        Ok(process)
+    }
+
+    pub(super) fn greet(&self, socket: &Path) -> Greeting {
+        let machine = self.machine.borrow();
+        let listens =
+            |server: &ServerCommand| argument(server, "--socket=").as_deref() == Some(socket);
+        let is_there = machine.servers.iter().any(|(_, server)| listens(server));
+        match self.server.get() {
+            ServerWays::Well if is_there && machine.nodes.contains_key(socket) => {
+                Greeting::Ready { version: "11.4.5-MariaDB".to_owned() }
+            }
+            ServerWays::Stuck => Greeting::Refused("Too many connections".to_owned()),
+            _ => Greeting::Silent,
+        }
+    }
+
+    /// Database servers that have a file of their data directory open.
+    pub(super) fn users_of(&self, file: &Path) -> Vec<String> {
+        let machine = self.machine.borrow();
+        let has_open =
+            |server: &ServerCommand| argument(server, "--datadir=").as_deref() == file.parent();
+        let users = machine.servers.iter().filter(|(_, server)| has_open(server));
+        users.map(|(process, _)| format!("mysqld (process {})", process.pid)).collect()
+    }
+
     pub(super) fn end_server(&self, process: &Owner, how: Ending) -> io::Result<()> {
         if how == Ending::Asked && self.server.get() != ServerWays::Well {
             return Ok(());
@@ -72,4 +126,10 @@ impl FakePlatform {
             assert!(!hangs || !path.starts_with(&mount.at), "{} is touched", path.display());
         }
     }
+}
+
+/// The path behind an argument.
+fn argument(server: &ServerCommand, name: &str) -> Option<PathBuf> {
+    let words = server.arguments.iter().filter_map(|word| word.to_str()?.strip_prefix(name));
+    words.map(PathBuf::from).next()
 }

@@ -1,0 +1,49 @@
+//! Runs one private server on a port until it is told to stop: `private_server PROGRAM HOME PORT
+//! [OPTION...]`. It serves once the file `HOME/ready` is there, which holds its address, and stops
+//! when somebody makes `HOME/stop`. What a killed one left is put back by the next.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use iostrata_change::{Session, StateDir, System, restore};
+use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let (Some(program), Some(home), Some(port)) = (words.next(), words.next(), words.next()) else {
+        return Err("usage: private_server PROGRAM HOME PORT [OPTION...]".into());
+    };
+    let home = PathBuf::from(home).canonicalize()?;
+    let (ready, stop) = (home.join("ready"), home.join("stop"));
+    for old in [&ready, &stop] {
+        if old.exists() {
+            fs::remove_file(old)?;
+        }
+    }
+    let state = StateDir::at(home.join("state"));
+    restore(&state, &System::new());
+    let mut session = Session::begin(&state, System::new())?;
+    let mut plan = PrivatePlan::new(ServerProgram::find(&program)?, home.join("server"));
+    plan.port = Some(port.parse()?);
+    plan.options = words.collect();
+    plan.first_statements = vec![
+        "CREATE USER b@127.0.0.1 IDENTIFIED BY 'b'".to_owned(),
+        "GRANT ALL PRIVILEGES ON *.* TO b@127.0.0.1 WITH GRANT OPTION".to_owned(),
+    ];
+    let server = PrivateServer::start(&mut session, &plan)?;
+    fs::write(&ready, format!("mysql://b:b@127.0.0.1:{port}"))?;
+    let lives = || server.process().is_some_and(|process| process.is_alive());
+    while lives() && !stop.exists() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let was_stopped = stop.exists();
+    server.remove(&mut session)?;
+    for file in [&ready, &stop] {
+        if file.exists() {
+            fs::remove_file(file)?;
+        }
+    }
+    if was_stopped { Ok(()) } else { Err("the server ended by itself".into()) }
+}

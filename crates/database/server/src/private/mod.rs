@@ -1,0 +1,23 @@
+//! Private servers: an installed server program, started on data of its own for one run.
+//!
+//! Purpose: [`ServerProgram`] finds a program and knows its version; [`PrivateServer`] makes or
+//! copies a data directory, starts the program on it, stops it and removes the directory;
+//! [`PrivateCluster`] does so for the nodes of a Galera cluster.
+//! Invariant: every directory and process is a change of an [`iostrata_change::Session`], so that
+//! nothing of it outlives the run, or `iostrata restore` after a kill; the system's own server and
+//! its data are never touched. It sends no statement: whoever needs one connects to
+//! [`PrivateServer::address`].
+
+mod cluster;
+mod data_dir;
+mod error;
+mod options;
+mod program;
+mod program_version;
+mod server;
+
+pub use cluster::{ClusterPlan, PrivateCluster, galera_provider};
+pub use error::PrivateError;
+pub use program::ServerProgram;
+pub use program_version::ProgramVersion;
+pub use server::{DataSource, PrivatePlan, PrivateServer};

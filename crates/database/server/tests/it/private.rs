@@ -1,0 +1,177 @@
+//! Private servers of every program that is there.
+
+use std::fs;
+use std::time::Instant;
+
+use iostrata_change::{ChangeError, leftovers};
+use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
+
+use crate::fleet::{Place, ask, programs};
+
+/// Small, so that many fit beside each other.
+fn small() -> Vec<String> {
+    vec!["--innodb-buffer-pool-size=32M".to_owned()]
+}
+
+#[test]
+fn a_fresh_server_serves_and_a_copy_of_its_data_too() {
+    for program in programs("a_fresh_server_serves_and_a_copy_of_its_data_too") {
+        let place = Place::new();
+        let mut session = place.session();
+        let name = program.version.to_string();
+        let mut plan = PrivatePlan::new(program, place.path("a"));
+        plan.options = small();
+        plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
+        let begin = Instant::now();
+        let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
+        let made = begin.elapsed();
+        let begin = Instant::now();
+        server.run(&mut session, &[]).unwrap();
+        let first = begin.elapsed();
+        let (major, minor, _) = server.program().version.number;
+        let version = server.version().unwrap();
+        assert!(version.contains(&format!("{major}.{minor}.")), "{version}");
+        assert!(server.process().unwrap().is_alive());
+        let table = "CREATE TABLE shop.t (a INT PRIMARY KEY) ENGINE=InnoDB; \
+                     INSERT INTO shop.t VALUES (1), (2)";
+        if ask(&server.socket(), table).is_none() {
+            continue;
+        }
+        let twice = server.run(&mut session, &[]).unwrap_err();
+        assert!(matches!(twice, PrivateError::OutOfOrder { .. }), "{twice}");
+
+        let mut copy = PrivatePlan::new(server.program().clone(), place.path("b"));
+        copy.data = DataSource::CopyOf(server.data_dir().to_owned());
+        copy.options = small();
+        let refused = PrivateServer::prepare(&mut session, &copy).unwrap_err();
+        assert!(refused.to_string().contains("runs on it"), "{refused}");
+        assert!(!copy.dir.exists());
+
+        let process = server.process().unwrap().clone();
+        let begin = Instant::now();
+        server.stop(&mut session).unwrap();
+        let stopped = begin.elapsed();
+        assert!(!process.is_alive() && server.process().is_none());
+        let begin = Instant::now();
+        let second = PrivateServer::start(&mut session, &copy).unwrap();
+        let copied = begin.elapsed();
+        assert_eq!(ask(&second.socket(), "SELECT SUM(a) FROM shop.t").unwrap(), "3");
+        // Both at once, and the first with another option than before.
+        server.run(&mut session, &["--innodb_io_capacity=321".to_owned()]).unwrap();
+        let capacity = ask(&server.socket(), "SELECT @@innodb_io_capacity").unwrap();
+        assert_eq!(capacity, "321");
+        eprintln!(
+            "{name}: data made in {made:.2?}, first start {first:.2?}, stop {stopped:.2?}, copy \
+             and start {copied:.2?}"
+        );
+        server.remove(&mut session).unwrap();
+        second.remove(&mut session).unwrap();
+        place.assert_empty(&name);
+    }
+}
+
+#[test]
+fn options_that_a_server_does_not_know_are_refused_in_its_words() {
+    for program in programs("options_that_a_server_does_not_know_are_refused_in_its_words") {
+        let place = Place::new();
+        let mut session = place.session();
+        let name = program.version.to_string();
+        let mut plan = PrivatePlan::new(program, place.path("a"));
+        for option in ["--innodb-no-such-thing=1", "--no-such-thing=1"] {
+            plan.options = vec![option.to_owned()];
+            let refused = PrivateServer::start(&mut session, &plan).unwrap_err();
+            assert!(matches!(refused, PrivateError::UnknownOption { .. }), "{name}: {refused}");
+            assert!(refused.to_string().contains("no-such-thing"), "{refused}");
+            place.assert_empty(&name);
+        }
+        plan.options = vec!["--datadir=/var/lib/mysql".to_owned()];
+        let refused = PrivateServer::start(&mut session, &plan).unwrap_err();
+        assert!(matches!(refused, PrivateError::Reserved { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_killed_server_is_stopped_and_recovers() {
+    for program in programs("a_killed_server_is_stopped_and_recovers") {
+        let place = Place::new();
+        let mut session = place.session();
+        let mut plan = PrivatePlan::new(program, place.path("a"));
+        plan.options = small();
+        let mut server = PrivateServer::start(&mut session, &plan).unwrap();
+        if ask(&server.socket(), "CREATE DATABASE shop").is_none() {
+            return;
+        }
+        let process = server.process().unwrap().clone();
+        server.kill(&session).unwrap();
+        server.stop(&mut session).unwrap();
+        assert!(!process.is_alive());
+        let none = server.kill(&session).unwrap_err();
+        assert!(matches!(none, PrivateError::OutOfOrder { .. }), "{none}");
+        server.run(&mut session, &[]).unwrap();
+        let shops = ask(&server.socket(), "SHOW DATABASES LIKE 'shop'").unwrap();
+        assert_eq!(shops, "shop");
+        // Dropping the session undoes the rest.
+        drop(session);
+        place.assert_empty("the session was dropped");
+    }
+}
+
+#[test]
+fn a_named_directory_is_used_and_stays() {
+    let Some(program) = programs("a_named_directory_is_used_and_stays").into_iter().next() else {
+        return;
+    };
+    let place = Place::new();
+    let mut session = place.session();
+    let mut plan = PrivatePlan::new(program, place.path("a"));
+    plan.options = small();
+    let made = PrivateServer::prepare(&mut session, &plan).unwrap();
+    let kept = place.path("kept");
+    fs::rename(made.data_dir(), &kept).unwrap();
+    made.remove(&mut session).unwrap();
+    plan.data = DataSource::InPlace(kept.clone());
+    let server = PrivateServer::start(&mut session, &plan).unwrap();
+    let mut other = plan.clone();
+    other.dir = place.path("b");
+    let refused = PrivateServer::start(&mut session, &other).unwrap_err();
+    let is_refused = matches!(refused, PrivateError::Change(ChangeError::Refused { .. }));
+    assert!(is_refused, "{refused}");
+    server.remove(&mut session).unwrap();
+    assert!(kept.join("ibdata1").is_file());
+    assert!(!place.path("a").exists() && !place.path("b").exists());
+}
+
+#[test]
+fn a_server_runs_as_the_user_who_owns_its_data() {
+    let test = "a_server_runs_as_the_user_who_owns_its_data";
+    let Some(program) = programs(test).into_iter().next() else { return };
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: {test}: becoming another user needs root");
+        return;
+    }
+    let place = Place::new();
+    // The other user has to get there.
+    std::os::unix::fs::chown(place.path(""), Some(65534), Some(65534)).unwrap();
+    let mut session = place.session();
+    let mut plan = PrivatePlan::new(program, place.path("a"));
+    plan.options = small();
+    plan.run_as = Some(iostrata_change::RunAs { uid: 65534, gid: 65534 });
+    let mut server = PrivateServer::start(&mut session, &plan).unwrap();
+    let uid = |server: &PrivateServer| {
+        let status = format!("/proc/{}/status", server.process().unwrap().pid);
+        let status = fs::read_to_string(status).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(uid(&server), "65534");
+    server.stop(&mut session).unwrap();
+    let mut copy = plan.clone();
+    copy.dir = place.path("b");
+    copy.data = DataSource::CopyOf(server.data_dir().to_owned());
+    copy.run_as = None;
+    let copied = PrivateServer::start(&mut session, &copy).unwrap();
+    assert_eq!(uid(&copied), "65534");
+    copied.remove(&mut session).unwrap();
+    server.remove(&mut session).unwrap();
+    assert!(leftovers(&iostrata_change::StateDir::at(place.path("state"))).is_empty());
+}
