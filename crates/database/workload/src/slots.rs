@@ -13,7 +13,7 @@ const TRIES_MAX: u32 = 100;
 
 /// How the work of a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum Conclusion {
     Commit,
     /// As the workload wants it.
     RollBack,
@@ -56,15 +56,15 @@ impl<T: Copy> Slots<T> {
         &mut self,
         slot: u32,
         known: T,
-        mut work: impl FnMut(&mut dyn Session) -> Result<Work, TargetError>,
+        mut work: impl FnMut(&mut dyn Session) -> Result<Conclusion, TargetError>,
     ) -> (Ended, u32) {
         let slot = &mut self.slots[slot as usize];
         let mut retries = 0;
         loop {
             let session = &mut *slot.session;
             let done = work(session).and_then(|work| match work {
-                Work::Commit => session.commit().map(Some),
-                Work::RollBack => session.rollback().map(|()| None),
+                Conclusion::Commit => session.commit().map(Some),
+                Conclusion::RollBack => session.rollback().map(|()| None),
             });
             match done {
                 Ok(Some(ticket)) => {

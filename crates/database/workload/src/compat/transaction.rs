@@ -6,7 +6,7 @@ use iostrata_target::{Rows, Session, TargetError, Value};
 
 use crate::compat::CompatSpec;
 use crate::compat::statements::Statement;
-use crate::slots::Work;
+use crate::slots::Conclusion;
 use crate::tpcc::draw::{between, last_name, percent};
 
 const DISTRICTS: i64 = 10;
@@ -60,7 +60,7 @@ impl KitRunner {
         session: &mut dyn Session,
         kind: OpKind,
         random: &mut Random,
-    ) -> Result<Work, TargetError> {
+    ) -> Result<Conclusion, TargetError> {
         let at = Place {
             set: random.below(self.spec.tables.into()) as u32,
             warehouse: between(random, 1, self.spec.scale),
@@ -74,7 +74,7 @@ impl KitRunner {
             OpKind::StockLevel => self.stock_level(session, at, random)?,
             _ => return self.new_order(session, at, random),
         }
-        Ok(Work::Commit)
+        Ok(Conclusion::Commit)
     }
 
     /// Runs a statement with numbers; its rows stay.
@@ -104,7 +104,7 @@ impl KitRunner {
         session: &mut dyn Session,
         at: Place,
         random: &mut Random,
-    ) -> Result<Work, TargetError> {
+    ) -> Result<Conclusion, TargetError> {
         let Place { set, warehouse: w, district: d } = at;
         let customer = nurand(random, 1_023, 1, CUSTOMERS);
         let count = between(random, 5, 15);
@@ -130,7 +130,7 @@ impl KitRunner {
         for ((item, quantity), number) in lines.into_iter().zip(1..=count) {
             self.ask(session, at, Statement::Item, &[item])?;
             if self.rows.is_empty() {
-                return Ok(Work::RollBack);
+                return Ok(Conclusion::RollBack);
             }
             let amount = quantity * self.int(0) * factor / 1_000_000;
             let args = [item, w].map(Value::Int);
@@ -147,7 +147,7 @@ impl KitRunner {
             let args = [a, b, c, e, f, g, h, i, Value::Text(&self.text)];
             session.run(Statement::InsertLine.of(set), &args, &mut self.rows)?;
         }
-        Ok(Work::Commit)
+        Ok(Conclusion::Commit)
     }
 
     /// Looks for the customer in the middle of those of a random name, or for one by number.

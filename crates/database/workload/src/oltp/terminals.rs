@@ -15,7 +15,7 @@ use crate::oltp::distribution::Chooser;
 use crate::oltp::prepare::refused;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
-use crate::slots::{Slots, Work};
+use crate::slots::{Conclusion, Slots};
 
 /// All terminals of a run.
 pub struct OltpTerminals<'a> {
@@ -98,7 +98,7 @@ impl TransactionWorker for OltpWorker<'_> {
         let start = Random::of_stream(self.of.spec.seed, stream);
         let statements = &mut self.statements;
         let (ended, retries) = self.slots.run(slot, (), |session| {
-            statements.all(session, &mut start.clone()).map(|()| Work::Commit)
+            statements.all(session, &mut start.clone()).map(|()| Conclusion::Commit)
         });
         Ran { kind: OpKind::Transaction, ended, retries }
     }

@@ -6,7 +6,7 @@
 
 use iostrata_target::{OpId, Rows, Session, TargetError, Trouble, Value};
 
-use crate::slots::Work;
+use crate::slots::Conclusion;
 use crate::tpcc::draw::is_original;
 use crate::tpcc::input::{Customer, Input, LINES_MAX, OrderItem, UNUSED_ITEM};
 use crate::tpcc::ops::Ops;
@@ -65,7 +65,7 @@ impl Runner {
         session: &mut dyn Session,
         input: &Input,
         now_s: i64,
-    ) -> Result<(Work, Output), TargetError> {
+    ) -> Result<(Conclusion, Output), TargetError> {
         session.begin()?;
         let output = match input {
             Input::NewOrder { place, customer, lines } => {
@@ -80,7 +80,7 @@ impl Runner {
             }
             Input::StockLevel { place, threshold } => self.stock_level(session, *place, *threshold),
         };
-        output.map(|output| (Work::Commit, output))
+        output.map(|output| (Conclusion::Commit, output))
     }
 
     fn new_order(
@@ -90,7 +90,7 @@ impl Runner {
         customer: i64,
         lines: &[OrderItem],
         now_s: i64,
-    ) -> Result<(Work, Output), TargetError> {
+    ) -> Result<(Conclusion, Output), TargetError> {
         let discount = self.one(session, self.ops.order.customer, &[w, d, customer])?.int();
         let w_tax = self.one(session, self.ops.order.warehouse_tax, &[w])?.int();
         let is_rolled_back = lines.last().is_some_and(|line| line.item == UNUSED_ITEM);
@@ -115,7 +115,7 @@ impl Runner {
         let args = [order, d, w].map(Value::Int);
         session.run(self.ops.order.insert_new_order, &args, &mut self.rows)?;
         let amount = self.insert_lines(session, (w, d, order), priced)?;
-        let work = if is_rolled_back { Work::RollBack } else { Work::Commit };
+        let work = if is_rolled_back { Conclusion::RollBack } else { Conclusion::Commit };
         let total = amount * (10_000 - discount) / 10_000 * (10_000 + w_tax + d_tax) / 100;
         Ok((work, Output { total, order, brand_lines, ..Output::default() }))
     }
