@@ -44,6 +44,10 @@ pub enum RunKind {
     SimulateQueue,
     /// Loading the tables of a workload: a [`crate::PrepareDocument`].
     Prepare,
+    /// TPC-C's transactions: a [`crate::TransactionDocument`].
+    Tpcc,
+    /// Other transactions of an online database: a [`crate::TransactionDocument`].
+    Oltp,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

@@ -14,7 +14,7 @@ use crate::lines::Growing;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
     Event, FioDocument, FormatVersion, IoDocument, Manifest, PrepareDocument, ProbeDocument,
-    QueueDocument, RunKind, RunReadError, StudyDocument, histograms, layout,
+    QueueDocument, RunKind, RunReadError, StudyDocument, TransactionDocument, histograms, layout,
 };
 
 /// What the command printed at its end. In JSON the document itself.
@@ -33,6 +33,10 @@ pub enum RunResult {
     SimulateQueue(Box<QueueDocument>),
     /// Of `prepare`.
     Prepare(Box<PrepareDocument>),
+    /// Of `iostrata tpcc run`.
+    Tpcc(Box<TransactionDocument>),
+    /// Of `iostrata oltp ... run`.
+    Oltp(Box<TransactionDocument>),
 }
 
 /// A run as it was kept, or as far as it has come.
@@ -239,6 +243,8 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Study => RunResult::Study(from_json(&path, 1, &text)?),
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
         RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
+        RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
+        RunKind::Oltp => RunResult::Oltp(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };
     result.check();

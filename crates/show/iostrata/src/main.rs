@@ -4,6 +4,7 @@
 //! prints. Everything measured comes from the crates below.
 
 mod args;
+mod database_command;
 mod disk_command;
 mod display;
 mod engine_command;
@@ -79,6 +80,8 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
         Command::Simulate(args) => simulate_command::run(args, &interruption),
         Command::Disk(args) => disk_command::run(args, &interruption),
         Command::Engine(args) => engine_command::run(args, &interruption),
+        Command::Tpcc(args) => database_command::tpcc(args, &interruption),
+        Command::Oltp(args) => database_command::oltp(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Completions(args) => help_files_command::completions(args),

@@ -87,6 +87,8 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Fio => "fio",
         RunKind::SimulateQueue => "simulate queue",
         RunKind::Prepare => "prepare",
+        RunKind::Tpcc => "tpcc",
+        RunKind::Oltp => "oltp",
         RunKind::Unknown => "run",
     }
 }

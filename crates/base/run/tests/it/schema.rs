@@ -6,6 +6,7 @@ use iostrata_run::{
     CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
     DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument,
     Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
+    TransactionDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -69,6 +70,11 @@ fn prepare() {
 fn fio() {
     check::<FioDocument>("fio");
     check::<FioPlan>("fio_plan");
+}
+
+#[test]
+fn transactions() {
+    check::<TransactionDocument>("tpcc");
 }
 
 #[test]

@@ -178,10 +178,9 @@ pub struct DriveArgs {
     /// Send statements as text instead of preparing them
     #[arg(long, value_name = "auto|disable", default_value = "auto")]
     pub db_ps_mode: PreparedMode,
-    /// Seconds between lines of progress; 0 for none
-    #[arg(short = 'i', long, visible_alias = "interval", value_name = "N", default_value_t = 1,
-          value_parser = value::whole::<u32>)]
-    pub report_interval: u32,
+    /// Seconds between lines of progress, 0 for none [default: 1 in a terminal, else 0]
+    #[arg(short = 'i', long, visible_alias = "interval", value_name = "N", value_parser = value::whole::<u32>)]
+    pub report_interval: Option<u32>,
     /// Seed of everything that is drawn
     #[arg(long, visible_alias = "rand-seed", value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
     pub seed: u64,

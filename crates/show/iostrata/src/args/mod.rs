@@ -16,9 +16,9 @@ mod study;
 mod value;
 
 pub use database::{
-    Compat, CompatArgs, DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs,
-    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, RandType, TargetArgs, TpccAction,
-    TpccArgs, TpccCheckArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
+    OltpTables, PreparedMode, RandType, TargetArgs, TpccAction, TpccArgs, TpccCheckArgs,
+    TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{

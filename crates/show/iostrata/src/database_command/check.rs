@@ -64,10 +64,8 @@ fn text(document: &CheckDocument) -> String {
         1 => "One condition does not hold".to_owned(),
         n => format!("{n} conditions do not hold"),
     };
-    let mut text = format!(
-        "{verdict}: {} warehouses, {} rows read.\n",
-        document.warehouses, document.rows
-    );
+    let mut text =
+        format!("{verdict}: {} warehouses, {} rows read.\n", document.warehouses, document.rows);
     for ConditionDocument { id, ok, detail } in &document.conditions {
         let mark = if *ok { "ok" } else { "NO" };
         text += &format!("  {id:>2}  {mark}  {detail}\n");

@@ -4,6 +4,7 @@
 //! own answer.
 
 mod check;
+mod live;
 mod opened;
 mod prepare;
 mod run;

@@ -33,9 +33,10 @@ pub fn tpcc(args: &TpccPrepareArgs, interruption: &Interruption) -> Result<(), E
         return Err(ExitError::Usage("--warehouses 0: load at least one".to_owned()));
     }
     let display = Display::new(args.printing.quiet);
-    let sink = args.out.as_deref().map(|out| {
-        RunSink::begin(RunKind::Prepare, "tpcc-prepare", Some(out), &display)
-    });
+    let sink = args
+        .out
+        .as_deref()
+        .map(|out| RunSink::begin(RunKind::Prepare, "tpcc-prepare", Some(out), &display));
     let mut sink = sink.transpose()?;
     let started = Instant::now();
     let loaded = match args.compat.compat {
