@@ -12,6 +12,7 @@ use iostrata_stats::Interval;
 use crate::document::{Curve, CurvePoint, FindingKind, IoDocument, ProbeDocument, Rung};
 use crate::reader::RunResult;
 use crate::study_document::StudyDocument;
+use crate::transaction_document::TransactionDocument;
 use crate::unknown::{Refusal, Unknown, refusal, share_refusal};
 
 /// What a figure is called, and its unit.
@@ -149,6 +150,22 @@ impl IoDocument {
     }
 }
 
+impl TransactionDocument {
+    /// Makes the document one that views may show. Counts stay, as those of requests do.
+    pub fn check(&mut self) {
+        let named = Named { name: "tps", title: "transactions", unit: "/s" };
+        if !stays(&mut self.unknown, named, refusal(self.tps, self.tps_ci95), self.tps_ci95) {
+            (self.tps_ci95, self.nopm, self.stability) = (None, None, None);
+        }
+        self.levels.retain(|level| {
+            let name = format!("level_{}", level.threads);
+            let title = format!("transactions at {} threads", level.threads);
+            let named = Named { name: &name, title: &title, unit: "/s" };
+            stays(&mut self.unknown, named, refusal(level.tps, level.tps_ci95), level.tps_ci95)
+        });
+    }
+}
+
 impl RunResult {
     /// Makes the result one that views may show.
     pub fn check(&mut self) {
@@ -160,6 +177,7 @@ impl RunResult {
                 let jobs = document.waves.iter_mut().flat_map(|wave| &mut wave.jobs);
                 jobs.for_each(|job| job.figures.check());
             }
+            Self::Tpcc(document) | Self::Oltp(document) => document.check(),
             // Virtual time has no noise and no window in which nothing happened.
             Self::SimulateQueue(_) => {}
         }

@@ -128,7 +128,7 @@ pub struct IoErrorCount {
 }
 
 /// What a stream of transactions counted in the measured window beside those that completed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionFigures {
     /// Transactions that failed, by the target's code. None of them is counted as completed.
@@ -145,6 +145,8 @@ pub struct TransactionFigures {
     pub round_trips: u64,
     /// Statements, or calls of an embedded engine.
     pub statements: u64,
+    /// Seconds before the measured window that warmed it up.
+    pub warm_up_s: f64,
 }
 
 impl TransactionFigures {
@@ -156,7 +158,7 @@ impl TransactionFigures {
         }
     }
 
-    /// Adds those of another worker or stretch of the window.
+    /// Adds the counts of another worker or stretch of the window.
     pub fn add(&mut self, other: &Self) {
         other.errors.iter().for_each(|(code, count)| self.add_errors(code, *count));
         self.retries += other.retries;

@@ -25,6 +25,7 @@ mod series;
 mod simulate_document;
 mod study_diff_document;
 mod study_document;
+mod transaction_document;
 mod unknown;
 mod writer;
 
@@ -58,6 +59,10 @@ pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
     AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction,
     StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
+};
+pub use transaction_document::{
+    DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,
+    TransactionTarget,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

@@ -42,6 +42,10 @@ pub enum RunKind {
     Study,
     /// The block queue of 2009 in virtual time: a [`crate::QueueDocument`].
     SimulateQueue,
+    /// TPC-C's transactions: a [`crate::TransactionDocument`].
+    Tpcc,
+    /// Other transactions of an online database: a [`crate::TransactionDocument`].
+    Oltp,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

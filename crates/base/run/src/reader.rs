@@ -14,7 +14,7 @@ use crate::lines::Growing;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
     Event, FioDocument, FormatVersion, IoDocument, Manifest, ProbeDocument, QueueDocument, RunKind,
-    RunReadError, StudyDocument, histograms, layout,
+    RunReadError, StudyDocument, TransactionDocument, histograms, layout,
 };
 
 /// What the command printed at its end. In JSON the document itself.
@@ -31,6 +31,10 @@ pub enum RunResult {
     Study(Box<StudyDocument>),
     /// Of `iostrata simulate queue`.
     SimulateQueue(Box<QueueDocument>),
+    /// Of `iostrata tpcc run`.
+    Tpcc(Box<TransactionDocument>),
+    /// Of `iostrata oltp ... run`.
+    Oltp(Box<TransactionDocument>),
 }
 
 /// A run as it was kept, or as far as it has come.
@@ -236,6 +240,8 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Fio => RunResult::Fio(from_json(&path, 1, &text)?),
         RunKind::Study => RunResult::Study(from_json(&path, 1, &text)?),
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
+        RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
+        RunKind::Oltp => RunResult::Oltp(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };
     result.check();

@@ -29,6 +29,7 @@ mod shape;
 #[cfg(test)]
 mod simulate;
 mod spectrum;
+mod stability;
 mod stopping;
 mod student;
 mod usl;
@@ -58,6 +59,7 @@ pub use random::{Random, split_mix};
 pub use repeat::{Repeat, repeat};
 pub use replicates::{Need, more_needed};
 pub use shape::{Shape, Steadiness};
+pub use stability::{Stability, stability};
 pub use stopping::{Stop, StoppingRule, time_for_precision};
 pub use usl::{USL_LEVELS_MIN, Usl, UslError, UslPoint, usl};
 pub use verdict::{Verdict, Verdicts};

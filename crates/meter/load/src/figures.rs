@@ -4,7 +4,7 @@
 //! the window: all of it, less the warm-up where the length was not fixed beforehand.
 
 use iostrata_run::host::OwnIo;
-use iostrata_run::{Cpu, OpFigures, Series, StreamFigures};
+use iostrata_run::{Cpu, OpFigures, Series, StreamFigures, TransactionFigures};
 use iostrata_spec::{OpKind, PerKind};
 use iostrata_stats::{
     Estimate, Latencies, Measured, StoppingRule, Verdict, Verdicts, estimate, estimate_ratio,
@@ -77,6 +77,8 @@ struct Counted<'a> {
     ended_s: f64,
     /// From the first slice to that end.
     duration_s: f64,
+    /// What is before the first slice.
+    warm_up_s: f64,
     /// The rule that may have ended the window early, which its intervals allow for.
     rule: Option<StoppingRule>,
     segment: Segment,
@@ -97,7 +99,8 @@ impl<'a> Counted<'a> {
         let slices = stream.slices.range(cut.min(end)..end);
         let duration_s = (ended_s - cut as f64 * slice_s).max(0.0);
         let rule = (!outcome.exact).then(|| StoppingRule::new(stream.asked.precision, 0));
-        Self { stream, slices, slice_s, ended_s, duration_s, rule, segment }
+        let warm_up_s = cut as f64 * slice_s;
+        Self { stream, slices, slice_s, ended_s, duration_s, warm_up_s, rule, segment }
     }
 
     fn figures(mut self) -> StreamFigures {
@@ -109,16 +112,24 @@ impl<'a> Counted<'a> {
             ops.insert(kind, self.op(kind, latencies, bytes[kind as usize]));
         }
         let mut verdicts = self.stream.verdicts.clone();
-        ops.iter().for_each(|(_, op)| verdicts.merge(&op.iops.verdicts));
+        let total = self.total(&ops);
+        match &total {
+            // A type of transaction that is rare by its mix says nothing against all of them.
+            Some(total) if self.stream.asked.has_transactions => verdicts.merge(&total.verdicts),
+            _ => ops.iter().for_each(|(_, op)| verdicts.merge(&op.iops.verdicts)),
+        }
         let cpu = self.cpu(&ops);
         let service_ns: u64 = ops.kinds().map(|kind| self.slices.sum(kind).service_ns).sum();
         let depth_mean = service_ns as f64 * 1e-9 / self.duration_s.max(f64::MIN_POSITIVE);
         self.judge(&cpu, depth_mean, &mut verdicts);
-        let transactions = std::mem::take(&mut self.segment.transactions);
+        let transactions = TransactionFigures {
+            warm_up_s: self.warm_up_s,
+            ..std::mem::take(&mut self.segment.transactions)
+        };
         let lateness = self.segment.lateness.as_ref();
         let mut figures = StreamFigures {
             name: self.stream.asked.name.clone(),
-            total: self.total(&ops),
+            total,
             series: self.series(),
             ops,
             duration_s: Some(self.duration_s),

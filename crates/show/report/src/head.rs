@@ -86,6 +86,8 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Study => "study",
         RunKind::Fio => "fio",
         RunKind::SimulateQueue => "simulate queue",
+        RunKind::Tpcc => "tpcc",
+        RunKind::Oltp => "oltp",
         RunKind::Unknown => "run",
     }
 }

@@ -11,9 +11,11 @@ mod file_sets;
 mod meter;
 mod pipeline;
 pub mod probe;
+mod transactions;
 
 pub use error::StudyError;
 pub use extents::extent_verdicts;
 pub use file_sets::{FileRole, FileSetCache, WantedFiles, fill_of};
 pub use meter::{Measurement, Meter, Watcher};
 pub use pipeline::{Listener, Pipeline, RunOutcome};
+pub use transactions::{TransactionFacts, transaction_document, transaction_point};

@@ -1,10 +1,11 @@
 //! What is written is read.
 
 use iostrata_run::{
-    Event, OpFigures, RunReader, RunResult, RunWriteError, RunWriter, TransactionFigures, layout,
+    Event, Manifest, OpFigures, RunKind, RunReader, RunResult, RunWriteError, RunWriter,
+    TransactionDocument, TransactionFigures, layout,
 };
 use iostrata_spec::{OpKind, TransactionSpec};
-use iostrata_stats::Latencies;
+use iostrata_stats::{Latencies, LatencyUs};
 
 use crate::sample;
 
@@ -169,4 +170,23 @@ fn transactions_are_kept_like_requests() {
     assert_eq!(read.events(), [event]);
     let log = std::fs::read_to_string(root.path().join(layout::HISTOGRAMS)).unwrap();
     assert!(log.contains("Tag=read_4k_depth_1/0/reads/new_order_response,"), "{log}");
+}
+
+#[test]
+fn types_of_transactions_are_names_in_their_document() {
+    let latency_us = LatencyUs { mean: 2.0, p50: 1.0, p95: 3.0, p99: 4.0, p99_9: 5.0, max: 6.0 };
+    let document = TransactionDocument {
+        tps: 4_500.0,
+        mix: [(OpKind::NewOrder, 0.45), (OpKind::Payment, 0.43)].into_iter().collect(),
+        latency_us: [(OpKind::NewOrder, latency_us)].into_iter().collect(),
+        ..TransactionDocument::default()
+    };
+    let json = serde_json::to_value(&document).unwrap();
+    assert_eq!(json["latency_us"]["new_order"]["p99_9"], 5.0, "{json}");
+    assert!(json["mix"].get("read").is_none() && json["response_us"].is_null(), "{json}");
+    let root = tempfile::tempdir().unwrap();
+    let manifest = Manifest { kind: RunKind::Tpcc, ..sample::manifest() };
+    RunWriter::create(root.path(), &manifest).unwrap().write_result(&document).unwrap();
+    let read = RunReader::open(root.path()).unwrap();
+    assert_eq!(read.result(), Some(&RunResult::Tpcc(Box::new(document))));
 }

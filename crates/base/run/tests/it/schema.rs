@@ -5,7 +5,7 @@ use std::path::Path;
 use iostrata_run::{
     CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
     EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument, Manifest,
-    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
+    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument, TransactionDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -59,6 +59,11 @@ fn simulate_queue() {
 fn fio() {
     check::<FioDocument>("fio");
     check::<FioPlan>("fio_plan");
+}
+
+#[test]
+fn transactions() {
+    check::<TransactionDocument>("tpcc");
 }
 
 #[test]

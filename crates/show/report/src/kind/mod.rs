@@ -13,6 +13,7 @@ mod partial;
 mod probe;
 mod queue;
 mod study;
+mod transactions;
 
 pub(crate) use diff::document as diff;
 
@@ -24,8 +25,15 @@ use crate::head::Head;
 type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
 
 /// Every kind; the last one shows what there is of a run without a result.
-const KINDS: [Builder; 6] =
-    [probe::report, study::report, io::report, fio::report, queue::report, partial::report];
+const KINDS: [Builder; 7] = [
+    probe::report,
+    study::report,
+    io::report,
+    fio::report,
+    queue::report,
+    transactions::report,
+    partial::report,
+];
 
 /// A run as it is shown.
 pub(crate) fn report(view: &RunView<'_>, on: On) -> (Head, Report) {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod factorial;
+mod transactions;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

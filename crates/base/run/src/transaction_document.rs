@@ -1,0 +1,163 @@
+//! What `iostrata tpcc run` and `iostrata oltp ... run` print with `--json` and keep as
+//! `result.json`.
+//!
+//! Invariants: only transactions that are settled are counted, failed and repeated ones never;
+//! speed has its steadiness beside it. Of a staircase the top level is the best one.
+
+use std::collections::BTreeMap;
+
+use iostrata_spec::OpKind;
+use iostrata_stats::{Interval, LatencyUs, Stability, Verdicts};
+use serde::{Deserialize, Serialize};
+
+use crate::Unknown;
+
+/// Transactions of a workload on a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionDocument {
+    /// Which workload.
+    pub workload: String,
+    /// Sessions.
+    pub threads: u32,
+    /// Completed transactions of all types per second, rollbacks that the workload asks for
+    /// included.
+    pub tps: f64,
+    /// 95 % interval of the mean over this window. It says nothing about another time.
+    pub tps_ci95: Option<Interval>,
+    /// Independent samples behind it.
+    pub tps_n: u64,
+    /// New orders per minute; null for other workloads than TPC-C's.
+    pub nopm: Option<f64>,
+    /// Completed transactions by type.
+    pub completed: BTreeMap<OpKind, u64>,
+    /// Share of each type in all that completed.
+    pub mix: BTreeMap<OpKind, f64>,
+    /// Service latency by type: from the start to the durable commit.
+    pub latency_us: BTreeMap<OpKind, LatencyUs>,
+    /// Response latency by type: from the moment at which a transaction was due; null without a
+    /// schedule.
+    pub response_us: Option<BTreeMap<OpKind, LatencyUs>>,
+    /// Rate over time.
+    pub series: TransactionSeries,
+    /// How evenly the rate held; null where the window was too short.
+    pub stability: Option<Stability>,
+    /// Transactions that failed, by the target's code.
+    pub errors: BTreeMap<String, u64>,
+    /// How often a transaction was begun again.
+    pub retries: u64,
+    /// Arrivals by the schedule; null without one.
+    pub arrivals: Option<u64>,
+    /// Arrivals that found the queue full and were dropped.
+    pub dropped: u64,
+    /// Arrivals that still waited for a session at the end.
+    pub waiting: u64,
+    /// 99th percentile of how late transactions started, in microseconds, when scheduled.
+    pub start_lateness_us_p99: Option<f64>,
+    /// What driving it cost.
+    pub driver: DriverCost,
+    /// What a commit survives, as the target's settings have it.
+    pub durability: TransactionDurability,
+    /// What transactions see of others.
+    pub isolation: String,
+    /// How the workload differs from the specification that it follows.
+    pub deviations: Vec<String>,
+    /// Every level of a staircase, in its order; empty without one.
+    pub levels: Vec<TransactionLevel>,
+    /// The fewest threads that bring nearly all of the best throughput; null where that was not
+    /// seen.
+    pub knee_threads: Option<u32>,
+    /// What it ran on.
+    pub target: TransactionTarget,
+    /// Length of the measured window in seconds.
+    pub duration_s: f64,
+    /// Warm-up before it, in seconds.
+    pub warm_up_s: f64,
+    /// What was done otherwise, or is worth knowing.
+    pub notes: Vec<String>,
+    /// Where the events are.
+    pub run: Option<String>,
+    /// Figures that are not known, and why.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
+    /// What speaks against the figures.
+    pub verdicts: Verdicts,
+}
+
+/// Transactions per second, second by second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionSeries {
+    /// The end of each second in the measured window.
+    pub t_s: Vec<f64>,
+    /// Transactions per second in it.
+    pub tps: Vec<f64>,
+}
+
+/// What driving transactions cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DriverCost {
+    /// Processor seconds of the threads that drive; those of an embedded engine are in them.
+    pub cpu_s: f64,
+    /// The same per transaction, in microseconds.
+    pub us_per_txn: Option<f64>,
+    /// Times that a transaction waited for an answer.
+    pub round_trips_per_txn: Option<f64>,
+    /// Its statements, or calls of an embedded engine.
+    pub statements_per_txn: Option<f64>,
+}
+
+/// What a commit survives; null where the target does not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionDurability {
+    /// `innodb_flush_log_at_trx_commit`, or what means the same.
+    pub flush_log_at_commit: Option<u8>,
+    /// Whether pages are written twice.
+    pub doublewrite: Option<String>,
+    /// How data files are written.
+    pub flush_method: Option<String>,
+    /// Whether there is a binary log.
+    pub binlog: Option<bool>,
+    /// `sync_binlog`.
+    pub sync_binlog: Option<u64>,
+}
+
+/// What transactions ran on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionTarget {
+    /// As the user named it, without secrets.
+    pub name: String,
+    /// `engine`, `mysql`, `mariadb`, `percona`, `tidb`, or what it calls itself.
+    pub flavour: String,
+    /// As it calls its version.
+    pub version: String,
+}
+
+/// One level of a staircase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionLevel {
+    /// Sessions.
+    pub threads: u32,
+    /// Completed transactions per second.
+    pub tps: f64,
+    /// 95 % interval of the mean over this window.
+    pub tps_ci95: Option<Interval>,
+    /// Independent samples behind it.
+    pub tps_n: u64,
+    /// New orders per minute.
+    pub nopm: Option<f64>,
+    /// Service latency of all types together.
+    pub latency_us: LatencyUs,
+    /// How evenly the rate held.
+    pub stability: Option<Stability>,
+    /// Transactions that failed.
+    pub errors: u64,
+    /// Processor time of the driving threads per transaction, in microseconds.
+    pub us_per_txn: Option<f64>,
+    /// What speaks against it.
+    pub verdicts: Verdicts,
+}

@@ -1,0 +1,230 @@
+//! From windows of transactions to the document of a run.
+//!
+//! Invariant: every figure comes from one replicate; of several levels the best one is shown, and
+//! all of them beside it. It measures nothing and knows no database: what a target says of itself
+//! is handed in.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{
+    DriverCost, Replicate, Series, StreamFigures, TransactionDocument, TransactionDurability,
+    TransactionFigures, TransactionLevel, TransactionSeries, TransactionTarget,
+};
+use iostrata_spec::{
+    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionSpec,
+};
+use iostrata_stats::{
+    LatencyHistogram, LatencyUs, LoadPoint, Stability, Verdicts, knee, stability,
+};
+
+/// What is known of a run of transactions beside its windows.
+#[derive(Clone, Debug, Default)]
+pub struct TransactionFacts {
+    /// What it ran on.
+    pub target: TransactionTarget,
+    /// What a commit survives there.
+    pub durability: TransactionDurability,
+    /// What transactions see of others.
+    pub isolation: String,
+    /// How the workload differs from the specification that it follows.
+    pub deviations: Vec<String>,
+}
+
+/// The point of a load of transactions; points of a staircase differ in their threads.
+pub fn transaction_point(spec: &TransactionSpec) -> Point {
+    let TransactionSpec { workload, target, threads, .. } = spec;
+    let plural = if *threads == 1 { "thread" } else { "threads" };
+    Point {
+        id: format!("{workload}_{threads}"),
+        title: format!("{workload}, {threads} {plural}, {target}"),
+        layer: Layer::Transactions,
+        streams: Vec::new(),
+        metric: Metric {
+            stream: 0,
+            op: if workload == "tpcc" { OpKind::NewOrder } else { OpKind::Transaction },
+            kind: MetricKind::TotalIops,
+            unit: "transactions/s".to_owned(),
+            better: Better::Higher,
+        },
+        curve: Some(CurvePlace {
+            curve: workload.clone(),
+            axis: "threads".to_owned(),
+            x: f64::from(*threads),
+        }),
+        block: workload.clone(),
+        levels: Vec::new(),
+        transactions: Some(spec.clone()),
+    }
+}
+
+/// The document of a run: of each level of a staircase one replicate, in its order. `None` where
+/// none of them has figures of transactions.
+pub fn transaction_document(
+    replicates: &[Replicate],
+    facts: &TransactionFacts,
+) -> Option<TransactionDocument> {
+    let all: Vec<Driven<'_>> = replicates.iter().filter_map(Driven::of).collect();
+    let best = all.iter().max_by(|a, b| a.tps().total_cmp(&b.tps()))?;
+    let mut document = best.document(facts);
+    if all.len() > 1 {
+        document.levels = all.iter().map(Driven::level).collect();
+        document.knee_threads = knee_of(&document.levels);
+    }
+    document.check();
+    Some(document)
+}
+
+/// The fewest threads that bring nearly all of the best throughput, where more were measured.
+fn knee_of(levels: &[TransactionLevel]) -> Option<u32> {
+    let point = |level: &TransactionLevel| LoadPoint {
+        concurrency: level.threads,
+        iops: level.tps,
+        latency_us_mean: level.latency_us.mean,
+    };
+    let points: Vec<LoadPoint> = levels.iter().map(point).collect();
+    knee(&points).filter(|knee| knee.seen).map(|knee| knee.point.concurrency)
+}
+
+/// A replicate that is one of transactions.
+struct Driven<'a> {
+    replicate: &'a Replicate,
+    spec: &'a TransactionSpec,
+    stream: &'a StreamFigures,
+    counts: &'a TransactionFigures,
+}
+
+impl<'a> Driven<'a> {
+    fn of(replicate: &'a Replicate) -> Option<Self> {
+        let spec = replicate.point.transactions.as_ref()?;
+        let stream = replicate.streams.first()?;
+        let counts = stream.transactions.as_ref()?;
+        Some(Self { replicate, spec, stream, counts })
+    }
+
+    fn tps(&self) -> f64 {
+        self.stream.total.as_ref().map_or(0.0, |total| total.value)
+    }
+
+    fn completed(&self) -> u64 {
+        self.stream.ops.iter().map(|(_, op)| op.ios).sum()
+    }
+
+    fn nopm(&self) -> Option<f64> {
+        let new_orders = self.stream.ops[OpKind::NewOrder].as_ref()?;
+        Some(new_orders.iops.value * 60.0)
+    }
+
+    /// Transactions of all types per slice.
+    fn counts_per_slice(&self) -> Vec<f64> {
+        let Series { counts, .. } = &self.stream.series;
+        let len = counts.iter().map(|(_, counts)| counts.len()).max().unwrap_or(0);
+        let mut sums = vec![0.0; len];
+        for (_, counts) in counts.iter() {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(*count));
+        }
+        sums
+    }
+
+    fn stability(&self) -> Option<Stability> {
+        stability(&self.counts_per_slice(), self.stream.series.width_s)
+    }
+
+    fn series(&self) -> TransactionSeries {
+        let width_s = self.stream.series.width_s;
+        let group = ((1.0 / width_s.max(f64::MIN_POSITIVE)).round() as usize).max(1);
+        let second_s = group as f64 * width_s;
+        // A last, shorter second would look like a drop, so it is left out.
+        let counts = self.counts_per_slice();
+        let tps: Vec<f64> =
+            counts.chunks_exact(group).map(|of| of.iter().sum::<f64>() / second_s).collect();
+        let t_s = (1..=tps.len()).map(|n| n as f64 * second_s).collect();
+        TransactionSeries { t_s, tps }
+    }
+
+    /// Service latency of all types together.
+    fn latency(&self) -> LatencyUs {
+        let mut all = LatencyHistogram::default();
+        self.stream.ops.iter().for_each(|(_, op)| all.merge(&op.latencies.service));
+        all.summary().unwrap_or_default()
+    }
+
+    fn verdicts(&self) -> Verdicts {
+        let mut verdicts = self.replicate.verdicts.clone();
+        verdicts.merge(&self.stream.verdicts);
+        verdicts
+    }
+
+    fn driver(&self) -> DriverCost {
+        let completed = self.completed();
+        let per_txn = |count: u64| (completed > 0).then(|| count as f64 / completed as f64);
+        let cpu = &self.stream.cpu;
+        DriverCost {
+            cpu_s: cpu.user_s + cpu.sys_s,
+            us_per_txn: cpu.ns_per_io.map(|ns| ns / 1e3),
+            round_trips_per_txn: per_txn(self.counts.round_trips),
+            statements_per_txn: per_txn(self.counts.statements),
+        }
+    }
+
+    fn level(&self) -> TransactionLevel {
+        let total = self.stream.total.as_ref();
+        TransactionLevel {
+            threads: self.spec.threads,
+            tps: self.tps(),
+            tps_ci95: total.and_then(|total| total.ci95),
+            tps_n: total.map_or(0, |total| total.n),
+            nopm: self.nopm(),
+            latency_us: self.latency(),
+            stability: self.stability(),
+            errors: self.counts.errors.values().sum(),
+            us_per_txn: self.driver().us_per_txn,
+            verdicts: self.verdicts(),
+        }
+    }
+
+    fn document(&self, facts: &TransactionFacts) -> TransactionDocument {
+        let TransactionLevel { threads, tps, tps_ci95, tps_n, nopm, stability, verdicts, .. } =
+            self.level();
+        let completed = self.completed() as f64;
+        let done = || self.stream.ops.iter().filter(|(_, op)| op.ios > 0);
+        let response: BTreeMap<OpKind, LatencyUs> =
+            done().filter_map(|(kind, op)| Some((kind, op.response_us?))).collect();
+        let is_scheduled = self.spec.pacing.is_scheduled();
+        TransactionDocument {
+            workload: self.spec.workload.clone(),
+            threads,
+            tps,
+            tps_ci95,
+            tps_n,
+            nopm,
+            completed: self.stream.ops.iter().map(|(kind, op)| (kind, op.ios)).collect(),
+            mix: done().map(|(kind, op)| (kind, op.ios as f64 / completed)).collect(),
+            latency_us: done().map(|(kind, op)| (kind, op.latency_us)).collect(),
+            response_us: is_scheduled.then_some(response),
+            series: self.series(),
+            stability,
+            errors: self.counts.errors.clone(),
+            retries: self.counts.retries,
+            arrivals: is_scheduled.then_some(self.counts.arrivals),
+            dropped: self.counts.dropped,
+            waiting: self.counts.waiting,
+            start_lateness_us_p99: self.stream.start_lateness_us_p99,
+            driver: self.driver(),
+            durability: facts.durability.clone(),
+            isolation: facts.isolation.clone(),
+            deviations: facts.deviations.clone(),
+            levels: Vec::new(),
+            knee_threads: None,
+            target: facts.target.clone(),
+            duration_s: self.replicate.duration_s,
+            warm_up_s: self.counts.warm_up_s,
+            notes: self.stream.notes.clone(),
+            run: None,
+            unknown: Vec::new(),
+            verdicts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
