@@ -42,8 +42,6 @@ pub enum RunKind {
     Study,
     /// The block queue of 2009 in virtual time: a [`crate::QueueDocument`].
     SimulateQueue,
-    /// Loading the tables of a workload: a [`crate::PrepareDocument`].
-    Prepare,
     /// TPC-C's transactions: a [`crate::TransactionDocument`].
     Tpcc,
     /// Other transactions of an online database: a [`crate::TransactionDocument`].

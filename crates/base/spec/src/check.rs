@@ -33,7 +33,7 @@ pub fn block_range() -> String {
     format!("use {} to {}", Size(BLOCK_BYTES_MIN.into()), Size(BLOCK_BYTES_MAX.into()))
 }
 
-fn refuse(
+pub(crate) fn refuse(
     option: &'static str,
     found: impl ToString,
     why: impl Into<String>,

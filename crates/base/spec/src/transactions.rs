@@ -8,7 +8,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::{SpecError, refuse};
 use crate::io::RateProcess;
+
+/// Sessions at most: each may need a thread.
+const THREADS_MAX: u32 = 10_000;
+/// Arrivals per second at most.
+const RATE_MAX: f64 = 1e9;
+/// Terminals at most: a hundred thousand warehouses of ten.
+const HOMES_MAX: u32 = 1_000_000;
+/// Arrivals at most that may wait.
+const QUEUE_MAX: u32 = 10_000_000;
 
 /// What happens to an arrival that finds the queue full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +111,69 @@ impl TransactionSpec {
             precision: 0.03,
             seed: 1,
             gone_max: Duration::from_secs(10),
+        }
+    }
+
+    /// Checks what can be judged without looking at the target.
+    ///
+    /// # Errors
+    /// The first thing that cannot be run.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let within = |option, found: u32, most: u32| match found {
+            found if (1..=most).contains(&found) => Ok(()),
+            found => refuse(option, found, "out of range", format!("use 1 to {most}")),
+        };
+        within("threads", self.threads, THREADS_MAX)?;
+        match self.pacing {
+            TransactionPacing::Closed => {}
+            TransactionPacing::Open { rate_per_s, queue_max, .. } => {
+                if !(rate_per_s > 0.0 && rate_per_s <= RATE_MAX) {
+                    return refuse("rate", rate_per_s, "out of range", "use above 0, such as 100");
+                }
+                within("max-queue", queue_max, QUEUE_MAX)?;
+            }
+            TransactionPacing::Terminals { homes } => within("wait", homes, HOMES_MAX)?,
+        }
+        if self.runtime.is_some_and(|time| time.is_zero()) {
+            return refuse("time", "0 s", "no time", "use 1 s or more");
+        }
+        if let (Some(warm_up), None) = (self.warm_up, self.runtime) {
+            let found = format!("{} s", warm_up.as_secs_f64());
+            let why = "a window that ends when it is precise finds its own warm-up";
+            return refuse("warmup-time", found, why, "leave it out, or set --time");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_its_option() {
+        assert_eq!(TransactionSpec::new("tpcc", "engine:/data").check(), Ok(()));
+        let open = |rate_per_s, queue_max| {
+            let (process, overload) = (RateProcess::Poisson, Overload::Drop);
+            TransactionPacing::Open { rate_per_s, process, queue_max, overload }
+        };
+        type Change<'a> = &'a dyn Fn(&mut TransactionSpec);
+        let changes: [(&str, Change<'_>); 8] = [
+            ("threads", &|spec| spec.threads = 0),
+            ("threads", &|spec| spec.threads = THREADS_MAX + 1),
+            ("rate", &|spec| spec.pacing = open(0.0, 10)),
+            ("rate", &|spec| spec.pacing = open(f64::NAN, 10)),
+            ("max-queue", &|spec| spec.pacing = open(10.0, 0)),
+            ("wait", &|spec| spec.pacing = TransactionPacing::Terminals { homes: 0 }),
+            ("time", &|spec| spec.runtime = Some(Duration::ZERO)),
+            ("warmup-time", &|spec| {
+                (spec.runtime, spec.warm_up) = (None, Some(Duration::from_secs(1)));
+            }),
+        ];
+        for (option, change) in changes {
+            let mut spec = TransactionSpec::new("tpcc", "engine:/data");
+            change(&mut spec);
+            assert_eq!(spec.check().unwrap_err().option, option);
         }
     }
 }

@@ -63,11 +63,11 @@ pub fn transaction_document(
     replicates: &[Replicate],
     facts: &TransactionFacts,
 ) -> Option<TransactionDocument> {
-    let all: Vec<Window<'_>> = replicates.iter().filter_map(Window::of).collect();
+    let all: Vec<Driven<'_>> = replicates.iter().filter_map(Driven::of).collect();
     let best = all.iter().max_by(|a, b| a.tps().total_cmp(&b.tps()))?;
     let mut document = best.document(facts);
     if all.len() > 1 {
-        document.levels = all.iter().map(Window::level).collect();
+        document.levels = all.iter().map(Driven::level).collect();
         document.knee_threads = knee_of(&document.levels);
     }
     document.check();
@@ -86,14 +86,14 @@ fn knee_of(levels: &[TransactionLevel]) -> Option<u32> {
 }
 
 /// A replicate that is one of transactions.
-struct Window<'a> {
+struct Driven<'a> {
     replicate: &'a Replicate,
     spec: &'a TransactionSpec,
     stream: &'a StreamFigures,
     counts: &'a TransactionFigures,
 }
 
-impl<'a> Window<'a> {
+impl<'a> Driven<'a> {
     fn of(replicate: &'a Replicate) -> Option<Self> {
         let spec = replicate.point.transactions.as_ref()?;
         let stream = replicate.streams.first()?;

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use iostrata_run::{
-    CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
-    DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument,
-    Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
-    TransactionDocument,
+    CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
+    EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument, Manifest,
+    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument, TransactionDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};

@@ -181,6 +181,8 @@ impl<'a, C: Clock> Driver<'a, C> {
             },
         };
         self.free.pop();
+        // Another worker, whose clock was read a little later, may have let it queue.
+        let now = now.max(since);
         if self.crew.agenda.is_some() {
             self.recorder.record_lateness(self.clock.to_ns(now - since));
             let segment = self.recorder.segment();

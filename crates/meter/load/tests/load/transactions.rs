@@ -1,5 +1,6 @@
 //! Transactions on real threads: length, warm-up, live figures, the price of driving them.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -200,4 +201,93 @@ fn a_source_that_opens_no_session_is_an_error() {
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("the target refuses; start it"), "{text}");
+}
+
+/// Commits that are durable a little later, and a note of who had which turn.
+struct Grouped {
+    turns: Mutex<Vec<Turn>>,
+    under_way: AtomicU32,
+}
+
+struct Group<'a> {
+    of: &'a Grouped,
+    durable_at: Vec<Instant>,
+}
+
+impl TransactionSource for Grouped {
+    fn kinds(&self) -> Vec<OpKind> {
+        vec![OpKind::Payment]
+    }
+
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    fn worker(
+        &self,
+        _first_slot: u32,
+        slots: u32,
+    ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
+        let durable_at = vec![Instant::now(); slots as usize];
+        Ok(Box::new(Group { of: self, durable_at }))
+    }
+}
+
+impl TransactionWorker for Group<'_> {
+    fn next(&mut self, turn: Turn) -> Planned {
+        let waits = Duration::from_millis(1 + (u64::from(turn.home) + turn.nth) % 7);
+        Planned { kind: OpKind::Payment, keying: waits, think: waits, is_deferred: false }
+    }
+
+    fn run(&mut self, slot: u32, turn: Turn) -> Ran {
+        self.of.turns.lock().unwrap().push(turn);
+        self.of.under_way.fetch_add(1, Ordering::Relaxed);
+        self.durable_at[slot as usize] = Instant::now() + Duration::from_millis(3);
+        Ran { kind: OpKind::Payment, ended: Ended::Pending, retries: 0 }
+    }
+
+    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
+        let left = self.durable_at[slot as usize].saturating_duration_since(Instant::now());
+        if !left.is_zero() && !waits {
+            return Settled::NotYet;
+        }
+        std::thread::sleep(left);
+        self.of.under_way.fetch_sub(1, Ordering::Relaxed);
+        Settled::Durable
+    }
+
+    fn reopen(&mut self, _slot: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn cost(&self) -> TransactionCost {
+        TransactionCost::default()
+    }
+}
+
+#[test]
+fn terminals_keep_their_order_over_all_threads() {
+    let _turn = crate::one_at_a_time();
+    let source = Grouped { turns: Mutex::default(), under_way: AtomicU32::new(0) };
+    let pacing = TransactionPacing::Terminals { homes: 40 };
+    let spec = TransactionSpec { pacing, ..spec(8, 800) };
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    let figures =
+        TransactionLoad::new(&source, &spec, false).run(&surroundings, &mut NoObserver).unwrap();
+    let turns = source.turns.lock().unwrap();
+    let mut next = [0; 40];
+    for turn in turns.iter() {
+        assert_eq!(turn.nth, next[turn.home as usize], "of terminal {}", turn.home);
+        next[turn.home as usize] += 1;
+    }
+    assert!(next.iter().all(|turns| *turns >= 5), "{next:?}");
+    assert_eq!(source.under_way.load(Ordering::Relaxed), 0, "some commit was never settled");
+    let stream = &figures.streams[0];
+    let payments = stream.ops[OpKind::Payment].as_ref().unwrap();
+    // What the last moment cut off was run and settled, and is not counted.
+    assert!(payments.ios.abs_diff(turns.len() as u64) <= 8, "{} of {}", payments.ios, turns.len());
+    assert!(payments.latency_us.p50 >= 2_900.0 && stream.depth_mean <= 8.0, "{payments:?}");
+    let counts = stream.transactions.as_ref().unwrap();
+    assert!(counts.arrivals >= payments.ios, "{counts:?}");
 }

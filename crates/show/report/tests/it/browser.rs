@@ -17,8 +17,16 @@ fn kept(sample: &Sample, dir: &Path) {
     for event in &sample.events {
         run.append(event).unwrap();
     }
-    if let Some(result) = &sample.result {
-        run.write_result(result).unwrap();
+    match &sample.result {
+        Some(RunResult::Probe(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Tpcc(document) | RunResult::Oltp(document)) => {
+            run.write_result(document).unwrap()
+        }
+        Some(RunResult::Study(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::Fio(document)) => run.write_result(document).unwrap(),
+        Some(RunResult::SimulateQueue(document)) => run.write_result(document).unwrap(),
+        None => {}
     }
     let rendered = render(&RunReader::open(dir).unwrap());
     run.write_report(&rendered.html).unwrap();
@@ -102,7 +110,9 @@ fn every_point_can_be_chosen_over_time() {
 fn it_fits_a_phone_and_follows_the_dark() {
     let Some(mut browser) = Browser::start() else { return };
     let dir = tempfile::tempdir().unwrap();
-    for (name, sample) in [("probe", sample::probe()), ("io", sample::io())] {
+    for (name, sample) in
+        [("probe", sample::probe()), ("io", sample::io()), ("tpcc", sample::transactions())]
+    {
         kept(&sample, &dir.path().join(name));
         browser.screen(390, 844, true, false);
         browser.open(&dir.path().join(name).join("report.html"));
@@ -155,6 +165,7 @@ fn pictures() {
         ("probe", sample::probe()),
         ("clean", sample::clean_probe()),
         ("io", sample::io()),
+        ("transactions", sample::transactions()),
         ("study", sample::study()),
     ] {
         kept(&sample, &pictures.join(name));

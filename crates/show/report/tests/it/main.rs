@@ -10,4 +10,5 @@ mod study;
 mod study_browser;
 mod study_text;
 mod terminal;
+mod transactions;
 mod unknown;

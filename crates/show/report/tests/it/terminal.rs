@@ -6,11 +6,16 @@ use iostrata_report::{html, markdown, terminal};
 use iostrata_run::{Finding, FindingKind};
 use iostrata_spec::Layer;
 
-use crate::sample;
+use crate::sample::{self, Sample};
+
+fn samples() -> [Sample; 5] {
+    let (probe, clean) = (sample::probe(), sample::clean_probe());
+    [probe, clean, sample::io(), sample::transactions(), sample::partial()]
+}
 
 #[test]
 fn a_verdict_fits_a_screen() {
-    for sample in [sample::probe(), sample::clean_probe(), sample::io(), sample::partial()] {
+    for sample in samples() {
         for width in [60, 80, 100, 200] {
             let text = terminal(&sample.view(), width, false);
             let most = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -23,7 +28,7 @@ fn a_verdict_fits_a_screen() {
 
 #[test]
 fn without_colour_it_is_ascii() {
-    for sample in [sample::probe(), sample::clean_probe(), sample::io(), sample::partial()] {
+    for sample in samples() {
         let text = terminal(&sample.view(), 100, false);
         assert!(text.is_ascii(), "{text}");
     }

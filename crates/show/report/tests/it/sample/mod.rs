@@ -6,11 +6,12 @@ mod host;
 mod io;
 mod rungs;
 pub mod study;
+mod transactions;
 
 use iostrata_report::RunView;
 use iostrata_run::{
     Event, FioDocument, FioJobDocument, FioWaveDocument, Manifest, ProbeDocument, RunKind,
-    RunResult, StudyDocument,
+    RunResult, StudyDocument, TransactionDocument,
 };
 use iostrata_spec::fio::FioWarning;
 
@@ -128,6 +129,18 @@ pub fn fio() -> Sample {
     let manifest = manifest(RunKind::Fio, &["fio", "jobs.fio"]);
     let result = Some(RunResult::Fio(Box::new(document)));
     Sample { manifest, result, events: vec![events::io_event()], notes: vec![] }
+}
+
+/// A staircase of transactions.
+pub fn transactions() -> Sample {
+    let manifest = manifest(RunKind::Tpcc, &["tpcc", "run", "--threads", "1,4,16,64"]);
+    let result = Some(RunResult::Tpcc(Box::new(transactions_document())));
+    Sample { manifest, result, events: vec![], notes: vec![] }
+}
+
+/// What it printed.
+pub fn transactions_document() -> TransactionDocument {
+    transactions::transactions()
 }
 
 /// A probe that was killed half way.

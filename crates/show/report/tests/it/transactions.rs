@@ -1,0 +1,83 @@
+//! The report of transactions.
+
+use iostrata_report::{html, markdown, terminal};
+use iostrata_run::{RunResult, TransactionDocument};
+
+use crate::complete::changed;
+use crate::sample::{self, Sample};
+
+fn of(document: TransactionDocument) -> Sample {
+    let mut sample = sample::transactions();
+    sample.result = Some(RunResult::Tpcc(Box::new(document)));
+    sample
+}
+
+#[test]
+fn steadiness_stands_beside_speed() {
+    let sample = sample::transactions();
+    let text = terminal(&sample.view(), 100, false);
+    let head: Vec<&str> = text.lines().take(8).collect();
+    let head = head.join("\n");
+    for said in ["1.43 K transactions/s", "38,508 new orders per minute", "16 threads", "41 %"] {
+        assert!(head.contains(said), "{said} is not in the head:\n{text}");
+    }
+    for said in ["new orders", "from schedule", "1213", "16 threads give nearly all"] {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn every_figure_is_in_the_files() {
+    let view_of = sample::transactions();
+    let (page, written) = (html(&view_of.view()), markdown(&view_of.view()));
+    for said in [
+        "43,020 arrived by the schedule",
+        "31 were dropped",
+        "begun again 118 times",
+        "after 7.5 s of warm-up",
+        "DETECT_AND_RECOVER",
+        "repeatable read",
+        "orders are kept for ever",
+        "the server sits on the same machine",
+        "like TPC-C and no TPC-C result",
+        "round trips per transaction",
+    ] {
+        assert!(page.contains(said), "{said} is not in the page");
+        assert!(written.contains(said), "{said} is not in\n{written}");
+    }
+    for chart in ["chart-time-transactions", "chart-levels", "chart-levels-latency"] {
+        assert!(page.contains(chart), "{chart} is missing");
+    }
+    assert!(page.contains("(590)") || page.contains("590"), "the hole of second 17");
+    assert!(page.contains("&lt;b&gt;terminal&lt;/b&gt;") && !page.contains("<b>terminal</b>"));
+}
+
+#[test]
+fn every_text_of_the_document_is_in_the_page() {
+    let tokens = std::cell::RefCell::new(Vec::new());
+    let document = sample::transactions_document();
+    let document = changed(&document, |path, old| {
+        // The page is in that directory.
+        if path == "/run" {
+            return old.to_owned();
+        }
+        let token = format!("token{}end", tokens.borrow().len());
+        tokens.borrow_mut().push((path.to_owned(), token.clone()));
+        format!("{old} {token}")
+    });
+    let kept = serde_json::to_string(&document).unwrap();
+    let page = html(&of(document).view());
+    let tokens = tokens.into_inner();
+    let missing: Vec<_> =
+        tokens.iter().filter(|(_, token)| kept.contains(token) && !page.contains(token)).collect();
+    assert!(tokens.len() >= 10, "{}", tokens.len());
+    assert!(missing.is_empty(), "not in the page: {missing:?}");
+}
+
+#[test]
+fn a_window_without_a_transaction_says_so() {
+    let mut document = TransactionDocument::default();
+    document.check();
+    let text = terminal(&of(document).view(), 100, false);
+    assert!(text.contains("no request completed") && !text.contains("0 transactions/s"), "{text}");
+}
