@@ -29,7 +29,8 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b',')
     .add(b'&')
     .add(b'=');
-const PARAMETERS: &str = "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, password";
+const PARAMETERS: &str =
+    "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, dialect, password";
 
 /// Why a text is no address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -175,6 +176,9 @@ pub struct ServerAddress {
     pub connect_timeout: Duration,
     /// How long a server may take to answer; for ever without one.
     pub read_timeout: Option<Duration>,
+    /// Whether the server is asked for no more than an unknown one, whatever it says that it is:
+    /// for proxies between.
+    pub asks_least: bool,
 }
 
 impl Default for ServerAddress {
@@ -190,6 +194,7 @@ impl Default for ServerAddress {
             ca: None,
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: None,
+            asks_least: false,
         }
     }
 }
@@ -255,6 +260,16 @@ impl ServerAddress {
                     }
                 };
             }
+            "dialect" => {
+                self.asks_least = match found.as_str() {
+                    "least" => true,
+                    "own" => false,
+                    _ => {
+                        let fix = "own or least";
+                        return Err(AddressError::Value { name: "dialect", found, fix });
+                    }
+                };
+            }
             "connect_timeout" => self.connect_timeout = timeout("connect_timeout", found)?,
             "read_timeout" => self.read_timeout = Some(timeout("read_timeout", found)?),
             _ => return Err(AddressError::Parameter { found: name.to_owned() }),
@@ -280,7 +295,9 @@ impl fmt::Display for ServerAddress {
         let is_plain = self.encryption == Encryption::Disabled;
         let encryption = (!is_plain).then(|| format!("ssl={}", self.encryption.word()));
         let trusts = (!self.verifies).then(|| "ssl_verify=off".to_owned());
-        for (at, parameter) in [socket, encryption, trusts].into_iter().flatten().enumerate() {
+        let dialect = self.asks_least.then(|| "dialect=least".to_owned());
+        let parameters = [socket, encryption, trusts, dialect].into_iter().flatten();
+        for (at, parameter) in parameters.enumerate() {
             write!(f, "{}{parameter}", if at == 0 { "?" } else { "&" })?;
         }
         Ok(())
