@@ -29,6 +29,8 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b',')
     .add(b'&')
     .add(b'=');
+/// The same in a path, whose parts stay to be read.
+const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.remove(b'/').remove(b':').remove(b',');
 const PARAMETERS: &str =
     "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, dialect, password";
 
@@ -291,12 +293,16 @@ impl fmt::Display for ServerAddress {
         if let Some(database) = &self.database {
             write!(f, "/{}", utf8_percent_encode(database, ESCAPED))?;
         }
-        let socket = self.socket.as_ref().map(|path| format!("socket={}", path.display()));
+        let path = |name: &str, path: &Option<PathBuf>| {
+            let path = path.as_ref()?.to_string_lossy();
+            Some(format!("{name}={}", utf8_percent_encode(&path, ESCAPED_IN_PATHS)))
+        };
+        let (socket, ca) = (path("socket", &self.socket), path("ssl_ca", &self.ca));
         let is_plain = self.encryption == Encryption::Disabled;
         let encryption = (!is_plain).then(|| format!("ssl={}", self.encryption.word()));
         let trusts = (!self.verifies).then(|| "ssl_verify=off".to_owned());
         let dialect = self.asks_least.then(|| "dialect=least".to_owned());
-        let parameters = [socket, encryption, trusts, dialect].into_iter().flatten();
+        let parameters = [socket, encryption, ca, trusts, dialect].into_iter().flatten();
         for (at, parameter) in parameters.enumerate() {
             write!(f, "{}{parameter}", if at == 0 { "?" } else { "&" })?;
         }

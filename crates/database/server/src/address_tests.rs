@@ -60,7 +60,8 @@ fn what_is_printed_names_the_same_servers() {
     for text in [
         "mysql://b@h1:3306,h2:3307/tpcc",
         "mysql://b%40x@[::1]:3306/a%2Fb",
-        "mysql:///db?socket=/run/s",
+        "mysql:///db?socket=/run/a%20%26b/s",
+        "mysql://h:1/db?ssl=required&ssl_ca=/etc/ca.pem",
         "mysql://h:1?ssl=required&ssl_verify=off&dialect=least",
     ] {
         let address = read(text);
