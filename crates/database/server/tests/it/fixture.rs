@@ -29,17 +29,17 @@ impl Drop for Place {
 
 /// Runs a test on every server there is, in a database of this name.
 pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
+    let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
+    let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
+    // Who waits for its turn keeps the server alive for itself.
+    let private = if named.is_empty() { Some(Private::shared()) } else { None };
     // Some tests set variables of the whole server, so they take turns.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
-    let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
-    if named.is_empty() {
-        match Private::shared() {
-            Ok(server) => test(&place(server.address(), Some(server), database)),
-            Err(why) => eprintln!("skipped: {why}"),
-        }
-        return;
+    match private {
+        Some(Ok(server)) => test(&place(server.address(), Some(server), database)),
+        Some(Err(why)) => eprintln!("skipped: {why}"),
+        None => {}
     }
     for address in named {
         let address: ServerAddress = address.trim().parse().unwrap();
