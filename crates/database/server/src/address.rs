@@ -29,7 +29,10 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b',')
     .add(b'&')
     .add(b'=');
-const PARAMETERS: &str = "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, password";
+/// The same in a path, whose parts stay to be read.
+const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.remove(b'/').remove(b':').remove(b',');
+const PARAMETERS: &str =
+    "socket, ssl, ssl_verify, ssl_ca, connect_timeout, read_timeout, dialect, password";
 
 /// Why a text is no address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -175,6 +178,9 @@ pub struct ServerAddress {
     pub connect_timeout: Duration,
     /// How long a server may take to answer; for ever without one.
     pub read_timeout: Option<Duration>,
+    /// Whether the server is asked for no more than an unknown one, whatever it says that it is:
+    /// for proxies between.
+    pub asks_least: bool,
 }
 
 impl Default for ServerAddress {
@@ -190,6 +196,7 @@ impl Default for ServerAddress {
             ca: None,
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: None,
+            asks_least: false,
         }
     }
 }
@@ -255,6 +262,16 @@ impl ServerAddress {
                     }
                 };
             }
+            "dialect" => {
+                self.asks_least = match found.as_str() {
+                    "least" => true,
+                    "own" => false,
+                    _ => {
+                        let fix = "own or least";
+                        return Err(AddressError::Value { name: "dialect", found, fix });
+                    }
+                };
+            }
             "connect_timeout" => self.connect_timeout = timeout("connect_timeout", found)?,
             "read_timeout" => self.read_timeout = Some(timeout("read_timeout", found)?),
             _ => return Err(AddressError::Parameter { found: name.to_owned() }),
@@ -276,11 +293,17 @@ impl fmt::Display for ServerAddress {
         if let Some(database) = &self.database {
             write!(f, "/{}", utf8_percent_encode(database, ESCAPED))?;
         }
-        let socket = self.socket.as_ref().map(|path| format!("socket={}", path.display()));
+        let path = |name: &str, path: &Option<PathBuf>| {
+            let path = path.as_ref()?.to_string_lossy();
+            Some(format!("{name}={}", utf8_percent_encode(&path, ESCAPED_IN_PATHS)))
+        };
+        let (socket, ca) = (path("socket", &self.socket), path("ssl_ca", &self.ca));
         let is_plain = self.encryption == Encryption::Disabled;
         let encryption = (!is_plain).then(|| format!("ssl={}", self.encryption.word()));
         let trusts = (!self.verifies).then(|| "ssl_verify=off".to_owned());
-        for (at, parameter) in [socket, encryption, trusts].into_iter().flatten().enumerate() {
+        let dialect = self.asks_least.then(|| "dialect=least".to_owned());
+        let parameters = [socket, encryption, ca, trusts, dialect].into_iter().flatten();
+        for (at, parameter) in parameters.enumerate() {
             write!(f, "{}{parameter}", if at == 0 { "?" } else { "&" })?;
         }
         Ok(())

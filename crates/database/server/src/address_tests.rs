@@ -60,8 +60,9 @@ fn what_is_printed_names_the_same_servers() {
     for text in [
         "mysql://b@h1:3306,h2:3307/tpcc",
         "mysql://b%40x@[::1]:3306/a%2Fb",
-        "mysql:///db?socket=/run/s",
-        "mysql://h:1?ssl=required&ssl_verify=off",
+        "mysql:///db?socket=/run/a%20%26b/s",
+        "mysql://h:1/db?ssl=required&ssl_ca=/etc/ca.pem",
+        "mysql://h:1?ssl=required&ssl_verify=off&dialect=least",
     ] {
         let address = read(text);
         assert_eq!(read(&address.to_string()), address, "{address}");
@@ -83,6 +84,7 @@ fn bad_addresses_name_what_is_wrong() {
         ("mysql://a/x?sockt=/s", "unknown parameter `sockt`"),
         ("mysql://a/x?ssl=yes", "ssl=yes"),
         ("mysql://a/x?connect_timeout=soon", "a duration such as 10s"),
+        ("mysql://a?dialect=oracle", "own or least"),
         ("mysql://a/%ff", "the database"),
         ("mysql://a,b/x?socket=/s", "2 hosts"),
     ] {

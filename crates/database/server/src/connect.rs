@@ -19,6 +19,9 @@ use crate::turns::Turns;
 
 /// After so long without a word the kernel asks whether the other side is still there.
 const KEEPALIVE_MS: u32 = 30_000;
+/// How often and how many times it asks before the connection is gone.
+const PROBE_S: u32 = 10;
+const PROBES: u32 = 3;
 
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,8 @@ impl Connector {
             .prefer_socket(false)
             .tcp_connect_timeout(Some(address.connect_timeout.max(Duration::from_millis(1))))
             .tcp_keepalive_time_ms(Some(KEEPALIVE_MS))
+            .tcp_keepalive_probe_interval_secs(Some(PROBE_S))
+            .tcp_keepalive_probe_count(Some(PROBES))
             .read_timeout(timeout)
             .write_timeout(timeout)
             .stmt_cache_size(0)

@@ -62,6 +62,9 @@ pub(crate) struct Dialect {
     pub loads_local: bool,
 }
 
+/// What everybody understands.
+const LEAST: Dialect = Dialect { begins: true, joins_updates: false, loads_local: false };
+
 impl ServerVersion {
     /// The version in `VERSION()` and `@@version_comment`.
     ///
@@ -98,15 +101,14 @@ impl ServerVersion {
         }
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub(crate) fn dialect(&self, asks_least: bool) -> Dialect {
         match self.flavour {
+            _ if asks_least => LEAST,
             Flavour::MySql | Flavour::MariaDb | Flavour::Percona => {
                 Dialect { begins: false, joins_updates: true, loads_local: true }
             }
             Flavour::TiDb => Dialect { begins: true, joins_updates: true, loads_local: false },
-            Flavour::Vitess | Flavour::Unknown => {
-                Dialect { begins: true, joins_updates: false, loads_local: false }
-            }
+            Flavour::Vitess | Flavour::Unknown => LEAST,
         }
     }
 }
@@ -169,10 +171,10 @@ mod tests {
     fn what_is_unknown_keeps_its_words_and_is_asked_for_little() {
         let odd = ServerVersion::recognise("5.1.0-weird", "A Database");
         assert_eq!(odd.name(), "unknown (5.1.0-weird)");
-        let least = Dialect { begins: true, joins_updates: false, loads_local: false };
-        assert_eq!(odd.dialect(), least);
+        assert_eq!(odd.dialect(false), LEAST);
         let known = ServerVersion::recognise("9.7.4", "MySQL Community Server");
         assert_eq!(known.name(), "mysql");
-        assert!(known.dialect().joins_updates && !known.dialect().begins);
+        assert!(known.dialect(false).joins_updates && !known.dialect(false).begins);
+        assert_eq!(known.dialect(true), LEAST, "behind a proxy");
     }
 }

@@ -15,7 +15,7 @@ use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts::{self, Variables};
 use crate::failure;
-use crate::flavour::ServerVersion;
+use crate::flavour::{Dialect, ServerVersion};
 use crate::link::Link;
 use crate::load::Loader;
 use crate::session::ServerSession;
@@ -27,6 +27,7 @@ pub struct ServerTarget {
     connector: Connector,
     name: Arc<str>,
     version: ServerVersion,
+    dialect: Dialect,
     storage_engine: Option<String>,
     loads: Mutex<HashMap<String, Loaded>>,
 }
@@ -50,6 +51,7 @@ impl ServerTarget {
         address: ServerAddress,
         storage_engine: Option<String>,
     ) -> Result<Self, TargetError> {
+        let asks_least = address.asks_least;
         let connector = Connector::new(address);
         let is_word = |engine: &String| {
             !engine.is_empty() && engine.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -62,7 +64,8 @@ impl ServerTarget {
         let mut conn = connector.connect(Patience::Short)?;
         let name: Arc<str> = connector.name.as_str().into();
         let version = version_of(&name, &mut conn)?;
-        Ok(Self { connector, name, version, storage_engine, loads: Mutex::default() })
+        let dialect = version.dialect(asks_least);
+        Ok(Self { connector, name, version, dialect, storage_engine, loads: Mutex::default() })
     }
 
     /// Makes the database that the address names, if it is not there.
@@ -223,7 +226,7 @@ impl Target for ServerTarget {
         next: &mut dyn FnMut(&mut Rows),
     ) -> Result<u64, TargetError> {
         let table = &schema.tables[table];
-        let mut loader = Loader::open(self.link()?, table, self.version.dialect())?;
+        let mut loader = Loader::open(self.link()?, table, self.dialect)?;
         if !self.is_known_empty(loader.link(), &table.name, part)? {
             loader.clear(part)?;
         }
@@ -235,7 +238,6 @@ impl Target for ServerTarget {
         schema: &Arc<Schema>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>, TargetError> {
-        let dialect = self.version.dialect();
-        Ok(Box::new(ServerSession::open(self.link()?, dialect, schema, options)?))
+        Ok(Box::new(ServerSession::open(self.link()?, self.dialect, schema, options)?))
     }
 }

@@ -112,7 +112,7 @@ pub(crate) fn count_below(schema: &Schema, table: usize, join: &JoinBelow) -> Te
     for (at, column) in told_apart.iter().enumerate() {
         out.add(if at == 0 { "o." } else { ", o." }).name(&other.columns[*column].name);
     }
-    out.add(") FROM ").table_name().add(" AS t JOIN ").name(&other.name).add(" AS o ON ");
+    out.add(") FROM ").table_name().add(" AS t STRAIGHT_JOIN ").name(&other.name).add(" AS o ON ");
     for (at, (column, by)) in pairs.iter().enumerate() {
         out.add(if at == 0 { "o." } else { " AND o." }).name(&other.columns[*column].name);
         out.add(" = t.").column(*by);

@@ -106,7 +106,7 @@ fn folds_are_the_servers_own() {
 fn rows_are_counted_through_a_join() {
     let join = JoinBelow { prefix: 1, other: 1, leads_by: vec![0, 3], tested: 2 };
     let template = count_below(&schema(), 0, &join);
-    let expected = "SELECT COUNT(DISTINCT o.`i`) FROM `line` AS t JOIN `stock` AS o \
+    let expected = "SELECT COUNT(DISTINCT o.`i`) FROM `line` AS t STRAIGHT_JOIN `stock` AS o \
                     ON o.`w` = t.`w` AND o.`i` = t.`item` \
                     WHERE t.`w` = ? AND t.`o` BETWEEN ? AND ? AND o.`q` < ?";
     assert_eq!(template.text, expected);

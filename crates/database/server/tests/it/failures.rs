@@ -4,7 +4,7 @@ use std::thread;
 
 use iostrata_target::{Access, Assign, Change, Op, OpId, Rows, SessionOptions, Trouble};
 
-use super::fixture::{Driven, Place, ints, on_each_server, schema, statement};
+use super::fixture::{Driven, Place, ints, on_each_server, printed, schema, statement};
 
 fn ops() -> Vec<Op> {
     let add = |prefix| Access::Modify {
@@ -80,6 +80,23 @@ fn a_wait_that_runs_out_leaves_nothing_of_the_transaction() {
         assert_eq!(attempt(&mut second, 1, &[1, 1]), Err(Trouble::Retry));
         second.session.commit().unwrap();
         assert_eq!(attempt(&mut first, 3, &[1, 3]), Ok(0), "the insertion was rolled back");
+    });
+}
+
+#[test]
+fn a_row_that_changed_since_it_was_read_is_locked_as_it_is_or_to_retry() {
+    on_each_server("changed", |place| {
+        let (mut first, mut second) = two(place);
+        assert_eq!(first.rows(3, &ints(&[1, 1])), ["20"]);
+        second.run(2, &ints(&[1, 1]));
+        second.session.commit().unwrap();
+        // Some servers refuse to lock what their snapshot does not show.
+        match attempt(&mut first, 1, &[1, 1]) {
+            Ok(_) => assert_eq!(printed(&first.out), ["21"]),
+            Err(trouble) => assert_eq!(trouble, Trouble::Retry),
+        }
+        first.session.rollback().unwrap();
+        assert_eq!(first.rows(1, &ints(&[1, 1])), ["21"]);
     });
 }
 

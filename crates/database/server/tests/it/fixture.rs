@@ -29,17 +29,17 @@ impl Drop for Place {
 
 /// Runs a test on every server there is, in a database of this name.
 pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
+    let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
+    let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
+    // Who waits for its turn keeps the server alive for itself.
+    let private = if named.is_empty() { Some(Private::shared()) } else { None };
     // Some tests set variables of the whole server, so they take turns.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
-    let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
-    if named.is_empty() {
-        match Private::shared() {
-            Ok(server) => test(&place(server.address(), Some(server), database)),
-            Err(why) => eprintln!("skipped: {why}"),
-        }
-        return;
+    match private {
+        Some(Ok(server)) => test(&place(server.address(), Some(server), database)),
+        Some(Err(why)) => eprintln!("skipped: {why}"),
+        None => {}
     }
     for address in named {
         let address: ServerAddress = address.trim().parse().unwrap();
@@ -57,6 +57,12 @@ fn place(address: ServerAddress, server: Option<Arc<Private>>, database: &str) -
 }
 
 impl Place {
+    /// The same database, of which no more is asked than of an unknown server.
+    pub fn least(&self) -> ServerTarget {
+        let address = ServerAddress { asks_least: true, ..self.address.clone() };
+        ServerTarget::open(address, None).unwrap()
+    }
+
     /// A session for these operations.
     pub fn session(
         &self,
@@ -73,8 +79,7 @@ impl Place {
         schema: &Schema,
         options: SessionOptions,
     ) -> Result<Driven, TargetError> {
-        let session = self.target.session(&Arc::new(schema.clone()), &options)?;
-        Ok(Driven { session, out: Rows::new(0) })
+        Driven::open(&self.target, schema, &options)
     }
 
     /// The tables of a schema, made anew.
@@ -107,6 +112,16 @@ pub struct Driven {
 }
 
 impl Driven {
+    /// A session of a target.
+    pub fn open(
+        target: &ServerTarget,
+        schema: &Schema,
+        options: &SessionOptions,
+    ) -> Result<Self, TargetError> {
+        let session = target.session(&Arc::new(schema.clone()), options)?;
+        Ok(Self { session, out: Rows::new(0) })
+    }
+
     /// Runs an operation; gives what it touched and its rows as text.
     pub fn run(&mut self, op: usize, args: &[Value<'_>]) -> (u64, Vec<String>) {
         let touched = self.session.run(OpId(op), args, &mut self.out).unwrap();

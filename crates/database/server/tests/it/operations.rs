@@ -27,7 +27,11 @@ fn set(column: usize, change: Change) -> Assign {
 fn stocked(place: &Place, schema: &Schema, mut ops: Vec<Op>, as_text: bool) -> Driven {
     ops.insert(0, op(0, Access::Insert));
     place.make(schema);
-    let mut session = place.session(schema, ops, as_text).unwrap();
+    filled(place.session(schema, ops, as_text).unwrap())
+}
+
+fn filled(mut session: Driven) -> Driven {
+    session.session.begin().unwrap();
     let mut args = Vec::new();
     for at in 0..10 {
         args.extend(ints(&[at / 5 + 1, at % 5 + 1, 20, 150]));
@@ -37,10 +41,18 @@ fn stocked(place: &Place, schema: &Schema, mut ops: Vec<Op>, as_text: bool) -> D
     session
 }
 
-fn both(database: &str, ops: &[Op], test: impl Fn(&mut Driven)) {
+fn all_ways(database: &str, ops: &[Op], test: impl Fn(&mut Driven)) {
     on_each_server(database, |place| {
+        let schema = schema();
+        place.make(&schema);
+        let mut plain = vec![op(0, Access::Insert)];
+        plain.extend_from_slice(ops);
+        let options = SessionOptions { ops: plain.into(), ..Default::default() };
+        let mut least = filled(Driven::open(&place.least(), &schema, &options).unwrap());
+        test(&mut least);
+        least.session.rollback().unwrap();
         for as_text in [false, true] {
-            let mut session = stocked(place, &schema(), ops.to_vec(), as_text);
+            let mut session = stocked(place, &schema, ops.to_vec(), as_text);
             test(&mut session);
             session.session.rollback().unwrap();
         }
@@ -50,7 +62,7 @@ fn both(database: &str, ops: &[Op], test: impl Fn(&mut Driven)) {
 #[test]
 fn rows_are_got_by_their_keys() {
     let get = |columns, locks| op(0, Access::Get { columns, locks });
-    both(
+    all_ways(
         "get",
         &[get(vec![2, 3, 4, 5], false), get(vec![1], true), get(vec![], false)],
         |session| {
@@ -99,7 +111,7 @@ fn scans_come_in_order_and_fold() {
         op(0, scan(1, false, vec![1], Fold::Sorted)),
         op(0, limited),
     ];
-    both("scan", &ops, |session| {
+    all_ways("scan", &ops, |session| {
         assert_eq!(session.rows(1, &ints(&[1, 2, 4])), ["2", "3", "4"]);
         assert_eq!(session.run(2, &ints(&[2])), (2, vec!["5 2".to_owned(), "4 2".to_owned()]));
         assert_eq!(session.rows(3, &ints(&[1, 1, 3])), ["60"]);
@@ -125,7 +137,7 @@ fn one_row_is_changed_by_expressions() {
     ];
     let changes = |returns| op(0, Access::Modify { prefix: 2, set: all.clone(), returns });
     let get = op(0, Access::Get { columns: vec![2, 3, 4, 5], locks: false });
-    both("modify", &[changes(vec![]), changes(vec![2, 4]), get], |session| {
+    all_ways("modify", &[changes(vec![]), changes(vec![2, 4]), get], |session| {
         let args = |item: i64, take: i64, text: Value<'static>| {
             let mut args = ints(&[1, item, take, -25]);
             args.extend([text, Value::Int(86_399)]);
@@ -149,7 +161,7 @@ fn many_rows_are_changed_in_the_order_of_the_arguments() {
     let blind =
         op(0, Access::Modify { prefix: 2, set: vec![set(5, Change::Set)], returns: vec![] });
     let get = op(0, Access::Get { columns: vec![2, 3, 4, 5], locks: false });
-    both("many", &[with(vec![1, 2, 3]), with(vec![]), blind, get], |session| {
+    all_ways("many", &[with(vec![1, 2, 3]), with(vec![]), blind, get], |session| {
         let row = |item: i64, take: i64, more: i64, text: &'static str| {
             [Value::Int(1), item.into(), take.into(), more.into(), text.into()]
         };
@@ -179,7 +191,7 @@ fn rows_below_a_key_are_changed_together() {
     };
     let sum = op(0, scan(0, false, vec![2], Fold::Sum));
     let get = op(0, Access::Get { columns: vec![2, 3], locks: false });
-    both("below", &[change(vec![1, 2]), change(vec![]), sum, get], |session| {
+    all_ways("below", &[change(vec![1, 2]), change(vec![]), sum, get], |session| {
         let (found, before) = session.run(1, &ints(&[2, 1, 1, 1]));
         assert_eq!(found, 10);
         assert_eq!(
@@ -211,7 +223,7 @@ fn rows_are_removed_counted_and_counted_up() {
         ),
         op(1, scan(3, false, vec![5, 6], Fold::Rows)),
     ];
-    both("rest", &ops, |session| {
+    all_ways("rest", &ops, |session| {
         let line = |o: i64, n: i64, item: i64| {
             let mut line = ints(&[1, o, n, item, 5]);
             line.extend([Value::Null, "new".into()]);
