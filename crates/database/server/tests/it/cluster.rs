@@ -39,7 +39,7 @@ fn two_nodes_go_on_when_one_of_three_is_killed() {
     if galera_provider().is_none() {
         let refused = PrivateCluster::start(&mut session, &plan).unwrap_err();
         assert!(matches!(refused, PrivateError::NoGalera { .. }), "{refused}");
-        eprintln!("skipped: {test}: galera-4 is not installed");
+        eprintln!("skipped: {test}: /usr/lib/galera/libgalera_smm.so is not installed");
         return;
     }
     let cluster = PrivateCluster::start(&mut session, &plan).unwrap();
