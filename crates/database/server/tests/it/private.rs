@@ -1,9 +1,11 @@
 //! Private servers of every program that is there.
 
 use std::fs;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use iostrata_change::{ChangeError, leftovers};
+use iostrata_change::{ChangeError, Session, StateDir, System, leftovers, restore};
 use iostrata_server::private::{
     DataSource, PrivateError, PrivatePlan, PrivateServer, ServerProgram,
 };
@@ -216,5 +218,66 @@ fn a_server_runs_as_the_user_who_owns_its_data() {
     assert_eq!(uid(&copied), "65534");
     copied.remove(&mut session).unwrap();
     server.remove(&mut session).unwrap();
-    assert!(leftovers(&iostrata_change::StateDir::at(place.path("state"))).is_empty());
+    assert!(leftovers(&StateDir::at(place.path("state"))).is_empty());
+}
+
+/// Where the child works; absent in the parent.
+const PLACE: &str = "IOSTRATA_TEST_PRIVATE";
+
+/// The program that is killed: makes, starts and removes servers until then.
+#[test]
+fn start_until_killed() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let program = programs("start_until_killed").remove(0);
+    let state = StateDir::at(place.join("state"));
+    loop {
+        let mut session = Session::begin(&state, System::new()).unwrap();
+        let mut plan = PrivatePlan::new(program.clone(), place.join("a"));
+        plan.options = small();
+        let server = PrivateServer::start(&mut session, &plan).unwrap();
+        server.remove(&mut session).unwrap();
+    }
+}
+
+/// Processes that have a path in their command line.
+fn naming(path: &Path) -> Vec<String> {
+    let path = path.to_string_lossy();
+    let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).replace('\0', " "))
+    });
+    lines.filter(|line| line.contains(&*path)).collect()
+}
+
+#[test]
+fn a_killed_run_leaves_neither_server_nor_data() {
+    let test = "a_killed_run_leaves_neither_server_nor_data";
+    if programs(test).is_empty() {
+        return;
+    }
+    let place = Place::new();
+    let mut in_place = 0;
+    for kill in 1..=8 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "private::start_until_killed", "--nocapture"])
+            .env(PLACE, place.path(""))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(kill * 330));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let state = StateDir::at(place.path("state"));
+        in_place += leftovers(&state).len();
+        let report = restore(&state, &System::new());
+        assert!(report.is_settled(), "kill {kill}: {report:#?}");
+        place.assert_empty(&format!("kill {kill}"));
+        let is_gone = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            naming(&place.path("a")).is_empty()
+        };
+        assert!((0..3000).any(is_gone), "kill {kill}: {:?}", naming(&place.path("a")));
+    }
+    assert!(in_place > 0, "no kill hit a run with changes in place");
 }
