@@ -52,7 +52,14 @@ pub fn run(mut args: Args) -> Result<bool> {
             println!("{}", addresses.join(";"));
             Ok(true)
         }
-        other => bail!("servers does not know {other:?}: install, start, stop or list"),
+        "programs" => {
+            let installed = FLEET.iter().filter_map(|recipe| program(recipe, &dir));
+            println!("{}", installed.collect::<Vec<_>>().join(":"));
+            Ok(true)
+        }
+        other => {
+            bail!("servers does not know {other:?}: install, start, stop, list or programs")
+        }
     }
 }
 
@@ -123,6 +130,13 @@ fn stop(home: &Path) -> Result<String> {
         bail!("it does not end; see {}", home.join("log").display());
     }
     Ok("stopped".to_owned())
+}
+
+/// The path of a program that is installed.
+fn program(recipe: &Recipe, dir: &Path) -> Option<String> {
+    let home = dir.join(recipe.name);
+    let path = recipe.program_in(&home.join("software"));
+    home.join("fetched").exists().then(|| path.display().to_string())
 }
 
 /// The address of a server that answers.

@@ -8,20 +8,25 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// A program that some tests start.
+/// A program, or a library by its path, that some tests start.
 struct Tool {
     program: &'static str,
     package: &'static str,
     serves: &'static str,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool { program: "fio", package: "fio", serves: "comparison with fio" },
     Tool { program: "chromium", package: "chromium", serves: "the report in a browser" },
     Tool { program: "mkfs.ext4", package: "e2fsprogs", serves: "tests on a fresh ext4" },
     Tool { program: "mkfs.xfs", package: "xfsprogs", serves: "tests on a fresh XFS" },
     Tool { program: "mariadbd", package: "mariadb-server-core", serves: "tests on a real server" },
     Tool { program: "mariadb", package: "mariadb-client-core", serves: "tests on a real server" },
+    Tool {
+        program: "/usr/lib/galera/libgalera_smm.so",
+        package: "galera-4",
+        serves: "tests on a cluster",
+    },
     Tool { program: "mkfs.btrfs", package: "btrfs-progs", serves: "tests on a fresh btrfs" },
 ];
 

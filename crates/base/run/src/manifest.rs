@@ -46,6 +46,8 @@ pub enum RunKind {
     Tpcc,
     /// Other transactions of an online database: a [`crate::TransactionDocument`].
     Oltp,
+    /// Loading the tables of a workload: a [`crate::PrepareDocument`].
+    Prepare,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

@@ -86,6 +86,7 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Study => "study",
         RunKind::Fio => "fio",
         RunKind::SimulateQueue => "simulate queue",
+        RunKind::Prepare => "prepare",
         RunKind::Tpcc => "tpcc",
         RunKind::Oltp => "oltp",
         RunKind::Unknown => "run",

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every node has ports of its own on 127.0.0.1 for clients, the group and increments of
 //! state, and all begin with copies of one state of the cluster, so that a joining node needs only
-//! the increment since. A node that was ended and has fallen further behind than its peers remember
-//! does not come back.
+//! the increment since. There is no transfer of a whole state: a node that was killed, or stopped
+//! for longer than its peers remember, does not come back.
 
 use std::fs;
 use std::io;
@@ -65,7 +65,11 @@ impl PrivateCluster {
         let provider = provider(&plan.program)?;
         let made = session.apply(Change::ServerDirectory { path: plan.dir.clone() })?;
         let mut cluster = Self { directory: made.id, nodes: Vec::new() };
-        let started = cluster.prepare(session, plan, &provider).and_then(|()| cluster.run(session));
+        // Absolute, because scripts name it.
+        let dir = made.effect.dir().unwrap_or(&plan.dir).to_owned();
+        let plan = ClusterPlan { dir, ..plan.clone() };
+        let started = cluster.prepare(session, &plan, &provider);
+        let started = started.and_then(|()| cluster.run(session));
         match started {
             Ok(()) => Ok(cluster),
             Err(error) => {
@@ -115,6 +119,12 @@ impl PrivateCluster {
     /// The nodes, the founder first.
     pub fn nodes(&self) -> &[PrivateServer] {
         &self.nodes
+    }
+
+    /// The same, to stop one and start it again. One that was killed does not know its position
+    /// any more and is not let in again.
+    pub fn nodes_mut(&mut self) -> &mut [PrivateServer] {
+        &mut self.nodes
     }
 
     /// Stops all nodes, the founder last, and removes their directories.
@@ -192,8 +202,8 @@ fn write_scripts(program: &ServerProgram, dir: &Path) -> Result<ServerProgram, P
         written.map_err(|source| PrivateError::system("write", &file, source))
     };
     write(TRANSFER, include_str!("transfer.sh"))?;
-    let (path, directory) = (program.path.display(), dir.display());
-    let run = format!("#!/bin/sh\nPATH='{directory}':\"$PATH\" exec '{path}' \"$@\"\n");
+    let (path, directory) = (quoted(&program.path), quoted(dir));
+    let run = format!("#!/bin/sh\nPATH={directory}:\"$PATH\" exec {path} \"$@\"\n");
     write("server", &run)?;
     Ok(program.run_by(dir.join("server")))
 }
@@ -209,6 +219,11 @@ fn provider(program: &ServerProgram) -> Result<PathBuf, PrivateError> {
         why: format!("there is none of {}", PROVIDERS.join(", ")),
         fix: "install it (Debian package galera-4)",
     })
+}
+
+/// A path as a word of the shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -228,5 +243,11 @@ mod tests {
         assert!(options.contains(&address), "{options:?}");
         let own = format!("--wsrep-node-incoming-address=127.0.0.1:{}", ports[1].client);
         assert!(options.contains(&own), "{options:?}");
+    }
+
+    #[test]
+    fn any_path_is_one_word() {
+        assert_eq!(quoted(Path::new("/a b/c")), "'/a b/c'");
+        assert_eq!(quoted(Path::new("/it's")), "'/it'\\''s'");
     }
 }

@@ -1,10 +1,14 @@
 //! Private servers of every program that is there.
 
 use std::fs;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use iostrata_change::{ChangeError, leftovers};
-use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
+use iostrata_change::{ChangeError, Session, StateDir, System, leftovers, restore};
+use iostrata_server::private::{
+    DataSource, PrivateError, PrivatePlan, PrivateServer, ServerProgram,
+};
 
 use crate::fleet::{Place, ask, programs};
 
@@ -13,61 +17,102 @@ fn small() -> Vec<String> {
     vec!["--innodb-buffer-pool-size=32M".to_owned()]
 }
 
-#[test]
-fn a_fresh_server_serves_and_a_copy_of_its_data_too() {
-    for program in programs("a_fresh_server_serves_and_a_copy_of_its_data_too") {
-        let place = Place::new();
-        let mut session = place.session();
-        let name = program.version.to_string();
-        let mut plan = PrivatePlan::new(program, place.path("a"));
-        plan.options = small();
-        plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
-        let begin = Instant::now();
-        let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
-        let made = begin.elapsed();
-        let begin = Instant::now();
-        server.run(&mut session, &[]).unwrap();
-        let first = begin.elapsed();
-        let (major, minor, _) = server.program().version.number;
-        let version = server.version().unwrap();
-        assert!(version.contains(&format!("{major}.{minor}.")), "{version}");
-        assert!(server.process().unwrap().is_alive());
-        let table = "CREATE TABLE shop.t (a INT PRIMARY KEY) ENGINE=InnoDB; \
-                     INSERT INTO shop.t VALUES (1), (2)";
-        if ask(&server.socket(), table).is_none() {
-            continue;
-        }
-        let twice = server.run(&mut session, &[]).unwrap_err();
-        assert!(matches!(twice, PrivateError::OutOfOrder { .. }), "{twice}");
-
-        let mut copy = PrivatePlan::new(server.program().clone(), place.path("b"));
-        copy.data = DataSource::CopyOf(server.data_dir().to_owned());
-        copy.options = small();
-        let refused = PrivateServer::prepare(&mut session, &copy).unwrap_err();
-        assert!(refused.to_string().contains("runs on it"), "{refused}");
-        assert!(!copy.dir.exists());
-
-        let process = server.process().unwrap().clone();
-        let begin = Instant::now();
-        server.stop(&mut session).unwrap();
-        let stopped = begin.elapsed();
-        assert!(!process.is_alive() && server.process().is_none());
-        let begin = Instant::now();
-        let second = PrivateServer::start(&mut session, &copy).unwrap();
-        let copied = begin.elapsed();
-        assert_eq!(ask(&second.socket(), "SELECT SUM(a) FROM shop.t").unwrap(), "3");
-        // Both at once, and the first with another option than before.
-        server.run(&mut session, &["--innodb_io_capacity=321".to_owned()]).unwrap();
-        let capacity = ask(&server.socket(), "SELECT @@innodb_io_capacity").unwrap();
-        assert_eq!(capacity, "321");
-        eprintln!(
-            "{name}: data made in {made:.2?}, first start {first:.2?}, stop {stopped:.2?}, copy \
-             and start {copied:.2?}"
-        );
-        server.remove(&mut session).unwrap();
-        second.remove(&mut session).unwrap();
-        place.assert_empty(&name);
+/// A fresh server serves, and a copy of its data does.
+fn serves(program: ServerProgram) {
+    let place = Place::new();
+    let mut session = place.session();
+    let name = program.version.to_string();
+    let mut plan = PrivatePlan::new(program, place.path("a"));
+    plan.options = small();
+    plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
+    let begin = Instant::now();
+    let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
+    let made = begin.elapsed();
+    let begin = Instant::now();
+    server.run(&mut session, &[]).unwrap();
+    let first = begin.elapsed();
+    let (major, minor, _) = server.program().version.number;
+    let version = server.version().unwrap();
+    assert!(version.contains(&format!("{major}.{minor}.")), "{version}");
+    assert!(server.process().unwrap().is_alive());
+    let table = "CREATE TABLE shop.t (a INT PRIMARY KEY) ENGINE=InnoDB; \
+                 INSERT INTO shop.t VALUES (1), (2)";
+    if ask(&server.socket(), table).is_none() {
+        return;
     }
+    let twice = server.run(&mut session, &[]).unwrap_err();
+    assert!(matches!(twice, PrivateError::OutOfOrder { .. }), "{twice}");
+
+    let mut copy = PrivatePlan::new(server.program().clone(), place.path("b"));
+    copy.data = DataSource::CopyOf(server.data_dir().to_owned());
+    copy.options = small();
+    let refused = PrivateServer::prepare(&mut session, &copy).unwrap_err();
+    assert!(refused.to_string().contains("runs on it"), "{refused}");
+    assert!(!copy.dir.exists());
+
+    let process = server.process().unwrap().clone();
+    let begin = Instant::now();
+    server.stop(&mut session).unwrap();
+    let stopped = begin.elapsed();
+    assert!(!process.is_alive() && server.process().is_none());
+    let begin = Instant::now();
+    let second = PrivateServer::start(&mut session, &copy).unwrap();
+    let copied = begin.elapsed();
+    assert_eq!(ask(&second.socket(), "SELECT SUM(a) FROM shop.t").unwrap(), "3");
+    // Both at once, and the first with another option than before.
+    server.run(&mut session, &["--innodb_io_capacity=321".to_owned()]).unwrap();
+    let capacity = ask(&server.socket(), "SELECT @@innodb_io_capacity").unwrap();
+    assert_eq!(capacity, "321");
+    eprintln!(
+        "{name}: data made in {made:.2?}, first start {first:.2?}, stop {stopped:.2?}, copy \
+         and start {copied:.2?}"
+    );
+    server.remove(&mut session).unwrap();
+    second.remove(&mut session).unwrap();
+    place.assert_empty(&name);
+}
+
+/// The same by the program of a series, if it is there; without one the reason is printed.
+fn series_serves(test: &str, is_mariadb: bool, series: (u32, u32)) {
+    let is_it = |program: &ServerProgram| {
+        let (major, minor, _) = program.version.number;
+        program.version.is_mariadb == is_mariadb && (major, minor) == series
+    };
+    match programs(test).into_iter().find(is_it) {
+        Some(program) => serves(program),
+        None => {
+            let name = if is_mariadb { "MariaDB" } else { "MySQL" };
+            let (major, minor) = series;
+            eprintln!("skipped: {test}: no {name} {major}.{minor}: see cargo xtask servers");
+        }
+    }
+}
+
+#[test]
+fn the_installed_server_serves() {
+    for program in programs("the_installed_server_serves").into_iter().take(1) {
+        serves(program);
+    }
+}
+
+#[test]
+fn mariadb_11_4_serves() {
+    series_serves("mariadb_11_4_serves", true, (11, 4));
+}
+
+#[test]
+fn mariadb_11_8_serves() {
+    series_serves("mariadb_11_8_serves", true, (11, 8));
+}
+
+#[test]
+fn mysql_5_6_serves() {
+    series_serves("mysql_5_6_serves", false, (5, 6));
+}
+
+#[test]
+fn mysql_9_7_serves() {
+    series_serves("mysql_9_7_serves", false, (9, 7));
 }
 
 #[test]
@@ -173,5 +218,66 @@ fn a_server_runs_as_the_user_who_owns_its_data() {
     assert_eq!(uid(&copied), "65534");
     copied.remove(&mut session).unwrap();
     server.remove(&mut session).unwrap();
-    assert!(leftovers(&iostrata_change::StateDir::at(place.path("state"))).is_empty());
+    assert!(leftovers(&StateDir::at(place.path("state"))).is_empty());
+}
+
+/// Where the child works; absent in the parent.
+const PLACE: &str = "IOSTRATA_TEST_PRIVATE";
+
+/// The program that is killed: makes, starts and removes servers until then.
+#[test]
+fn start_until_killed() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let program = programs("start_until_killed").remove(0);
+    let state = StateDir::at(place.join("state"));
+    loop {
+        let mut session = Session::begin(&state, System::new()).unwrap();
+        let mut plan = PrivatePlan::new(program.clone(), place.join("a"));
+        plan.options = small();
+        let server = PrivateServer::start(&mut session, &plan).unwrap();
+        server.remove(&mut session).unwrap();
+    }
+}
+
+/// Processes that have a path in their command line.
+fn naming(path: &Path) -> Vec<String> {
+    let path = path.to_string_lossy();
+    let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).replace('\0', " "))
+    });
+    lines.filter(|line| line.contains(&*path)).collect()
+}
+
+#[test]
+fn a_killed_run_leaves_neither_server_nor_data() {
+    let test = "a_killed_run_leaves_neither_server_nor_data";
+    if programs(test).is_empty() {
+        return;
+    }
+    let place = Place::new();
+    let mut in_place = 0;
+    for kill in 1..=8 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "private::start_until_killed", "--nocapture"])
+            .env(PLACE, place.path(""))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(kill * 330));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let state = StateDir::at(place.path("state"));
+        in_place += leftovers(&state).len();
+        let report = restore(&state, &System::new());
+        assert!(report.is_settled(), "kill {kill}: {report:#?}");
+        place.assert_empty(&format!("kill {kill}"));
+        let is_gone = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            naming(&place.path("a")).is_empty()
+        };
+        assert!((0..3000).any(is_gone), "kill {kill}: {:?}", naming(&place.path("a")));
+    }
+    assert!(in_place > 0, "no kill hit a run with changes in place");
 }

@@ -1,8 +1,8 @@
 //! Private database servers.
 //!
 //! Invariant: a server is started only on a data directory that the same session made or that the
-//! user named, and that no server has open; only a process with all arguments of the change, or the
-//! one that was noted, is ended. The data directory itself is another change's.
+//! user named, and that no server has open; only the process that was noted, or before that one
+//! with all arguments of the change, is ended. The data directory itself is another change's.
 //!
 //! The kernel kills the server when this process ends, whatever thread started it: threads may come
 //! and go. It does not do so for a program that changes its user by itself or has file
@@ -136,7 +136,12 @@ pub(super) fn undo(
     entry: &JournalEntry,
     since_ticks: u64,
 ) -> Result<Undone, ChangeError> {
-    let processes = serving::processes(platform, entry, since_ticks)?;
+    let processes = match entry.effect.as_ref().and_then(Effect::process) {
+        // A later run may have started another one on the same place by now.
+        Some(noted) if platform.is_alive(noted) => vec![noted.clone()],
+        Some(_) => Vec::new(),
+        None => serving::processes(platform, entry, since_ticks)?,
+    };
     for process in &processes {
         serving::end_patiently(platform, process, END_TRIES)?;
     }

@@ -131,3 +131,19 @@ fn a_directory_stays_while_something_is_mounted_below_it() {
     assert!(session.undo_all().is_settled());
     assert_same(&session.platform().machine.borrow(), &first, "it was unmounted");
 }
+
+#[test]
+fn a_later_server_on_the_same_place_is_left() {
+    let (_dir, state, first) = begin(VERSION);
+    let platform = FakePlatform::on(first, &state, VERSION);
+    let mut session = Session::begin(&state, platform).unwrap();
+    let [directory, server] = database(None);
+    session.apply(directory).unwrap();
+    let started = session.apply(server.clone()).unwrap();
+    let ours = started.effect.process().unwrap().clone();
+    session.platform().end(&ours, Ending::Forced).unwrap();
+    let tie = Tie::Life { groups: &[], run_as: None };
+    let theirs = session.platform().start(&server.server().unwrap(), tie).unwrap();
+    assert_eq!(session.undo(started.id).unwrap().how, How::AsBefore);
+    assert!(session.platform().is_alive(&theirs));
+}

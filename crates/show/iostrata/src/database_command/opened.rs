@@ -14,7 +14,7 @@ pub enum Opened {
     /// The embedded engine.
     Engine(EmbeddedTarget),
     /// A server.
-    Server(ServerTarget),
+    Server(Box<ServerTarget>),
 }
 
 impl Opened {
@@ -46,7 +46,8 @@ impl Opened {
             // Whoever may not make one needs it to be there, which opening says.
             let _refused = ServerTarget::create_database(address.clone());
         }
-        ServerTarget::open(address, storage_engine).map(Self::Server).map_err(ending)
+        let opened = ServerTarget::open(address, storage_engine).map_err(ending)?;
+        Ok(Self::Server(Box::new(opened)))
     }
 
     fn engine(
@@ -76,7 +77,7 @@ impl Opened {
     pub fn target(&self) -> &dyn Target {
         match self {
             Self::Engine(target) => target,
-            Self::Server(target) => target,
+            Self::Server(target) => &**target,
         }
     }
 

@@ -26,13 +26,14 @@ use crate::head::Head;
 type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
 
 /// Every kind; the last one shows what there is of a run without a result.
-const KINDS: [Builder; 7] = [
+const KINDS: [Builder; 8] = [
     probe::report,
     study::report,
     io::report,
     fio::report,
     queue::report,
     transactions::report,
+    prepare::report,
     partial::report,
 ];
 

@@ -17,16 +17,8 @@ fn kept(sample: &Sample, dir: &Path) {
     for event in &sample.events {
         run.append(event).unwrap();
     }
-    match &sample.result {
-        Some(RunResult::Probe(document)) => run.write_result(document).unwrap(),
-        Some(RunResult::Io(document)) => run.write_result(document).unwrap(),
-        Some(RunResult::Tpcc(document) | RunResult::Oltp(document)) => {
-            run.write_result(document).unwrap()
-        }
-        Some(RunResult::Study(document)) => run.write_result(document).unwrap(),
-        Some(RunResult::Fio(document)) => run.write_result(document).unwrap(),
-        Some(RunResult::SimulateQueue(document)) => run.write_result(document).unwrap(),
-        None => {}
+    if let Some(result) = &sample.result {
+        run.write_result(result).unwrap();
     }
     let rendered = render(&RunReader::open(dir).unwrap());
     run.write_report(&rendered.html).unwrap();
