@@ -22,12 +22,12 @@ pub(crate) struct CompiledOp {
     pub args: usize,
     /// Values that each row gives.
     pub width: usize,
-    pub action: Action,
+    pub action: OpAction,
 }
 
 /// What an operation does.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum OpAction {
     Get { wanted: Projection, locks: bool },
     Scan(ScanAction),
     Insert,
@@ -36,7 +36,7 @@ pub(crate) enum Action {
     CountBelow(CountAction),
 }
 
-impl Action {
+impl OpAction {
     /// Whether it writes.
     pub fn writes(&self) -> bool {
         matches!(self, Self::Insert | Self::Modify(_) | Self::Delete)
@@ -105,12 +105,12 @@ pub(crate) fn needs(op: &Op, table: usize) -> bool {
 /// Why it cannot be done.
 pub(crate) fn compile(op: &Op, tables: &[Option<Arc<OpenTable>>]) -> Result<CompiledOp, String> {
     let table = table_of(tables, op.table)?;
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     let key = layout.key.len();
     let (args, action) = match &op.access {
         Access::Get { columns, locks } => {
             needs_key(table)?;
-            (key, Action::Get { wanted: projection(table, columns)?, locks: *locks })
+            (key, OpAction::Get { wanted: projection(table, columns)?, locks: *locks })
         }
         Access::Scan { index, prefix, is_range, order, limit, locks, columns, fold } => {
             let path = path(table, *index, *prefix, *is_range)?;
@@ -127,21 +127,21 @@ pub(crate) fn compile(op: &Op, tables: &[Option<Arc<OpenTable>>]) -> Result<Comp
                 columns: columns.clone(),
                 fold: *fold,
             };
-            (scan.path.args(), Action::Scan(scan))
+            (scan.path.args(), OpAction::Scan(scan))
         }
-        Access::Insert => (layout.places.len(), Action::Insert),
+        Access::Insert => (layout.places.len(), OpAction::Insert),
         Access::Modify { prefix, set, returns } => {
             let modify = modify(table, *prefix, set, returns)?;
             let taken = modify.changes.iter().filter(|change| change.argument.is_some());
-            (prefix + taken.count(), Action::Modify(modify))
+            (prefix + taken.count(), OpAction::Modify(modify))
         }
         Access::Delete => {
             needs_key(table)?;
-            (key, Action::Delete)
+            (key, OpAction::Delete)
         }
         Access::CountBelow(join) => {
             let count = count(table, join, tables)?;
-            (count.path.args() + 1, Action::CountBelow(count))
+            (count.path.args() + 1, OpAction::CountBelow(count))
         }
         Access::Statement { .. } => {
             return Err("it is a statement of SQL, and the engine knows none".to_owned());
@@ -164,14 +164,14 @@ fn table_of(tables: &[Option<Arc<OpenTable>>], number: usize) -> Result<&Arc<Ope
 }
 
 fn needs_key(table: &OpenTable) -> Result<(), String> {
-    if table.frame.layout.has_hidden_key() {
-        return Err(format!("table {} has no key to name rows by", table.frame.layout.table.name));
+    if table.shared.layout.has_hidden_key() {
+        return Err(format!("table {} has no key to name rows by", table.shared.layout.table.name));
     }
     Ok(())
 }
 
 fn check_column(table: &OpenTable, column: usize) -> Result<usize, String> {
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     if column < layout.places.len() {
         return Ok(column);
     }
@@ -180,7 +180,7 @@ fn check_column(table: &OpenTable, column: usize) -> Result<usize, String> {
 
 fn projection(table: &OpenTable, columns: &[usize]) -> Result<Projection, String> {
     columns.iter().try_for_each(|column| check_column(table, *column).map(drop))?;
-    Ok(Projection::new(&table.frame.layout, columns))
+    Ok(Projection::new(&table.shared.layout, columns))
 }
 
 fn path(
@@ -189,15 +189,15 @@ fn path(
     prefix: usize,
     is_range: bool,
 ) -> Result<ScanPath, String> {
-    let frame = &table.frame;
-    let name = &frame.layout.table.name;
+    let shared = &table.shared;
+    let name = &shared.layout.table.name;
     let (fields, index) = match index {
         None => (key_fields(table), None),
         Some(number) => {
             let missing = || format!("table {name} has no index {number}");
-            let key = frame.indexes.get(number).ok_or_else(missing)?;
+            let key = shared.indexes.get(number).ok_or_else(missing)?;
             let Some(index) = table.index(number) else {
-                let index = &frame.layout.table.indexes[number].name;
+                let index = &shared.layout.table.indexes[number].name;
                 return Err(format!("index {index} of table {name} has not been made yet"));
             };
             let fields = key.fields.iter().zip(&key.columns);
@@ -217,7 +217,7 @@ fn path(
 }
 
 fn key_fields(table: &OpenTable) -> Vec<PathField> {
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     let columns = layout.key.iter().zip(&layout.table.key);
     columns.map(|(field, column)| PathField { field: *field, column: *column }).collect()
 }
@@ -227,7 +227,7 @@ fn check_fold(table: &OpenTable, fold: Fold, columns: &[usize]) -> Result<(), St
         (Fold::Rows, _) => Ok(()),
         (Fold::Sum, [column]) => {
             let column = check_column(table, *column)?;
-            match table.frame.layout.table.columns[column].of.is_text() {
+            match table.shared.layout.table.columns[column].of.is_text() {
                 false => Ok(()),
                 true => Err("characters have no sum".to_owned()),
             }
@@ -246,7 +246,7 @@ fn modify(
     set: &[Assign],
     returns: &[usize],
 ) -> Result<ModifyAction, String> {
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     let fields = key_fields(table);
     if prefix > fields.len() {
         let name = &layout.table.name;
@@ -272,7 +272,7 @@ fn modify(
 }
 
 fn check_change(table: &OpenTable, column: usize, change: Change) -> Result<(), String> {
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     let name = layout.column_name(column);
     let is_text = layout.table.columns[column].of.is_text();
     if matches!(layout.places[column], Place::Key { .. }) {
@@ -299,7 +299,7 @@ fn count(
     let path = path(table, None, join.prefix, true)?;
     let other = table_of(tables, join.other)?;
     needs_key(other)?;
-    let (mine, theirs) = (&table.frame.layout, &other.frame.layout);
+    let (mine, theirs) = (&table.shared.layout, &other.shared.layout);
     if join.leads_by.len() != theirs.key.len() {
         return Err(format!(
             "{} columns lead to table {}, whose key has {}",

@@ -27,15 +27,15 @@ pub(crate) fn count_below(
     let limit = match *limit {
         [Value::Int(limit)] => Some(limit),
         [value @ Value::Text(_)] => {
-            let column = table.frame.layout.table.key[action.path.prefix.len()];
-            return Err(wrong_kind(&table.frame.layout, column, value));
+            let column = table.shared.layout.table.key[action.path.prefix.len()];
+            return Err(wrong_kind(&table.shared.layout, column, value));
         }
         // Nothing is below nothing.
         _ => None,
     };
     keys_led_to(run, table, action, bounds)?;
     let OpBuffers { keys, row, text, .. } = &mut *run.buffers;
-    let layout = &action.other.frame.layout;
+    let layout = &action.other.shared.layout;
     let mut count = 0;
     for at in 0..keys.len() {
         let key = keys.get(at);
@@ -64,7 +64,7 @@ fn keys_led_to(
     each_row(run, table, (&action.path, order), bounds, &mut |key, row| {
         let pushed = keys.push_with(|led_to| {
             for (field, place) in &action.leads_by {
-                let value = table.frame.layout.read(*place, (key, row), &mut text);
+                let value = table.shared.layout.read(*place, (key, row), &mut text);
                 let value = value.ok_or_else(|| Some(table.damaged(key)))?;
                 // What is no key leads nowhere.
                 field.push(value, led_to).map_err(|_misfit| None)?;

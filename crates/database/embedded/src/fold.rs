@@ -27,7 +27,7 @@ pub(crate) fn scan(
             let mut found = 0;
             each_row(run, table, (&action.path, action.order()), args, &mut |key, row| {
                 found += 1;
-                let pushed = action.wanted.push(&table.frame.layout, (key, row), (&mut text, out));
+                let pushed = action.wanted.push(&table.shared.layout, (key, row), (&mut text, out));
                 pushed.ok_or_else(|| table.damaged(key))
             })?;
             run.buffers.text = text;
@@ -52,7 +52,7 @@ fn sum(
     args: &[Value<'_>],
     out: &mut Rows,
 ) -> Result<u64, OpError> {
-    let layout = &table.frame.layout;
+    let layout = &table.shared.layout;
     let (mut text, mut sum) = (Vec::new(), None::<i64>);
     each_row(run, table, (&action.path, action.order()), args, &mut |key, row| {
         let read = layout.read(layout.places[action.columns[0]], (key, row), &mut text);
@@ -81,7 +81,7 @@ fn sorted(
     let mut text = take(&mut run.buffers.text);
     rows.clear(1);
     each_row(run, table, (&action.path, action.order()), args, &mut |key, row| {
-        let pushed = action.wanted.push(&table.frame.layout, (key, row), (&mut text, &mut rows));
+        let pushed = action.wanted.push(&table.shared.layout, (key, row), (&mut text, &mut rows));
         pushed.ok_or_else(|| table.damaged(key))
     })?;
     let value = |row: &u32| rows.get(*row as usize, 0);

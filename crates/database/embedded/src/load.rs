@@ -3,7 +3,7 @@
 use iostrata_target::Rows;
 
 use crate::error::OpError;
-use crate::table::TableFrame;
+use crate::table::SharedTable;
 
 /// Rows that are on their way into a table.
 #[derive(Debug, Default)]
@@ -16,11 +16,11 @@ pub(crate) struct BulkRows {
 
 /// Keys and values of the rows that `next` gives, until it gives none or one cannot be encoded.
 pub(crate) fn encode_rows<'r>(
-    frame: &'r TableFrame,
+    shared: &'r SharedTable,
     next: &'r mut dyn FnMut(&mut Rows),
     of: &'r mut BulkRows,
 ) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + 'r {
-    of.rows.clear(frame.layout.places.len());
+    of.rows.clear(shared.layout.places.len());
     let mut value_bytes = 0;
     std::iter::from_fn(move || {
         if of.next == of.rows.len() {
@@ -34,9 +34,9 @@ pub(crate) fn encode_rows<'r>(
         of.next += 1;
         let (mut key, mut value) = (Vec::with_capacity(16), Vec::with_capacity(value_bytes));
         let rows = &of.rows;
-        let encoded = frame
+        let encoded = shared
             .new_key(|column| rows.get(row, column), &mut key)
-            .and_then(|()| Ok(frame.layout.encode(|column| rows.get(row, column), &mut value)?));
+            .and_then(|()| Ok(shared.layout.encode(|column| rows.get(row, column), &mut value)?));
         value_bytes = value_bytes.max(value.len());
         match encoded {
             Ok(()) => Some((key, value)),

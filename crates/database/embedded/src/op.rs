@@ -7,7 +7,7 @@
 use iostrata_target::{Rows, Value};
 
 use crate::change::change_columns;
-use crate::compile::{Action, CompiledOp, ModifyAction, PathField};
+use crate::compile::{CompiledOp, ModifyAction, OpAction, PathField};
 use crate::context::{OpBuffers, OpRun, one_row, push_path, push_value};
 use crate::count::count_below;
 use crate::error::OpError;
@@ -29,16 +29,16 @@ impl OpRun<'_> {
     ) -> Result<u64, OpError> {
         let rows = || rows_of(args, op.args);
         match &op.action {
-            Action::Get { wanted, locks } => self.get(&op.table, (wanted, *locks), rows()?, out),
-            Action::Scan(action) => scan(self, &op.table, action, one_row(args, op.args)?, out),
-            Action::Insert => self.insert(&op.table, rows()?),
-            Action::Modify(action) if op.args == 0 => {
+            OpAction::Get { wanted, locks } => self.get(&op.table, (wanted, *locks), rows()?, out),
+            OpAction::Scan(action) => scan(self, &op.table, action, one_row(args, op.args)?, out),
+            OpAction::Insert => self.insert(&op.table, rows()?),
+            OpAction::Modify(action) if op.args == 0 => {
                 let args = one_row(args, 0)?;
                 self.modify(&op.table, action, std::iter::once(args), out)
             }
-            Action::Modify(action) => self.modify(&op.table, action, rows()?, out),
-            Action::Delete => self.delete(&op.table, rows()?),
-            Action::CountBelow(action) => {
+            OpAction::Modify(action) => self.modify(&op.table, action, rows()?, out),
+            OpAction::Delete => self.delete(&op.table, rows()?),
+            OpAction::CountBelow(action) => {
                 count_below(self, &op.table, action, one_row(args, op.args)?, out)
             }
         }
@@ -51,7 +51,7 @@ impl OpRun<'_> {
         rows: impl ExactSizeIterator<Item = &'v [Value<'v>]>,
         out: &mut Rows,
     ) -> Result<u64, OpError> {
-        let layout = &table.frame.layout;
+        let layout = &table.shared.layout;
         self.buffers.keys.clear();
         let is_single = rows.len() == 1;
         for args in rows {
@@ -90,8 +90,8 @@ impl OpRun<'_> {
         let OpBuffers { key, row, .. } = &mut *self.buffers;
         let mut inserted = 0;
         for args in rows {
-            table.frame.new_key(|column| args[column], key)?;
-            table.frame.layout.encode(|column| args[column], row)?;
+            table.shared.new_key(|column| args[column], key)?;
+            table.shared.layout.encode(|column| args[column], row)?;
             self.transaction.insert(&table.table, key, row)?;
             inserted += 1;
         }
@@ -107,7 +107,7 @@ impl OpRun<'_> {
         let mut deleted = 0;
         for args in rows {
             key.clear();
-            match push_named(&table.frame.layout, args, key) {
+            match push_named(&table.shared.layout, args, key) {
                 Ok(()) => deleted += u64::from(self.transaction.delete(&table.table, key)?),
                 Err(None) => {}
                 Err(Some(error)) => return Err(error),
@@ -129,7 +129,7 @@ impl OpRun<'_> {
             if action.is_whole {
                 self.buffers.key.clear();
                 let key = &mut self.buffers.key;
-                match push_path(&table.frame.layout, &action.prefix, prefix, key) {
+                match push_path(&table.shared.layout, &action.prefix, prefix, key) {
                     Ok(()) => modified += self.modify_row(table, action, None, args, out)?,
                     Err(None) => {}
                     Err(Some(error)) => return Err(error),
@@ -155,7 +155,7 @@ impl OpRun<'_> {
     ) -> Result<u64, OpError> {
         let OpBuffers { key, keys, text, .. } = &mut *self.buffers;
         let key = listed.map_or(&key[..], |at| keys.get(at));
-        let layout = &table.frame.layout;
+        let layout = &table.shared.layout;
         let mut failed = None;
         let change = |row: &mut Vec<u8>| {
             if action.returns.push(layout, (key, row), (text, out)).is_none() {

@@ -44,7 +44,7 @@ pub(crate) fn each_row(
 ) -> Result<(), OpError> {
     let (low, high) = (take(&mut run.buffers.key), take(&mut run.buffers.high));
     let mut span = KeySpan::in_memory(low, high);
-    if order.limit > 0 && span.fill(&table.frame.layout, path, args)? {
+    if order.limit > 0 && span.fill(&table.shared.layout, path, args)? {
         match &path.index {
             Some(index) => by_index(run, (table, index), &mut span, order, each)?,
             None if order.locks => locked(run, table, &mut span, order, each)?,
@@ -132,7 +132,7 @@ pub(crate) fn keys_of_prefix(
 ) -> Result<bool, OpError> {
     let (low, high) = (take(&mut run.buffers.key), take(&mut run.buffers.high));
     let mut span = KeySpan::in_memory(low, high);
-    let written = span.fill_prefix(&table.frame.layout, prefix, args)?;
+    let written = span.fill_prefix(&table.shared.layout, prefix, args)?;
     if written {
         let mut keys = take(&mut run.buffers.keys);
         newest_keys(run, table, (&span, Direction::Forward, usize::MAX), &mut keys)?;

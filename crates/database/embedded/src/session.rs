@@ -11,7 +11,7 @@ use iostrata_target::{
     Fold, OpId, Rows, Session, SessionCost, TargetError, Ticket, Trouble, Value,
 };
 
-use crate::compile::{Action, CompiledOp};
+use crate::compile::{CompiledOp, OpAction};
 use crate::context::{OpBuffers, OpRun, one_row};
 use crate::error::{OpError, misused, told};
 use crate::scan::each_row;
@@ -132,7 +132,7 @@ impl Session for EmbeddedSession {
     ) -> Result<(), TargetError> {
         let mut one = Rows::default();
         self.attempt(op, |run, op| {
-            let Action::Scan(scan) = &op.action else {
+            let OpAction::Scan(scan) = &op.action else {
                 one.clear(op.width);
                 run.run(op, args, &mut one)?;
                 (0..one.len()).for_each(|row| hand_out(&one, (row, op.width), each));
@@ -145,7 +145,7 @@ impl Session for EmbeddedSession {
                 return Ok(());
             }
             let (args, mut text) = (one_row(args, op.args)?, Vec::new());
-            let layout = &op.table.frame.layout;
+            let layout = &op.table.shared.layout;
             each_row(run, &op.table, (&scan.path, scan.order()), args, &mut |key, row| {
                 one.clear(op.width);
                 let pushed = scan.wanted.push(layout, (key, row), (&mut text, &mut one));

@@ -12,7 +12,7 @@ use crate::layout::{Layout, Place};
 
 /// A table, as the sessions of a target share it.
 #[derive(Debug)]
-pub(crate) struct TableFrame {
+pub(crate) struct SharedTable {
     pub layout: Layout,
     /// The secondary keys of its indexes, in the order of their declaration.
     pub indexes: Vec<Arc<IndexKey>>,
@@ -48,7 +48,7 @@ impl IndexKey {
     }
 }
 
-impl TableFrame {
+impl SharedTable {
     pub fn new(table: &iostrata_target::Table) -> Self {
         let layout = Layout::new(table);
         let index = |index| Arc::new(IndexKey::new(&layout, index));
@@ -141,19 +141,19 @@ fn hidden_field() -> KeyField {
 /// A table as one session uses it.
 #[derive(Debug)]
 pub(crate) struct OpenTable {
-    pub frame: Arc<TableFrame>,
+    pub shared: Arc<SharedTable>,
     pub table: Table,
 }
 
 impl OpenTable {
     /// An index by its number in the declaration, if it is there.
     pub fn index(&self, number: usize) -> Option<Index> {
-        self.table.index(&self.frame.layout.table.indexes[number].name)
+        self.table.index(&self.shared.layout.table.indexes[number].name)
     }
 
     /// A row that is not what it should be.
     pub fn damaged(&self, key: &[u8]) -> OpError {
-        OpError::damaged(&self.frame.layout.table.name, key)
+        OpError::damaged(&self.shared.layout.table.name, key)
     }
 }
 

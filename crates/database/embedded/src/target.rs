@@ -16,7 +16,7 @@ use crate::error::{misused, not_ready, told};
 use crate::facts::{facts, takes_direct};
 use crate::load::{BulkRows, encode_rows};
 use crate::session::EmbeddedSession;
-use crate::table::{OpenTable, TableFrame};
+use crate::table::{OpenTable, SharedTable};
 use crate::tickets::Tickets;
 
 /// An engine that is open in this process, for the tables of one schema.
@@ -29,7 +29,7 @@ pub struct EmbeddedTarget {
     engine: Engine,
     schema: Arc<Schema>,
     /// By number in the schema.
-    frames: Vec<Arc<TableFrame>>,
+    shared_tables: Vec<Arc<SharedTable>>,
     takes_direct: bool,
 }
 
@@ -47,14 +47,15 @@ impl EmbeddedTarget {
         settings: &[(String, String)],
     ) -> Result<Self, TargetError> {
         let name: Arc<str> = format!("engine:{}", directory.display()).into();
-        let frames: Vec<_> = schema.tables.iter().map(TableFrame::new).map(Arc::new).collect();
-        let opened = opened(directory, settings, &frames);
+        let shared_tables: Vec<_> =
+            schema.tables.iter().map(SharedTable::new).map(Arc::new).collect();
+        let opened = opened(directory, settings, &shared_tables);
         let engine = opened.map_err(|error| told(error, &name, "open the engine"))?;
         let takes_direct = takes_direct(directory, STATUS_FILE);
         let schema = Arc::new(schema.clone());
-        let target = Self { name, engine, schema, frames, takes_direct };
-        for frame in &target.frames {
-            target.go_on_counting(frame)?;
+        let target = Self { name, engine, schema, shared_tables, takes_direct };
+        for shared in &target.shared_tables {
+            target.go_on_counting(shared)?;
         }
         Ok(target)
     }
@@ -79,11 +80,11 @@ impl EmbeddedTarget {
     }
 
     /// The table of this number, which has to be as it was when the target was opened.
-    fn frame(&self, schema: &Schema, table: usize) -> Result<&Arc<TableFrame>, TargetError> {
+    fn shared(&self, schema: &Schema, table: usize) -> Result<&Arc<SharedTable>, TargetError> {
         let declared = schema.tables.get(table);
-        let frame = self.frames.get(table);
-        match (declared, frame) {
-            (Some(declared), Some(frame)) if frame.layout.table == *declared => Ok(frame),
+        let shared = self.shared_tables.get(table);
+        match (declared, shared) {
+            (Some(declared), Some(shared)) if shared.layout.table == *declared => Ok(shared),
             _ => {
                 let text = format!("table {table} is not one of the tables that it was opened for");
                 Err(misused(&self.name, text))
@@ -91,22 +92,22 @@ impl EmbeddedTarget {
         }
     }
 
-    fn state(&self, frame: &TableFrame) -> Result<TableState, TargetError> {
-        let table = &frame.layout.table;
+    fn state(&self, shared: &SharedTable) -> Result<TableState, TargetError> {
+        let table = &shared.layout.table;
         let state = definition::state(&self.engine, table);
         state.map_err(|error| self.told(error, "look for table", &table.name))
     }
 
     /// A table that can be used.
-    fn whole_table(&self, frame: &Arc<TableFrame>) -> Result<Arc<OpenTable>, TargetError> {
-        let name = &frame.layout.table.name;
-        let (text, fix) = match self.state(frame)? {
+    fn whole_table(&self, shared: &Arc<SharedTable>) -> Result<Arc<OpenTable>, TargetError> {
+        let name = &shared.layout.table.name;
+        let (text, fix) = match self.state(shared)? {
             TableState::Whole => {
                 let table = self.engine.table(name);
                 let table = table.map_err(|error| self.told(error, "open table", name))?;
                 match table {
                     Some(table) => {
-                        return Ok(Arc::new(OpenTable { frame: Arc::clone(frame), table }));
+                        return Ok(Arc::new(OpenTable { shared: Arc::clone(shared), table }));
                     }
                     None => (format!("there is no table {name}"), "load it"),
                 }
@@ -123,16 +124,16 @@ impl EmbeddedTarget {
         Err(not_ready(&self.name, "table", text, fix))
     }
 
-    fn go_on_counting(&self, frame: &TableFrame) -> Result<(), TargetError> {
-        let name = &frame.layout.table.name;
+    fn go_on_counting(&self, shared: &SharedTable) -> Result<(), TargetError> {
+        let name = &shared.layout.table.name;
         let table = self.engine.table(name);
-        let table = table.and_then(|table| table.map_or(Ok(()), |of| frame.go_on_counting(&of)));
+        let table = table.and_then(|table| table.map_or(Ok(()), |of| shared.go_on_counting(&of)));
         table.map_err(|error| self.told(error, "look for the last row of table", name))
     }
 
     /// Makes the indexes of a table that are late, or those that are not.
-    fn make_indexes(&self, frame: &TableFrame, is_late: bool) -> Result<(), TargetError> {
-        let table = &frame.layout.table;
+    fn make_indexes(&self, shared: &SharedTable, is_late: bool) -> Result<(), TargetError> {
+        let table = &shared.layout.table;
         for index in table.indexes.iter().filter(|index| index.is_late == is_late) {
             let made = self.engine.make_index(&table.name, &index.name);
             made.map_err(|error| {
@@ -143,22 +144,22 @@ impl EmbeddedTarget {
     }
 
     /// An empty table without indexes, whatever is there.
-    fn bare_table(&self, frame: &TableFrame) -> Result<Table, TargetError> {
-        let name = &frame.layout.table.name;
+    fn bare_table(&self, shared: &SharedTable) -> Result<Table, TargetError> {
+        let name = &shared.layout.table.name;
         let made = || {
             if self.engine.table(name)?.is_some() {
                 self.engine.drop_table(name)?;
             }
-            definition::keep(&self.engine, &frame.layout.table, false)?;
+            definition::keep(&self.engine, &shared.layout.table, false)?;
             self.engine.create_table(name)
         };
         let made = made().map_err(|error| self.told(error, "make table", name))?;
-        self.go_on_counting(frame)?;
+        self.go_on_counting(shared)?;
         Ok(made)
     }
 
-    fn mark_whole(&self, frame: &TableFrame) -> Result<(), TargetError> {
-        let table = &frame.layout.table;
+    fn mark_whole(&self, shared: &SharedTable) -> Result<(), TargetError> {
+        let table = &shared.layout.table;
         let kept = definition::keep(&self.engine, table, true);
         kept.map_err(|error| self.told(error, "note the end of loading table", &table.name))
     }
@@ -167,12 +168,12 @@ impl EmbeddedTarget {
 fn opened(
     directory: &Path,
     settings: &[(String, String)],
-    frames: &[Arc<TableFrame>],
+    shared_tables: &[Arc<SharedTable>],
 ) -> Result<Engine, EngineError> {
     let kept = Engine::kept_settings(directory)?;
     let mut options = Engine::options().settings(with(kept, settings)?);
-    for frame in frames {
-        options = with_indexes(options, frame);
+    for shared in shared_tables {
+        options = with_indexes(options, shared);
     }
     options.open(directory)
 }
@@ -187,9 +188,9 @@ fn with(kept: Option<Settings>, changed: &[(String, String)]) -> Result<Settings
 }
 
 /// All indexes are late ones of the engine: a table is filled before any of them is made.
-fn with_indexes<'p>(mut options: OpenOptions<'p>, frame: &TableFrame) -> OpenOptions<'p> {
-    let table = &frame.layout.table;
-    for (declared, index) in table.indexes.iter().zip(&frame.indexes) {
+fn with_indexes<'p>(mut options: OpenOptions<'p>, shared: &SharedTable) -> OpenOptions<'p> {
+    let table = &shared.layout.table;
+    for (declared, index) in table.indexes.iter().zip(&shared.indexes) {
         let index = Arc::clone(index);
         let extract = move |key: &[u8], row: &[u8], secondary: &mut Vec<u8>| {
             index.extract(key, row, secondary)
@@ -217,23 +218,23 @@ impl Target for EmbeddedTarget {
     }
 
     fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
-        let frame = self.frame(schema, table)?;
-        let name = &frame.layout.table.name;
-        if !matches!(self.state(frame)?, TableState::Absent | TableState::Loading) {
+        let shared = self.shared(schema, table)?;
+        let name = &shared.layout.table.name;
+        if !matches!(self.state(shared)?, TableState::Absent | TableState::Loading) {
             let (target, text) =
                 (self.name.to_string(), format!("there is a table {name} already"));
             let (trouble, code) = (Trouble::Exists, "table_exists".to_owned());
             let fix = Some("remove it first".to_owned());
             return Err(TargetError { trouble, code, target, text, fix });
         }
-        self.bare_table(frame)?;
-        self.make_indexes(frame, false)?;
-        self.mark_whole(frame)
+        self.bare_table(shared)?;
+        self.make_indexes(shared, false)?;
+        self.mark_whole(shared)
     }
 
     fn finish(&self, schema: &Schema) -> Result<(), TargetError> {
         for table in self.present(schema)? {
-            self.make_indexes(self.frame(schema, table)?, true)?;
+            self.make_indexes(self.shared(schema, table)?, true)?;
         }
         Ok(())
     }
@@ -260,22 +261,22 @@ impl Target for EmbeddedTarget {
         part: Part,
         next: &mut dyn FnMut(&mut Rows),
     ) -> Result<u64, TargetError> {
-        let frame = self.frame(schema, table)?;
+        let shared = self.shared(schema, table)?;
         if part.is_some() {
             let text = "the engine loads whole tables, and a part of one was asked for";
             return Err(misused(&self.name, text.to_owned()));
         }
-        let bare = self.bare_table(frame)?;
+        let bare = self.bare_table(shared)?;
         let mut rows = BulkRows::default();
-        let loaded = bare.bulk_load(encode_rows(frame, next, &mut rows));
-        let doing = format!("load table {}", frame.layout.table.name);
+        let loaded = bare.bulk_load(encode_rows(shared, next, &mut rows));
+        let doing = format!("load table {}", shared.layout.table.name);
         if let Some(error) = rows.failed {
             return Err(error.told(&self.name, &doing));
         }
         let loaded = loaded.map_err(|error| told(error, &self.name, &doing))?;
-        self.go_on_counting(frame)?;
-        self.make_indexes(frame, false)?;
-        self.mark_whole(frame)?;
+        self.go_on_counting(shared)?;
+        self.make_indexes(shared, false)?;
+        self.mark_whole(shared)?;
         Ok(loaded)
     }
 
@@ -297,11 +298,12 @@ impl Target for EmbeddedTarget {
             let text = "the session is for other tables than the target was opened for";
             return Err(misused(&self.name, text.to_owned()));
         }
-        let open = |(table, frame): (usize, &Arc<TableFrame>)| {
+        let open = |(table, shared): (usize, &Arc<SharedTable>)| {
             let is_needed = options.ops.iter().any(|op| needs(op, table));
-            is_needed.then(|| self.whole_table(frame)).transpose()
+            is_needed.then(|| self.whole_table(shared)).transpose()
         };
-        let tables = self.frames.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        let tables =
+            self.shared_tables.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let ops = options.ops.iter().map(|op| {
             compile(op, &tables).map_err(|why| {
                 let text = format!("cannot run {}: {why}", op.name);

@@ -89,6 +89,8 @@ impl Threads {
         }
         let of_flusher = Arc::clone(storage);
         self.spawn("log flusher", move || serve_log(&of_flusher))?;
+        // Whoever looks as soon as the engine is open finds a page of it.
+        self.publish();
         if let Some(publisher) = self.publisher.clone() {
             let storage = Arc::clone(storage);
             self.spawn("status", move || publish(&storage, &publisher))?;

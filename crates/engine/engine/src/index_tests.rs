@@ -207,6 +207,17 @@ fn a_late_index_is_made_when_it_is_asked_for_and_then_kept() {
     assert!(matches!(unknown, EngineError::Table(TableError::IndexUnknown { .. })), "{unknown}");
     engine.make_index("t", "first").unwrap();
     assert_eq!(entries(&engine, &engine.table("t").unwrap().unwrap()), r"\x00:e x:a x:c y:b");
+    // It outlives an end without closing, and one that was being made then is begun anew.
+    engine.parts().catalogue.leave_unbuilt("t", "second").unwrap();
+    std::mem::forget(engine);
+    let engine = open(&disk, late().late_index("t", "second", by_first));
+    let t = engine.table("t").unwrap().unwrap();
+    assert_eq!(entries(&engine, &t), r"\x00:e x:a x:c y:b");
+    assert!(t.index("second").is_none());
+    engine.make_index("t", "second").unwrap();
+    let t = engine.table("t").unwrap().unwrap();
+    let mut reader = engine.begin(Isolation::default()).unwrap();
+    assert_eq!(reader.index_get(&t.index("second").unwrap(), b"y").unwrap(), [b"b"]);
 }
 
 #[test]
