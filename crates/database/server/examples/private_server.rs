@@ -10,7 +10,11 @@ use std::time::Duration;
 use iostrata_change::{Session, StateDir, System, restore};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), String> {
+    serve().map_err(|error| error.to_string())
+}
+
+fn serve() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let (Some(program), Some(home), Some(port)) = (words.next(), words.next(), words.next()) else {
         return Err("usage: private_server PROGRAM HOME PORT [OPTION...]".into());

@@ -46,9 +46,13 @@ impl ServerProgram {
             false => dirs.iter().map(|dir| dir.join(asked)).collect(),
         };
         let Some(path) = candidates.iter().find(|path| path.is_file()) else {
-            let dirs = candidates.iter().filter_map(|path| path.parent());
-            let mut looked: Vec<String> = dirs.map(|dir| dir.display().to_string()).collect();
-            looked.dedup();
+            let mut looked: Vec<String> = Vec::new();
+            for dir in candidates.iter().filter_map(|path| path.parent()) {
+                let dir = dir.display().to_string();
+                if !looked.contains(&dir) {
+                    looked.push(dir);
+                }
+            }
             return Err(PrivateError::Missing {
                 asked: asked.to_owned(),
                 looked: looked.join(", "),
