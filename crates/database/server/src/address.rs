@@ -141,8 +141,30 @@ pub enum Encryption {
     Disabled,
     /// Where the server offers it. Plain text is accepted too, so no certificate is looked at.
     Preferred,
-    /// Always, and the server proves who it is unless [`ServerAddress::verifies`] is off.
+    /// Always, and the server proves who it is as [`ServerAddress::verification`] has it.
     Required,
+}
+
+/// What of a server's certificate is verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// That a trusted authority issued it for this host.
+    #[default]
+    Host,
+    /// That a trusted authority issued it: servers make certificates that name no host.
+    Authority,
+    /// Nothing.
+    Nothing,
+}
+
+impl Verification {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Host => "on",
+            Self::Authority => "ca",
+            Self::Nothing => "off",
+        }
+    }
 }
 
 impl Encryption {
@@ -170,8 +192,8 @@ pub struct ServerAddress {
     pub database: Option<String>,
     /// Whether connections are encrypted.
     pub encryption: Encryption,
-    /// Whether the certificate of the server is verified.
-    pub verifies: bool,
+    /// What of the server's certificate is verified.
+    pub verification: Verification,
     /// A file with certificates that are trusted besides the well-known ones.
     pub ca: Option<PathBuf>,
     /// How long a server may take to accept a connection.
@@ -192,7 +214,7 @@ impl Default for ServerAddress {
             password: None,
             database: None,
             encryption: Encryption::Disabled,
-            verifies: true,
+            verification: Verification::Host,
             ca: None,
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: None,
@@ -253,14 +275,11 @@ impl ServerAddress {
                 self.encryption = named.ok_or(wrong)?;
             }
             "ssl_verify" => {
-                self.verifies = match found.as_str() {
-                    "on" | "1" => true,
-                    "off" | "0" => false,
-                    _ => {
-                        let fix = "on or off";
-                        return Err(AddressError::Value { name: "ssl_verify", found, fix });
-                    }
-                };
+                let all = [Verification::Host, Verification::Authority, Verification::Nothing];
+                let fix = "on, ca or off";
+                let wrong = AddressError::Value { name: "ssl_verify", found: found.clone(), fix };
+                let named = all.into_iter().find(|one| one.word() == found);
+                self.verification = named.ok_or(wrong)?;
             }
             "dialect" => {
                 self.asks_least = match found.as_str() {
@@ -300,7 +319,8 @@ impl fmt::Display for ServerAddress {
         let (socket, ca) = (path("socket", &self.socket), path("ssl_ca", &self.ca));
         let is_plain = self.encryption == Encryption::Disabled;
         let encryption = (!is_plain).then(|| format!("ssl={}", self.encryption.word()));
-        let trusts = (!self.verifies).then(|| "ssl_verify=off".to_owned());
+        let trusts = (self.verification != Verification::Host)
+            .then(|| format!("ssl_verify={}", self.verification.word()));
         let dialect = self.asks_least.then(|| "dialect=least".to_owned());
         let parameters = [socket, encryption, ca, trusts, dialect].into_iter().flatten();
         for (at, parameter) in parameters.enumerate() {

@@ -13,7 +13,10 @@ fn every_part_is_read() {
     assert_eq!(address.user.as_deref(), Some("b@x"));
     assert_eq!(address.password, Some(Password("p:w/1".to_owned())));
     assert_eq!(address.database.as_deref(), Some("tp cc"));
-    assert_eq!((address.encryption, address.verifies), (Encryption::Required, false));
+    assert_eq!(
+        (address.encryption, address.verification),
+        (Encryption::Required, Verification::Nothing)
+    );
     let hosts: Vec<String> = address.hosts.iter().map(HostPort::to_string).collect();
     assert_eq!(hosts, ["h1:3307", "h2:3306", "[::1]:3308"]);
 }
@@ -61,7 +64,7 @@ fn what_is_printed_names_the_same_servers() {
         "mysql://b@h1:3306,h2:3307/tpcc",
         "mysql://b%40x@[::1]:3306/a%2Fb",
         "mysql:///db?socket=/run/a%20%26b/s",
-        "mysql://h:1/db?ssl=required&ssl_ca=/etc/ca.pem",
+        "mysql://h:1/db?ssl=required&ssl_ca=/etc/ca.pem&ssl_verify=ca",
         "mysql://h:1?ssl=required&ssl_verify=off&dialect=least",
     ] {
         let address = read(text);

@@ -13,7 +13,7 @@ use mysql::consts::CapabilityFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder, SslOpts};
 
-use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress};
+use crate::address::{DEFAULT_PORT, Encryption, HostPort, ServerAddress, Verification};
 use crate::failure;
 use crate::turns::Turns;
 
@@ -137,9 +137,11 @@ impl Connector {
             None => options
                 .socket(address.socket.as_ref().map(|path| path.to_string_lossy().into_owned())),
         };
-        let accepts = address.encryption == Encryption::Preferred || !address.verifies;
+        let accepts = address.encryption == Encryption::Preferred
+            || address.verification == Verification::Nothing;
         let encrypted = SslOpts::default()
             .with_root_cert_path(address.ca.clone())
+            .with_danger_skip_domain_validation(address.verification == Verification::Authority)
             .with_danger_accept_invalid_certs(accepts);
         let options = options.ssl_opts(encrypts.then_some(encrypted));
         // The library panics where a server asks for a login that was left out of it (parsec).

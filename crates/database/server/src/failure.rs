@@ -57,7 +57,7 @@ fn of_io(error: &io::Error) -> (String, String, Meaning) {
 }
 
 const TRUST: &str =
-    "name the server's authority by ssl_ca=FILE, or trust it unseen by ssl_verify=off";
+    "name its authority by ssl_ca=FILE and ssl_verify=ca, or trust it unseen by ssl_verify=off";
 const GONE: &str = "see the server's error log; it may have ended or cut the connection";
 
 fn of_driver(error: &DriverError) -> (String, String, Meaning) {

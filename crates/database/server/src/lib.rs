@@ -21,7 +21,7 @@ mod sql;
 mod target;
 mod turns;
 
-pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress};
+pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, Verification};
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
 pub use servers::MySqlServers;

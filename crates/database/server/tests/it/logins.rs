@@ -1,6 +1,6 @@
 //! Logging in: by every way of the address, and what is said when it does not work.
 
-use iostrata_server::{Encryption, HostPort, ServerAddress, ServerTarget};
+use iostrata_server::{Encryption, HostPort, ServerAddress, ServerTarget, Verification};
 use iostrata_target::{Access, ColumnType, Fold, Op, Order, Target, Trouble};
 
 use super::fixture::{Place, on_each_server, schema, statement};
@@ -87,20 +87,33 @@ fn encryption_is_used_as_asked() {
             eprintln!("skipped: {} is a socket, which is never encrypted", place.address);
             return;
         }
-        let with =
-            |encryption, verifies| ServerAddress { encryption, verifies, ..place.address.clone() };
-        assert!(!is_encrypted(with(Encryption::Disabled, true)));
-        match open(with(Encryption::Required, false)) {
+        let with = |encryption, verification| ServerAddress {
+            encryption,
+            verification,
+            ..place.address.clone()
+        };
+        assert!(!is_encrypted(with(Encryption::Disabled, Verification::Host)));
+        match open(with(Encryption::Required, Verification::Nothing)) {
             Ok(_) => {
-                assert!(is_encrypted(with(Encryption::Required, false)));
-                assert!(is_encrypted(with(Encryption::Preferred, true)));
-                let error = open(with(Encryption::Required, true)).unwrap_err();
+                assert!(is_encrypted(with(Encryption::Required, Verification::Nothing)));
+                assert!(is_encrypted(with(Encryption::Preferred, Verification::Host)));
+                let error = open(with(Encryption::Required, Verification::Host)).unwrap_err();
                 assert!(error.contains("ssl_verify=off"), "{error}");
+                // The authority that MySQL makes for itself, where this test may read it.
+                let facts = place.target.facts().unwrap();
+                let datadir = facts.settings.iter().find(|(name, _)| name == "datadir").unwrap();
+                let ca = std::path::Path::new(&datadir.1).join("ca.pem");
+                if ca.is_file() {
+                    let by_authority = with(Encryption::Required, Verification::Authority);
+                    assert!(open(by_authority.clone()).is_err(), "an authority nobody knows");
+                    assert!(is_encrypted(ServerAddress { ca: Some(ca), ..by_authority }));
+                    eprintln!("{}: verified by its authority", place.address);
+                }
             }
             // It offers none, or only what is too old to be safe: plain text where that will do.
             Err(error) => {
                 eprintln!("{}: {error}", place.address);
-                assert!(!is_encrypted(with(Encryption::Preferred, true)));
+                assert!(!is_encrypted(with(Encryption::Preferred, Verification::Host)));
             }
         }
     });
