@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use iostrata_run::{
-    CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument, DiskStopDocument,
-    EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument, Manifest,
-    ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument, TransactionDocument,
+    CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
+    DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument,
+    Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
+    TransactionDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
