@@ -144,7 +144,8 @@ fn by_type(run: &TransactionDocument) -> Table {
         for (us, is_service) in latencies(*completed > 0, service, response) {
             let name = match is_service {
                 true => Text::default().strong(kind.plural()),
-                false => Text::from(format!("{}, from schedule", kind.plural())),
+                // It stands below its type.
+                false => Text::from("from schedule"),
             };
             rows.push((name, *kind, us, is_service));
         }
