@@ -16,7 +16,13 @@ pub struct TargetArgs {
     /// engine:DIR is the embedded engine, made there if DIR is empty or missing. A server's address
     /// may name several hosts with commas between; sessions take them in turn. What it leaves out
     /// comes from --defaults-file or ~/.my.cnf, and the password from MYSQL_PWD.
-    #[arg(long, value_name = "TARGET", env = "IOSTRATA_TARGET")]
+    #[arg(
+        long,
+        value_name = "TARGET",
+        env = "IOSTRATA_TARGET",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub target: String,
     /// A setting of the embedded engine, as name=value; may be repeated
     #[arg(long = "engine", value_name = "NAME=VALUE")]
@@ -27,6 +33,23 @@ pub struct TargetArgs {
     /// An option file of MySQL's clients, read in place of ~/.my.cnf
     #[arg(long, value_name = "FILE")]
     pub defaults_file: Option<PathBuf>,
+}
+
+/// A private server for one run.
+#[derive(Args, Clone, Debug)]
+pub struct PrivateArgs {
+    /// Start this server program (mariadbd, mysqld or a path) for the run, in place of --target
+    ///
+    /// It gets data, a socket and nothing else of its own, is loaded, measured, stopped and
+    /// removed. The system's own server is left alone.
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "storage_engine", "defaults_file"])]
+    pub server: Option<String>,
+    /// Where its data goes: a directory that is made and removed, with a short path
+    #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]
+    pub server_dir: PathBuf,
+    /// An option of the server in its own words, such as innodb_buffer_pool_size=1G; may be repeated
+    #[arg(long = "server-option", value_name = "NAME=VALUE", requires = "server")]
+    pub server_options: Vec<String>,
 }
 
 /// Arguments of `iostrata tpcc`.
@@ -196,13 +219,15 @@ pub enum PreparedMode {
 }
 
 /// Arguments of `iostrata tpcc run`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TpccRunArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
+    pub private: PrivateArgs,
+    #[command(flatten)]
     pub compat: CompatArgs,
-    /// Warehouses of --compat, which does not keep their number
+    /// Warehouses of --compat, which does not keep their number, and of --server [default: 4]
     #[arg(short = 'w', long, visible_alias = "scale", value_name = "N", value_parser = value::whole::<u32>)]
     pub warehouses: Option<u32>,
     #[command(flatten)]
@@ -320,10 +345,12 @@ pub struct OltpPrepareArgs {
 }
 
 /// Arguments of `iostrata oltp ... run`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct OltpRunArgs {
     #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub private: PrivateArgs,
     #[command(flatten)]
     pub tables: OltpTables,
     /// Rows of a range

@@ -17,8 +17,8 @@ mod value;
 
 pub use database::{
     DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
-    OltpTables, PreparedMode, RandType, TargetArgs, TpccAction, TpccArgs, TpccCheckArgs,
-    TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs, TpccAction, TpccArgs,
+    TpccCheckArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{

@@ -7,6 +7,7 @@ mod check;
 mod live;
 mod opened;
 mod prepare;
+mod private;
 mod run;
 
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};

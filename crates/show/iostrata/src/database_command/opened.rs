@@ -26,6 +26,11 @@ impl Opened {
         if let Some(dir) = args.target.strip_prefix("engine:") {
             return Self::engine(args, Path::new(dir), schema, makes);
         }
+        if args.target.is_empty() {
+            return Err(ExitError::Usage(
+                "--target is missing: write engine:DIR or mysql://user@host:port/db".to_owned(),
+            ));
+        }
         if !args.target.starts_with("mysql://") {
             return Err(ExitError::Usage(format!(
                 "--target {}: write engine:DIR or mysql://user@host:port/db",

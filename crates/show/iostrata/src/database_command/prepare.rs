@@ -6,12 +6,13 @@ use iostrata_run::{Event, PrepareDocument, RunKind};
 use iostrata_target::TargetError;
 use iostrata_units as units;
 use iostrata_workload::compat::CompatSpec;
-use iostrata_workload::oltp::{Distribution, Member, OltpSpec};
+use iostrata_workload::oltp::{Distribution, Member, OltpPrepared, OltpSpec};
 use iostrata_workload::{compat, oltp, tpcc};
 
 use super::opened::{Opened, ending};
 use crate::args::{
-    MemberWord, OltpPrepareArgs, OltpTables, Printing, RandType, TpccCleanupArgs, TpccPrepareArgs,
+    MemberWord, OltpPrepareArgs, OltpRunArgs, OltpTables, Printing, RandType, TpccCleanupArgs,
+    TpccPrepareArgs, TpccRunArgs,
 };
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
@@ -87,6 +88,30 @@ fn load(
     prepared.map(|prepared| (prepared.rows, prepared.rows_before))
 }
 
+/// Loads the tables of a run on a private server.
+///
+/// # Errors
+/// As `prepare`.
+pub fn for_run(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
+    let prepare = TpccPrepareArgs {
+        target: args.target.clone(),
+        compat: args.compat,
+        warehouses: args.warehouses.unwrap_or(4),
+        threads: 4,
+        reset: false,
+        seed: args.drive.seed,
+        out: None,
+        printing: args.common.printing,
+    };
+    let display = Display::new(args.common.printing.quiet);
+    let loaded = match prepare.compat.compat {
+        None => load(&prepare, &display, interruption),
+        Some(_) => load_kit(&prepare, &display, interruption),
+    };
+    display.finish();
+    loaded.map(drop).map_err(|error| stopped(error, interruption))
+}
+
 fn load_kit(
     args: &TpccPrepareArgs,
     display: &Display,
@@ -122,19 +147,8 @@ pub fn oltp(
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     let spec = oltp_spec(member, args.tables)?;
-    let display = Display::new(args.printing.quiet);
-    let opened = Opened::open(&args.target, &oltp::schema(spec.tables), true)?;
-    let in_all = u64::from(spec.tables) * spec.table_size as u64;
-    let progress = |rows: u64| {
-        let share = rows as f64 / in_all.max(1) as f64;
-        display.progress(share, &format!("filling {} tables", spec.tables));
-    };
-    let (threads, flag, started) = (args.threads as usize, interruption.flag(), Instant::now());
-    let prepared = oltp::prepare(opened.target(), &spec, threads, flag, &progress);
-    let prepared = prepared.map_err(ending);
-    display.finish();
-    opened.close()?;
-    let prepared = prepared.map_err(|error| stopped(error, interruption))?;
+    let started = Instant::now();
+    let prepared = fill(&spec, args, interruption)?;
     let duration_s = started.elapsed().as_secs_f64();
     let document = PrepareDocument {
         target: shown(&args.target.target),
@@ -147,6 +161,43 @@ pub fn oltp(
         duration_s,
     };
     say(&document, args.printing)
+}
+
+fn fill(
+    spec: &OltpSpec,
+    args: &OltpPrepareArgs,
+    interruption: &Interruption,
+) -> Result<OltpPrepared, ExitError> {
+    let display = Display::new(args.printing.quiet);
+    let opened = Opened::open(&args.target, &oltp::schema(spec.tables), true)?;
+    let in_all = u64::from(spec.tables) * spec.table_size as u64;
+    let progress = |rows: u64| {
+        let share = rows as f64 / in_all.max(1) as f64;
+        display.progress(share, &format!("filling {} tables", spec.tables));
+    };
+    let (threads, flag) = (args.threads as usize, interruption.flag());
+    let prepared = oltp::prepare(opened.target(), spec, threads, flag, &progress).map_err(ending);
+    display.finish();
+    opened.close()?;
+    prepared.map_err(|error| stopped(error, interruption))
+}
+
+/// Fills the tables of a run on a private server.
+///
+/// # Errors
+/// As `prepare`.
+pub fn oltp_for_run(
+    member: MemberWord,
+    args: &OltpRunArgs,
+    interruption: &Interruption,
+) -> Result<(), ExitError> {
+    let prepare = OltpPrepareArgs {
+        target: args.target.clone(),
+        tables: args.tables,
+        threads: 4,
+        printing: args.common.printing,
+    };
+    fill(&oltp_spec(member, args.tables)?, &prepare, interruption).map(drop)
 }
 
 /// A member of the family with the tables of the arguments.

@@ -23,6 +23,7 @@ use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Wa
 use super::live::LiveLines;
 use super::opened::{Opened, ending};
 use super::prepare::{oltp_spec, shown};
+use super::{prepare, private};
 use crate::args::{
     Common, DriveArgs, IsolationWord, MemberWord, OltpRunArgs, PreparedMode, TargetArgs,
     TpccRunArgs,
@@ -49,6 +50,15 @@ struct RunPlan<'a> {
 /// # Errors
 /// As the contract's exit codes say.
 pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
+    if let Some(program) = &args.private.server {
+        return private::with_server(program, &args.private, "tpcc", |target| {
+            let mut args = args.clone();
+            (args.target.target, args.private.server) = (target, None);
+            args.warehouses.get_or_insert(4);
+            prepare::for_run(&args, interruption)?;
+            tpcc(&args, interruption)
+        });
+    }
     match args.compat.compat {
         None => tpcc_terminals(args, interruption),
         Some(_) => kit_terminals(args, interruption),
@@ -137,6 +147,14 @@ pub fn oltp(
     args: &OltpRunArgs,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
+    if let Some(program) = &args.private.server {
+        return private::with_server(program, &args.private, "oltp", |target| {
+            let mut args = args.clone();
+            (args.target.target, args.private.server) = (target, None);
+            prepare::oltp_for_run(member, &args, interruption)?;
+            oltp(member, &args, interruption)
+        });
+    }
     let base = oltp_spec(member, args.tables)?;
     let oltp = OltpSpec {
         range_size: i64::from(args.range_size.max(1)),

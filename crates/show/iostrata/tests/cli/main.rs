@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod database;
 mod disk;
 mod disk_kill;
 mod engine;

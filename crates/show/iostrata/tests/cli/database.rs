@@ -1,0 +1,163 @@
+//! `tpcc` and `oltp`: the contract's exact calls on the engine, bad input, and a server where one is
+//! installed.
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+fn number(document: &Value, path: &str) -> f64 {
+    document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+/// An engine that is small enough for tests.
+const SMALL: &str = "--engine buffer_pool_size=256M --engine redo_log_capacity=128M";
+
+/// What every document of a run holds.
+fn assert_run(document: &Value, seconds: f64) {
+    let tps = number(document, "/tps");
+    assert!(tps > 0.0 && number(document, "/tps_n") >= 2.0);
+    assert!(number(document, "/tps_ci95/0") <= tps && number(document, "/tps_ci95/1") >= tps);
+    assert!((number(document, "/duration_s") - seconds).abs() < 0.05 * seconds);
+    let completed: f64 =
+        document["completed"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+    assert!((tps / (completed / number(document, "/duration_s")) - 1.0).abs() < 0.01);
+    let mix: f64 = document["mix"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+    assert!((mix - 1.0).abs() < 1e-9);
+    assert!(document["response_us"].is_null(), "there is no schedule");
+    assert_eq!(document["errors"], serde_json::json!({}));
+    assert_eq!(document["durability"]["flush_log_at_commit"], 1);
+    for of in document["latency_us"].as_object().unwrap().values() {
+        for field in ["p50", "p95", "p99", "p99_9", "max"] {
+            assert!(number(of, &format!("/{field}")) > 0.0, "{field}");
+        }
+    }
+}
+
+#[test]
+fn tpcc_is_prepared_run_and_checked_on_the_engine() {
+    let bench = Bench::new();
+    let target = format!("--target engine:db {SMALL}");
+    let early = bench.line(&format!("tpcc run {target} --time 1"));
+    assert_eq!(early.status.code(), Some(2), "{}", stderr(&early));
+    assert!(stderr(&early).contains("make it with `prepare`"), "{}", stderr(&early));
+    let prepared = bench.line(&format!("tpcc prepare {target} --warehouses 1 --out P --json"));
+    let prepared = document(&prepared, "prepare");
+    assert!(number(&prepared, "/rows") > 500_000.0);
+    assert!(bench.path("P/result.json").is_file());
+    let fresh = document(&bench.line(&format!("tpcc check {target} --json")), "tpcc-check");
+    assert_eq!((&fresh["ok"], fresh["conditions"].as_array().unwrap().len()), (&true.into(), 12));
+
+    let line = format!("tpcc run {target} --threads 8 --time 3 --json --out R");
+    let run = document(&bench.line(&line), "tpcc");
+    assert_run(&run, 3.0);
+    let share = number(&run, "/mix/new_order");
+    assert!((0.40..0.50).contains(&share), "{share}");
+    assert!((number(&run, "/nopm") / (60.0 * share * number(&run, "/tps")) - 1.0).abs() < 0.02);
+    assert!(run["deviations"].as_array().unwrap().len() >= 3);
+    assert!(number(&run, "/stability/min_over_mean_1s") > 0.0);
+    assert_eq!(run["target"]["flavour"], "engine");
+    let report = bench.line("report R --json");
+    assert_eq!(document(&report, "tpcc")["tps"], run["tps"]);
+    assert!(bench.path("R/report.html").is_file());
+
+    let used = document(&bench.line(&format!("tpcc check {target} --json")), "tpcc-check");
+    assert_eq!(used["ok"], true);
+    let eleventh = used["conditions"][10]["detail"].as_str().unwrap();
+    assert!(eleventh.contains("delivered orders"), "{eleventh}");
+
+    let stairs = bench.line(&format!("tpcc run {target} --threads 1,2 --time 1 --json --out S"));
+    let stairs = document(&stairs, "tpcc");
+    let levels: Vec<f64> =
+        stairs["levels"].as_array().unwrap().iter().map(|level| number(level, "/tps")).collect();
+    assert_eq!(levels.len(), 2);
+    assert_eq!(levels.iter().copied().fold(0.0, f64::max), number(&stairs, "/tps"));
+
+    let rated = bench.line(&format!(
+        "tpcc run {target} --threads 4 --time 2 --warmup-time 0 --rate 100 --json --out T"
+    ));
+    let rated = document(&rated, "tpcc");
+    assert!((60.0..140.0).contains(&number(&rated, "/tps")), "{}", rated["tps"]);
+    assert!(number(&rated, "/response_us/new_order/p99") > 0.0);
+
+    assert!(stdout(&bench.line(&format!("tpcc cleanup {target}"))).contains("removed"));
+    let gone = bench.line(&format!("tpcc check {target}"));
+    assert_eq!(gone.status.code(), Some(2));
+    assert!(stderr(&gone).contains("tpcc prepare"), "{}", stderr(&gone));
+}
+
+#[test]
+fn a_violated_condition_is_found() {
+    let bench = Bench::new();
+    let target = format!("--target engine:db {SMALL}");
+    let prepared = bench.line(&format!("tpcc prepare {target} --warehouses 1"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    // An order less: the engine is opened as any program may open it.
+    let engine = iostrata_engine::Engine::options();
+    let kept = iostrata_engine::Engine::kept_settings(bench.path("db")).unwrap().unwrap();
+    let engine = engine.settings(kept).open(bench.path("db")).unwrap();
+    let orders = engine.table("new_orders").unwrap().unwrap();
+    let (key, _) = orders.range(..).next().unwrap().unwrap();
+    let mut batch = engine.batch();
+    batch.delete(&orders, &key).unwrap();
+    batch.commit().unwrap().wait().unwrap();
+    engine.close().unwrap();
+    let checked = bench.line(&format!("tpcc check {target} --json"));
+    assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));
+    let found: Value = serde_json::from_str(&stdout(&checked)).unwrap();
+    let violated: Vec<u64> = found["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|condition| condition["ok"] == false)
+        .map(|condition| condition["id"].as_u64().unwrap())
+        .collect();
+    assert_eq!(violated, [5, 11]);
+}
+
+#[test]
+fn oltp_runs_on_the_engine() {
+    let bench = Bench::new();
+    let target = format!("--target engine:db {SMALL}");
+    let tables = "--tables 1 --table-size 20000";
+    let line = format!("oltp point_select prepare {target} {tables}");
+    assert!(bench.line(&line).status.success());
+    let again = bench.line(&line);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("sbtest1 is there already"), "{}", stderr(&again));
+    for (member, statements) in [("point_select", 1.0), ("read_write", 18.0)] {
+        let line = format!("oltp {member} run {target} {tables} --threads 2 --time 2 --json");
+        let run = document(&bench.line(&line), "tpcc");
+        assert_run(&run, 2.0);
+        assert!(run["nopm"].is_null());
+        let found = number(&run, "/driver/statements_per_txn");
+        assert!((found / statements - 1.0).abs() < 0.01, "{member}: {found}");
+    }
+    let cleanup = bench.line(&format!("oltp point_select cleanup {target} {tables}"));
+    assert!(cleanup.status.success(), "{}", stderr(&cleanup));
+}
+
+#[test]
+fn bad_input_is_told_with_its_fix() {
+    let bench = Bench::new();
+    for (line, code, words) in [
+        ("tpcc run --target db", 2, "engine:DIR or mysql://"),
+        ("tpcc prepare --target engine:db --warehouses 0", 2, "at least one"),
+        ("tpcc prepare --target engine:db --engine buffer_pool=1G", 2, "buffer_pool"),
+        ("tpcc prepare --target engine:db --engine nothing", 2, "name=value"),
+        ("tpcc check --target engine:missing", 2, "there is no directory missing"),
+        ("tpcc run --target mysql://u@127.0.0.1:1/x --threads 0", 2, "--threads 0"),
+        ("tpcc run --target mysql://u@127.0.0.1:1/x --mix 1,2", 2, "five shares"),
+        ("tpcc check --target mysql://u@127.0.0.1:1/x", 3, "127.0.0.1:1"),
+        ("tpcc check --target mysql://u@127.0.0.1:no/x", 2, "no"),
+        ("oltp read_write run --target engine:missing", 2, "there is no directory missing"),
+        ("oltp nothing run --target engine:db", 2, "possible values"),
+    ] {
+        let output = bench.line(line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+        assert!(said.contains(words), "{line}: {said}");
+    }
+    let secret = bench.line("tpcc check --target mysql://u:hunter2@127.0.0.1:1/x");
+    assert!(!stderr(&secret).contains("hunter2"), "{}", stderr(&secret));
+    assert_eq!(bench.data_files(), Vec::<String>::new());
+}
