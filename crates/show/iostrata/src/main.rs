@@ -11,6 +11,7 @@ mod engine_command;
 mod exit_error;
 mod fio_command;
 mod help_files_command;
+mod hidden_arguments;
 mod io_command;
 mod io_history;
 mod io_notes;
@@ -38,6 +39,7 @@ use signals::Interruption;
 
 fn main() -> ExitCode {
     let arguments = args::prepared(std::env::args_os());
+    hidden_arguments::hide();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {

@@ -161,3 +161,19 @@ fn bad_input_is_told_with_its_fix() {
     assert!(!stderr(&secret).contains("hunter2"), "{}", stderr(&secret));
     assert_eq!(bench.data_files(), Vec::<String>::new());
 }
+
+#[test]
+fn passwords_are_hidden_from_who_lists_processes() {
+    let bench = Bench::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let target = format!("mysql://u:hunter2@127.0.0.1:{port}/x");
+    let mut child = bench.command(&["tpcc", "check", "--target", &target]).spawn().unwrap();
+    // It has connected, and is told nothing.
+    let (_connection, _) = listener.accept().unwrap();
+    let shown = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = String::from_utf8_lossy(&shown).replace('\0', " ");
+    assert!(shown.contains("mysql://u:*******@127.0.0.1"), "{shown}");
+}
