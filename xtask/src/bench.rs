@@ -17,6 +17,7 @@ mod peers;
 mod repeat;
 mod sample;
 mod table;
+mod tpcc;
 
 use anyhow::{Result, bail};
 
@@ -33,10 +34,13 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("parity") => parity::run(args)?,
         Some("peers") => peers::run(args)?,
         Some("repeat") => repeat::run(args)?,
+        Some("tpcc") => tpcc::run(args)?,
         Some(other) => {
-            bail!("no benchmark is named {other}; there are disk, null, parity, peers and repeat")
+            bail!(
+                "no benchmark is named {other}; there are disk, null, parity, peers, repeat and tpcc"
+            )
         }
-        None => bail!("name a benchmark: disk, null, parity, peers or repeat"),
+        None => bail!("name a benchmark: disk, null, parity, peers, repeat or tpcc"),
     }
     Ok(true)
 }

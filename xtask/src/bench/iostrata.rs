@@ -33,6 +33,11 @@ impl Iostrata {
         Ok(Self { program, runs: workspace.target.join("xtask/bench-run") })
     }
 
+    /// The program that was built.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The null engine, one job.
     ///
     /// # Errors
