@@ -155,7 +155,7 @@ fn print(all: &[Vec<Sample>]) {
             median(samples, |one| one.steadiness),
             median(samples, |one| one.cpu_us),
             median(samples, |one| one.round_trips),
-            over.map_or_else(String::new, |over| ratio(&over)),
+            over.as_ref().map_or_else(|_few| String::new(), ratio),
         );
     }
     let mut verdicts: Vec<String> =
