@@ -2,6 +2,7 @@
 //! checked, reopened.
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+mod kills;
 mod oltp;
 mod servers;
 mod tpcc;

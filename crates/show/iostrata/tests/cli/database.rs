@@ -177,3 +177,21 @@ fn passwords_are_hidden_from_who_lists_processes() {
     let shown = String::from_utf8_lossy(&shown).replace('\0', " ");
     assert!(shown.contains("mysql://u:*******@127.0.0.1"), "{shown}");
 }
+
+#[test]
+fn an_engine_that_is_killed_under_load_keeps_all_conditions() {
+    let bench = Bench::new();
+    let target = format!("--target engine:db {SMALL}");
+    let prepared = bench.line(&format!("tpcc prepare {target} --warehouses 1"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    for seed in 1..=2 {
+        let line = format!("tpcc run {target} --threads 8 --time 60 --seed {seed} --quiet");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut child = bench.command(&words).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2_500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let checked = bench.line(&format!("tpcc check {target} --json"));
+        assert_eq!(document(&checked, "tpcc-check")["ok"], true);
+    }
+}

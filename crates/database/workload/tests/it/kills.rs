@@ -1,0 +1,183 @@
+//! Servers that die, and servers that stand still, under load.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use iostrata_change::{Session, StateDir, System};
+use iostrata_load::{Load, NoObserver, Surroundings, TransactionLoad, WindowFigures};
+use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_spec::{OpKind, RateProcess, TransactionPacing, TransactionSpec};
+use iostrata_target::Isolation;
+use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
+use iostrata_workload::tpcc::{
+    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
+};
+
+/// A private server in a directory of its own.
+struct Private {
+    session: Session<System>,
+    server: PrivateServer,
+    _dir: tempfile::TempDir,
+}
+
+impl Private {
+    /// None where no server is installed, which it says.
+    fn start() -> Option<Self> {
+        let program = match ServerProgram::find("mariadbd") {
+            Ok(program) => program,
+            Err(missing) => {
+                eprintln!("skipped: {missing}");
+                return None;
+            }
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::at(dir.path().join("state"));
+        let mut session = Session::begin(&state, System::new()).unwrap();
+        let plan = PrivatePlan::new(program, dir.path().join("s"));
+        let server = PrivateServer::start(&mut session, &plan).unwrap();
+        Some(Self { session, server, _dir: dir })
+    }
+
+    fn target(&self, database: &str) -> ServerTarget {
+        let address: ServerAddress = self.server.address().parse().unwrap();
+        let mut address = Credentials::default().complete(address).unwrap();
+        address.database = Some(database.to_owned());
+        ServerTarget::create_database(address.clone()).unwrap();
+        ServerTarget::open(address, None).unwrap()
+    }
+
+    fn end(mut self) {
+        self.server.remove(&mut self.session).unwrap();
+    }
+}
+
+fn window(load: &TransactionLoad<'_>) -> WindowFigures {
+    let interrupted = AtomicBool::new(false);
+    let surroundings = Surroundings { interrupted: &interrupted, program: None };
+    load.run(&surroundings, &mut NoObserver).unwrap()
+}
+
+#[test]
+fn a_killed_server_comes_back_with_every_acknowledged_order() {
+    let Some(mut private) = Private::start() else { return };
+    let target = private.target("tpcc");
+    let options =
+        PrepareOptions { warehouses: 1, threads: 2, seed: 3, now_s: 1_700_000_000, reset: false };
+    tpcc::prepare(&target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
+    let mut dataset = Dataset::ready(&target).unwrap();
+    dataset.mark_used(&target).unwrap();
+    let options = TerminalOptions {
+        mix: Mix::default(),
+        waits: Waits::NONE,
+        isolation: Isolation::RepeatableRead,
+        seed: 7,
+        as_text: false,
+        blocks: true,
+    };
+    let terminals = Terminals::new(&target, &dataset, options);
+    let spec = TransactionSpec {
+        threads: 4,
+        warm_up: Some(Duration::ZERO),
+        runtime: Some(Duration::from_secs(8)),
+        ..TransactionSpec::new("tpcc", "a private server")
+    };
+    let load = TransactionLoad::new(&terminals, &spec, false);
+    let figures = std::thread::scope(|scope| {
+        let running = scope.spawn(|| window(&load));
+        std::thread::sleep(Duration::from_secs(2));
+        private.server.kill(&private.session).unwrap();
+        private.server.stop(&mut private.session).unwrap();
+        private.server.run(&mut private.session, &[]).unwrap();
+        running.join().unwrap()
+    });
+    let counts = figures.streams[0].transactions.clone().unwrap();
+    assert!(figures.failure.is_none(), "it was away for less than the driver's patience");
+    assert!(counts.errors.values().sum::<u64>() >= 1, "{:?}", counts.errors);
+    for district in 1..=10 {
+        let made = tpcc::next_order(&target, 1, district).unwrap() - 3_001;
+        let (begun, acknowledged) = terminals.orders().of(1, district);
+        assert!(
+            i64::from(acknowledged) <= made && made <= i64::from(begun),
+            "district {district}: {acknowledged} acknowledged, {made} made, {begun} begun"
+        );
+    }
+    let plan = CheckPlan { warehouses: 1, is_fresh: false };
+    let checked = tpcc::check(&target, plan, &mut |_| {}).unwrap();
+    assert!(checked.is_ok(), "{checked:?}");
+    private.end();
+}
+
+#[test]
+fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times() {
+    let Some(private) = Private::start() else { return };
+    let target = private.target("oltp");
+    let spec = OltpSpec { table_size: 1_000, ..OltpSpec::new(Member::PointSelect) };
+    oltp::prepare(&target, &spec, 1, &AtomicBool::new(false), &|_| {}).unwrap();
+    let terminals = OltpTerminals::new(&target, spec, true).unwrap();
+    let spec = TransactionSpec {
+        threads: 4,
+        warm_up: Some(Duration::ZERO),
+        runtime: Some(Duration::from_secs(4)),
+        pacing: TransactionPacing::Open {
+            rate_per_s: 500.0,
+            process: RateProcess::Poisson,
+            queue_max: 10_000,
+            overload: Default::default(),
+        },
+        ..TransactionSpec::new("oltp_point_select", "a private server")
+    };
+    let load = TransactionLoad::new(&terminals, &spec, false);
+    let process = private.server.process().unwrap();
+    let server = rustix::process::Pid::from_raw(process.pid as i32).unwrap();
+    let figures = std::thread::scope(|scope| {
+        let running = scope.spawn(|| window(&load));
+        std::thread::sleep(Duration::from_millis(1_500));
+        rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();
+        running.join().unwrap()
+    });
+    let stream = &figures.streams[0];
+    let of = stream.ops[OpKind::Transaction].as_ref().unwrap();
+    let response = of.response_us.unwrap();
+    // About an eighth of the arrivals waited, four of them in the server.
+    assert!(response.p99 > 700_000.0, "{response:?}");
+    assert!(of.latency_us.p99 < 300_000.0, "{:?}", of.latency_us);
+    assert!(of.latency_us.max > 900_000.0, "{:?}", of.latency_us);
+    let arrived = stream.transactions.as_ref().unwrap().arrivals;
+    assert!((1_700..2_300).contains(&arrived), "{arrived} of about 2,000");
+    private.end();
+}
+
+#[test]
+fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
+    let Some(mut private) = Private::start() else { return };
+    let target = private.target("oltp");
+    let spec = OltpSpec { table_size: 1_000, ..OltpSpec::new(Member::PointSelect) };
+    oltp::prepare(&target, &spec, 1, &AtomicBool::new(false), &|_| {}).unwrap();
+    let terminals = OltpTerminals::new(&target, spec, true).unwrap();
+    let spec = TransactionSpec {
+        threads: 2,
+        warm_up: Some(Duration::ZERO),
+        runtime: Some(Duration::from_secs(60)),
+        gone_max: Duration::from_secs(1),
+        ..TransactionSpec::new("oltp_point_select", "a private server")
+    };
+    let load = TransactionLoad::new(&terminals, &spec, false);
+    let is_over = AtomicBool::new(false);
+    let figures = std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let figures = window(&load);
+            is_over.store(true, Ordering::Relaxed);
+            figures
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        private.server.kill(&private.session).unwrap();
+        running.join().unwrap()
+    });
+    assert!(is_over.load(Ordering::Relaxed) && figures.failure.is_some());
+    assert!(figures.duration_s < 30.0, "{}", figures.duration_s);
+    assert!(figures.streams[0].ops[OpKind::Transaction].as_ref().unwrap().ios > 0);
+    private.end();
+}
