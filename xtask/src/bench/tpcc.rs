@@ -29,7 +29,7 @@ const SERVER_OPTIONS: [&str; 3] =
 const ENGINE_SETTINGS: [&str; 2] = ["buffer_pool_size=2G", "redo_log_capacity=2G"];
 
 /// What one run measured.
-struct Sample {
+struct TpccSample {
     tps: f64,
     nopm: f64,
     steadiness: f64,
@@ -52,14 +52,14 @@ pub fn run(mut args: Args) -> Result<()> {
     let iostrata = Iostrata::build(&Workspace::read()?)?;
     let home = dir.join(format!("iostrata-bench-{}", std::process::id()));
     fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
-    let bench = Bench { iostrata, home, seconds, threads, warehouses };
+    let bench = TpccBench { iostrata, home, seconds, threads, warehouses };
     let measured = bench.rounds(rounds);
     fs::remove_dir_all(&bench.home)?;
     print(&measured?);
     Ok(())
 }
 
-struct Bench {
+struct TpccBench {
     iostrata: Iostrata,
     home: PathBuf,
     seconds: String,
@@ -67,8 +67,8 @@ struct Bench {
     warehouses: String,
 }
 
-impl Bench {
-    fn rounds(&self, rounds: usize) -> Result<Vec<Vec<Sample>>> {
+impl TpccBench {
+    fn rounds(&self, rounds: usize) -> Result<Vec<Vec<TpccSample>>> {
         let mut prepare = vec!["tpcc", "prepare", "--warehouses", &self.warehouses];
         let target = format!("engine:{}", self.home.join("db").display());
         prepare.extend(["--target", &target, "--json", "--quiet"]);
@@ -77,7 +77,7 @@ impl Bench {
         }
         let loaded = self.call(&prepare)?;
         println!("engine: loaded in {:.1} s", loaded["duration_s"].as_f64().unwrap_or_default());
-        let mut all: Vec<Vec<Sample>> = SIDES.iter().map(|_| Vec::new()).collect();
+        let mut all: Vec<Vec<TpccSample>> = SIDES.iter().map(|_| Vec::new()).collect();
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..SIDES.len()).collect();
             if round % 2 == 1 {
@@ -92,7 +92,7 @@ impl Bench {
         Ok(all)
     }
 
-    fn sample(&self, side: usize) -> Result<Sample> {
+    fn sample(&self, side: usize) -> Result<TpccSample> {
         let (name, place) = SIDES[side];
         let target = format!("engine:{}", self.home.join("db").display());
         let server = self.home.join("s").display().to_string();
@@ -111,7 +111,7 @@ impl Bench {
         };
         let verdicts = run["verdicts"].as_array().context("no verdicts[]")?;
         let verdicts: Vec<&str> = verdicts.iter().filter_map(Value::as_str).collect();
-        Ok(Sample {
+        Ok(TpccSample {
             tps: number("/tps")?,
             nopm: number("/nopm")?,
             steadiness: number("/stability/min_over_mean_1s")?,
@@ -133,20 +133,21 @@ impl Bench {
     }
 }
 
-fn median(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
+fn median(samples: &[TpccSample], of: fn(&TpccSample) -> f64) -> f64 {
     let mut values: Vec<f64> = samples.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn print(all: &[Vec<Sample>]) {
+fn print(all: &[Vec<TpccSample>]) {
     println!("\nmedians of {} rounds; worst s: the worst second over the mean", all[0].len());
     println!(
         "{:<24} {:>8} {:>9} {:>8} {:>10} {:>12}  engine over it",
         "", "tps", "NOPM", "worst s", "CPU us/txn", "trips/txn"
     );
     for ((name, _), samples) in SIDES.iter().zip(all) {
-        let rates = |samples: &[Sample]| samples.iter().map(|one| one.tps).collect::<Vec<f64>>();
+        let rates =
+            |samples: &[TpccSample]| samples.iter().map(|one| one.tps).collect::<Vec<f64>>();
         let over = paired(&rates(samples), &rates(&all[0]));
         println!(
             "{name:<24} {:>8.0} {:>9.0} {:>8.2} {:>10.1} {:>12.1}  {}",

@@ -17,10 +17,15 @@ const WRITING: [&str; 6] = [
     "OFlags::WRONLY",
 ];
 
+/// The one file that writes into this process's own memory.
+const OWN_MEMORY: &str = "crates/show/iostrata/src/hidden_arguments.rs";
+
 /// Writes where only looking is allowed.
 pub fn judge(source: &SourceFile) -> Vec<Breach> {
+    let is_own = source.path.ends_with(OWN_MEMORY);
     let names_system = source.literals.iter().any(|literal| {
-        !source.is_test(literal.line)
+        !is_own
+            && !source.is_test(literal.line)
             && (literal.text.starts_with("/sys") || literal.text.starts_with("/proc"))
     });
     let text = if READ_ONLY.contains(&source.crate_name()) {

@@ -152,7 +152,7 @@ fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times
 
 #[test]
 fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
-    let Some(mut private) = Private::start() else { return };
+    let Some(private) = Private::start() else { return };
     let target = private.target("oltp");
     let spec = OltpSpec { table_size: 1_000, ..OltpSpec::new(Member::PointSelect) };
     oltp::prepare(&target, &spec, 1, &AtomicBool::new(false), &|_| {}).unwrap();

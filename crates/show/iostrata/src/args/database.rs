@@ -42,7 +42,7 @@ pub struct PrivateArgs {
     ///
     /// It gets data, a socket and nothing else of its own, is loaded, measured, stopped and
     /// removed. The system's own server is left alone.
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "storage_engine", "defaults_file"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["target", "defaults_file"])]
     pub server: Option<String>,
     /// Where its data goes: a directory that is made and removed, with a short path
     #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]

@@ -67,6 +67,7 @@ pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitE
 
 fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let (mix, waits) = (mix(&args.mix)?, waits(args));
+    let spec = spec("tpcc", &args.target, &args.drive)?;
     let opened = Opened::open(&args.target, &tpcc::schema(), false)?;
     let mut dataset = Dataset::ready(opened.target()).map_err(ending)?;
     if let Some(warehouses) = args.warehouses
@@ -92,7 +93,7 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
         target: &args.target,
         drive: &args.drive,
         common: &args.common,
-        spec: spec("tpcc", &args.target, &args.drive)?,
+        spec,
         deviations: tpcc::deviations(&options).into_iter().map(str::to_owned).collect(),
     };
     if args.wait {
@@ -121,13 +122,14 @@ fn kit_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), 
         foreign_keys: args.compat.use_fk,
         seed: args.drive.seed,
     };
+    let spec = spec("tpcc", &args.target, &args.drive)?;
     let opened = Opened::open(&args.target, &compat::schema(kit.tables), false)?;
     let mut plan = RunPlan {
         kind: RunKind::Tpcc,
         target: &args.target,
         drive: &args.drive,
         common: &args.common,
-        spec: spec("tpcc", &args.target, &args.drive)?,
+        spec,
         deviations: compat::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
     };
     plan.set("compat", "sysbench-tpcc");
@@ -164,13 +166,14 @@ pub fn oltp(
         as_text: args.drive.db_ps_mode == PreparedMode::Disable,
         ..base
     };
+    let spec = spec(&format!("oltp_{}", oltp.member.name()), &args.target, &args.drive)?;
     let opened = Opened::open(&args.target, &oltp::schema(oltp.tables), false)?;
     let mut plan = RunPlan {
         kind: RunKind::Oltp,
         target: &args.target,
         drive: &args.drive,
         common: &args.common,
-        spec: spec(&format!("oltp_{}", oltp.member.name()), &args.target, &args.drive)?,
+        spec,
         deviations: Vec::new(),
     };
     plan.set("tables", oltp.tables);

@@ -1,5 +1,4 @@
-//! `tpcc` and `oltp`: the contract's exact calls on the engine, bad input, and a server where one is
-//! installed.
+//! `tpcc` and `oltp`: the contract's exact calls on the engine, and bad input.
 
 use serde_json::Value;
 
