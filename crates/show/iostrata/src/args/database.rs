@@ -47,7 +47,7 @@ pub struct PrivateArgs {
     /// Where its data goes: a directory that is made and removed, with a short path
     #[arg(long, value_name = "DIR", default_value = "iostrata-server", requires = "server")]
     pub server_dir: PathBuf,
-    /// An option of the server in its own words, such as innodb_buffer_pool_size=1G; may be repeated
+    /// An option of the server in its own words (innodb_buffer_pool_size=1G); may be repeated
     #[arg(long = "server-option", value_name = "NAME=VALUE", requires = "server")]
     pub server_options: Vec<String>,
 }
