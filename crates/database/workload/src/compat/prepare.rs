@@ -53,7 +53,8 @@ pub fn prepare(
             let rows = rows.fetch_add(count, Ordering::Relaxed) + count;
             progress(rows, in_all.max(rows));
         };
-        target.load(&schema, table.number(set), None, &mut more).map(drop)
+        let part = table.warehouse_column().map(|column| (column, warehouse));
+        target.load(&schema, table.number(set), part, &mut more).map(drop)
     };
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, chunks.len()) {

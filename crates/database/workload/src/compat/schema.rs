@@ -31,6 +31,22 @@ impl KitTable {
         Self::OrderLine,
     ];
 
+    /// The column with the warehouse; none of items.
+    pub fn warehouse_column(self) -> Option<usize> {
+        let name = match self {
+            Self::Item => return None,
+            Self::Warehouse => "w_id",
+            Self::District => "d_w_id",
+            Self::Customer => "c_w_id",
+            Self::History => "h_w_id",
+            Self::Orders => "o_w_id",
+            Self::Stock => "s_w_id",
+            Self::NewOrders => "no_w_id",
+            Self::OrderLine => "ol_w_id",
+        };
+        Some(table_of(self, 1).column(name))
+    }
+
     /// Its number in the schema, for a set of tables counted from 0.
     pub fn number(self, set: u32) -> usize {
         set as usize * Self::ALL.len() + self as usize
