@@ -167,7 +167,7 @@ pub struct Common {
 /// below zero joined to its option, since `-5` alone reads as an option of that name.
 pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     // What follows a bare `--` is no option.
-    let mut arguments = arguments.peekable();
+    let mut arguments = in_our_order(arguments.collect()).into_iter().peekable();
     let mut result: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next_if(|argument| argument != "--") {
         let argument = dashed(argument);
@@ -181,6 +181,18 @@ pub fn prepared(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     }
     result.extend(arguments);
     result
+}
+
+/// `oltp_NAME [options] ACTION`, as sysbench has it, as `oltp NAME ACTION [options]`.
+fn in_our_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.get(1).and_then(|word| word.to_str()?.strip_prefix("oltp_"));
+    let Some(name) = name.map(OsString::from) else { return arguments };
+    arguments.splice(1..2, ["oltp".into(), name]);
+    let is_action = |word: &OsString| ["prepare", "run", "cleanup"].iter().any(|one| word == one);
+    if arguments.len() > 4 && arguments.last().is_some_and(is_action) {
+        arguments[3..].rotate_right(1);
+    }
+    arguments
 }
 
 fn dashed(argument: OsString) -> OsString {
@@ -217,6 +229,8 @@ pub fn switch_tip(arguments: &[OsString], error: &clap::Error) -> Option<String>
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
     use clap::CommandFactory;
 
@@ -230,6 +244,17 @@ mod tests {
         let typed = ["x", "io", "--rate_iops=5", "--ioengine", "io_uring", "--", "--a_b"];
         let dashed = prepared(typed.iter().map(OsString::from));
         assert_eq!(dashed, ["x", "io", "--rate-iops=5", "--ioengine", "io_uring", "--", "--a_b"]);
+    }
+
+    #[test]
+    fn sysbench_s_order_is_taken() {
+        let of = |line: &str| prepared(line.split(' ').map(OsString::from)).join(OsStr::new(" "));
+        assert_eq!(
+            of("x oltp_read_write --target engine:db --table_size=5 run"),
+            "x oltp read_write run --target engine:db --table-size=5"
+        );
+        assert_eq!(of("x oltp_read_only run --tables 2"), "x oltp read_only run --tables 2");
+        assert_eq!(of("x oltp read_only run"), "x oltp read_only run");
     }
 
     #[test]
