@@ -100,7 +100,13 @@ impl Connector {
             other => other,
         };
         let at = host.map_or_else(|| "the socket".to_owned(), HostPort::to_string);
-        result.map_err(|error| failure::told(&self.name, &format!("connecting to {at}"), &error))
+        result.map_err(|error| {
+            // Some errors of the library name the place themselves.
+            let names_place = error.to_string().contains(&at);
+            let attempt =
+                if names_place { "connecting".to_owned() } else { format!("connecting to {at}") };
+            failure::told(&self.name, &attempt, &error)
+        })
     }
 
     fn attempt(

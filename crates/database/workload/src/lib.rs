@@ -6,6 +6,7 @@
 //! `load` does.
 
 pub mod compat;
+mod filling;
 pub mod oltp;
 mod slots;
 pub mod tpcc;

@@ -55,6 +55,26 @@ pub trait Rows {
     fn delete(&mut self, key: &RowKey) -> Result<bool, RowError>;
 }
 
+/// [`Rows::modify`] of an engine that has none: reads a row, changes it and puts it back. `value` is
+/// memory that is used again.
+///
+/// # Errors
+/// See [`RowError`].
+pub fn read_and_put(
+    rows: &mut dyn Rows,
+    value: &mut Vec<u8>,
+    key: &RowKey,
+    change: &mut dyn FnMut(&mut Vec<u8>),
+) -> Result<bool, RowError> {
+    value.clear();
+    let found = rows.get(key, &mut |found| value.extend_from_slice(found))?;
+    if found {
+        change(value);
+        rows.insert(key, value)?;
+    }
+    Ok(found)
+}
+
 /// What a transaction does with its rows.
 pub type Body<'b> = dyn FnMut(&mut dyn Rows) -> Result<(), RowError> + 'b;
 

@@ -1,14 +1,14 @@
 //! Filling and removing the kit's tables.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetError, Trouble};
+use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetError};
 
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};
 use crate::compat::schema::{KitTable, foreign_keys, schema};
+use crate::filling::{fill_all, refused};
 
 /// One thing to fill.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,12 @@ pub fn prepare(
     (0..schema.tables.len()).try_for_each(|table| target.create(&schema, table))?;
     let chunks = chunks(spec);
     let in_all = chunks.iter().map(|chunk| rows_of(chunk.table)).sum::<u64>();
-    let (next, rows, failed) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
-    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
-    let fill = |chunk: &Chunk| {
+    let rows = AtomicU64::new(0);
+    fill_all(&chunks, threads, stop, |chunk, is_over| {
         let Chunk { table, set, warehouse } = *chunk;
         let mut source = KitRows::new(table, set, warehouse, spec.seed, now_s);
         let mut more = |buffer: &mut Rows| {
-            if stop.load(Ordering::Relaxed) {
+            if is_over() {
                 return buffer.clear(1);
             }
             source.fill(buffer);
@@ -55,24 +54,7 @@ pub fn prepare(
         };
         let part = table.warehouse_column().map(|column| (column, warehouse));
         target.load(&schema, table.number(set), part, &mut more).map(drop)
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, chunks.len()) {
-            scope.spawn(|| {
-                while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if lock().is_some() {
-                        return;
-                    }
-                    if let Err(error) = fill(chunk) {
-                        lock().get_or_insert(error);
-                    }
-                }
-            });
-        }
-    });
-    if let Some(error) = lock().take() {
-        return Err(error);
-    }
+    })?;
     if stop.load(Ordering::Relaxed) {
         let fix = "remove what is there with `tpcc cleanup --compat sysbench-tpcc`, begin again";
         return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
@@ -117,20 +99,8 @@ fn add_foreign_keys(target: &dyn Target, sets: u32) -> Result<(), TargetError> {
 pub fn cleanup(target: &dyn Target, tables: u32) -> Result<usize, TargetError> {
     let schema = schema(tables);
     let mut present = target.present(&schema)?;
-    // Tables that others refer to go last; the order of the schema has them first.
+    // In the order of the schema, tables come after those that they refer to.
     present.reverse();
-    // Orders and lines refer to customers and stock, new orders to orders.
-    let count = present.len();
-    for _ in 0..KitTable::ALL.len() {
-        present.retain(|table| target.remove(&schema, *table).is_err());
-    }
-    match present.first() {
-        None => Ok(count),
-        Some(table) => target.remove(&schema, *table).map(|()| count),
-    }
-}
-
-pub(super) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
-    let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
-    TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
+    present.iter().try_for_each(|table| target.remove(&schema, *table))?;
+    Ok(present.len())
 }

@@ -5,13 +5,10 @@ use iostrata_target::{Rows, Value};
 
 use crate::compat::schema::{KitTable, schema};
 use crate::tpcc::draw::{between, last_name, percent, permutation};
+use crate::tpcc::{DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, numbers};
 
 /// Rows that are made at once.
 const BATCH: usize = 256;
-const DISTRICTS: i64 = 10;
-const PER_DISTRICT: i64 = 3_000;
-const ITEMS: i64 = 100_000;
-const FIRST_NEW_ORDER: i64 = 2_101;
 
 /// The rows of one table for one warehouse; of items, all.
 pub(super) struct KitRows {
@@ -32,9 +29,9 @@ pub(super) fn rows_of(table: KitTable) -> u64 {
     let rows = match table {
         KitTable::Warehouse => 1,
         KitTable::District => DISTRICTS,
-        KitTable::Customer | KitTable::History | KitTable::Orders => DISTRICTS * PER_DISTRICT,
-        KitTable::NewOrders => DISTRICTS * (PER_DISTRICT + 1 - FIRST_NEW_ORDER),
-        KitTable::OrderLine => DISTRICTS * PER_DISTRICT * 10,
+        KitTable::Customer | KitTable::History | KitTable::Orders => DISTRICTS * ORDERS,
+        KitTable::NewOrders => DISTRICTS * (ORDERS + 1 - FIRST_NEW_ORDER),
+        KitTable::OrderLine => DISTRICTS * ORDERS * 10,
         KitTable::Item | KitTable::Stock => ITEMS,
     };
     rows as u64
@@ -50,8 +47,8 @@ impl KitRows {
             warehouse,
             now_s,
             next: 0,
-            customers: permutation(shared, PER_DISTRICT),
-            lines: (0..DISTRICTS * PER_DISTRICT).map(|_| between(shared, 5, 15)).collect(),
+            customers: permutation(shared, ORDERS),
+            lines: (0..DISTRICTS * ORDERS).map(|_| between(shared, 5, 15)).collect(),
             random: Random::of_stream(seed, (table as u64 + 1) << 56 | place),
             text: Vec::new(),
         }
@@ -61,7 +58,7 @@ impl KitRows {
     pub fn fill(&mut self, rows: &mut Rows) {
         rows.clear(self.width);
         let count = match self.table {
-            KitTable::OrderLine => DISTRICTS * PER_DISTRICT,
+            KitTable::OrderLine => DISTRICTS * ORDERS,
             table => rows_of(table) as i64,
         };
         while rows.len() < BATCH && self.next < count {
@@ -70,14 +67,14 @@ impl KitRows {
                 KitTable::Warehouse => self.place(rows, &[self.warehouse], 30_000_000),
                 KitTable::District => {
                     self.place(rows, &[self.next + 1, self.warehouse], 3_000_000);
-                    rows.push(Value::Int(PER_DISTRICT + 1));
+                    rows.push(Value::Int(ORDERS + 1));
                 }
                 KitTable::Customer => self.customer(rows),
                 KitTable::History => self.history(rows),
                 KitTable::Orders => self.order(rows),
                 KitTable::Stock => self.stock(rows),
                 KitTable::NewOrders => {
-                    let per_district = PER_DISTRICT + 1 - FIRST_NEW_ORDER;
+                    let per_district = ORDERS + 1 - FIRST_NEW_ORDER;
                     let order = FIRST_NEW_ORDER + self.next % per_district;
                     numbers(rows, &[order, self.next / per_district + 1, self.warehouse]);
                 }
@@ -134,7 +131,7 @@ impl KitRows {
     }
 
     fn district_and_place(&self) -> (i64, i64) {
-        (self.next / PER_DISTRICT + 1, self.next % PER_DISTRICT + 1)
+        (self.next / ORDERS + 1, self.next % ORDERS + 1)
     }
 
     fn customer(&mut self, rows: &mut Rows) {
@@ -203,10 +200,6 @@ impl KitRows {
         numbers(rows, &[price.min(99_999)]);
         self.named(rows, &format!("data-{name}-"), 5);
     }
-}
-
-fn numbers(rows: &mut Rows, numbers: &[i64]) {
-    numbers.iter().for_each(|number| rows.push(Value::Int(*number)));
 }
 
 #[cfg(test)]

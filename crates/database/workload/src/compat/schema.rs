@@ -4,16 +4,16 @@ use iostrata_target::{Index, Schema, Table};
 
 use crate::tpcc::made;
 
-/// The kit's tables of one set, in the order in which they are filled.
+/// The kit's tables of one set, each after those that it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KitTable {
     Item,
     Warehouse,
     District,
     Customer,
-    History,
-    Orders,
     Stock,
+    Orders,
+    History,
     NewOrders,
     OrderLine,
 }
@@ -24,9 +24,9 @@ impl KitTable {
         Self::Warehouse,
         Self::District,
         Self::Customer,
-        Self::History,
-        Self::Orders,
         Self::Stock,
+        Self::Orders,
+        Self::History,
         Self::NewOrders,
         Self::OrderLine,
     ];

@@ -12,10 +12,10 @@ use iostrata_stats::Random;
 use iostrata_target::{Isolation, Op, Schema, Session, SessionOptions, Target, TargetError};
 
 use crate::compat::CompatSpec;
-use crate::compat::prepare::refused;
 use crate::compat::schema::schema;
 use crate::compat::statements::ops;
 use crate::compat::transaction::{KitRunner, kind};
+use crate::filling::refused;
 use crate::slots::Slots;
 use crate::tpcc::KINDS;
 

@@ -7,11 +7,9 @@ use iostrata_target::{Rows, Session, TargetError, Value};
 use crate::compat::CompatSpec;
 use crate::compat::statements::Statement;
 use crate::slots::Conclusion;
-use crate::tpcc::draw::{between, last_name, percent};
+use crate::tpcc::draw::{self, between, last_name, percent};
+use crate::tpcc::{CUSTOMERS, DISTRICTS, ITEMS};
 
-const DISTRICTS: i64 = 10;
-const CUSTOMERS: i64 = 3_000;
-const ITEMS: i64 = 100_000;
 /// An item that there is not.
 const UNUSED_ITEM: i64 = -1;
 /// Characters of a customer's data at most.
@@ -31,8 +29,7 @@ pub(super) fn kind(random: &mut Random) -> OpKind {
 /// NURand with a constant that is drawn anew: nearly uniform.
 fn nurand(random: &mut Random, a: i64, least: i64, most: i64) -> i64 {
     let constant = between(random, 0, a);
-    let drawn = between(random, 0, a) | between(random, least, most);
-    (drawn + constant) % (most - least + 1) + least
+    draw::nurand(random, (a, constant), least, most)
 }
 
 /// Runs transactions in one session.

@@ -1,11 +1,11 @@
 //! Filling and removing the tables, several at a time.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_stats::Random;
-use iostrata_target::{Rows, Target, TargetError, Trouble, Value};
+use iostrata_target::{Rows, Target, TargetError, Value};
 
+use crate::filling::{fill_all, refused};
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{c_value, pad_value, schema};
@@ -40,39 +40,21 @@ pub fn prepare(
         let fix = "remove the tables with `oltp ... cleanup` first";
         return Err(refused(target, "tables_exist", text, fix));
     }
-    let (next, rows, failed) = (AtomicU32::new(0), AtomicU64::new(0), Mutex::new(None));
-    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
-    let fill = |table: u32| {
-        target.create(&schema, table as usize)?;
-        let mut source = TableSource::new(spec, table);
+    let rows = AtomicU64::new(0);
+    let tables: Vec<u32> = (0..spec.tables).collect();
+    fill_all(&tables, threads, stop, |table, is_over| {
+        target.create(&schema, *table as usize)?;
+        let mut source = TableSource::new(spec, *table);
         let mut more = |buffer: &mut Rows| {
-            if stop.load(Ordering::Relaxed) {
+            if is_over() {
                 return buffer.clear(4);
             }
             source.fill(buffer);
             let count = buffer.len() as u64;
             progress(rows.fetch_add(count, Ordering::Relaxed) + count);
         };
-        target.load(&schema, table as usize, None, &mut more).map(drop)
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, spec.tables as usize) {
-            scope.spawn(|| {
-                loop {
-                    let table = next.fetch_add(1, Ordering::Relaxed);
-                    if table >= spec.tables || lock().is_some() {
-                        return;
-                    }
-                    if let Err(error) = fill(table) {
-                        lock().get_or_insert(error);
-                    }
-                }
-            });
-        }
-    });
-    if let Some(error) = lock().take() {
-        return Err(error);
-    }
+        target.load(&schema, *table as usize, None, &mut more).map(drop)
+    })?;
     if stop.load(Ordering::Relaxed) {
         let fix = "remove what is there with `oltp ... cleanup`, and begin again";
         return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
@@ -90,11 +72,6 @@ pub fn cleanup(target: &dyn Target, tables: u32) -> Result<u32, TargetError> {
     let present = target.present(&schema)?;
     present.iter().try_for_each(|table| target.remove(&schema, *table))?;
     Ok(present.len() as u32)
-}
-
-pub(super) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
-    let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
-    TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
 }
 
 /// The rows of a table, in the order of their keys.

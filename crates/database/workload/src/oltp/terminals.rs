@@ -11,8 +11,8 @@ use iostrata_spec::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Op, Rows, Schema, Session, SessionOptions, Target, TargetError, Value};
 
+use crate::filling::refused;
 use crate::oltp::distribution::Chooser;
-use crate::oltp::prepare::refused;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
 use crate::slots::{Conclusion, Slots};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::tpcc::dataset::refused;
+use crate::filling::refused;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
 

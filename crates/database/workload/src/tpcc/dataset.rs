@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Trouble, Value};
+use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
+use crate::filling::refused;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::population::Population;
 use crate::tpcc::schema::{TableId, schema};
@@ -223,16 +224,5 @@ impl Notes {
     /// Notes that everything is.
     pub fn all_loaded(&mut self) -> Result<(), TargetError> {
         self.set("stage", Stage::Loaded.name())
-    }
-}
-
-/// An error about what the target holds.
-pub(crate) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
-    TargetError {
-        trouble: Trouble::NotReady,
-        code: code.to_owned(),
-        target: target.name(),
-        text,
-        fix: Some(fix.to_owned()),
     }
 }

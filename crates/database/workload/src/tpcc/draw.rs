@@ -66,7 +66,7 @@ pub fn is_legal(c_load: i64, c_run: i64) -> bool {
 }
 
 /// NURand(A, x, y) with the constant C.
-fn nurand(random: &mut Random, (a, c): (i64, i64), least: i64, most: i64) -> i64 {
+pub(crate) fn nurand(random: &mut Random, (a, c): (i64, i64), least: i64, most: i64) -> i64 {
     let drawn = between(random, 0, a) | between(random, least, most);
     (drawn + c) % (most - least + 1) + least
 }

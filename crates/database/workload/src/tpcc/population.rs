@@ -287,7 +287,8 @@ impl RowSource {
     }
 }
 
-fn numbers(rows: &mut Rows, numbers: &[i64]) {
+/// Adds numbers to a row.
+pub(crate) fn numbers(rows: &mut Rows, numbers: &[i64]) {
     numbers.iter().for_each(|number| rows.push(Value::Int(*number)));
 }
 

@@ -5,13 +5,12 @@
 //! again from its first row.
 
 use std::ops::RangeInclusive;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Part, Target, TargetError, Trouble};
+use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
 
-use crate::tpcc::dataset::{Dataset, Notes, Stage, refused};
+use crate::filling::{fill_all, refused};
+use crate::tpcc::dataset::{Dataset, Notes, Stage};
 use crate::tpcc::population::{Population, rows_per_warehouse};
 use crate::tpcc::schema::{TableId, schema};
 
@@ -98,20 +97,31 @@ pub fn prepare(
         .into_iter()
         .partition(|chunk| dataset.parts.contains(&chunk.name));
     prepared.rows_before = done.iter().map(|chunk| chunk.rows).sum();
-    let loading = Loading {
-        target,
-        population: dataset.population(),
-        stop,
-        progress,
-        left: &left,
-        next: AtomicUsize::new(0),
-        rows: AtomicU64::new(0),
-        before: prepared.rows_before,
-        in_all: prepared.rows_before + left.iter().map(|chunk| chunk.rows).sum::<u64>(),
-        failed: Mutex::new(None),
-    };
-    loading.run(options.threads)?;
-    prepared.rows = loading.rows.load(Ordering::Relaxed);
+    let in_all = prepared.rows_before + left.iter().map(|chunk| chunk.rows).sum::<u64>();
+    let (population, rows) = (dataset.population(), AtomicU64::new(0));
+    fill_all(&left, options.threads, stop, |chunk, is_over| {
+        let mut source = population.source(chunk.table, chunk.warehouses.clone());
+        let mut next = |buffer: &mut Rows| {
+            if is_over() {
+                return buffer.clear(1);
+            }
+            source.fill(buffer);
+            let count = buffer.len() as u64;
+            let rows = prepared.rows_before + rows.fetch_add(count, Ordering::Relaxed) + count;
+            progress(Progress { rows, rows_in_all: in_all.max(rows) });
+        };
+        target.load(&schema, chunk.table.number(), chunk.part, &mut next)?;
+        match is_over() {
+            true => Ok(()),
+            false => Notes::open(target)?.part_loaded(&chunk.name),
+        }
+    })?;
+    if stop.load(Ordering::Relaxed) {
+        let what = "loading was stopped".to_owned();
+        let fix = "the same command goes on where it was stopped";
+        return Err(refused(target, "stopped", what, fix));
+    }
+    prepared.rows = rows.into_inner();
     target.finish(&schema)?;
     Notes::open(target)?.all_loaded()?;
     dataset.stage = Stage::Loaded;
@@ -185,65 +195,4 @@ fn by_warehouse(table: TableId) -> Option<usize> {
         _ => return None,
     };
     Some(schema().tables[table.number()].column(column))
-}
-
-struct Loading<'a> {
-    target: &'a dyn Target,
-    population: Population,
-    stop: &'a AtomicBool,
-    progress: &'a (dyn Fn(Progress) + Sync),
-    left: &'a [Chunk],
-    next: AtomicUsize,
-    rows: AtomicU64,
-    before: u64,
-    in_all: u64,
-    failed: Mutex<Option<TargetError>>,
-}
-
-impl Loading<'_> {
-    fn run(&self, threads: usize) -> Result<(), TargetError> {
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, self.left.len().max(1)) {
-                scope.spawn(|| {
-                    if let Err(error) = self.work() {
-                        self.lock().get_or_insert(error);
-                    }
-                });
-            }
-        });
-        self.lock().take().map_or(Ok(()), Err)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<TargetError>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) -> Result<(), TargetError> {
-        let mut notes = Notes::open(self.target)?;
-        let schema = schema();
-        while let Some(chunk) = self.left.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            let mut source = self.population.source(chunk.table, chunk.warehouses.clone());
-            let mut next = |rows: &mut iostrata_target::Rows| {
-                if self.is_over() {
-                    return rows.clear(1);
-                }
-                source.fill(rows);
-                let loaded = self.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
-                let rows = self.before + loaded + rows.len() as u64;
-                (self.progress)(Progress { rows, rows_in_all: self.in_all.max(rows) });
-            };
-            self.target.load(&schema, chunk.table.number(), chunk.part, &mut next)?;
-            if self.is_over() {
-                let what = "loading was stopped".to_owned();
-                let fix = "the same command goes on where it was stopped";
-                return Err(refused(self.target, "stopped", what, fix));
-            }
-            notes.part_loaded(&chunk.name)?;
-        }
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.lock().is_some()
-    }
 }

@@ -211,7 +211,7 @@ impl TransactionWorker for TpccWorker<'_> {
 }
 
 /// Seconds since 1970.
-fn now_s() -> i64 {
+pub fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() as i64
 }

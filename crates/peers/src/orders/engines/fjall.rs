@@ -11,7 +11,7 @@ use fjall::{
 use crate::error::PeerError;
 use crate::group::Group;
 use crate::orders::rows::{Relation, RowKey, Scale};
-use crate::orders::store::{Body, OrderStore, OrderThread, RowError, Rows};
+use crate::orders::store::{Body, OrderStore, OrderThread, RowError, Rows, read_and_put};
 use crate::store::Setup;
 
 const NAME: &str = "fjall";
@@ -129,14 +129,9 @@ impl Rows for OpenRows<'_> {
         change: &mut dyn FnMut(&mut Vec<u8>),
     ) -> Result<bool, RowError> {
         let mut value = std::mem::take(&mut self.value);
-        value.clear();
-        let found = self.get(key, &mut |found| value.extend_from_slice(found))?;
-        if found {
-            change(&mut value);
-            self.insert(key, &value)?;
-        }
+        let found = read_and_put(self, &mut value, key, change);
         self.value = value;
-        Ok(found)
+        found
     }
 
     fn delete(&mut self, key: &RowKey) -> Result<bool, RowError> {

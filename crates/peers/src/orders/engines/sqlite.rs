@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use crate::engines::sqlite::{CREATE, connect};
 use crate::error::PeerError;
 use crate::orders::rows::{RowKey, Scale};
-use crate::orders::store::{Body, OrderStore, OrderThread, RowError, Rows};
+use crate::orders::store::{Body, OrderStore, OrderThread, RowError, Rows, read_and_put};
 use crate::store::Setup;
 
 const NAME: &str = "sqlite";
@@ -118,14 +118,9 @@ impl Rows for OpenRows<'_> {
         change: &mut dyn FnMut(&mut Vec<u8>),
     ) -> Result<bool, RowError> {
         let mut value = std::mem::take(&mut self.value);
-        value.clear();
-        let found = self.get(key, &mut |found| value.extend_from_slice(found))?;
-        if found {
-            change(&mut value);
-            self.insert(key, &value)?;
-        }
+        let found = read_and_put(self, &mut value, key, change);
         self.value = value;
-        Ok(found)
+        found
     }
 
     fn delete(&mut self, key: &RowKey) -> Result<bool, RowError> {

@@ -19,7 +19,6 @@ pub struct TargetArgs {
     #[arg(
         long,
         value_name = "TARGET",
-        env = "IOSTRATA_TARGET",
         default_value = "",
         hide_default_value = true
     )]

@@ -1,6 +1,6 @@
 //! `prepare` and `cleanup`.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use iostrata_run::{Event, PrepareDocument, RunKind};
 use iostrata_target::TargetError;
@@ -18,12 +18,6 @@ use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-
-/// Seconds since 1970.
-fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() as i64
-}
 
 /// Runs `tpcc prepare`.
 ///
@@ -75,7 +69,7 @@ fn load(
         warehouses: args.warehouses.into(),
         threads: args.threads as usize,
         seed: args.seed,
-        now_s: now_s(),
+        now_s: tpcc::now_s(),
         reset: args.reset,
     };
     let progress = |progress: tpcc::Progress| {
@@ -132,7 +126,7 @@ fn load_kit(
         let share = rows as f64 / in_all.max(1) as f64;
         display.progress(share, &format!("loading {} warehouses", spec.scale));
     };
-    let how = (args.threads as usize, now_s());
+    let how = (args.threads as usize, tpcc::now_s());
     let rows = compat::prepare(target, &spec, how, interruption.flag(), &progress);
     rows.map(|rows| (rows, 0)).map_err(ending)
 }

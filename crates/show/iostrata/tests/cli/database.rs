@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
-
-fn number(document: &Value, path: &str) -> f64 {
-    document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}"))
-}
+use crate::harness::{Bench, document, number, stderr, stdout};
 
 /// An engine that is small enough for tests.
 const SMALL: &str = "--engine buffer_pool_size=256M --engine redo_log_capacity=128M";

@@ -106,6 +106,12 @@ pub fn document(output: &Output, schema: &str) -> serde_json::Value {
     document
 }
 
+/// The number at a place of a document.
+pub fn number(document: &serde_json::Value, path: &str) -> f64 {
+    let found = document.pointer(path).and_then(serde_json::Value::as_f64);
+    found.unwrap_or_else(|| panic!("no number at {path}"))
+}
+
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

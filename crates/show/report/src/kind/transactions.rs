@@ -189,7 +189,10 @@ fn over_time(run: &TransactionDocument) -> Option<Blocks> {
         let two = stability
             .min_over_mean_2s
             .map(|ratio| ("worst two seconds, of the mean".to_owned(), share(ratio)));
-        let down = words::value(stability.longest_below_half_s, "s");
+        let down = match stability.longest_below_half_s {
+            down if down > 0.0 => words::value(down, "s"),
+            _ => "never".to_owned(),
+        };
         let all = [
             Some(("worst second, of the mean".to_owned(), share(stability.min_over_mean_1s))),
             two,
