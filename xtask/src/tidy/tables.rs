@@ -93,18 +93,18 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["lock", "version", "io", "page", "flush", "settings", "redo", "store", "pool"],
     },
-    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &[] },
+    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["run"] },
     CrateRules {
         name: "embedded",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["units", "settings", "engine", "target"],
+        may_use: &["units", "run", "settings", "engine", "target"],
     },
     CrateRules {
         name: "server",
         tier: Tier::Database,
         is_pure: false,
-        may_use: &["units", "change", "target"],
+        may_use: &["units", "run", "change", "target"],
     },
     CrateRules {
         name: "workload",

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use iostrata_engine::{Engine, FlushLogAt, Settings};
+use iostrata_run::TransactionDurability;
 use iostrata_settings::{CATALOGUE, FlushMethod, SettingError};
-use iostrata_target::{Durability, TargetFacts};
+use iostrata_target::TargetFacts;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
@@ -29,7 +30,7 @@ pub(crate) fn facts(
     })
 }
 
-fn durability(settings: &Settings, takes_direct: bool) -> Durability {
+fn durability(settings: &Settings, takes_direct: bool) -> TransactionDurability {
     let method = settings.flush_method;
     let is_direct =
         matches!(method, FlushMethod::Direct | FlushMethod::DirectNoFsync | FlushMethod::AllDirect);
@@ -37,7 +38,7 @@ fn durability(settings: &Settings, takes_direct: bool) -> Durability {
         true => format!("{method}, but buffered: the file system takes no direct I/O"),
         false => method.to_string(),
     };
-    Durability {
+    TransactionDurability {
         flush_log_at_commit: Some(match settings.flush_log_at_trx_commit {
             FlushLogAt::Timeout => 0,
             FlushLogAt::Commit => 1,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use iostrata_target::Durability;
+use iostrata_run::TransactionDurability;
 
 use crate::flavour::ServerVersion;
 
@@ -21,9 +21,9 @@ const FILE_SWITCHES: [&str; 4] = [
 ];
 
 /// What a commit survives, as the variables have it.
-pub(crate) fn durability(version: &ServerVersion, variables: &Variables) -> Durability {
+pub(crate) fn durability(version: &ServerVersion, variables: &Variables) -> TransactionDurability {
     if !version.flavour.has_innodb() {
-        return Durability::default();
+        return TransactionDurability::default();
     }
     let word = |name: &str| variables.get(name).cloned();
     let is_on = |name: &str| {
@@ -42,7 +42,7 @@ pub(crate) fn durability(version: &ServerVersion, variables: &Variables) -> Dura
     } else {
         word("innodb_flush_method")
     };
-    Durability {
+    TransactionDurability {
         flush_log_at_commit: word("innodb_flush_log_at_trx_commit").and_then(|v| v.parse().ok()),
         doublewrite: word("innodb_doublewrite"),
         flush_method: flush_method.filter(|method| !method.is_empty()),
@@ -55,7 +55,7 @@ pub(crate) fn durability(version: &ServerVersion, variables: &Variables) -> Dura
 mod tests {
     use super::*;
 
-    fn of(version: &str, variables: &[(&str, &str)]) -> Durability {
+    fn of(version: &str, variables: &[(&str, &str)]) -> TransactionDurability {
         let version = ServerVersion::recognise(version, "");
         let pairs = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         durability(&version, &pairs.collect())
@@ -70,7 +70,7 @@ mod tests {
             ("log_bin", "OFF"),
             ("sync_binlog", "0"),
         ];
-        let expected = Durability {
+        let expected = TransactionDurability {
             flush_log_at_commit: Some(1),
             doublewrite: Some("ON".to_owned()),
             flush_method: Some("O_DIRECT".to_owned()),
@@ -87,12 +87,12 @@ mod tests {
                  log_file_buffering=OFF log_file_write_through=OFF"
             )
         );
-        assert_eq!(of("8.0.11-TiDB-v7.5.0", &usual), Durability::default());
+        assert_eq!(of("8.0.11-TiDB-v7.5.0", &usual), TransactionDurability::default());
     }
 
     #[test]
     fn what_is_missing_is_unknown() {
-        assert_eq!(of("5.6.24", &[("innodb_flush_method", "")]), Durability::default());
+        assert_eq!(of("5.6.24", &[("innodb_flush_method", "")]), TransactionDurability::default());
         assert_eq!(of("9.7.4", &[("innodb_doublewrite", "DETECT_ONLY")]).binlog, None);
     }
 }

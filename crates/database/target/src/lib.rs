@@ -14,7 +14,7 @@ mod session;
 mod value;
 
 pub use error::{TargetError, Trouble};
-pub use facts::{Durability, TargetFacts};
+pub use facts::TargetFacts;
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use schema::{Column, ColumnType, Index, Schema, Table};

@@ -55,8 +55,8 @@ pub trait Rows {
     fn delete(&mut self, key: &RowKey) -> Result<bool, RowError>;
 }
 
-/// [`Rows::modify`] of an engine that has none: reads a row, changes it and puts it back. `value` is
-/// memory that is used again.
+/// [`Rows::modify`] of an engine that has none: reads a row, changes it and puts it back. `value`
+/// is memory that is used again.
 ///
 /// # Errors
 /// See [`RowError`].

@@ -16,12 +16,7 @@ pub struct TargetArgs {
     /// engine:DIR is the embedded engine, made there if DIR is empty or missing. A server's address
     /// may name several hosts with commas between; sessions take them in turn. What it leaves out
     /// comes from --defaults-file or ~/.my.cnf, and the password from MYSQL_PWD.
-    #[arg(
-        long,
-        value_name = "TARGET",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "TARGET", default_value = "", hide_default_value = true)]
     pub target: String,
     /// A setting of the embedded engine, as name=value; may be repeated
     #[arg(long = "engine", value_name = "NAME=VALUE")]

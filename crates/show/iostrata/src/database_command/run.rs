@@ -6,10 +6,7 @@ use std::path::Path;
 
 use iostrata_host::Root;
 use iostrata_load::{TransactionLoad, TransactionSource};
-use iostrata_run::{
-    Event, Replicate, RunKind, RunResult, TransactionDocument, TransactionDurability,
-    TransactionTarget,
-};
+use iostrata_run::{Event, Replicate, RunKind, RunResult, TransactionDocument, TransactionTarget};
 use iostrata_spec::{TransactionPacing, TransactionSpec};
 use iostrata_study::{
     FileSetCache, Measurement, Meter, Pipeline, TransactionFacts, transaction_document,
@@ -351,7 +348,6 @@ impl RunPlan<'_> {
 
     fn facts(&self, target: &dyn Target) -> Result<TransactionFacts, ExitError> {
         let facts = target.facts().map_err(ending)?;
-        let durability = facts.durability;
         let isolation = match self.drive.isolation {
             IsolationWord::ReadCommitted => "read committed",
             IsolationWord::RepeatableRead => "repeatable read",
@@ -363,13 +359,7 @@ impl RunPlan<'_> {
                 flavour: facts.flavour,
                 version: facts.version,
             },
-            durability: TransactionDurability {
-                flush_log_at_commit: durability.flush_log_at_commit,
-                doublewrite: durability.doublewrite,
-                flush_method: durability.flush_method,
-                binlog: durability.binlog,
-                sync_binlog: durability.sync_binlog,
-            },
+            durability: facts.durability,
             isolation: isolation.to_owned(),
             deviations: self.deviations.clone(),
         })
