@@ -63,7 +63,7 @@ pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitE
 }
 
 fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let (mix, waits) = (mix(&args.mix)?, waits(args));
+    let (mix, waits) = (mix(&args.mix)?, waits(args)?);
     let spec = spec("tpcc", &args.target, &args.drive)?;
     let opened = Opened::open(&args.target, &tpcc::schema(), false)?;
     let mut dataset = Dataset::ready(opened.target()).map_err(ending)?;
@@ -94,7 +94,9 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
         deviations: tpcc::deviations(&options).into_iter().map(str::to_owned).collect(),
     };
     if args.wait {
-        plan.spec.pacing = TransactionPacing::Terminals { homes: dataset.warehouses as u32 * 10 };
+        let homes = u32::try_from(dataset.warehouses * 10).unwrap_or(u32::MAX);
+        plan.spec.pacing = TransactionPacing::Terminals { homes };
+        plan.spec.check()?;
     }
     plan.set("warehouses", dataset.warehouses);
     plan.set("mix", &args.mix);
@@ -192,11 +194,18 @@ fn isolation(word: IsolationWord) -> Isolation {
     }
 }
 
-fn waits(args: &TpccRunArgs) -> Waits {
-    match args.wait {
+fn waits(args: &TpccRunArgs) -> Result<Waits, ExitError> {
+    let factors = [("keying", args.keying_multiplier), ("think", args.think_multiplier)];
+    for (name, factor) in factors {
+        if !(0.0..=1_000.0).contains(&factor) {
+            let text = format!("--{name}-multiplier {factor}: use 0 to 1000");
+            return Err(ExitError::Usage(text));
+        }
+    }
+    Ok(match args.wait {
         true => Waits { keying: args.keying_multiplier, think: args.think_multiplier },
         false => Waits::NONE,
-    }
+    })
 }
 
 /// Five weights, or a deck.
@@ -221,30 +230,28 @@ fn spec(
     target: &TargetArgs,
     drive: &DriveArgs,
 ) -> Result<TransactionSpec, ExitError> {
-    if drive.threads.contains(&0) {
-        return Err(ExitError::Usage("--threads 0: at least one terminal is needed".to_owned()));
-    }
     let pacing = match drive.rate {
-        None => TransactionPacing::Closed,
-        Some(rate_per_s) if rate_per_s > 0.0 => TransactionPacing::Open {
+        // As sysbench has it: no limit.
+        None | Some(0.0) => TransactionPacing::Closed,
+        Some(rate_per_s) => TransactionPacing::Open {
             rate_per_s,
             process: drive.arrival,
             queue_max: drive.max_queue,
             overload: drive.on_overload,
         },
-        Some(0.0) => TransactionPacing::Closed,
-        Some(rate) => {
-            return Err(ExitError::Usage(format!("--rate {rate}: write for example 500")));
-        }
     };
-    Ok(TransactionSpec {
+    let spec = TransactionSpec {
         threads: drive.threads.first().copied().unwrap_or(1),
         pacing,
         warm_up: drive.warmup_time,
         runtime: Some(drive.time),
         seed: drive.seed,
         ..TransactionSpec::new(workload, shown(&target.target))
-    })
+    };
+    for threads in &drive.threads {
+        TransactionSpec { threads: *threads, ..spec.clone() }.check()?;
+    }
+    Ok(spec)
 }
 
 impl RunPlan<'_> {
