@@ -46,7 +46,7 @@ fn lints() -> Result<bool> {
 
 fn unit_tests() -> Result<bool> {
     let workspace = Workspace::read()?;
-    let Some(targets) = test::targets::build(&workspace, test::targets::Which::Unit)? else {
+    let Some(targets) = test::targets::build(&workspace, test::targets::Which::Unit, "")? else {
         return Ok(false);
     };
     let logs = test::execute::Runner::new(&workspace, test::Length::Usual)?;

@@ -24,7 +24,9 @@ const HELP: &str = "\
 cargo xtask <chore>
 
   check               format, lints, tidy and the unit tests: before every commit
-  test [--install]    the whole suite; --install adds missing Debian packages (needs root)
+  test [--install] [--package NAME]
+                      the whole suite, or the tests of one package; --install adds missing
+                      Debian packages (needs root) and fetches a MySQL server
   soak [--install]    the whole suite with the long forms of its tests
   tidy                the rules of the house that the compiler does not know
   bench null          cost of one operation: iostrata against fio, null engine
@@ -32,7 +34,7 @@ cargo xtask <chore>
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
   bench tpcc          TPC-C on the embedded engine and on a private MariaDB
-  servers install | start | stop | list | programs --dir DIR [--port N]
+  servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
                       IOSTRATA_TEST_SERVERS takes, programs what IOSTRATA_TEST_PROGRAMS does
 

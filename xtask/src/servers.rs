@@ -7,6 +7,7 @@
 mod commands;
 mod recipe;
 mod sid;
+pub mod suite;
 
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -32,6 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub fn run(mut args: Args) -> Result<bool> {
     let dir: PathBuf = args.option("--dir", PathBuf::new())?;
     let port = args.option("--port", 3391_u16)?;
+    let only: String = args.option("--only", String::new())?;
     let word = args.word().unwrap_or_default();
     args.finish()?;
     if dir.as_os_str().is_empty() {
@@ -39,13 +41,20 @@ pub fn run(mut args: Args) -> Result<bool> {
     }
     fs::create_dir_all(&dir)?;
     let dir = dir.canonicalize()?;
+    let home = |recipe: &Recipe| dir.join(recipe.name);
+    let is_meant = |recipe: &&Recipe| only.is_empty() || only == recipe.name;
+    let meant: Vec<&Recipe> = FLEET.iter().filter(is_meant).collect();
     match word.as_str() {
-        "install" => Ok(each("installed", |recipe| install(recipe, &dir.join(recipe.name)))),
+        "install" => Ok(each("installed", &meant, |recipe| install(recipe, &home(recipe)))),
         "start" => {
             let helper = helper()?;
-            Ok(each("started", |recipe| start(recipe, &dir.join(recipe.name), port, &helper)))
+            Ok(each("started", &meant, |recipe| {
+                let number = FLEET.iter().position(|one| one.name == recipe.name);
+                let port = port + number.unwrap_or(0) as u16;
+                start(recipe, &home(recipe), port, &helper, Until::Stopped)
+            }))
         }
-        "stop" => Ok(each("stopped", |recipe| stop(&dir.join(recipe.name)))),
+        "stop" => Ok(each("stopped", &meant, |recipe| stop(&home(recipe)))),
         "list" => {
             let addresses: Vec<String> =
                 FLEET.iter().filter_map(|recipe| address(&dir.join(recipe.name))).collect();
@@ -64,9 +73,9 @@ pub fn run(mut args: Args) -> Result<bool> {
 }
 
 /// Does it for every server, past failures, and counts.
-fn each(done: &str, act: impl Fn(&Recipe) -> Result<String>) -> bool {
+fn each(done: &str, fleet: &[&Recipe], act: impl Fn(&Recipe) -> Result<String>) -> bool {
     let mut failed = 0;
-    for recipe in &FLEET {
+    for recipe in fleet {
         let begin = Instant::now();
         match act(recipe) {
             Ok(said) => println!("{:<14} {said} ({:.1?})", recipe.name, begin.elapsed()),
@@ -76,7 +85,7 @@ fn each(done: &str, act: impl Fn(&Recipe) -> Result<String>) -> bool {
             }
         }
     }
-    println!("{} {done}, {failed} not", FLEET.len() - failed);
+    println!("{} {done}, {failed} not", fleet.len() - failed);
     failed == 0
 }
 
@@ -95,7 +104,16 @@ fn install(recipe: &Recipe, home: &Path) -> Result<String> {
     Ok(recipe.program_in(&software).display().to_string())
 }
 
-fn start(recipe: &Recipe, home: &Path, port: u16, helper: &Path) -> Result<String> {
+/// How long a server runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Until somebody stops it.
+    Stopped,
+    /// No longer than this process.
+    WeEnd,
+}
+
+fn start(recipe: &Recipe, home: &Path, port: u16, helper: &Path, until: Until) -> Result<String> {
     if let Some(address) = address(home) {
         return Ok(format!("runs already at {address}"));
     }
@@ -103,12 +121,14 @@ fn start(recipe: &Recipe, home: &Path, port: u16, helper: &Path) -> Result<Strin
     if !home.join("fetched").exists() {
         bail!("it is not installed: cargo xtask servers install --dir ...");
     }
-    let number = FLEET.iter().position(|one| one.name == recipe.name).unwrap_or(0);
     let log = home.join("log");
     let file = File::create(&log)?;
     let mut command = Command::new(helper);
-    command.arg(program).arg(home).arg((port + number as u16).to_string());
+    command.arg(program).arg(home).arg(port.to_string());
     command.args(recipe.options).arg("--innodb-buffer-pool-size=512M");
+    if until == Until::WeEnd {
+        command.env("IOSTRATA_SERVER_ENDS_WITH_PARENT", "1");
+    }
     // A group of its own: what interrupts this chore leaves the fleet alone.
     command.process_group(0).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let mut child = command.spawn().context("cannot start the helper")?;
@@ -160,7 +180,10 @@ fn wait(mut holds: impl FnMut() -> bool) -> bool {
 
 /// Builds the process that runs one server.
 fn helper() -> Result<PathBuf> {
-    let workspace = Workspace::read()?;
+    helper_of(&Workspace::read()?)
+}
+
+fn helper_of(workspace: &Workspace) -> Result<PathBuf> {
     let mut cargo = workspace::cargo(&workspace.root);
     cargo.args(["build", "--quiet", "-p", "iostrata-server", "--example", "private_server"]);
     if !cargo.status().context("cannot run cargo")?.success() {

@@ -1,8 +1,9 @@
 //! `cargo xtask test` and `cargo xtask soak`: the whole suite, built once in the one profile.
 //!
 //! Order: unit tests first, in parallel threads; then every integration binary alone, one test at a
-//! time, because integration tests may be real-time; then the documentation tests. A file lock
-//! keeps a second suite or benchmark on the same clone waiting.
+//! time, because integration tests may be real-time; then the documentation tests; last the tests
+//! on database servers, which run only as long as these. A file lock keeps a second suite or
+//! benchmark on the same clone waiting.
 //! Invariant: every test is counted once, as passed, failed or skipped. A binary that dies or
 //! exceeds its time counts as one failed test.
 //! A test skips by printing a line `skipped: <reason>` to stderr and returning.
@@ -13,13 +14,19 @@ pub mod outcome;
 mod packages;
 pub mod targets;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::args::Args;
+use crate::servers::suite;
 use crate::workspace::Workspace;
 use execute::Runner;
 use outcome::TestTally;
 use targets::{Target, Which};
+
+/// Packages whose integration tests run on the servers that there are.
+const SERVED: [&str; 2] = ["iostrata-server", "iostrata-workload"];
 
 /// Which forms of the tests run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,17 +43,32 @@ pub enum Length {
 /// When cargo cannot be run, or packages were asked for that cannot be installed.
 pub fn run(mut args: Args, length: Length) -> Result<bool> {
     let install = args.flag("--install");
+    let package = args.option("--package", String::new())?;
     args.finish()?;
     packages::prepare(install)?;
     let workspace = Workspace::read()?;
-    let runner = Runner::new(&workspace, length)?;
+    let dir = std::env::var_os("IOSTRATA_FLEET").map(PathBuf::from);
+    let dir = dir.unwrap_or_else(|| workspace.target.join("fleet"));
+    let servers = suite::prepare(&dir, install || packages::is_ci())?;
+    let mut runner = Runner::new(&workspace, length)?;
     println!("building every test");
-    let Some(targets) = targets::build(&workspace, Which::All)? else {
+    let Some(targets) = targets::build(&workspace, Which::All, &package)? else {
         println!("the tests do not build; nothing was run");
         return Ok(conclude(&TestTally { failed: 1, ..TestTally::default() }));
     };
-    let mut tally = run_all(&runner, &targets)?;
-    tally.add(doc::run(&runner)?);
+    let (served, others): (Vec<Target>, Vec<Target>) =
+        targets.into_iter().partition(|target| target.is_served(&SERVED));
+    let mut tally = run_all(&runner, &others)?;
+    if package.is_empty() {
+        tally.add(doc::run(&runner)?);
+    }
+    tally.skips.extend(servers.missing.iter().cloned());
+    let running = servers.start(&workspace)?;
+    tally.skips.extend(running.missing.iter().cloned());
+    runner.environment.clone_from(&running.environment);
+    let on_servers = run_all(&runner, &served)?;
+    drop(running);
+    tally.join(on_servers);
     Ok(conclude(&tally))
 }
 

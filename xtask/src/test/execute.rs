@@ -26,6 +26,8 @@ const TIME_MAX_SOAK: Duration = Duration::from_secs(4 * 60 * 60);
 pub struct Runner {
     /// Top directory of the workspace.
     pub root: PathBuf,
+    /// Variables that every binary gets.
+    pub environment: Vec<(&'static str, String)>,
     logs: PathBuf,
     length: Length,
     _lock: File,
@@ -39,7 +41,8 @@ impl Runner {
     pub fn new(workspace: &Workspace, length: Length) -> Result<Self> {
         let logs = workspace.target.join("xtask");
         let lock = lock(&logs)?;
-        Ok(Self { root: workspace.root.clone(), logs, length, _lock: lock })
+        let (root, environment) = (workspace.root.clone(), Vec::new());
+        Ok(Self { root, environment, logs, length, _lock: lock })
     }
 
     /// Runs one test binary.
@@ -79,6 +82,7 @@ impl Runner {
         if self.length == Length::Soak {
             command.env("IOSTRATA_SOAK", "1");
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let status = wait(child, self.time_max())?;

@@ -95,6 +95,14 @@ impl fmt::Display for TestOutcome {
 }
 
 impl TestTally {
+    /// Adds what other binaries came to.
+    pub fn join(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.failures.extend(other.failures);
+        self.skips.extend(other.skips);
+    }
+
     /// Adds one binary.
     pub fn add(&mut self, one: TestOutcome) {
         self.passed += one.passed;

@@ -39,9 +39,8 @@ pub fn prepare(install: bool) -> Result<()> {
     if install && !is_root {
         bail!("--install needs root; run it as root or leave it out");
     }
-    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let wanted = missing();
-    if !wanted.is_empty() && is_root && (install || in_ci) {
+    if !wanted.is_empty() && is_root && (install || is_ci()) {
         let outcome = apt_install(&wanted);
         if install {
             outcome?;
@@ -54,6 +53,11 @@ pub fn prepare(install: bool) -> Result<()> {
         println!("not installed: {program} (Debian package {package}); left out: {serves}");
     }
     Ok(())
+}
+
+/// Whether this runs where everything that is missing may be fetched.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
 /// Whether a test was skipped for want of a program that is there.

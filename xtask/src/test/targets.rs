@@ -49,13 +49,25 @@ pub struct Target {
     pub programs: Vec<(String, PathBuf)>,
 }
 
-/// Builds; `None` when the code does not compile, which cargo has then explained on stderr.
+impl Target {
+    /// Whether these are integration tests of one of the packages.
+    pub fn is_served(&self, packages: &[&str]) -> bool {
+        self.kind == TargetKind::Integration && packages.contains(&self.package.as_str())
+    }
+}
+
+/// Builds those of one package, or of all where it has no name; `None` when the code does not
+/// compile, which cargo has then explained on stderr.
 ///
 /// # Errors
 /// When cargo cannot be run.
-pub fn build(workspace: &Workspace, which: Which) -> Result<Option<Vec<Target>>> {
+pub fn build(workspace: &Workspace, which: Which, package: &str) -> Result<Option<Vec<Target>>> {
     let mut command = workspace::cargo(&workspace.root);
-    command.args(["test", "--quiet", "--workspace", "--no-run"]);
+    command.args(["test", "--quiet", "--no-run"]);
+    match package {
+        "" => command.arg("--workspace"),
+        package => command.args(["--package", package]),
+    };
     command.arg("--message-format=json-render-diagnostics");
     if which == Which::Unit {
         command.args(["--lib", "--bins"]);

@@ -1,6 +1,7 @@
 //! Runs one private server on a port until it is told to stop: `private_server PROGRAM HOME PORT
 //! [OPTION...]`. It serves once the file `HOME/ready` is there, which holds its address, and stops
-//! when somebody makes `HOME/stop`. What a killed one left is put back by the next.
+//! when somebody makes `HOME/stop`; with `IOSTRATA_SERVER_ENDS_WITH_PARENT` in the environment also
+//! when whoever started it has ended. What a killed one left is put back by the next.
 
 use std::error::Error;
 use std::fs;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use iostrata_change::{Session, StateDir, System, restore};
 use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
+use rustix::process::getppid;
 
 fn main() -> Result<(), String> {
     serve().map_err(|error| error.to_string())
@@ -38,11 +40,14 @@ fn serve() -> Result<(), Box<dyn Error>> {
     ];
     let server = PrivateServer::start(&mut session, &plan)?;
     fs::write(&ready, format!("mysql://b:b@127.0.0.1:{port}"))?;
+    // Its parent becomes another one when the first ends.
+    let parent = std::env::var_os("IOSTRATA_SERVER_ENDS_WITH_PARENT").map(|_| getppid());
+    let is_alone = || parent.is_some_and(|parent| getppid() != parent);
     let lives = || server.process().is_some_and(|process| process.is_alive());
-    while lives() && !stop.exists() {
+    while lives() && !stop.exists() && !is_alone() {
         std::thread::sleep(Duration::from_millis(100));
     }
-    let was_stopped = stop.exists();
+    let was_stopped = stop.exists() || is_alone();
     server.remove(&mut session)?;
     for file in [&ready, &stop] {
         if file.exists() {

@@ -23,6 +23,11 @@ const KEEPALIVE_MS: u32 = 30_000;
 const PROBE_S: u32 = 10;
 const PROBES: u32 = 3;
 
+/// What makes a node of a Galera cluster wait for all that was committed elsewhere.
+const CATCH_UP: [&str; 3] =
+    ["SET SESSION wsrep_sync_wait = 1", "SELECT 1", "SET SESSION wsrep_sync_wait = DEFAULT"];
+const UNKNOWN_VARIABLE: u16 = 1193;
+
 /// How long a connection waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -63,12 +68,14 @@ impl Connector {
     pub(crate) fn connect(&self, patience: Patience) -> Result<Conn, TargetError> {
         let mut first_failure = None;
         for host in self.turns.order(self.now_ms()) {
-            match self.connect_to(self.address.hosts.get(host), patience) {
+            let connected = self.connect_to(self.address.hosts.get(host), patience);
+            match connected.and_then(|conn| self.caught_up(conn)) {
                 Ok(conn) => {
                     self.turns.answered(host);
                     return Ok(conn);
                 }
-                Err(error) if error.trouble == Trouble::Gone => {
+                // A node that does not catch up in time is passed over like one that is silent.
+                Err(error) if matches!(error.trouble, Trouble::Gone | Trouble::Retry) => {
                     self.turns.failed(host, self.now_ms());
                     first_failure.get_or_insert(error);
                 }
@@ -80,6 +87,23 @@ impl Connector {
             failure::not_ready(&self.name, "connect", text, "write mysql://user@host:3306/db")
         };
         Err(first_failure.unwrap_or_else(none))
+    }
+
+    /// Waits, where several hosts are nodes of a cluster, until this one has what others committed
+    /// before: tables that were made by one connection are there for the next. Once for each
+    /// connection, so that statements cost nothing more.
+    fn caught_up(&self, mut conn: Conn) -> Result<Conn, TargetError> {
+        if self.address.hosts.len() < 2 || self.address.asks_least {
+            return Ok(conn);
+        }
+        for sql in CATCH_UP {
+            match conn.query_drop(sql) {
+                // A server that is no such node.
+                Err(Error::MySqlError(error)) if error.code == UNKNOWN_VARIABLE => break,
+                done => done.map_err(|error| failure::told(&self.name, sql, &error))?,
+            }
+        }
+        Ok(conn)
     }
 
     fn now_ms(&self) -> u64 {

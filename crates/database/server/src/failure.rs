@@ -109,8 +109,11 @@ fn meaning_of(code: u16, message: &str) -> Meaning {
         1213 | 1205 | 1020 => (Trouble::Retry, None),
         // TiDB: conflicts of writes, and schemas that changed meanwhile.
         8002 | 8022 | 8028 | 9007 => (Trouble::Retry, None),
-        // Galera: the node is not ready to take part. Without it, an unknown command.
-        1047 if message.contains("WSREP") => (Trouble::Retry, None),
+        // Galera: the node has left the group, or has not joined it yet; another one may serve.
+        // Without Galera, an unknown command.
+        1047 if message.contains("WSREP") => {
+            (Trouble::Gone, Some("see wsrep_cluster_status on this node, or name further hosts"))
+        }
         1062 | 1022 | 1586 => (Trouble::Exists, None),
         1050 => (Trouble::NotReady, Some("remove the table first, or use another database")),
         1045 | 1698 => {
@@ -184,7 +187,7 @@ mod tests {
             (1205, "Lock wait timeout exceeded", Retry),
             (1020, "Record has changed since last read in table 'stock'", Retry),
             (9007, "Write conflict, txnStartTS=4", Retry),
-            (1047, "WSREP has not yet prepared node for application use", Retry),
+            (1047, "WSREP has not yet prepared node for application use", Gone),
             (1047, "Unknown command", Failed),
             (1062, "Duplicate entry '1' for key 'PRIMARY'", Exists),
             (1045, "Access denied for user 'b'@'localhost' (using password: YES)", NotReady),

@@ -104,9 +104,16 @@ pub enum Change {
         /// Limit in bytes.
         limit_bytes: u64,
     },
+    /// Makes a group whose processor time is limited. Undone: removed.
+    CpuGroup {
+        /// Its name within the session; the same as another group's makes them one.
+        name: String,
+        /// Thousandths of one processor.
+        milli_cpus: u64,
+    },
     /// Makes a group whose I/O on a device is limited. Undone: removed.
     IoGroup {
-        /// Its name within the session; the same as a memory group's makes them one.
+        /// Its name within the session; the same as another group's makes them one.
         name: String,
         /// On which device; for a partition its disk is meant.
         device: DeviceRef,

@@ -37,12 +37,14 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
             let socket = socket.to_string_lossy();
             matches!(later, Change::ServerVariable { server, .. } if server.contains(&*socket))
         }
-        Change::MemoryGroup { name, .. } | Change::IoGroup { name, .. } => match later {
-            Change::EnterGroup { name: other } => name == other,
+        Change::MemoryGroup { name, .. }
+        | Change::CpuGroup { name, .. }
+        | Change::IoGroup { name, .. } => match later {
             Change::DatabaseServer { group, .. } => group.as_ref() == Some(name),
-            Change::MemoryGroup { name: other, .. } | Change::IoGroup { name: other, .. } => {
-                name == other
-            }
+            Change::EnterGroup { name: other }
+            | Change::MemoryGroup { name: other, .. }
+            | Change::CpuGroup { name: other, .. }
+            | Change::IoGroup { name: other, .. } => name == other,
             _ => false,
         },
         // Homes nest: who enters a second group comes back to the first.

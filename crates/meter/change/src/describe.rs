@@ -81,12 +81,8 @@ impl Change {
             }
             Self::DropCaches => "write dirty pages and drop the page cache".to_owned(),
             Self::Sysctl { which, value } => format!("set vm.{} to {value}", which.name()),
-            Self::MemoryGroup { name, limit_bytes } => {
-                let limit = units::bytes(*limit_bytes as f64);
-                format!("make the group {name} with at most {limit} of memory and page cache")
-            }
-            Self::IoGroup { name, device, limits } => {
-                format!("make the group {name} with at most {} on {device}", limited(limits))
+            Self::MemoryGroup { .. } | Self::CpuGroup { .. } | Self::IoGroup { .. } => {
+                group_of(self)
             }
             Self::EnterGroup { name } => format!("move this process into the group {name}"),
             Self::Governor { cpu, value } => {
@@ -131,6 +127,22 @@ fn queue_of(device: &DeviceRef) -> String {
         }
         DeviceRef::Loop { .. } => device.to_string(),
     }
+}
+
+fn group_of(change: &Change) -> String {
+    let (name, limit) = match change {
+        Change::MemoryGroup { name, limit_bytes } => {
+            (name, format!("{} of memory and page cache", units::bytes(*limit_bytes as f64)))
+        }
+        Change::CpuGroup { name, milli_cpus } => {
+            (name, format!("{} processors", *milli_cpus as f64 / 1e3))
+        }
+        Change::IoGroup { name, device, limits } => {
+            (name, format!("{} on {device}", limited(limits)))
+        }
+        _ => return String::new(),
+    };
+    format!("make the group {name} with at most {limit}")
 }
 
 fn limited(limits: &IoLimits) -> String {

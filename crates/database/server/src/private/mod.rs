@@ -2,6 +2,7 @@
 //!
 //! Purpose: [`ServerProgram`] finds a program and knows its version; [`PrivateServer`] makes or
 //! copies a data directory, starts the program on it, stops it and removes the directory;
+//! [`find_prepared`] and [`keep_prepared`] care for copies with loaded tables;
 //! [`PrivateCluster`] does so for the nodes of a Galera cluster.
 //! Invariant: every directory and process is a change of an [`iostrata_change::Session`], so that
 //! nothing of it outlives the run, or `iostrata restore` after a kill; the system's own server and
@@ -12,12 +13,18 @@ mod cluster;
 mod data_dir;
 mod error;
 mod options;
+mod prepared;
 mod program;
 mod program_version;
 mod server;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 
 pub use cluster::{ClusterPlan, PrivateCluster, galera_provider};
 pub use error::PrivateError;
+pub use prepared::{find_prepared, keep_prepared, scratch_of};
 pub use program::ServerProgram;
 pub use program_version::ProgramVersion;
 pub use server::{DataSource, PrivatePlan, PrivateServer};
+#[cfg(any(test, feature = "testing"))]
+pub use testing::TestServer;

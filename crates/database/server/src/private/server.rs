@@ -255,9 +255,24 @@ impl PrivateServer {
         options::address(&self.layout.socket())
     }
 
+    /// From its next start on it runs in the groups of this name, which the same session made.
+    pub fn enter(&mut self, group: &str) {
+        self.plan.group = Some(group.to_owned());
+    }
+
+    /// The directory that was made for it.
+    pub fn dir(&self) -> &Path {
+        &self.layout.dir
+    }
+
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
         self.layout.socket()
+    }
+
+    /// The port of 127.0.0.1 on which it listens, if it does.
+    pub fn port(&self) -> Option<u16> {
+        self.plan.port
     }
 
     /// Its data directory, to be copied while it does not run.

@@ -1,11 +1,9 @@
 //! Servers for tests: those that are named, or one that is started for the test and ended after it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, thread};
 
+use iostrata_server::private::TestServer;
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_target::{
     Access, Column, ColumnType, Index, Op, OpId, Rows, Schema, Session, SessionOptions, Table,
@@ -16,7 +14,7 @@ use iostrata_target::{
 pub struct Place {
     pub address: ServerAddress,
     pub target: ServerTarget,
-    _server: Option<Arc<Private>>,
+    _server: Option<Arc<TestServer>>,
 }
 
 impl Drop for Place {
@@ -32,14 +30,12 @@ pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
     let named = env::var("IOSTRATA_TEST_SERVERS").unwrap_or_default();
     let named: Vec<&str> = named.split(';').filter(|text| !text.trim().is_empty()).collect();
     // Who waits for its turn keeps the server alive for itself.
-    let private = if named.is_empty() { Some(Private::shared()) } else { None };
+    let private = if named.is_empty() { shared() } else { None };
     // Some tests set variables of the whole server, so they take turns.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    match private {
-        Some(Ok(server)) => test(&place(server.address(), Some(server), database)),
-        Some(Err(why)) => eprintln!("skipped: {why}"),
-        None => {}
+    if let Some(server) = private {
+        test(&place(server.address(), Some(server), database));
     }
     for address in named {
         let address: ServerAddress = address.trim().parse().unwrap();
@@ -48,7 +44,23 @@ pub fn on_each_server(database: &str, test: impl Fn(&Place)) {
     }
 }
 
-fn place(address: ServerAddress, server: Option<Arc<Private>>, database: &str) -> Place {
+/// The server of all tests that run now; without one the reason is printed.
+fn shared() -> Option<Arc<TestServer>> {
+    static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return Some(server);
+    }
+    let Some(server) = TestServer::start().unwrap() else {
+        eprintln!("skipped: mariadbd is not installed");
+        return None;
+    };
+    let server = Arc::new(server);
+    *shared = Arc::downgrade(&server);
+    Some(server)
+}
+
+fn place(address: ServerAddress, server: Option<Arc<TestServer>>, database: &str) -> Place {
     let database = format!("iostrata_{database}_{}", std::process::id());
     let address = ServerAddress { database: Some(database), ..address };
     ServerTarget::create_database(address.clone()).unwrap();
@@ -199,92 +211,4 @@ pub fn schema() -> Schema {
     log.auto_increment = true;
     let heap = plain("heap", vec![column("w", int), column("x", int)], Vec::new());
     Schema { tables: vec![stock, lines, log, heap] }
-}
-
-/// A MariaDB in a directory of its own, on a socket.
-pub struct Private {
-    child: Child,
-    directory: tempfile::TempDir,
-}
-
-static SHARED: Mutex<Weak<Private>> = Mutex::new(Weak::new());
-
-impl Private {
-    /// The server of all tests that run now.
-    fn shared() -> Result<Arc<Self>, String> {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = shared.upgrade() {
-            return Ok(server);
-        }
-        let server = Arc::new(Self::start()?);
-        *shared = Arc::downgrade(&server);
-        Ok(server)
-    }
-
-    fn start() -> Result<Self, String> {
-        let program =
-            find(&["mariadbd", "/usr/sbin/mariadbd"]).ok_or("no mariadbd is installed")?;
-        let install = find(&["mariadb-install-db", "/usr/bin/mariadb-install-db"])
-            .ok_or("no mariadb-install-db is installed")?;
-        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let data = format!("--datadir={}", directory.path().join("data").display());
-        let is_root = rustix::process::geteuid().is_root();
-        let user = if is_root { vec!["--user=root"] } else { Vec::new() };
-        let made = Command::new(install)
-            .args(["--no-defaults", &data, "--auth-root-authentication-method=normal"])
-            .args(&user)
-            .args(["--skip-test-db", "--skip-name-resolve"])
-            .output()
-            .map_err(|error| error.to_string())?;
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let path = |name: &str| directory.path().join(name).display().to_string();
-        let log = fs::File::create(path("log")).unwrap();
-        let child = Command::new(program)
-            .args(["--no-defaults", &data, "--skip-networking"])
-            .args(&user)
-            .arg(format!("--socket={}", path("socket")))
-            .arg(format!("--pid-file={}", path("pid")))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let server = Self { child, directory };
-        server.wait();
-        Ok(server)
-    }
-
-    fn address(&self) -> ServerAddress {
-        let socket = self.directory.path().join("socket");
-        ServerAddress { user: Some("root".to_owned()), socket: Some(socket), ..Default::default() }
-    }
-
-    fn wait(&self) {
-        let begin = Instant::now();
-        while ServerTarget::open(self.address(), None).is_err() {
-            let log = self.directory.path().join("log");
-            let told = || fs::read_to_string(&log).unwrap_or_default();
-            assert!(begin.elapsed() < Duration::from_secs(60), "no answer: {}", told());
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let _ = self.child.wait();
-    }
-}
-
-fn find(names: &[&str]) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let directories: Vec<PathBuf> = env::split_paths(&path).collect();
-    let places = names.iter().flat_map(|name| match Path::new(name).is_absolute() {
-        true => vec![PathBuf::from(name)],
-        false => directories.iter().map(|directory| directory.join(name)).collect(),
-    });
-    places.into_iter().find(|path| path.is_file())
 }

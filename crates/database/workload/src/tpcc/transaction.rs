@@ -298,7 +298,12 @@ impl Runner {
         for (row, (d, order)) in args.chunks_exact_mut(3).zip(orders) {
             row.copy_from_slice(&[w, *d, *order].map(Value::Int));
         }
-        session.run(self.ops.delivery.delete_new_order, &args[..3 * count], &mut self.rows)?;
+        let args_of_keys = &args[..3 * count];
+        let delete = self.ops.delivery.delete_new_order;
+        // They were locked when they were read: less would be a transaction that is not one.
+        if session.run(delete, args_of_keys, &mut self.rows)? < count as u64 {
+            return Err(missing("an order that was locked", "new_orders"));
+        }
         let mut set = |value: i64| {
             for (row, (d, order)) in args.chunks_exact_mut(4).zip(orders) {
                 row.copy_from_slice(&[w, *d, *order, value].map(Value::Int));

@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use iostrata_change::{Session, StateDir, System};
 use iostrata_load::{Load, NoObserver, Surroundings, TransactionLoad, WindowFigures};
-use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
-use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_spec::{OpKind, RateProcess, TransactionPacing, TransactionSpec};
 use iostrata_target::Isolation;
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
@@ -14,45 +11,10 @@ use iostrata_workload::tpcc::{
     self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
 };
 
-/// A private server in a directory of its own.
-struct Private {
-    session: Session<System>,
-    server: PrivateServer,
-    _dir: tempfile::TempDir,
-}
+use crate::private_server;
 
-impl Private {
-    /// None where no server is installed, which it says.
-    fn start() -> Option<Self> {
-        let program = match ServerProgram::find("mariadbd") {
-            Ok(program) => program,
-            Err(missing) => {
-                eprintln!("skipped: {missing}");
-                return None;
-            }
-        };
-        let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::at(dir.path().join("state"));
-        let mut session = Session::begin(&state, System::new()).unwrap();
-        let plan = PrivatePlan::new(program, dir.path().join("s"));
-        let server = PrivateServer::start(&mut session, &plan).unwrap();
-        Some(Self { session, server, _dir: dir })
-    }
-
-    fn target(&self, database: &str) -> ServerTarget {
-        let address: ServerAddress = self.server.address().parse().unwrap();
-        let mut address = Credentials::default().complete(address).unwrap();
-        address.database = Some(database.to_owned());
-        ServerTarget::create_database(address.clone()).unwrap();
-        ServerTarget::open(address, None).unwrap()
-    }
-
-    fn end(mut self) {
-        self.server.remove(&mut self.session).unwrap();
-    }
-}
-
-fn window(load: &TransactionLoad<'_>) -> WindowFigures {
+/// Runs a load for its whole window.
+pub fn window(load: &TransactionLoad<'_>) -> WindowFigures {
     let interrupted = AtomicBool::new(false);
     let surroundings = Surroundings { interrupted: &interrupted, program: None };
     load.run(&surroundings, &mut NoObserver).unwrap()
@@ -60,8 +22,8 @@ fn window(load: &TransactionLoad<'_>) -> WindowFigures {
 
 #[test]
 fn a_killed_server_comes_back_with_every_acknowledged_order() {
-    let Some(mut private) = Private::start() else { return };
-    let target = private.target("tpcc");
+    let Some(mut private) = private_server() else { return };
+    let target = private.target("tpcc").unwrap();
     let options =
         PrepareOptions { warehouses: 1, threads: 2, seed: 3, now_s: 1_700_000_000, reset: false };
     tpcc::prepare(&target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
@@ -86,9 +48,8 @@ fn a_killed_server_comes_back_with_every_acknowledged_order() {
     let figures = std::thread::scope(|scope| {
         let running = scope.spawn(|| window(&load));
         std::thread::sleep(Duration::from_secs(2));
-        private.server.kill(&private.session).unwrap();
-        private.server.stop(&mut private.session).unwrap();
-        private.server.run(&mut private.session, &[]).unwrap();
+        private.kill().unwrap();
+        private.start_again().unwrap();
         running.join().unwrap()
     });
     let counts = figures.streams[0].transactions.clone().unwrap();
@@ -105,13 +66,12 @@ fn a_killed_server_comes_back_with_every_acknowledged_order() {
     let plan = CheckPlan { warehouses: 1, is_fresh: false };
     let checked = tpcc::check(&target, plan, &mut |_| {}).unwrap();
     assert!(checked.is_ok(), "{checked:?}");
-    private.end();
 }
 
 #[test]
 fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times() {
-    let Some(private) = Private::start() else { return };
-    let target = private.target("oltp");
+    let Some(private) = private_server() else { return };
+    let target = private.target("oltp").unwrap();
     let spec = OltpSpec { table_size: 1_000, ..OltpSpec::new(Member::PointSelect) };
     oltp::prepare(&target, &spec, 1, &AtomicBool::new(false), &|_| {}).unwrap();
     let terminals = OltpTerminals::new(&target, spec, true).unwrap();
@@ -128,7 +88,7 @@ fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times
         ..TransactionSpec::new("oltp_point_select", "a private server")
     };
     let load = TransactionLoad::new(&terminals, &spec, false);
-    let process = private.server.process().unwrap();
+    let process = private.process().unwrap();
     let server = rustix::process::Pid::from_raw(process.pid as i32).unwrap();
     let figures = std::thread::scope(|scope| {
         let running = scope.spawn(|| window(&load));
@@ -147,13 +107,12 @@ fn a_server_that_stands_still_is_seen_in_response_times_and_not_in_service_times
     assert!(of.latency_us.max > 900_000.0, "{:?}", of.latency_us);
     let arrived = stream.transactions.as_ref().unwrap().arrivals;
     assert!((1_700..2_300).contains(&arrived), "{arrived} of about 2,000");
-    private.end();
 }
 
 #[test]
 fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
-    let Some(private) = Private::start() else { return };
-    let target = private.target("oltp");
+    let Some(private) = private_server() else { return };
+    let target = private.target("oltp").unwrap();
     let spec = OltpSpec { table_size: 1_000, ..OltpSpec::new(Member::PointSelect) };
     oltp::prepare(&target, &spec, 1, &AtomicBool::new(false), &|_| {}).unwrap();
     let terminals = OltpTerminals::new(&target, spec, true).unwrap();
@@ -173,11 +132,10 @@ fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
             figures
         });
         std::thread::sleep(Duration::from_secs(1));
-        private.server.kill(&private.session).unwrap();
+        private.kill().unwrap();
         running.join().unwrap()
     });
     assert!(is_over.load(Ordering::Relaxed) && figures.failure.is_some());
     assert!(figures.duration_s < 30.0, "{}", figures.duration_s);
     assert!(figures.streams[0].ops[OpKind::Transaction].as_ref().unwrap().ios > 0);
-    private.end();
 }

@@ -2,6 +2,7 @@
 //! checked, reopened.
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+mod cluster;
 mod kills;
 mod oltp;
 mod servers;
@@ -11,7 +12,17 @@ use std::path::Path;
 
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::{Ended, Settled, TransactionSource, Turn};
+use iostrata_server::private::TestServer;
 use iostrata_target::Schema;
+
+/// A server of its own; without one the reason is printed.
+fn private_server() -> Option<TestServer> {
+    let started = TestServer::start().unwrap();
+    if started.is_none() {
+        eprintln!("skipped: mariadbd is not installed");
+    }
+    started
+}
 
 /// A small engine.
 fn opened(dir: &Path, schema: &Schema) -> EmbeddedTarget {

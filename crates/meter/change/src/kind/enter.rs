@@ -43,6 +43,7 @@ pub(super) fn groups<'a>(
     for entry in active {
         let controller = match &entry.change {
             Change::MemoryGroup { name: other, .. } if other == name => "memory",
+            Change::CpuGroup { name: other, .. } if other == name => "cpu",
             Change::IoGroup { name: other, .. } if other == name => "blkio",
             _ => continue,
         };

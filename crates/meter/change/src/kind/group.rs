@@ -1,8 +1,7 @@
 //! Groups with limits.
 //!
 //! Invariant: a group is made by us under a name that carries our process, and goes with its
-//! limits;
-//! processes that are still in it at the end are moved to the group around it.
+//! limits; processes that are still in it at the end are moved to the group around it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +18,14 @@ use crate::platform::Platform;
 use crate::retry;
 use crate::tokens::DeviceRef;
 
+/// In which a limit of processor time is kept.
+const CPU_PERIOD_US: u64 = 100_000;
+
 /// What is limited; of I/O the disk's number too.
 pub(super) enum Limits {
     Memory(u64),
+    /// Thousandths of one processor.
+    Cpu(u64),
     Io(String, IoLimits),
 }
 
@@ -66,7 +70,7 @@ pub(super) fn apply(
     };
     if let Some(top) = enable {
         let cell = top.join("cgroup.subtree_control");
-        let name = controller(limits);
+        let name = controller(change);
         platform.write(&cell, &format!("+{name}")).map_err(|error| refused(&cell, error))?;
     }
     if *make {
@@ -82,10 +86,11 @@ pub(super) fn apply(
     Ok(Effect::Group { version: *version, dir: dir.clone(), limits })
 }
 
-fn controller(limits: &Limits) -> &'static str {
-    match limits {
-        Limits::Memory(_) => "memory",
-        Limits::Io(..) => "io",
+fn controller(change: &Change) -> &'static str {
+    match change {
+        Change::MemoryGroup { .. } => "memory",
+        Change::CpuGroup { .. } => "cpu",
+        _ => "io",
     }
 }
 
@@ -110,6 +115,13 @@ fn cells(version: GroupVersion, limits: &Limits) -> BTreeMap<&'static str, Strin
             one("memory.limit_in_bytes", bytes.to_string())
         }
         (GroupVersion::V2, Limits::Memory(bytes)) => one("memory.max", bytes.to_string()),
+        // The period of a group in version 1 is this one, unless somebody sets it.
+        (GroupVersion::V1, Limits::Cpu(milli)) => {
+            one("cpu.cfs_quota_us", (milli * CPU_PERIOD_US / 1000).to_string())
+        }
+        (GroupVersion::V2, Limits::Cpu(milli)) => {
+            one("cpu.max", format!("{} {CPU_PERIOD_US}", milli * CPU_PERIOD_US / 1000))
+        }
         (GroupVersion::V1, Limits::Io(number, limits)) => {
             let files = [
                 ("blkio.throttle.read_iops_device", limits.read_iops),
@@ -188,6 +200,7 @@ fn unlimit(
         (GroupVersion::V2, Change::MemoryGroup { .. }) => {
             (dir.join("memory.max"), "max".to_owned())
         }
+        (GroupVersion::V2, Change::CpuGroup { .. }) => (dir.join("cpu.max"), "max".to_owned()),
         (GroupVersion::V2, Change::IoGroup { device, .. }) => {
             // A device that is gone took its limits along.
             let Ok(number) = number_of(platform, device) else { return Ok(()) };
@@ -206,10 +219,7 @@ fn disable(
     top: &Path,
     undone: &mut Undone,
 ) -> Result<(), ChangeError> {
-    let name = match entry.change {
-        Change::MemoryGroup { .. } => "memory",
-        _ => "io",
-    };
+    let name = controller(&entry.change);
     let cell = top.join("cgroup.subtree_control");
     let now = platform.read(&cell).map_err(|source| system("read", &cell, source))?;
     if !now.split_whitespace().any(|one| one == name) {
@@ -217,7 +227,7 @@ fn disable(
     }
     let limited = |child: &String| {
         let limit = platform.read(&top.join(child).join(format!("{name}.max"))).unwrap_or_default();
-        !limit.is_empty() && limit != "max"
+        !limit.is_empty() && !limit.starts_with("max")
     };
     if platform.list(top).unwrap_or_default().iter().any(limited) {
         let thing = format!("the controller {name} of {}", top.display());

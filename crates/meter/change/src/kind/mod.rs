@@ -58,6 +58,7 @@ pub(crate) fn prior(
         Change::DropCaches => Ok(Prior::Nothing),
         Change::Sysctl { which, .. } => vm::prior(platform, *which),
         Change::MemoryGroup { name, .. } => group::prior(platform, name, "memory", active),
+        Change::CpuGroup { name, .. } => group::prior(platform, name, "cpu", active),
         Change::IoGroup { name, device, .. } => {
             crate::device::resolve(platform, device)?;
             group::prior(platform, name, "io", active)
@@ -104,6 +105,9 @@ pub(crate) fn apply(
         (Change::Sysctl { which, value }, _) => vm::apply(platform, *which, *value),
         (Change::MemoryGroup { limit_bytes, .. }, _) => {
             group::apply(platform, prior, change, &group::Limits::Memory(*limit_bytes))
+        }
+        (Change::CpuGroup { milli_cpus, .. }, _) => {
+            group::apply(platform, prior, change, &group::Limits::Cpu(*milli_cpus))
         }
         (Change::IoGroup { device, limits, .. }, _) => {
             let number = group::number_of(platform, device)?;
@@ -156,7 +160,7 @@ pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undo
             vm::undo(platform, *which, *value, values, entry.effect.as_ref())
         }
         (
-            Change::MemoryGroup { .. } | Change::IoGroup { .. },
+            Change::MemoryGroup { .. } | Change::CpuGroup { .. } | Change::IoGroup { .. },
             Prior::Group { version, dir, make, enable },
         ) => group::undo(platform, entry, (*version, dir), *make, enable.as_deref()),
         (Change::EnterGroup { .. }, Prior::Outside { process, moves }) => {

@@ -85,6 +85,7 @@ pub(super) fn every_kind() -> Vec<Change> {
         Change::DropCaches,
         Change::IoGroup { name: name(), device: device(), limits },
         Change::MemoryGroup { name: "other".to_owned(), limit_bytes: 1 << 30 },
+        Change::CpuGroup { name: "other".to_owned(), milli_cpus: 1500 },
         Change::EnterGroup { name: name() },
         Change::MountTracefs,
         variable("io_capacity_max", 5_000),

@@ -93,7 +93,7 @@ fn round(session: &mut Session, place: &Path, random: &mut Random) {
 
 fn thrown_in(device: &DeviceRef, random: &mut Random) -> Change {
     let name = "churn".to_owned();
-    match random.below(6) {
+    match random.below(7) {
         0 | 1 => {
             let attribute = random.one(&[QueueAttribute::Scheduler, QueueAttribute::NrRequests]);
             let value = match attribute {
@@ -111,6 +111,7 @@ fn thrown_in(device: &DeviceRef, random: &mut Random) -> Change {
             let limits = IoLimits { write_iops: Some(10_000), ..IoLimits::default() };
             Change::IoGroup { name, device: device.clone(), limits }
         }
+        5 => Change::CpuGroup { name, milli_cpus: 1_500 },
         _ => Change::EnterGroup { name },
     }
 }

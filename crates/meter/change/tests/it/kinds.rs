@@ -210,18 +210,19 @@ fn groups_limit_and_let_go() {
     let limits = IoLimits { write_iops: Some(500), ..IoLimits::default() };
     let memory = session.apply(Change::MemoryGroup { name: name(), limit_bytes: 512 * MIB });
     let io = session.apply(Change::IoGroup { name: name(), device, limits });
-    for made in [&memory, &io] {
+    let cpu = session.apply(Change::CpuGroup { name: name(), milli_cpus: 1_250 });
+    for (made, limit) in [(&memory, "536870912"), (&io, "500"), (&cpu, "125000")] {
         match made {
             Ok(made) => {
                 let Effect::Group { limits, .. } = &made.effect else { panic!() };
                 let limits: String = limits.values().cloned().collect();
-                assert!(limits.contains("500") || limits.contains("536870912"), "{limits}");
+                assert!(limits.contains(limit), "{limits}");
             }
             Err(error @ ChangeError::Unavailable { .. }) => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),
         }
     }
-    if memory.is_ok() || io.is_ok() {
+    if memory.is_ok() || io.is_ok() || cpu.is_ok() {
         for _ in 0..2 {
             let entered = session.apply(Change::EnterGroup { name: name() }).unwrap();
             let inside = fs::read_to_string("/proc/self/cgroup").unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use iostrata_spec::study::IoLimits;
 use iostrata_spec::{Overload, RateProcess};
 
 use super::{Common, Printing, value};
@@ -44,6 +45,22 @@ pub struct PrivateArgs {
     /// An option of the server in its own words (innodb_buffer_pool_size=1G); may be repeated
     #[arg(long = "server-option", value_name = "NAME=VALUE", requires = "server")]
     pub server_options: Vec<String>,
+    /// A loaded copy of its data, made by the first run and copied for every run
+    ///
+    /// Where DIR does not exist, a server loads the tables and is shut down, and its data is kept
+    /// in DIR. Each run works on a copy, so that all begin alike. Remove DIR when done with it.
+    #[arg(long, value_name = "DIR", requires = "server")]
+    pub prepared: Option<PathBuf>,
+    /// Most memory of the measured server, its page cache included (2G); needs root
+    #[arg(long, value_name = "SIZE", requires = "server", value_parser = value::size)]
+    pub server_memory: Option<u64>,
+    /// Most processors of the measured server (1.5); needs root
+    #[arg(long, value_name = "N", requires = "server", value_parser = value::milli)]
+    pub server_cpus: Option<u64>,
+    /// Most I/O of the measured server on the disk below --server-dir, in the words of the
+    /// kernel's io.max (riops=500,wbps=50M); needs root
+    #[arg(long, value_name = "WORD=N[,...]", requires = "server", value_parser = value::io_limits)]
+    pub server_io: Option<IoLimits>,
 }
 
 /// Arguments of `iostrata tpcc`.

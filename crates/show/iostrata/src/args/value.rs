@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use iostrata_spec::study::IoLimits;
 use iostrata_spec::{
     Access, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ValueError, Words, ZipfTheta, block_range,
 };
@@ -48,6 +49,37 @@ pub fn percent(text: &str) -> Result<u8, String> {
 pub fn number(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.ok_or_else(|| format!("`{text}` is not a number; write for example 500"))
+}
+
+/// A positive number in thousandths.
+pub fn milli(text: &str) -> Result<u64, String> {
+    let thousandths = (number(text)? * 1e3).round();
+    // A limit below a hundredth stops what it limits.
+    if !(10.0..=1e9).contains(&thousandths) {
+        return Err(format!("`{text}` is out of range; write for example 1.5"));
+    }
+    Ok(thousandths as u64)
+}
+
+/// Limits of I/O in the words of the kernel's io.max: `riops=500,wbps=50M`.
+pub fn io_limits(text: &str) -> Result<IoLimits, String> {
+    let mut limits = IoLimits::default();
+    for one in text.split(',') {
+        let (word, number) = one.split_once('=').unwrap_or((one, ""));
+        let limit = match word {
+            "riops" => &mut limits.read_iops,
+            "wiops" => &mut limits.write_iops,
+            "rbps" => &mut limits.read_bytes_per_s,
+            "wbps" => &mut limits.write_bytes_per_s,
+            _ => return Err(format!("`{word}` is no limit; use riops, wiops, rbps and wbps")),
+        };
+        let most = if word.ends_with("iops") { whole(number)? } else { size(number)? };
+        if most == 0 {
+            return Err(format!("`{one}` lets nothing through; use 1 or more"));
+        }
+        *limit = Some(most);
+    }
+    Ok(limits)
 }
 
 /// A block size in bytes.
@@ -124,5 +156,22 @@ mod tests {
         assert!(percent("101").unwrap_err().contains("0 to 100"));
         assert!(bound("0s").unwrap_err().contains("no time"));
         assert!(number("x").is_err() && number("inf").is_err());
+    }
+
+    #[test]
+    fn limits_are_read_in_the_words_of_the_kernel() {
+        let limits = io_limits("riops=500,wbps=50M").unwrap();
+        let wanted = IoLimits {
+            read_iops: Some(500),
+            write_bytes_per_s: Some(50 << 20),
+            ..IoLimits::default()
+        };
+        assert_eq!(limits, wanted);
+        for (text, why) in [("iops=5", "is no limit"), ("wiops=0", "lets nothing"), ("rbps", "")] {
+            let error = io_limits(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert_eq!(milli("1.5"), Ok(1_500));
+        assert!(milli("0").is_err() && milli("-1").is_err());
     }
 }

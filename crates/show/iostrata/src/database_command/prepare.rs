@@ -82,6 +82,18 @@ fn load(
     prepared.map(|prepared| (prepared.rows, prepared.rows_before))
 }
 
+/// What the tables of a run on a private server are, in one line.
+pub fn contents(args: &TpccRunArgs) -> String {
+    let warehouses = args.warehouses.unwrap_or(4);
+    match args.compat.compat {
+        None => format!("tpcc, {warehouses} warehouses"),
+        Some(_) => format!(
+            "sysbench-tpcc, {} sets of {warehouses} warehouses, foreign keys {}",
+            args.compat.tables, args.compat.use_fk
+        ),
+    }
+}
+
 /// Loads the tables of a run on a private server.
 ///
 /// # Errors

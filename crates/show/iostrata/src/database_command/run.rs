@@ -19,11 +19,12 @@ use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Wa
 
 use super::live::LiveLines;
 use super::opened::{Opened, ending};
+use super::prepare;
 use super::prepare::{oltp_spec, shown};
-use super::{prepare, private};
+use super::private::{self, Tables};
 use crate::args::{
-    Common, DriveArgs, IsolationWord, MemberWord, OltpRunArgs, PreparedMode, TargetArgs,
-    TpccRunArgs,
+    Common, DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode,
+    TargetArgs, TpccRunArgs,
 };
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
@@ -48,13 +49,16 @@ struct RunPlan<'a> {
 /// As the contract's exit codes say.
 pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
     if let Some(program) = &args.private.server {
-        return private::with_server(program, &args.private, "tpcc", |target| {
+        let on = |target: String| {
             let mut args = args.clone();
             (args.target.target, args.private.server) = (target, None);
             args.warehouses.get_or_insert(4);
-            prepare::for_run(&args, interruption)?;
-            tpcc(&args, interruption)
-        });
+            args
+        };
+        let tables = Tables { database: "tpcc", contents: prepare::contents(args) };
+        let load = |target| prepare::for_run(&on(target), interruption);
+        let run = |target| tpcc(&on(target), interruption);
+        return private::with_server(program, &args.private, &tables, load, run);
     }
     match args.compat.compat {
         None => tpcc_terminals(args, interruption),
@@ -149,12 +153,17 @@ pub fn oltp(
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     if let Some(program) = &args.private.server {
-        return private::with_server(program, &args.private, "oltp", |target| {
+        let on = |target: String| {
             let mut args = args.clone();
             (args.target.target, args.private.server) = (target, None);
-            prepare::oltp_for_run(member, &args, interruption)?;
-            oltp(member, &args, interruption)
-        });
+            args
+        };
+        let OltpTables { tables, table_size, .. } = args.tables;
+        let contents = format!("oltp, {tables} tables of {table_size} rows");
+        let tables = Tables { database: "oltp", contents };
+        let load = |target| prepare::oltp_for_run(member, &on(target), interruption);
+        let run = |target| oltp(member, &on(target), interruption);
+        return private::with_server(program, &args.private, &tables, load, run);
     }
     let base = oltp_spec(member, args.tables)?;
     let oltp = OltpSpec {

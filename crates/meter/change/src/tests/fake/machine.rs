@@ -49,7 +49,9 @@ const VM: [(&str, &str); 6] = [
     ("dirty_expire_centisecs", "3000"),
     ("dirty_writeback_centisecs", "500"),
 ];
-const GROUP_FILES: [&str; 5] = [
+const GROUP_FILES: [&str; 7] = [
+    "cpu.cfs_quota_us",
+    "cpu.max",
     "memory.limit_in_bytes",
     "memory.max",
     "io.max",
@@ -59,7 +61,7 @@ const GROUP_FILES: [&str; 5] = [
 
 fn cgroups(version: GroupVersion) -> Mounted {
     let (kind, options) = match version {
-        GroupVersion::V1 => ("cgroup", vec!["blkio".to_owned(), "memory".to_owned()]),
+        GroupVersion::V1 => ("cgroup", ["blkio", "cpu", "memory"].map(str::to_owned).to_vec()),
         GroupVersion::V2 => ("cgroup2", Vec::new()),
     };
     Mounted {
@@ -93,8 +95,8 @@ impl Machine {
             cell(format!("/proc/sys/vm/{setting}"), value);
         }
         cell("/proc/sys/vm/drop_caches".to_owned(), "0");
-        cell("/cg/cgroup.controllers".to_owned(), "cpu io memory");
-        cell("/cg/cgroup.subtree_control".to_owned(), "cpu");
+        cell("/cg/cgroup.controllers".to_owned(), "cpu io memory pids");
+        cell("/cg/cgroup.subtree_control".to_owned(), "pids");
         let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
         let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
         let variables =

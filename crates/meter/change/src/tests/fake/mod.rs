@@ -124,7 +124,7 @@ impl Platform for FakePlatform {
         if cell == Path::new("/proc/self/cgroup") {
             let group = machine.groups[Path::new("/cg")].strip_prefix("/cg").unwrap().to_owned();
             return Ok(match self.version {
-                GroupVersion::V1 => format!("3:memory,blkio:/{}", group.display()),
+                GroupVersion::V1 => format!("3:memory,cpu,blkio:/{}", group.display()),
                 GroupVersion::V2 => format!("0::/{}", group.display()),
             });
         }

@@ -1,0 +1,202 @@
+//! TPC-C on a cluster of three nodes, one of which is killed under load.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use iostrata_change::{Servers, Session, StateDir, System};
+use iostrata_load::TransactionLoad;
+use iostrata_server::private::{
+    ClusterPlan, PrivateCluster, PrivateServer, ServerProgram, galera_provider,
+};
+use iostrata_server::{Credentials, HostPort, MySqlServers, ServerAddress, ServerTarget};
+use iostrata_spec::TransactionSpec;
+use iostrata_target::{
+    Access, Assign, Change, Column, ColumnType, Isolation, Op, OpId, Rows, Schema, SessionOptions,
+    Table, Target, TargetError, Trouble, Value,
+};
+use iostrata_workload::tpcc::{
+    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
+};
+
+use crate::kills::window;
+
+const DATABASE: &str = "tpcc";
+
+/// The node's database by its socket, without the others.
+fn alone(node: &PrivateServer) -> ServerAddress {
+    let address: ServerAddress = node.address().parse().unwrap();
+    let address = Credentials::default().complete(address).unwrap();
+    ServerAddress { database: Some(DATABASE.to_owned()), ..address }
+}
+
+/// All nodes as hosts of one target, for a user of the cluster.
+fn together(nodes: &[PrivateServer]) -> ServerAddress {
+    let host = |node: &PrivateServer| HostPort { host: "127.0.0.1".to_owned(), port: node.port() };
+    let user: ServerAddress = format!("mysql://shop@127.0.0.1/{DATABASE}").parse().unwrap();
+    ServerAddress { hosts: nodes.iter().map(host).collect(), ..user }
+}
+
+fn order(target: &ServerTarget, sql: &str) -> Result<(), TargetError> {
+    let access = Access::Statement { sql: sql.to_owned(), gives: Vec::new() };
+    let ops = vec![Op { name: "statement", table: 0, access }];
+    let options = SessionOptions { ops: ops.into(), autocommit: true, ..Default::default() };
+    let mut session = target.session(&Schema::default().into(), &options)?;
+    session.run(OpId(0), &[], &mut Rows::new(0)).map(drop)
+}
+
+/// Waits until a node lets clients of its tables in.
+fn joined(node: &PrivateServer) {
+    let join = || ServerTarget::create_database(alone(node));
+    for _ in 0..300 {
+        if join().is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    join().unwrap();
+}
+
+/// The cluster with a user who is let in by every node's port.
+fn start(session: &mut Session<System>, dir: &std::path::Path) -> Option<PrivateCluster> {
+    let Ok(program) = ServerProgram::find("mariadbd") else {
+        eprintln!("skipped: mariadbd is not installed");
+        return None;
+    };
+    if galera_provider().is_none() {
+        eprintln!("skipped: /usr/lib/galera/libgalera_smm.so is not installed");
+        return None;
+    }
+    let options = ["--innodb-buffer-pool-size=128M", "--innodb-log-file-size=48M"];
+    let options = options.map(str::to_owned).to_vec();
+    let plan = ClusterPlan { program, dir: dir.join("c"), nodes: 3, options };
+    let cluster = PrivateCluster::start(session, &plan).unwrap();
+    cluster.nodes().iter().for_each(joined);
+    let founder = ServerTarget::open(alone(&cluster.nodes()[0]), None).unwrap();
+    order(&founder, "CREATE USER shop@127.0.0.1").unwrap();
+    order(&founder, &format!("GRANT ALL ON {DATABASE}.* TO shop@127.0.0.1")).unwrap();
+    Some(cluster)
+}
+
+#[test]
+fn two_nodes_go_on_with_every_acknowledged_order_when_one_of_three_is_killed() {
+    let dir = tempfile::TempDir::with_prefix("io-").unwrap();
+    let state = StateDir::at(dir.path().join("state"));
+    let mut session = Session::begin(&state, System::new()).unwrap();
+    let Some(cluster) = start(&mut session, dir.path()) else { return };
+    let target = ServerTarget::open(together(cluster.nodes()), None).unwrap();
+    let options =
+        PrepareOptions { warehouses: 1, threads: 3, seed: 3, now_s: 1_700_000_000, reset: false };
+    tpcc::prepare(&target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
+    let mut dataset = Dataset::ready(&target).unwrap();
+    dataset.mark_used(&target).unwrap();
+    let options = TerminalOptions {
+        mix: Mix::default(),
+        waits: Waits::NONE,
+        isolation: Isolation::RepeatableRead,
+        seed: 7,
+        as_text: false,
+        blocks: true,
+    };
+    let terminals = Terminals::new(&target, &dataset, options);
+    let spec = TransactionSpec {
+        threads: 6,
+        warm_up: Some(Duration::ZERO),
+        runtime: Some(Duration::from_secs(20)),
+        ..TransactionSpec::new("tpcc", "a private cluster")
+    };
+    let load = TransactionLoad::new(&terminals, &spec, false);
+    let figures = std::thread::scope(|scope| {
+        let running = scope.spawn(|| window(&load));
+        let acknowledged =
+            || -> u32 { (1..=10).map(|district| terminals.orders().of(1, district).1).sum() };
+        std::thread::sleep(Duration::from_secs(5));
+        assert!(acknowledged() > 0, "the cluster takes orders");
+        cluster.nodes()[1].kill(&session).unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        let during = acknowledged();
+        let figures = running.join().unwrap();
+        let after = acknowledged();
+        // One of each session may have been on its way.
+        assert!(after > during + spec.threads, "{during} a second after the kill, {after} in all");
+        figures
+    });
+    assert!(figures.failure.is_none(), "two of three nodes go on: {:?}", figures.failure);
+    let counts = figures.streams[0].transactions.clone().unwrap();
+    eprintln!("errors {:?}, retries {}", counts.errors, counts.retries);
+    assert!(counts.errors.values().sum::<u64>() >= 1, "{:?}", counts.errors);
+    let left = [0, 2].map(|node| violations(&cluster.nodes()[node], &terminals));
+    assert_eq!(left, [const { Vec::<String>::new() }; 2], "nothing is lost, nothing done twice");
+    drop(terminals);
+    cluster.remove(&mut session).unwrap();
+    let undone = session.undo_all();
+    assert!(undone.is_settled() && undone.left.is_empty(), "{undone:?}");
+}
+
+/// Rows of two numbers, and operations that each count one up.
+fn counters() -> (Schema, Vec<Op>) {
+    let of = ColumnType::Int { bytes: 4 };
+    let column = |name: &str| Column { name: name.to_owned(), of, is_nullable: false };
+    let table = Table {
+        name: "counter".to_owned(),
+        columns: vec![column("id"), column("value")],
+        key: vec![0],
+        indexes: Vec::new(),
+        auto_increment: false,
+    };
+    let set = vec![Assign { column: 1, change: Change::AddConst(1) }];
+    let count = Access::Modify { prefix: 1, set, returns: Vec::new() };
+    let read = Access::Get { columns: vec![1], locks: false };
+    let op = |access: &Access| Op { name: "counter", table: 0, access: access.clone() };
+    (Schema { tables: vec![table] }, [&count, &count, &read].map(op).to_vec())
+}
+
+#[test]
+fn a_transaction_that_another_node_ended_goes_on_with_nothing() {
+    let dir = tempfile::TempDir::with_prefix("io-").unwrap();
+    let state = StateDir::at(dir.path().join("state"));
+    let mut session = Session::begin(&state, System::new()).unwrap();
+    let Some(cluster) = start(&mut session, dir.path()) else { return };
+    let [one, other] = [0, 1].map(|node| {
+        let node = &cluster.nodes()[node];
+        MySqlServers::default().set_variable(&node.address(), "wsrep_sync_wait", "1").unwrap();
+        ServerTarget::open(alone(node), None).unwrap()
+    });
+    let (schema, ops) = counters();
+    one.create(&schema, 0).unwrap();
+    order(&one, "INSERT INTO counter VALUES (1, 0), (2, 0)").unwrap();
+    let options = SessionOptions { ops: ops.into(), ..SessionOptions::default() };
+    let mut first = one.session(&schema.into(), &options).unwrap();
+    let mut out = Rows::default();
+    let mut run = |op: usize, key: i64| {
+        let found = first.run(OpId(op), &[Value::Int(key)], &mut out);
+        found.map(|_| (!out.is_empty()).then(|| out.get(0, 0).int()))
+    };
+    run(0, 1).unwrap();
+    // The other node wins; only then the next operation is asked for, for the first time.
+    order(&other, "UPDATE counter SET value = 100 WHERE id = 1").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let next = run(1, 2);
+    assert_eq!(next.map_err(|error| error.trouble), Err(Trouble::Retry));
+    assert_eq!((run(2, 1).unwrap(), run(2, 2).unwrap()), (Some(100), Some(0)));
+    drop(first);
+    cluster.remove(&mut session).unwrap();
+}
+
+/// What a node by itself holds against TPC-C's conditions; every acknowledged order is there and
+/// none that was not begun.
+fn violations(node: &PrivateServer, terminals: &Terminals<'_>) -> Vec<String> {
+    // What the other node committed may still be on its way; reads wait for it.
+    MySqlServers::default().set_variable(&node.address(), "wsrep_sync_wait", "1").unwrap();
+    let target = ServerTarget::open(alone(node), None).unwrap();
+    for district in 1..=10 {
+        let made = tpcc::next_order(&target, 1, district).unwrap() - 3_001;
+        let (begun, acknowledged) = terminals.orders().of(1, district);
+        assert!(
+            i64::from(acknowledged) <= made && made <= i64::from(begun),
+            "district {district}: {acknowledged} acknowledged, {made} made, {begun} begun"
+        );
+    }
+    let plan = CheckPlan { warehouses: 1, is_fresh: false };
+    let checked = tpcc::check(&target, plan, &mut |_| {}).unwrap();
+    checked.conditions.into_iter().flat_map(|condition| condition.told).collect()
+}

@@ -1,0 +1,164 @@
+//! Servers for the suite: those that are installed, and one MySQL that is fetched where that is
+//! allowed and possible.
+//!
+//! Invariant: what is not there fails nothing; it is named and counted. Fetching takes bounded
+//! time, and every server ends with this process at the latest.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::recipe::{FLEET, Recipe};
+use super::{Until, helper_of, install, program, start, stop};
+use crate::workspace::Workspace;
+
+/// Longest time that fetching a MariaDB may take, and a MySQL.
+const FETCH_MAX: Duration = Duration::from_secs(150);
+/// Names of these in the environment say that somebody else cares for servers.
+const OTHERS: [&str; 2] = ["IOSTRATA_TEST_SERVERS", "IOSTRATA_TEST_PROGRAMS"];
+
+/// Servers that are installed, and what is missing of a MariaDB and a MySQL.
+pub struct SuiteServers {
+    dir: PathBuf,
+    installed: Vec<&'static Recipe>,
+    /// What the suite has to leave out, and why.
+    pub missing: Vec<String>,
+}
+
+/// Looks for servers below a directory; fetches what is missing of a MariaDB and a MySQL if it may.
+///
+/// # Errors
+/// When the directory cannot be made.
+pub fn prepare(dir: &Path, may_fetch: bool) -> Result<SuiteServers> {
+    let mut servers =
+        SuiteServers { dir: dir.to_owned(), installed: Vec::new(), missing: Vec::new() };
+    if OTHERS.iter().any(|name| std::env::var_os(name).is_some()) {
+        return Ok(servers);
+    }
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    for family in ["mariadb-", "mysql-"] {
+        let mut why = vec!["cargo xtask servers install fetches it".to_owned()];
+        let recipes: Vec<&Recipe> =
+            FLEET.iter().filter(|one| one.name.starts_with(family)).collect();
+        if recipes.iter().all(|recipe| program(recipe, dir).is_none()) {
+            why = servers.fetch_one(&recipes, may_fetch);
+        }
+        let found = recipes.into_iter().filter(|recipe| program(recipe, dir).is_some());
+        let before = servers.installed.len();
+        servers.installed.extend(found);
+        if servers.installed.len() == before {
+            servers.missing.push(format!("tests on {family}*: {}", why.join("; ")));
+        }
+    }
+    Ok(servers)
+}
+
+impl SuiteServers {
+    /// Tries one recipe after the other until one is installed; what was in the way otherwise.
+    fn fetch_one(&self, recipes: &[&'static Recipe], may_fetch: bool) -> Vec<String> {
+        let mut why = Vec::new();
+        let end = Instant::now() + FETCH_MAX;
+        for recipe in recipes {
+            // What needs nothing but a look at the system is not fetched.
+            let is_there = Path::new(recipe.program).is_file();
+            let tried = match (is_there, may_fetch) {
+                (true, _) => install(recipe, &self.dir.join(recipe.name)).map(drop),
+                (false, true) => fetch(recipe, &self.dir, end),
+                (false, false) => Err(anyhow::anyhow!("not installed, and not to be fetched")),
+            };
+            match tried {
+                Ok(()) => break,
+                Err(error) => why.push(format!("{}: {error:#}", recipe.name)),
+            }
+        }
+        why
+    }
+
+    /// Starts all; they end when the value is dropped.
+    ///
+    /// # Errors
+    /// When the process that runs them does not build.
+    pub fn start(&self, workspace: &Workspace) -> Result<RunningServers> {
+        let mut running =
+            RunningServers { homes: Vec::new(), environment: Vec::new(), missing: Vec::new() };
+        if self.installed.is_empty() {
+            return Ok(running);
+        }
+        let helper = helper_of(workspace)?;
+        let (mut addresses, mut programs) = (Vec::new(), Vec::new());
+        for recipe in &self.installed {
+            let home = self.dir.join(recipe.name);
+            let started =
+                free_port().and_then(|port| start(recipe, &home, port, &helper, Until::WeEnd));
+            match started {
+                Ok(_) => {
+                    addresses.extend(super::address(&home));
+                    programs.extend(program(recipe, &self.dir));
+                    println!("started for the tests: {}", recipe.name);
+                    running.homes.push(home);
+                }
+                Err(error) => running.missing.push(format!("tests on {}: {error:#}", recipe.name)),
+            }
+        }
+        if !addresses.is_empty() {
+            let values = [addresses.join(";"), programs.join(":")];
+            running.environment = OTHERS.iter().copied().zip(values).collect();
+        }
+        Ok(running)
+    }
+}
+
+/// Servers that run for a while.
+pub struct RunningServers {
+    homes: Vec<PathBuf>,
+    /// What the tests are told of them.
+    pub environment: Vec<(&'static str, String)>,
+    /// Those that did not start.
+    pub missing: Vec<String>,
+}
+
+impl Drop for RunningServers {
+    fn drop(&mut self) {
+        for home in &self.homes {
+            if let Err(error) = stop(home) {
+                eprintln!("{}: {error:#}", home.display());
+            }
+        }
+    }
+}
+
+/// Installs one server in a process of its own, which is ended with all that it started when its
+/// time is over.
+fn fetch(recipe: &Recipe, dir: &Path, end: Instant) -> Result<()> {
+    println!("fetching {}", recipe.name);
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["servers", "install", "--only", recipe.name, "--dir"]).arg(dir);
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot run this program again")?;
+    while Instant::now() < end && child.try_wait()?.is_none() {
+        thread::sleep(Duration::from_millis(100));
+    }
+    if child.try_wait()?.is_none() {
+        if let Some(group) = Pid::from_raw(child.id() as i32) {
+            kill_process_group(group, Signal::KILL)?;
+        }
+        child.wait()?;
+        anyhow::bail!("not fetched in time");
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    anyhow::bail!("{}", said.lines().next().unwrap_or("it said nothing").trim())
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
