@@ -14,6 +14,7 @@ mod help_files;
 mod options;
 mod planted;
 mod restore;
+mod server;
 mod signals;
 mod simulate;
 mod study;
