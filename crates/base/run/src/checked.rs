@@ -156,10 +156,15 @@ impl TransactionDocument {
         let named = Named { name: "tps", title: "transactions", unit: "/s" };
         if !stays(&mut self.unknown, named, refusal(self.tps, self.tps_ci95), self.tps_ci95) {
             (self.tps_ci95, self.nopm, self.stability) = (None, None, None);
+            self.drift = None;
         }
         self.levels.retain(|level| {
-            let name = format!("level_{}", level.threads);
-            let title = format!("transactions at {} threads", level.threads);
+            let mut name = format!("level_{}", level.threads);
+            let mut title = format!("transactions at {} threads", level.threads);
+            if let Some(rate) = level.rate_per_s {
+                name.push_str(&format!("_at_{rate:.0}"));
+                title.push_str(&format!(" and {rate:.0} arrivals/s"));
+            }
             let named = Named { name: &name, title: &title, unit: "/s" };
             stays(&mut self.unknown, named, refusal(level.tps, level.tps_ci95), level.tps_ci95)
         });

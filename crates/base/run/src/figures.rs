@@ -8,6 +8,8 @@ use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 
+use crate::{SamplerCost, TransactionStall};
+
 /// Requests of one kind in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -147,6 +149,12 @@ pub struct TransactionFigures {
     pub statements: u64,
     /// Seconds before the measured window that warmed it up.
     pub warm_up_s: f64,
+    /// Times below half the mean rate, each with its cause.
+    #[serde(default)]
+    pub stalls: Vec<TransactionStall>,
+    /// What asking the target for the causes cost.
+    #[serde(default)]
+    pub sampler: Option<SamplerCost>,
 }
 
 impl TransactionFigures {

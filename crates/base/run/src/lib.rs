@@ -26,6 +26,7 @@ mod series;
 mod simulate_document;
 mod study_diff_document;
 mod study_document;
+mod transaction_course;
 mod transaction_document;
 mod unknown;
 mod writer;
@@ -61,6 +62,9 @@ pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{
     AxisKind, StudyAnswer, StudyAxis, StudyBacklog, StudyDocument, StudyEffect, StudyInteraction,
     StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
+};
+pub use transaction_course::{
+    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TransactionStall,
 };
 pub use transaction_document::{
     DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use iostrata_spec::OpKind;
-use iostrata_stats::{Interval, LatencyUs, Stability, Verdicts};
+use iostrata_stats::{Drift, Interval, LatencyUs, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::Unknown;
+use crate::{DatasetGrowth, LatencyTarget, SamplerCost, TransactionStall, Unknown};
 
 /// Transactions of a workload on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,18 @@ pub struct TransactionDocument {
     pub series: TransactionSeries,
     /// How evenly the rate held; null where the window was too short.
     pub stability: Option<Stability>,
+    /// The last third of the window against the first; null where it was too short.
+    #[serde(default)]
+    pub drift: Option<Drift>,
+    /// Times below half the mean rate, each with its cause.
+    #[serde(default)]
+    pub stalls: Vec<TransactionStall>,
+    /// What asking the target for the causes cost; null where it does not tell.
+    #[serde(default)]
+    pub sampler: Option<SamplerCost>,
+    /// How much the tables grew; null where nothing is known.
+    #[serde(default)]
+    pub dataset: Option<DatasetGrowth>,
     /// Transactions that failed, by the target's code.
     pub errors: BTreeMap<String, u64>,
     /// How often a transaction was begun again.
@@ -67,6 +79,9 @@ pub struct TransactionDocument {
     /// The fewest threads that bring nearly all of the best throughput; null where that was not
     /// seen.
     pub knee_threads: Option<u32>,
+    /// The highest rate that held an objective of latency; null where none was asked for.
+    #[serde(default)]
+    pub latency_target: Option<LatencyTarget>,
     /// What it ran on.
     pub target: TransactionTarget,
     /// Length of the measured window in seconds.
@@ -136,12 +151,15 @@ pub struct TransactionTarget {
     pub version: String,
 }
 
-/// One level of a staircase.
+/// One level of a staircase, or of the search for a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionLevel {
     /// Sessions.
     pub threads: u32,
+    /// Arrivals per second by the schedule; null without one.
+    #[serde(default)]
+    pub rate_per_s: Option<f64>,
     /// Completed transactions per second.
     pub tps: f64,
     /// 95 % interval of the mean over this window.
@@ -152,6 +170,13 @@ pub struct TransactionLevel {
     pub nopm: Option<f64>,
     /// Service latency of all types together.
     pub latency_us: LatencyUs,
+    /// Response latency of all types together, from the moment at which a transaction was due;
+    /// null without a schedule.
+    #[serde(default)]
+    pub response_us: Option<LatencyUs>,
+    /// Whether it held the objective of latency; null where none was asked for.
+    #[serde(default)]
+    pub holds_target: Option<bool>,
     /// How evenly the rate held.
     pub stability: Option<Stability>,
     /// Transactions that failed.

@@ -11,6 +11,7 @@ mod compare;
 mod contrast;
 #[cfg(test)]
 mod coverage;
+mod drift;
 mod effects;
 mod estimate;
 mod histogram;
@@ -23,6 +24,7 @@ mod multiplicity;
 mod noise;
 mod pooled;
 mod random;
+mod rate_search;
 mod repeat;
 mod replicates;
 mod shape;
@@ -41,6 +43,7 @@ pub use axis::{
 };
 pub use combine::{combine, combine_weighted, mean_and_half_width};
 pub use compare::{CompareError, Comparison, Conclusion, PAIRS_MIN, paired, paired_measured};
+pub use drift::{Drift, drift};
 pub use effects::{
     CellRange, Effect, Effects, EffectsError, INTERACTION_RATIO_MIN, Interaction, LevelChange,
     MainEffect, Observation, effects,
@@ -56,10 +59,11 @@ pub use measured::{Interval, LatencyUs, Measured};
 pub use multiplicity::{ERROR_RATE, benjamini_hochberg, holm};
 pub use pooled::{Percentile, pooled_percentiles, pooled_summary};
 pub use random::{Random, split_mix};
+pub use rate_search::RateSearch;
 pub use repeat::{Repeat, repeat};
 pub use replicates::{Need, more_needed};
 pub use shape::{Shape, Steadiness};
-pub use stability::{Stability, stability};
+pub use stability::{LowSpell, Stability, low_spells, stability};
 pub use stopping::{Stop, StoppingRule, time_for_precision};
 pub use usl::{USL_LEVELS_MIN, Usl, UslError, UslPoint, usl};
 pub use verdict::{Verdict, Verdicts};

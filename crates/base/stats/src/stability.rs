@@ -26,32 +26,84 @@ pub struct Stability {
     pub longest_below_half_s: f64,
 }
 
+/// A time in which every window of one second was below half the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LowSpell {
+    /// When it began, in seconds from the start of the series.
+    pub start_s: f64,
+    /// How long it lasted.
+    pub length_s: f64,
+    /// Its worst second over the mean.
+    pub min_over_mean_1s: f64,
+}
+
+/// The times in which a rate was below half its mean, in their order.
+pub fn low_spells(counts: &[f64], width_s: f64) -> Vec<LowSpell> {
+    let Some(seconds) = Seconds::of(counts, width_s) else { return Vec::new() };
+    let mut spells: Vec<LowSpell> = Vec::new();
+    let mut is_down = false;
+    for (at, share) in seconds.shares.iter().copied().enumerate() {
+        let was_down = std::mem::replace(&mut is_down, share < DOWN_SHARE);
+        match spells.last_mut().filter(|_| was_down && is_down) {
+            Some(spell) => {
+                spell.length_s += seconds.step_s;
+                spell.min_over_mean_1s = spell.min_over_mean_1s.min(share);
+            }
+            // A second is low from when half of it lies in the hole.
+            None if is_down => spells.push(LowSpell {
+                start_s: if at == 0 { 0.0 } else { at as f64 * seconds.step_s + 0.5 },
+                length_s: seconds.step_s,
+                min_over_mean_1s: share,
+            }),
+            None => {}
+        }
+    }
+    spells
+}
+
+/// Windows of one second, each a step after the one before.
+struct Seconds {
+    /// Their counts over the mean.
+    shares: Vec<f64>,
+    step: usize,
+    step_s: f64,
+    mean: f64,
+}
+
+impl Seconds {
+    /// Those of a series that is long enough for two of them.
+    fn of(counts: &[f64], width_s: f64) -> Option<Self> {
+        let in_a_second = slices_in(1.0, width_s)?;
+        let step = ((STEP_S / width_s).round() as usize).max(1);
+        let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+        if counts.len() < 2 * in_a_second || mean <= 0.0 {
+            return None;
+        }
+        let sums = sliding(counts, in_a_second, step).into_iter();
+        let shares = sums.map(|count| count / (mean * in_a_second as f64)).collect();
+        Some(Self { shares, step, step_s: step as f64 * width_s, mean })
+    }
+}
+
 /// How evenly these counts per slice of `width_s` seconds came. `None` for a series of less than
 /// two seconds, of slices longer than one, or of nothing.
 pub fn stability(counts: &[f64], width_s: f64) -> Option<Stability> {
-    let in_a_second = slices_in(1.0, width_s)?;
-    let step = ((STEP_S / width_s).round() as usize).max(1);
-    let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
-    if counts.len() < 2 * in_a_second || mean <= 0.0 {
-        return None;
-    }
-    let seconds = sliding(counts, in_a_second, step);
-    let shares: Vec<f64> =
-        seconds.iter().map(|count| count / (mean * in_a_second as f64)).collect();
+    let Seconds { shares, step, mean, .. } = Seconds::of(counts, width_s)?;
     let centre = shares.iter().sum::<f64>() / shares.len() as f64;
     let square = shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>();
-    let below = |share: &f64| *share < DOWN_SHARE;
-    let longest = shares.split(|share| !below(share)).map(<[f64]>::len).max().unwrap_or(0);
+    let longest =
+        low_spells(counts, width_s).iter().map(|spell| spell.length_s).fold(0.0, f64::max);
+    let in_a_second = slices_in(1.0, width_s)?;
     let in_two = slices_in(2.0, width_s).filter(|two| counts.len() >= two + in_a_second);
     let least = |len: usize| {
         let sums = sliding(counts, len, step);
         sums.into_iter().fold(f64::INFINITY, f64::min) / (mean * len as f64)
     };
     Some(Stability {
-        min_over_mean_1s: least(in_a_second),
+        min_over_mean_1s: shares.iter().copied().fold(f64::INFINITY, f64::min),
         min_over_mean_2s: in_two.map(least),
         cov_1s: (square / shares.len() as f64).sqrt() / centre.max(f64::MIN_POSITIVE),
-        longest_below_half_s: (longest * step) as f64 * width_s,
+        longest_below_half_s: longest,
     })
 }
 
@@ -93,6 +145,10 @@ mod tests {
             assert!((found.min_over_mean_1s - worst).abs() < 0.01, "{stall_s}: {found:?}");
             assert!(found.min_over_mean_2s.unwrap() >= found.min_over_mean_1s);
             assert!(found.cov_1s > 0.05);
+            let [spell] = low_spells(&counts, 0.1)[..] else { panic!("one stall of {stall_s}") };
+            assert!((spell.start_s - 23.7).abs() < 0.11, "{spell:?}");
+            assert_eq!(spell.length_s, found.longest_below_half_s);
+            assert_eq!(spell.min_over_mean_1s, found.min_over_mean_1s);
         }
     }
 
@@ -104,6 +160,23 @@ mod tests {
         assert!((found.min_over_mean_1s - 0.2).abs() < 0.02, "{found:?}");
         assert!((found.min_over_mean_2s.unwrap() - 0.6).abs() < 0.03, "{found:?}");
         assert!((found.longest_below_half_s - 0.7).abs() < 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn every_stall_is_found_where_it_was() {
+        let mut counts = vec![100.0; 600];
+        counts[..20].fill(0.0);
+        counts[300..340].fill(10.0);
+        counts[580..].fill(0.0);
+        let found = low_spells(&counts, 0.1);
+        let starts: Vec<f64> = found.iter().map(|spell| spell.start_s).collect();
+        assert_eq!(found.len(), 3, "{found:?}");
+        // What is left of the rate in the second hole makes it a little shorter.
+        for (start_s, expected_s) in starts.into_iter().zip([0.0, 30.1, 58.0]) {
+            assert!((start_s - expected_s).abs() < 0.11, "{found:?}");
+        }
+        assert_eq!(low_spells(&[100.0; 600], 0.1), []);
+        assert_eq!(low_spells(&[], 0.1), []);
     }
 
     #[test]

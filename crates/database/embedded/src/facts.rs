@@ -58,3 +58,13 @@ pub(crate) fn takes_direct(directory: &Path, file: &str) -> bool {
     let opened = openat(CWD, directory.join(file), flags, Mode::empty());
     !matches!(opened, Err(Errno::INVAL))
 }
+
+/// Bytes of the data files in a directory; none where they cannot be looked at.
+pub(crate) fn data_bytes(directory: &Path) -> Option<u64> {
+    let is_data = |name: &str| name.starts_with("data-");
+    let files = std::fs::read_dir(directory).ok()?.flatten();
+    let data = files.filter(|file| file.file_name().to_str().is_some_and(is_data));
+    let sizes: Vec<u64> =
+        data.map(|file| Some(file.metadata().ok()?.len())).collect::<Option<_>>()?;
+    (!sizes.is_empty()).then(|| sizes.iter().sum())
+}

@@ -17,6 +17,7 @@ mod key;
 mod layout;
 mod load;
 mod op;
+mod sampler;
 mod scan;
 mod session;
 mod span;

@@ -1,11 +1,11 @@
 //! The engine of a directory as a target: tables, loading, sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
 use iostrata_target::{
-    Isolation as Level, Part, Rows, Schema, Session, SessionOptions, Target, TargetError,
+    Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError,
     TargetFacts, Trouble,
 };
 
@@ -13,8 +13,9 @@ use crate::compile::{compile, needs};
 use crate::context::OpBuffers;
 use crate::definition::{self, TableState};
 use crate::error::{misused, not_ready, told};
-use crate::facts::{facts, takes_direct};
+use crate::facts::{data_bytes, facts, takes_direct};
 use crate::load::{BulkRows, encode_rows};
+use crate::sampler::CounterSampler;
 use crate::session::EmbeddedSession;
 use crate::table::{OpenTable, SharedTable};
 use crate::tickets::Tickets;
@@ -31,6 +32,7 @@ pub struct EmbeddedTarget {
     /// By number in the schema.
     shared_tables: Vec<Arc<SharedTable>>,
     takes_direct: bool,
+    directory: PathBuf,
 }
 
 impl EmbeddedTarget {
@@ -53,7 +55,8 @@ impl EmbeddedTarget {
         let engine = opened.map_err(|error| told(error, &name, "open the engine"))?;
         let takes_direct = takes_direct(directory, STATUS_FILE);
         let schema = Arc::new(schema.clone());
-        let target = Self { name, engine, schema, shared_tables, takes_direct };
+        let directory = directory.to_owned();
+        let target = Self { name, engine, schema, shared_tables, takes_direct, directory };
         for shared in &target.shared_tables {
             target.go_on_counting(shared)?;
         }
@@ -321,5 +324,13 @@ impl Target for EmbeddedTarget {
             buffers: OpBuffers::default(),
             statements: 0,
         }))
+    }
+
+    fn sampler(&self) -> Result<Option<Box<dyn Sampler>>, TargetError> {
+        Ok(Some(Box::new(CounterSampler::new(self.engine.clone()))))
+    }
+
+    fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
+        Ok(data_bytes(&self.directory))
     }
 }

@@ -59,6 +59,11 @@ impl Connector {
         self.address.database.as_deref()
     }
 
+    /// The same servers, for somebody else.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.address.clone())
+    }
+
     /// The same servers without a database.
     pub(crate) fn without_database(&self) -> Self {
         Self::new(ServerAddress { database: None, ..self.address.clone() })

@@ -16,7 +16,8 @@ pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
     let (code, said, Meaning(trouble, fix)) = match error {
         Error::MySqlError(error) => {
             let meaning = meaning_of(error.code, &error.message);
-            (error.code.to_string(), error.message.clone(), meaning)
+            let said = format!("error {}: {}", error.code, error.message);
+            (error.code.to_string(), said, meaning)
         }
         Error::IoError(error) => of_io(error),
         // What fails while packets are read and written is mostly a failure of the connection.
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn errors_name_target_attempt_answer_and_fix() {
         let error = server(1049, "Unknown database 'tp`cc'").to_string();
-        let expected = "mysql://b@h:3306/x: INSERT: Unknown database 'tp`cc'; \
+        let expected = "mysql://b@h:3306/x: INSERT: error 1049: Unknown database 'tp`cc'; \
                         CREATE DATABASE `tp``cc`";
         assert_eq!(error, expected);
         assert!(

@@ -15,6 +15,7 @@ mod kind;
 mod link;
 mod load;
 pub mod private;
+mod sampler;
 mod servers;
 mod session;
 mod sql;

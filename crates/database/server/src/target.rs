@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_target::{
-    Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
+    Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
 };
 use mysql::Conn;
 
@@ -18,6 +18,7 @@ use crate::failure;
 use crate::flavour::{Dialect, ServerVersion};
 use crate::link::Link;
 use crate::load::Loader;
+use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::sql;
 
@@ -239,5 +240,17 @@ impl Target for ServerTarget {
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>, TargetError> {
         Ok(Box::new(ServerSession::open(self.link()?, self.dialect, schema, options)?))
+    }
+
+    fn sampler(&self) -> Result<Option<Box<dyn Sampler>>, TargetError> {
+        if !self.version.flavour.has_innodb() {
+            return Ok(None);
+        }
+        let (connector, name) = (self.connector.another(), Arc::clone(&self.name));
+        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.flavour)?)))
+    }
+
+    fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
+        Ok(sampler::data_bytes(self.link()?.conn()))
     }
 }

@@ -9,14 +9,18 @@ mod error;
 mod facts;
 mod op;
 mod rows;
+mod sample;
 mod schema;
 mod session;
+mod stall;
 mod value;
 
 pub use error::{TargetError, Trouble};
 pub use facts::TargetFacts;
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
+pub use sample::{Sampler, TargetSample};
 pub use schema::{Column, ColumnType, Index, Schema, Table};
 pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
+pub use stall::{Sampled, Stalled, stall_cause};
 pub use value::Value;

@@ -6,6 +6,7 @@ use crate::error::TargetError;
 use crate::facts::TargetFacts;
 use crate::op::{Op, OpId};
 use crate::rows::Rows;
+use crate::sample::Sampler;
 use crate::schema::Schema;
 use crate::value::Value;
 
@@ -112,6 +113,22 @@ pub trait Target: Send + Sync {
         schema: &Arc<Schema>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Session>, TargetError>;
+
+    /// What asks it how it is while sessions are at work; none where it does not tell.
+    ///
+    /// # Errors
+    /// When the target does not answer, or refuses.
+    fn sampler(&self) -> Result<Option<Box<dyn Sampler>>, TargetError> {
+        Ok(None)
+    }
+
+    /// Bytes of the files that hold the tables; none where it does not tell.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
 }
 
 /// A session: one transaction at a time. One that is dropped rolls back.

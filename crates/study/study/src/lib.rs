@@ -18,4 +18,7 @@ pub use extents::extent_verdicts;
 pub use file_sets::{FileRole, FileSetCache, WantedFiles, fill_of};
 pub use meter::{Measurement, Meter, Watcher};
 pub use pipeline::{Listener, Pipeline, RunOutcome};
-pub use transactions::{TransactionFacts, transaction_document, transaction_point};
+pub use transactions::{
+    TransactionFacts, response_percentile_us, transaction_document, transaction_point,
+    transaction_stalls, transactions_per_s,
+};

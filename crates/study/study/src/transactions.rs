@@ -7,15 +7,21 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{
-    DriverCost, Replicate, Series, StreamFigures, TransactionDocument, TransactionDurability,
-    TransactionFigures, TransactionLevel, TransactionSeries, TransactionTarget,
+    DatasetGrowth, DriverCost, LatencyTarget, Replicate, Series, StallCause, StreamFigures,
+    TransactionDocument, TransactionDurability, TransactionFigures, TransactionLevel,
+    TransactionSeries, TransactionStall, TransactionTarget,
 };
 use iostrata_spec::{
-    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionSpec,
+    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionPacing,
+    TransactionSpec,
 };
 use iostrata_stats::{
-    LatencyHistogram, LatencyUs, LoadPoint, Stability, Verdicts, knee, stability,
+    LatencyHistogram, LatencyUs, LoadPoint, LowSpell, Stability, Verdicts, drift, knee, low_spells,
+    stability,
 };
+
+/// Stalls that a document lists: the longest.
+const STALLS_MAX: usize = 100;
 
 /// What is known of a run of transactions beside its windows.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +34,24 @@ pub struct TransactionFacts {
     pub isolation: String,
     /// How the workload differs from the specification that it follows.
     pub deviations: Vec<String>,
+    /// How much the tables grew.
+    pub dataset: Option<DatasetGrowth>,
+    /// What the search for a rate came to, if there was one.
+    pub latency_target: Option<LatencyTarget>,
 }
 
-/// The point of a load of transactions; points of a staircase differ in their threads.
+/// The point of a load of transactions; points of a staircase differ in their threads, those of a
+/// search in their rates.
 pub fn transaction_point(spec: &TransactionSpec) -> Point {
     let TransactionSpec { workload, target, threads, .. } = spec;
     let plural = if *threads == 1 { "thread" } else { "threads" };
+    let (at, due) = match rate_of(spec) {
+        Some(rate) => (format!("_at_{rate:.0}"), format!(", {rate:.0} arrivals/s")),
+        None => (String::new(), String::new()),
+    };
     Point {
-        id: format!("{workload}_{threads}"),
-        title: format!("{workload}, {threads} {plural}, {target}"),
+        id: format!("{workload}_{threads}{at}"),
+        title: format!("{workload}, {threads} {plural}{due}, {target}"),
         layer: Layer::Transactions,
         streams: Vec::new(),
         metric: Metric {
@@ -57,21 +72,74 @@ pub fn transaction_point(spec: &TransactionSpec) -> Point {
     }
 }
 
-/// The document of a run: of each level of a staircase one replicate, in its order. `None` where
-/// none of them has figures of transactions.
+/// Arrivals per second by the schedule.
+fn rate_of(spec: &TransactionSpec) -> Option<f64> {
+    match spec.pacing {
+        TransactionPacing::Open { rate_per_s, .. } => Some(rate_per_s),
+        TransactionPacing::Closed | TransactionPacing::Terminals { .. } => None,
+    }
+}
+
+/// Completed transactions per second of a replicate; 0 where it has none.
+pub fn transactions_per_s(replicate: &Replicate) -> f64 {
+    Driven::of(replicate).map_or(0.0, |driven| driven.tps())
+}
+
+/// A percentile of response time over everything that was due, in microseconds. Arrivals that
+/// failed, were dropped or still waited at the end count as slower than any; `None` where the
+/// percentile falls among these.
+pub fn response_percentile_us(replicate: &Replicate, percentile: f64) -> Option<f64> {
+    Driven::of(replicate)?.response_percentile_us(percentile)
+}
+
+/// The times in which a replicate was below half its mean rate, in their order. `cause` names each
+/// from when to when it lasted, in seconds since its window opened.
+pub fn transaction_stalls(
+    replicate: &Replicate,
+    cause: &dyn Fn(f64, f64) -> (StallCause, String),
+) -> Vec<TransactionStall> {
+    let Some(driven) = Driven::of(replicate) else { return Vec::new() };
+    let (series, warm_up_s) = (driven.counts_per_slice(), driven.counts.warm_up_s);
+    let mut spells = low_spells(&series, driven.stream.series.width_s);
+    spells.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
+    spells.truncate(STALLS_MAX);
+    spells.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    let stall = |spell: &LowSpell| {
+        let from_s = warm_up_s + spell.start_s;
+        let (cause, evidence) = cause(from_s, from_s + spell.length_s);
+        let min_tps = spell.min_over_mean_1s * driven.tps();
+        let (t_s, length_s) = (spell.start_s, spell.length_s);
+        TransactionStall { t_s, length_s, min_tps, cause, evidence }
+    };
+    spells.iter().map(stall).collect()
+}
+
+/// The document of a run: of each level of a staircase or a search one replicate, in its order.
+/// `None` where none of them has figures of transactions.
 pub fn transaction_document(
     replicates: &[Replicate],
     facts: &TransactionFacts,
 ) -> Option<TransactionDocument> {
     let all: Vec<Driven<'_>> = replicates.iter().filter_map(Driven::of).collect();
-    let best = all.iter().max_by(|a, b| a.tps().total_cmp(&b.tps()))?;
-    let mut document = best.document(facts);
+    let mut document = shown(&all, facts.latency_target.as_ref())?.document(facts);
     if all.len() > 1 {
-        document.levels = all.iter().map(Driven::level).collect();
+        let level = |driven: &Driven<'_>| driven.level(facts.latency_target.as_ref());
+        document.levels = all.iter().map(level).collect();
         document.knee_threads = knee_of(&document.levels);
     }
     document.check();
     Some(document)
+}
+
+/// The replicate that is shown: the one with the most throughput; of a search the highest rate
+/// that held its objective, or the lowest one that was tried.
+fn shown<'d, 'a>(all: &'d [Driven<'a>], target: Option<&LatencyTarget>) -> Option<&'d Driven<'a>> {
+    let best = || all.iter().max_by(|a, b| a.tps().total_cmp(&b.tps()));
+    let Some(target) = target else { return best() };
+    let rate = |driven: &&Driven<'_>| rate_of(driven.spec).unwrap_or(f64::INFINITY);
+    let held = all.iter().find(|driven| target.rate_per_s == rate_of(driven.spec));
+    held.filter(|_| target.rate_per_s.is_some())
+        .or_else(|| all.iter().min_by(|a, b| rate(a).total_cmp(&rate(b))))
 }
 
 /// The fewest threads that bring nearly all of the best throughput, where more were measured.
@@ -154,6 +222,26 @@ impl<'a> Driven<'a> {
         verdicts
     }
 
+    /// Response latency of all types together.
+    fn responses(&self) -> LatencyHistogram {
+        let mut all = LatencyHistogram::default();
+        let of = self.stream.ops.iter().filter_map(|(_, op)| op.latencies.response.as_ref());
+        of.for_each(|response| all.merge(response));
+        all
+    }
+
+    fn response_percentile_us(&self, percentile: f64) -> Option<f64> {
+        let responses = self.responses();
+        let failed: u64 = self.counts.errors.values().sum();
+        let missed = failed + self.counts.dropped + self.counts.waiting;
+        let done = responses.count() as f64;
+        let rank = percentile / 100.0 * (done + missed as f64);
+        if responses.is_empty() || rank > done {
+            return None;
+        }
+        responses.percentile_us(100.0 * rank / done)
+    }
+
     fn driver(&self) -> DriverCost {
         let completed = self.completed();
         let per_txn = |count: u64| (completed > 0).then(|| count as f64 / completed as f64);
@@ -166,15 +254,23 @@ impl<'a> Driven<'a> {
         }
     }
 
-    fn level(&self) -> TransactionLevel {
+    fn level(&self, target: Option<&LatencyTarget>) -> TransactionLevel {
         let total = self.stream.total.as_ref();
+        let holds = |target: &LatencyTarget| {
+            let found = self.response_percentile_us(target.percentile);
+            found.is_some_and(|found_us| found_us <= target.target_us)
+        };
+        let rate_per_s = rate_of(self.spec);
         TransactionLevel {
             threads: self.spec.threads,
+            rate_per_s,
             tps: self.tps(),
             tps_ci95: total.and_then(|total| total.ci95),
             tps_n: total.map_or(0, |total| total.n),
             nopm: self.nopm(),
             latency_us: self.latency(),
+            response_us: self.responses().summary(),
+            holds_target: target.filter(|_| rate_per_s.is_some()).map(holds),
             stability: self.stability(),
             errors: self.counts.errors.values().sum(),
             us_per_txn: self.driver().us_per_txn,
@@ -184,7 +280,7 @@ impl<'a> Driven<'a> {
 
     fn document(&self, facts: &TransactionFacts) -> TransactionDocument {
         let TransactionLevel { threads, tps, tps_ci95, tps_n, nopm, stability, verdicts, .. } =
-            self.level();
+            self.level(None);
         let completed = self.completed() as f64;
         let done = || self.stream.ops.iter().filter(|(_, op)| op.ios > 0);
         let response: BTreeMap<OpKind, LatencyUs> =
@@ -203,6 +299,10 @@ impl<'a> Driven<'a> {
             response_us: is_scheduled.then_some(response),
             series: self.series(),
             stability,
+            drift: drift(&self.counts_per_slice(), self.stream.series.width_s),
+            stalls: self.counts.stalls.clone(),
+            sampler: self.counts.sampler,
+            dataset: facts.dataset,
             errors: self.counts.errors.clone(),
             retries: self.counts.retries,
             arrivals: is_scheduled.then_some(self.counts.arrivals),
@@ -215,6 +315,7 @@ impl<'a> Driven<'a> {
             deviations: facts.deviations.clone(),
             levels: Vec::new(),
             knee_threads: None,
+            latency_target: facts.latency_target,
             target: facts.target.clone(),
             duration_s: self.replicate.duration_s,
             warm_up_s: self.counts.warm_up_s,

@@ -143,3 +143,39 @@ fn a_statement_that_commits_itself_is_durable_when_it_returns() {
     session.run(SUM, &[], &mut out).unwrap();
     assert_eq!(out.get(0, 0), Value::Int(5));
 }
+
+#[test]
+fn a_sampler_tells_of_who_waits_and_how_much_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (target, schema) = open(dir.path());
+    let mut sampler = target.sampler().unwrap().unwrap();
+    let before = sampler.sample().unwrap();
+    assert_eq!(before.row_locks_waiting, Some(0));
+    assert!(before.checkpoint_age_limit_bytes > before.checkpoint_age_bytes, "{before:?}");
+    assert_eq!(before.history_list_limit, None, "writers are never held back by default");
+    let args = [Value::Int(0), Value::Int(1)];
+    let mut holder = target.session(&schema, &options(Isolation::RepeatableRead, false)).unwrap();
+    holder.begin().unwrap();
+    holder.run(ADD, &args, &mut Rows::default()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let options = options(Isolation::RepeatableRead, false);
+            let mut waiter = target.session(&schema, &options).unwrap();
+            waiter.begin().unwrap();
+            waiter.run(ADD, &args, &mut Rows::default()).unwrap();
+            let ticket = waiter.commit().unwrap();
+            assert!(waiter.settle(ticket, true).unwrap());
+        });
+        while sampler.sample().unwrap().row_locks_waiting != Some(1) {
+            std::thread::yield_now();
+        }
+        holder.rollback().unwrap();
+    });
+    let after = sampler.sample().unwrap();
+    assert_eq!(after.row_locks_waiting, Some(0));
+    assert!(after.redo_durable_bytes > before.redo_durable_bytes, "{after:?}");
+    assert!(after.redo_durable_bytes <= after.redo_end_bytes, "{after:?}");
+    assert!(target.data_bytes().unwrap().is_some_and(|bytes| bytes > 0));
+    drop(sampler);
+    target.close().unwrap();
+}

@@ -151,6 +151,23 @@ impl Dataset {
         Ok(())
     }
 
+    /// How many orders there are: the next number of each district, of which the first is 1.
+    ///
+    /// # Errors
+    /// What the target said.
+    pub fn orders(target: &dyn Target) -> Result<u64, TargetError> {
+        let schema = Arc::new(schema());
+        let mut d = Declared::new(&schema);
+        let all = d.scan("all districts", TableId::District, ScanBy::default(), &["d_next_o_id"]);
+        let options = SessionOptions { ops: d.done(), ..SessionOptions::default() };
+        let mut session = target.session(&schema, &options)?;
+        let mut rows = Rows::default();
+        session.begin()?;
+        session.run(all, &[], &mut rows)?;
+        session.rollback()?;
+        Ok((0..rows.len()).map(|row| (rows.get(row, 0).int() - 1).max(0) as u64).sum())
+    }
+
     /// Writes down what is to be loaded.
     pub(crate) fn begin(&self, target: &dyn Target) -> Result<(), TargetError> {
         let mut notes = Notes::open(target)?;

@@ -206,6 +206,14 @@ pub struct DriveArgs {
     /// What happens to an arrival that finds so many waiting
     #[arg(long, value_parser = value::word::<Overload>(), default_value = "queue", requires = "rate")]
     pub on_overload: Overload,
+    /// Search for the highest rate at which response time holds this objective, such as 20ms
+    ///
+    /// The first level has no schedule and gives the capacity; further ones are rates below it.
+    #[arg(long, value_name = "TIME", value_parser = value::bound, conflicts_with = "rate")]
+    pub latency_target: Option<Duration>,
+    /// The percentile of response time that has to hold it
+    #[arg(long, value_name = "P", default_value = "99", requires = "latency_target", value_parser = value::percentile)]
+    pub latency_percentile: f64,
     /// What sessions see of each other
     #[arg(long, visible_alias = "trx-level", value_enum, default_value = "repeatable-read")]
     pub isolation: IsolationWord,
@@ -244,7 +252,7 @@ pub struct TpccRunArgs {
     #[command(flatten)]
     pub drive: DriveArgs,
     /// Ten terminals for each warehouse that key and think as specified, over --threads sessions
-    #[arg(long, conflicts_with_all = ["rate", "compat"])]
+    #[arg(long, conflicts_with_all = ["rate", "latency_target", "compat"])]
     pub wait: bool,
     /// Factor of keying times
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "wait", value_parser = value::number)]

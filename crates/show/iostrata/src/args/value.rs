@@ -82,6 +82,13 @@ pub fn io_limits(text: &str) -> Result<IoLimits, String> {
     Ok(limits)
 }
 
+/// A percentile: `99`, `p99` or `99.9`.
+pub fn percentile(text: &str) -> Result<f64, String> {
+    let number = text.strip_prefix('p').unwrap_or(text).parse::<f64>().ok();
+    let number = number.filter(|number| *number > 0.0 && *number < 100.0);
+    number.ok_or_else(|| format!("`{text}` is not a percentile; write for example 99 or p99.9"))
+}
+
 /// A block size in bytes.
 pub fn block(text: &str) -> Result<u32, String> {
     let bytes = u32::try_from(size(text)?).ok();

@@ -4,11 +4,14 @@
 //! own answer.
 
 mod check;
+mod levels;
 mod live;
 mod opened;
+mod plan;
 mod prepare;
 mod private;
 mod run;
+mod sampling;
 
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
 use crate::exit_error::ExitError;

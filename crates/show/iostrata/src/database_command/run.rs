@@ -1,47 +1,22 @@
-//! `run`: every level measured, one document of all of them.
-//!
-//! Invariant: what was measured is kept and printed before any failure is told.
+//! `run`: from the arguments of each workload to a plan.
 
-use std::path::Path;
-
-use iostrata_host::Root;
-use iostrata_load::{TransactionLoad, TransactionSource};
-use iostrata_run::{Event, Replicate, RunKind, RunResult, TransactionDocument, TransactionTarget};
+use iostrata_run::RunKind;
 use iostrata_spec::{TransactionPacing, TransactionSpec};
-use iostrata_study::{
-    FileSetCache, Measurement, Meter, Pipeline, TransactionFacts, transaction_document,
-    transaction_point,
-};
-use iostrata_target::{Isolation, Target};
+use iostrata_target::Isolation;
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::oltp::{self, OltpSpec, OltpTerminals};
 use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Waits};
 
-use super::live::LiveLines;
 use super::opened::{Opened, ending};
-use super::prepare;
-use super::prepare::{oltp_spec, shown};
+use super::plan::RunPlan;
+use super::prepare::{self, oltp_spec, shown};
 use super::private::{self, Tables};
 use crate::args::{
-    Common, DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode,
-    TargetArgs, TpccRunArgs,
+    DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode, TargetArgs,
+    TpccRunArgs,
 };
-use crate::display::Display;
-use crate::exit_error::{ExitError, exit_error};
-use crate::io_parts::path_facts;
-use crate::run_sink::RunSink;
+use crate::exit_error::ExitError;
 use crate::signals::Interruption;
-
-/// A run as it was plan for.
-struct RunPlan<'a> {
-    kind: RunKind,
-    target: &'a TargetArgs,
-    drive: &'a DriveArgs,
-    common: &'a Common,
-    /// With its first level's threads.
-    spec: TransactionSpec,
-    deviations: Vec<String>,
-}
 
 /// Runs `tpcc run`.
 ///
@@ -96,6 +71,7 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
         common: &args.common,
         spec,
         deviations: tpcc::deviations(&options).into_iter().map(str::to_owned).collect(),
+        counts_orders: true,
     };
     if args.wait {
         let homes = u32::try_from(dataset.warehouses * 10).unwrap_or(u32::MAX);
@@ -134,6 +110,7 @@ fn kit_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), 
         common: &args.common,
         spec,
         deviations: compat::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
+        counts_orders: false,
     };
     plan.set("compat", "sysbench-tpcc");
     plan.set("warehouses", scale);
@@ -183,6 +160,7 @@ pub fn oltp(
         common: &args.common,
         spec,
         deviations: Vec::new(),
+        counts_orders: false,
     };
     plan.set("tables", oltp.tables);
     plan.set("table_size", oltp.table_size);
@@ -257,127 +235,14 @@ fn spec(
         seed: drive.seed,
         ..TransactionSpec::new(workload, shown(&target.target))
     };
+    if drive.latency_target.is_some() && drive.threads.len() > 1 {
+        return Err(ExitError::Usage(
+            "--latency-target: a search has one number of threads; leave the list out of --threads"
+                .to_owned(),
+        ));
+    }
     for threads in &drive.threads {
         TransactionSpec { threads: *threads, ..spec.clone() }.check()?;
     }
     Ok(spec)
-}
-
-impl RunPlan<'_> {
-    /// Notes a setting of the workload.
-    fn set(&mut self, name: &str, value: impl ToString) {
-        self.spec.settings.insert(name.to_owned(), value.to_string());
-    }
-
-    fn run(
-        &self,
-        target: &dyn Target,
-        source: &dyn TransactionSource,
-        interruption: &Interruption,
-    ) -> Result<(), ExitError> {
-        let facts = self.facts(target)?;
-        let printing = self.common.printing;
-        let display = Display::new(printing.quiet);
-        let name = &self.spec.workload;
-        let mut sink = RunSink::begin(self.kind, name, self.common.out.as_deref(), &display)?;
-        let path = self.target.target.strip_prefix("engine:");
-        let path = path.and_then(|dir| path_facts(Path::new(dir)));
-        sink.amend_host(path.as_ref());
-        let meter = Meter::new(&Root::system(), path.as_ref(), interruption.flag(), None);
-        let (files, flag) = (FileSetCache::default(), interruption.flag());
-        let mut pipeline = Pipeline::new(&mut sink, meter, files, flag);
-        let measured = self.levels(&mut pipeline, source, path.is_some(), &display);
-        display.finish();
-        let (replicates, failure) = measured?;
-        let is_over = failure.is_none() && interruption.is_set();
-        let outcome = pipeline.finish(&[], is_over).map_err(exit_error)?;
-        let ended = match failure {
-            Some(error) => Err(error),
-            None if is_over => Err(ExitError::Interrupted(interruption.exit_code())),
-            None => Ok(()),
-        };
-        let Some(mut document) = transaction_document(&replicates, &facts) else {
-            return sink.end(ended);
-        };
-        document.run = sink.shown();
-        if !sink.keep_with_report(&document) {
-            document.run = None;
-        }
-        sink.say_whether_kept();
-        sink.print(&self.result(document), &outcome.events, printing.json)?;
-        sink.end(ended)
-    }
-
-    fn result(&self, document: TransactionDocument) -> RunResult {
-        match self.kind {
-            RunKind::Tpcc => RunResult::Tpcc(Box::new(document)),
-            _ => RunResult::Oltp(Box::new(document)),
-        }
-    }
-
-    /// Measures every level until one fails or a signal comes.
-    fn levels(
-        &self,
-        pipeline: &mut Pipeline<'_>,
-        source: &dyn TransactionSource,
-        reaches_storage: bool,
-        display: &Display,
-    ) -> Result<(Vec<Replicate>, Option<ExitError>), ExitError> {
-        let levels = self.drive.threads.len();
-        let mut replicates = Vec::new();
-        for (at, threads) in self.drive.threads.iter().enumerate() {
-            let spec = self.level(*threads, levels);
-            let longest_s = spec.runtime.unwrap_or(spec.point_time).as_secs_f64() * 1.25;
-            let share = |elapsed_s: f64| (at as f64 + elapsed_s / longest_s) / levels as f64;
-            let (point, load) =
-                (transaction_point(&spec), TransactionLoad::new(source, &spec, reaches_storage));
-            let mut lines = LiveLines::new(display, *threads, self.interval_s());
-            let title = point.title.clone();
-            let watchers: &mut [&mut dyn iostrata_study::Watcher] = &mut [&mut lines];
-            let measured = pipeline.measure(&point, at as u32, &load, &share, &title, watchers);
-            let Measurement { replicate, interrupted, error } = measured.map_err(exit_error)?;
-            let event = Event::Replicate(Box::new(replicate.clone()));
-            pipeline.store(event).map_err(exit_error)?;
-            replicates.push(replicate);
-            if interrupted || error.is_some() {
-                return Ok((replicates, error.map(exit_error)));
-            }
-        }
-        Ok((replicates, None))
-    }
-
-    /// The spec of a level, within the bound on the whole.
-    fn level(&self, threads: u32, levels: usize) -> TransactionSpec {
-        let mut spec = TransactionSpec { threads, ..self.spec.clone() };
-        if let Some(bound) = self.common.max_time {
-            let most = bound / levels as u32;
-            spec.runtime = spec.runtime.map(|runtime| runtime.min(most));
-        }
-        spec
-    }
-
-    fn interval_s(&self) -> u32 {
-        use std::io::IsTerminal;
-        let by_default = u32::from(std::io::stderr().is_terminal());
-        self.drive.report_interval.unwrap_or(by_default)
-    }
-
-    fn facts(&self, target: &dyn Target) -> Result<TransactionFacts, ExitError> {
-        let facts = target.facts().map_err(ending)?;
-        let isolation = match self.drive.isolation {
-            IsolationWord::ReadCommitted => "read committed",
-            IsolationWord::RepeatableRead => "repeatable read",
-            IsolationWord::Serializable => "serializable",
-        };
-        Ok(TransactionFacts {
-            target: TransactionTarget {
-                name: facts.name,
-                flavour: facts.flavour,
-                version: facts.version,
-            },
-            durability: facts.durability,
-            isolation: isolation.to_owned(),
-            deviations: self.deviations.clone(),
-        })
-    }
 }

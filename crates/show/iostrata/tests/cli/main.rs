@@ -15,6 +15,7 @@ mod options;
 mod planted;
 mod private_server;
 mod restore;
+mod server;
 mod signals;
 mod simulate;
 mod study;

@@ -14,6 +14,7 @@ mod prepare;
 mod probe;
 mod queue;
 mod study;
+mod transaction_course;
 mod transactions;
 
 pub(crate) use diff::document as diff;

@@ -1,14 +1,18 @@
 //! The run of a workload of transactions: how fast, how evenly, at what price.
 
-use iostrata_run::{RunResult, TransactionDocument, TransactionDurability, TransactionLevel};
+use iostrata_run::{
+    LatencyTarget, RateBound, RunResult, TransactionDocument, TransactionDurability,
+    TransactionLevel,
+};
 use iostrata_spec::OpKind;
 use iostrata_stats::{LatencyUs, Stability};
 
 use super::common::{facts, latencies, method, percentiles, replicate_verdicts};
 use super::host::host;
+use super::transaction_course;
 use crate::RunView;
 use crate::cell::{Text, Tone, count, empty, figure, optional, text, value, verdicts};
-use crate::chart::{Chart, Course, Hover, Line, Lines, Mark, Plot, Scale, Slices, solid};
+use crate::chart::{Chart, Course, Hover, Line, Lines, Mark, Plot, solid};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, Card, On, Report, Style, Table, all_verdicts};
 use crate::head::Head;
@@ -25,8 +29,12 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.headline = headline(run);
     report.strip = cards(run);
     report.add("transactions", "Transactions", types(run));
-    report.add("time", "Over time", over_time(run));
-    report.add("levels", "By the number of threads", levels(run));
+    report.add("time", "Over time", transaction_course::over_time(run));
+    let by = match run.latency_target {
+        Some(_) => "By the rate of arrivals",
+        None => "By the number of threads",
+    };
+    report.add("levels", by, levels(run));
     report.add("failed", "What failed", failed(run));
     report.add("target", "What it ran on", target(run));
     report.add("driver", "What driving it cost", driver(run));
@@ -161,65 +169,27 @@ fn by_type(run: &TransactionDocument) -> Table {
     table.numbers("max", |(_, _, us, _)| optional(us.map(|us| us.max), "us")).into()
 }
 
-/// The rate second by second, and how evenly it held.
-fn over_time(run: &TransactionDocument) -> Option<Blocks> {
-    let mut body = Blocks::new();
-    let seconds = &run.series;
-    if let Some(width_s) = seconds.t_s.first().copied() {
-        let course = Course::Slices(Slices {
-            width_s,
-            values: seconds.tps.clone(),
-            unit: RATE,
-            title: run.workload.clone(),
-        });
-        let line =
-            Line { name: String::new(), stroke: solid(Colour::Line(0)), course, marked: None };
-        let lines = Lines::new("seconds in the measured window", RATE, vec![line]);
-        let plot = Plot::Lines(Lines { scale: Scale::Linear, ..lines });
-        body.chart(Chart::new("time-transactions", "", plot).says(
-            "Completed transactions per second. A stall of flushing or of the redo log is a hole \
-             in this line, whatever the mean says.",
-        ));
-    }
-    if let Some(stability) = &run.stability {
-        body.say(
-            "Steadiness is taken from windows of one and of two seconds that slide by a tenth of a \
-             second, so that a hole between two whole seconds counts as well.",
-        );
-        let two = stability
-            .min_over_mean_2s
-            .map(|ratio| ("worst two seconds, of the mean".to_owned(), share(ratio)));
-        let down = match stability.longest_below_half_s {
-            down if down > 0.0 => words::value(down, "s"),
-            _ => "never".to_owned(),
-        };
-        let all = [
-            Some(("worst second, of the mean".to_owned(), share(stability.min_over_mean_1s))),
-            two,
-            Some(("variation between seconds".to_owned(), share(stability.cov_1s))),
-            Some(("longest below half the mean".to_owned(), down)),
-        ];
-        // A terminal has them in the headline.
-        body.add(On::FILES, facts(all.into_iter().flatten().collect()));
-    }
-    let has_any = !seconds.tps.is_empty() || run.stability.is_some();
-    has_any.then_some(body)
-}
-
 /// A staircase: throughput and latency by threads, with the knee.
 fn levels(run: &TransactionDocument) -> Option<Blocks> {
     if run.levels.is_empty() {
         return None;
     }
     let mut body = Blocks::new();
-    let knee = match run.knee_threads {
-        Some(threads) => format!(
+    let lead = match (&run.latency_target, run.knee_threads) {
+        (Some(target), _) => searched(target),
+        (None, Some(threads)) => format!(
             "{threads} threads give nearly all the throughput there is; more only lengthen the \
              wait."
         ),
-        None => "Throughput still rose at the last level: its knee lies at or beyond it.".into(),
+        (None, None) => {
+            "Throughput still rose at the last level: its knee lies at or beyond it.".into()
+        }
     };
-    body.add(On::ALL, Block::Text(Style::Lead(Tone::Plain), knee.into()));
+    body.add(On::ALL, Block::Text(Style::Lead(Tone::Plain), lead.into()));
+    if run.latency_target.is_some() {
+        body.table(On::ALL, by_rate(&run.levels));
+        return Some(body);
+    }
     let marked = run.knee_threads.map(|threads| (f64::from(threads), "knee"));
     let line = |unit: &str, colour, of: &dyn Fn(&TransactionLevel) -> Hover<'static>| {
         let mark = |level: &TransactionLevel| {
@@ -252,6 +222,56 @@ fn levels(run: &TransactionDocument) -> Option<Blocks> {
     body.chart(Chart::new("levels-latency", "Latency", latency));
     body.table(On::ALL, by_level(&run.levels));
     Some(body)
+}
+
+/// What the search for a rate came to.
+fn searched(target: &LatencyTarget) -> String {
+    let objective = format!(
+        "the {}th percentile of response time within {}",
+        target.percentile,
+        words::value(target.target_us, "us")
+    );
+    let between = words::interval(target.rate_per_s_between, RATE);
+    let bound = match target.bound {
+        RateBound::Objective => "a little more does not hold it",
+        RateBound::Capacity => "beyond that lies the capacity",
+        RateBound::Time => "the time of the run was over before it was known better",
+        RateBound::Levels => "the number of levels was reached before it was known better",
+    };
+    match target.rate_per_s {
+        Some(rate) => format!(
+            "{} hold {objective}: the highest rate that does lies between {between}; {bound}.",
+            words::value(rate, RATE)
+        ),
+        None => format!(
+            "No rate that was tried holds {objective}: if any does, it lies between \
+                         {between}; {bound}."
+        ),
+    }
+}
+
+/// The levels of a search, in the order in which they were tried.
+fn by_rate(levels: &[TransactionLevel]) -> Table {
+    let due = |level: &&TransactionLevel| match level.rate_per_s {
+        Some(rate) => value(rate, "/s"),
+        None => text("no schedule"),
+    };
+    let holds = |level: &&TransactionLevel| match level.holds_target {
+        Some(true) => text("held"),
+        Some(false) => text("missed"),
+        None => empty(),
+    };
+    let response = |level: &&TransactionLevel| optional(level.response_us.map(|us| us.p99), "us");
+    Table::of(levels)
+        .numbers("due", due)
+        .numbers("rate", |level| figure(level.tps, level.tps_ci95, level.tps_n, "/s"))
+        .numbers("p99", |level| value(level.latency_us.p99, "us"))
+        .numbers("p99 from schedule", response)
+        .words("objective", holds)
+        .numbers("failed", |level| count(level.errors))
+        .numbers_on(On::FILES, "CPU each", |level| optional(level.us_per_txn, "us"))
+        .words_on(On::FILES, "Cautions", |level| verdicts(&level.verdicts))
+        .into()
 }
 
 fn by_level(levels: &[TransactionLevel]) -> Table {

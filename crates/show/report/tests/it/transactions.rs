@@ -1,7 +1,7 @@
 //! The report of transactions.
 
 use iostrata_report::{html, markdown, terminal};
-use iostrata_run::{RunResult, TransactionDocument};
+use iostrata_run::{LatencyTarget, RateBound, RunResult, TransactionDocument};
 
 use crate::complete::changed;
 use crate::sample::{self, Sample};
@@ -41,6 +41,10 @@ fn every_figure_is_in_the_files() {
         "the server sits on the same machine",
         "like TPC-C and no TPC-C result",
         "round trips per transaction",
+        "slower than the first (95 %: ",
+        "orders from 120,000 to 139,254",
+        "checkpoint age was at 99 % of its limit",
+        "asked 31 times how it is, of which 1 failed",
     ] {
         assert!(page.contains(said), "{said} is not in the page");
         assert!(written.contains(said), "{said} is not in\n{written}");
@@ -72,6 +76,37 @@ fn every_text_of_the_document_is_in_the_page() {
         tokens.iter().filter(|(_, token)| kept.contains(token) && !page.contains(token)).collect();
     assert!(tokens.len() >= 10, "{}", tokens.len());
     assert!(missing.is_empty(), "not in the page: {missing:?}");
+}
+
+#[test]
+fn a_search_says_what_it_found_and_what_bounds_it() {
+    let mut document = sample::transactions_document();
+    document.knee_threads = None;
+    let target = LatencyTarget {
+        percentile: 99.0,
+        target_us: 20_000.0,
+        capacity_tps: 1_400.0,
+        rate_per_s: Some(900.0),
+        rate_per_s_between: [900.0, 940.0],
+        response_us: Some(18_000.0),
+        bound: RateBound::Objective,
+    };
+    document.latency_target = Some(target);
+    for (level, rate) in document.levels.iter_mut().skip(1).zip([1_330.0, 665.0, 900.0]) {
+        (level.rate_per_s, level.holds_target) = (Some(rate), Some(rate <= 900.0));
+    }
+    let text = terminal(&of(document.clone()).view(), 100, false);
+    for said in ["By the rate of arrivals", "900 transactions/s hold", "20 ms", "missed", "held"] {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+    document.latency_target = Some(LatencyTarget {
+        rate_per_s: None,
+        rate_per_s_between: [0.0, 21.0],
+        bound: RateBound::Time,
+        ..target
+    });
+    let text = terminal(&of(document).view(), 100, false);
+    assert!(text.contains("No rate that was tried") && text.contains("time of the run"), "{text}");
 }
 
 #[test]

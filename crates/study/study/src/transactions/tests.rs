@@ -130,3 +130,77 @@ fn a_window_in_which_nothing_completed_has_no_rate() {
     assert_eq!(document.driver.round_trips_per_txn, None);
     assert!(transaction_document(&[], &facts()).is_none());
 }
+
+#[test]
+fn the_last_third_is_set_against_the_first() {
+    let mut slowing = replicate(8, 4_500, 5_500);
+    let series = &mut slowing.streams[0].series;
+    series.counts =
+        [(OpKind::NewOrder, (0..100).map(|at| 120 - at / 2).collect())].into_iter().collect();
+    let drift = transaction_document(&[slowing], &facts()).unwrap().drift.unwrap();
+    assert!(drift.first_tps > 1_100.0 && drift.last_tps < 800.0, "{drift:?}");
+    assert!(drift.is_significant() && (-35.0..-25.0).contains(&drift.change_pct), "{drift:?}");
+}
+
+#[test]
+fn stalls_are_told_on_the_clock_of_the_samples_and_of_the_window() {
+    let mut stalled = replicate(8, 4_500, 5_500);
+    let hole = |at: usize| if (40..55).contains(&at) { 0 } else { 100 };
+    let series = &mut stalled.streams[0].series;
+    series.counts = [(OpKind::NewOrder, (0..100).map(hole).collect())].into_iter().collect();
+    let asked = std::cell::RefCell::new(Vec::new());
+    let stalls = transaction_stalls(&stalled, &|from_s, to_s| {
+        asked.borrow_mut().push((from_s, to_s));
+        (StallCause::Device, "seen".to_owned())
+    });
+    let [stall] = &stalls[..] else { panic!("{stalls:?}") };
+    assert!((stall.t_s - 4.0).abs() < 0.21 && (stall.length_s - 1.5).abs() < 0.21, "{stall:?}");
+    assert_eq!((stall.min_tps, stall.cause), (0.0, StallCause::Device));
+    let (from_s, to_s) = asked.borrow()[0];
+    assert!((from_s - stall.t_s - 1.5).abs() < 1e-9, "the warm-up took 1.5 s");
+    assert!((to_s - from_s - stall.length_s).abs() < 1e-9);
+}
+
+#[test]
+fn who_is_not_served_counts_as_slower_than_any() {
+    let mut rated = replicate(8, 500, 500);
+    assert!((response_percentile_us(&rated, 99.0).unwrap() / 2_000.0 - 1.0).abs() < 0.01);
+    let counts = rated.streams[0].transactions.as_mut().unwrap();
+    (counts.errors, counts.waiting) = (BTreeMap::new(), 11);
+    assert_eq!(response_percentile_us(&rated, 99.0), None, "11 of 1011 are more than 1 %");
+    assert!(response_percentile_us(&rated, 95.0).is_some());
+}
+
+#[test]
+fn a_search_shows_the_highest_rate_that_held() {
+    let open = |rate_per_s, done| {
+        let mut level = replicate(8, done, done);
+        let spec = level.point.transactions.as_mut().unwrap();
+        spec.pacing = TransactionPacing::Open {
+            rate_per_s,
+            process: iostrata_spec::RateProcess::Poisson,
+            queue_max: 10,
+            overload: iostrata_spec::Overload::Queue,
+        };
+        level.streams[0].transactions.as_mut().unwrap().errors = BTreeMap::new();
+        level
+    };
+    let mut late = open(190.0, 900);
+    late.streams[0].transactions.as_mut().unwrap().waiting = 100;
+    let levels = [replicate(8, 1_000, 1_000), late, open(100.0, 500)];
+    let target = LatencyTarget {
+        percentile: 99.0,
+        target_us: 3_000.0,
+        rate_per_s: Some(100.0),
+        ..LatencyTarget::default()
+    };
+    let facts = TransactionFacts { latency_target: Some(target), ..facts() };
+    let document = transaction_document(&levels, &facts).unwrap();
+    assert_eq!((document.tps, document.knee_threads), (100.0, None));
+    let held: Vec<Option<bool>> = document.levels.iter().map(|level| level.holds_target).collect();
+    assert_eq!(held, [None, Some(false), Some(true)]);
+    assert_eq!(document.levels[2].rate_per_s, Some(100.0));
+    let none = LatencyTarget { rate_per_s: None, ..target };
+    let facts = TransactionFacts { latency_target: Some(none), ..facts };
+    assert_eq!(transaction_document(&levels, &facts).unwrap().tps, 100.0, "the lowest tried");
+}

@@ -1,11 +1,11 @@
 //! The sample's staircase of transactions.
 
 use iostrata_run::{
-    DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,
-    TransactionTarget,
+    DatasetGrowth, DriverCost, SamplerCost, StallCause, TransactionDocument, TransactionDurability,
+    TransactionLevel, TransactionSeries, TransactionStall, TransactionTarget,
 };
 use iostrata_spec::OpKind;
-use iostrata_stats::{Stability, Verdict};
+use iostrata_stats::{Drift, Stability, Verdict};
 
 use super::events::percentiles;
 
@@ -29,11 +29,14 @@ fn stability(worst: f64, down_s: f64) -> Stability {
 fn level(threads: u32, tps: f64, worst: f64) -> TransactionLevel {
     TransactionLevel {
         threads,
+        rate_per_s: None,
         tps,
         tps_ci95: Some([tps * 0.985, tps * 1.015]),
         tps_n: 61,
         nopm: Some(tps * 0.448 * 60.0),
         latency_us: percentiles(f64::from(threads) / tps * 1e6),
+        response_us: None,
+        holds_target: None,
         stability: Some(stability(worst, 0.0)),
         errors: u64::from(threads / 8),
         us_per_txn: Some(187.0),
@@ -64,6 +67,32 @@ pub fn transactions() -> TransactionDocument {
             tps: (1..=30).map(rate).collect(),
         },
         stability: Some(stability(0.412, 0.8)),
+        drift: Some(Drift {
+            first_tps: 1_500.0,
+            last_tps: 1_320.0,
+            change_pct: -12.0,
+            change_pct_ci95: Some([-14.1, -9.8]),
+            change_pct_n: 31,
+        }),
+        stalls: vec![TransactionStall {
+            t_s: 16.6,
+            length_s: 0.8,
+            min_tps: 590.0,
+            cause: StallCause::RedoFull,
+            evidence: "checkpoint age was at 99 % of its limit".into(),
+        }],
+        sampler: Some(SamplerCost {
+            samples: 31,
+            failed: 1,
+            sample_us_mean: 412.0,
+            sample_us_max: 2_300.0,
+        }),
+        dataset: Some(DatasetGrowth {
+            orders_before: Some(120_000),
+            orders_after: Some(139_254),
+            bytes_before: Some(400 << 20),
+            bytes_after: Some(440 << 20),
+        }),
         errors: [("1213".to_owned(), 41), ("1205".to_owned(), 2)].into_iter().collect(),
         retries: 118,
         arrivals: Some(43_020),
@@ -92,6 +121,7 @@ pub fn transactions() -> TransactionDocument {
             level(64, 1_390.0, 0.12),
         ],
         knee_threads: Some(16),
+        latency_target: None,
         target: TransactionTarget {
             name: "mysql://bench@127.0.0.1:3306/tpcc".into(),
             flavour: "mysql".into(),

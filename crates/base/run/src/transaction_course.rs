@@ -1,0 +1,124 @@
+//! What a run of transactions says of its course: stalls, growth, the rate that held an objective.
+//!
+//! Invariant: a cause is named with what speaks for it, and is `unknown` where nothing does.
+
+use std::fmt;
+
+use iostrata_stats::Interval;
+use serde::{Deserialize, Serialize};
+
+/// What a target waited for while it stalled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StallCause {
+    /// Redo space: commits wait until a checkpoint frees some.
+    RedoFull,
+    /// Frames of the buffer pool: none is free until dirty pages are written.
+    FreePages,
+    /// Purge: writers are held back until old row versions are removed.
+    Purge,
+    /// The log buffer: it is full until redo is written.
+    LogBuffer,
+    /// The device: nothing became durable.
+    Device,
+    /// Row locks that sessions hold against each other.
+    Lock,
+    /// Nothing that was seen explains it.
+    #[default]
+    Unknown,
+}
+
+impl fmt::Display for StallCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RedoFull => "redo full",
+            Self::FreePages => "no free pages",
+            Self::Purge => "purge behind",
+            Self::LogBuffer => "log buffer full",
+            Self::Device => "device",
+            Self::Lock => "row locks",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// A time in which every window of one second had less than half of the mean rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TransactionStall {
+    /// When it began, in seconds of the measured window.
+    pub t_s: f64,
+    /// How long it lasted, in seconds.
+    pub length_s: f64,
+    /// Transactions per second in its worst second.
+    pub min_tps: f64,
+    /// What the target waited for.
+    pub cause: StallCause,
+    /// What speaks for the cause, or why none is named.
+    pub evidence: String,
+}
+
+/// What it cost to ask the target how it is while it was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SamplerCost {
+    /// Samples that were taken, one per second.
+    pub samples: u64,
+    /// Samples that failed.
+    pub failed: u64,
+    /// Mean time of a sample in microseconds.
+    pub sample_us_mean: f64,
+    /// The longest one.
+    pub sample_us_max: f64,
+}
+
+/// How much the tables held before and after a run; null where the target does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DatasetGrowth {
+    /// Orders before the run; null for other workloads than TPC-C's.
+    pub orders_before: Option<u64>,
+    /// Orders after it.
+    pub orders_after: Option<u64>,
+    /// Size of the files that hold the tables before the run, in bytes.
+    pub bytes_before: Option<u64>,
+    /// The same after it.
+    pub bytes_after: Option<u64>,
+}
+
+/// Why the search for a rate ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RateBound {
+    /// The objective: a rate a little higher did not hold it.
+    #[default]
+    Objective,
+    /// The target's capacity: the objective was held at 95 % of what it gives at all.
+    Capacity,
+    /// The time that the run may take.
+    Time,
+    /// The number of levels.
+    Levels,
+}
+
+/// The highest rate at which a percentile of response time holds an objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyTarget {
+    /// Which percentile.
+    pub percentile: f64,
+    /// The objective in microseconds.
+    pub target_us: f64,
+    /// Transactions per second without a schedule, which the search begins below.
+    pub capacity_tps: f64,
+    /// The highest rate that was measured to hold the objective; null where none was.
+    pub rate_per_s: Option<f64>,
+    /// Between which rates the highest one lies.
+    pub rate_per_s_between: Interval,
+    /// The percentile of response time at that rate, in microseconds.
+    pub response_us: Option<f64>,
+    /// What ended the search.
+    pub bound: RateBound,
+}

@@ -1,0 +1,46 @@
+//! What goes on in a target at one moment.
+//!
+//! Invariant: what a target does not tell is absent, never 0. Fields that count from the start of
+//! the target say so; they go back when it is started again.
+
+use crate::error::TargetError;
+
+/// What goes on in a target at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TargetSample {
+    /// Redo that recovery would read.
+    pub checkpoint_age_bytes: Option<u64>,
+    /// The checkpoint age at which writers wait for a checkpoint.
+    pub checkpoint_age_limit_bytes: Option<u64>,
+    /// End of the redo, in bytes.
+    pub redo_end_bytes: Option<u64>,
+    /// End of the redo that is durable.
+    pub redo_durable_bytes: Option<u64>,
+    /// Times that a writer waited for a checkpoint, counted from the start.
+    pub redo_waits: Option<u64>,
+    /// Times that a writer waited for room in the log buffer, counted from the start.
+    pub log_buffer_waits: Option<u64>,
+    /// Times that a page waited for a free frame, counted from the start.
+    pub free_page_waits: Option<u64>,
+    /// Pages of the pool that are newer than on disk.
+    pub dirty_pages: Option<u64>,
+    /// Pages of the pool.
+    pub pool_pages: Option<u64>,
+    /// Commits whose old row versions are not purged yet.
+    pub history_list_length: Option<u64>,
+    /// The history beyond which writers are held back; absent where they never are.
+    pub history_list_limit: Option<u64>,
+    /// Reads, writes and syncs of files in flight.
+    pub pending_ios: Option<u64>,
+    /// Row locks that are waited for.
+    pub row_locks_waiting: Option<u64>,
+}
+
+/// Asks a target what goes on in it, beside the sessions.
+pub trait Sampler: Send {
+    /// How it is now.
+    ///
+    /// # Errors
+    /// When the target does not answer. The next call tries again.
+    fn sample(&mut self) -> Result<TargetSample, TargetError>;
+}

@@ -1,0 +1,174 @@
+//! Why a target stalled, from samples of it.
+//!
+//! Purpose: one judgement for whoever watches a target or measures it. Invariants: pure; a cause is
+//! named only where the samples within the stall speak for it and those outside do not speak as
+//! loudly; otherwise it is unknown, and the evidence says what was there to look at.
+//! It does not find stalls.
+
+use iostrata_run::StallCause;
+
+use crate::sample::TargetSample;
+
+/// Share of its limit from which checkpoint age explains a stall.
+const AGE_FULL: f64 = 0.95;
+/// A counter explains a stall where it grows this many times as fast as outside of it.
+const FASTER: f64 = 2.0;
+/// Fewest samples within a stall that say what was pending all the time.
+const SAMPLES_MIN: usize = 2;
+
+/// A sample, and when it was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// In seconds.
+    pub at_s: f64,
+    /// What the target said, or the code under which it refused.
+    pub sample: Result<TargetSample, String>,
+}
+
+/// A stall to be explained, on the clock of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stalled {
+    /// When it began, in seconds.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// Sessions that were at work.
+    pub sessions: u32,
+}
+
+/// The cause of a stall and what speaks for it. Samples are in the order of their time.
+pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String) {
+    let view = View::new(samples, stalled);
+    if let Some(code) = view.refusal {
+        return (StallCause::Unknown, format!("the target did not answer: {code}"));
+    }
+    if view.within.is_empty() && view.around.len() < 2 {
+        return (StallCause::Unknown, "no sample was taken meanwhile".to_owned());
+    }
+    let rules = [
+        View::redo_full,
+        View::free_pages,
+        View::log_buffer,
+        View::purge,
+        View::lock,
+        View::device,
+    ];
+    rules.iter().find_map(|rule| rule(&view)).unwrap_or_else(|| {
+        let n = view.within.len();
+        (StallCause::Unknown, format!("{n} samples within it show none of the known causes"))
+    })
+}
+
+/// A sample with its time, as the rules see it.
+type Seen<'a> = (f64, &'a TargetSample);
+type Field = fn(&TargetSample) -> Option<u64>;
+type Reason = Option<(StallCause, String)>;
+
+/// The samples by where they lie.
+struct View<'a> {
+    stalled: Stalled,
+    all: Vec<Seen<'a>>,
+    within: Vec<Seen<'a>>,
+    /// Those within, the last one before and the first one after.
+    around: Vec<Seen<'a>>,
+    /// What the first sample within was refused with.
+    refusal: Option<&'a str>,
+}
+
+impl<'a> View<'a> {
+    fn new(samples: &'a [Sampled], stalled: Stalled) -> Self {
+        let is_within = |at_s: f64| (stalled.from_s..=stalled.to_s).contains(&at_s);
+        let seen = |one: &'a Sampled| Some((one.at_s, one.sample.as_ref().ok()?));
+        let all: Vec<Seen<'a>> = samples.iter().filter_map(seen).collect();
+        let before = all.iter().rev().find(|(at_s, _)| *at_s < stalled.from_s);
+        let after = all.iter().find(|(at_s, _)| *at_s > stalled.to_s);
+        let within: Vec<Seen<'a>> =
+            all.iter().filter(|(at_s, _)| is_within(*at_s)).copied().collect();
+        let around = before.into_iter().chain(&within).chain(after).copied().collect();
+        let refused = samples.iter().find(|one| is_within(one.at_s) && one.sample.is_err());
+        let refusal = refused.and_then(|one| one.sample.as_ref().err()).map(String::as_str);
+        Self { stalled, all, within, around, refusal }
+    }
+
+    /// By how much a counter grew around the stall, if that is faster than outside of it.
+    fn growth(&self, field: Field) -> Option<u64> {
+        let grown = |samples: &[Seen<'_>]| {
+            let ((from_s, first), (to_s, last)) = (samples.first()?, samples.last()?);
+            Some((field(last)?.checked_sub(field(first)?)?, to_s - from_s))
+        };
+        let (count, seconds) = grown(&self.around)?;
+        let (all_count, all_seconds) = grown(&self.all)?;
+        let rest = all_count.saturating_sub(count) as f64;
+        let usual = rest / (all_seconds - seconds).max(f64::MIN_POSITIVE);
+        let is_alone = all_seconds <= seconds;
+        let is_faster = is_alone || count as f64 / seconds > FASTER * usual;
+        (count > 0 && seconds > 0.0 && is_faster).then_some(count)
+    }
+
+    /// The least value within the stall, where every sample has one.
+    fn least(&self, field: Field) -> Option<u64> {
+        let values: Option<Vec<u64>> = self.within.iter().map(|(_, one)| field(one)).collect();
+        values?.into_iter().min()
+    }
+
+    fn redo_full(&self) -> Reason {
+        if let Some(count) = self.growth(|one| one.redo_waits) {
+            let text = format!("writers waited {count} times for a checkpoint");
+            return Some((StallCause::RedoFull, text));
+        }
+        let share = |one: &TargetSample| {
+            let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
+            Some(one.checkpoint_age_bytes? as f64 / limit as f64)
+        };
+        let most = self.around.iter().filter_map(|(_, one)| share(one)).fold(0.0, f64::max);
+        let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
+        (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
+    }
+
+    fn free_pages(&self) -> Reason {
+        let count = self.growth(|one| one.free_page_waits)?;
+        Some((StallCause::FreePages, format!("pages waited {count} times for a free frame")))
+    }
+
+    fn log_buffer(&self) -> Reason {
+        let count = self.growth(|one| one.log_buffer_waits)?;
+        Some((StallCause::LogBuffer, format!("writers waited {count} times for the log buffer")))
+    }
+
+    fn purge(&self) -> Reason {
+        let history = self.least(|one| one.history_list_length)?;
+        let limit = self.least(|one| one.history_list_limit)?;
+        let text =
+            format!("the history was {history} long, and writers are held back from {limit}");
+        (history > limit).then_some((StallCause::Purge, text))
+    }
+
+    fn lock(&self) -> Reason {
+        let waiting = self.least(|one| one.row_locks_waiting)?;
+        let sessions = u64::from(self.stalled.sessions);
+        let text = format!("at least {waiting} of {sessions} sessions waited for row locks");
+        (waiting > 0 && 2 * waiting >= sessions).then_some((StallCause::Lock, text))
+    }
+
+    fn device(&self) -> Reason {
+        if self.within.len() < SAMPLES_MIN {
+            return None;
+        }
+        let (first, last) = (self.within.first()?.1, self.within.last()?.1);
+        let behind = || last.redo_end_bytes?.checked_sub(last.redo_durable_bytes?);
+        let stuck = first.redo_durable_bytes == last.redo_durable_bytes;
+        if let Some(behind) = behind().filter(|behind| stuck && *behind > 0) {
+            let text = format!("nothing became durable, and {behind} bytes of redo waited");
+            return Some((StallCause::Device, text));
+        }
+        let pending = self.least(|one| one.pending_ios)?;
+        let outside = self.all.iter().filter(|seen| !self.within.contains(seen));
+        let idle = outside.clone().filter(|(_, one)| one.pending_ios == Some(0)).count();
+        let is_unusual = 2 * idle > outside.count();
+        let text = format!("at least {pending} reads, writes or syncs were in flight all the time");
+        (pending > 0 && is_unusual).then_some((StallCause::Device, text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Stalls of seconds 10 to 14 in a minute of samples.
+
+use super::*;
+
+const STALLED: Stalled = Stalled { from_s: 10.2, to_s: 14.1, sessions: 8 };
+
+/// A sample per second; `at` says what each holds, and whether it is within the stall.
+fn samples(at: impl Fn(u64, bool) -> TargetSample) -> Vec<Sampled> {
+    let sampled = |second: u64| {
+        let is_within = (11..=14).contains(&second);
+        Sampled { at_s: second as f64, sample: Ok(at(second, is_within)) }
+    };
+    (0..60).map(sampled).collect()
+}
+
+fn cause(at: impl Fn(u64, bool) -> TargetSample) -> StallCause {
+    let (cause, evidence) = stall_cause(&samples(at), STALLED);
+    assert!(!evidence.is_empty());
+    cause
+}
+
+fn nothing() -> TargetSample {
+    TargetSample::default()
+}
+
+/// A counter that grows by `usual` per second, and by `stalled` within the stall.
+fn counter(second: u64, usual: u64, stalled: u64) -> Option<u64> {
+    let within = second.clamp(10, 14) - 10;
+    Some(usual * (second - within) + stalled * within)
+}
+
+#[test]
+fn each_cause_is_named_by_its_evidence() {
+    let age = |_, is_within| TargetSample {
+        checkpoint_age_bytes: Some(if is_within { 98 } else { 70 }),
+        checkpoint_age_limit_bytes: Some(100),
+        ..nothing()
+    };
+    assert_eq!(cause(age), StallCause::RedoFull);
+    let waits = |second, _| TargetSample { redo_waits: counter(second, 0, 9), ..nothing() };
+    assert_eq!(cause(waits), StallCause::RedoFull);
+    let free = |second, _| TargetSample { free_page_waits: counter(second, 1, 50), ..nothing() };
+    assert_eq!(cause(free), StallCause::FreePages);
+    let buffer = |second, _| TargetSample { log_buffer_waits: counter(second, 0, 4), ..nothing() };
+    assert_eq!(cause(buffer), StallCause::LogBuffer);
+    let purge = |_, _| TargetSample {
+        history_list_length: Some(5_000),
+        history_list_limit: Some(1_000),
+        ..nothing()
+    };
+    assert_eq!(cause(purge), StallCause::Purge);
+    let lock = |_, is_within: bool| TargetSample {
+        row_locks_waiting: Some(if is_within { 7 } else { 0 }),
+        ..nothing()
+    };
+    assert_eq!(cause(lock), StallCause::Lock);
+    let stuck = |second: u64, is_within| TargetSample {
+        redo_end_bytes: Some(1_000 * (second + 1)),
+        redo_durable_bytes: Some(if is_within { 10_500 } else { 1_000 * second }),
+        ..nothing()
+    };
+    assert_eq!(cause(stuck), StallCause::Device);
+    let pending =
+        |_, is_within| TargetSample { pending_ios: Some(u64::from(is_within)), ..nothing() };
+    assert_eq!(cause(pending), StallCause::Device);
+}
+
+#[test]
+fn what_is_as_usual_explains_nothing() {
+    let even = |second, _| TargetSample {
+        checkpoint_age_bytes: Some(80),
+        checkpoint_age_limit_bytes: Some(100),
+        redo_end_bytes: Some(1_000 * second + 10),
+        redo_durable_bytes: Some(1_000 * second),
+        redo_waits: Some(0),
+        log_buffer_waits: counter(second, 3, 3),
+        free_page_waits: counter(second, 20, 20),
+        history_list_length: Some(50_000),
+        pending_ios: Some(2),
+        row_locks_waiting: Some(2),
+        ..nothing()
+    };
+    let (cause, evidence) = stall_cause(&samples(even), STALLED);
+    assert_eq!(cause, StallCause::Unknown);
+    assert_eq!(evidence, "4 samples within it show none of the known causes");
+}
+
+#[test]
+fn a_target_that_does_not_answer_is_told() {
+    let mut refused = samples(|_, _| nothing());
+    refused[12].sample = Err("2013".to_owned());
+    let found = stall_cause(&refused, STALLED);
+    assert_eq!(found, (StallCause::Unknown, "the target did not answer: 2013".to_owned()));
+    let found = stall_cause(&[], STALLED);
+    assert_eq!(found, (StallCause::Unknown, "no sample was taken meanwhile".to_owned()));
+}
+
+#[test]
+fn a_counter_that_began_anew_explains_nothing() {
+    let restarted = |second, _| TargetSample {
+        redo_waits: Some(if second < 12 { 1_000 } else { 3 }),
+        ..nothing()
+    };
+    assert_eq!(cause(restarted), StallCause::Unknown);
+}
+
+#[test]
+fn a_short_stall_between_two_samples_has_counters_only() {
+    let short = Stalled { from_s: 20.1, to_s: 20.8, sessions: 8 };
+    let full = |second: u64, _| TargetSample {
+        redo_waits: Some(if second > 20 { 5 } else { 0 }),
+        pending_ios: Some(1),
+        ..nothing()
+    };
+    assert_eq!(stall_cause(&samples(full), short).0, StallCause::RedoFull);
+    let pending = |_, _| TargetSample { pending_ios: Some(1), ..nothing() };
+    assert_eq!(stall_cause(&samples(pending), short).0, StallCause::Unknown);
+}

@@ -1,0 +1,184 @@
+//! The levels of a run: a staircase of threads, or the search for the highest rate.
+//!
+//! Invariant: a level that was measured is kept, whatever comes after it.
+
+use std::time::{Duration, Instant};
+
+use iostrata_load::{TransactionLoad, TransactionSource};
+use iostrata_run::{Event, LatencyTarget, RateBound, Replicate};
+use iostrata_spec::{TransactionPacing, TransactionSpec};
+use iostrata_stats::RateSearch;
+use iostrata_study::{
+    Measurement, Pipeline, Watcher, response_percentile_us, transaction_point, transactions_per_s,
+};
+use iostrata_target::Target;
+
+use super::live::LiveLines;
+use super::sampling::Sampling;
+use crate::args::DriveArgs;
+use crate::display::Display;
+use crate::exit_error::{ExitError, exit_error};
+
+/// Levels of a search at most, the one without a schedule included.
+const SEARCH_LEVELS_MAX: usize = 12;
+/// Levels of a search that have to fit into the time of the run.
+const SEARCH_LEVELS_MIN: u32 = 4;
+/// How much longer a level may take than its window: its warm-up is found within a quarter.
+const WITH_WARM_UP: f64 = 1.25;
+
+/// What is measured at every level, and what came of it.
+pub struct Levels<'r, 'p> {
+    /// Measures and keeps.
+    pub pipeline: &'r mut Pipeline<'p>,
+    /// Of the first level.
+    pub spec: &'r TransactionSpec,
+    /// What the user asked for.
+    pub drive: &'r DriveArgs,
+    /// Bound on all levels together.
+    pub max_time: Option<Duration>,
+    /// What it runs on.
+    pub target: &'r dyn Target,
+    /// What is run.
+    pub source: &'r dyn TransactionSource,
+    /// Whether the target is on this machine.
+    pub reaches_storage: bool,
+    /// Where lines of progress go.
+    pub display: &'r Display,
+    /// Every level so far.
+    pub replicates: Vec<Replicate>,
+    /// Why the last one ended early.
+    pub failure: Option<ExitError>,
+}
+
+impl Levels<'_, '_> {
+    /// Measures a level for every number of threads, until one fails or a signal comes.
+    ///
+    /// # Errors
+    /// When nothing could be measured at a level.
+    pub fn staircase(&mut self) -> Result<(), ExitError> {
+        let levels = self.drive.threads.len();
+        for (at, threads) in self.drive.threads.iter().enumerate() {
+            let spec = TransactionSpec { threads: *threads, ..self.within(levels as u32) };
+            let width = 1.0 / levels as f64;
+            if !self.measure(&spec, at as f64 * width, width)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches for the highest rate at which a percentile of response time holds an objective:
+    /// first what the target gives without a schedule, then rates below that. `None` when it was
+    /// ended before it could begin.
+    ///
+    /// # Errors
+    /// When nothing could be measured at a level.
+    pub fn search(&mut self, target: Duration) -> Result<Option<LatencyTarget>, ExitError> {
+        let (began, percentile) = (Instant::now(), self.drive.latency_percentile);
+        let target_us = target.as_secs_f64() * 1e6;
+        let width = 1.0 / SEARCH_LEVELS_MAX as f64;
+        let spec = self.within(SEARCH_LEVELS_MIN);
+        if !self.measure(&spec, 0.0, width)? {
+            return Ok(None);
+        }
+        let capacity_tps = self.replicates.last().map_or(0.0, transactions_per_s);
+        let Some(mut search) = RateSearch::new(capacity_tps) else { return Ok(None) };
+        let (mut response_us, mut bound) = (None, RateBound::Objective);
+        let level_s = spec.runtime.unwrap_or(spec.point_time).mul_f64(WITH_WARM_UP);
+        while let Some(rate_per_s) = search.next_rate() {
+            if self.replicates.len() >= SEARCH_LEVELS_MAX {
+                bound = RateBound::Levels;
+                break;
+            }
+            if self.max_time.is_some_and(|most| began.elapsed() + level_s > most) {
+                bound = RateBound::Time;
+                break;
+            }
+            let spec = TransactionSpec { pacing: self.open(rate_per_s), ..spec.clone() };
+            let goes_on = self.measure(&spec, self.replicates.len() as f64 * width, width)?;
+            if !goes_on {
+                bound = RateBound::Time;
+                break;
+            }
+            let last = self.replicates.last();
+            let found = last.and_then(|last| response_percentile_us(last, percentile));
+            let is_held = found.is_some_and(|found_us| found_us <= target_us);
+            if is_held {
+                response_us = found;
+            }
+            search.note(rate_per_s, is_held);
+        }
+        if search.is_at_capacity() {
+            bound = RateBound::Capacity;
+        }
+        Ok(Some(LatencyTarget {
+            percentile,
+            target_us,
+            capacity_tps,
+            rate_per_s: search.held(),
+            rate_per_s_between: search.bracket(),
+            response_us,
+            bound,
+        }))
+    }
+
+    fn open(&self, rate_per_s: f64) -> TransactionPacing {
+        let DriveArgs { arrival, max_queue, on_overload, .. } = *self.drive;
+        TransactionPacing::Open {
+            rate_per_s,
+            process: arrival,
+            queue_max: max_queue,
+            overload: on_overload,
+        }
+    }
+
+    /// The spec of a level of so many, within the bound on the whole.
+    fn within(&self, levels: u32) -> TransactionSpec {
+        let mut spec = self.spec.clone();
+        if let Some(bound) = self.max_time {
+            spec.runtime = spec.runtime.map(|runtime| runtime.min(bound / levels));
+        }
+        spec
+    }
+
+    /// Measures a level that takes this part of the whole; false when it was ended early.
+    fn measure(
+        &mut self,
+        spec: &TransactionSpec,
+        from: f64,
+        width: f64,
+    ) -> Result<bool, ExitError> {
+        let window_s = spec.runtime.unwrap_or(spec.point_time).as_secs_f64();
+        let share = |elapsed_s: f64| from + width * (elapsed_s / window_s / WITH_WARM_UP).min(1.0);
+        let (point, at) = (transaction_point(spec), self.replicates.len() as u32);
+        let load = TransactionLoad::new(self.source, spec, self.reaches_storage);
+        let mut lines = LiveLines::new(self.display, spec.threads, self.interval_s());
+        let mut sampling = Sampling::of(self.target, self.display);
+        let title = point.title.clone();
+        let watchers: &mut [&mut dyn Watcher] = &mut [&mut lines, &mut sampling];
+        let measured = self.pipeline.measure(&point, at, &load, &share, &title, watchers);
+        let Measurement { mut replicate, interrupted, error } = measured.map_err(exit_error)?;
+        sampling.explain(&mut replicate, spec.threads);
+        let event = Event::Replicate(Box::new(replicate.clone()));
+        self.pipeline.store(event).map_err(exit_error)?;
+        self.replicates.push(replicate);
+        self.failure = error.map(|error| self.named(exit_error(error)));
+        Ok(!interrupted && self.failure.is_none())
+    }
+
+    /// A failure with the target's name.
+    fn named(&self, error: ExitError) -> ExitError {
+        match error {
+            ExitError::NotHere(text) => {
+                ExitError::NotHere(format!("{}: {text}", self.target.name()))
+            }
+            other => other,
+        }
+    }
+
+    fn interval_s(&self) -> u32 {
+        use std::io::IsTerminal;
+        let by_default = u32::from(std::io::stderr().is_terminal());
+        self.drive.report_interval.unwrap_or(by_default)
+    }
+}

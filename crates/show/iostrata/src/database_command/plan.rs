@@ -1,0 +1,162 @@
+//! A run as it was planned: every level measured, one document of all of them.
+//!
+//! Invariant: what was measured is kept and printed before any failure is told.
+
+use std::path::Path;
+
+use iostrata_host::Root;
+use iostrata_load::TransactionSource;
+use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument, TransactionTarget};
+use iostrata_spec::TransactionSpec;
+use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
+use iostrata_target::Target;
+use iostrata_workload::tpcc::Dataset;
+
+use super::levels::Levels;
+use super::opened::ending;
+use crate::args::{Common, DriveArgs, IsolationWord, TargetArgs};
+use crate::display::Display;
+use crate::exit_error::{ExitError, exit_error};
+use crate::io_parts::path_facts;
+use crate::run_sink::RunSink;
+use crate::signals::Interruption;
+
+/// A run as it was planned.
+pub struct RunPlan<'a> {
+    /// What it is kept as.
+    pub kind: RunKind,
+    /// Where the database is.
+    pub target: &'a TargetArgs,
+    /// How it is driven.
+    pub drive: &'a DriveArgs,
+    /// What every run takes.
+    pub common: &'a Common,
+    /// With its first level's threads.
+    pub spec: TransactionSpec,
+    /// How the workload differs from the specification that it follows.
+    pub deviations: Vec<String>,
+    /// Whether the tables are TPC-C's, whose orders can be counted.
+    pub counts_orders: bool,
+}
+
+impl RunPlan<'_> {
+    /// Notes a setting of the workload.
+    pub fn set(&mut self, name: &str, value: impl ToString) {
+        self.spec.settings.insert(name.to_owned(), value.to_string());
+    }
+
+    /// Measures every level, keeps and prints what came of it.
+    ///
+    /// # Errors
+    /// What kept it from being measured, or ended it early.
+    pub fn run(
+        &self,
+        target: &dyn Target,
+        source: &dyn TransactionSource,
+        interruption: &Interruption,
+    ) -> Result<(), ExitError> {
+        let mut facts = self.facts(target)?;
+        let printing = self.common.printing;
+        let display = Display::new(printing.quiet);
+        let name = &self.spec.workload;
+        let mut sink = RunSink::begin(self.kind, name, self.common.out.as_deref(), &display)?;
+        let path = self.target.target.strip_prefix("engine:");
+        let path = path.and_then(|dir| path_facts(Path::new(dir)));
+        sink.amend_host(path.as_ref());
+        let meter = Meter::new(&Root::system(), path.as_ref(), interruption.flag(), None);
+        let (files, flag) = (FileSetCache::default(), interruption.flag());
+        let mut pipeline = Pipeline::new(&mut sink, meter, files, flag);
+        let before = self.size(target);
+        let mut levels = Levels {
+            pipeline: &mut pipeline,
+            spec: &self.spec,
+            drive: self.drive,
+            max_time: self.common.max_time,
+            target,
+            source,
+            reaches_storage: path.is_some(),
+            display: &display,
+            replicates: Vec::new(),
+            failure: None,
+        };
+        let measured = match self.drive.latency_target {
+            Some(objective) => levels.search(objective),
+            None => levels.staircase().map(|()| None),
+        };
+        let Levels { replicates, failure, .. } = levels;
+        display.finish();
+        facts.latency_target = measured?;
+        // A target that ended the run is not asked again.
+        let after = if failure.is_none() { self.size(target) } else { Size::default() };
+        facts.dataset = before.growth(after);
+        let is_over = failure.is_none() && interruption.is_set();
+        let outcome = pipeline.finish(&[], is_over).map_err(exit_error)?;
+        let ended = match failure {
+            Some(error) => Err(error),
+            None if is_over => Err(ExitError::Interrupted(interruption.exit_code())),
+            None => Ok(()),
+        };
+        let Some(mut document) = transaction_document(&replicates, &facts) else {
+            return sink.end(ended);
+        };
+        document.run = sink.shown();
+        if !sink.keep_with_report(&document) {
+            document.run = None;
+        }
+        sink.say_whether_kept();
+        sink.print(&self.result(document), &outcome.events, printing.json)?;
+        sink.end(ended)
+    }
+
+    fn result(&self, document: TransactionDocument) -> RunResult {
+        match self.kind {
+            RunKind::Tpcc => RunResult::Tpcc(Box::new(document)),
+            _ => RunResult::Oltp(Box::new(document)),
+        }
+    }
+
+    /// How much the tables hold; what the target does not tell is left out.
+    fn size(&self, target: &dyn Target) -> Size {
+        let orders = self.counts_orders.then(|| Dataset::orders(target).ok()).flatten();
+        Size { orders, bytes: target.data_bytes().ok().flatten() }
+    }
+
+    fn facts(&self, target: &dyn Target) -> Result<TransactionFacts, ExitError> {
+        let facts = target.facts().map_err(ending)?;
+        let isolation = match self.drive.isolation {
+            IsolationWord::ReadCommitted => "read committed",
+            IsolationWord::RepeatableRead => "repeatable read",
+            IsolationWord::Serializable => "serializable",
+        };
+        Ok(TransactionFacts {
+            target: TransactionTarget {
+                name: facts.name,
+                flavour: facts.flavour,
+                version: facts.version,
+            },
+            durability: facts.durability,
+            isolation: isolation.to_owned(),
+            deviations: self.deviations.clone(),
+            ..TransactionFacts::default()
+        })
+    }
+}
+
+/// How much the tables hold at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Size {
+    orders: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl Size {
+    fn growth(self, after: Self) -> Option<DatasetGrowth> {
+        let growth = DatasetGrowth {
+            orders_before: self.orders,
+            orders_after: after.orders,
+            bytes_before: self.bytes,
+            bytes_after: after.bytes,
+        };
+        (growth != DatasetGrowth::default()).then_some(growth)
+    }
+}

@@ -1,0 +1,301 @@
+//! `tpcc` on a private MariaDB that is not ready, is held up, dies, or has no room.
+
+use std::io::Write;
+use std::process::{Child, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use iostrata_change::{Session, StateDir, System};
+use iostrata_server::private::{PrivatePlan, PrivateServer, ServerProgram};
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target};
+use serde_json::Value;
+
+use crate::harness::{Bench, document, number, stderr, stdout};
+
+/// A server in a directory of its own.
+struct Private {
+    session: Session<System>,
+    server: PrivateServer,
+    dir: tempfile::TempDir,
+}
+
+impl Private {
+    /// With these options; none where no server is installed, which it says.
+    fn start(options: &[&str]) -> Option<Self> {
+        Self::start_in(tempfile::tempdir().unwrap(), options)
+    }
+
+    fn start_in(dir: tempfile::TempDir, options: &[&str]) -> Option<Self> {
+        let program = match ServerProgram::find("mariadbd") {
+            Ok(program) => program,
+            Err(missing) => {
+                eprintln!("skipped: {missing}");
+                return None;
+            }
+        };
+        let state = StateDir::at(dir.path().join("state"));
+        let mut session = Session::begin(&state, System::new()).unwrap();
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let plan = PrivatePlan { options, ..PrivatePlan::new(program, dir.path().join("s")) };
+        let server = PrivateServer::start(&mut session, &plan).unwrap();
+        Some(Self { session, server, dir })
+    }
+
+    /// The address of a database there, for this user.
+    fn target(&self, user: &str, database: &str) -> String {
+        let address = self.server.address().replacen("/?", &format!("/{database}?"), 1);
+        address.replacen("root@", &format!("{user}@"), 1)
+    }
+
+    /// Runs statements in a transaction and holds it open for a while.
+    fn hold(&self, statements: &[&str], open: Duration) {
+        let address: ServerAddress = self.target("root", "tpcc").parse().unwrap();
+        let address = Credentials::default().complete(address).unwrap();
+        let target = ServerTarget::open(address, None).unwrap();
+        let op = |sql: &&str| {
+            let gives = if sql.starts_with("SELECT") { vec![ColumnType::LongText] } else { vec![] };
+            let access = Access::Statement { sql: (*sql).to_owned(), gives };
+            Op { name: "statement", table: 0, access }
+        };
+        let ops = statements.iter().map(op).collect();
+        let options = SessionOptions { ops, ..SessionOptions::default() };
+        let mut session = target.session(&Arc::new(Schema::default()), &options).unwrap();
+        session.begin().unwrap();
+        for op in 0..statements.len() {
+            session.run(OpId(op), &[], &mut Rows::default()).unwrap();
+        }
+        std::thread::sleep(open);
+        let ticket = session.commit().unwrap();
+        session.settle(ticket, true).unwrap();
+    }
+
+    fn kill(&mut self) {
+        self.server.kill(&self.session).unwrap();
+        self.server.stop(&mut self.session).unwrap();
+    }
+
+    fn end(mut self) -> tempfile::TempDir {
+        self.server.remove(&mut self.session).unwrap();
+        self.dir
+    }
+}
+
+fn start(bench: &Bench, line: &str) -> Child {
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn refused(bench: &Bench, line: &str, words: &[&str]) {
+    let output = bench.line(line);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{line}: {word} is missing in {said}");
+    }
+}
+
+/// The sum of all errors of a document.
+fn errors(document: &Value) -> f64 {
+    document["errors"].as_object().unwrap().values().filter_map(Value::as_f64).sum()
+}
+
+#[test]
+fn a_server_that_is_not_ready_is_told_with_code_and_fix() {
+    let Some(private) = Private::start(&[]) else { return };
+    let bench = Bench::new();
+    let (root, wrong) = (private.target("root", "tpcc"), private.target("root:wrong", "tpcc"));
+    let run = |target: &str, more: &str| format!("tpcc run --target {target} --time 1 {more}");
+    refused(&bench, &run(&wrong, ""), &["mysql://", "1045", "check user and password"]);
+    refused(
+        &bench,
+        &run(&root, ""),
+        &["1049", "Unknown database 'tpcc'", "CREATE DATABASE `tpcc`"],
+    );
+    let prepare = format!("tpcc prepare --target {root} --warehouses 1 --threads 2 --quiet");
+    let prepared = bench.line(&prepare);
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    refused(&bench, &run(&root, "--warehouses 2"), &["--warehouses 2", "1 are loaded", "--reset"]);
+    let none = private.target("root", "mysql");
+    refused(&bench, &run(&none, ""), &["no TPC-C tables are there", "tpcc prepare"]);
+    let version = |to: &str| {
+        let sql = format!("UPDATE iostrata_dataset SET value = '{to}' WHERE name = 'version'");
+        private.hold(&[&sql], Duration::ZERO);
+    };
+    version("99");
+    refused(&bench, &run(&root, ""), &["mysql://", "version 99, this program's 1", "--reset"]);
+    version("1");
+    held_up(&bench, &private, &root);
+    let private = killed(&bench, private, &root);
+    stays_away(&bench, private, &root);
+}
+
+/// Somebody holds the districts, which every order and payment needs.
+fn held_up(bench: &Bench, private: &Private, target: &str) {
+    let line = format!("tpcc run --target {target} --threads 4 --time 14 --warmup-time 1 --json");
+    let child = start(bench, &line);
+    std::thread::sleep(Duration::from_secs(5));
+    private.hold(&["SELECT d_name FROM district FOR UPDATE"], Duration::from_secs(4));
+    let run = document(&child.wait_with_output().unwrap(), "tpcc");
+    let stalls = run["stalls"].as_array().unwrap();
+    let by_locks: Vec<&Value> = stalls.iter().filter(|stall| stall["cause"] == "lock").collect();
+    let [stall] = by_locks[..] else { panic!("{stalls:?}") };
+    assert!((2.0..6.0).contains(&number(stall, "/length_s")), "{stall}");
+    assert!(stall["evidence"].as_str().unwrap().contains("of 4 sessions waited"), "{stall}");
+    assert!(number(&run, "/sampler/samples") >= 12.0 && run["sampler"]["failed"] == 0);
+    assert!(number(&run, "/sampler/sample_us_max") > 0.0);
+    let made = number(&run, "/dataset/orders_after") - number(&run, "/dataset/orders_before");
+    assert!(number(&run, "/dataset/orders_before") == 30_000.0 && made > 0.0, "{made}");
+    // Those of the warm-up were made as well; one in a hundred is rolled back.
+    assert!(made >= 0.9 * number(&run, "/completed/new_order"), "{made}");
+    assert!(number(&run, "/dataset/bytes_after") >= number(&run, "/dataset/bytes_before"));
+    let (first, last) = (number(&run, "/drift/first_tps"), number(&run, "/drift/last_tps"));
+    let change = number(&run, "/drift/change_pct");
+    assert!((change - (last / first - 1.0) * 100.0).abs() < 1e-6, "{}", run["drift"]);
+}
+
+/// The server dies and comes back: the run goes on.
+fn killed(bench: &Bench, mut private: Private, target: &str) -> Private {
+    let line = format!(
+        "tpcc run --target {target} --threads 4 --time 12 --warmup-time 1 --json --out KILLED"
+    );
+    let child = start(bench, &line);
+    std::thread::sleep(Duration::from_secs(4));
+    private.kill();
+    std::thread::sleep(Duration::from_millis(1_500));
+    private.server.run(&mut private.session, &[]).unwrap();
+    let run = document(&child.wait_with_output().unwrap(), "tpcc");
+    assert!(number(&run, "/tps") > 0.0 && errors(&run) >= 1.0, "{}", run["errors"]);
+    let last = run["series"]["tps"].as_array().unwrap().last().and_then(Value::as_f64);
+    assert!(last.unwrap() > 0.0, "it went on: {}", run["series"]);
+    let stalls = run["stalls"].as_array().unwrap();
+    let said = |stall: &&Value| stall["evidence"].as_str().unwrap().contains("did not answer");
+    assert!(stalls.iter().any(|stall| said(&stall)), "{stalls:?}");
+    assert!(number(&run, "/sampler/failed") >= 1.0);
+    let checked = bench.line(&format!("tpcc check --target {target} --json"));
+    assert_eq!(document(&checked, "tpcc-check")["ok"], true);
+    private
+}
+
+/// The server dies and stays away: what was measured is printed and kept.
+fn stays_away(bench: &Bench, mut private: Private, target: &str) {
+    let line = format!(
+        "tpcc run --target {target} --threads 2 --time 60 --warmup-time 0 --json --out AWAY"
+    );
+    let child = start(bench, &line);
+    std::thread::sleep(Duration::from_secs(4));
+    private.kill();
+    let output: Output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for word in ["mysql://", "all 2 sessions were gone", "the last error was", "still runs"] {
+        assert!(said.contains(word), "{word} is missing in {said}");
+    }
+    let run: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(errors(&run) >= 1.0 && number(&run, "/completed/new_order") > 0.0);
+    assert!(number(&run, "/duration_s") < 50.0, "{}", run["duration_s"]);
+    assert!(bench.path("AWAY/result.json").is_file());
+    drop(private.end());
+}
+
+#[test]
+fn a_rate_that_holds_an_objective_is_found_on_the_engine() {
+    let bench = Bench::new();
+    let target = "--target engine:db --engine buffer_pool_size=64M --engine redo_log_capacity=64M";
+    let tables = "--tables 1 --table-size 2000";
+    let prepared = bench.line(&format!("oltp point_select prepare {target} {tables}"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let search = |objective: &str, more: &str| {
+        let line = format!(
+            "oltp point_select run {target} {tables} --threads 4 --time 1 --warmup-time 0 \
+             --latency-target {objective} {more} --json"
+        );
+        document(&bench.line(&line), "tpcc")
+    };
+    let loose = search("10s", "--latency-percentile p90");
+    assert_eq!(loose["latency_target"]["bound"], "capacity", "{}", loose["latency_target"]);
+    assert_eq!(loose["latency_target"]["percentile"], 90.0);
+    assert_eq!(loose["levels"].as_array().unwrap().len(), 2);
+    let held = number(&loose, "/latency_target/rate_per_s");
+    assert!((held / number(&loose, "/latency_target/capacity_tps") - 0.95).abs() < 1e-9);
+    assert_eq!(loose["levels"][1]["holds_target"], true);
+    assert!(loose["levels"][0]["rate_per_s"].is_null() && !loose["response_us"].is_null());
+
+    let hopeless = search("1us", "");
+    assert_eq!(hopeless["latency_target"]["bound"], "objective");
+    assert!(hopeless["latency_target"]["rate_per_s"].is_null());
+    assert_eq!(number(&hopeless, "/latency_target/rate_per_s_between/0"), 0.0);
+    let levels = hopeless["levels"].as_array().unwrap();
+    assert!(levels[1..].iter().all(|level| level["holds_target"] == false), "{levels:?}");
+
+    let short = search("1us", "--max-time 3");
+    assert_eq!(short["latency_target"]["bound"], "time");
+    for (more, word) in [
+        ("--rate 100 --latency-target 1ms", "--latency-target"),
+        ("--latency-percentile 99", "--latency-target"),
+        ("--latency-target 1ms --latency-percentile 100", "not a percentile"),
+        ("--latency-target 1ms --threads 1,2", "leave the list out"),
+    ] {
+        let output = bench.line(&format!("oltp point_select run {target} {tables} {more}"));
+        assert_eq!(output.status.code(), Some(2), "{more}");
+        assert!(stderr(&output).contains(word), "{more}: {}", stderr(&output));
+    }
+}
+
+/// A small file system in memory, unmounted at the end.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// None where this user may mount nothing, which it says.
+    fn mount(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(dir.path())
+            .output();
+        if !mount.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: needs root, to mount a small file system");
+            return None;
+        }
+        Some(Self(dir))
+    }
+
+    /// Fills it up to so many bytes.
+    fn leave(&self, bytes: u64) {
+        let mut filler = std::fs::File::create(self.0.path().join("filler")).unwrap();
+        let part = vec![1_u8; 1 << 20];
+        while filler.write_all(&part).is_ok() {}
+        filler.set_len(filler.metadata().unwrap().len() - bytes).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted =
+            std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+        let is_gone = unmounted.is_ok_and(|status| status.success());
+        assert!(
+            is_gone || std::thread::panicking(),
+            "{} is still mounted",
+            self.0.path().display()
+        );
+    }
+}
+
+#[test]
+fn a_server_without_room_is_told_with_its_fix() {
+    let Some(disk) = SmallDisk::mount("400m") else { return };
+    let options = ["--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M"];
+    let dir = tempfile::tempdir_in(disk.0.path()).unwrap();
+    let Some(private) = Private::start_in(dir, &options) else { return };
+    disk.leave(24 << 20);
+    let bench = Bench::new();
+    let target = private.target("root", "tpcc");
+    let output = bench.line(&format!("tpcc prepare --target {target} --warehouses 2 --quiet"));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for word in ["mysql://", "make room where the server keeps its data"] {
+        assert!(said.contains(word), "{word} is missing in {said}");
+    }
+    drop(private.end());
+}
