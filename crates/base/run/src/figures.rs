@@ -8,6 +8,8 @@ use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 
+use crate::ResourceUse;
+
 /// Requests of one kind in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -147,6 +149,9 @@ pub struct TransactionFigures {
     pub statements: u64,
     /// Seconds before the measured window that warmed it up.
     pub warm_up_s: f64,
+    /// What the target used in the window, by its own counters; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<ResourceUse>,
 }
 
 impl TransactionFigures {

@@ -14,15 +14,18 @@ mod flavour;
 mod kind;
 mod link;
 mod load;
+mod own_database;
 pub mod private;
 mod servers;
 mod session;
 mod sql;
 mod target;
 mod turns;
+mod used;
 
 pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, Verification};
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
+pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
 pub use servers::MySqlServers;
 pub use target::ServerTarget;

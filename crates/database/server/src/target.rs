@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iostrata_run::ResourceUse;
 use iostrata_target::{
     Part, Rows, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
 };
@@ -13,13 +14,14 @@ use mysql::Conn;
 
 use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
-use crate::facts::{self, Variables};
+use crate::facts;
 use crate::failure;
 use crate::flavour::{Dialect, ServerVersion};
 use crate::link::Link;
 use crate::load::Loader;
 use crate::session::ServerSession;
 use crate::sql;
+use crate::used;
 
 /// A database on a server of MySQL's family, or on several that serve the same one.
 #[derive(Debug)]
@@ -159,13 +161,7 @@ impl Target for ServerTarget {
         let mut link = self.link()?;
         let version = version_of(&self.name, link.conn())?;
         let rows = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
-        let variables: Variables = rows
-            .into_iter()
-            .filter_map(|row| {
-                let mut row = row.into_iter();
-                Some((row.next()??, row.next()?.unwrap_or_default()))
-            })
-            .collect();
+        let variables = facts::named(rows);
         Ok(TargetFacts {
             name: self.name.to_string(),
             flavour: version.name(),
@@ -173,6 +169,13 @@ impl Target for ServerTarget {
             version: version.text,
             settings: variables.into_iter().collect(),
         })
+    }
+
+    fn used(&self) -> Result<ResourceUse, TargetError> {
+        let mut link = self.link()?;
+        let status = self.ask(&mut link, "SHOW GLOBAL STATUS")?;
+        let variables = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
+        Ok(used::used(&facts::named(status), &facts::named(variables)))
     }
 
     fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError> {
