@@ -10,6 +10,8 @@ mod prepare;
 mod private;
 mod run;
 
+pub use opened::ending;
+
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;

@@ -13,6 +13,7 @@ mod harness;
 mod help_files;
 mod options;
 mod planted;
+mod probe_target;
 mod restore;
 mod signals;
 mod simulate;
