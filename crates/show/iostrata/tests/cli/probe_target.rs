@@ -201,8 +201,11 @@ fn what_cannot_be_measured_is_told_with_its_fix() {
     private.end();
 }
 
-/// Starts a probe of nothing but transactions as soon as may be, and waits for its database.
+/// Starts a probe and waits for its database, which is not the one that a killed probe left.
 fn begun(bench: &Bench, private: &Private) -> std::process::Child {
+    let mark = private.server.data_dir().join("iostrata_probe/made_by_iostrata.frm");
+    let made = || std::fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
+    let before = made();
     let target = private.address("root");
     let line = format!("probe --target {target} {SHORT} --quiet");
     let mut child = bench
@@ -212,7 +215,7 @@ fn begun(bench: &Bench, private: &Private) -> std::process::Child {
         .spawn()
         .unwrap();
     for _ in 0..1000 {
-        if private.has("iostrata_probe/made_by_iostrata.frm") {
+        if made().is_some_and(|made| Some(made) != before) {
             return child;
         }
         std::thread::sleep(Duration::from_millis(10));

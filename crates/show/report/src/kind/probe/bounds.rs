@@ -2,9 +2,8 @@
 
 use iostrata_run::{ProbeDocument, Rung, TransactionBound};
 
-use crate::cell::{Text, count, figure, interval, optional, text, value};
-use crate::document::{Block, Blocks, On, Style, Table};
-use crate::words;
+use crate::cell::{count, figure, interval, optional, text, value};
+use crate::document::{Block, Blocks, On, Table};
 
 /// Every rung of transactions with its bound, then what each resource would allow.
 pub(super) fn bounds(probe: &ProbeDocument) -> Option<Blocks> {
@@ -21,9 +20,8 @@ pub(super) fn bounds(probe: &ProbeDocument) -> Option<Blocks> {
     );
     body.table(On::ALL, reached(&rungs));
     for (rung, bound) in &rungs {
-        let title = Text::default().strong(words::title(&rung.title));
-        body.add(On::FILES, Block::Text(Style::Plain, title));
-        body.table(On::FILES, resources(bound));
+        let title = format!("What each resource allows: {}", rung.title);
+        body.folded(On::FILES, title, Block::Table(resources(bound)));
     }
     Some(body)
 }
