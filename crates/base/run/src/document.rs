@@ -9,7 +9,7 @@ use iostrata_stats::{Interval, LatencyUs, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{HostFacts, PathFacts};
-use crate::{Cpu, IoErrorCount, Series, Unavailable, Unknown};
+use crate::{Cpu, IoErrorCount, Series, TransactionBound, Unavailable, Unknown};
 
 /// Requests of one kind, as `iostrata io` prints them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,10 @@ pub struct Rung {
     pub latency_us: Option<f64>,
     /// Mean latency of the same requests at the device (from its own counters), microseconds.
     pub device_latency_us: Option<f64>,
+    /// What the rungs below would allow of transactions; null for other rungs, and where nothing
+    /// below is known.
+    #[serde(default)]
+    pub bound: Option<TransactionBound>,
     /// What speaks against it.
     pub verdicts: Verdicts,
 }
@@ -125,7 +129,8 @@ pub struct Loss {
     pub loss_pct_ci95: Option<Interval>,
     /// Pairs behind it.
     pub loss_pct_n: u64,
-    /// `paired_rungs`, or `device_counters` where the lower rung is the device's own account.
+    /// `paired_rungs`, `device_counters` where the lower rung is the device's own account, or
+    /// `computed_bound` where it is what the lower rung would allow.
     pub basis: String,
     /// What it says, in one sentence.
     pub text: String,

@@ -8,7 +8,7 @@ use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::{SamplerCost, TransactionStall};
+use crate::{ResourceUse, SamplerCost, TransactionStall};
 
 /// Requests of one kind in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,6 +155,9 @@ pub struct TransactionFigures {
     /// What asking the target for the causes cost.
     #[serde(default)]
     pub sampler: Option<SamplerCost>,
+    /// What the target used in the window, by its own counters; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<ResourceUse>,
 }
 
 impl TransactionFigures {

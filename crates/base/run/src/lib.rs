@@ -4,6 +4,7 @@
 //! `result.json`. Invariant: what a newer program writes says its version, and older versions stay
 //! readable. Safe to share: nothing in it is secret. It computes nothing and prints nothing.
 
+mod bound;
 mod checked;
 mod columns;
 mod disk_document;
@@ -31,6 +32,7 @@ mod transaction_document;
 mod unknown;
 mod writer;
 
+pub use bound::{BoundResource, Resource, ResourceUse, TransactionBound};
 pub use disk_document::{
     DiskFaultDocument, DiskListDocument, DiskRefusal, DiskRow, DiskStartDocument, DiskStopDocument,
 };

@@ -12,6 +12,15 @@ macro_rules! rungs {
     };
 }
 
+/// One connection commits one small transaction after the other.
+pub const COMMITS_1: &str = "commits_1";
+/// The same without syncs: what the database itself takes for a commit.
+pub const COMMITS_1_UNSYNCED: &str = "commits_1_unsynced";
+/// 16 connections commit small transactions.
+pub const COMMITS_16: &str = "commits_16";
+/// TPC-C's transactions on 4 connections.
+pub const TPCC_4: &str = "tpcc_4";
+
 rungs! {
     METER_NULL "meter_null"
     READ_4K_DEPTH_1 "read_4k_depth_1"

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use iostrata_engine::{Engine, FlushLogAt, Settings};
-use iostrata_run::TransactionDurability;
+use iostrata_engine::{Counter, Engine, FlushLogAt, Settings};
+use iostrata_run::{ResourceUse, TransactionDurability};
 use iostrata_settings::{CATALOGUE, FlushMethod, SettingError};
 use iostrata_target::TargetFacts;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The facts of an open engine.
 ///
@@ -48,6 +49,24 @@ fn durability(settings: &Settings, takes_direct: bool) -> TransactionDurability 
         flush_method: Some(flush_method),
         binlog: Some(false),
         sync_binlog: None,
+    }
+}
+
+/// What the engine has used since it was opened; its threads are this process's.
+pub(crate) fn used(engine: &Engine) -> ResourceUse {
+    let counters = engine.counters();
+    let count = |counter: Counter| Some(counters[counter] as f64);
+    let page_bytes = f64::from(engine.settings().page_size);
+    let pages = |counter| count(counter).map(|pages| pages * page_bytes / 16_384.0);
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    ResourceUse {
+        redo_bytes: count(Counter::OsLogWritten),
+        redo_syncs: count(Counter::OsLogFsyncs),
+        binlog_syncs: Some(0.0),
+        page_writes: pages(Counter::PagesWritten),
+        doublewrite_pages: pages(Counter::DblwrPagesWritten),
+        page_reads: pages(Counter::PagesRead),
+        cpu_us: Some(cpu.tv_sec as f64 * 1e6 + cpu.tv_nsec as f64 / 1e3),
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, Settings, Table};
+use iostrata_run::ResourceUse;
+use iostrata_settings::CATALOGUE;
 use iostrata_target::{
     Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError,
     TargetFacts, Trouble,
@@ -13,7 +15,7 @@ use crate::compile::{compile, needs};
 use crate::context::OpBuffers;
 use crate::definition::{self, TableState};
 use crate::error::{misused, not_ready, told};
-use crate::facts::{data_bytes, facts, takes_direct};
+use crate::facts::{data_bytes, facts, takes_direct, used};
 use crate::load::{BulkRows, encode_rows};
 use crate::sampler::CounterSampler;
 use crate::session::EmbeddedSession;
@@ -61,6 +63,26 @@ impl EmbeddedTarget {
             target.go_on_counting(shared)?;
         }
         Ok(target)
+    }
+
+    /// Makes an engine in an empty or missing directory with the settings that are kept with the
+    /// engine of another one, where there is one, and some of them changed. Its redo lies with its
+    /// data.
+    ///
+    /// # Errors
+    /// As [`EmbeddedTarget::open`].
+    pub fn open_like(
+        other: &Path,
+        directory: &Path,
+        schema: &Schema,
+        changed: &[(String, String)],
+    ) -> Result<Self, TargetError> {
+        let name = format!("engine:{}", other.display());
+        let kept = Engine::kept_settings(other);
+        let kept = kept.map_err(|error| told(error, &name, "read the settings"))?;
+        let mut settings = kept_texts(kept.as_ref());
+        settings.extend_from_slice(changed);
+        Self::open(directory, schema, &settings)
     }
 
     /// The engine: for its counters, to check it, to change a setting while it runs.
@@ -190,6 +212,13 @@ fn with(kept: Option<Settings>, changed: &[(String, String)]) -> Result<Settings
     Ok(settings)
 }
 
+/// Kept settings by name, but for where the redo is.
+fn kept_texts(kept: Option<&Settings>) -> Vec<(String, String)> {
+    let names = CATALOGUE.iter().map(|setting| setting.name);
+    let text = |name: &str| Some((name.to_owned(), kept?.get(name).ok()?));
+    names.filter(|name| *name != "redo_directory").filter_map(text).collect()
+}
+
 /// All indexes are late ones of the engine: a table is filled before any of them is made.
 fn with_indexes<'p>(mut options: OpenOptions<'p>, shared: &SharedTable) -> OpenOptions<'p> {
     let table = &shared.layout.table;
@@ -211,6 +240,10 @@ impl Target for EmbeddedTarget {
     fn facts(&self) -> Result<TargetFacts, TargetError> {
         let facts = facts(&self.engine, &self.name, self.takes_direct);
         facts.map_err(|error| told(error.into(), &self.name, "read its settings"))
+    }
+
+    fn used(&self) -> Result<ResourceUse, TargetError> {
+        Ok(used(&self.engine))
     }
 
     fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError> {

@@ -8,8 +8,17 @@ use iostrata_run::TransactionDurability;
 
 use crate::flavour::ServerVersion;
 
-/// The global variables of a server.
+/// Names and values: the global variables of a server, or its status.
 pub(crate) type Variables = BTreeMap<String, String>;
+
+/// Rows of names and values.
+pub(crate) fn named(rows: Vec<Vec<Option<String>>>) -> Variables {
+    let pair = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter();
+        Some((row.next()??, row.next()?.unwrap_or_default()))
+    };
+    rows.into_iter().filter_map(pair).collect()
+}
 
 /// MariaDB from 11.0 on says by four switches how files are written; its `innodb_flush_method`
 /// keeps what it was started with.

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iostrata_run::ResourceUse;
 use iostrata_target::{
     Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
 };
@@ -13,7 +14,7 @@ use mysql::Conn;
 
 use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
-use crate::facts::{self, Variables};
+use crate::facts;
 use crate::failure;
 use crate::flavour::{Dialect, ServerVersion};
 use crate::link::Link;
@@ -21,6 +22,7 @@ use crate::load::Loader;
 use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::sql;
+use crate::used;
 
 /// A database on a server of MySQL's family, or on several that serve the same one.
 #[derive(Debug)]
@@ -160,13 +162,7 @@ impl Target for ServerTarget {
         let mut link = self.link()?;
         let version = version_of(&self.name, link.conn())?;
         let rows = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
-        let variables: Variables = rows
-            .into_iter()
-            .filter_map(|row| {
-                let mut row = row.into_iter();
-                Some((row.next()??, row.next()?.unwrap_or_default()))
-            })
-            .collect();
+        let variables = facts::named(rows);
         Ok(TargetFacts {
             name: self.name.to_string(),
             flavour: version.name(),
@@ -174,6 +170,13 @@ impl Target for ServerTarget {
             version: version.text,
             settings: variables.into_iter().collect(),
         })
+    }
+
+    fn used(&self) -> Result<ResourceUse, TargetError> {
+        let mut link = self.link()?;
+        let status = self.ask(&mut link, "SHOW GLOBAL STATUS")?;
+        let variables = self.ask(&mut link, "SHOW GLOBAL VARIABLES")?;
+        Ok(used::used(&facts::named(status), &facts::named(variables)))
     }
 
     fn present(&self, schema: &Schema) -> Result<Vec<usize>, TargetError> {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use iostrata_run::ResourceUse;
+
 use crate::error::TargetError;
 use crate::facts::TargetFacts;
 use crate::op::{Op, OpId};
@@ -61,6 +63,12 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// When it does not answer.
     fn facts(&self) -> Result<TargetFacts, TargetError>;
+
+    /// What it has used so far, by its own counters.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    fn used(&self) -> Result<ResourceUse, TargetError>;
 
     /// The tables of the schema that are there, as numbers of its tables.
     ///

@@ -4,7 +4,7 @@
 //! was not measured is not praised. The order is: what the storage does, what it loses, what to
 //! change, how sure.
 
-use iostrata_run::{Advice, Finding, FindingKind, ProbeDocument, Rung};
+use iostrata_run::{Advice, Finding, FindingKind, ProbeDocument, Resource, Rung};
 use iostrata_stats::Verdict;
 use iostrata_units::{count, microseconds, percent};
 
@@ -29,7 +29,9 @@ pub(crate) fn headline(document: &ProbeDocument) -> Vec<String> {
     }
     let changed = [Some(changes(document)), not_measured(document)];
     let changed = changed.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let mut sentences = vec![can(document), lost(document), changed];
+    let reached = transactions(document);
+    let mut sentences: Vec<String> = std::iter::once(can(document)).chain(reached).collect();
+    sentences.extend([lost(document), changed]);
     sentences.extend(caution(document));
     sentences
 }
@@ -52,6 +54,37 @@ fn can(document: &ProbeDocument) -> String {
         return "Neither random reads nor commits are known of this storage.".to_owned();
     }
     format!("This storage does {}.", parts.join(" and "))
+}
+
+/// What a database reaches of what the storage allows, on one connection.
+fn transactions(document: &ProbeDocument) -> Option<String> {
+    let reached = document.known(rung::COMMITS_1)?;
+    let Some(bound) = &reached.bound else {
+        return Some(format!(
+            "The database does {} commits/s on one connection.",
+            count(reached.value)
+        ));
+    };
+    let allowing = match bound.resource {
+        Resource::Cpu => "The processors allow",
+        _ => "The disk allows",
+    };
+    let binding = bound.resources.iter().find(|one| one.name == bound.resource);
+    let per_txn = binding.and_then(|one| Some((one.per_txn?, one.unit.as_str())));
+    let per_txn = per_txn.map_or(String::new(), |(per_txn, unit)| match unit {
+        "us" => format!(": {} a commit", microseconds(per_txn)),
+        "syncs" if (per_txn - 1.0).abs() < 0.05 => ": one sync a commit".to_owned(),
+        unit => format!(": {per_txn:.1} {unit} a commit"),
+    });
+    let binds = bound.resource.title();
+    Some(format!(
+        "{allowing} {} commits/s on one connection; the database reaches {} ({}). {}{} bind{per_txn}.",
+        count(bound.value),
+        count(reached.value),
+        percent(bound.reached_pct),
+        binds[..1].to_uppercase(),
+        &binds[1..],
+    ))
 }
 
 /// Whether the page cache answered what a rung is about: its figures are not the storage's.

@@ -7,16 +7,19 @@
 
 use std::collections::BTreeSet;
 
-use iostrata_run::{Event, Loss, ProbeHost};
+use iostrata_run::{Event, Loss, ProbeHost, Resource, Rung};
+use iostrata_spec::{Layer, rung};
 use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
+use crate::bound::with_bounds;
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::finding::{FindingId, explains_requests};
 use crate::observed::{Observed, Which};
 use crate::pair::{PAIRS, Pair};
+use crate::rung::rungs_of;
 
 /// The losses, in the order of the catalogue of pairs.
 pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
@@ -34,6 +37,7 @@ pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
             None => losses.push(loss),
         }
     }
+    losses.extend(database_loss(log, &with_bounds(rungs_of(log), case)));
     losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
     losses
 }
@@ -160,4 +164,47 @@ fn device_text(log: &Observed<'_>, id: &str, found: &AboveDevice) -> String {
         microseconds(found.application_us),
         percent(found.share.value)
     )
+}
+
+/// What a commit of a database must lose of what syncs allow, in percent.
+const DATABASE_LOSS_PCT_MIN: f64 = 20.0;
+/// Share of the time above the syncs that a commit must take without any.
+const EXPLAINED_MIN: f64 = 0.5;
+
+/// What a database loses of the commits that syncs allow one connection. The control is the same
+/// commits without syncs: only what those take is the database's own, and only where that explains
+/// most of the loss there is one to name. Without the control there is none.
+fn database_loss(log: &Observed<'_>, rungs: &[Rung]) -> Option<Loss> {
+    let known = |name| rungs.iter().find(|rung| rung.name == name);
+    let (reached, control) = (known(rung::COMMITS_1)?, known(rung::COMMITS_1_UNSYNCED)?);
+    let bound = reached.bound.as_ref().filter(|bound| bound.resource == Resource::Syncs)?;
+    let [low, high] = bound.reached_pct_ci95?;
+    let is_proven = bound.reached_pct_n >= PAIRS_MIN as u64;
+    if !is_proven || 100.0 - high < DATABASE_LOSS_PCT_MIN {
+        return None;
+    }
+    let above_us = 1e6 / reached.value - 1e6 / bound.value;
+    let [_, fastest] = control.value_ci95?;
+    let own_us = 1e6 / control.value;
+    if 1e6 / fastest < EXPLAINED_MIN * above_us {
+        return None;
+    }
+    let syncs = log.seen(rung::COMMIT_FDATASYNC)?;
+    Some(Loss {
+        from: syncs.point.id.clone(),
+        to: reached.name.clone(),
+        layer: Layer::Engine,
+        loss_pct: 100.0 - bound.reached_pct,
+        loss_pct_ci95: Some([100.0 - high, 100.0 - low]),
+        loss_pct_n: bound.reached_pct_n,
+        basis: "computed_bound".to_owned(),
+        text: format!(
+            "the database's own work for a commit costs {}: {} against {} commits/s that its syncs \
+             allow; without syncs a commit takes {}",
+            percent(100.0 - bound.reached_pct),
+            count(reached.value),
+            count(bound.value),
+            microseconds(own_us)
+        ),
+    })
 }

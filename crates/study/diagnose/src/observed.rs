@@ -41,6 +41,7 @@ pub(crate) struct Observed<'a> {
     clock: Option<(&'a str, &'a Measured)>,
     falls: Vec<Fall>,
     fallen: Vec<Seen<'a>>,
+    transactions: Vec<Seen<'a>>,
     limits: Vec<&'a IoLimit>,
     pooled: BTreeMap<&'a str, &'a Pooled>,
 }
@@ -126,7 +127,27 @@ impl<'a> Observed<'a> {
         &self.limits
     }
 
+    /// Points of transactions on a database. They say nothing of the storage by themselves, so no
+    /// rule about the storage looks at them.
+    pub fn transactions(&self) -> &[Seen<'a>] {
+        &self.transactions
+    }
+
+    fn add_transactions(&mut self, replicate: &'a Replicate) {
+        let is_of = |seen: &&mut Seen<'a>| seen.point.id == replicate.point.id;
+        match self.transactions.iter_mut().find(is_of) {
+            Some(seen) => seen.replicates.push(replicate),
+            None => {
+                let seen = Seen { point: &replicate.point, replicates: vec![replicate] };
+                self.transactions.push(seen);
+            }
+        }
+    }
+
     fn add(&mut self, replicate: &'a Replicate) {
+        if replicate.point.transactions.is_some() {
+            return self.add_transactions(replicate);
+        }
         let id = replicate.point.id.as_str();
         let at = *self.by_id.entry(id).or_insert_with(|| {
             self.points.push(Seen { point: &replicate.point, replicates: Vec::new() });

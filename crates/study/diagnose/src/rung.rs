@@ -27,7 +27,9 @@ pub(crate) fn rungs_of(log: &Observed<'_>) -> Vec<Rung> {
         Some(rung)
     });
     let lasting = shown.filter_map(rung);
-    let mut rungs: Vec<Rung> = clock_rung(log).into_iter().chain(lasting).chain(fallen).collect();
+    let transactions = log.transactions().iter().filter_map(rung);
+    let mut rungs: Vec<Rung> =
+        clock_rung(log).into_iter().chain(lasting).chain(fallen).chain(transactions).collect();
     rungs.sort_by_key(|rung| rung.layer);
     rungs
 }
@@ -46,6 +48,7 @@ fn clock_rung(log: &Observed<'_>) -> Option<Rung> {
         better: Better::Lower,
         latency_us: None,
         device_latency_us: None,
+        bound: None,
         verdicts: read_ns.verdicts.clone(),
     })
 }
@@ -99,6 +102,7 @@ fn rung(seen: &Seen<'_>) -> Option<Rung> {
         better: seen.point.metric.better,
         latency_us: mean(application_latency_us),
         device_latency_us: mean(device_latency_us),
+        bound: None,
         verdicts: decisive(seen, &figure),
     })
 }

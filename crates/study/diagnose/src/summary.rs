@@ -8,6 +8,7 @@ use iostrata_spec::OpKind;
 use iostrata_stats::{Verdict, Verdicts};
 
 use crate::advice::{advise, redo_table};
+use crate::bound::with_bounds;
 use crate::case::Case;
 use crate::curve::curves_of;
 use crate::finding::findings_of;
@@ -61,7 +62,7 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let comparisons = comparisons_of(&log);
     let mut document = ProbeDocument {
         headline: Vec::new(),
-        rungs: rungs_of(&log),
+        rungs: with_bounds(rungs_of(&log), &case),
         unknown: Vec::new(),
         losses: losses_of(&case),
         compared: comparisons.made,

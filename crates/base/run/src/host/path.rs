@@ -49,6 +49,37 @@ pub struct PathFacts {
     pub notes: Vec<String>,
 }
 
+impl PathFacts {
+    /// A path of which nothing is known, and why.
+    pub fn unknown(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            mount_point: None,
+            file_system: None,
+            mount_source: None,
+            mount_options: Vec::new(),
+            read_only: None,
+            device_number: None,
+            block_bytes: None,
+            total_bytes: None,
+            free_bytes: None,
+            inodes_total: None,
+            inodes_free: None,
+            kind: PathKind::Unknown,
+            block_stack: Vec::new(),
+            devices: Vec::new(),
+            limits: Vec::new(),
+            direct_io: DirectIo {
+                behaviour: DirectIoBehaviour::Unknown,
+                reason: None,
+                memory_align_bytes: None,
+                offset_align_bytes: None,
+            },
+            notes: vec![why.into()],
+        }
+    }
+}
+
 /// What sort of place a path is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -22,12 +22,17 @@ pub struct ProbeArgs {
     /// Size of the file set that requests go to [default: 1G, or what fits]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub size: Option<u64>,
-    /// Measure where this target's data lies, instead of DIR: a directory or engine:DIR
+    /// Measure where this target's data lies, and its transactions: a directory, engine:DIR or
+    /// mysql://user@host:port/db
     ///
-    /// A server (mysql://...) is refused, since the probe connects to none: name the directory of
-    /// its data.
+    /// Transactions run in a database of their own, which is made for the probe and removed at its
+    /// end. Of a server on another machine, or with data that cannot be read, only they are
+    /// measured.
     #[arg(long, value_name = "T", conflicts_with = "dir")]
     pub target: Option<String>,
+    /// An option file of MySQL's clients, read in place of ~/.my.cnf
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub defaults_file: Option<PathBuf>,
     /// Try the advice that needs no root inside the probe's own files, before and after
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]

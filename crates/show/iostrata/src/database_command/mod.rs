@@ -13,6 +13,8 @@ mod private;
 mod run;
 mod sampling;
 
+pub use opened::ending;
+
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;

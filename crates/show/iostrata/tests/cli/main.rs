@@ -14,6 +14,7 @@ mod help_files;
 mod options;
 mod planted;
 mod private_server;
+mod probe_target;
 mod restore;
 mod server;
 mod signals;

@@ -1,6 +1,7 @@
 //! Diagnosis on made-up storage: clean, with one defect each, noisy, and cut off.
 #![allow(clippy::unwrap_used)]
 
+mod bounds;
 mod catalogue;
 mod causes;
 mod clean;

@@ -8,7 +8,7 @@ use iostrata_run::host::PathFacts;
 use iostrata_units::{Size, bytes};
 use thiserror::Error;
 
-use super::shape::ProbeOptions;
+use super::shape::{ProbeOptions, Transactions};
 
 const MIB: u64 = 1 << 20;
 /// Bytes of the file that reads go to, where nothing is asked for.
@@ -35,6 +35,10 @@ const SUSTAINED_BYTES_MAX: u64 = 4096 * MIB;
 /// The whole, filling and confirmations included, at factor 1.
 const WHOLE: Duration = Duration::from_secs(116);
 const WHOLE_READ_ONLY: Duration = Duration::from_secs(40);
+/// Transactions, the making and loading of their tables included, at factor 1.
+pub(super) const TOP_TIME: Duration = Duration::from_secs(75);
+/// Share of a shorter time that transactions get.
+const TOP_SHARE: f64 = 0.4;
 
 /// Why a probe cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -62,6 +66,8 @@ pub struct Announcement {
     pub file_bytes_max: u64,
     /// Time in all, at most.
     pub time_max: Duration,
+    /// Time for transactions after it, at most.
+    pub top_time_max: Duration,
     /// Bytes that one point may write.
     pub point_write_bytes_max: u64,
     /// Bytes that the sustained point may write.
@@ -80,6 +86,9 @@ impl Announcement {
 /// # Errors
 /// What is too small, what was found, and the fix.
 pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement, TooSmall> {
+    if options.below_is_unknown.is_some() {
+        return Ok(announce_top(options));
+    }
     let read_bytes = read_bytes(options, path.free_bytes)?;
     let Sets { write_bytes, log_bytes, all_bytes: file_bytes_max } =
         Sets::beside(read_bytes, options.read_only);
@@ -96,17 +105,48 @@ pub fn announce(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement
     let sustained = ((for_requests as f64 * SUSTAINED_SHARE) as u64).min(SUSTAINED_BYTES_MAX);
     let heavy = (for_requests - sustained) as f64 * (1.0 - RESERVE);
     let whole = if options.read_only { WHOLE_READ_ONLY } else { WHOLE };
-    let time_max = options.time_max.unwrap_or(whole);
+    let [time_max, top_time_max] = times(options, whole);
     Ok(Announcement {
         read_bytes,
         write_bytes,
         log_bytes,
         written_bytes_max: if options.read_only { read_bytes } else { options.write_bytes_max },
         file_bytes_max,
-        time_max: time_max.min(whole),
+        time_max,
+        top_time_max,
         point_write_bytes_max: (heavy as u64 / HEAVY_REPLICATES).max(u64::from(u16::MAX)),
         sustained_write_bytes_max: sustained,
     })
+}
+
+/// The time for the storage and that for transactions.
+fn times(options: &ProbeOptions, whole: Duration) -> [Duration; 2] {
+    let has_database = options.transactions == Transactions::Measured;
+    let top = if has_database { TOP_TIME } else { Duration::ZERO };
+    let below = if options.below_is_unknown.is_some() { Duration::ZERO } else { whole };
+    let Some(all) = options.time_max.filter(|all| *all < below + top) else { return [below, top] };
+    let top = match (has_database, below.is_zero()) {
+        (false, _) => Duration::ZERO,
+        (true, true) => all,
+        (true, false) => all.mul_f64(TOP_SHARE).min(TOP_TIME),
+    };
+    [(all - top).min(below), top]
+}
+
+/// What a probe of nothing but transactions will do.
+fn announce_top(options: &ProbeOptions) -> Announcement {
+    let [time_max, top_time_max] = times(options, Duration::ZERO);
+    Announcement {
+        read_bytes: 0,
+        write_bytes: 0,
+        log_bytes: 0,
+        written_bytes_max: options.write_bytes_max,
+        file_bytes_max: 0,
+        time_max,
+        top_time_max,
+        point_write_bytes_max: 0,
+        sustained_write_bytes_max: 0,
+    }
 }
 
 /// The sets beside a read set.

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod budget;
+mod climb;
 mod environment;
 mod filling;
 #[cfg(test)]
@@ -15,7 +16,9 @@ mod pool;
 mod prepare;
 mod runner;
 mod shape;
+mod top;
 
 pub use budget::{Announcement, TooSmall, announce};
-pub use runner::run;
-pub use shape::{ProbeOptions, Shape};
+pub use climb::run;
+pub use shape::{ProbeOptions, Shape, Transactions};
+pub use top::{ProbedDatabase, TopRung};

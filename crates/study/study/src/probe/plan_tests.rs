@@ -8,7 +8,7 @@ use iostrata_spec::{IoApi, IoSpec, Point, rung};
 
 use super::blocks::Part;
 use super::budget::announce;
-use super::shape::{ProbeOptions, Shape};
+use super::shape::{ProbeOptions, Shape, Transactions};
 
 fn shape() -> Shape {
     Shape {
@@ -37,6 +37,8 @@ fn options() -> ProbeOptions {
         time_max: None,
         point_time: None,
         precision: 0.03,
+        below_is_unknown: None,
+        transactions: Transactions::NotAsked,
         verify: false,
     }
 }

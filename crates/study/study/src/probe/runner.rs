@@ -1,10 +1,9 @@
-//! Runs the parts of a probe in order, block by block, and stores every replicate.
+//! Measures the points of a probe, block by block, and stores every replicate.
 //!
 //! Invariant: a finished replicate is durable before the next begins; points of a block take turns
 //! in an order that reverses from one replicate to the next (ABBA), so that a drift of the device
 //! falls on all alike. A point that fails is named and left out; the probe goes on.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iostrata_diagnose::Suspicion;
@@ -21,7 +20,7 @@ use super::filling::Pace;
 use super::pool::pooled;
 use super::prepare::prepare;
 use super::shape::{ProbeOptions, Shape};
-use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError};
+use crate::{Pipeline, StudyError};
 
 /// Share of the time that is kept for confirming what is suspected.
 const CONFIRM_SHARE: f64 = 0.15;
@@ -32,89 +31,25 @@ const MIN_TIME_FACTOR: f64 = 0.05;
 /// Replicates that confirm or clear a suspicion.
 const CONFIRMATIONS: u32 = 4;
 
-/// Runs the probe.
-///
-/// # Errors
-/// When nothing could be measured at all, or the run directory cannot be written.
-pub fn run(
-    options: &ProbeOptions,
-    announcement: &Announcement,
-    host: &ProbeHost,
-    interrupted: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<RunOutcome, StudyError> {
-    let meter = Meter::new(&Root::system(), Some(&host.path), interrupted, None);
-    let pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
-    let mut probe = Probe {
-        options,
-        announcement,
-        host,
-        pipeline,
-        limits: host.path.limits.clone(),
-        part: Part::SelfCost,
-        share_done: 0.0,
-        fill_bytes_per_s: 0.0,
-    };
-    probe.climb()?;
-    let interrupted = probe.pipeline.is_interrupted();
-    probe.pipeline.finish(&[], interrupted)
-}
-
-struct Probe<'a> {
-    options: &'a ProbeOptions,
-    announcement: &'a Announcement,
-    host: &'a ProbeHost,
-    pipeline: Pipeline<'a>,
+/// A probe that is under way.
+pub(super) struct Probe<'a> {
+    pub options: &'a ProbeOptions,
+    pub announcement: &'a Announcement,
+    pub host: &'a ProbeHost,
+    pub pipeline: Pipeline<'a>,
     /// Limits of control groups as they were read last.
-    limits: Vec<IoLimit>,
-    part: Part,
-    share_done: f64,
+    pub limits: Vec<IoLimit>,
+    pub part: Part,
+    /// Seconds of the run after which nothing more is begun.
+    pub over_at_s: f64,
+    pub share_done: f64,
     /// How fast files are filled.
-    fill_bytes_per_s: f64,
+    pub fill_bytes_per_s: f64,
 }
 
 impl Probe<'_> {
-    fn climb(&mut self) -> Result<(), StudyError> {
-        let Some(mut shape) = self.prepare()? else { return Ok(()) };
-        let parts: Vec<Part> = Part::ALL
-            .into_iter()
-            .filter(|part| !self.options.read_only || !part.writes())
-            .collect();
-        for (done, part) in parts.iter().enumerate() {
-            if self.is_over() {
-                return self.leave_out(&parts[done..]);
-            }
-            if *part == Part::Sustained {
-                self.confirm()?;
-                if self.options.verify {
-                    self.verify()?;
-                }
-            }
-            self.part = *part;
-            shape.time_factor = self.time_factor(&parts[done..], self.fill_left_s(&shape));
-            let share = self.share_of(*part, &parts[done..]);
-            self.run_part(*part, &shape, share)?;
-        }
-        // Once more at the end: rates that fell during the last part leave nothing that lasts.
-        if self.is_over() { Ok(()) } else { self.confirm() }
-    }
-
-    /// Names the parts for which no time was left; after a signal there is nothing to explain.
-    fn leave_out(&mut self, parts: &[Part]) -> Result<(), StudyError> {
-        if self.pipeline.is_interrupted() {
-            return Ok(());
-        }
-        let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
-        let why = format!("the {all} that the probe may take were over");
-        for part in parts {
-            let left_out = Unavailable::left_out(part.title(), why.as_str(), "--max-time");
-            self.pipeline.store(Event::Unavailable(left_out))?;
-        }
-        Ok(())
-    }
-
     /// Measures every block of a part.
-    fn run_part(&mut self, part: Part, shape: &Shape, share: f64) -> Result<(), StudyError> {
+    pub fn run_part(&mut self, part: Part, shape: &Shape, share: f64) -> Result<(), StudyError> {
         if matches!(part, Part::Reference(_)) {
             self.read_limits()?;
         }
@@ -132,7 +67,7 @@ impl Probe<'_> {
     }
 
     /// Seconds that filling the sets which are not there yet will take.
-    fn fill_left_s(&self, shape: &Shape) -> f64 {
+    pub fn fill_left_s(&self, shape: &Shape) -> f64 {
         if self.options.read_only || self.fill_bytes_per_s <= 0.0 {
             return 0.0;
         }
@@ -142,7 +77,7 @@ impl Probe<'_> {
 
     /// How much shorter the points of these parts must be for the whole to keep its bound, with
     /// time left for points that confirm a suspicion.
-    fn time_factor(&self, parts: &[Part], fill_left_s: f64) -> f64 {
+    pub fn time_factor(&self, parts: &[Part], fill_left_s: f64) -> f64 {
         let all_s = self.announcement.time_max.as_secs_f64();
         let was_confirmed = !parts.contains(&Part::Database);
         let reserve_s = all_s * if was_confirmed { CONFIRM_SHARE_END } else { CONFIRM_SHARE };
@@ -152,12 +87,12 @@ impl Probe<'_> {
     }
 
     /// The part's share of the progress that is left.
-    fn share_of(&self, part: Part, parts: &[Part]) -> f64 {
+    pub fn share_of(&self, part: Part, parts: &[Part]) -> f64 {
         let planned_s: f64 = parts.iter().map(|part| part.planned_s()).sum();
         (1.0 - self.share_done).max(0.0) * part.planned_s() / planned_s
     }
 
-    fn prepare(&mut self) -> Result<Option<Shape>, StudyError> {
+    pub fn prepare(&mut self) -> Result<Option<Shape>, StudyError> {
         let stop = self.pipeline.stop();
         let listener = &mut *self.pipeline.listener;
         let mut filling = |progress: iostrata_io::Progress| {
@@ -180,9 +115,8 @@ impl Probe<'_> {
     }
 
     /// Whether a signal came or the time is up.
-    fn is_over(&self) -> bool {
-        self.pipeline.is_interrupted()
-            || self.pipeline.elapsed_s() > self.announcement.time_max.as_secs_f64()
+    pub fn is_over(&self) -> bool {
+        self.pipeline.is_interrupted() || self.pipeline.elapsed_s() > self.over_at_s
     }
 
     /// Bytes that may have been written by the end of the current part: what the sustained point
@@ -190,7 +124,7 @@ impl Probe<'_> {
     fn budget(&self) -> u64 {
         let all = self.announcement.written_bytes_max;
         match self.part {
-            Part::Sustained | Part::Reference(Moment::End) => all,
+            Part::Sustained | Part::Reference(Moment::End) | Part::Transactions => all,
             _ => all.saturating_sub(self.announcement.sustained_write_bytes_max),
         }
     }
@@ -241,7 +175,7 @@ impl Probe<'_> {
 
     /// Measures a point once. The inner result is the point's own failure; the outer one ends the
     /// probe.
-    fn run_point(
+    pub fn run_point(
         &mut self,
         point: &Point,
         replicate: u32,
@@ -260,7 +194,7 @@ impl Probe<'_> {
         let (share, title) = (self.share_done, self.part.title());
         let text = format!("{title}: {}", point.title);
         self.pipeline.listener.progress(share, &text);
-        let left_s = self.announcement.time_max.as_secs_f64() - self.pipeline.elapsed_s();
+        let left_s = self.over_at_s - self.pipeline.elapsed_s();
         let left = Duration::from_secs_f64(left_s.max(0.0));
         let prepared = Pace::until(left, self.pipeline.stop()).prepare(
             &mut self.pipeline.files,
@@ -287,7 +221,7 @@ impl Probe<'_> {
     }
 
     /// Measures the points that confirm or clear what `diagnose` suspects.
-    fn confirm(&mut self) -> Result<(), StudyError> {
+    pub fn confirm(&mut self) -> Result<(), StudyError> {
         self.read_limits()?;
         let suspicions = iostrata_diagnose::suspect(&self.pipeline.events, self.host);
         for Suspicion { id, confirm } in &suspicions {
@@ -304,7 +238,7 @@ impl Probe<'_> {
     }
 
     /// Tries out what was advised, before and after, inside the probe's own files.
-    fn verify(&mut self) -> Result<(), StudyError> {
+    pub fn verify(&mut self) -> Result<(), StudyError> {
         let groups = iostrata_diagnose::verify_points(self.host, &self.pipeline.events);
         if groups.is_empty() {
             let why = "nothing was advised that can be tried without root and without a server";
@@ -319,7 +253,7 @@ impl Probe<'_> {
     }
 
     /// The first replicate number that none of these points has used.
-    fn next_replicate(&self, points: &[Point]) -> u32 {
+    pub fn next_replicate(&self, points: &[Point]) -> u32 {
         let used = self.pipeline.events.iter().filter_map(|event| match event {
             Event::Replicate(replicate)
                 if points.iter().any(|point| point.id == replicate.point.id) =>

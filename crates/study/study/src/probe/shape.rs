@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use iostrata_run::Unavailable;
 use iostrata_spec::IoApi;
 
 /// What the user asked for.
@@ -24,6 +25,22 @@ pub struct ProbeOptions {
     pub precision: f64,
     /// Whether advice is tried out.
     pub verify: bool,
+    /// Why nothing is known of the storage: then only a database is measured.
+    pub below_is_unknown: Option<Unavailable>,
+    /// Whether transactions are measured as well.
+    pub transactions: Transactions,
+}
+
+/// Whether a probe measures transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transactions {
+    /// No database was named.
+    #[default]
+    NotAsked,
+    /// They cannot be, or may not.
+    Missing(Unavailable),
+    /// On a database.
+    Measured,
 }
 
 /// What every point of a probe has in common on this directory.

@@ -50,6 +50,7 @@ fn sample() -> ProbeDocument {
             better: Better::Higher,
             latency_us: None,
             device_latency_us: None,
+            bound: None,
             verdicts: Verdicts::default(),
         })
         .to_vec();

@@ -18,6 +18,7 @@ use crate::document::{Block, Blocks, Entry, On, Report, Style, Table, TableLayou
 use crate::head::Head;
 use crate::words;
 
+mod bounds;
 mod compared;
 mod ladder;
 
@@ -32,6 +33,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Probe(probe)) = view.result else { return None };
     let mut report = Report::new(&probe.headline, summary(view, probe));
     report.add("ladder", "The ladder", rungs(probe));
+    report.add("transactions", "Transactions", bounds::bounds(probe));
     report.add("losses", "Losses", losses(probe));
     report.add("load", "Under load", compared::curves(probe));
     report.add("comparisons", "Side by side", compared::side_by_side(view, probe));

@@ -34,6 +34,7 @@ fn rungs() -> Vec<Rung> {
             device_latency_us: latency(row)
                 .filter(|_| row.layer != Layer::FileApi)
                 .map(|us| us * 0.94),
+            bound: None,
             verdicts: row.verdicts.iter().copied().collect(),
         })
         .collect()

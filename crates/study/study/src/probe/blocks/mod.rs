@@ -37,6 +37,8 @@ pub(super) enum Part {
     Commits,
     Database,
     Sustained,
+    /// Of a database, where one is named; planned by its own rounds.
+    Transactions,
 }
 
 /// When the reference points are measured.
@@ -84,6 +86,7 @@ impl Part {
             Part::Commits => "the sync laboratory",
             Part::Database => "the database-shaped load",
             Part::Sustained => "sustained writes",
+            Part::Transactions => "transactions",
         }
     }
 
@@ -101,6 +104,7 @@ impl Part {
             Part::Commits => 17.0,
             Part::Database => 26.0,
             Part::Sustained => 12.0,
+            Part::Transactions => 0.0,
         }
     }
 
@@ -118,6 +122,7 @@ impl Part {
             Part::Commits => commits::blocks(shape),
             Part::Database => database::blocks(shape, events),
             Part::Sustained => workloads::sustained(shape, sustained_max),
+            Part::Transactions => Vec::new(),
         }
     }
 }

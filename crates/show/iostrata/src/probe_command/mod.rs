@@ -1,15 +1,24 @@
 //! `iostrata probe`: announces, runs, concludes, reports.
 
+mod database;
+mod place;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use iostrata_diagnose::{ProbeEnd, summarise};
 use iostrata_host::{Root, describe_host, describe_path, quiet_check};
+use iostrata_run::host::PathFacts;
 use iostrata_run::{ProbeDocument, ProbeHost, RunKind, RunResult, Rung, Unavailable};
+use iostrata_server::OWN_DATABASE;
 use iostrata_study::RunOutcome;
-use iostrata_study::probe::{self, Announcement, ProbeOptions, TooSmall};
+use iostrata_study::probe::{
+    self, Announcement, ProbeOptions, ProbedDatabase, TooSmall, Transactions,
+};
 use iostrata_units as units;
 
+use self::database::OwnTables;
+use self::place::ProbedPlace;
 use crate::args::ProbeArgs;
 use crate::display::{Display, print_text};
 use crate::exit_error::{ExitError, exit_error};
@@ -26,23 +35,65 @@ const PRECISION: f64 = 0.03;
 /// # Errors
 /// As the contract's exit codes say.
 pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let options = options(args)?;
+    let mut place = ProbedPlace::of(args)?;
+    let options = options_of(args, &place)?;
     let display = Display::new(args.common.printing.quiet);
     let root = Root::system();
-    let path = describe_path(&root, &options.dir)
-        .map_err(|error| ExitError::Usage(format!("{}: {error}", options.dir.display())))?;
-    let announcement = probe::announce(&options, &path).map_err(|error| match error {
+    let path = path_of(&root, &options)?;
+    let announcement = announcement_of(&options, &path)?;
+    let host = ProbeHost { machine: describe_host(&root), path };
+    display.note(&announced(&options, &announcement, &host, place.database().as_deref()));
+    if options.transactions != Transactions::Measured {
+        return measure(args, (&options, &announcement, host), None, interruption);
+    }
+    let mut own = place.make_own(interruption)?;
+    // Only now it is known whether the directory is the server's.
+    let ended = options_of(args, &place).and_then(|checked| match checked == options {
+        true => measure(args, (&options, &announcement, host), Some(&mut own), interruption),
+        false => {
+            let path = path_of(&root, &checked)?;
+            let announcement = announcement_of(&checked, &path)?;
+            display.note(place.directory().err().unwrap_or_default());
+            let host = ProbeHost { machine: host.machine, path };
+            measure(args, (&checked, &announcement, host), Some(&mut own), interruption)
+        }
+    });
+    let removed = own.remove();
+    ended.and(removed)
+}
+
+/// What lies under the directory, where there is one.
+fn path_of(root: &Root, options: &ProbeOptions) -> Result<PathFacts, ExitError> {
+    match &options.below_is_unknown {
+        Some(missing) => Ok(PathFacts::unknown("", missing.why.as_str())),
+        None => describe_path(root, &options.dir)
+            .map_err(|error| ExitError::Usage(format!("{}: {error}", options.dir.display()))),
+    }
+}
+
+fn announcement_of(options: &ProbeOptions, path: &PathFacts) -> Result<Announcement, ExitError> {
+    probe::announce(options, path).map_err(|error| match error {
         TooSmall::Asked(why) => ExitError::Usage(why),
         TooSmall::Room(why) => ExitError::NotHere(why),
-    })?;
-    let host = ProbeHost { machine: describe_host(&root), path };
-    display.note(&announced(&options, &announcement, &host));
-    note_other_users(&root, &host, &display);
+    })
+}
+
+/// Runs what was announced, and shows it.
+fn measure(
+    args: &ProbeArgs,
+    (options, announcement, host): (&ProbeOptions, &Announcement, ProbeHost),
+    database: Option<&mut OwnTables>,
+    interruption: &Interruption,
+) -> Result<(), ExitError> {
+    let display = Display::new(args.common.printing.quiet);
+    note_other_users(&Root::system(), &host, &display);
     let out = args.common.out.as_deref();
     let mut sink = RunSink::begin(RunKind::Probe, "probe", out, &display)?;
     sink.amend(|manifest| manifest.host = Some(host.clone()))?;
     sink.say_whether_kept();
-    let outcome = probe::run(&options, &announcement, &host, interruption.flag(), &mut sink);
+    let database = database.map(|own| own as &mut dyn ProbedDatabase);
+    let flag = interruption.flag();
+    let outcome = probe::run(options, announcement, &host, flag, &mut sink, database);
     display.finish();
     let outcome = match outcome {
         Err(_) if interruption.is_set() => {
@@ -76,23 +127,13 @@ fn why_nothing(unavailable: &[Unavailable]) -> &str {
     planned.or(unavailable.first()).map_or("no reason is known", |one| one.why.as_str())
 }
 
-/// The directory: DIR, or where the data of `--target` lies.
-fn place(args: &ProbeArgs) -> Result<PathBuf, ExitError> {
-    match &args.target {
-        None => Ok(args.dir.clone()),
-        // The target may hold a password and is not repeated.
-        Some(target) if target.contains("://") => Err(ExitError::Usage(
-            "--target: the probe measures storage and connects to no server; name the directory \
-             of the server's data instead, for example iostrata probe /var/lib/mysql"
-                .to_owned(),
-        )),
-        Some(target) => Ok(PathBuf::from(target.strip_prefix("engine:").unwrap_or(target))),
-    }
-}
-
-fn options(args: &ProbeArgs) -> Result<ProbeOptions, ExitError> {
-    let named = place(args)?;
-    let dir = std::fs::canonicalize(&named).map_err(|error| {
+/// The directory that is measured, if there is one.
+fn directory(place: &ProbedPlace) -> Result<Result<PathBuf, Unavailable>, ExitError> {
+    let named = match place.directory() {
+        Ok(named) => named,
+        Err(why) => return Ok(Err(place::below_is_unknown(why))),
+    };
+    let dir = std::fs::canonicalize(named).map_err(|error| {
         ExitError::Usage(format!("{}: {error}; name an existing directory", named.display()))
     })?;
     if !dir.is_dir() {
@@ -102,6 +143,14 @@ fn options(args: &ProbeArgs) -> Result<ProbeOptions, ExitError> {
             dir.display()
         )));
     }
+    Ok(Ok(dir))
+}
+
+fn options_of(args: &ProbeArgs, place: &ProbedPlace) -> Result<ProbeOptions, ExitError> {
+    let (dir, below_is_unknown) = match directory(place)? {
+        Ok(dir) => (dir, None),
+        Err(missing) => (PathBuf::new(), Some(missing)),
+    };
     let precision = args.common.precision.unwrap_or(PRECISION);
     if !(precision > 0.0 && precision < 1.0) {
         return Err(ExitError::Usage(format!(
@@ -122,11 +171,41 @@ fn options(args: &ProbeArgs) -> Result<ProbeOptions, ExitError> {
         point_time: args.common.point_time,
         precision,
         verify: args.verify,
+        below_is_unknown,
+        transactions: place.transactions(args),
     })
 }
 
 /// What it will write and for how long, said before it begins.
-fn announced(options: &ProbeOptions, announcement: &Announcement, host: &ProbeHost) -> String {
+fn announced(
+    options: &ProbeOptions,
+    announcement: &Announcement,
+    host: &ProbeHost,
+    database: Option<&str>,
+) -> String {
+    let end = "Everything is removed at the end; Ctrl-C is safe.";
+    let below = match &options.below_is_unknown {
+        Some(missing) => format!("The storage below is not measured: {}.", missing.why),
+        None => announced_below(options, announcement, host),
+    };
+    let top = database.filter(|_| options.transactions == Transactions::Measured);
+    let Some(database) = top else { return format!("{below} {end}") };
+    format!(
+        "{below} Then transactions on {database}, in {}: about 150 MiB of tables and what is \
+         changed in them, at most {}. {end}",
+        match database.starts_with("engine:") {
+            true => "an engine of their own with its settings".to_owned(),
+            false => format!("a database of their own ({OWN_DATABASE}; its replicas see it)"),
+        },
+        units::seconds(announcement.top_time_max.as_secs_f64())
+    )
+}
+
+fn announced_below(
+    options: &ProbeOptions,
+    announcement: &Announcement,
+    host: &ProbeHost,
+) -> String {
     let device =
         host.path.devices.first().map_or_else(String::new, |device| format!(" on {}", device.name));
     let file_system = host.path.file_system.as_deref().unwrap_or("an unknown file system");
@@ -139,9 +218,7 @@ fn announced(options: &ProbeOptions, announcement: &Announcement, host: &ProbeHo
         let written = units::bytes(announcement.written_bytes_max as f64);
         format!("Writes at most {written} in all, into own files of at most {files};")
     };
-    format!(
-        "{what} {writes} takes at most {time}. The files are removed at the end; Ctrl-C is safe."
-    )
+    format!("{what} {writes} takes at most {time}.")
 }
 
 fn note_other_users(root: &Root, host: &ProbeHost, display: &Display) {

@@ -1,0 +1,223 @@
+//! Climbs the ladder: the parts of the storage in their order, then the transactions of a database.
+//!
+//! Invariant: parts and rounds for which no time is left are named; what fails of a database is
+//! named, and the others go on.
+
+use std::sync::atomic::AtomicBool;
+
+use iostrata_host::Root;
+use iostrata_load::TransactionLoad;
+use iostrata_run::{Event, ProbeHost, Unavailable};
+use iostrata_spec::Point;
+
+use super::blocks::Part;
+use super::budget::{Announcement, TOP_TIME};
+use super::runner::Probe;
+use super::shape::{ProbeOptions, Shape, Transactions};
+use super::top::{self, ProbedDatabase, TopRound, TopRung, UseWatch};
+use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError, Watcher};
+
+/// Runs the probe.
+///
+/// # Errors
+/// When nothing could be measured at all, or the run directory cannot be written.
+pub fn run(
+    options: &ProbeOptions,
+    announcement: &Announcement,
+    host: &ProbeHost,
+    interrupted: &AtomicBool,
+    listener: &mut dyn Listener,
+    database: Option<&mut dyn ProbedDatabase>,
+) -> Result<RunOutcome, StudyError> {
+    let meter = Meter::new(&Root::system(), Some(&host.path), interrupted, None);
+    let pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
+    let mut probe = Probe {
+        options,
+        announcement,
+        host,
+        pipeline,
+        limits: host.path.limits.clone(),
+        part: Part::SelfCost,
+        over_at_s: announcement.time_max.as_secs_f64(),
+        share_done: 0.0,
+        fill_bytes_per_s: 0.0,
+    };
+    let shape = probe.climb()?;
+    match (database, &options.transactions) {
+        (Some(database), _) => probe.climb_on(database, shape)?,
+        (None, Transactions::Missing(why)) => {
+            probe.pipeline.store(Event::Unavailable(why.clone()))?;
+        }
+        (None, _) => {}
+    }
+    let interrupted = probe.pipeline.is_interrupted();
+    probe.pipeline.finish(&[], interrupted)
+}
+
+impl Probe<'_> {
+    /// The rungs of the storage. Gives what all of its points have in common, where it was found.
+    fn climb(&mut self) -> Result<Option<Shape>, StudyError> {
+        if let Some(why) = &self.options.below_is_unknown {
+            self.pipeline.store_clock()?;
+            self.pipeline.store(Event::Unavailable(why.clone()))?;
+            return Ok(None);
+        }
+        let Some(mut shape) = self.prepare()? else { return Ok(None) };
+        let parts: Vec<Part> = Part::ALL
+            .into_iter()
+            .filter(|part| !self.options.read_only || !part.writes())
+            .collect();
+        for (done, part) in parts.iter().enumerate() {
+            if self.is_over() {
+                self.leave_out(&parts[done..])?;
+                return Ok(Some(shape));
+            }
+            if *part == Part::Sustained {
+                self.confirm()?;
+                if self.options.verify {
+                    self.verify()?;
+                }
+            }
+            self.part = *part;
+            shape.time_factor = self.time_factor(&parts[done..], self.fill_left_s(&shape));
+            let share = self.share_of(*part, &parts[done..]);
+            self.run_part(*part, &shape, share)?;
+        }
+        // Once more at the end: rates that fell during the last part leave nothing that lasts.
+        if !self.is_over() {
+            self.confirm()?;
+        }
+        Ok(Some(shape))
+    }
+
+    /// The rungs of transactions. What fails of them is named, and the others go on.
+    fn climb_on(
+        &mut self,
+        database: &mut dyn ProbedDatabase,
+        shape: Option<Shape>,
+    ) -> Result<(), StudyError> {
+        self.part = Part::Transactions;
+        self.over_at_s = self.pipeline.elapsed_s() + self.announcement.top_time_max.as_secs_f64();
+        let factor = self.announcement.top_time_max.as_secs_f64() / TOP_TIME.as_secs_f64();
+        let shape = shape.map(|shape| Shape { time_factor: factor, ..shape });
+        for round in top::rounds(database) {
+            self.run_round(database, &round, shape.as_ref(), factor)?;
+        }
+        self.pipeline.files.drop_used_up();
+        Ok(())
+    }
+
+    fn run_round(
+        &mut self,
+        database: &mut dyn ProbedDatabase,
+        round: &TopRound,
+        shape: Option<&Shape>,
+        factor: f64,
+    ) -> Result<(), StudyError> {
+        let blocks = shape.map(|shape| Part::Commits.blocks(shape, &self.pipeline.events, 0));
+        let disk = blocks.iter().flatten().flat_map(|block| &block.points);
+        let disk = disk.filter(|point| Some(point.id.as_str()) == round.disk).cloned();
+        let name = database.name();
+        let of = |rung: &TopRung| (Some(*rung), rung.point(&name, factor));
+        let mut points: Vec<(Option<TopRung>, Point)> =
+            disk.map(|point| (None, point)).chain(round.rungs.iter().map(of)).collect();
+        let all: Vec<Point> = points.iter().map(|(_, point)| point.clone()).collect();
+        let first = self.next_replicate(&all);
+        for replicate in first..first + round.replicates {
+            let mut failed = Vec::new();
+            for (rung, point) in &points {
+                if self.is_over() {
+                    return self.leave_out_top(&points, replicate > first);
+                }
+                let measured = match rung {
+                    None => self.run_point(point, replicate)?.map_err(|error| error.to_string()),
+                    Some(rung) => self.run_top_point(database, *rung, (point, replicate))?,
+                };
+                if let Err(why) = measured {
+                    failed.push(point.id.clone());
+                    self.pipeline
+                        .store(Event::Unavailable(Unavailable::failed(&*point.title, why)))?;
+                }
+            }
+            points.retain(|(_, point)| !failed.contains(&point.id));
+            points.reverse();
+        }
+        Ok(())
+    }
+
+    /// Names rungs of transactions for which no time was left.
+    fn leave_out_top(
+        &mut self,
+        points: &[(Option<TopRung>, Point)],
+        is_begun: bool,
+    ) -> Result<(), StudyError> {
+        if is_begun || self.pipeline.is_interrupted() {
+            return Ok(());
+        }
+        let all = iostrata_units::seconds(self.announcement.top_time_max.as_secs_f64());
+        let why = format!("the {all} for transactions were over");
+        for (_, point) in points.iter().filter(|(rung, _)| rung.is_some()) {
+            let left_out = Unavailable::left_out(&*point.title, &*why, "--max-time");
+            self.pipeline.store(Event::Unavailable(left_out))?;
+        }
+        Ok(())
+    }
+
+    /// Measures transactions once. The inner result is the rung's own failure.
+    fn run_top_point(
+        &mut self,
+        database: &mut dyn ProbedDatabase,
+        rung: TopRung,
+        (point, replicate): (&Point, u32),
+    ) -> Result<Result<(), String>, StudyError> {
+        let Some(spec) = &point.transactions else { return Ok(Ok(())) };
+        let used_before = database.used();
+        let text = format!("{}: {}", self.part.title(), point.title);
+        let listener = &mut *self.pipeline.listener;
+        let prepared = database.prepare(rung, &mut |what| listener.progress(1.0, what));
+        let database = &*database;
+        let source = match prepared.and_then(|()| database.source(rung)) {
+            // A signal that came meanwhile is no failure.
+            Err(_) if self.pipeline.is_interrupted() => return Ok(Ok(())),
+            Err(why) => return Ok(Err(why)),
+            Ok(source) => source,
+        };
+        let load = TransactionLoad::new(&*source, spec, database.is_here());
+        let mut watch = UseWatch::new(database);
+        let watchers: &mut [&mut dyn Watcher] = &mut [&mut watch];
+        let measured = self.pipeline.measure(point, replicate, &load, &|_| 1.0, &text, watchers);
+        let used = watch.used();
+        drop(source);
+        self.pipeline.filled_bytes += database.used().since(&used_before).written_bytes();
+        let mut measurement = match measured {
+            Ok(measurement) => measurement,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if measurement.interrupted {
+            return Ok(Ok(()));
+        }
+        if let Some(error) = measurement.error.take() {
+            return Ok(Err(error.to_string()));
+        }
+        let streams = measurement.replicate.streams.iter_mut();
+        streams.filter_map(|stream| stream.transactions.as_mut()).for_each(|counted| {
+            counted.used = Some(used);
+        });
+        self.pipeline.store(Event::Replicate(Box::new(measurement.replicate)))?;
+        Ok(Ok(()))
+    }
+
+    /// Names the parts for which no time was left; after a signal there is nothing to explain.
+    fn leave_out(&mut self, parts: &[Part]) -> Result<(), StudyError> {
+        if self.pipeline.is_interrupted() {
+            return Ok(());
+        }
+        let all = iostrata_units::seconds(self.announcement.time_max.as_secs_f64());
+        let why = format!("the {all} that the probe may take were over");
+        for part in parts {
+            let left_out = Unavailable::left_out(part.title(), why.as_str(), "--max-time");
+            self.pipeline.store(Event::Unavailable(left_out))?;
+        }
+        Ok(())
+    }
+}
