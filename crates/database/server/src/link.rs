@@ -1,7 +1,7 @@
 //! One connection in use: statements go out, rows come back, and what it costs is counted.
 //!
-//! Invariant: a round trip is counted where an answer is waited for, and nowhere else. No type of
-//! the client library leaves the files that use this one.
+//! Invariants: a round trip is counted where an answer is waited for, and nowhere else. Nothing is
+//! prepared within a transaction. No type of the client library leaves the files that use this one.
 
 use std::sync::Arc;
 
@@ -23,8 +23,16 @@ pub(crate) type Taker<'t> = dyn FnMut(&Row) -> Option<()> + 't;
 #[derive(Debug)]
 pub(crate) struct Ready {
     template: Template,
-    /// As the server knows it; as text without.
-    prepared: Option<mysql::Statement>,
+    form: Form,
+}
+
+/// How a statement is sent.
+#[derive(Debug)]
+enum Form {
+    Text,
+    /// As text until no transaction is open.
+    TextForNow,
+    Prepared(mysql::Statement),
 }
 
 /// A connection in use.
@@ -33,31 +41,61 @@ pub(crate) struct Link {
     conn: Conn,
     target: Arc<str>,
     pub cost: SessionCost,
+    /// Every statement is a transaction of its own.
+    pub autocommit: bool,
+    /// Statements have run since the last transaction ended.
+    pub is_open: bool,
+    /// Statements that are sent as text for now.
+    late: usize,
     text: Vec<u8>,
 }
 
 impl Link {
     pub(crate) fn new(conn: Conn, target: Arc<str>) -> Self {
-        Self { conn, target, cost: SessionCost::default(), text: Vec::new() }
+        let (cost, text) = (SessionCost::default(), Vec::new());
+        Self { conn, target, cost, autocommit: true, is_open: false, late: 0, text }
     }
 
-    /// Prepares a statement, or keeps it as text.
+    /// Prepares a statement, or keeps it as text. Within a transaction it is text for now: a node
+    /// of a Galera cluster that gives up the transaction while it prepares a statement tells
+    /// nobody, and what follows would be committed without what came before.
     pub(crate) fn ready(
         &mut self,
         template: Template,
         as_text: bool,
     ) -> Result<Ready, TargetError> {
-        if as_text {
-            return Ok(Ready { template, prepared: None });
-        }
+        let form = if as_text {
+            Form::Text
+        } else if self.is_open {
+            self.late += 1;
+            Form::TextForNow
+        } else {
+            self.prepare(&template.text)?
+        };
+        Ok(Ready { template, form })
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Form, TargetError> {
         self.cost.round_trips += 1;
-        match self.conn.prep(&template.text) {
-            Ok(statement) => Ok(Ready { template, prepared: Some(statement) }),
-            Err(Error::MySqlError(error)) if NOT_PREPARED.contains(&error.code) => {
-                Ok(Ready { template, prepared: None })
-            }
-            Err(error) => Err(self.told(&template.text, &error)),
+        match self.conn.prep(sql) {
+            Ok(statement) => Ok(Form::Prepared(statement)),
+            Err(Error::MySqlError(error)) if NOT_PREPARED.contains(&error.code) => Ok(Form::Text),
+            Err(error) => Err(self.told(sql, &error)),
         }
+    }
+
+    /// Whether statements wait for being prepared.
+    pub(crate) fn has_late(&self) -> bool {
+        self.late > 0
+    }
+
+    /// Prepares a statement that has waited for the end of a transaction.
+    pub(crate) fn catch_up(&mut self, ready: &mut Ready) -> Result<(), TargetError> {
+        if matches!(ready.form, Form::TextForNow) {
+            ready.form = self.prepare(&ready.template.text)?;
+            self.late -= 1;
+        }
+        Ok(())
     }
 
     /// Runs a statement; gives the rows that it found or changed where it gives no rows.
@@ -67,16 +105,17 @@ impl Link {
         args: &[Value<'_>],
         each: &mut Taker<'_>,
     ) -> Result<u64, TargetError> {
+        self.is_open = !self.autocommit;
         let takes = &ready.template.takes;
-        let result = match &ready.prepared {
-            Some(statement) => {
+        let result = match &ready.form {
+            Form::Prepared(statement) => {
                 let values = takes.iter().map(|(at, kind)| kind::parameter(args[*at], *kind));
                 let values: Vec<mysql::Value> = values.collect();
                 let params =
                     if values.is_empty() { Params::Empty } else { Params::Positional(values) };
                 drain(self.conn.exec_iter(statement, params), each)
             }
-            None => {
+            Form::Text | Form::TextForNow => {
                 let mut kinds = takes.iter();
                 self.fill(&ready.template.text, |_| {
                     kinds.next().map(|(at, kind)| (args[*at], *kind))
@@ -94,6 +133,7 @@ impl Link {
         args: &[Value<'_>],
         each: &mut Taker<'_>,
     ) -> Result<u64, TargetError> {
+        self.is_open = !self.autocommit;
         self.fill(sql, |at| args.get(at).map(|value| (*value, ValueKind::Number)));
         let result = drain(self.conn.query_iter(String::from_utf8_lossy(&self.text)), each);
         self.counted(result, sql)

@@ -1,7 +1,8 @@
 //! Sessions: declared operations as statements over one connection.
 //!
-//! Purpose: every operation is prepared when it is first asked for, once for each number of rows
-//! of arguments. Invariants: transactions begin by themselves (`autocommit = 0`) where the server
+//! Purpose: every operation is prepared once for each number of rows of arguments: when it is first
+//! asked for, or before the next transaction where one is open. Invariants: nothing is prepared
+//! within a transaction; transactions begin by themselves (`autocommit = 0`) where the server
 //! allows it, so that `begin` costs no round trip; after a failure that may be retried nothing is
 //! left of the transaction. A commit is durable when the server says so: tickets are settled.
 
@@ -38,9 +39,6 @@ pub(crate) struct ServerSession {
     link: Link,
     ops: Vec<Statements>,
     begins: bool,
-    autocommit: bool,
-    /// Statements have run since the last transaction ended.
-    is_open: bool,
     commits: u64,
 }
 
@@ -67,8 +65,8 @@ impl ServerSession {
         let ops: Result<Vec<Statements>, String> = options.ops.iter().map(statements).collect();
         let ops = ops.map_err(|text| link.refused("operation", text))?;
         link.cost = SessionCost::default();
-        let autocommit = options.autocommit;
-        Ok(Self { link, ops, begins, autocommit, is_open: false, commits: 0 })
+        link.autocommit = options.autocommit;
+        Ok(Self { link, ops, begins, commits: 0 })
     }
 
     /// The rows of arguments; none are left over.
@@ -124,10 +122,10 @@ impl ServerSession {
         if result.as_ref().is_err_and(|error| error.trouble == Trouble::Retry) {
             // A lock wait that ran out rolls back its statement only. That this fails too says
             // nothing new.
-            if !self.autocommit {
+            if !self.link.autocommit {
                 let _ = self.link.order("ROLLBACK");
             }
-            self.is_open = false;
+            self.link.is_open = false;
         }
         result
     }
@@ -214,15 +212,17 @@ fn distinct_keys<'a>(args: &[Value<'a>], stride: usize) -> Vec<Value<'a>> {
 
 impl Session for ServerSession {
     fn begin(&mut self) -> Result<(), TargetError> {
+        if self.link.has_late() && !self.link.is_open {
+            self.ops.iter_mut().try_for_each(|statements| statements.catch_up(&mut self.link))?;
+        }
         if self.begins {
             self.link.order("BEGIN")?;
-            self.is_open = true;
+            self.link.is_open = true;
         }
         Ok(())
     }
 
     fn run(&mut self, op: OpId, args: &[Value<'_>], out: &mut Rows) -> Result<u64, TargetError> {
-        self.is_open = true;
         let result = self.execute(op, args, out);
         if result.is_ok() { result } else { self.after(result) }
     }
@@ -234,7 +234,6 @@ impl Session for ServerSession {
         each: &mut dyn FnMut(&[Value<'_>]),
     ) -> Result<(), TargetError> {
         self.rows_of(op, args)?;
-        self.is_open = true;
         let Self { link, ops, .. } = self;
         let statements = &mut ops[op.0];
         let (gives, sums) = (statements.gives.clone(), statements.sums);
@@ -261,11 +260,11 @@ impl Session for ServerSession {
     }
 
     fn commit(&mut self) -> Result<Ticket, TargetError> {
-        if !self.autocommit {
+        if !self.link.autocommit {
             let result = self.link.order("COMMIT");
             self.after(result)?;
         }
-        self.is_open = false;
+        self.link.is_open = false;
         self.commits += 1;
         Ok(Ticket(self.commits))
     }
@@ -275,10 +274,10 @@ impl Session for ServerSession {
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {
-        if self.is_open && !self.autocommit {
+        if self.link.is_open {
             self.link.order("ROLLBACK")?;
         }
-        self.is_open = false;
+        self.link.is_open = false;
         Ok(())
     }
 

@@ -78,6 +78,12 @@ impl Statements {
         })
     }
 
+    /// Prepares what was sent as text within a transaction.
+    pub(super) fn catch_up(&mut self, link: &mut Link) -> Result<(), TargetError> {
+        let mut all = self.ready.iter_mut().flatten().flatten();
+        all.try_for_each(|ready| link.catch_up(ready))
+    }
+
     fn template(&self, stage: Stage, rows: usize) -> Template {
         let (schema, table) = (self.schema.as_ref(), self.op.table);
         match &self.op.access {

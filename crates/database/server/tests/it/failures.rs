@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use iostrata_target::{Access, Assign, Change, Op, OpId, Rows, SessionOptions, Trouble};
+use iostrata_target::{
+    Access, Assign, Change, ColumnType, Op, OpId, Rows, SessionOptions, Trouble,
+};
 
 use super::fixture::{Driven, Place, ints, on_each_server, printed, schema, statement};
 
@@ -19,7 +21,7 @@ fn ops() -> Vec<Op> {
         op(0, add(2)),
         op(0, Access::Get { columns: vec![2], locks: false }),
         statement("SET SESSION innodb_lock_wait_timeout = 1", vec![]),
-        statement("SELECT CONNECTION_ID()", vec![iostrata_target::ColumnType::Int { bytes: 8 }]),
+        statement("SELECT CONNECTION_ID()", vec![ColumnType::Int { bytes: 8 }]),
     ]
 }
 
@@ -131,6 +133,31 @@ fn more_statements_than_the_server_prepares_are_sent_as_text() {
         let default = "SET GLOBAL max_prepared_stmt_count = 16382";
         place.order(default).unwrap();
         assert_eq!(result, Ok(1));
+    });
+}
+
+#[test]
+fn nothing_is_prepared_within_a_transaction() {
+    on_each_server("late", |place| {
+        let schema = schema();
+        place.make(&schema);
+        let access = Access::Get { columns: vec![2], locks: false };
+        let get = Op { name: "get", table: 0, access };
+        let gives = vec![ColumnType::Varchar(64), ColumnType::Int { bytes: 8 }];
+        let count = statement("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'", gives);
+        let mut driven = place.session(&schema, vec![get, count], false).unwrap();
+        driven.session.begin().unwrap();
+        driven.rows(0, &ints(&[1, 1]));
+        let before = driven.rows(1, &[]);
+        assert!(before[0].ends_with(" 1"), "the first statement opens it: {before:?}");
+        // Two keys are another statement than one.
+        driven.rows(0, &ints(&[1, 1, 1, 2]));
+        assert_eq!(driven.rows(1, &[]), before);
+        driven.session.commit().unwrap();
+        driven.session.begin().unwrap();
+        driven.rows(0, &ints(&[1, 1, 1, 2]));
+        let after = driven.rows(1, &[]);
+        assert!(after[0].ends_with(" 2"), "{after:?}");
     });
 }
 

@@ -1,6 +1,6 @@
 //! TPC-C on a cluster of three nodes, one of which is killed under load.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iostrata_change::{Servers, Session, StateDir, System};
@@ -179,7 +179,63 @@ fn a_transaction_that_another_node_ended_goes_on_with_nothing() {
     assert_eq!(next.map_err(|error| error.trouble), Err(Trouble::Retry));
     assert_eq!((run(2, 1).unwrap(), run(2, 2).unwrap()), (Some(100), Some(0)));
     drop(first);
+    committed_whole(&one, &other);
     cluster.remove(&mut session).unwrap();
+}
+
+/// Counts two rows up in each of many transactions, with statements between that were never asked
+/// for before, while another node changes the first row: both count the same.
+fn committed_whole(one: &ServerTarget, other: &ServerTarget) {
+    order(one, "CREATE TABLE whole (id INT PRIMARY KEY, value INT, other INT)").unwrap();
+    order(one, "INSERT INTO whole VALUES (1, 0, 0), (2, 0, 0)").unwrap();
+    let (mut schema, mut ops) = counters();
+    schema.tables[0].name = "whole".to_owned();
+    // Each number of keys is a statement of its own.
+    let read = ops[2].clone();
+    ops.extend(std::iter::repeat_n(read, 10));
+    let options = SessionOptions { ops: ops.into(), ..SessionOptions::default() };
+    let schema = schema.into();
+    let is_over = AtomicBool::new(false);
+    let committed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                // What is given up here is what the test wants.
+                let _ = order(other, "UPDATE whole SET other = other + 1 WHERE id = 1");
+            }
+        });
+        let mut committed = 0;
+        let keys = vec![Value::Int(2); 128];
+        for _ in 0..3 {
+            let mut session = one.session(&schema, &options).unwrap();
+            for keys in (1..=keys.len()).map(|count| &keys[..count]) {
+                committed += i64::from(counted_both(&mut *session, keys));
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        committed
+    });
+    let mut session = one.session(&schema, &options).unwrap();
+    let mut value = |key: i64| {
+        let mut out = Rows::default();
+        session.run(OpId(2), &[Value::Int(key)], &mut out).unwrap();
+        out.get(0, 0).int()
+    };
+    assert!(committed > 0, "some transactions end well");
+    assert_eq!((value(1), value(2)), (committed, committed), "both rows of all transactions");
+}
+
+/// Whether a transaction was committed that counts both rows, with ten reads between.
+fn counted_both(session: &mut dyn iostrata_target::Session, keys: &[Value<'_>]) -> bool {
+    let mut out = Rows::default();
+    session.begin().unwrap();
+    let mut run = |op: usize, args: &[Value<'_>]| session.run(OpId(op), args, &mut out).map(drop);
+    let counted = run(0, &[Value::Int(1)])
+        .and_then(|()| (3..13).try_for_each(|op| run(op, keys)))
+        .and_then(|()| run(1, &[Value::Int(2)]));
+    let done = counted.and_then(|()| session.commit().map(drop));
+    let trouble = done.as_ref().err().map(|error| error.trouble);
+    assert!(matches!(trouble, None | Some(Trouble::Retry)), "{done:?}");
+    done.is_ok()
 }
 
 /// What a node by itself holds against TPC-C's conditions; every acknowledged order is there and
