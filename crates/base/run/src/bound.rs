@@ -28,10 +28,11 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
-    /// What was used since an earlier moment; nothing is given back.
+    /// What was used since an earlier moment. A counter that is lower than it was began anew: what
+    /// was used is unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let less = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
+        let less = |now: Option<f64>, then: Option<f64>| Some(now? - then?).filter(|of| *of >= 0.0);
         Self {
             redo_bytes: less(self.redo_bytes, earlier.redo_bytes),
             redo_syncs: less(self.redo_syncs, earlier.redo_syncs),
@@ -113,12 +114,15 @@ pub struct TransactionBound {
     pub unit: String,
     /// The binding resource: the one that allows the least.
     pub resource: Resource,
-    /// What was reached of it, in percent. Of each round the bound and what was reached in it.
+    /// What was reached of it, in percent.
     pub reached_pct: f64,
     /// Its 95 % interval.
     pub reached_pct_ci95: Option<Interval>,
-    /// Rounds behind it.
+    /// Rounds behind it, or independent samples, as `basis` says.
     pub reached_pct_n: u64,
+    /// `paired_rounds` where the bound of each round was compared with what was reached in it,
+    /// `independent` where the two were measured at different times.
+    pub basis: String,
     /// Every resource.
     pub resources: Vec<BoundResource>,
 }
@@ -140,6 +144,7 @@ mod tests {
         let used = after.since(&before);
         assert_eq!((used.redo_bytes, used.page_writes, used.cpu_us), (Some(512.0), None, None));
         assert_eq!(used.written_bytes(), 512);
-        assert_eq!(before.since(&after).redo_bytes, Some(0.0), "nothing is given back");
+        assert_eq!(after.since(&after).redo_bytes, Some(0.0));
+        assert_eq!(before.since(&after).redo_bytes, None, "it began anew");
     }
 }

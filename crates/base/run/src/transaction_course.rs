@@ -99,8 +99,8 @@ pub enum RateBound {
     Capacity,
     /// The time that the run may take.
     Time,
-    /// The number of levels.
-    Levels,
+    /// The run ended early: a level failed, or a signal came.
+    Ended,
 }
 
 /// The highest rate at which a percentile of response time holds an objective.

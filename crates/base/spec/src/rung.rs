@@ -21,6 +21,16 @@ pub const COMMITS_16: &str = "commits_16";
 /// TPC-C's transactions on 4 connections.
 pub const TPCC_4: &str = "tpcc_4";
 
+/// The rung of the storage that takes turns with these transactions, so that both are of the same
+/// rounds.
+pub fn in_turns_with(transactions: &str) -> Option<&'static str> {
+    match transactions {
+        COMMITS_1 | COMMITS_1_UNSYNCED => Some(COMMIT_FDATASYNC),
+        COMMITS_16 => Some(COMMIT_FDATASYNC_16),
+        _ => None,
+    }
+}
+
 rungs! {
     METER_NULL "meter_null"
     READ_4K_DEPTH_1 "read_4k_depth_1"

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use iostrata_target::{Sampler, TargetError, TargetSample};
+use iostrata_target::{Sampler, TargetError, TargetSample, Trouble};
 use mysql::{Conn, Error};
 
 use crate::connect::{Connector, Patience, texts};
@@ -74,7 +74,7 @@ impl StatusSampler {
         };
         let rows = texts(conn, sql).map_err(|error| {
             self.conn = None;
-            failure::told(&self.name, "SHOW GLOBAL STATUS", &error)
+            failure::told(&self.name, "read status and variables", &error)
         })?;
         let number = |row: Vec<Option<String>>| {
             let mut row = row.into_iter();
@@ -90,6 +90,7 @@ impl Sampler for StatusSampler {
         if self.asks_history {
             match self.ask(HISTORY) {
                 Ok(history) => numbers.extend(history),
+                Err(error) if error.trouble == Trouble::Gone => return Err(error),
                 // Whoever may not read it does without.
                 Err(_) => self.asks_history = false,
             }

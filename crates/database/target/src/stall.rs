@@ -1,8 +1,9 @@
 //! Why a target stalled, from samples of it.
 //!
 //! Purpose: one judgement for whoever watches a target or measures it. Invariants: pure; a cause is
-//! named only where the samples within the stall speak for it and those outside do not speak as
-//! loudly; otherwise it is unknown, and the evidence says what was there to look at.
+//! named only where samples within or around the stall speak for it; otherwise it is unknown, and
+//! the evidence says what was there to look at. What also happens while nothing stalls (waits that
+//! are counted, I/O in flight) has to stand out from the samples outside.
 //! It does not find stalls.
 
 use iostrata_run::StallCause;
@@ -54,8 +55,12 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::device,
     ];
     rules.iter().find_map(|rule| rule(&view)).unwrap_or_else(|| {
-        let n = view.within.len();
-        (StallCause::Unknown, format!("{n} samples within it show none of the known causes"))
+        let text = match view.within.len() {
+            0 => "the samples before and after it show none of the known causes".to_owned(),
+            1 => "the sample within it shows none of the known causes".to_owned(),
+            n => format!("{n} samples within it show none of the known causes"),
+        };
+        (StallCause::Unknown, text)
     })
 }
 
@@ -113,7 +118,7 @@ impl<'a> View<'a> {
 
     fn redo_full(&self) -> Reason {
         if let Some(count) = self.growth(|one| one.redo_waits) {
-            let text = format!("writers waited {count} times for a checkpoint");
+            let text = format!("writers waited {} for a checkpoint", times(count));
             return Some((StallCause::RedoFull, text));
         }
         let share = |one: &TargetSample| {
@@ -127,19 +132,23 @@ impl<'a> View<'a> {
 
     fn free_pages(&self) -> Reason {
         let count = self.growth(|one| one.free_page_waits)?;
-        Some((StallCause::FreePages, format!("pages waited {count} times for a free frame")))
+        Some((StallCause::FreePages, format!("pages waited {} for a free frame", times(count))))
     }
 
     fn log_buffer(&self) -> Reason {
         let count = self.growth(|one| one.log_buffer_waits)?;
-        Some((StallCause::LogBuffer, format!("writers waited {count} times for the log buffer")))
+        Some((
+            StallCause::LogBuffer,
+            format!("writers waited {} for room in the log buffer", times(count)),
+        ))
     }
 
     fn purge(&self) -> Reason {
         let history = self.least(|one| one.history_list_length)?;
         let limit = self.least(|one| one.history_list_limit)?;
-        let text =
-            format!("the history was {history} long, and writers are held back from {limit}");
+        let text = format!(
+            "the history list was never below {history}, and writers are held back above {limit}"
+        );
         (history > limit).then_some((StallCause::Purge, text))
     }
 
@@ -168,6 +177,11 @@ impl<'a> View<'a> {
         let text = format!("at least {pending} reads, writes or syncs were in flight all the time");
         (pending > 0 && is_unusual).then_some((StallCause::Device, text))
     }
+}
+
+/// A count in words.
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 #[cfg(test)]

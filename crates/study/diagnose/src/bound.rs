@@ -17,6 +17,8 @@ use crate::observed::{Observed, Seen, Which};
 /// Bytes of a page, in which all of them are counted.
 const PAGE_BYTES: f64 = 16_384.0;
 const MIB: f64 = 1_048_576.0;
+/// The basis of a share that compares each round with the bound of that round.
+pub(crate) const PAIRED_ROUNDS: &str = "paired_rounds";
 /// Commits of the storage, by the least connections for which they count.
 const SYNCS: [(u32, &str); 3] =
     [(1, rung::COMMIT_FDATASYNC), (4, rung::COMMIT_FDATASYNC_4), (16, rung::COMMIT_FDATASYNC_16)];
@@ -71,7 +73,7 @@ impl Bounding<'_, '_> {
         ];
         let known = all.iter().filter_map(|(name, _, of)| Some((*name, of, of.per_s.as_ref()?)));
         let (resource, binding, least) = known.min_by(|a, b| a.2.value.total_cmp(&b.2.value))?;
-        let reached = self.reached(binding, least)?;
+        let (basis, reached) = self.reached(binding, least)?;
         Some(TransactionBound {
             value: least.value,
             value_ci95: least.ci95,
@@ -81,12 +83,13 @@ impl Bounding<'_, '_> {
             reached_pct: 100.0 - reached.loss_pct,
             reached_pct_ci95: reached.loss_pct_ci95.map(|[low, high]| [100.0 - high, 100.0 - low]),
             reached_pct_n: reached.n,
+            basis: basis.to_owned(),
             resources: all.iter().map(|(name, unit, of)| of.resource(*name, unit)).collect(),
         })
     }
 
-    /// What was lost of the bound.
-    fn reached(&self, binding: &Allowed, least: &Measured) -> Option<Loss> {
+    /// What was lost of the bound, and on which basis.
+    fn reached(&self, binding: &Allowed, least: &Measured) -> Option<(&'static str, Loss)> {
         let pair = |(number, allowed): &(u32, Measured)| {
             let one = self.seen.replicates.iter().find(|one| one.replicate == *number)?;
             Some((allowed.clone(), metric_of(one)?))
@@ -94,9 +97,10 @@ impl Bounding<'_, '_> {
         let rounds = binding.of_rounds.iter().filter_map(pair);
         let (allowed, reached): (Vec<Measured>, Vec<Measured>) = rounds.unzip();
         if allowed.len() >= 2 {
-            return Some(paired_measured(&allowed, &reached).ok()?.loss());
+            return Some((PAIRED_ROUNDS, paired_measured(&allowed, &reached).ok()?.loss()));
         }
-        loss(least, &combined(self.seen.replicates.iter().copied())?).ok()
+        let apart = loss(least, &combined(self.seen.replicates.iter().copied())?);
+        Some(("independent", apart.ok()?))
     }
 
     fn threads(&self) -> u32 {
@@ -129,7 +133,11 @@ impl Bounding<'_, '_> {
                 (redo, _) => redo,
             }
         };
-        let rounds = self.case.log.replicates(id, Which::All);
+        // Equal numbers of replicates are the same round only where both took turns.
+        let rounds = match rung::in_turns_with(&self.seen.point.id) == Some(id) {
+            true => self.case.log.replicates(id, Which::All),
+            false => Vec::new(),
+        };
         for one in &self.seen.replicates {
             let used = |take: fn(&ResourceUse) -> Option<f64>| of_one(one, take);
             let same = rounds.iter().find(|(number, _)| *number == one.replicate);

@@ -13,7 +13,7 @@ use iostrata_stats::PAIRS_MIN;
 use iostrata_units::{count, microseconds, percent};
 
 use crate::above_device::{AboveDevice, WATCHED, above_device};
-use crate::bound::with_bounds;
+use crate::bound::{PAIRED_ROUNDS, with_bounds};
 use crate::case::Case;
 use crate::compared::{Bar, Compared, compare};
 use crate::finding::{FindingId, explains_requests};
@@ -179,7 +179,7 @@ fn database_loss(log: &Observed<'_>, rungs: &[Rung]) -> Option<Loss> {
     let (reached, control) = (known(rung::COMMITS_1)?, known(rung::COMMITS_1_UNSYNCED)?);
     let bound = reached.bound.as_ref().filter(|bound| bound.resource == Resource::Syncs)?;
     let [low, high] = bound.reached_pct_ci95?;
-    let is_proven = bound.reached_pct_n >= PAIRS_MIN as u64;
+    let is_proven = bound.basis == PAIRED_ROUNDS && bound.reached_pct_n >= PAIRS_MIN as u64;
     if !is_proven || 100.0 - high < DATABASE_LOSS_PCT_MIN {
         return None;
     }

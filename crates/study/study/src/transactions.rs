@@ -122,9 +122,11 @@ pub fn transaction_document(
 ) -> Option<TransactionDocument> {
     let all: Vec<Driven<'_>> = replicates.iter().filter_map(Driven::of).collect();
     let mut document = shown(&all, facts.latency_target.as_ref())?.document(facts);
-    if all.len() > 1 {
+    if all.len() > 1 || facts.latency_target.is_some() {
         let level = |driven: &Driven<'_>| driven.level(facts.latency_target.as_ref());
         document.levels = all.iter().map(level).collect();
+    }
+    if facts.latency_target.is_none() {
         document.knee_threads = knee_of(&document.levels);
     }
     document.check();

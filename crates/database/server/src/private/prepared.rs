@@ -39,14 +39,15 @@ pub fn find_prepared(
     }
     let differs = |found: String, fix| Err(PrivateError::NotCopied { dir: dir.into(), found, fix });
     let Ok(found) = fs::read_to_string(dir.join(MARK)) else {
-        let found = format!("it holds no {MARK}, so nobody prepared it");
+        let found = format!("it holds no {MARK}, so it is no prepared copy");
         return differs(found, "name a directory that does not exist yet");
     };
-    let mark = mark(program, contents);
-    match found.lines().zip(mark.lines()).find(|(found, wanted)| found != wanted) {
+    let (found, needed) = (found.lines(), mark(program, contents));
+    let found = found.map(Some).chain(std::iter::repeat(None));
+    match found.zip(needed.lines()).find(|(found, needed)| *found != Some(*needed)) {
         None => Ok(Some(DataSource::CopyOf(dir.join(DATA)))),
-        Some((found, wanted)) => differs(
-            format!("it is of `{found}`, wanted is `{wanted}`"),
+        Some((found, needed)) => differs(
+            format!("it holds `{}`, and this run needs `{needed}`", found.unwrap_or_default()),
             "name another directory, or remove this one to have it prepared again",
         ),
     }

@@ -51,13 +51,13 @@ pub struct PrivateArgs {
     /// in DIR. Each run works on a copy, so that all begin alike. Remove DIR when done with it.
     #[arg(long, value_name = "DIR", requires = "server")]
     pub prepared: Option<PathBuf>,
-    /// Most memory of the measured server, its page cache included (2G); needs root
+    /// Limit the memory of the measured server, its page cache included (2G); needs root
     #[arg(long, value_name = "SIZE", requires = "server", value_parser = value::size)]
     pub server_memory: Option<u64>,
-    /// Most processors of the measured server (1.5); needs root
+    /// Limit the processors of the measured server (1.5); needs root
     #[arg(long, value_name = "N", requires = "server", value_parser = value::milli)]
     pub server_cpus: Option<u64>,
-    /// Most I/O of the measured server on the disk below --server-dir, in the words of the
+    /// Limit the I/O of the measured server on the disk below --server-dir, in the words of the
     /// kernel's io.max (riops=500,wbps=50M); needs root
     #[arg(long, value_name = "WORD=N[,...]", requires = "server", value_parser = value::io_limits)]
     pub server_io: Option<IoLimits>,

@@ -16,7 +16,7 @@ pub struct ProbeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub read_only: bool,
-    /// Never write more than this in all
+    /// Never write more than this in all, transactions on a --target aside
     #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "24G")]
     pub max_write: u64,
     /// Size of the file set that requests go to [default: 1G, or what fits]

@@ -19,12 +19,16 @@ use crate::args::DriveArgs;
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
 
-/// Levels of a search at most, the one without a schedule included.
-const SEARCH_LEVELS_MAX: usize = 12;
+/// Levels of a search at most: one without a schedule, then rates.
+const SEARCH_LEVELS_MAX: usize = 1 + RateSearch::TRIES_MAX;
 /// Levels of a search that have to fit into the time of the run.
 const SEARCH_LEVELS_MIN: u32 = 4;
-/// How much longer a level may take than its window: its warm-up is found within a quarter.
+/// How much longer a level may take than its window, where its warm-up is found.
 const WITH_WARM_UP: f64 = 1.25;
+/// Share of a bound that levels get; the rest lies between them.
+const AT_WORK: f64 = 0.95;
+/// No bound makes a window shorter than this.
+const WINDOW_MIN: Duration = Duration::from_millis(200);
 
 /// What is measured at every level, and what came of it.
 pub struct Levels<'r, 'p> {
@@ -84,20 +88,14 @@ impl Levels<'_, '_> {
         let capacity_tps = self.replicates.last().map_or(0.0, transactions_per_s);
         let Some(mut search) = RateSearch::new(capacity_tps) else { return Ok(None) };
         let (mut response_us, mut bound) = (None, RateBound::Objective);
-        let level_s = spec.runtime.unwrap_or(spec.point_time).mul_f64(WITH_WARM_UP);
         while let Some(rate_per_s) = search.next_rate() {
-            if self.replicates.len() >= SEARCH_LEVELS_MAX {
-                bound = RateBound::Levels;
-                break;
-            }
-            if self.max_time.is_some_and(|most| began.elapsed() + level_s > most) {
+            if self.max_time.is_some_and(|most| began.elapsed() + level_time(&spec) > most) {
                 bound = RateBound::Time;
                 break;
             }
             let spec = TransactionSpec { pacing: self.open(rate_per_s), ..spec.clone() };
-            let goes_on = self.measure(&spec, self.replicates.len() as f64 * width, width)?;
-            if !goes_on {
-                bound = RateBound::Time;
+            if !self.measure(&spec, self.replicates.len() as f64 * width, width)? {
+                bound = RateBound::Ended;
                 break;
             }
             let last = self.replicates.last();
@@ -132,13 +130,12 @@ impl Levels<'_, '_> {
         }
     }
 
-    /// The spec of a level of so many, within the bound on the whole.
+    /// The spec of one of so many levels, within the bound on the whole.
     fn within(&self, levels: u32) -> TransactionSpec {
-        let mut spec = self.spec.clone();
-        if let Some(bound) = self.max_time {
-            spec.runtime = spec.runtime.map(|runtime| runtime.min(bound / levels));
+        match self.max_time {
+            Some(bound) => within(self.spec, bound, levels),
+            None => self.spec.clone(),
         }
-        spec
     }
 
     /// Measures a level that takes this part of the whole; false when it was ended early.
@@ -148,8 +145,8 @@ impl Levels<'_, '_> {
         from: f64,
         width: f64,
     ) -> Result<bool, ExitError> {
-        let window_s = spec.runtime.unwrap_or(spec.point_time).as_secs_f64();
-        let share = |elapsed_s: f64| from + width * (elapsed_s / window_s / WITH_WARM_UP).min(1.0);
+        let level_s = level_time(spec).as_secs_f64();
+        let share = |elapsed_s: f64| from + width * (elapsed_s / level_s).min(1.0);
         let (point, at) = (transaction_point(spec), self.replicates.len() as u32);
         let load = TransactionLoad::new(self.source, spec, self.reaches_storage);
         let mut lines = LiveLines::new(self.display, spec.threads, self.interval_s());
@@ -180,5 +177,46 @@ impl Levels<'_, '_> {
         use std::io::IsTerminal;
         let by_default = u32::from(std::io::stderr().is_terminal());
         self.drive.report_interval.unwrap_or(by_default)
+    }
+}
+
+/// The spec of one of so many levels that together keep a bound, their warm-up included.
+fn within(spec: &TransactionSpec, bound: Duration, levels: u32) -> TransactionSpec {
+    let level = bound.mul_f64(AT_WORK) / levels;
+    let window = match spec.warm_up {
+        Some(warm_up) => level.saturating_sub(warm_up),
+        None => level.div_f64(WITH_WARM_UP),
+    };
+    let runtime = spec.runtime.map(|runtime| runtime.min(window.max(WINDOW_MIN)));
+    TransactionSpec { runtime, ..spec.clone() }
+}
+
+/// How long a level takes at most, its warm-up included.
+fn level_time(spec: &TransactionSpec) -> Duration {
+    let window = spec.runtime.unwrap_or(spec.point_time);
+    spec.warm_up.map_or(window.mul_f64(WITH_WARM_UP), |warm_up| warm_up + window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_levels_as_promised_fit_into_a_bound() {
+        let asked = TransactionSpec {
+            runtime: Some(Duration::from_secs(60)),
+            ..TransactionSpec::new("tpcc", "engine:db")
+        };
+        let bound = Duration::from_secs(20);
+        for warm_up in [None, Some(Duration::ZERO), Some(Duration::from_secs(2))] {
+            let spec = TransactionSpec { warm_up, ..asked.clone() };
+            let level = level_time(&within(&spec, bound, SEARCH_LEVELS_MIN));
+            assert!(level * SEARCH_LEVELS_MIN < bound, "{warm_up:?}: {level:?}");
+            assert!(level * (SEARCH_LEVELS_MIN + 1) > bound, "no shorter than needed: {level:?}");
+        }
+        let short = TransactionSpec { runtime: Some(Duration::from_secs(1)), ..asked.clone() };
+        assert_eq!(within(&short, bound, SEARCH_LEVELS_MIN), short);
+        let long = TransactionSpec { warm_up: Some(Duration::from_secs(30)), ..asked };
+        assert_eq!(within(&long, bound, SEARCH_LEVELS_MIN).runtime, Some(WINDOW_MIN));
     }
 }

@@ -40,7 +40,7 @@ impl Sampling {
     /// Samples of a target, where it gives any.
     pub fn of(target: &dyn Target, display: &Display) -> Self {
         let sampler = target.sampler().unwrap_or_else(|error| {
-            display.note(&format!("stalls will have no cause: {error}"));
+            display.note(&format!("causes of stalls will be unknown: {error}"));
             None
         });
         Self { sampler, running: None, samples: Samples::default() }

@@ -76,6 +76,8 @@ struct OwnEngine {
     /// The user's.
     like: PathBuf,
     target: Option<EmbeddedTarget>,
+    /// Bytes that engines before this one wrote: each counts from its own opening.
+    written_before_bytes: u64,
     /// `flush_log_at_trx_commit` as the user has it.
     flush_log: String,
     directory: OwnDirectory,
@@ -91,8 +93,13 @@ impl OwnTables {
     /// When the directory cannot be made, or there is one that is not ours.
     pub fn engine(like: &Path, interrupted: Arc<AtomicBool>) -> Result<Self, ExitError> {
         let directory = OwnDirectory::make(like)?;
-        let (like, flush_log) = (like.to_owned(), String::new());
-        let engine = OwnEngine { like, target: None, flush_log, directory };
+        let engine = OwnEngine {
+            like: like.to_owned(),
+            target: None,
+            written_before_bytes: 0,
+            flush_log: String::new(),
+            directory,
+        };
         let place = Owned::Engine(Box::new(engine));
         Ok(Self { place, ready: Vec::new(), dataset: None, interrupted })
     }
@@ -224,11 +231,19 @@ impl ProbedDatabase for OwnTables {
     fn used(&self) -> ResourceUse {
         self.target().and_then(|target| target.used().ok()).unwrap_or_default()
     }
+
+    fn written_bytes(&self) -> Option<u64> {
+        match &self.place {
+            Owned::Engine(engine) => engine.written_bytes().ok(),
+            Owned::Server { target, .. } => Some(target.used().ok()?.written_bytes()),
+        }
+    }
 }
 
 impl OwnEngine {
     /// Opens one for these tables, in place of the one before.
     fn open(&mut self, tables: Tables) -> Result<(), TargetError> {
+        self.written_before_bytes = self.written_bytes()?;
         self.target = None;
         let directory = self.directory.0.join(match tables {
             Tables::Small => "small",
@@ -243,6 +258,11 @@ impl OwnEngine {
         self.flush_log = flush_log.to_string();
         self.target = Some(target);
         Ok(())
+    }
+
+    fn written_bytes(&self) -> Result<u64, TargetError> {
+        let now = self.target.as_ref().map(EmbeddedTarget::used).transpose()?;
+        Ok(self.written_before_bytes + now.map_or(0, |used| used.written_bytes()))
     }
 
     /// Whether commits are synced as the user's are, or only written.

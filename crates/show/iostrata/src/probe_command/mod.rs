@@ -111,11 +111,12 @@ fn measure(
     sink.end(if outcome.interrupted {
         Err(ExitError::Interrupted(interruption.exit_code()))
     } else if !document.rungs.iter().any(of_storage) {
-        Err(ExitError::NotHere(format!(
-            "nothing could be measured in {}: {}",
-            options.dir.display(),
-            why_nothing(&document.unavailable)
-        )))
+        let place = match &options.below_is_unknown {
+            Some(_) => String::new(),
+            None => format!(" in {}", options.dir.display()),
+        };
+        let why = why_nothing(&document.unavailable);
+        Err(ExitError::NotHere(format!("nothing could be measured{place}: {why}")))
     } else {
         Ok(())
     })

@@ -65,10 +65,13 @@ fn a_prepared_copy_is_made_once_and_every_run_begins_alike() {
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
     assert!(stderr(&other).contains("2 tables of 2000 rows"), "{}", stderr(&other));
     std::fs::write(bench.path("kept/prepared.txt"), "").unwrap();
+    let unmarked = run("");
+    assert_eq!(unmarked.status.code(), Some(2), "{}", stderr(&unmarked));
+    assert!(stderr(&unmarked).contains("it holds ``"), "{}", stderr(&unmarked));
     std::fs::create_dir(bench.path("strange")).unwrap();
     let strange = bench.line(&format!("{RUN} --time 1 --prepared strange"));
     assert_eq!(strange.status.code(), Some(2));
-    assert!(stderr(&strange).contains("nobody prepared it"), "{}", stderr(&strange));
+    assert!(stderr(&strange).contains("no prepared copy"), "{}", stderr(&strange));
 }
 
 #[test]

@@ -299,3 +299,43 @@ fn a_server_without_room_is_told_with_its_fix() {
     }
     drop(private.end());
 }
+
+#[test]
+fn a_disk_that_fills_up_during_a_run_shows_in_its_errors() {
+    let Some(disk) = SmallDisk::mount("500m") else { return };
+    let options = ["--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M"];
+    let dir = tempfile::tempdir_in(disk.0.path()).unwrap();
+    let Some(private) = Private::start_in(dir, &options) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "tpcc");
+    let prepared = bench.line(&format!("tpcc prepare --target {target} --warehouses 1 --quiet"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    disk.leave(1 << 20);
+    let line = format!("tpcc run --target {target} --threads 4 --time 12 --warmup-time 0 --json");
+    let output = bench.line(&line);
+    let said = stderr(&output);
+    let run: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(number(&run, "/errors/1114") > 0.0, "{}: {said}", run["errors"]);
+    assert!(number(&run, "/completed/new_order") > 0.0, "{}", run["completed"]);
+    // Some versions of the server end when nothing is left.
+    match output.status.code() {
+        Some(0) => {}
+        Some(3) => assert!(said.contains("see whether the target still runs"), "{said}"),
+        other => panic!("{other:?}: {said}"),
+    }
+    drop(private.end());
+}
+
+#[test]
+fn a_server_of_no_known_kind_is_driven_and_named_by_its_own_words() {
+    let Some(private) = Private::start(&["--version=11.4.5-strange"]) else { return };
+    let bench = Bench::new();
+    let on = format!("--target {} --table-size 1000", private.target("root", "oltp"));
+    let prepared = bench.line(&format!("oltp read_write prepare {on} --quiet"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let line = format!("oltp read_write run {on} --threads 2 --time 2 --warmup-time 0 --json");
+    let run = document(&bench.line(&line), "tpcc");
+    assert_eq!(run["target"]["flavour"], "unknown (11.4.5-strange)", "{}", run["target"]);
+    assert!(number(&run, "/tps") > 0.0 && errors(&run) == 0.0, "{}", run["errors"]);
+    drop(private.end());
+}

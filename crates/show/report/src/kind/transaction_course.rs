@@ -1,7 +1,7 @@
 //! The course of a run of transactions: the rate over time, its drift, its stalls.
 
 use iostrata_run::{DatasetGrowth, TransactionDocument};
-use iostrata_stats::Drift;
+use iostrata_stats::{Drift, Interval};
 
 use super::common::facts;
 use crate::cell::{text, value};
@@ -72,8 +72,14 @@ pub(super) fn over_time(run: &TransactionDocument) -> Option<Blocks> {
 
 /// `The last third of the window was 12 % slower than the first ...`
 fn drifted(drift: &Drift) -> String {
+    let is_slower = drift.change_pct < 0.0;
+    // "Slower by" takes a number without its sign.
+    let shown = |[low, high]: Interval| match is_slower && drift.is_significant() {
+        true => [-high, -low],
+        false => [low, high],
+    };
     let interval = drift.change_pct_ci95.map_or(String::new(), |interval| {
-        format!(" (95 %: {})", words::interval(interval, "percent"))
+        format!(" (95 %: {})", words::interval(shown(interval), "percent"))
     });
     let (first, last) = (words::value(drift.first_tps, RATE), words::value(drift.last_tps, RATE));
     if !drift.is_significant() {
@@ -83,7 +89,7 @@ fn drifted(drift: &Drift) -> String {
             words::value(drift.change_pct, "percent")
         );
     }
-    let way = if drift.change_pct < 0.0 { "slower" } else { "faster" };
+    let way = if is_slower { "slower" } else { "faster" };
     format!(
         "The last third of the window was {} {way} than the first{interval}: {first} became {last}.",
         words::value(drift.change_pct.abs(), "percent")
@@ -126,8 +132,11 @@ fn stalls(run: &TransactionDocument, body: &mut Blocks) {
             failed => format!(", of which {failed} failed"),
         };
         body.say(format!(
-            "The target was asked {} times how it is{failed}; an answer took {}, at most {}.",
-            cost.samples,
+            "The target was sampled {}{failed}; a sample took {} on average, at most {}.",
+            match cost.samples {
+                1 => "once".to_owned(),
+                samples => format!("{samples} times"),
+            },
             words::value(cost.sample_us_mean, "us"),
             words::value(cost.sample_us_max, "us")
         ));

@@ -227,25 +227,28 @@ fn levels(run: &TransactionDocument) -> Option<Blocks> {
 /// What the search for a rate came to.
 fn searched(target: &LatencyTarget) -> String {
     let objective = format!(
-        "the {}th percentile of response time within {}",
+        "p{} of response time within {}",
         target.percentile,
         words::value(target.target_us, "us")
     );
     let between = words::interval(target.rate_per_s_between, RATE);
-    let bound = match target.bound {
-        RateBound::Objective => "a little more does not hold it",
-        RateBound::Capacity => "beyond that lies the capacity",
-        RateBound::Time => "the time of the run was over before it was known better",
-        RateBound::Levels => "the number of levels was reached before it was known better",
+    let ended = match target.bound {
+        RateBound::Objective => "",
+        RateBound::Capacity => ", the upper of which is the capacity",
+        RateBound::Time => ". The time of the run was over before this could be narrowed down",
+        RateBound::Ended => ". The run ended before this could be narrowed down",
     };
+    let was = target.response_us.map_or(String::new(), |response_us| {
+        format!(" (measured: {})", words::value(response_us, "us"))
+    });
     match target.rate_per_s {
         Some(rate) => format!(
-            "{} hold {objective}: the highest rate that does lies between {between}; {bound}.",
+            "{} hold {objective}{was}. The highest rate that does is within {between}{ended}.",
             words::value(rate, RATE)
         ),
         None => format!(
-            "No rate that was tried holds {objective}: if any does, it lies between \
-                         {between}; {bound}."
+            "No rate that was tried holds {objective}. One that does could only be within \
+             {between}{ended}."
         ),
     }
 }

@@ -140,3 +140,29 @@ fn transactions_say_nothing_of_the_storage_by_themselves() {
     assert_eq!(ids(&with), ids(&without));
     assert_eq!(with.losses, without.losses);
 }
+
+#[test]
+fn rounds_are_paired_only_where_the_disk_took_turns() {
+    let mut events = probe(&Disk::default(), &host(), 7);
+    let end = events.pop().unwrap();
+    let of_disk = |event: &Event| match event {
+        Event::Replicate(one) if one.point.id == rung::COMMIT_FDATASYNC => Some((**one).clone()),
+        _ => None,
+    };
+    // TPC-C has rounds of its own, whose numbers begin at 0 as those of the disk did before.
+    let disk: Vec<Replicate> = events.iter().filter_map(of_disk).take(3).collect();
+    for one in &disk {
+        let rate = metric_of(one).unwrap().value;
+        events.push(window(rung::TPCC_4, one, 0.5 * rate, one_sync()));
+    }
+    events.push(end);
+    let apart = summarise(host(), &events, ProbeEnd::of(&events));
+    let bound = apart.known(rung::TPCC_4).unwrap().bound.clone().unwrap();
+    assert_eq!((bound.resource, bound.basis.as_str()), (Resource::Syncs, "independent"));
+    let [low, high] = bound.reached_pct_ci95.unwrap();
+    let [least, most] = bound.value_ci95.unwrap();
+    assert!(high / low >= most / least, "no narrower than what it is compared with: {bound:?}");
+    let turns = document(0.8, one_sync(), None);
+    let paired = turns.known(rung::COMMITS_1).unwrap().bound.clone().unwrap();
+    assert_eq!(paired.basis, "paired_rounds");
+}

@@ -171,7 +171,7 @@ impl Probe<'_> {
         (point, replicate): (&Point, u32),
     ) -> Result<Result<(), String>, StudyError> {
         let Some(spec) = &point.transactions else { return Ok(Ok(())) };
-        let used_before = database.used();
+        let bytes_before = database.written_bytes();
         let text = format!("{}: {}", self.part.title(), point.title);
         let listener = &mut *self.pipeline.listener;
         let prepared = database.prepare(rung, &mut |what| listener.progress(1.0, what));
@@ -188,7 +188,8 @@ impl Probe<'_> {
         let measured = self.pipeline.measure(point, replicate, &load, &|_| 1.0, &text, watchers);
         let used = watch.used();
         drop(source);
-        self.pipeline.filled_bytes += database.used().since(&used_before).written_bytes();
+        let bytes = bytes_before.zip(database.written_bytes());
+        self.pipeline.filled_bytes += bytes.map_or(0, |(from, to)| to.saturating_sub(from));
         let mut measurement = match measured {
             Ok(measurement) => measurement,
             Err(error) => return Ok(Err(error.to_string())),

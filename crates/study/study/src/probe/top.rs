@@ -54,6 +54,10 @@ pub trait ProbedDatabase {
 
     /// What the database has used so far.
     fn used(&self) -> ResourceUse;
+
+    /// Bytes that it has written so far, for all tables that were made for the probe; none where it
+    /// does not answer.
+    fn written_bytes(&self) -> Option<u64>;
 }
 
 /// Points that take turns, and how often.
@@ -73,9 +77,13 @@ pub(super) fn rounds(database: &dyn ProbedDatabase) -> Vec<TopRound> {
     }
     let together = vec![TopRung::Commits(COMMITTERS)];
     vec![
-        TopRound { rungs: alone, disk: Some(rung::COMMIT_FDATASYNC), replicates: 4 },
-        TopRound { rungs: together, disk: Some(rung::COMMIT_FDATASYNC_16), replicates: 4 },
-        TopRound { rungs: vec![TopRung::Tpcc], disk: None, replicates: 3 },
+        TopRound { rungs: alone, disk: rung::in_turns_with(rung::COMMITS_1), replicates: 4 },
+        TopRound { rungs: together, disk: rung::in_turns_with(rung::COMMITS_16), replicates: 4 },
+        TopRound {
+            rungs: vec![TopRung::Tpcc],
+            disk: rung::in_turns_with(rung::TPCC_4),
+            replicates: 3,
+        },
     ]
 }
 

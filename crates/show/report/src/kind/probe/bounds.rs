@@ -40,7 +40,8 @@ fn reached(rungs: &[(&Rung, &TransactionBound)]) -> Table {
         .numbers_on(On::FILES, "95 % interval", |(_, bound)| {
             interval(bound.reached_pct_ci95, "percent")
         })
-        .numbers_on(On::FILES, "Rounds", |(_, bound)| count(bound.reached_pct_n))
+        .numbers_on(On::FILES, "n", |(_, bound)| count(bound.reached_pct_n))
+        .words_on(On::FILES, "Compared", |(_, bound)| text(bound.basis.replace('_', " ")))
         .into()
 }
 
