@@ -34,8 +34,7 @@ fn stock(rows: &mut Rows) {
 
 fn lines(rows: &mut Rows) {
     for (order, item) in [(1, 1), (1, 2), (2, 1), (3, 2), (3, 4)] {
-        let head = [order, 1, 1, item, item, 1].map(Value::Int);
-        rows.push_row(&head);
+        [order, 1, 1, item, item, 1].iter().for_each(|number| rows.push(Value::Int(*number)));
         for value in [Value::Null, 5.into(), (100 * item).into(), "dist".into()] {
             rows.push(value);
         }

@@ -70,6 +70,14 @@ impl Access<'_> {
         while left > 0
             && let (Some(at), Some(value)) = (found.key(), found.value())
         {
+            // The bounds hold for what is committed alone, not for what the transaction wrote.
+            if at >= &high[..] && scan.is_descending {
+                found.prev();
+                continue;
+            }
+            if at >= &high[..] || at < &low[..] {
+                break;
+            }
             whole.clear();
             let is_there = if scan.index.is_none() && !scan.locks {
                 each(&at[2..], value)?;
