@@ -18,6 +18,7 @@ mod repeat;
 mod sample;
 mod table;
 mod tpcc;
+mod tpcc_table;
 
 use anyhow::{Result, bail};
 

@@ -33,14 +33,16 @@ cargo xtask <chore>
   bench disk          IOPS and overhead: emulated disks against their models in virtual time
   bench parity        IOPS and CPU per I/O on a disk: iostrata against fio
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
-  bench tpcc          TPC-C on the embedded engine and on a private MariaDB
+  bench tpcc          TPC-C on the embedded engine, on SQLite and RocksDB, and on a private
+                      MariaDB in its own words and in sysbench-tpcc's
   servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
                       IOSTRATA_TEST_SERVERS takes, programs what IOSTRATA_TEST_PROGRAMS does
 
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
-of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help; of tpcc --rounds N,
---seconds N, --threads N, --warehouses N, --dir DIR.
+of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help;
+of tpcc --rounds N, --seconds N (of a window), --threads LIST (tried by each side, for
+--step-seconds N each), --warehouses N, --sides LIST, --dir DIR, --json.
 ";
 
 fn main() -> ExitCode {

@@ -24,4 +24,5 @@ pub mod scratch;
 pub mod space;
 pub mod store;
 pub mod table;
+pub mod tpcc;
 pub mod work;

@@ -21,7 +21,7 @@ use iostrata_peers::table;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use options::Options;
+use options::{Command, Options, TpccOptions};
 
 /// One entry of the JSON document.
 #[derive(Serialize)]
@@ -45,13 +45,16 @@ fn main() -> ExitCode {
 
 /// Runs what was asked for; the second signal ends at once.
 fn run(options: &Options) -> Result<()> {
-    let choice = options.choice()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
             .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
             .context("cannot listen for signals")?;
     }
+    if let Some(Command::Tpcc(options)) = &options.command {
+        return tpcc(options, &stop);
+    }
+    let choice = options.choice()?;
     let scratch = Scratch::make(&options.dir)?;
     let entries = match &options.emulated {
         None => measure(options, &choice, &scratch, &stop)?,
@@ -69,6 +72,14 @@ fn run(options: &Options) -> Result<()> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&entries)?);
     }
+    Ok(())
+}
+
+/// Runs TPC-C on one peer, whose files stay.
+fn tpcc(options: &TpccOptions, stop: &AtomicBool) -> Result<()> {
+    let target = iostrata_peers::tpcc::open(options.engine, &options.dir)?;
+    let document = iostrata_peers::tpcc::run(&*target, &options.plan(), stop)?;
+    println!("{}", serde_json::to_string_pretty(&document)?);
     Ok(())
 }
 

@@ -4,17 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use iostrata_peers::drive::SLICE;
 use iostrata_peers::emulated;
 use iostrata_peers::engines::Engine;
 use iostrata_peers::plan::{Choice, Part, Workload};
+use iostrata_peers::tpcc::RunPlan;
 
 /// The embedded engine beside redb, fjall, SQLite and RocksDB: same data, same durability, one run
 /// in which the engines take turns.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// Something else than the tables
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Where the data goes: a directory on the file system to measure
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     pub dir: PathBuf,
@@ -55,6 +59,51 @@ pub struct Options {
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is run in place of the tables.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// TPC-C on one peer; prints the document of `iostrata tpcc run`
+    ///
+    /// Loads what is not loaded yet, and prints nothing unless all twelve conditions hold
+    /// afterwards. `cargo xtask bench tpcc` calls it.
+    Tpcc(TpccOptions),
+}
+
+/// Arguments of `tpcc`.
+#[derive(Args, Debug)]
+pub struct TpccOptions {
+    /// sqlite or rocksdb
+    #[arg(long)]
+    pub engine: Engine,
+    /// The directory of its files, which stay
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// Warehouses
+    #[arg(long, default_value_t = 4)]
+    pub warehouses: u32,
+    /// Sessions, each on a thread; a list is a staircase
+    #[arg(long, value_delimiter = ',', default_value = "8")]
+    pub threads: Vec<u32>,
+    /// Seconds of each level
+    #[arg(long, default_value_t = 10)]
+    pub time: u32,
+    /// Of everything that is drawn
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl TpccOptions {
+    /// What they come to.
+    pub fn plan(&self) -> RunPlan {
+        RunPlan {
+            warehouses: self.warehouses.max(1).into(),
+            threads: self.threads.clone(),
+            time: Duration::from_secs(self.time.max(1).into()),
+            seed: self.seed,
+        }
+    }
 }
 
 impl Options {

@@ -23,7 +23,8 @@ impl Iostrata {
     /// # Errors
     /// When it does not build.
     pub fn build(workspace: &Workspace) -> Result<Self> {
-        println!("building iostrata (release)");
+        // Not on stdout: that may be one JSON document.
+        eprintln!("building iostrata (release)");
         let mut command = workspace::cargo(&workspace.root);
         command.args(["build", "--quiet", "--release", "--package", "iostrata"]);
         if !command.status().context("cannot run cargo build")?.success() {

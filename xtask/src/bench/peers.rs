@@ -27,22 +27,14 @@ const SLOW_DISK: [&str; 4] = ["--emulated", "nvme-no-plp,flush=2ms", "--only", "
 pub fn run(mut args: Args) -> Result<()> {
     let workspace = Workspace::read()?;
     let words: Vec<String> = std::iter::from_fn(|| args.word()).collect();
-    let target = workspace.target.join("peers");
-    // Not on stdout: that may be one JSON document.
-    eprintln!("building iostrata-peers (release)");
-    let mut build = workspace::cargo(&workspace.root.join("crates/peers"));
-    build.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(&target);
-    choose_rocksdb(&mut build);
-    if !build.status().context("cannot run cargo build")?.success() {
-        bail!("crates/peers does not build; its README.md says what it needs");
-    }
+    let built = build(&workspace)?;
     let is_followed = is_whole(&words) && can_emulate();
     if is_followed || says(&words, &["--emulated"]) {
         build_iostrata(&workspace)?;
     }
     let _lock = execute::lock(&workspace.target.join("xtask"))?;
     let program = Program {
-        path: target.join("release/iostrata-peers"),
+        path: built.path,
         iostrata: workspace.target.join("release/iostrata"),
         is_json: says(&words, &["--json"]),
     };
@@ -58,7 +50,32 @@ pub fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The program of `crates/peers`, built.
+/// The program of `crates/peers` as it was built.
+pub struct BuiltPeers {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether RocksDB is in it.
+    pub has_rocksdb: bool,
+}
+
+/// Builds the program, with RocksDB where that is installed.
+///
+/// # Errors
+/// When it does not build.
+pub fn build(workspace: &Workspace) -> Result<BuiltPeers> {
+    let target = workspace.target.join("peers");
+    // Not on stdout: that may be one JSON document.
+    eprintln!("building iostrata-peers (release)");
+    let mut build = workspace::cargo(&workspace.root.join("crates/peers"));
+    build.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(&target);
+    let has_rocksdb = choose_rocksdb(&mut build);
+    if !build.status().context("cannot run cargo build")?.success() {
+        bail!("crates/peers does not build; its README.md says what it needs");
+    }
+    Ok(BuiltPeers { path: target.join("release/iostrata-peers"), has_rocksdb })
+}
+
+/// A run of the program.
 struct Program {
     path: PathBuf,
     /// The main program, which starts emulated disks.
@@ -124,16 +141,18 @@ fn build_iostrata(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// RocksDB from where the caller says, else as Debian installs it, else not at all.
-fn choose_rocksdb(build: &mut Command) {
+/// RocksDB from where the caller says, else as Debian installs it, else not at all. Gives whether
+/// it is in the build.
+fn choose_rocksdb(build: &mut Command) -> bool {
     if std::env::var_os("ROCKSDB_LIB_DIR").is_some()
         || std::env::var_os("ROCKSDB_COMPILE").is_some()
     {
-        return;
+        return true;
     }
     let library = find(Path::new("/usr/lib"), "librocksdb.so");
     let is_bindable = Path::new(ROCKSDB_HEADER).exists() && has_libclang();
-    match library.filter(|_| is_bindable) {
+    let library = library.filter(|_| is_bindable);
+    match &library {
         Some(dir) => {
             build.env("ROCKSDB_LIB_DIR", dir).env("ROCKSDB_INCLUDE_DIR", "/usr/include");
         }
@@ -142,6 +161,7 @@ fn choose_rocksdb(build: &mut Command) {
             build.args(["--no-default-features", "--features", "iostrata"]);
         }
     }
+    library.is_some()
 }
 
 /// The directory directly under `parent` that holds this file.

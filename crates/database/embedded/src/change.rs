@@ -10,16 +10,21 @@ use crate::values::{ValueError, bytes_of_characters};
 
 /// One column that is changed, and which of the arguments it takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnChange {
+pub struct ColumnChange {
+    /// Which column.
     pub column: usize,
+    /// How it changes.
     pub change: Change,
+    /// Which of the arguments it takes.
     pub argument: Option<usize>,
 }
 
 /// Why a row is not changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NotChanged {
+pub enum NotChanged {
+    /// A value that does not go into its column.
     Value(ValueError),
+    /// The row is damaged.
     Damaged,
 }
 
@@ -34,7 +39,7 @@ impl From<ValueError> for NotChanged {
 /// # Errors
 /// What does not go into its column; a damaged row.
 #[inline]
-pub(crate) fn change_columns(
+pub fn change_columns(
     layout: &Layout,
     changes: &[ColumnChange],
     args: &[Value<'_>],

@@ -10,7 +10,7 @@ use iostrata_target::{Access, Assign, Change, Fold, JoinBelow, Op, Order};
 
 use crate::change::ColumnChange;
 use crate::key::KeyField;
-use crate::layout::Place;
+use crate::layout::{PathField, Place};
 use crate::table::{IndexKey, OpenTable, Projection};
 
 /// An operation as it is run.
@@ -64,13 +64,6 @@ pub(crate) struct ScanPath {
     pub prefix: Box<[PathField]>,
     /// The column that has bounds.
     pub range: Option<PathField>,
-}
-
-/// A column of a key for which values are given.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PathField {
-    pub field: KeyField,
-    pub column: usize,
 }
 
 /// Changes of rows.

@@ -4,10 +4,9 @@
 use iostrata_engine::Transaction;
 use iostrata_target::{Rows, Value};
 
-use crate::compile::PathField;
 use crate::error::OpError;
 use crate::key::KeyMisfit;
-use crate::layout::Layout;
+use crate::layout::{Layout, PathField};
 
 /// Memory that operations of one session use again.
 #[derive(Debug, Default)]

@@ -8,7 +8,8 @@ use crate::values::ValueError;
 
 /// Why an operation did not work.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpError {
+#[allow(missing_docs, reason = "each text says what its fields are")]
+pub enum OpError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]

@@ -15,7 +15,7 @@ const THERE: u8 = 1;
 
 /// How a column stands in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyField {
+pub struct KeyField {
     kind: KeyKind,
     is_nullable: bool,
 }
@@ -28,7 +28,7 @@ enum KeyKind {
 
 /// Why a value cannot stand in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyMisfit {
+pub enum KeyMisfit {
     /// Nothing, in a column that holds something.
     Null,
     /// Less than anything that the column holds.
@@ -40,6 +40,7 @@ pub(crate) enum KeyMisfit {
 }
 
 impl KeyField {
+    /// Of a column.
     pub fn new(of: ColumnType, is_nullable: bool) -> Self {
         let is_padded = matches!(of, ColumnType::Char(_));
         let kind = match number_bytes(of) {
@@ -58,6 +59,9 @@ impl KeyField {
     }
 
     /// Adds a value; what does not fit adds nothing.
+    ///
+    /// # Errors
+    /// Why the value cannot stand in a key.
     #[inline]
     pub fn push(self, value: Value<'_>, key: &mut Vec<u8>) -> Result<(), KeyMisfit> {
         match (self.kind, value) {

@@ -15,21 +15,24 @@ const LENGTH_BYTES: usize = 2;
 
 /// The bit that says that a column holds nothing; the mask is 0 where it always holds something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NullBit {
+pub struct NullBit {
     at: usize,
     mask: u8,
 }
 
 impl NullBit {
+    /// Whether the column holds nothing.
     #[inline]
     pub fn is_set(self, row: &[u8]) -> bool {
         self.mask != 0 && row.get(self.at).is_some_and(|byte| byte & self.mask != 0)
     }
 
+    /// Whether the column may hold nothing.
     pub fn is_allowed(self) -> bool {
         self.mask != 0
     }
 
+    /// Says whether the column holds nothing.
     pub fn set(self, row: &mut [u8], is_null: bool) {
         if let Some(byte) = row.get_mut(self.at).filter(|_| self.mask != 0) {
             *byte = if is_null { *byte | self.mask } else { *byte & !self.mask };
@@ -39,7 +42,8 @@ impl NullBit {
 
 /// Where a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum Place {
     /// In the key: the how manieth of its columns.
     Key { nth: usize },
     /// A number, from its lowest byte on.
@@ -50,9 +54,18 @@ pub(crate) enum Place {
     Varying { nth: usize, most: usize, null: NullBit },
 }
 
+/// A column of a key for which values are given.
+#[derive(Clone, Copy, Debug)]
+pub struct PathField {
+    /// How it stands in the key.
+    pub field: KeyField,
+    /// Which column it is.
+    pub column: usize,
+}
+
 /// The layout of one table's rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub struct Layout {
     /// The table as it is declared.
     pub table: Table,
     /// The columns of the key; none for rows that are told apart by a number of their own.
@@ -65,6 +78,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// The layout of a table.
     pub fn new(table: &Table) -> Self {
         let is_value = |column: &usize| !table.key.contains(column);
         let columns = || (0..table.columns.len()).filter(is_value);
@@ -108,6 +122,7 @@ impl Layout {
         self.key.is_empty()
     }
 
+    /// What a column is called.
     pub fn column_name(&self, column: usize) -> &str {
         &self.table.columns[column].name
     }
@@ -251,6 +266,7 @@ impl Layout {
         }
     }
 
+    /// The error of a value of the wrong kind.
     pub fn wrong_kind(&self, column: usize, value: Value<'_>) -> ValueError {
         let name = self.column_name(column);
         match value {

@@ -27,3 +27,14 @@ mod tickets;
 mod values;
 
 pub use target::EmbeddedTarget;
+
+/// How rows of declared tables become keys and values, for any store of ordered keys.
+pub mod rows {
+    pub use crate::change::{ColumnChange, NotChanged, change_columns};
+    pub use crate::error::OpError;
+    pub use crate::key::{KeyField, KeyMisfit};
+    pub use crate::layout::{Layout, NullBit, PathField, Place};
+    pub use crate::span::KeySpan;
+    pub use crate::table::{IndexKey, Projection, SharedTable};
+    pub use crate::values::ValueError;
+}

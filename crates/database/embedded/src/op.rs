@@ -7,12 +7,12 @@
 use iostrata_target::{Rows, Value};
 
 use crate::change::change_columns;
-use crate::compile::{CompiledOp, ModifyAction, OpAction, PathField};
+use crate::compile::{CompiledOp, ModifyAction, OpAction};
 use crate::context::{OpBuffers, OpRun, one_row, push_path, push_value};
 use crate::count::count_below;
 use crate::error::OpError;
 use crate::fold::scan;
-use crate::layout::Layout;
+use crate::layout::{Layout, PathField};
 use crate::scan::keys_of_prefix;
 use crate::table::{OpenTable, Projection};
 

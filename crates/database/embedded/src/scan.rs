@@ -10,9 +10,10 @@ use std::sync::Arc;
 use iostrata_engine::{Direction, Index, OwnedRow, TransactionCursor};
 use iostrata_target::Value;
 
-use crate::compile::{PathField, ScanPath};
+use crate::compile::ScanPath;
 use crate::context::{KeyList, OpRun};
 use crate::error::OpError;
+use crate::layout::PathField;
 use crate::span::KeySpan;
 use crate::table::{IndexKey, OpenTable};
 
@@ -44,7 +45,7 @@ pub(crate) fn each_row(
 ) -> Result<(), OpError> {
     let (low, high) = (take(&mut run.buffers.key), take(&mut run.buffers.high));
     let mut span = KeySpan::in_memory(low, high);
-    if order.limit > 0 && span.fill(&table.shared.layout, path, args)? {
+    if order.limit > 0 && span.fill(&table.shared.layout, (&path.prefix, path.range), args)? {
         match &path.index {
             Some(index) => by_index(run, (table, index), &mut span, order, each)?,
             None if order.locks => locked(run, table, &mut span, order, each)?,

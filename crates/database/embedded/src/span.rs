@@ -8,15 +8,14 @@ use std::ops::Bound;
 use iostrata_engine::Direction;
 use iostrata_target::Value;
 
-use crate::compile::{PathField, ScanPath};
 use crate::context::{push_path, wrong_kind};
 use crate::error::OpError;
 use crate::key::{KeyMisfit, pass_prefix};
-use crate::layout::Layout;
+use crate::layout::{Layout, PathField};
 
 /// The keys between which rows are scanned; without an upper one to the end.
 #[derive(Debug, Default)]
-pub(crate) struct KeySpan {
+pub struct KeySpan {
     low: Vec<u8>,
     high: Vec<u8>,
     has_high: bool,
@@ -36,6 +35,7 @@ impl KeySpan {
         (self.low, self.high)
     }
 
+    /// Where the keys begin and end.
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let low = match (self.low.is_empty(), self.is_low_passed) {
             (true, _) => Bound::Unbounded,
@@ -51,7 +51,7 @@ impl KeySpan {
     }
 
     /// Goes on behind a key.
-    pub fn pass(&mut self, key: &[u8], direction: Direction) {
+    pub(crate) fn pass(&mut self, key: &[u8], direction: Direction) {
         let (bound, is_passed) = match direction {
             Direction::Forward => (&mut self.low, &mut self.is_low_passed),
             Direction::Backward => (&mut self.high, &mut self.has_high),
@@ -62,7 +62,7 @@ impl KeySpan {
     }
 
     /// Goes on with the entries of a secondary key, some of which were given.
-    pub fn resume(&mut self, secondary: &[u8], direction: Direction) {
+    pub(crate) fn resume(&mut self, secondary: &[u8], direction: Direction) {
         self.pass(secondary, direction);
         match direction {
             Direction::Forward => self.is_low_passed = false,
@@ -97,19 +97,19 @@ impl KeySpan {
     pub fn fill(
         &mut self,
         layout: &Layout,
-        path: &ScanPath,
+        (prefix, range): (&[PathField], Option<PathField>),
         args: &[Value<'_>],
     ) -> Result<bool, OpError> {
-        let (prefix, range) = args.split_at(path.prefix.len());
+        let (given, bounds) = args.split_at(prefix.len());
         let Self { low, high, .. } = self;
         (self.is_low_passed, self.is_high_included) = (false, false);
         low.clear();
-        if !begin(layout, &path.prefix, prefix, low)? {
+        if !begin(layout, prefix, given, low)? {
             return Ok(false);
         }
         high.clear();
         high.extend_from_slice(low);
-        if let (Some(of), [least, most, ..]) = (path.range, range)
+        if let (Some(of), [least, most, ..]) = (range, bounds)
             && !fill_range(layout, of, (*least, *most), (low, high))?
         {
             return Ok(false);

@@ -12,7 +12,8 @@ use crate::layout::{Layout, Place};
 
 /// A table, as the sessions of a target share it.
 #[derive(Debug)]
-pub(crate) struct SharedTable {
+pub struct SharedTable {
+    /// Where columns stand.
     pub layout: Layout,
     /// The secondary keys of its indexes, in the order of their declaration.
     pub indexes: Vec<Arc<IndexKey>>,
@@ -22,14 +23,16 @@ pub(crate) struct SharedTable {
 
 /// What makes the secondary key of a row.
 #[derive(Debug)]
-pub(crate) struct IndexKey {
+pub struct IndexKey {
     layout: Layout,
+    /// Its columns.
     pub columns: Vec<usize>,
     /// The columns as they stand in the key.
     pub fields: Vec<KeyField>,
 }
 
 impl IndexKey {
+    /// Of an index of a table that is laid out so.
     pub fn new(layout: &Layout, index: &IndexDeclaration) -> Self {
         let columns = &layout.table.columns;
         let field =
@@ -49,6 +52,7 @@ impl IndexKey {
 }
 
 impl SharedTable {
+    /// Of a table as it is declared.
     pub fn new(table: &iostrata_target::Table) -> Self {
         let layout = Layout::new(table);
         let index = |index| Arc::new(IndexKey::new(&layout, index));
@@ -66,17 +70,19 @@ impl SharedTable {
     ///
     /// # Errors
     /// What reading said.
-    pub fn go_on_counting(&self, table: &Table) -> Result<(), EngineError> {
+    pub(crate) fn go_on_counting(&self, table: &Table) -> Result<(), EngineError> {
         if !self.is_counted() {
             return Ok(());
         }
         let mut last = table.cursor(.., Direction::Backward);
-        let number = match last.next_row()? {
-            Some((key, _row)) => self.number_of(key).unwrap_or(0),
-            None => 0,
-        };
-        self.last_number.store(number.max(0), Ordering::Relaxed);
+        self.count_from(last.next_row()?.map(|(key, _row)| key));
         Ok(())
+    }
+
+    /// Goes on with the numbers behind that of the row with the greatest key, if there is a row.
+    pub fn count_from(&self, last: Option<&[u8]>) {
+        let number = last.and_then(|key| self.number_of(key)).unwrap_or(0);
+        self.last_number.store(number.max(0), Ordering::Relaxed);
     }
 
     /// The number that a key is, or begins with.
@@ -159,19 +165,17 @@ impl OpenTable {
 
 /// The wanted columns of a row.
 #[derive(Clone, Debug)]
-pub(crate) struct Projection {
+pub struct Projection {
     places: Box<[Place]>,
 }
 
 impl Projection {
+    /// These columns.
     pub fn new(layout: &Layout, columns: &[usize]) -> Self {
         Self { places: columns.iter().map(|column| layout.places[*column]).collect() }
     }
 
-    /// Adds the wanted columns. `text` is memory for characters of the key.
-    ///
-    /// # Errors
-    /// A damaged row.
+    /// Adds the wanted columns; none of a damaged row. `text` is memory for characters of the key.
     #[inline]
     pub fn push(
         &self,

@@ -6,7 +6,8 @@ use crate::key::KeyMisfit;
 
 /// Why a value does not go into its column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ValueError {
+#[allow(missing_docs, reason = "each text says what its fields are")]
+pub enum ValueError {
     #[error("column {column} always holds something, and nothing was given")]
     Null { column: String },
     #[error("column {column} holds {takes}, and {found} was given")]
@@ -19,13 +20,13 @@ pub(crate) enum ValueError {
 
 impl ValueError {
     /// Characters where a number belongs, or the other way round.
-    pub fn kind(column: &str, is_text: bool, found: Value<'_>) -> Self {
+    pub(crate) fn kind(column: &str, is_text: bool, found: Value<'_>) -> Self {
         let takes = if is_text { "characters" } else { "a number" };
         Self::Kind { column: column.to_owned(), takes, found: format!("{found:?}") }
     }
 
     /// A value that cannot stand in a key.
-    pub fn misfit(
+    pub(crate) fn misfit(
         column: &str,
         found: Value<'_>,
         misfit: KeyMisfit,

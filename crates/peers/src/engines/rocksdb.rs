@@ -72,18 +72,22 @@ pub(crate) fn options(setup: Setup) -> Result<Options, rocksdb::Error> {
     Ok(options)
 }
 
+/// The library's version, which it tells only in the files that it writes.
+pub(crate) fn version(dir: &Path) -> String {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let texts = files
+        .filter(|file| file.file_name().to_string_lossy().starts_with("OPTIONS-"))
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    let version = |text: String| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version="));
+        line.map(str::to_owned)
+    };
+    texts.filter_map(version).next().unwrap_or_else(|| "of unknown version".to_owned())
+}
+
 impl Store for Rocksdb {
     fn version(&self) -> String {
-        // The library tells it only in the files it writes.
-        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let texts = files
-            .filter(|file| file.file_name().to_string_lossy().starts_with("OPTIONS-"))
-            .filter_map(|file| std::fs::read_to_string(file.path()).ok());
-        let version = |text: String| {
-            let line = text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version="));
-            line.map(str::to_owned)
-        };
-        texts.filter_map(version).next().unwrap_or_else(|| "of unknown version".to_owned())
+        version(&self.dir)
     }
 
     fn load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<(), PeerError> {

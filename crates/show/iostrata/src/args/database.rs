@@ -268,6 +268,9 @@ pub struct TpccRunArgs {
         default_value = "45,43,4,4,4"
     )]
     pub mix: String,
+    /// Check the twelve consistency conditions after the run; exit code 1 when one does not hold
+    #[arg(long, conflicts_with = "compat")]
+    pub check: bool,
     #[command(flatten)]
     pub common: Common,
 }

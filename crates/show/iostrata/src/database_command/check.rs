@@ -13,23 +13,45 @@ use crate::exit_error::ExitError;
 /// # Errors
 /// As the contract's exit codes say; a condition that does not hold is exit code 1.
 pub fn run(args: &TpccCheckArgs) -> Result<(), ExitError> {
-    let display = Display::new(args.printing.quiet || args.printing.json);
     let opened = Opened::open(&args.target, &tpcc::schema(), false)?;
-    let checked = check(&opened, &display);
-    display.finish();
+    let checked = check(&opened, args.printing.quiet || args.printing.json);
     opened.close()?;
     let document = document(&checked?);
     match args.printing.json {
         true => print_json(&document)?,
         false => print_text(&text(&document))?,
     }
-    match document.conditions.iter().filter(|condition| !condition.ok).count() {
+    let broken = document.conditions.iter().filter(|condition| !condition.ok).count();
+    verdict(broken, "")
+}
+
+/// Checks an open target after a run, without a document of its own.
+///
+/// # Errors
+/// What the target said; a condition that does not hold is exit code 1.
+pub fn judge(opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
+    let outcome = check(opened, is_quiet)?;
+    let broken = outcome.conditions.iter().filter(|condition| condition.violations > 0);
+    let told: Vec<&str> =
+        broken.clone().flat_map(|condition| &condition.told).map(String::as_str).collect();
+    verdict(broken.count(), &format!(": {}", told.join("; ")))
+}
+
+fn verdict(broken: usize, told: &str) -> Result<(), ExitError> {
+    match broken {
         0 => Ok(()),
-        n => Err(ExitError::Judged(format!("{n} of the twelve conditions do not hold"))),
+        n => Err(ExitError::Judged(format!("{n} of the twelve conditions do not hold{told}"))),
     }
 }
 
-fn check(opened: &Opened, display: &Display) -> Result<CheckOutcome, ExitError> {
+fn check(opened: &Opened, is_quiet: bool) -> Result<CheckOutcome, ExitError> {
+    let display = Display::new(is_quiet);
+    let checked = check_all(opened, &display);
+    display.finish();
+    checked
+}
+
+fn check_all(opened: &Opened, display: &Display) -> Result<CheckOutcome, ExitError> {
     let dataset = Dataset::ready(opened.target()).map_err(ending)?;
     let plan =
         CheckPlan { warehouses: dataset.warehouses, is_fresh: dataset.stage == Stage::Loaded };

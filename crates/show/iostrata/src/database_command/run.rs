@@ -7,6 +7,7 @@ use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::oltp::{self, OltpSpec, OltpTerminals};
 use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Waits};
 
+use super::check;
 use super::opened::{Opened, ending};
 use super::plan::RunPlan;
 use super::prepare::{self, oltp_spec, shown};
@@ -83,8 +84,11 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
     plan.set("c_load", dataset.c_load);
     let source = Terminals::new(opened.target(), &dataset, options);
     plan.set("c_run", source.constants().last);
-    let ended = plan.run(opened.target(), &source, interruption);
+    let mut ended = plan.run(opened.target(), &source, interruption);
     drop(source);
+    if args.check {
+        ended = ended.and_then(|()| check::judge(&opened, args.common.printing.quiet));
+    }
     ended.and(opened.close())
 }
 
