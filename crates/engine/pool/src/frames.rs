@@ -62,6 +62,23 @@ impl Frame {
     pub fn version(&self) -> u64 {
         self.latch.version()
     }
+
+    /// The same; none while somebody holds the latch exclusively.
+    #[inline]
+    pub fn version_at_rest(&self) -> Option<u64> {
+        self.latch.version_at_rest()
+    }
+
+    /// Whether readers have met at the latch.
+    #[inline]
+    pub fn have_readers_met(&self) -> bool {
+        self.latch.have_readers_met()
+    }
+
+    /// From now on they have not.
+    pub fn forget_meeting(&self) {
+        self.latch.forget_meeting();
+    }
 }
 
 /// All frames and their memory.
