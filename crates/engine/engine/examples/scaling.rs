@@ -59,7 +59,7 @@ fn main() -> Result<(), Failure> {
             measured.iter_mut().zip(round).for_each(|(all, one)| all.push(one));
         }
     }
-    println!("{} of {rounds} rounds count", measured[0].len());
+    eprintln!("{} of {rounds} rounds count", measured[0].len());
     for ((name, _), rates) in kinds.into_iter().zip(measured) {
         say(name, rates);
     }
@@ -75,7 +75,7 @@ fn say(name: &str, mut rates: Vec<(f64, f64)>) {
     let at = |quarter: usize| rates[(rates.len() - 1) * quarter / 4];
     let ratio = |quarter| at(quarter).1 / at(quarter).0;
     let ((one, two), [low, middle, high]) = (at(2), [1, 2, 3].map(ratio));
-    println!(
+    eprintln!(
         "{name:<16} {one:>12.0}/s by one, {two:>12.0}/s by two: {middle:.2} ({low:.2} to {high:.2})"
     );
 }

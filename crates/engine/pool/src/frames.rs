@@ -75,6 +75,11 @@ impl Frame {
         self.latch.have_readers_met()
     }
 
+    #[cfg(test)]
+    pub fn note_meeting(&self) {
+        self.latch.note_meeting();
+    }
+
     /// From now on they have not.
     pub fn forget_meeting(&self) {
         self.latch.forget_meeting();

@@ -115,6 +115,10 @@ impl Latch {
         self.0.load(Ordering::Relaxed) & MET != 0
     }
 
+    pub(crate) fn note_meeting(&self) {
+        self.0.fetch_or(MET, Ordering::Relaxed);
+    }
+
     /// From now on they have not.
     pub fn forget_meeting(&self) {
         self.0.fetch_and(!MET, Ordering::Relaxed);
@@ -137,7 +141,7 @@ impl Latch {
     fn wait_shared(&self) {
         let mut pause = Pause::default();
         if self.0.load(Ordering::Relaxed) & (EXCLUSIVE | WANTED | MET) == 0 {
-            self.0.fetch_or(MET, Ordering::Relaxed);
+            self.note_meeting();
         }
         loop {
             let word = self.0.load(Ordering::Relaxed);
