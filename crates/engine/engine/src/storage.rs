@@ -76,6 +76,7 @@ impl Storage {
         let store = Arc::new(store);
         let source = Arc::new(StoreSource::new(Arc::clone(&store)));
         let mut pool = PoolSettings::new(page_size, settings.frames() as usize);
+        pool.copies_always = cfg!(any(test, feature = "testing"));
         pool.old_pct = settings.old_blocks_pct;
         pool.bucket_bytes = (redo.limits().capacity / 256).max(1);
         // The numbers of commits go on behind everything that the data can tell of.

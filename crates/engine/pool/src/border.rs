@@ -19,12 +19,21 @@ pub struct PoolSettings {
     pub bucket_bytes: u64,
     /// So often in a row free frames are asked for in vain before a typed error; at least 1.
     pub tries_max: u32,
+    /// Whether a page is copied whenever that is offered, also where readers never met: for tests.
+    pub copies_always: bool,
 }
 
 impl PoolSettings {
     /// So many frames, everything else as usual.
     pub fn new(page_size: PageSize, frames: usize) -> Self {
-        Self { page_size, frames, old_pct: 37, bucket_bytes: 1 << 20, tries_max: 200 }
+        Self {
+            page_size,
+            frames,
+            old_pct: 37,
+            bucket_bytes: 1 << 20,
+            tries_max: 200,
+            copies_always: false,
+        }
     }
 }
 

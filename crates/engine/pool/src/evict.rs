@@ -119,6 +119,7 @@ impl Pool {
             count(&self.counting.read_ahead_evicted);
         }
         count(&self.counting.evicted);
+        self.read_copies.forget(frame.index);
         self.waiting.end(page, entry, Word::absent(self.queues.arrivals()), Ok(()));
         Verdict::Gone
     }
@@ -140,6 +141,7 @@ impl Pool {
         let was = Word(was);
         let is_clean = self.dirty.forget(self.frames.get(was.frame()));
         if is_clean && self.queues.withdraw(was.frame()) {
+            self.read_copies.forget(was.frame());
             self.waiting.end(page, entry, Word::absent(0), Ok(()));
             self.queues.give_free(&[was.frame()]);
             return true;

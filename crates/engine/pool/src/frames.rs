@@ -62,6 +62,28 @@ impl Frame {
     pub fn version(&self) -> u64 {
         self.latch.version()
     }
+
+    /// The same; none while somebody holds the latch exclusively.
+    #[inline]
+    pub fn version_at_rest(&self) -> Option<u64> {
+        self.latch.version_at_rest()
+    }
+
+    /// Whether readers have met at the latch.
+    #[inline]
+    pub fn have_readers_met(&self) -> bool {
+        self.latch.have_readers_met()
+    }
+
+    #[cfg(test)]
+    pub fn note_meeting(&self) {
+        self.latch.note_meeting();
+    }
+
+    /// From now on they have not.
+    pub fn forget_meeting(&self) {
+        self.latch.forget_meeting();
+    }
 }
 
 /// All frames and their memory.

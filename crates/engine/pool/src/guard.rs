@@ -160,6 +160,10 @@ impl<'p> Shared<'p> {
         drop(latch);
         pin
     }
+
+    pub(crate) fn frame(&self) -> &'p Frame {
+        self.pin.frame
+    }
 }
 
 impl Deref for Shared<'_> {

@@ -18,6 +18,8 @@ const EXCLUSIVE: u64 = 1 << 16;
 const WANTED: u64 = 1 << 17;
 /// Somebody sleeps.
 const PARKED: u64 = 1 << 18;
+/// A reader found the word changed by another one while it took the latch.
+const MET: u64 = 1 << 19;
 const VERSION: u64 = 1 << 24;
 
 const SPINS: u32 = 60;
@@ -100,6 +102,28 @@ impl Latch {
         self.0.load(Ordering::Acquire) / VERSION
     }
 
+    /// The version, unless somebody holds the latch exclusively now.
+    #[inline]
+    pub fn version_at_rest(&self) -> Option<u64> {
+        let word = self.0.load(Ordering::Acquire);
+        (word & EXCLUSIVE == 0).then_some(word / VERSION)
+    }
+
+    /// Whether readers have met here: each of them waits for the other's cache line.
+    #[inline]
+    pub fn have_readers_met(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & MET != 0
+    }
+
+    pub(crate) fn note_meeting(&self) {
+        self.0.fetch_or(MET, Ordering::Relaxed);
+    }
+
+    /// From now on they have not.
+    pub fn forget_meeting(&self) {
+        self.0.fetch_and(!MET, Ordering::Relaxed);
+    }
+
     #[inline]
     fn shared_from(&self, word: u64) -> Result<(), u64> {
         assert!(word & SHARED_MASK != SHARED_MASK, "65535 shared holders: guards are leaked");
@@ -116,6 +140,9 @@ impl Latch {
     #[cold]
     fn wait_shared(&self) {
         let mut pause = Pause::default();
+        if self.0.load(Ordering::Relaxed) & (EXCLUSIVE | WANTED | MET) == 0 {
+            self.note_meeting();
+        }
         loop {
             let word = self.0.load(Ordering::Relaxed);
             let is_free = word & EXCLUSIVE == 0;

@@ -15,6 +15,7 @@ use crate::counters::{Counting, PoolCounters};
 use crate::dirty::Dirty;
 use crate::frames::{Frame, Frames};
 use crate::queues::Queues;
+use crate::read_copies::ReadCopies;
 use crate::table::PageTable;
 use crate::waiting::Waiting;
 
@@ -29,6 +30,7 @@ pub struct Pool {
     pub(crate) dirty: Dirty,
     pub(crate) waiting: Waiting,
     pub(crate) buffers: Buffers,
+    pub(crate) read_copies: ReadCopies,
     pub(crate) counting: Counting,
     pub(crate) source: Arc<dyn PageSource>,
     pub(crate) supply: Arc<dyn Supply>,
@@ -55,6 +57,7 @@ impl Pool {
             dirty: Dirty::new(frames, bucket_bytes),
             waiting: Waiting::new(),
             buffers: Buffers::new(page_size, (frames / 4).clamp(2, BUFFERS_MAX)),
+            read_copies: ReadCopies::new(frames),
             counting: Counting::new(),
             source,
             supply,

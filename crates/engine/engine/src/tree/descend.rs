@@ -1,9 +1,8 @@
 //! From the root to a leaf.
 //!
-//! Invariant: a child is latched before its parent is let go, so that nobody restructures in
-//! between; a child that is not in memory is loaded with no latch held, kept pinned until the
-//! search ends (or the pages of one way could evict each other for ever), and the way is gone
-//! again. Every page is checked to belong to this tree and to lie one level below its parent.
+//! Invariant: a leaf is found through parents that nobody restructured in between; how that is
+//! known is in `way`. Every page is checked to belong to this tree and to lie one level below its
+//! parent.
 
 use std::ops::Range;
 
@@ -13,6 +12,7 @@ use iostrata_pool::{Pin, Shared};
 use crate::error::EngineError;
 use crate::pages::Pages;
 use crate::tree::Tree;
+use crate::tree::way::Way;
 
 /// Leaves asked for in one go, as InnoDB's extent has pages.
 const READ_AHEAD_PAGES: usize = 64;
@@ -112,25 +112,19 @@ impl Tree {
     }
 
     fn descend<'c>(&self, pages: &'c Pages, seek: Seek<'_>) -> Result<Shared<'c>, EngineError> {
-        let mut kept = Vec::new();
+        let mut way = Way::new(pages);
         'again: loop {
-            let mut node = pages.pin(self.root)?.shared();
+            let mut node = way.root(self.root)?;
             let mut parent = None;
             loop {
                 let view = PageView::new(&node);
                 let level = self.check(node.page_no(), &view, parent)?;
                 if level == 0 {
-                    drop(kept);
-                    return Ok(node);
+                    return Ok(node.leaf());
                 }
                 let child = view.child(seek.slot(&view));
-                let Some(pin) = pages.storage.pool.try_pin(child) else {
-                    drop(node);
-                    kept.push(pages.pin(child)?);
-                    continue 'again;
-                };
-                node = pin.shared();
-                parent = Some(level);
+                let Some(next) = way.child(node, level, child)? else { continue 'again };
+                (node, parent) = (next, Some(level));
             }
         }
     }
@@ -170,38 +164,38 @@ impl Tree {
         absent: &mut Vec<PageNo>,
     ) -> Result<Option<Leaf<'c>>, EngineError> {
         self.check_not_dropped()?;
-        let mut kept = Vec::new();
+        let mut way = Way::new(pages);
         'again: loop {
             upper.clear();
-            let mut node = pages.pin(self.root)?.shared();
+            let mut node = way.root(self.root)?;
             let mut parent = None;
             loop {
                 let view = PageView::new(&node);
                 let level = self.check(node.page_no(), &view, parent)?;
                 if level == 0 {
-                    let page_version = node.page_version();
-                    return Ok(Some(Leaf { pin: node.unlatch(), page_version }));
+                    let leaf = node.leaf();
+                    let page_version = leaf.page_version();
+                    return Ok(Some(Leaf { pin: leaf.unlatch(), page_version }));
                 }
                 let (slot, child) = view.child_for(key);
                 if slot + 1 < view.count() {
                     upper.lower_to(view.key(slot + 1));
                 }
-                match pages.storage.pool.try_pin(child) {
-                    Some(pin) if level == 1 => {
-                        return Ok(Some(Leaf { page_version: pin.page_version(), pin }));
-                    }
-                    None if level == 1 => {
-                        absent.push(child);
-                        return Ok(None);
-                    }
-                    Some(pin) => node = pin.shared(),
-                    None => {
-                        drop(node);
-                        kept.push(pages.pin(child)?);
-                        continue 'again;
-                    }
+                if level > 1 {
+                    let Some(next) = way.child(node, level, child)? else { continue 'again };
+                    (node, parent) = (next, Some(level));
+                    continue;
                 }
-                parent = Some(level);
+                // Its version is that of this parent's child: the parent is looked at after it.
+                let pin = way.pin(&node, child);
+                let leaf = pin.map(|pin| Leaf { page_version: pin.page_version(), pin });
+                if !way.is_unchanged(&node) {
+                    continue 'again;
+                }
+                if leaf.is_none() {
+                    absent.push(child);
+                }
+                return Ok(leaf);
             }
         }
     }

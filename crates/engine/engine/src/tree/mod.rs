@@ -11,6 +11,7 @@ pub(crate) mod descend;
 pub(crate) mod merge;
 pub(crate) mod split;
 mod structure;
+mod way;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
