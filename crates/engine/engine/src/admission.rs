@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule};
+use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule, UserWork};
 use iostrata_page::Lsn;
 
 use crate::error::{EngineError, RequestError};
@@ -265,11 +265,8 @@ impl Admission {
             return Ok(Asked::Crowded);
         }
         let rule = self.rule.read();
-        let oldest = if rule.flush_self_age == u64::MAX {
-            lsn
-        } else {
-            pool.oldest().unwrap_or(lsn).min(lsn)
-        };
+        let oldest =
+            if rule.looks_at_oldest() { pool.oldest().unwrap_or(lsn).min(lsn) } else { lsn };
         Ok(Asked::Answered(room, rule.decide(lsn, checkpoint, oldest)))
     }
 
@@ -316,8 +313,11 @@ impl Wait {
             Admit::Delay { us } => {
                 self.has_helped || self.delayed.is_some_and(|since| since.elapsed() >= micros(us))
             }
-            Admit::FlushSelf { .. } => self.has_helped,
-            Admit::WaitCheckpoint(_) => false,
+            Admit::FlushSelf { .. }
+            | Admit::WakeCleaner
+            | Admit::WaitOldest(_)
+            | Admit::TakeCheckpoint => self.has_helped,
+            Admit::WaitCheckpoint { .. } => false,
         }
     }
 
@@ -348,10 +348,23 @@ impl Wait {
             }
             Admit::FlushSelf { until, wait } => {
                 self.has_helped = true;
-                signal.wake();
-                if wait { flusher.assist(until) } else { Ok(()) }
+                flusher.flush_as_user(until, wait)
             }
-            Admit::WaitCheckpoint(lsn) => wait_for(flusher, lsn),
+            Admit::WakeCleaner => {
+                self.has_helped = true;
+                signal.wake();
+                Ok(())
+            }
+            Admit::WaitOldest(lsn) => {
+                self.has_helped = true;
+                counts.admission_waited();
+                flusher.wait_oldest(lsn)
+            }
+            Admit::TakeCheckpoint => {
+                self.has_helped = true;
+                flusher.checkpoint(false)
+            }
+            Admit::WaitCheckpoint { lsn, work } => wait_for(flusher, lsn, work),
         }
     }
 }
@@ -361,11 +374,11 @@ fn micros(us: u64) -> Duration {
 }
 
 #[cold]
-fn wait_for(flusher: &Flusher, checkpoint: Lsn) -> Result<(), EngineError> {
+fn wait_for(flusher: &Flusher, checkpoint: Lsn, work: UserWork) -> Result<(), EngineError> {
     flusher.storage.counts.admission_waited();
     while flusher.storage.redo.checkpoint_lsn() < checkpoint {
         flusher.storage.poison.check()?;
-        flusher.assist_checkpoint(checkpoint)?;
+        flusher.work_for_checkpoint(checkpoint, work)?;
     }
     Ok(())
 }

@@ -8,8 +8,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use iostrata_flush::{Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings};
-use iostrata_settings::{Counter, Settings};
+use iostrata_flush::{
+    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, WriteLimit,
+};
+use iostrata_settings::{Counter, Doublewrite, FlushWriteLimit, Settings};
 
 use crate::admission::Admission;
 use crate::error::EngineError;
@@ -62,7 +64,7 @@ impl Cleaner {
         let mut state = self.lock();
         *state = State::new(policy, state.number + 1);
         drop(state);
-        self.flusher.storage.signal.wake();
+        self.flusher.storage.signal.recall();
     }
 
     /// Asks the policy and does what it says. Gives when the next step is due, in microseconds of
@@ -73,7 +75,8 @@ impl Cleaner {
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
         let (action, number) = self.decide(now_us);
-        if let Action::Sleep { until_us } = action {
+        if let Action::Sleep { until_us, firm } = action {
+            self.flusher.storage.signal.set_firm(firm);
             return Ok(until_us);
         }
         let start = Instant::now();
@@ -95,6 +98,7 @@ impl Cleaner {
         let action = state.policy.next(&sample, last);
         // Under the lock, so that the rule of a policy that was replaced comes before a new one's.
         self.admission.publish(state.policy.admit());
+        storage.signal.set_users_free_frames(state.policy.users_free_frames());
         match action {
             Action::Flush { furious, .. } => {
                 if furious && !state.is_furious {
@@ -111,14 +115,15 @@ impl Cleaner {
     fn act(&self, action: Action) -> Result<Finished, EngineError> {
         let storage = &*self.flusher.storage;
         match action {
-            Action::Flush { pages, until, cause, .. } => {
-                return self.flusher.flush(pages as usize, until, cause);
+            Action::Flush { pages, until, cause, checkpoints, .. } => {
+                return self.flusher.flush_pages(pages as usize, until, cause, checkpoints);
             }
             Action::Lru { pages } => return self.flusher.free(pages as usize),
             Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
             Action::Checkpoint => self.flusher.checkpoint(false)?,
-            Action::Purge { .. } => {
-                let _more_is_asked_for_again = (self.purge)()?;
+            Action::Purge => {
+                let has_purged = (self.purge)()?;
+                return Ok(Finished { has_purged, ..Finished::default() });
             }
             Action::Sleep { .. } => {}
         }
@@ -133,7 +138,8 @@ impl Cleaner {
 /// The engine as it is now; the caller adds its clock and the histogram.
 fn sample(storage: &Storage) -> FlushSample<'static> {
     let Storage { redo, pool, counts, hot, .. } = storage;
-    let limits = redo.limits();
+    let (limits, store) = (redo.limits(), storage.store.counters());
+    let settings = hot.all();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
     FlushSample {
@@ -152,7 +158,11 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         frames: pool.frames() as u64,
         lru_flushed: counts.get(Counter::BufferLruBatchFlushTotalPages),
         list_flushed: counts.flushed_for_age(),
-        settings: flush_settings(&hot.all()),
+        redo_file_bytes: settings.redo_log_capacity,
+        commits: counts.get(Counter::Commits),
+        page_ios: store.pages_read + store.pages_written,
+        pending_ios: store.pending_reads + store.pending_writes,
+        settings: flush_settings(&settings),
         ..FlushSample::default()
     }
 }
@@ -170,5 +180,13 @@ fn flush_settings(settings: &Settings) -> FlushSettings {
         flush_sync: settings.flush_sync,
         lru_scan_depth: settings.lru_scan_depth,
         flush_log_at_timeout_us: u64::from(settings.flush_log_at_timeout) * 1_000_000,
+        purge_threads: settings.purge_threads,
+        doublewrite: settings.doublewrite != Doublewrite::Off,
+        write_limit: match settings.flush_write_limit {
+            FlushWriteLimit::Policy => WriteLimit::Policy,
+            FlushWriteLimit::Capped => WriteLimit::Capped,
+            FlushWriteLimit::Free => WriteLimit::Free,
+            FlushWriteLimit::AutoRaised => WriteLimit::AutoRaised,
+        },
     }
 }

@@ -6,10 +6,10 @@
 //! pages. What to write, and when, is the caller's business.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use iostrata_flush::{Cause, Finished};
+use iostrata_flush::{Cause, Finished, UserWork};
 use iostrata_page::Lsn;
 use iostrata_pool::{Flight, Flushing, Supply};
 use iostrata_store::PageCopy;
@@ -33,12 +33,14 @@ pub(crate) struct Flusher {
     pub storage: Arc<Storage>,
     /// Set until recovery has applied everything: a checkpoint would forget redo before.
     holds_checkpoints: AtomicBool,
+    /// Held by the one user who flushes for all.
+    user_flush: Mutex<()>,
 }
 
 impl Flusher {
     /// One that takes no checkpoint yet.
     pub fn new(storage: Arc<Storage>) -> Self {
-        Self { storage, holds_checkpoints: AtomicBool::new(true) }
+        Self { storage, holds_checkpoints: AtomicBool::new(true), user_flush: Mutex::new(()) }
     }
 
     /// Everything in the redo is in the pool: checkpoints may be taken.
@@ -51,6 +53,20 @@ impl Flusher {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn flush(&self, pages: usize, until: Lsn, cause: Cause) -> Result<Finished, EngineError> {
+        self.flush_pages(pages, until, cause, true)
+    }
+
+    /// As [`Flusher::flush`]; without `checkpoints` none is taken.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn flush_pages(
+        &self,
+        pages: usize,
+        until: Lsn,
+        cause: Cause,
+        checkpoints: bool,
+    ) -> Result<Finished, EngineError> {
         let Storage { pool, poison, .. } = &*self.storage;
         let _alarm = poison.alarm("a thread that wrote pages");
         let (mut flushed, mut taken) = (0, Vec::new());
@@ -63,9 +79,11 @@ impl Flusher {
             let written = self.write(&mut taken)?;
             flushed += written;
             self.storage.counts.flushed(cause, written as u64);
-            self.checkpoint_if_worth()?;
+            if checkpoints {
+                self.checkpoint_if_worth()?;
+            }
         }
-        if flushed == 0 {
+        if flushed == 0 && checkpoints {
             self.checkpoint(false)?;
         }
         Ok(Finished { flushed: flushed as u32, ..Finished::default() })
@@ -96,7 +114,8 @@ impl Flusher {
             self.storage.counts.flushed_cold(flushed as u64);
             self.checkpoint_if_worth()?;
         }
-        Ok(Finished { flushed: flushed as u32, freed: freed as u32, took_us: 0 })
+        let (flushed, freed) = (flushed as u32, freed as u32);
+        Ok(Finished { flushed, freed, ..Finished::default() })
     }
 
     /// Writes the pages that were taken: redo first, then the pages, durably. Gives their number.
@@ -219,12 +238,70 @@ impl Flusher {
         Ok(())
     }
 
+    /// A user writes everything that is dirty since before `until`, beside the cleaner. One does it
+    /// at a time: who does not wait leaves it to another who is at it.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn flush_as_user(&self, until: Lsn, wait: bool) -> Result<(), EngineError> {
+        let _turn = match self.user_flush.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
+            Err(TryLockError::WouldBlock) if !wait => return Ok(()),
+            Err(TryLockError::WouldBlock) => {
+                self.user_flush.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        if wait {
+            self.storage.counts.admission_waited();
+            self.storage.counts.furious();
+        }
+        self.flush_pages(usize::MAX, until, Cause::Sync, false).map(|_| ())
+    }
+
+    /// Waits until every change before `lsn` is written, by the cleaner if there is a thread of it.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn wait_oldest(&self, lsn: Lsn) -> Result<(), EngineError> {
+        let Storage { pool, poison, signal, .. } = &*self.storage;
+        while pool.oldest().is_some_and(|oldest| oldest < lsn) {
+            poison.check()?;
+            if signal.has_threads() { signal.wait_round() } else { self.assist(lsn)? }
+        }
+        Ok(())
+    }
+
+    /// Works towards a checkpoint at `lsn` as users of the policy do.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn work_for_checkpoint(&self, lsn: Lsn, work: UserWork) -> Result<(), EngineError> {
+        if work == UserWork::Nothing {
+            return self.assist_checkpoint(lsn);
+        }
+        self.checkpoint(false)?;
+        if self.storage.redo.checkpoint_lsn() >= lsn {
+            return Ok(());
+        }
+        if work == UserWork::Checkpoints {
+            return self.assist_checkpoint(lsn);
+        }
+        self.flush_as_user(lsn, true)?;
+        self.checkpoint(false)?;
+        if self.storage.redo.checkpoint_lsn() < lsn {
+            // What is left is latched, or on its way by the hand of others.
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
     /// Frees some frames, or waits for the cleaner to do so.
     fn assist_frames(&self) -> Result<(), EngineError> {
         let Storage { pool, poison, signal, .. } = &*self.storage;
         // A stopped engine frees nothing any more: waiting would only delay the error.
         poison.check()?;
-        if signal.has_threads() {
+        if signal.has_threads() && !signal.users_free_frames() {
             signal.wait_round();
         } else {
             self.free((pool.frames() / 8).clamp(1, ASSIST_PAGES))?;

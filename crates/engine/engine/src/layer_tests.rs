@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample};
+use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample, UserWork};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk};
 use iostrata_page::{Lsn, PageNo};
@@ -74,8 +74,11 @@ fn a_rule_is_read_as_it_was_published() {
         delay_age: age,
         wait_age: age,
         span_us: age,
-        flush_self_age: age,
+        flush_age: age,
         flush_wait_age: age,
+        wait_excess: age,
+        checkpoint_age: age,
+        work: UserWork::Nothing,
     };
     admission.publish(rule(0));
     let is_over = AtomicBool::new(false);
@@ -141,7 +144,7 @@ impl Once {
 impl FlushPolicy for Once {
     fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
         self.told.lock().unwrap().push(last);
-        self.action.take().unwrap_or(Action::Sleep { until_us: now.now_us + 7 })
+        self.action.take().unwrap_or(Action::Sleep { until_us: now.now_us + 7, firm: false })
     }
 
     fn admit(&self) -> AdmitRule {

@@ -2,10 +2,12 @@
 //!
 //! Invariant: pure; every setting that a room needs is passed on here and nowhere else.
 
-use iostrata_flush::{FlushPolicy, Steady};
+use iostrata_flush::{FlushPolicy, PurgeDelay, Steady, history};
 use iostrata_page::PageSize;
 use iostrata_redo::{RedoSettings, RedoSync};
-use iostrata_settings::{ChecksumAlgorithm, Doublewrite, FlushMethod, PolicyName, Settings};
+use iostrata_settings::{
+    ChecksumAlgorithm, Doublewrite, FlushMethod, MaxPurgeLagVersion, PolicyName, Settings,
+};
 use iostrata_store::{FlushPlan, StoreSettings};
 
 /// The page size of checked settings.
@@ -19,7 +21,29 @@ pub(crate) fn page_size(settings: &Settings) -> PageSize {
 /// The policy of that name, as it begins.
 pub(crate) fn policy(name: PolicyName) -> Box<dyn FlushPolicy> {
     match name {
+        PolicyName::Fixed100 => history::fixed_100(),
+        PolicyName::IoCapacity => history::io_capacity(),
+        PolicyName::Reflex => history::reflex(),
+        PolicyName::Estimate => history::estimate(),
+        PolicyName::KeepAverage => history::keep_average(),
+        PolicyName::Adaptive => history::adaptive(),
+        PolicyName::LsnAge => history::lsn_age(),
+        PolicyName::PageCleaner56 => history::page_cleaner_56(),
+        PolicyName::PageCleaner57 => history::page_cleaner_57(),
+        PolicyName::PageCleaner84 => history::page_cleaner_84(),
+        PolicyName::Mariadb => history::mariadb(),
+        PolicyName::PerconaHighCheckpoint => history::percona_high_checkpoint(),
         PolicyName::Steady => Box::new(Steady::default()),
+    }
+}
+
+/// Whose rule holds writers back for purge.
+pub(crate) fn purge_delay(version: MaxPurgeLagVersion) -> PurgeDelay {
+    match version {
+        MaxPurgeLagVersion::Mysql55 => PurgeDelay::Mysql55,
+        MaxPurgeLagVersion::Mysql56 => PurgeDelay::Mysql56,
+        MaxPurgeLagVersion::Mysql80 => PurgeDelay::Mysql80,
+        MaxPurgeLagVersion::Mysql84 => PurgeDelay::Mysql84,
     }
 }
 

@@ -8,6 +8,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iostrata_flush::Lag;
 use iostrata_page::TableId;
 use iostrata_pool::Failure;
 use iostrata_version::PurgeItem;
@@ -17,7 +18,7 @@ use crate::commit::{Committer, commit};
 use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
-use crate::purge_lag::delay_us;
+use crate::plan;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -85,7 +86,7 @@ impl Purger {
             return Err(error);
         }
         storage.versions.finish_purge(batch);
-        self.set_delay();
+        self.set_delay(!has_taken);
         Ok(has_taken || self.walk_step()?)
     }
 
@@ -98,19 +99,22 @@ impl Purger {
         Ok(())
     }
 
-    fn set_delay(&self) {
+    /// `is_blocked` says that a snapshot keeps what is in the history.
+    fn set_delay(&self, is_blocked: bool) {
         let storage = &self.pages.storage;
         let delay_us = {
             let settings = storage.hot.all();
-            let (max_lag, max_delay_us) =
-                (u64::from(settings.max_purge_lag), u64::from(settings.max_purge_lag_delay));
-            if max_lag == 0 || max_delay_us == 0 {
-                0
-            } else {
-                let threads = u64::from(settings.purge_threads.max(1));
-                let busy = threads * u64::from(settings.purge_batch_size);
-                delay_us(storage.versions.stats().history, max_lag, busy, max_delay_us)
-            }
+            let threads = u64::from(settings.purge_threads.max(1));
+            let max_lag = u64::from(settings.max_purge_lag);
+            let lag = Lag {
+                // Counted only where somebody asks.
+                history: if max_lag == 0 { 0 } else { storage.versions.stats().history },
+                max_lag,
+                max_delay_us: u64::from(settings.max_purge_lag_delay),
+                is_blocked,
+                in_hand: threads * u64::from(settings.purge_batch_size),
+            };
+            plan::purge_delay(settings.max_purge_lag_version).delay_us(lag)
         };
         storage.purge_lag.set(delay_us);
     }

@@ -15,6 +15,8 @@ struct State {
     woken: bool,
     rounds: u64,
     stopping: bool,
+    /// Wakes end no sleep, until someone recalls the cleaner.
+    is_firm: bool,
 }
 
 /// The signal of one engine's cleaner.
@@ -22,6 +24,8 @@ struct State {
 pub(crate) struct CleanerSignal {
     /// Whether threads run the cleaner. Otherwise whoever needs it runs it.
     has_threads: AtomicBool,
+    /// Whether threads free frames by themselves, instead of waiting for the cleaner.
+    users_free_frames: AtomicBool,
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
@@ -38,10 +42,31 @@ impl CleanerSignal {
         self.has_threads.load(Ordering::Acquire)
     }
 
+    /// Says whether threads free frames by themselves.
+    pub fn set_users_free_frames(&self, they_do: bool) {
+        self.users_free_frames.store(they_do, Ordering::Relaxed);
+    }
+
+    /// Whether threads free frames by themselves.
+    pub fn users_free_frames(&self) -> bool {
+        self.users_free_frames.load(Ordering::Relaxed)
+    }
+
+    /// The cleaner's side: whether its next sleep goes on when someone wakes it.
+    pub fn set_firm(&self, is_firm: bool) {
+        self.lock().is_firm = is_firm;
+    }
+
+    /// Wakes the cleaner out of a firm sleep, too.
+    pub fn recall(&self) {
+        self.set_firm(false);
+        self.wake();
+    }
+
     /// Wakes the cleaner.
     pub fn wake(&self) {
         let mut state = self.lock();
-        if !state.woken {
+        if !state.woken || !state.is_firm {
             state.woken = true;
             self.to_cleaner.notify_one();
         }
@@ -79,8 +104,13 @@ impl CleanerSignal {
     /// The cleaner's side: waits to be woken; false when the engine stops.
     pub fn wait_wake(&self, longest: Duration) -> bool {
         let mut state = self.lock();
-        if !state.woken && !state.stopping {
-            let waited = self.to_cleaner.wait_timeout(state, longest);
+        let end = std::time::Instant::now() + longest;
+        while (state.is_firm || !state.woken) && !state.stopping {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.to_cleaner.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.woken = false;
@@ -116,5 +146,34 @@ impl CleanerSignal {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_firm_sleep_is_ended_by_a_recall_and_not_by_a_wake() {
+        let signal = CleanerSignal::default();
+        signal.wake();
+        assert!(signal.wait_wake(LONG), "another sleep is ended by a wake");
+        signal.set_firm(true);
+        std::thread::scope(|scope| {
+            let asleep = scope.spawn(|| signal.wait_wake(LONG));
+            for _ in 0..20 {
+                signal.wake();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!asleep.is_finished());
+            signal.recall();
+            assert!(asleep.join().unwrap());
+            signal.set_firm(true);
+            let asleep = scope.spawn(|| signal.wait_wake(LONG));
+            signal.stop();
+            assert!(!asleep.join().unwrap(), "the engine stops");
+        });
     }
 }

@@ -12,12 +12,18 @@ pub trait FlushPolicy: Send {
     /// What committing threads do from now on: published after every `next` by atomics, so that
     /// they never take a lock of the policy.
     fn admit(&self) -> AdmitRule;
+
+    /// Whether a thread that needs a free frame writes a page for it by itself, instead of waiting
+    /// for the cleaner.
+    fn users_free_frames(&self) -> bool {
+        false
+    }
 }
 
 /// One thing for the cleaner to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write the dirty pages with the oldest changes, oldest first, then take a checkpoint.
+    /// Write the dirty pages with the oldest changes, oldest first.
     Flush {
         /// At most this many pages.
         pages: u32,
@@ -27,6 +33,9 @@ pub enum Action {
         furious: bool,
         /// Which counter the pages belong to.
         cause: Cause,
+        /// Whether a checkpoint is taken whenever it frees enough redo, and when there was nothing
+        /// to write. Otherwise the policy asks for checkpoints, or users take them.
+        checkpoints: bool,
     },
     /// Free this many frames at the cold end: drop clean pages, write dirty ones and drop them;
     /// then take a checkpoint.
@@ -34,11 +43,8 @@ pub enum Action {
         /// Frames to free.
         pages: u32,
     },
-    /// Purge this many pages of undo.
-    Purge {
-        /// Pages.
-        pages: u32,
-    },
+    /// Purge one batch.
+    Purge,
     /// Make the redo durable up to its end.
     SyncRedo,
     /// Take a checkpoint: nothing needs to be written for it.
@@ -47,6 +53,8 @@ pub enum Action {
     Sleep {
         /// On the sample's clock, in microseconds.
         until_us: u64,
+        /// Whether it goes on when someone wakes the cleaner.
+        firm: bool,
     },
 }
 
@@ -70,4 +78,6 @@ pub struct Finished {
     pub freed: u32,
     /// How long the action took, with its syncs and its checkpoint; 0 for `Sleep`.
     pub took_us: u64,
+    /// Whether purge found something to do.
+    pub has_purged: bool,
 }

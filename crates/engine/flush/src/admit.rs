@@ -16,20 +16,44 @@ pub enum Admit {
     FlushSelf {
         /// Pages whose oldest change is before this LSN.
         until: Lsn,
-        /// Whether to go on only when they are written.
+        /// Whether it goes on only when they are written; otherwise it leaves the work to another
+        /// thread that is already doing it.
         wait: bool,
     },
-    /// Wait until the checkpoint has reached this LSN, then ask again.
-    WaitCheckpoint(Lsn),
+    /// Wake the cleaner, then go on.
+    WakeCleaner,
+    /// Wait until the cleaner has written all changes before this LSN, then go on.
+    WaitOldest(Lsn),
+    /// Take a checkpoint unless another thread is doing so, then go on.
+    TakeCheckpoint,
+    /// Wait until the checkpoint has reached an LSN, then ask again.
+    WaitCheckpoint {
+        /// The LSN.
+        lsn: Lsn,
+        /// What it does for that.
+        work: UserWork,
+    },
+}
+
+/// What threads do by themselves that have to wait for room in the redo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserWork {
+    /// Nothing: the cleaner does everything.
+    Nothing = 0,
+    /// They take checkpoints.
+    Checkpoints = 1,
+    /// They flush and take checkpoints.
+    FlushAndCheckpoints = 2,
 }
 
 /// Words of an admission rule.
-pub const ADMIT_WORDS: usize = 5;
+pub const ADMIT_WORDS: usize = 8;
 
 /// When threads go on, are slowed down or wait, as plain words that atomics can publish.
 ///
 /// Words read one by one while they are being replaced may be of two rules: every mixture decides
-/// something sound, since a policy keeps `wait_age` at the redo's limit in each of its rules.
+/// something sound, since a policy keeps `wait_age` at or below the redo's limit in each of its
+/// rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmitRule {
     /// Checkpoint age from which threads are delayed, in bytes; `u64::MAX` for never.
@@ -38,10 +62,17 @@ pub struct AdmitRule {
     pub wait_age: u64,
     /// Scale of the delays, in microseconds: the delay halfway between the two.
     pub span_us: u64,
-    /// Age of the oldest change from which a thread flushes itself; `u64::MAX` for never.
-    pub flush_self_age: u64,
-    /// Age of the oldest change from which it waits for that; `u64::MAX` for never.
+    /// Age of the oldest change from which a thread flushes without waiting, or wakes the cleaner
+    /// where threads do not flush; `u64::MAX` for never.
+    pub flush_age: u64,
+    /// Age of the oldest change from which it waits for flushing; `u64::MAX` for never.
     pub flush_wait_age: u64,
+    /// How many times the excess over `flush_wait_age` it waits for.
+    pub wait_excess: u64,
+    /// Checkpoint age from which a thread takes a checkpoint; `u64::MAX` for never.
+    pub checkpoint_age: u64,
+    /// What threads do by themselves.
+    pub work: UserWork,
 }
 
 /// No delay is longer, in microseconds.
@@ -55,8 +86,11 @@ impl AdmitRule {
             delay_age: u64::MAX,
             wait_age,
             span_us: 0,
-            flush_self_age: u64::MAX,
+            flush_age: u64::MAX,
             flush_wait_age: u64::MAX,
+            wait_excess: 1,
+            checkpoint_age: u64::MAX,
+            work: UserWork::Nothing,
         }
     }
 
@@ -67,10 +101,18 @@ impl AdmitRule {
     pub fn decide(&self, lsn: Lsn, checkpoint: Lsn, oldest: Lsn) -> Admit {
         let age = lsn.0.saturating_sub(checkpoint.0);
         let modified = lsn.0.saturating_sub(oldest.0);
-        if age < self.delay_age && age < self.wait_age && modified < self.flush_self_age {
+        let is_young = age < self.delay_age && age < self.wait_age && age < self.checkpoint_age;
+        if is_young && modified < self.flush_age && modified < self.flush_wait_age {
             return Admit::Go;
         }
         self.hold_back(lsn, age, modified)
+    }
+
+    /// Whether the age of the oldest change has a say.
+    #[inline]
+    #[must_use]
+    pub fn looks_at_oldest(&self) -> bool {
+        self.flush_age != u64::MAX || self.flush_wait_age != u64::MAX
     }
 
     /// What a thread does that has had its delay: it goes on, but never past `wait_age`, where many
@@ -85,12 +127,27 @@ impl AdmitRule {
         if age >= self.wait_age {
             // The least progress that lets one thread go on: waiting for more would let all of
             // them wait for all of the flushing, and then start together.
-            return Admit::WaitCheckpoint(Lsn(lsn.0 - self.wait_age + 1));
+            let lsn = Lsn((lsn.0 - self.wait_age).saturating_add(1));
+            return Admit::WaitCheckpoint { lsn, work: self.work };
         }
-        if modified >= self.flush_self_age {
-            let excess = modified - self.flush_self_age;
-            let until = Lsn(lsn.0 - modified + excess + 1);
-            return Admit::FlushSelf { until, wait: modified >= self.flush_wait_age };
+        let flushes = self.work == UserWork::FlushAndCheckpoints;
+        if modified >= self.flush_wait_age {
+            let excess = (modified - self.flush_wait_age).saturating_mul(self.wait_excess);
+            let until = after(lsn, modified, excess);
+            let wait = true;
+            return if flushes {
+                Admit::FlushSelf { until, wait }
+            } else {
+                Admit::WaitOldest(until)
+            };
+        }
+        if modified >= self.flush_age {
+            let until = after(lsn, modified, modified - self.flush_age);
+            let wait = false;
+            return if flushes { Admit::FlushSelf { until, wait } } else { Admit::WakeCleaner };
+        }
+        if age >= self.checkpoint_age {
+            return Admit::TakeCheckpoint;
         }
         match self.delay_us(age) {
             0 => Admit::Go,
@@ -120,15 +177,36 @@ impl AdmitRule {
     /// As words to publish.
     #[must_use]
     pub fn to_words(&self) -> [u64; ADMIT_WORDS] {
-        [self.delay_age, self.wait_age, self.span_us, self.flush_self_age, self.flush_wait_age]
+        [
+            self.delay_age,
+            self.wait_age,
+            self.span_us,
+            self.flush_age,
+            self.flush_wait_age,
+            self.wait_excess,
+            self.checkpoint_age,
+            self.work as u64,
+        ]
     }
 
     /// From published words.
     #[must_use]
     pub fn from_words(words: [u64; ADMIT_WORDS]) -> AdmitRule {
-        let [delay_age, wait_age, span_us, flush_self_age, flush_wait_age] = words;
-        AdmitRule { delay_age, wait_age, span_us, flush_self_age, flush_wait_age }
+        let [delay_age, wait_age, span_us, flush_age, flush_wait_age, rest @ ..] = words;
+        let [wait_excess, checkpoint_age, work] = rest;
+        let work = match work {
+            0 => UserWork::Nothing,
+            1 => UserWork::Checkpoints,
+            _ => UserWork::FlushAndCheckpoints,
+        };
+        let rule = AdmitRule { delay_age, span_us, ..AdmitRule::wall(wait_age) };
+        AdmitRule { flush_age, flush_wait_age, wait_excess, checkpoint_age, work, ..rule }
     }
+}
+
+/// The LSN up to which the oldest `bytes` of redo are of no page any more; never beyond the end.
+fn after(lsn: Lsn, modified: u64, bytes: u64) -> Lsn {
+    Lsn((lsn.0 - modified).saturating_add(bytes).saturating_add(1).min(lsn.0))
 }
 
 #[cfg(test)]

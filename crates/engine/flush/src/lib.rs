@@ -5,27 +5,34 @@
 //! same actions. It writes no page, waits for nothing and reads no clock: the engine's cleaner
 //! does.
 //!
-//! How a cleaner uses it: take a sample, call `next`, do the action, publish `admit`, take a
-//! checkpoint after every batch of pages (also one that found nothing), and begin again. A thread
-//! that is told anything but `Go` wakes the cleaner.
+//! How a cleaner uses it: take a sample, call `next`, publish `admit`, do the action, and begin
+//! again. A thread that is told to wait wakes the cleaner.
 
 mod action;
 mod admit;
+mod ages;
 mod average;
 mod batch_cost;
 mod demand;
 mod drain_rate;
+pub mod history;
+mod ladder;
+mod purge_delay;
 mod redo_rate;
+mod redo_sync;
 mod round;
 mod sample;
 mod steady;
+mod write_limit;
 
 pub use action::{Action, Cause, Finished, FlushPolicy};
-pub use admit::{ADMIT_WORDS, Admit, AdmitRule};
+pub use admit::{ADMIT_WORDS, Admit, AdmitRule, UserWork};
 pub use batch_cost::BatchCost;
 pub use demand::FrameDemand;
 pub use drain_rate::DrainRate;
+pub use ladder::Ladder;
+pub use purge_delay::{Lag, PurgeDelay};
 pub use redo_rate::RedoRate;
 pub use round::{Delayed, Round};
-pub use sample::{AgeLimits, FlushSample, FlushSettings};
+pub use sample::{AgeLimits, FlushSample, FlushSettings, WriteLimit};
 pub use steady::Steady;

@@ -30,6 +30,14 @@ pub struct FlushSample<'a> {
     pub lru_flushed: u64,
     /// Pages written to let the checkpoint go on, since the engine opened.
     pub list_flushed: u64,
+    /// Bytes of the redo files: what limits by generation are computed from.
+    pub redo_file_bytes: u64,
+    /// Commits since the engine opened.
+    pub commits: u64,
+    /// Pages read and written since the engine opened.
+    pub page_ios: u64,
+    /// Reads and writes of pages in flight.
+    pub pending_ios: u64,
     /// Settings that may change at any time.
     pub settings: FlushSettings,
 }
@@ -45,6 +53,12 @@ impl FlushSample<'_> {
     #[must_use]
     pub fn checkpoint_age(&self) -> u64 {
         self.lsn.0.saturating_sub(self.checkpoint.0)
+    }
+
+    /// Share of dirty frames, in percent.
+    #[must_use]
+    pub fn dirty_pct(&self) -> f64 {
+        100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
     }
 
     /// Where a checkpoint could be now.
@@ -65,6 +79,21 @@ pub struct AgeLimits {
     pub sync_age: u64,
     /// From here committing threads wait for a checkpoint.
     pub max_age: u64,
+}
+
+/// What caps a policy of history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteLimit {
+    /// What the policy itself was capped by.
+    #[default]
+    Policy,
+    /// `io_capacity`; page cleaners `io_capacity_max`.
+    Capped,
+    /// Nothing.
+    Free,
+    /// As `Capped`, and the cap rises by 100 with every ten meetings of a redo that is full by
+    /// three quarters.
+    AutoRaised,
 }
 
 /// The settings that a policy follows, under InnoDB's names.
@@ -92,6 +121,12 @@ pub struct FlushSettings {
     pub lru_scan_depth: u32,
     /// Time after which redo is made durable when commits do not ask for it, in microseconds.
     pub flush_log_at_timeout_us: u64,
+    /// Threads that purge; without any the policy asks for it.
+    pub purge_threads: u32,
+    /// Whether pages are copied before they are written in place.
+    pub doublewrite: bool,
+    /// Whether what a policy wants to write is capped.
+    pub write_limit: WriteLimit,
 }
 
 impl Default for FlushSettings {
@@ -109,6 +144,9 @@ impl Default for FlushSettings {
             flush_sync: true,
             lru_scan_depth: 1024,
             flush_log_at_timeout_us: 1_000_000,
+            purge_threads: 1,
+            doublewrite: true,
+            write_limit: WriteLimit::Policy,
         }
     }
 }

@@ -8,20 +8,18 @@
 //! Nothing here counts on how many pages a batch wrote or how long it took: what was asked for and
 //! did not happen is asked for again, since the next sample shows it.
 
-mod ages;
 mod need;
 mod pace;
-mod redo_sync;
 mod supply;
 
-use ages::Ages;
 use need::{Need, is_idle};
 use pace::{BATCH_PAGES, Pace};
-use redo_sync::RedoSync;
 use supply::Supply;
 
 use iostrata_page::Lsn;
 
+use crate::ages::Ages;
+use crate::redo_sync::RedoSync;
 use crate::{
     Action, AdmitRule, BatchCost, Cause, Delayed, DrainRate, Finished, FlushPolicy, FlushSample,
     RedoRate, Round,
@@ -73,7 +71,7 @@ impl Default for Steady {
             supply: Supply::default(),
             redo_sync: RedoSync::default(),
             last: None,
-            last_action: Action::Sleep { until_us: 0 },
+            last_action: Action::Sleep { until_us: 0, firm: false },
             credit: 0.0,
         }
     }
@@ -181,7 +179,8 @@ impl Steady {
             Cause::Background => now.lsn.plus(1),
             _ => Ages::of(now).lsn_after(f64::from(pages)),
         };
-        Action::Flush { pages, until, furious: need.is_furious(), cause: need.cause }
+        let (furious, checkpoints) = (need.is_furious(), true);
+        Action::Flush { pages, until, furious, cause: need.cause, checkpoints }
     }
 
     /// Whether a checkpoint alone would free enough, or is all that is left to do.
@@ -200,7 +199,8 @@ impl Steady {
             let batch = need.pages_per_s * pace.period_us(need.pages_per_s) / 1e6;
             us = us.min((batch - self.credit).max(0.0) / need.pages_per_s * 1e6);
         }
-        Action::Sleep { until_us: now.now_us.saturating_add(us.max(1.0) as u64) }
+        let until_us = now.now_us.saturating_add(us.max(1.0) as u64);
+        Action::Sleep { until_us, firm: false }
     }
 
     /// Delays from the async limit to the maximum, on the scale of what draining that takes.

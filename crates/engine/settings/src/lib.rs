@@ -13,6 +13,7 @@ pub use counters::{
     StatusFault, StatusPage, TABLE_HASH,
 };
 pub use settings::{
-    CATALOGUE, ChecksumAlgorithm, Doublewrite, FRAMES_MIN, FlushLogAt, FlushMethod, InnoDb,
-    IoMethod, PolicyName, Setting, SettingError, Settings, TextError, ValueKind, When, find,
+    CATALOGUE, ChecksumAlgorithm, Doublewrite, FRAMES_MIN, FlushLogAt, FlushMethod,
+    FlushWriteLimit, InnoDb, IoMethod, MaxPurgeLagVersion, PolicyName, Setting, SettingError,
+    Settings, TextError, ValueKind, When, find,
 };

@@ -11,7 +11,10 @@ mod value;
 
 pub use catalogue::{CATALOGUE, Settings};
 pub use check::FRAMES_MIN;
-pub use choices::{ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, IoMethod, PolicyName};
+pub use choices::{
+    ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, FlushWriteLimit, IoMethod,
+    MaxPurgeLagVersion, PolicyName,
+};
 pub use error::SettingError;
 pub use kind::{InnoDb, Setting, ValueKind, When};
 pub use text::TextError;

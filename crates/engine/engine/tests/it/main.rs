@@ -13,6 +13,7 @@ mod isolation;
 mod isolation_mutants;
 mod long_reader;
 mod mutants;
+mod policies;
 mod readme;
 mod refused;
 mod session_faults;

@@ -8,8 +8,11 @@ const RULE: AdmitRule = AdmitRule {
     delay_age: 700,
     wait_age: 900,
     span_us: 1000,
-    flush_self_age: u64::MAX,
+    flush_age: u64::MAX,
     flush_wait_age: u64::MAX,
+    wait_excess: 1,
+    checkpoint_age: u64::MAX,
+    work: UserWork::Nothing,
 };
 
 /// What a thread is told at a checkpoint age.
@@ -22,7 +25,7 @@ fn nothing_is_delayed_below_the_limit_and_nothing_passes_the_wall() {
     assert_eq!((at(0), at(699), at(700)), (Admit::Go, Admit::Go, Admit::Go));
     assert_eq!(at(800), Admit::Delay { us: 1000 });
     assert!(matches!(at(899), Admit::Delay { .. }));
-    assert_eq!(at(900), Admit::WaitCheckpoint(Lsn(4101)));
+    assert_eq!(at(900), Admit::WaitCheckpoint { lsn: Lsn(4101), work: UserWork::Nothing });
     let reached = RULE.decide(Lsn(5000), Lsn(4101), Lsn(5000));
     assert!(matches!(reached, Admit::Delay { .. }), "what was waited for is enough: {reached:?}");
 }
@@ -39,16 +42,28 @@ fn delays_grow_without_a_step() {
 fn one_who_was_delayed_goes_on_below_the_wall_only() {
     let after = |age: u64| RULE.decide_delayed(Lsn(5000), Lsn(5000 - age));
     assert_eq!((after(100), after(899)), (Admit::Go, Admit::Go));
-    assert!(matches!(after(900), Admit::WaitCheckpoint(_)));
+    assert!(matches!(after(900), Admit::WaitCheckpoint { .. }));
 }
 
 #[test]
 fn threads_of_history_flush_by_themselves() {
-    let rule = AdmitRule { flush_self_age: 600, flush_wait_age: 650, ..AdmitRule::wall(900) };
-    let told = |modified: u64| rule.decide(Lsn(5000), Lsn(5000), Lsn(5000 - modified));
-    assert_eq!(told(599), Admit::Go);
-    assert_eq!(told(610), Admit::FlushSelf { until: Lsn(4401), wait: false });
-    assert_eq!(told(660), Admit::FlushSelf { until: Lsn(4401), wait: true });
+    let work = UserWork::FlushAndCheckpoints;
+    let (flush_age, flush_wait_age, wait_excess) = (600, 650, 2);
+    let rule = AdmitRule { flush_age, flush_wait_age, wait_excess, work, ..AdmitRule::wall(900) };
+    let told =
+        |rule: AdmitRule, modified: u64| rule.decide(Lsn(5000), Lsn(5000), Lsn(5000 - modified));
+    assert_eq!(told(rule, 599), Admit::Go);
+    let until = Lsn(4390 + 10 + 1);
+    assert_eq!(told(rule, 610), Admit::FlushSelf { until, wait: false }, "the excess");
+    let until = Lsn(4340 + 2 * 10 + 1);
+    assert_eq!(told(rule, 660), Admit::FlushSelf { until, wait: true }, "twice the excess");
+    let rule = AdmitRule { work: UserWork::Checkpoints, wait_excess: 1, ..rule };
+    assert_eq!(told(rule, 610), Admit::WakeCleaner);
+    assert_eq!(told(rule, 660), Admit::WaitOldest(Lsn(4340 + 10 + 1)));
+    let rule = AdmitRule { checkpoint_age: 700, ..AdmitRule::wall(900) };
+    let told = |age: u64| rule.decide(Lsn(5000), Lsn(5000 - age), Lsn(5000));
+    assert_eq!((told(699), told(700)), (Admit::Go, Admit::TakeCheckpoint));
+    assert!(matches!(told(900), Admit::WaitCheckpoint { .. }));
 }
 
 proptest! {
@@ -60,15 +75,20 @@ proptest! {
         oldest in any::<u64>(),
     ) {
         let rule = AdmitRule::from_words(words);
-        prop_assert_eq!(rule.to_words(), words);
+        prop_assert_eq!(AdmitRule::from_words(rule.to_words()), rule);
         let age = lsn.saturating_sub(checkpoint);
         match rule.decide(Lsn(lsn), Lsn(checkpoint), Lsn(oldest)) {
-            Admit::Go | Admit::FlushSelf { .. } => prop_assert!(age < rule.wait_age),
+            Admit::FlushSelf { until, .. } | Admit::WaitOldest(until) => {
+                prop_assert!(age < rule.wait_age && until.0 <= lsn);
+            }
+            Admit::Go | Admit::WakeCleaner | Admit::TakeCheckpoint => {
+                prop_assert!(age < rule.wait_age);
+            }
             Admit::Delay { us } => {
                 prop_assert!(age < rule.wait_age && age >= rule.delay_age);
                 prop_assert!(us <= 1_000_000);
             }
-            Admit::WaitCheckpoint(reached) => {
+            Admit::WaitCheckpoint { lsn: reached, .. } => {
                 prop_assert!(age >= rule.wait_age && reached.0 <= lsn.saturating_add(1));
             }
         }

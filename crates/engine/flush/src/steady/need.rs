@@ -1,7 +1,7 @@
 //! How many pages per second should leave, and why.
 
-use super::ages::Ages;
 use super::pace::Pace;
+use crate::ages::Ages;
 use crate::{Cause, FlushSample, RedoRate};
 
 /// Without any redo for this long the engine is idle, in microseconds.
@@ -87,7 +87,7 @@ fn stretch(now: &FlushSample<'_>) -> f64 {
 /// the maximum, `io_capacity_max` when all are dirty.
 fn for_dirty(now: &FlushSample<'_>) -> f64 {
     let settings = &now.settings;
-    let dirty_pct = 100.0 * now.dirty_pages as f64 / now.frames.max(1) as f64;
+    let dirty_pct = now.dirty_pct();
     let most = settings.max_dirty_pages_pct;
     let begin = match settings.max_dirty_pages_pct_lwm {
         low if low > 0.0 => low.min(most),

@@ -68,10 +68,10 @@ fn short_frames_come_before_redo_and_not_twice_in_a_row() {
     let first = policy.next(&now, Finished::default());
     assert_eq!(first, Action::Lru { pages: 924 }, "up to lru_scan_depth");
     let now = FlushSample { now_us: 2000, ..now };
-    let freed = Finished { flushed: 3, freed: 10, took_us: 900 };
+    let freed = Finished { flushed: 3, freed: 10, took_us: 900, ..Finished::default() };
     assert!(matches!(policy.next(&now, freed), Action::Flush { .. }));
     let now = FlushSample { now_us: 3000, ..now };
-    let flushed = Finished { flushed: 64, freed: 0, took_us: 900 };
+    let flushed = Finished { flushed: 64, took_us: 900, ..Finished::default() };
     assert!(matches!(policy.next(&now, flushed), Action::Lru { .. }));
 }
 
@@ -91,7 +91,7 @@ fn pages_that_cannot_be_written_are_not_asked_for_without_a_pause() {
         now_us += 10;
         match policy.next(&sample(now_us, 75_000, &EVEN), Finished::default()) {
             Action::Flush { .. } => flushes += 1,
-            Action::Sleep { until_us } => now_us = until_us,
+            Action::Sleep { until_us, .. } => now_us = until_us,
             other => panic!("{other:?}"),
         }
     }
@@ -111,9 +111,9 @@ fn an_idle_engine_is_cleaned_with_its_share_of_io_capacity() {
                 assert!(until > now.lsn, "all of them");
                 asked += pages;
                 now_us += 10_000;
-                flushed = Finished { flushed: pages, freed: 0, took_us: 10_000 };
+                flushed = Finished { flushed: pages, took_us: 10_000, ..Finished::default() };
             }
-            Action::Sleep { until_us } => {
+            Action::Sleep { until_us, .. } => {
                 now_us = until_us;
                 flushed = Finished::default();
             }
@@ -168,7 +168,7 @@ fn admission_follows_the_limits() {
     policy.next(&sample(1000, 10, &EVEN), Finished::default());
     let rule = policy.admit();
     assert_eq!((rule.delay_age, rule.wait_age), (60_000, 80_000));
-    assert_eq!(rule.flush_self_age, u64::MAX, "nobody flushes by themselves");
+    assert_eq!(rule.flush_age, u64::MAX, "nobody flushes by themselves");
 }
 
 proptest! {
@@ -193,6 +193,7 @@ proptest! {
             adaptive_flushing: flags[0],
             flush_sync: flags[1],
             flush_log_at_timeout_us: j,
+            ..FlushSettings::default()
         };
         let limits = AgeLimits { capacity: d, async_age: e, sync_age: f, max_age: g };
         let mut policy = Steady::default();
@@ -212,12 +213,14 @@ proptest! {
                 lru_flushed: h,
                 list_flushed: i,
                 settings,
+                ..FlushSample::default()
             };
             let action = policy.next(&now, last);
-            if let Action::Sleep { until_us } = action {
+            if let Action::Sleep { until_us, .. } = action {
                 prop_assert!(until_us > now_us || now_us == u64::MAX);
             }
-            last = Finished { flushed: pages[1], freed: pages[2], took_us: i };
+            let [_, flushed, freed, ..] = pages;
+            last = Finished { flushed, freed, took_us: i, has_purged: flags[0] };
         }
     }
 }

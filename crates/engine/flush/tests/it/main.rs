@@ -1,5 +1,7 @@
 //! The policy in a closed loop with a small engine in virtual time.
 
+mod fluid;
+mod history;
 mod plan;
 mod plant;
 

@@ -170,12 +170,12 @@ impl Plant {
                 self.threads[at] = Thread::Goes(self.now_us + us);
                 return self.wake();
             }
-            Admit::WaitCheckpoint(lsn) => {
+            Admit::WaitCheckpoint { lsn, .. } => {
                 self.seen.waits += 1;
                 self.threads[at] = Thread::WaitsCheckpoint(lsn);
                 return self.wake();
             }
-            Admit::FlushSelf { .. } => panic!("steady lets nobody flush"),
+            other => panic!("steady lets nobody work for the cleaner: {other:?}"),
         }
         if self.plan.misses > 0 && !self.take_frames() {
             self.seen.frame_waits += 1;
@@ -252,6 +252,7 @@ impl Plant {
             lru_flushed: 0,
             list_flushed: self.seen.flushed_pages,
             settings: self.plan.settings,
+            ..FlushSample::default()
         };
         self.seen.ages.push((self.now_us, sample.modified_age()));
         let action = self.policy.next(&sample, self.finished);
@@ -265,7 +266,7 @@ impl Plant {
     fn act(&mut self, action: Action) {
         self.finished = Finished::default();
         match action {
-            Action::Sleep { until_us } => {
+            Action::Sleep { until_us, .. } => {
                 assert!(until_us > self.now_us, "a sleep of no time");
                 self.cleaner_us = until_us;
             }
@@ -273,7 +274,7 @@ impl Plant {
                 self.seen.redo_syncs += 1;
                 self.cleaner_us = self.now_us + 100;
             }
-            Action::Purge { .. } => panic!("nothing to purge"),
+            Action::Purge => panic!("nothing to purge"),
             Action::Checkpoint => self.write(action, &[]),
             Action::Lru { pages } => {
                 // Half of the cold pages are dirty.
@@ -281,7 +282,7 @@ impl Plant {
                 self.write(action, &dirty);
                 self.finished.freed = pages;
             }
-            Action::Flush { pages, until, furious, cause } => {
+            Action::Flush { pages, until, furious, cause, .. } => {
                 assert_eq!(furious, cause == Cause::Sync);
                 self.seen.furious += u64::from(furious && !self.was_furious);
                 self.was_furious = furious;
@@ -313,7 +314,7 @@ impl Plant {
         self.seen.flushed_pages += u64::from(written);
         count(&mut self.seen.flushed, self.now_us, written);
         self.writing = Some((oldest, action));
-        self.finished = Finished { flushed: written, freed: 0, took_us };
+        self.finished = Finished { flushed: written, took_us, ..Finished::default() };
         self.cleaner_us = self.now_us + took_us;
     }
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::choices::{
-    ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, IoMethod, PolicyName,
+    ChecksumAlgorithm, Doublewrite, FlushLogAt, FlushMethod, FlushWriteLimit, IoMethod,
+    MaxPurgeLagVersion, PolicyName,
 };
 use super::kind::{InnoDb, Setting, ValueKind, When};
 use super::value::Value;
@@ -141,7 +142,10 @@ settings! {
         {"innodb_checksum_algorithm" = "crc32"}, [],
         "Checksum of pages; with none, damaged pages are not noticed.";
     policy: PolicyName = PolicyName::Steady, "steady", ValueKind::Choice(PolicyName::WORDS), Live, {}, [],
-        "Policy that decides which pages are flushed, and when.";
+        "Policy that decides which pages are flushed, and when: ours, or one of InnoDB's history.";
+    flush_write_limit: FlushWriteLimit = FlushWriteLimit::Policy, "policy",
+        ValueKind::Choice(FlushWriteLimit::WORDS), Live, {}, [],
+        "What caps a policy of history; auto-raised adds 100 to io_capacity whenever the redo was found three quarters full ten times, and leaves the setting alone.";
     io_capacity: u32 = 10_000, "10000", count(1, 10_000_000), Live,
         {"innodb_io_capacity" = "10000"}, [],
         "Pages per second for background flushing; a value above io_capacity_max raises that to twice it.";
@@ -204,7 +208,10 @@ settings! {
         "History length from which each written row is delayed, if max_purge_lag_delay is set; 0 never.";
     max_purge_lag_delay: u32 = 0, "0", count(0, 10_000_000), Live,
         {"innodb_max_purge_lag_delay" = "0"}, [],
-        "Longest such delay in microseconds; 0 keeps max_purge_lag without effect, as in InnoDB.";
+        "Longest such delay in microseconds; 0 keeps max_purge_lag without effect, as in InnoDB from 5.6 on.";
+    max_purge_lag_version: MaxPurgeLagVersion = MaxPurgeLagVersion::Mysql84, "8.4",
+        ValueKind::Choice(MaxPurgeLagVersion::WORDS), Live, {}, [],
+        "Version of MySQL whose rule max_purge_lag follows.";
     version_log_memory: u64 = 64 * M, "64M", size(256 * K, T), Open, {}, [],
         "Memory for old versions of rows that snapshots may see; beyond it they go to a file.";
 }

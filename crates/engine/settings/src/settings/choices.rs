@@ -111,7 +111,59 @@ choice! {
 choice! {
     /// Which policy decides what is flushed and when.
     PolicyName {
+        /// MySQL 5.0 and 5.1: 100 pages per second.
+        Fixed100 = "fixed-100",
+        /// Google's patch to them: `io_capacity` in place of the constant.
+        IoCapacity = "io-capacity",
+        /// XtraDB 5.1: shares of `io_capacity` by steps of the age.
+        Reflex = "reflex",
+        /// XtraDB: what the age of each page asks for, without a cap.
+        Estimate = "estimate",
+        /// XtraDB: ten looks a second, less what others have flushed.
+        KeepAverage = "keep-average",
+        /// InnoDB plugin 1.0.4 and MySQL 5.5: capped by `io_capacity`.
+        Adaptive = "adaptive",
+        /// The patch of 2010: the tail of the redo goes as fast as its head comes.
+        LsnAge = "lsn-age",
+        /// MySQL 5.6.
+        PageCleaner56 = "page-cleaner-56",
+        /// MySQL 5.7.
+        PageCleaner57 = "page-cleaner-57",
+        /// MySQL 8.0.30 and 8.4.
+        PageCleaner84 = "page-cleaner-84",
+        /// MariaDB 10.5 and later.
+        Mariadb = "mariadb",
+        /// Percona Server 5.6.
+        PerconaHighCheckpoint = "percona-high-checkpoint",
         /// Feedback: checkpoint age is held below the async limit.
         Steady = "steady",
+    }
+}
+
+choice! {
+    /// What caps the flushing of the policies of history.
+    FlushWriteLimit {
+        /// What the policy itself was capped by.
+        Policy = "policy",
+        /// `io_capacity`; page cleaners `io_capacity_max`.
+        Capped = "capped",
+        /// Nothing.
+        Free = "free",
+        /// As `capped`, and the cap rises while the redo is nearly full.
+        AutoRaised = "auto-raised",
+    }
+}
+
+choice! {
+    /// Whose rule `max_purge_lag` follows.
+    MaxPurgeLagVersion {
+        /// MySQL 5.0 to 5.5: not while a snapshot keeps purge from its work; without a cap.
+        Mysql55 = "5.5",
+        /// MySQL 5.6 and 5.7: at least 5 ms.
+        Mysql56 = "5.6",
+        /// MySQL 8.0: without the step to 5 ms.
+        Mysql80 = "8.0",
+        /// MySQL 8.4: only while purge is behind by more than a batch of each thread.
+        Mysql84 = "8.4",
     }
 }

@@ -106,7 +106,7 @@ fn what_is_not_taken_is_refused_with_what_is() {
         ("max_dirty_pages_pct", "NaN", "a percentage"),
         ("flush_sync", "maybe", "ON or OFF"),
         ("flush_method", "direct", "one of fsync, O_DSYNC, O_DIRECT"),
-        ("policy", "legacy", "only steady"),
+        ("policy", "legacy", "one of fixed-100, io-capacity, reflex"),
         ("redo_directory", "a\nb", "a directory on one line"),
     ] {
         let error = settings.set(name, value).unwrap_err().to_string();

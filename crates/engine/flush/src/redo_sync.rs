@@ -6,7 +6,7 @@ use crate::FlushSample;
 
 /// Remembers an end of the redo and since when it is not durable.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RedoSync {
+pub(crate) struct RedoSync {
     mark: Lsn,
     since_us: u64,
 }

@@ -12,7 +12,7 @@ const HORIZON: f64 = 0.5;
 
 /// The dirty pages by their oldest change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ages<'a> {
+pub(crate) struct Ages<'a> {
     buckets: &'a [(Lsn, u32)],
     oldest: Lsn,
     end: Lsn,
@@ -51,6 +51,16 @@ impl<'a> Ages<'a> {
             bucket.pages * until.since(bucket.start) as f64 / width
         };
         self.buckets().map(before).sum()
+    }
+
+    /// Redo that may still come until each page is `max_age` old, of all pages together, in bytes.
+    pub fn remaining_bytes(&self, max_age: u64) -> f64 {
+        let left = |bucket: Bucket| {
+            let middle = bucket.start.0.midpoint(bucket.end.0);
+            let age = self.end.0.saturating_sub(middle);
+            bucket.pages * max_age.saturating_sub(age) as f64
+        };
+        self.buckets().map(left).sum()
     }
 
     /// The end of the bucket in which the oldest `pages` pages end.

@@ -1,0 +1,166 @@
+//! Every policy on a real engine: with a redo that is soon full, and exchanged under load.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iostrata_engine::{Counter, Engine, Table};
+
+use crate::common::chance::Chance;
+use crate::common::engine::How;
+use crate::common::is_soak;
+use crate::common::quiet::Watch;
+
+const POLICIES: [&str; 13] = [
+    "fixed-100",
+    "io-capacity",
+    "reflex",
+    "estimate",
+    "keep-average",
+    "adaptive",
+    "lsn-age",
+    "page-cleaner-56",
+    "page-cleaner-57",
+    "page-cleaner-84",
+    "mariadb",
+    "percona-high-checkpoint",
+    "steady",
+];
+
+const WRITERS: u64 = 2;
+const KEYS: u64 = 2_000;
+
+fn key(writer: u64, number: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&writer.to_be_bytes());
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// What a row holds after its last change in this round.
+fn value(number: u64, round: u64) -> Vec<u8> {
+    let mut value = round.to_be_bytes().to_vec();
+    value.resize(100 + (number % 100) as usize, number as u8);
+    value
+}
+
+/// Changes rows until it is told to end or has made so many batches; gives the last round of each
+/// row that was acknowledged as durable.
+fn write(
+    engine: &Engine,
+    table: &Table,
+    writer: u64,
+    batches: u64,
+    is_over: &AtomicBool,
+) -> Vec<u64> {
+    let mut chance = Chance::new(writer + 1);
+    let mut rounds = vec![0; KEYS as usize];
+    for round in 1..=batches {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut batch = engine.batch();
+        let numbers: Vec<u64> = (0..8).map(|_| chance.below(KEYS as usize) as u64).collect();
+        for number in &numbers {
+            batch.put(table, &key(writer, *number), &value(*number, round)).unwrap();
+        }
+        batch.commit().unwrap().wait().unwrap();
+        for number in numbers {
+            rounds[number as usize] = round;
+        }
+    }
+    rounds
+}
+
+fn holds(table: &Table, writer: u64, rounds: &[u64]) {
+    for (number, round) in (0..).zip(rounds) {
+        let found = table.get(&key(writer, number)).unwrap();
+        let expected = (*round > 0).then(|| value(number, *round));
+        assert_eq!(found, expected, "row {number} of writer {writer}");
+    }
+}
+
+fn how(policy: &'static str, redo: &'static str) -> How {
+    How::with(&[
+        ("buffer_pool_size", "1M"),
+        ("page_size", "4K"),
+        ("redo_log_capacity", redo),
+        ("data_files", "1"),
+        ("doublewrite_pages", "32"),
+        ("policy", policy),
+    ])
+}
+
+fn copied(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn no_policy_stops_a_small_redo_for_good() {
+    let batches = if is_soak() { 6_000 } else { 600 };
+    let watch = Watch::new();
+    for policy in POLICIES {
+        watch.on(format!("writers of a small redo under {policy}"));
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), how(policy, "256K").settings()).unwrap();
+        let table = engine.create_table("rows").unwrap();
+        let begun = engine.counters()[Counter::LsnCurrent];
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (engine, table, is_over) = (&engine, &table, &is_over);
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || write(engine, table, writer, batches, is_over)))
+                .collect();
+            for (writer, rounds) in (0..).zip(writers) {
+                holds(table, writer, &rounds.join().unwrap());
+            }
+        });
+        let counters = engine.counters();
+        let made = counters[Counter::LsnCurrent] - begun;
+        assert!(made > 4 * (256 << 10), "{policy}: the redo was filled only by {made} bytes");
+        assert!(counters[Counter::LogCheckpoints] > 3, "{policy}");
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn policies_are_exchanged_under_load_without_a_lost_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Engine::open(directory.path(), how("steady", "512K").settings()).unwrap();
+    let table = engine.create_table("rows").unwrap();
+    let watch = Watch::new();
+    let is_over = AtomicBool::new(false);
+    let rounds: Vec<Vec<u64>> = std::thread::scope(|scope| {
+        let (engine, table, is_over) = (&engine, &table, &is_over);
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| scope.spawn(move || write(engine, table, writer, u64::MAX, is_over)))
+            .collect();
+        for limit in ["policy", "capped", "free", "auto-raised"] {
+            engine.set("flush_write_limit", limit).unwrap();
+            for policy in POLICIES {
+                watch.on(format!("writers under {policy}, {limit}"));
+                engine.set("policy", policy).unwrap();
+                // Until the writers got on under it.
+                let seen = engine.counters()[Counter::Commits];
+                while engine.counters()[Counter::Commits] < seen + 10 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    // The files as they are while the engine is open are what a killed process leaves.
+    let left = tempfile::tempdir().unwrap();
+    copied(directory.path(), left.path());
+    let killed = Engine::open(left.path(), how("adaptive", "512K").settings()).unwrap();
+    let found = killed.open_table("rows").unwrap();
+    for (writer, rounds) in (0..).zip(&rounds) {
+        holds(&found, writer, rounds);
+    }
+    assert!(killed.check().unwrap().is_clean());
+    killed.close().unwrap();
+    engine.close().unwrap();
+}

@@ -1,0 +1,53 @@
+//! What the generations of the page cleaner differ in.
+
+use iostrata_page::Lsn;
+
+use crate::{AdmitRule, FlushSample, Ladder};
+
+/// Pages to flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Portion {
+    /// Pages at most.
+    pub pages: u64,
+    /// Only pages whose oldest change is before this LSN.
+    pub until: Lsn,
+}
+
+/// One generation of the page cleaner; what they share is the loop's.
+pub(super) trait Generation: Send {
+    /// Its limits.
+    fn ladder(&self, now: &FlushSample<'_>) -> Ladder;
+
+    /// What users do.
+    fn rule(&self, ladder: &Ladder) -> AdmitRule;
+
+    /// What one pass of a second flushes. `flushed` is what the last one did.
+    fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion;
+
+    /// What is flushed at once, without a sleep, because redo is about to run out.
+    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion>;
+
+    /// Whether its second is not cut short by users.
+    fn sleeps_firmly(&self) -> bool;
+
+    /// Whether it looks again at once although nothing is furious.
+    fn skips_sleep(&self, _: &FlushSample<'_>, _: &Ladder) -> bool {
+        false
+    }
+
+    /// Share of `io_capacity` in percent that is flushed without users.
+    fn idle_pct(&self, now: &FlushSample<'_>) -> f64;
+
+    /// Seconds between checkpoints; none where they follow the flushing.
+    fn checkpoint_s(&self) -> Option<u64>;
+}
+
+/// Behind all dirty pages.
+pub(super) fn end(now: &FlushSample<'_>) -> Lsn {
+    now.lsn.plus(1)
+}
+
+/// So much redo behind the oldest change.
+pub(super) fn after_oldest(now: &FlushSample<'_>, bytes: u64) -> Lsn {
+    now.could_checkpoint().plus(bytes)
+}
