@@ -10,6 +10,7 @@
 
 mod border;
 mod buffers;
+mod copying;
 mod counters;
 mod dirty;
 mod error;

@@ -14,13 +14,13 @@ use crate::error::EngineError;
 use crate::pages::Pages;
 
 /// A page on the way.
-pub(super) enum Node<'c> {
+pub(super) enum TreeNode<'c> {
     Latched(Shared<'c>),
     /// Of inner pages only.
     Copied(ReadCopy<'c>),
 }
 
-impl<'c> Node<'c> {
+impl<'c> TreeNode<'c> {
     #[inline]
     pub fn page_no(&self) -> PageNo {
         match self {
@@ -42,7 +42,7 @@ impl<'c> Node<'c> {
     }
 }
 
-impl Deref for Node<'_> {
+impl Deref for TreeNode<'_> {
     type Target = [u8];
 
     #[inline]
@@ -72,10 +72,10 @@ impl<'c> Way<'c> {
     /// # Errors
     /// What loading the page said.
     #[inline]
-    pub fn root(&self, root: PageNo) -> Result<Node<'c>, EngineError> {
+    pub fn root(&self, root: PageNo) -> Result<TreeNode<'c>, EngineError> {
         match self.copy(root) {
-            Some(copy) => Ok(Node::Copied(copy)),
-            None => Ok(Node::Latched(self.pages.pin(root)?.shared())),
+            Some(copy) => Ok(TreeNode::Copied(copy)),
+            None => Ok(TreeNode::Latched(self.pages.pin(root)?.shared())),
         }
     }
 
@@ -86,14 +86,14 @@ impl<'c> Way<'c> {
     #[inline]
     pub fn child(
         &mut self,
-        node: Node<'c>,
+        node: TreeNode<'c>,
         level: u8,
         child: PageNo,
-    ) -> Result<Option<Node<'c>>, EngineError> {
+    ) -> Result<Option<TreeNode<'c>>, EngineError> {
         let next = match if level > 1 { self.copy(child) } else { None } {
-            Some(copy) => Node::Copied(copy),
+            Some(copy) => TreeNode::Copied(copy),
             None => match self.pin(&node, child) {
-                Some(pin) => Node::Latched(pin.shared()),
+                Some(pin) => TreeNode::Latched(pin.shared()),
                 None => {
                     drop(node);
                     self.kept.push(self.pages.pin(child)?);
@@ -106,9 +106,9 @@ impl<'c> Way<'c> {
 
     /// Pins a child that is in memory.
     #[inline]
-    pub fn pin(&self, node: &Node<'c>, child: PageNo) -> Option<Pin<'c>> {
+    pub fn pin(&self, node: &TreeNode<'c>, child: PageNo) -> Option<Pin<'c>> {
         let pool = &self.pages.storage.pool;
-        if let Node::Latched(page) = node {
+        if let TreeNode::Latched(page) = node {
             pool.offer_read_copy(page);
         }
         pool.try_pin(child)
@@ -116,10 +116,10 @@ impl<'c> Way<'c> {
 
     /// Whether an inner node still holds what was read in it.
     #[inline]
-    pub fn is_unchanged(&mut self, node: &Node<'c>) -> bool {
+    pub fn is_unchanged(&mut self, node: &TreeNode<'c>) -> bool {
         match node {
-            Node::Latched(_) => true,
-            Node::Copied(copy) => {
+            TreeNode::Latched(_) => true,
+            TreeNode::Copied(copy) => {
                 let is_current = copy.is_current();
                 self.is_latching |= !is_current;
                 is_current
