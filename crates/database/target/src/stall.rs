@@ -47,6 +47,7 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         return (StallCause::Unknown, "no sample was taken meanwhile".to_owned());
     }
     let rules = [
+        View::all_locked,
         View::redo_full,
         View::free_pages,
         View::log_buffer,
@@ -157,6 +158,14 @@ impl<'a> View<'a> {
         let sessions = u64::from(self.stalled.sessions);
         let text = format!("at least {waiting} of {sessions} sessions waited for row locks");
         (waiting > 0 && 2 * waiting >= sessions).then_some((StallCause::Lock, text))
+    }
+
+    /// When every session waits for a row lock, none waits for room in the redo: a high age beside
+    /// that is nothing unusual, since some servers let it stand there.
+    fn all_locked(&self) -> Reason {
+        let sessions = u64::from(self.stalled.sessions);
+        let most = self.within.iter().filter_map(|(_, one)| one.row_locks_waiting).max()?;
+        if most >= sessions { self.lock() } else { None }
     }
 
     fn device(&self) -> Reason {

@@ -116,3 +116,18 @@ fn a_short_stall_between_two_samples_has_counters_only() {
     let pending = |_, _| TargetSample { pending_ios: Some(1), ..nothing() };
     assert_eq!(stall_cause(&samples(pending), short).0, StallCause::Unknown);
 }
+
+#[test]
+fn a_high_age_explains_nothing_while_every_session_waits_for_a_lock() {
+    let waiting = |waiting: [u64; 2]| {
+        move |second: u64, is_within: bool| TargetSample {
+            checkpoint_age_bytes: Some(96),
+            checkpoint_age_limit_bytes: Some(100),
+            row_locks_waiting: Some(if is_within { waiting[usize::from(second > 11)] } else { 1 }),
+            ..nothing()
+        }
+    };
+    assert_eq!(cause(waiting([6, 8])), StallCause::Lock);
+    assert_eq!(cause(waiting([6, 7])), StallCause::RedoFull, "one session waits for the redo");
+    assert_eq!(cause(waiting([3, 8])), StallCause::RedoFull, "most had no lock to wait for once");
+}
