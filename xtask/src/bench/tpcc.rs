@@ -132,14 +132,11 @@ impl TpccBench {
     ) -> Result<Vec<TpccRow>> {
         let mut rows = Vec::new();
         for side in sides {
-            if side.name == "engine" {
-                self.load_engine()?;
-            }
-            fs::create_dir_all(self.home.join(side.name))
-                .with_context(|| format!("cannot make a directory for {}", side.title))?;
-            if matches!(side.name, "mariadb" | "compat") {
-                // It is made by the first run, whole or not at all.
-                fs::remove_dir(self.home.join(side.name))?;
+            match side.name {
+                "engine" => self.load_engine()?,
+                "sqlite" | "rocksdb" => fs::create_dir(self.home.join(side.name))?,
+                // The first run makes the kept copy of a server's tables.
+                _ => {}
             }
             let steps = self.call(side, levels, step_seconds)?;
             let threads = steps["threads"].as_u64().context("no threads")?;

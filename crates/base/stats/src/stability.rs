@@ -39,26 +39,7 @@ pub struct LowSpell {
 
 /// The times in which a rate was below half its mean, in their order.
 pub fn low_spells(counts: &[f64], width_s: f64) -> Vec<LowSpell> {
-    let Some(seconds) = Seconds::of(counts, width_s) else { return Vec::new() };
-    let mut spells: Vec<LowSpell> = Vec::new();
-    let mut is_down = false;
-    for (at, share) in seconds.shares.iter().copied().enumerate() {
-        let was_down = std::mem::replace(&mut is_down, share < DOWN_SHARE);
-        match spells.last_mut().filter(|_| was_down && is_down) {
-            Some(spell) => {
-                spell.length_s += seconds.step_s;
-                spell.min_over_mean_1s = spell.min_over_mean_1s.min(share);
-            }
-            // A second is low from when half of it lies in the hole.
-            None if is_down => spells.push(LowSpell {
-                start_s: if at == 0 { 0.0 } else { at as f64 * seconds.step_s + 0.5 },
-                length_s: seconds.step_s,
-                min_over_mean_1s: share,
-            }),
-            None => {}
-        }
-    }
-    spells
+    Seconds::of(counts, width_s).map_or_else(Vec::new, |seconds| seconds.low_spells())
 }
 
 /// Windows of one second, each a step after the one before.
@@ -83,16 +64,38 @@ impl Seconds {
         let shares = sums.map(|count| count / (mean * in_a_second as f64)).collect();
         Some(Self { shares, step, step_s: step as f64 * width_s, mean })
     }
+
+    fn low_spells(&self) -> Vec<LowSpell> {
+        let mut spells: Vec<LowSpell> = Vec::new();
+        let mut is_down = false;
+        for (at, share) in self.shares.iter().copied().enumerate() {
+            let was_down = std::mem::replace(&mut is_down, share < DOWN_SHARE);
+            match spells.last_mut().filter(|_| was_down && is_down) {
+                Some(spell) => {
+                    spell.length_s += self.step_s;
+                    spell.min_over_mean_1s = spell.min_over_mean_1s.min(share);
+                }
+                // A second is low from when half of it lies in the hole.
+                None if is_down => spells.push(LowSpell {
+                    start_s: if at == 0 { 0.0 } else { at as f64 * self.step_s + 0.5 },
+                    length_s: self.step_s,
+                    min_over_mean_1s: share,
+                }),
+                None => {}
+            }
+        }
+        spells
+    }
 }
 
 /// How evenly these counts per slice of `width_s` seconds came. `None` for a series of less than
 /// two seconds, of slices longer than one, or of nothing.
 pub fn stability(counts: &[f64], width_s: f64) -> Option<Stability> {
-    let Seconds { shares, step, mean, .. } = Seconds::of(counts, width_s)?;
+    let seconds = Seconds::of(counts, width_s)?;
+    let longest = seconds.low_spells().iter().map(|spell| spell.length_s).fold(0.0, f64::max);
+    let Seconds { shares, step, mean, .. } = seconds;
     let centre = shares.iter().sum::<f64>() / shares.len() as f64;
     let square = shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>();
-    let longest =
-        low_spells(counts, width_s).iter().map(|spell| spell.length_s).fold(0.0, f64::max);
     let in_a_second = slices_in(1.0, width_s)?;
     let in_two = slices_in(2.0, width_s).filter(|two| counts.len() >= two + in_a_second);
     let least = |len: usize| {

@@ -59,12 +59,6 @@ pub(crate) fn told(error: EngineError, target: &str, doing: &str) -> TargetError
     OpError::Engine(error).told(target, doing)
 }
 
-/// Something that the target is not prepared for.
-pub(crate) fn not_ready(target: &str, code: &str, text: String, fix: &str) -> TargetError {
-    let (target, code, fix) = (target.to_owned(), code.to_owned(), Some(fix.to_owned()));
-    TargetError { trouble: Trouble::NotReady, code, target, text, fix }
-}
-
 /// A call that does not go with the calls before.
 pub(crate) fn misused(target: &str, text: String) -> TargetError {
     let (target, code) = (target.to_owned(), "misuse".to_owned());

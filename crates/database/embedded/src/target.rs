@@ -14,7 +14,7 @@ use iostrata_target::{
 use crate::compile::{compile, needs};
 use crate::context::OpBuffers;
 use crate::definition::{self, TableState};
-use crate::error::{misused, not_ready, told};
+use crate::error::{misused, told};
 use crate::facts::{data_bytes, facts, takes_direct, used};
 use crate::load::{BulkRows, encode_rows};
 use crate::sampler::CounterSampler;
@@ -146,7 +146,7 @@ impl EmbeddedTarget {
                 (format!("table {name} was not loaded to its end"), "remove it and load it again")
             }
         };
-        Err(not_ready(&self.name, "table", text, fix))
+        Err(TargetError::not_ready(&self.name, "table", text, fix))
     }
 
     fn go_on_counting(&self, shared: &SharedTable) -> Result<(), TargetError> {
@@ -299,8 +299,7 @@ impl Target for EmbeddedTarget {
     ) -> Result<u64, TargetError> {
         let shared = self.shared(schema, table)?;
         if part.is_some() {
-            let text = "the engine loads whole tables, and a part of one was asked for";
-            return Err(misused(&self.name, text.to_owned()));
+            return Err(TargetError::whole_tables_only(&self.name));
         }
         let bare = self.bare_table(shared)?;
         let mut rows = BulkRows::default();
@@ -327,7 +326,7 @@ impl Target for EmbeddedTarget {
             Level::Serializable => {
                 let text = "the engine has no level serializable".to_owned();
                 let fix = "use repeatable read, and read with locks what is decided by";
-                return Err(not_ready(&self.name, "unsupported", text, fix));
+                return Err(TargetError::not_ready(&self.name, "unsupported", text, fix));
             }
         };
         if !Arc::ptr_eq(schema, &self.schema) && **schema != *self.schema {
@@ -343,7 +342,12 @@ impl Target for EmbeddedTarget {
         let ops = options.ops.iter().map(|op| {
             compile(op, &tables).map_err(|why| {
                 let text = format!("cannot run {}: {why}", op.name);
-                not_ready(&self.name, "unsupported", text, "leave it out, or load what it needs")
+                TargetError::not_ready(
+                    &self.name,
+                    "unsupported",
+                    text,
+                    "leave it out, or load what it needs",
+                )
             })
         });
         Ok(Box::new(EmbeddedSession {

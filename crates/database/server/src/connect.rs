@@ -89,7 +89,7 @@ impl Connector {
         }
         let none = || {
             let text = "the address names no host".to_owned();
-            failure::not_ready(&self.name, "connect", text, "write mysql://user@host:3306/db")
+            TargetError::not_ready(&self.name, "connect", text, "write mysql://user@host:3306/db")
         };
         Err(first_failure.unwrap_or_else(none))
     }

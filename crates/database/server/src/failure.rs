@@ -37,12 +37,6 @@ pub(crate) fn told(target: &str, attempt: &str, error: &Error) -> TargetError {
     TargetError { trouble, code, target: target.to_owned(), text, fix }
 }
 
-/// An error of our own, about something the target lacks.
-pub(crate) fn not_ready(target: &str, code: &str, text: String, fix: &str) -> TargetError {
-    let (code, target) = (code.to_owned(), target.to_owned());
-    TargetError { trouble: Trouble::NotReady, code, target, text, fix: Some(fix.to_owned()) }
-}
-
 fn of_io(error: &io::Error) -> (String, String, Meaning) {
     let said = error.to_string();
     let (code, trouble, fix) = match error.kind() {

@@ -14,7 +14,6 @@ use iostrata_target::TargetError;
 use crate::address::ServerAddress;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts::named;
-use crate::failure;
 use crate::link::Link;
 
 /// What it is called.
@@ -164,7 +163,7 @@ impl DataPlace {
 }
 
 fn refused(address: &ServerAddress, text: String, fix: &str) -> TargetError {
-    failure::not_ready(&address.to_string(), "own_database", text, fix)
+    TargetError::not_ready(&address.to_string(), "own_database", text, fix)
 }
 
 fn ask(link: &mut Link, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {

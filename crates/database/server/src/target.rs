@@ -62,7 +62,7 @@ impl ServerTarget {
         if let Some(engine) = storage_engine.as_ref().filter(|engine| !is_word(engine)) {
             let text = format!("`{engine}` is no name of a storage engine");
             let fix = "use a name of SHOW ENGINES, such as InnoDB";
-            return Err(failure::not_ready(&connector.name, "engine", text, fix));
+            return Err(TargetError::not_ready(&connector.name, "engine", text, fix));
         }
         let mut conn = connector.connect(Patience::Short)?;
         let name: Arc<str> = connector.name.as_str().into();
@@ -80,7 +80,7 @@ impl ServerTarget {
         let Some(database) = connector.database() else {
             let text = "the address names no database".to_owned();
             let fix = "write mysql://host:3306/DATABASE";
-            return Err(failure::not_ready(&connector.name, "database", text, fix));
+            return Err(TargetError::not_ready(&connector.name, "database", text, fix));
         };
         let conn = connector.without_database().connect(Patience::Short)?;
         let mut link = Link::new(conn, connector.name.as_str().into());

@@ -36,6 +36,20 @@ pub struct TargetError {
     pub fix: Option<String>,
 }
 
+impl TargetError {
+    /// The target is not as the caller needs it; what it holds, and the fix.
+    pub fn not_ready(target: &str, code: &str, text: String, fix: &str) -> Self {
+        let (target, code, fix) = (target.to_owned(), code.to_owned(), Some(fix.to_owned()));
+        Self { trouble: Trouble::NotReady, code, target, text, fix }
+    }
+
+    /// A part of a table was to be loaded into a target that loads whole ones.
+    pub fn whole_tables_only(target: &str) -> Self {
+        let text = "it loads whole tables, and a part of one was asked for".to_owned();
+        Self::not_ready(target, "unsupported", text, "load the whole table")
+    }
+}
+
 fn or_nothing(fix: &Option<String>) -> String {
     fix.as_ref().map_or(String::new(), |fix| format!("; {fix}"))
 }

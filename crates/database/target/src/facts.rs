@@ -1,6 +1,6 @@
 //! What a target says of itself.
 
-use iostrata_run::TransactionDurability;
+use iostrata_run::{TransactionDurability, TransactionTarget};
 
 /// What a target says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,4 +15,12 @@ pub struct TargetFacts {
     pub durability: TransactionDurability,
     /// Every setting, by name, in order.
     pub settings: Vec<(String, String)>,
+}
+
+impl TargetFacts {
+    /// Which target it is.
+    pub fn identity(&self) -> TransactionTarget {
+        let Self { name, flavour, version, .. } = self.clone();
+        TransactionTarget { name, flavour, version }
+    }
 }

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_target::{Target, TargetError, Trouble};
+use iostrata_target::TargetError;
 
 /// Lets so many threads fill one part after the other. `fill` is given a part and asks whether
 /// everything is over: because `stop` was set, or another thread has failed.
@@ -36,10 +36,4 @@ pub(crate) fn fill_all<C: Sync>(
         }
     });
     lock().take().map_or(Ok(()), Err)
-}
-
-/// An error about what a target holds.
-pub(crate) fn refused(target: &dyn Target, code: &str, text: String, fix: &str) -> TargetError {
-    let (code, fix) = (code.to_owned(), Some(fix.to_owned()));
-    TargetError { trouble: Trouble::NotReady, code, target: target.name(), text, fix }
 }

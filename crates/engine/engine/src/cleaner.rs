@@ -8,14 +8,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use iostrata_flush::{
-    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, WriteLimit,
-};
-use iostrata_settings::{Counter, Doublewrite, FlushWriteLimit, Settings};
+use iostrata_flush::{Action, AgeLimits, Finished, FlushPolicy, FlushSample};
+use iostrata_settings::Counter;
 
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::plan;
 use crate::storage::Storage;
 
 struct State {
@@ -162,31 +161,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         commits: counts.get(Counter::Commits),
         page_ios: store.pages_read + store.pages_written,
         pending_ios: store.pending_reads + store.pending_writes,
-        settings: flush_settings(&settings),
+        settings: plan::flush(&settings),
         ..FlushSample::default()
-    }
-}
-
-fn flush_settings(settings: &Settings) -> FlushSettings {
-    FlushSettings {
-        io_capacity: settings.io_capacity,
-        io_capacity_max: settings.io_capacity_max,
-        max_dirty_pages_pct: settings.max_dirty_pages_pct,
-        max_dirty_pages_pct_lwm: settings.max_dirty_pages_pct_lwm,
-        adaptive_flushing: settings.adaptive_flushing,
-        adaptive_flushing_lwm: settings.adaptive_flushing_lwm,
-        flushing_avg_loops: settings.flushing_avg_loops,
-        idle_flush_pct: settings.idle_flush_pct,
-        flush_sync: settings.flush_sync,
-        lru_scan_depth: settings.lru_scan_depth,
-        flush_log_at_timeout_us: u64::from(settings.flush_log_at_timeout) * 1_000_000,
-        purge_threads: settings.purge_threads,
-        doublewrite: settings.doublewrite != Doublewrite::Off,
-        write_limit: match settings.flush_write_limit {
-            FlushWriteLimit::Policy => WriteLimit::Policy,
-            FlushWriteLimit::Capped => WriteLimit::Capped,
-            FlushWriteLimit::Free => WriteLimit::Free,
-            FlushWriteLimit::AutoRaised => WriteLimit::AutoRaised,
-        },
     }
 }

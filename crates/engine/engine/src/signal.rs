@@ -59,14 +59,15 @@ impl CleanerSignal {
 
     /// Wakes the cleaner out of a firm sleep, too.
     pub fn recall(&self) {
-        self.set_firm(false);
-        self.wake();
+        let mut state = self.lock();
+        (state.is_firm, state.woken) = (false, true);
+        self.to_cleaner.notify_one();
     }
 
     /// Wakes the cleaner.
     pub fn wake(&self) {
         let mut state = self.lock();
-        if !state.woken || !state.is_firm {
+        if !state.woken {
             state.woken = true;
             self.to_cleaner.notify_one();
         }

@@ -61,6 +61,18 @@ impl FlushSample<'_> {
         100.0 * self.dirty_pages as f64 / self.frames.max(1) as f64
     }
 
+    /// Behind all dirty pages.
+    #[must_use]
+    pub fn behind_all(&self) -> Lsn {
+        self.lsn.plus(1)
+    }
+
+    /// So much redo behind the oldest change.
+    #[must_use]
+    pub fn after_oldest(&self, bytes: u64) -> Lsn {
+        self.could_checkpoint().plus(bytes)
+    }
+
     /// Where a checkpoint could be now.
     #[must_use]
     pub fn could_checkpoint(&self) -> Lsn {

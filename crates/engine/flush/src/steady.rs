@@ -176,7 +176,7 @@ impl Steady {
         let most = self.cost.pages_in(pace.batch_us).unwrap_or(BATCH_PAGES);
         let pages = due.min(most).clamp(1.0, f64::from(u32::MAX)) as u32;
         let until = match need.cause {
-            Cause::Background => now.lsn.plus(1),
+            Cause::Background => now.behind_all(),
             _ => Ages::of(now).lsn_after(f64::from(pages)),
         };
         let (furious, checkpoints) = (need.is_furious(), true);

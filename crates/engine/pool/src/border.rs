@@ -70,3 +70,19 @@ pub trait Supply: Send + Sync {
     /// of the pool that pins no absent page.
     fn free_wanted(&self);
 }
+
+/// For tests: every page is zeros, and frames become free by nobody's hand.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl PageSource for Nothing {
+    fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Supply for Nothing {
+    fn free_wanted(&self) {}
+}

@@ -55,24 +55,10 @@ impl Pool {
 mod tests {
     use std::sync::Arc;
 
-    use iostrata_io::disk::Aligned;
     use iostrata_page::{Lsn, PageSize};
 
     use super::*;
-    use crate::border::{PageSource, PoolSettings, Supply};
-    use crate::error::Failure;
-
-    struct Nothing;
-
-    impl PageSource for Nothing {
-        fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
-
-    impl Supply for Nothing {
-        fn free_wanted(&self) {}
-    }
+    use crate::border::{Nothing, PoolSettings};
 
     fn pool(frames: usize) -> Pool {
         let settings = PoolSettings::new(PageSize::new(4096).unwrap(), frames);

@@ -160,24 +160,10 @@ fn is_held(frame: &Frame) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use iostrata_io::disk::Aligned;
     use iostrata_page::{Lsn, PageSize};
 
     use super::*;
-    use crate::border::{PageSource, PoolSettings, Supply};
-    use crate::error::Failure;
-
-    struct Nothing;
-
-    impl PageSource for Nothing {
-        fn read(&self, _: PageNo, _: &mut Aligned) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
-
-    impl Supply for Nothing {
-        fn free_wanted(&self) {}
-    }
+    use crate::border::{Nothing, PoolSettings};
 
     #[test]
     fn a_page_changed_before_its_entry_was_busy_stays() {

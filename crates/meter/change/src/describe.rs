@@ -81,8 +81,15 @@ impl Change {
             }
             Self::DropCaches => "write dirty pages and drop the page cache".to_owned(),
             Self::Sysctl { which, value } => format!("set vm.{} to {value}", which.name()),
-            Self::MemoryGroup { .. } | Self::CpuGroup { .. } | Self::IoGroup { .. } => {
-                group_of(self)
+            Self::MemoryGroup { name, limit_bytes } => group(
+                name,
+                &format!("{} of memory and page cache", units::bytes(*limit_bytes as f64)),
+            ),
+            Self::CpuGroup { name, milli_cpus } => {
+                group(name, &format!("{} processors", *milli_cpus as f64 / 1e3))
+            }
+            Self::IoGroup { name, device, limits } => {
+                group(name, &format!("{} on {device}", limited(limits)))
             }
             Self::EnterGroup { name } => format!("move this process into the group {name}"),
             Self::Governor { cpu, value } => {
@@ -101,13 +108,10 @@ impl Change {
                 format!("start a database server on {data_dir} by {program}{group}")
             }
             Self::MountTracefs => "mount tracefs".to_owned(),
-            Self::TraceInstance { name, events, buffer_kib, clock } => {
-                let events = events.join(", ");
-                format!(
-                    "make the trace buffer {name} ({buffer_kib} KiB per processor, clock {clock}) \
-                     for {events}"
-                )
-            }
+            Self::TraceInstance { name, events, buffer_kib, clock } => format!(
+                "make the trace buffer {name} ({buffer_kib} KiB per processor, clock {clock}) for {}",
+                events.join(", ")
+            ),
         }
     }
 }
@@ -129,19 +133,7 @@ fn queue_of(device: &DeviceRef) -> String {
     }
 }
 
-fn group_of(change: &Change) -> String {
-    let (name, limit) = match change {
-        Change::MemoryGroup { name, limit_bytes } => {
-            (name, format!("{} of memory and page cache", units::bytes(*limit_bytes as f64)))
-        }
-        Change::CpuGroup { name, milli_cpus } => {
-            (name, format!("{} processors", *milli_cpus as f64 / 1e3))
-        }
-        Change::IoGroup { name, device, limits } => {
-            (name, format!("{} on {device}", limited(limits)))
-        }
-        _ => return String::new(),
-    };
+fn group(name: &str, limit: &str) -> String {
     format!("make the group {name} with at most {limit}")
 }
 

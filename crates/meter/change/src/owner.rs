@@ -44,10 +44,13 @@ fn start_ticks(pid: u32) -> Option<u64> {
     // The command in brackets may hold anything, brackets and blanks too.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
+    let threads: u32 = fields.nth(16)?.parse().ok()?;
+    // The others of a killed process may still be ending, with its files open.
+    let has_ended = state == "X" || state == "Z" && threads <= 1;
+    if has_ended {
         return None;
     }
-    fields.nth(18)?.parse().ok()
+    fields.nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -61,5 +64,19 @@ mod tests {
         assert!(this.is_alive());
         assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
         assert!(!Owner { boot_id: "another".to_owned(), ..this }.is_alive());
+    }
+
+    #[test]
+    fn a_process_that_has_ended_does_not_live_before_it_is_reaped_either() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = of_process(child.id());
+        assert!(process.is_alive());
+        child.kill().unwrap();
+        let ended = std::time::Instant::now();
+        while process.is_alive() && ended.elapsed() < std::time::Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+        assert!(!process.is_alive(), "it was killed and not reaped");
+        child.wait().unwrap();
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use iostrata_run::host::{DirectIo, DirectIoBehaviour, LayerKind, PathFacts, PathKind};
+use iostrata_run::host::{DirectIoBehaviour, LayerKind, PathFacts, PathKind};
 
 use crate::device::facts_of_dir;
 use crate::direct::{Release, direct_io, release};
@@ -232,29 +232,13 @@ fn facts_of_room(location: &Location) -> PathFacts {
     // A file system without a fixed table of inodes reports 0 of them.
     let fixed = location.inodes_total.filter(|inodes| *inodes > 0);
     PathFacts {
-        path: location.path.to_string_lossy().into_owned(),
-        mount_point: None,
-        file_system: None,
-        mount_source: None,
-        mount_options: Vec::new(),
-        read_only: None,
         device_number: Some(location.device),
         block_bytes: location.block_bytes,
         total_bytes: location.total_bytes,
         free_bytes: location.free_bytes,
         inodes_total: fixed,
         inodes_free: fixed.and(location.inodes_free),
-        kind: PathKind::Unknown,
-        block_stack: Vec::new(),
-        devices: Vec::new(),
-        limits: Vec::new(),
-        direct_io: DirectIo {
-            behaviour: DirectIoBehaviour::Unknown,
-            reason: None,
-            memory_align_bytes: None,
-            offset_align_bytes: None,
-        },
-        notes: Vec::new(),
+        ..PathFacts::unknown(location.path.to_string_lossy())
     }
 }
 

@@ -15,7 +15,7 @@ mod turns;
 
 use std::path::Path;
 
-use iostrata_target::{Target, TargetError, Trouble};
+use iostrata_target::{Target, TargetError};
 
 use crate::engines::Engine;
 pub use run::{RunPlan, TpccError, run};
@@ -29,22 +29,11 @@ pub fn open(engine: Engine, dir: &Path) -> Result<Box<dyn Target>, TargetError> 
         Engine::Sqlite => Ok(Box::new(sqlite::SqliteTarget::open(dir)?)),
         #[cfg(feature = "rocksdb")]
         Engine::Rocksdb => Ok(Box::new(rocksdb::RocksdbTarget::open(dir)?)),
-        other => Err(refused(
+        other => Err(TargetError::not_ready(
             &other.to_string(),
             "unsupported",
             "it is no target of workloads in this build".to_owned(),
             "use sqlite, or rocksdb where it is built in",
         )),
-    }
-}
-
-/// What a target cannot do.
-fn refused(target: &str, code: &str, text: String, fix: &str) -> TargetError {
-    TargetError {
-        trouble: Trouble::NotReady,
-        code: code.to_owned(),
-        target: target.to_owned(),
-        text,
-        fix: Some(fix.to_owned()),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iostrata_host::Root;
 use iostrata_load::TransactionLoad;
-use iostrata_run::{TransactionDocument, TransactionTarget};
+use iostrata_run::TransactionDocument;
 use iostrata_spec::TransactionSpec;
 use iostrata_study::{
     Meter, StudyError, TransactionFacts, transaction_document, transaction_point,
@@ -128,11 +128,7 @@ fn check(target: &dyn Target, dataset: &Dataset) -> Result<(), TpccError> {
 fn facts(target: &dyn Target, options: &TerminalOptions) -> Result<TransactionFacts, TargetError> {
     let facts = target.facts()?;
     Ok(TransactionFacts {
-        target: TransactionTarget {
-            name: facts.name,
-            flavour: facts.flavour,
-            version: facts.version,
-        },
+        target: facts.identity(),
         durability: facts.durability,
         // What was asked for; SQLite gives more.
         isolation: "repeatable read".to_owned(),

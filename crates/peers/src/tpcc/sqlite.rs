@@ -16,7 +16,6 @@ use iostrata_target::{
 use rusqlite::{Connection, ErrorCode};
 
 use super::execute::{execute, load_rows};
-use super::refused;
 use super::sql::{self, Statements};
 use super::turns::{Turn, Turns};
 use crate::engines::sqlite::connect;
@@ -47,7 +46,7 @@ impl SqliteTarget {
         let opened = connect(&self.path, CACHE_BYTES);
         let connection = opened.map_err(|error| {
             let fix = "use a directory that can be written, and a whole file of SQLite in it";
-            refused(NAME, "open", error.to_string(), fix)
+            TargetError::not_ready(NAME, "open", error.to_string(), fix)
         })?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
@@ -131,8 +130,7 @@ impl Target for SqliteTarget {
         next: &mut dyn FnMut(&mut Rows),
     ) -> Result<u64, TargetError> {
         if part.is_some() {
-            let text = "it loads whole tables, and a part of one was asked for".to_owned();
-            return Err(refused(NAME, "unsupported", text, "load the whole table"));
+            return Err(TargetError::whole_tables_only(NAME));
         }
         let (_turn, connection) = (self.turns.take(), self.connection()?);
         load_rows(&connection, schema, table, next)
@@ -147,7 +145,7 @@ impl Target for SqliteTarget {
         let compiled = options.ops.iter().map(|op| {
             Statements::of(schema, op).map_err(|why| {
                 let text = format!("cannot run {}: {why}", op.name);
-                refused(NAME, "unsupported", text, "leave it out")
+                TargetError::not_ready(NAME, "unsupported", text, "leave it out")
             })
         });
         let ops = compiled.collect::<Result<Box<[Statements]>, TargetError>>()?;
@@ -208,7 +206,7 @@ impl SqliteSession {
     ) -> Result<u64, TargetError> {
         if op.0 >= self.ops.len() || self.connection.is_autocommit() != self.autocommit {
             let text = format!("operation {}: it is none, or no transaction was begun", op.0);
-            return Err(refused(NAME, "misused", text, "begin a transaction first"));
+            return Err(TargetError::not_ready(NAME, "misused", text, "begin a transaction first"));
         }
         if self.autocommit {
             self.begin_one()?;
@@ -236,7 +234,7 @@ impl Session for SqliteSession {
         }
         if self.turn.is_some() || !self.connection.is_autocommit() {
             let text = "a transaction is open".to_owned();
-            return Err(refused(NAME, "misused", text, "commit it or roll it back"));
+            return Err(TargetError::not_ready(NAME, "misused", text, "commit it or roll it back"));
         }
         self.begin_one()
     }

@@ -23,10 +23,11 @@ use crate::rung::rungs_of;
 
 /// The losses, in the order of the catalogue of pairs.
 pub fn losses(host: &ProbeHost, events: &[Event]) -> Vec<Loss> {
-    losses_of(&Case { log: &Observed::of(events), host })
+    let case = Case { log: &Observed::of(events), host };
+    losses_of(&case, &with_bounds(rungs_of(case.log), &case))
 }
 
-pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
+pub(crate) fn losses_of(case: &Case<'_, '_>, rungs: &[Rung]) -> Vec<Loss> {
     let log = case.log;
     let mut losses: Vec<Loss> = Vec::new();
     for pair in telling(log) {
@@ -37,7 +38,7 @@ pub(crate) fn losses_of(case: &Case<'_, '_>) -> Vec<Loss> {
             None => losses.push(loss),
         }
     }
-    losses.extend(database_loss(log, &with_bounds(rungs_of(log), case)));
+    losses.extend(database_loss(log, rungs));
     losses.extend(WATCHED.iter().filter_map(|&(id, us_min)| device_loss(case, id, us_min)));
     losses
 }

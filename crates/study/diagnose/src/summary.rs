@@ -60,11 +60,12 @@ pub fn summarise(host: ProbeHost, events: &[Event], end: ProbeEnd) -> ProbeDocum
     let case = Case { log: &log, host: &host };
     let findings = findings_of(&case);
     let comparisons = comparisons_of(&log);
+    let rungs = with_bounds(rungs_of(&log), &case);
     let mut document = ProbeDocument {
         headline: Vec::new(),
-        rungs: with_bounds(rungs_of(&log), &case),
         unknown: Vec::new(),
-        losses: losses_of(&case),
+        losses: losses_of(&case, &rungs),
+        rungs,
         compared: comparisons.made,
         undecided: comparisons.undecided,
         advice: advise(&findings, &host),

@@ -50,8 +50,8 @@ pub struct PathFacts {
 }
 
 impl PathFacts {
-    /// A path of which nothing is known, and why.
-    pub fn unknown(path: impl Into<String>, why: impl Into<String>) -> Self {
+    /// A path of which nothing is known yet.
+    pub fn unknown(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             mount_point: None,
@@ -75,7 +75,7 @@ impl PathFacts {
                 memory_align_bytes: None,
                 offset_align_bytes: None,
             },
-            notes: vec![why.into()],
+            notes: Vec::new(),
         }
     }
 }

@@ -133,7 +133,7 @@ fn what_a_session_cannot_do_is_refused_when_it_is_opened() {
     let of_key = Access::Modify { prefix: 1, set, returns: vec![] };
     refused(open(options(vec![of_key])), Trouble::NotReady, &["column id", "does not change"]);
     refused(target.create(&schema, 0), Trouble::Exists, &["there is a table t already"]);
-    refused(target.load(&schema, 0, Some((0, 1)), &mut |_| ()), Trouble::Failed, &["part"]);
+    refused(target.load(&schema, 0, Some((0, 1)), &mut |_| ()), Trouble::NotReady, &["part"]);
     target.close().unwrap();
     // As another table of that name the rows would be misread.
     let mut other = (*schema).clone();

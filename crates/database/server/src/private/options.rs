@@ -27,6 +27,11 @@ impl Layout {
         self.dir.join("socket")
     }
 
+    /// Holds the number of the process that listens; MySQL makes it.
+    pub(super) fn socket_lock(&self) -> PathBuf {
+        self.dir.join("socket.lock")
+    }
+
     pub(super) fn first_statements(&self) -> PathBuf {
         self.dir.join("first.sql")
     }

@@ -212,14 +212,16 @@ impl PrivateServer {
     pub fn stop<W: Platform>(&mut self, session: &mut Session<W>) -> Result<(), PrivateError> {
         if let Some(running) = &self.running {
             session.undo(running.change)?;
-            // A killed one leaves its socket, in the way of the next.
-            let socket = self.layout.socket();
-            match fs::remove_file(&socket) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(PrivateError::system("remove", &socket, e));
+            // A killed one leaves its socket and MySQL's lock of it, in the way of the next.
+            for left in [self.layout.socket(), self.layout.socket_lock()] {
+                match fs::remove_file(&left) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(PrivateError::system("remove", &left, e));
+                    }
+                    _ => {}
                 }
-                _ => self.running = None,
             }
+            self.running = None;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetErro
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};
 use crate::compat::schema::{KitTable, foreign_keys, schema};
-use crate::filling::{fill_all, refused};
+use crate::filling::fill_all;
 
 /// One thing to fill.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub fn prepare(
     if let Some(table) = target.present(&schema)?.first() {
         let text = format!("table {} is there already", schema.tables[*table].name);
         let fix = "remove the tables with `tpcc cleanup --compat sysbench-tpcc` first";
-        return Err(refused(target, "tables_exist", text, fix));
+        return Err(TargetError::not_ready(&target.name(), "tables_exist", text, fix));
     }
     (0..schema.tables.len()).try_for_each(|table| target.create(&schema, table))?;
     let chunks = chunks(spec);
@@ -57,7 +57,12 @@ pub fn prepare(
     })?;
     if stop.load(Ordering::Relaxed) {
         let fix = "remove what is there with `tpcc cleanup --compat sysbench-tpcc`, begin again";
-        return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
+        return Err(TargetError::not_ready(
+            &target.name(),
+            "stopped",
+            "filling was stopped".to_owned(),
+            fix,
+        ));
     }
     target.finish(&schema)?;
     if spec.foreign_keys {

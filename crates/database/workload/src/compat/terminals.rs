@@ -15,7 +15,6 @@ use crate::compat::CompatSpec;
 use crate::compat::schema::schema;
 use crate::compat::statements::ops;
 use crate::compat::transaction::{KitRunner, kind};
-use crate::filling::refused;
 use crate::slots::Slots;
 use crate::tpcc::KINDS;
 
@@ -44,7 +43,7 @@ impl<'a> CompatTerminals<'a> {
         if let Some(table) = missing {
             let text = format!("table {} is not there", schema.tables[table].name);
             let fix = "make it with `tpcc prepare --compat sysbench-tpcc`";
-            return Err(refused(target, "not_prepared", text, fix));
+            return Err(TargetError::not_ready(&target.name(), "not_prepared", text, fix));
         }
         Ok(Self { target, schema: Arc::new(schema), ops: ops(spec.tables), spec, isolation })
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use iostrata_stats::Random;
 use iostrata_target::{Rows, Target, TargetError, Value};
 
-use crate::filling::{fill_all, refused};
+use crate::filling::fill_all;
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{c_value, pad_value, schema};
@@ -38,7 +38,7 @@ pub fn prepare(
         let name = &schema.tables[*table].name;
         let text = format!("table {name} is there already");
         let fix = "remove the tables with `oltp ... cleanup` first";
-        return Err(refused(target, "tables_exist", text, fix));
+        return Err(TargetError::not_ready(&target.name(), "tables_exist", text, fix));
     }
     let rows = AtomicU64::new(0);
     let tables: Vec<u32> = (0..spec.tables).collect();
@@ -57,7 +57,12 @@ pub fn prepare(
     })?;
     if stop.load(Ordering::Relaxed) {
         let fix = "remove what is there with `oltp ... cleanup`, and begin again";
-        return Err(refused(target, "stopped", "filling was stopped".to_owned(), fix));
+        return Err(TargetError::not_ready(
+            &target.name(),
+            "stopped",
+            "filling was stopped".to_owned(),
+            fix,
+        ));
     }
     target.finish(&schema)?;
     Ok(OltpPrepared { tables: spec.tables, rows: rows.into_inner() })

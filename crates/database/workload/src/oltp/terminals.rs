@@ -11,7 +11,6 @@ use iostrata_spec::OpKind;
 use iostrata_stats::Random;
 use iostrata_target::{Op, Rows, Schema, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::filling::refused;
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
@@ -39,7 +38,7 @@ impl<'a> OltpTerminals<'a> {
         if let Some(table) = missing {
             let text = format!("table {} is not there", schema.tables[table].name);
             let fix = "make it with `oltp ... prepare` and the same --tables";
-            return Err(refused(target, "not_prepared", text, fix));
+            return Err(TargetError::not_ready(&target.name(), "not_prepared", text, fix));
         }
         let ids = Chooser::new(spec.distribution, spec.table_size);
         let ops = ops(spec.tables);

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::filling::refused;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
 
@@ -145,7 +144,12 @@ pub fn next_order(target: &dyn Target, warehouse: i64, district: i64) -> Result<
     match rows.is_empty() {
         true => {
             let text = format!("there is no district {warehouse}/{district}");
-            Err(refused(target, "missing_row", text, "name one of the dataset"))
+            Err(TargetError::not_ready(
+                &target.name(),
+                "missing_row",
+                text,
+                "name one of the dataset",
+            ))
         }
         false => Ok(rows.get(0, 0).int()),
     }

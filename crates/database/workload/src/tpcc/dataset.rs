@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::filling::refused;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::population::Population;
 use crate::tpcc::schema::{TableId, schema};
@@ -83,8 +82,8 @@ impl Dataset {
         if !present.contains(&TableId::Dataset.number()) {
             let strange = present.first().map(|table| &schema.tables[*table].name);
             return strange.map_or(Ok(None), |table| {
-                Err(refused(
-                    target,
+                Err(TargetError::not_ready(
+                    &target.name(),
                     "foreign_tables",
                     format!("a table {table} is there, and nothing says that iostrata made it"),
                     "use an empty database, or drop the table yourself",
@@ -103,13 +102,23 @@ impl Dataset {
         let number = |name: &str| {
             text(name).parse::<i64>().map_err(|_not_a_number| {
                 let what = format!("table iostrata_dataset says {name} = {:?}", text(name));
-                refused(target, "dataset", what, "load it again with `tpcc prepare --reset`")
+                TargetError::not_ready(
+                    &target.name(),
+                    "dataset",
+                    what,
+                    "load it again with `tpcc prepare --reset`",
+                )
             })
         };
         let version = number("version")?;
         if version != VERSION {
             let what = format!("the tables are of version {version}, this program's {VERSION}");
-            return Err(refused(target, "version", what, "load it again by `prepare --reset`"));
+            return Err(TargetError::not_ready(
+                &target.name(),
+                "version",
+                what,
+                "load it again by `prepare --reset`",
+            ));
         }
         let stage = Stage::ALL.into_iter().find(|(_, name)| *name == text("stage"));
         let loaded = notes.keys().filter_map(|name| name.strip_prefix(LOADED));
@@ -130,10 +139,20 @@ impl Dataset {
     pub fn ready(target: &dyn Target) -> Result<Self, TargetError> {
         let fix = "load it with `tpcc prepare`";
         match Self::read(target)? {
-            None => Err(refused(target, "not_prepared", "no TPC-C tables are there".into(), fix)),
+            None => Err(TargetError::not_ready(
+                &target.name(),
+                "not_prepared",
+                "no TPC-C tables are there".into(),
+                fix,
+            )),
             Some(Self { stage: Stage::Loading, .. }) => {
                 let what = "the TPC-C tables are not loaded to the end".to_owned();
-                Err(refused(target, "not_prepared", what, "run the same `tpcc prepare` again"))
+                Err(TargetError::not_ready(
+                    &target.name(),
+                    "not_prepared",
+                    what,
+                    "run the same `tpcc prepare` again",
+                ))
             }
             Some(dataset) => Ok(dataset),
         }

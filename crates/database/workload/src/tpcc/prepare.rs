@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
 
-use crate::filling::{fill_all, refused};
+use crate::filling::fill_all;
 use crate::tpcc::dataset::{Dataset, Notes, Stage};
 use crate::tpcc::population::{Population, rows_per_warehouse};
 use crate::tpcc::schema::{TableId, schema};
@@ -80,7 +80,7 @@ pub fn prepare(
     if dataset.warehouses != options.warehouses {
         let what = format!("{} warehouses are there", dataset.warehouses);
         let fix = "name that number, or load others in their place with --reset";
-        return Err(refused(target, "other_dataset", what, fix));
+        return Err(TargetError::not_ready(&target.name(), "other_dataset", what, fix));
     }
     let mut prepared = Prepared { dataset: dataset.clone(), rows: 0, rows_before: 0 };
     if dataset.stage != Stage::Loading {
@@ -119,7 +119,7 @@ pub fn prepare(
     if stop.load(Ordering::Relaxed) {
         let what = "loading was stopped".to_owned();
         let fix = "the same command goes on where it was stopped";
-        return Err(refused(target, "stopped", what, fix));
+        return Err(TargetError::not_ready(&target.name(), "stopped", what, fix));
     }
     prepared.rows = rows.into_inner();
     target.finish(&schema)?;

@@ -11,14 +11,13 @@ use iostrata_server::private::{
 use iostrata_server::{Credentials, HostPort, MySqlServers, ServerAddress, ServerTarget};
 use iostrata_spec::TransactionSpec;
 use iostrata_target::{
-    Access, Assign, Change, Column, ColumnType, Isolation, Op, OpId, Rows, Schema, SessionOptions,
-    Table, Target, TargetError, Trouble, Value,
+    Access, Assign, Change, Column, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Table,
+    Target, TargetError, Trouble, Value,
 };
-use iostrata_workload::tpcc::{
-    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
-};
+use iostrata_workload::tpcc::Terminals;
 
 use crate::kills::window;
+use crate::{one_warehouse, terminal_options, violations};
 
 const DATABASE: &str = "tpcc";
 
@@ -84,20 +83,8 @@ fn two_nodes_go_on_with_every_acknowledged_order_when_one_of_three_is_killed() {
     let mut session = Session::begin(&state, System::new()).unwrap();
     let Some(cluster) = start(&mut session, dir.path()) else { return };
     let target = ServerTarget::open(together(cluster.nodes()), None).unwrap();
-    let options =
-        PrepareOptions { warehouses: 1, threads: 3, seed: 3, now_s: 1_700_000_000, reset: false };
-    tpcc::prepare(&target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
-    let mut dataset = Dataset::ready(&target).unwrap();
-    dataset.mark_used(&target).unwrap();
-    let options = TerminalOptions {
-        mix: Mix::default(),
-        waits: Waits::NONE,
-        isolation: Isolation::RepeatableRead,
-        seed: 7,
-        as_text: false,
-        blocks: true,
-    };
-    let terminals = Terminals::new(&target, &dataset, options);
+    let dataset = one_warehouse(&target, 3);
+    let terminals = Terminals::new(&target, &dataset, terminal_options(true));
     let spec = TransactionSpec {
         threads: 6,
         warm_up: Some(Duration::ZERO),
@@ -124,7 +111,7 @@ fn two_nodes_go_on_with_every_acknowledged_order_when_one_of_three_is_killed() {
     let counts = figures.streams[0].transactions.clone().unwrap();
     eprintln!("errors {:?}, retries {}", counts.errors, counts.retries);
     assert!(counts.errors.values().sum::<u64>() >= 1, "{:?}", counts.errors);
-    let left = [0, 2].map(|node| violations(&cluster.nodes()[node], &terminals));
+    let left = [0, 2].map(|node| violations_on(&cluster.nodes()[node], &terminals));
     assert_eq!(left, [const { Vec::<String>::new() }; 2], "nothing is lost, nothing done twice");
     drop(terminals);
     cluster.remove(&mut session).unwrap();
@@ -240,19 +227,8 @@ fn counted_both(session: &mut dyn iostrata_target::Session, keys: &[Value<'_>]) 
 
 /// What a node by itself holds against TPC-C's conditions; every acknowledged order is there and
 /// none that was not begun.
-fn violations(node: &PrivateServer, terminals: &Terminals<'_>) -> Vec<String> {
+fn violations_on(node: &PrivateServer, terminals: &Terminals<'_>) -> Vec<String> {
     // What the other node committed may still be on its way; reads wait for it.
     MySqlServers::default().set_variable(&node.address(), "wsrep_sync_wait", "1").unwrap();
-    let target = ServerTarget::open(alone(node), None).unwrap();
-    for district in 1..=10 {
-        let made = tpcc::next_order(&target, 1, district).unwrap() - 3_001;
-        let (begun, acknowledged) = terminals.orders().of(1, district);
-        assert!(
-            i64::from(acknowledged) <= made && made <= i64::from(begun),
-            "district {district}: {acknowledged} acknowledged, {made} made, {begun} begun"
-        );
-    }
-    let plan = CheckPlan { warehouses: 1, is_fresh: false };
-    let checked = tpcc::check(&target, plan, &mut |_| {}).unwrap();
-    checked.conditions.into_iter().flat_map(|condition| condition.told).collect()
+    violations(&ServerTarget::open(alone(node), None).unwrap(), terminals)
 }

@@ -9,11 +9,15 @@ mod servers;
 mod tpcc;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_load::{Ended, Settled, TransactionSource, Turn};
 use iostrata_server::private::TestServer;
-use iostrata_target::Schema;
+use iostrata_target::{Isolation, Schema, Target};
+use iostrata_workload::tpcc::{
+    self as workload, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
+};
 
 /// A server of its own; without one the reason is printed.
 fn private_server() -> Option<TestServer> {
@@ -29,6 +33,44 @@ fn opened(dir: &Path, schema: &Schema) -> EmbeddedTarget {
     let settings = [("buffer_pool_size", "256M"), ("redo_log_capacity", "128M")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     EmbeddedTarget::open(dir, schema, &settings).unwrap()
+}
+
+/// Terminals as most tests have them.
+fn terminal_options(blocks: bool) -> TerminalOptions {
+    TerminalOptions {
+        mix: Mix::default(),
+        waits: Waits::NONE,
+        isolation: Isolation::RepeatableRead,
+        seed: 7,
+        as_text: false,
+        blocks,
+    }
+}
+
+/// One warehouse on a server, loaded and about to be used.
+fn one_warehouse(target: &dyn Target, threads: usize) -> Dataset {
+    let options =
+        PrepareOptions { warehouses: 1, threads, seed: 3, now_s: 1_700_000_000, reset: false };
+    workload::prepare(target, &options, &AtomicBool::new(false), &|_| {}).unwrap();
+    let mut dataset = Dataset::ready(target).unwrap();
+    dataset.mark_used(target).unwrap();
+    dataset
+}
+
+/// What the conditions say of a used warehouse whose server was killed; of each district,
+/// acknowledged <= made <= begun.
+fn violations(target: &dyn Target, terminals: &Terminals<'_>) -> Vec<String> {
+    for district in 1..=10 {
+        let made = workload::next_order(target, 1, district).unwrap() - 3_001;
+        let (begun, acknowledged) = terminals.orders().of(1, district);
+        assert!(
+            i64::from(acknowledged) <= made && made <= i64::from(begun),
+            "district {district}: {acknowledged} acknowledged, {made} made, {begun} begun"
+        );
+    }
+    let plan = CheckPlan { warehouses: 1, is_fresh: false };
+    let checked = workload::check(target, plan, &mut |_| {}).unwrap();
+    checked.conditions.into_iter().flat_map(|condition| condition.told).collect()
 }
 
 /// What terminals did.

@@ -8,10 +8,10 @@ use iostrata_target::{Isolation, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
 use iostrata_workload::tpcc::{
-    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals, Waits,
+    self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals,
 };
 
-use crate::{private_server, run};
+use crate::{private_server, run, terminal_options};
 
 /// A database of its own on every server.
 fn on_every_server(database: &str, test: impl Fn(&ServerTarget)) {
@@ -48,14 +48,8 @@ fn all_conditions_hold_on_servers_after_the_load_and_after_a_run() {
         let fresh = tpcc::check(target, plan, &mut |_| {}).unwrap();
         assert!(fresh.is_ok(), "{fresh:?}");
         dataset.mark_used(target).unwrap();
-        let options = TerminalOptions {
-            mix: Mix::Weights([30, 30, 10, 20, 10]),
-            waits: Waits::NONE,
-            isolation: Isolation::RepeatableRead,
-            seed: 7,
-            as_text: false,
-            blocks: true,
-        };
+        let options =
+            TerminalOptions { mix: Mix::Weights([30, 30, 10, 20, 10]), ..terminal_options(true) };
         for as_text in [false, true] {
             let options = TerminalOptions { as_text, seed: 7 + u64::from(as_text), ..options };
             let terminals = Terminals::new(target, &dataset, options);

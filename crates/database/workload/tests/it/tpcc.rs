@@ -2,27 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use iostrata_target::{Isolation, Target};
+use iostrata_target::Target;
 use iostrata_workload::tpcc::{
-    self, CheckOutcome, CheckPlan, Dataset, Mix, PrepareOptions, Stage, TerminalOptions, Terminals,
-    Waits,
+    self, CheckOutcome, CheckPlan, Dataset, PrepareOptions, Stage, Terminals,
 };
 
-use crate::{opened, run};
+use crate::{opened, run, terminal_options};
 
 const OPTIONS: PrepareOptions =
     PrepareOptions { warehouses: 2, threads: 2, seed: 3, now_s: 1_700_000_000, reset: false };
 
 fn terminals<'a>(target: &'a dyn Target, dataset: &Dataset) -> Terminals<'a> {
-    let options = TerminalOptions {
-        mix: Mix::default(),
-        waits: Waits::NONE,
-        isolation: Isolation::RepeatableRead,
-        seed: 7,
-        as_text: false,
-        blocks: false,
-    };
-    Terminals::new(target, dataset, options)
+    Terminals::new(target, dataset, terminal_options(false))
 }
 
 fn check(target: &dyn Target, is_fresh: bool) -> CheckOutcome {

@@ -46,7 +46,7 @@ impl Strategy for Adaptive {
         }
         let want = rate(seen.now.dirty_pages, redo, seen.ladder.capacity, lru);
         let cap = Some(seen.pct(100));
-        (want > 0).then(|| Proposal { want, cap, until: seen.end(), skips_sleep: false })
+        (want > 0).then(|| Proposal { want, cap, until: seen.now.behind_all(), skips_sleep: false })
     }
 }
 

@@ -3,11 +3,13 @@
 //! Invariant: free frames come first in each pass, then the pages for age, then the rest of the
 //! second is slept. How many pages, and what happens when redo runs out, is the generation's.
 
-use super::generation::{Generation, Portion, end};
+use super::generation::{Generation, Portion};
 use super::strategy::SECOND_US;
 use crate::redo_sync::RedoSync;
 use crate::write_limit::Raised;
-use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, Ladder, WriteLimit};
+use crate::{
+    Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, WriteLimit,
+};
 
 /// At most this share of the pool is kept free.
 const FREE_SHARE: u64 = 8;
@@ -101,7 +103,7 @@ impl<G: Generation> CleanerLoop<G> {
         if self.is_idle && portion.pages == 0 {
             let pct = self.generation.idle_pct(now).clamp(0.0, 100.0);
             let pages = (f64::from(now.settings.io_capacity) * pct / 100.0) as u64;
-            return self.flush(now, Portion { pages, until: end(now) }, Cause::Background);
+            return self.flush(now, Portion { pages, until: now.behind_all() }, Cause::Background);
         }
         self.flush(now, portion, Cause::Adaptive)
     }
@@ -137,7 +139,7 @@ impl<G: Generation> CleanerLoop<G> {
     }
 
     /// The settings as the write limit has them.
-    fn limited(&mut self, now: &FlushSample<'_>, capacity: u64) -> crate::FlushSettings {
+    fn limited(&mut self, now: &FlushSample<'_>, capacity: u64) -> FlushSettings {
         let raised = match self.step {
             CleanerStep::Pages => self.raised.look(now, capacity),
             _ => self.raised.by(),

@@ -25,7 +25,7 @@ impl Strategy for Estimate {
         let made = now.lsn.since(last);
         let remaining = Ages::of(now).remaining_bytes(most);
         let want = pages(now.dirty_pages, made, remaining, now.settings.doublewrite);
-        Some(Proposal { want, cap: None, until: seen.after_oldest(made), skips_sleep: false })
+        Some(Proposal { want, cap: None, until: seen.now.after_oldest(made), skips_sleep: false })
     }
 }
 

@@ -41,13 +41,3 @@ pub(super) trait Generation: Send {
     /// Seconds between checkpoints; none where they follow the flushing.
     fn checkpoint_s(&self) -> Option<u64>;
 }
-
-/// Behind all dirty pages.
-pub(super) fn end(now: &FlushSample<'_>) -> Lsn {
-    now.lsn.plus(1)
-}
-
-/// So much redo behind the oldest change.
-pub(super) fn after_oldest(now: &FlushSample<'_>, bytes: u64) -> Lsn {
-    now.could_checkpoint().plus(bytes)
-}

@@ -29,7 +29,7 @@ impl Strategy for KeepAverage {
         let made = now.lsn.since(mark);
         let want = pages(now.dirty_pages, made, seen.ladder.async_age);
         let want = want.saturating_sub(flushed_by_all.saturating_sub(own));
-        let until = seen.after_oldest(made);
+        let until = seen.now.after_oldest(made);
         (want > 0).then(|| Proposal { want: want + 1, cap: None, until, skips_sleep: false })
     }
 }

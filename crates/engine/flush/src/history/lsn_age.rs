@@ -43,7 +43,7 @@ impl Strategy for LsnAge {
             return None;
         }
         let (want, cap) = (u64::MAX, Some(seen.pct(100)));
-        Some(Proposal { want, cap, until: seen.after_oldest(freed), skips_sleep: false })
+        Some(Proposal { want, cap, until: seen.now.after_oldest(freed), skips_sleep: false })
     }
 
     fn activity(&self, now: &FlushSample<'_>) -> u64 {

@@ -6,7 +6,7 @@
 use iostrata_page::Lsn;
 
 use super::averages::{Averages, Over};
-use super::generation::{Generation, Portion, end};
+use super::generation::{Generation, Portion};
 use super::mysql_57::{Terms, pages_for_redo};
 use super::percent::AgeFactor;
 use crate::{AdmitRule, FlushSample, Ladder};
@@ -81,7 +81,7 @@ impl Generation for Mariadb {
         } else {
             u64::from(settings.io_capacity)
         };
-        Portion { pages, until: end(now) }
+        Portion { pages, until: now.behind_all() }
     }
 
     /// At the wall batches of `io_capacity_max` follow each other, each with its checkpoint.

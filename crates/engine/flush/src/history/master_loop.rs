@@ -5,6 +5,8 @@
 //! it takes: while it purges, nothing is flushed. Users flush and take checkpoints by themselves.
 //! What is flushed for age is the strategy's business.
 
+use iostrata_page::Lsn;
+
 use super::strategy::{SECOND_US, Strategy, Tick};
 use crate::write_limit::Raised;
 use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, Ladder, UserWork};
@@ -275,15 +277,10 @@ fn sync(now: &FlushSample<'_>) -> Option<Action> {
 }
 
 fn flush(seen: &Tick<'_, '_>, pages: u64) -> Option<Action> {
-    flush_until(seen, pages, Cause::Background, seen.end())
+    flush_until(seen, pages, Cause::Background, seen.now.behind_all())
 }
 
-fn flush_until(
-    seen: &Tick<'_, '_>,
-    pages: u64,
-    cause: Cause,
-    until: iostrata_page::Lsn,
-) -> Option<Action> {
+fn flush_until(seen: &Tick<'_, '_>, pages: u64, cause: Cause, until: Lsn) -> Option<Action> {
     let pages = u32::try_from(pages.min(seen.now.dirty_pages)).unwrap_or(u32::MAX);
     let flush = Action::Flush { pages, until, furious: false, cause, checkpoints: false };
     (pages > 0).then_some(flush)

@@ -6,7 +6,7 @@
 use iostrata_page::Lsn;
 
 use super::averages::{Averages, Over};
-use super::generation::{Generation, Portion, after_oldest};
+use super::generation::{Generation, Portion};
 use super::percent::{AgeFactor, for_dirty};
 use super::strategy::percent_of;
 use crate::{AdmitRule, FlushSample, Ladder, UserWork};
@@ -60,7 +60,7 @@ impl Generation for Mysql56 {
         let moved = now.lsn.since(last) > lsn_rate / 2;
         let times = if moved { self.requested / flushed.saturating_add(1) } else { 0 };
         self.requested = pages;
-        let until = after_oldest(now, lsn_rate.saturating_mul(times.saturating_add(1)));
+        let until = now.after_oldest(lsn_rate.saturating_mul(times.saturating_add(1)));
         Portion { pages, until }
     }
 

@@ -6,7 +6,7 @@
 use iostrata_page::Lsn;
 
 use super::averages::{Averages, Over};
-use super::generation::{Generation, Portion, after_oldest, end};
+use super::generation::{Generation, Portion};
 use super::percent::{AgeFactor, for_dirty};
 use super::strategy::percent_of;
 use crate::ages::Ages;
@@ -33,7 +33,7 @@ impl Terms {
 
 /// Pages per second that free as much redo as is made.
 pub(super) fn pages_for_redo(now: &FlushSample<'_>, lsn_rate: u64) -> u64 {
-    let target = after_oldest(now, lsn_rate.saturating_mul(AHEAD));
+    let target = now.after_oldest(lsn_rate.saturating_mul(AHEAD));
     (Ages::of(now).pages_before(target) as u64 / AHEAD).max(1)
 }
 
@@ -91,7 +91,7 @@ impl Generation for Mysql57 {
         let for_redo = pages_for_redo(now, self.averages.lsn_rate).min(most.saturating_mul(2));
         let share = percent_of(u64::from(now.settings.io_capacity), percent);
         let terms = Terms { share, average: self.averages.pages_rate, for_redo };
-        Portion { pages: terms.mean(most), until: end(now) }
+        Portion { pages: terms.mean(most), until: now.behind_all() }
     }
 
     fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion> {
@@ -100,7 +100,7 @@ impl Generation for Mysql57 {
             return None;
         }
         let ahead = self.averages.lsn_rate.saturating_mul(AHEAD);
-        let until = after_oldest(now, excess.saturating_add(ahead).saturating_add(1));
+        let until = now.after_oldest(excess.saturating_add(ahead).saturating_add(1));
         if !self.is_84() {
             return Some(Portion { pages: u64::MAX, until });
         }

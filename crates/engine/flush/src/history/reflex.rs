@@ -24,7 +24,12 @@ impl Strategy for Reflex {
         } else {
             return None;
         };
-        Some(Proposal { want, cap: Some(seen.pct(100)), until: seen.end(), skips_sleep: true })
+        Some(Proposal {
+            want,
+            cap: Some(seen.pct(100)),
+            until: seen.now.behind_all(),
+            skips_sleep: true,
+        })
     }
 }
 

@@ -27,16 +27,6 @@ impl Tick<'_, '_> {
         let frames = u128::from(self.now.frames) + 1;
         (u128::from(self.now.dirty_pages) * 100 / frames) as u64
     }
-
-    /// Behind all dirty pages.
-    pub fn end(&self) -> Lsn {
-        Lsn(self.now.lsn.0.saturating_add(1))
-    }
-
-    /// So much redo behind the oldest change.
-    pub fn after_oldest(&self, bytes: u64) -> Lsn {
-        Lsn(self.now.could_checkpoint().0.saturating_add(bytes))
-    }
 }
 
 /// Pages to flush.

@@ -139,7 +139,11 @@ pub(super) fn undo(
     let processes = match entry.effect.as_ref().and_then(Effect::process) {
         // A later run may have started another one on the same place by now.
         Some(noted) if platform.is_alive(noted) => vec![noted.clone()],
-        Some(_) => Vec::new(),
+        Some(noted) => {
+            // Its number stays taken until then: MySQL refuses a socket whose lock names it.
+            let _reaped = platform.said(noted);
+            Vec::new()
+        }
         None => serving::processes(platform, entry, since_ticks)?,
     };
     for process in &processes {

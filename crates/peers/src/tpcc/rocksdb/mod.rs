@@ -23,7 +23,6 @@ use iostrata_target::{
 use iostrata_workload::tpcc;
 use rocksdb::{Error, ErrorKind, SingleThreaded, TransactionDB, TransactionDBOptions};
 
-use super::refused;
 use crate::engines::rocksdb::options;
 use crate::scratch::allocated_bytes;
 use crate::store::Setup;
@@ -72,7 +71,7 @@ impl RocksdbTarget {
     fn table(&self, schema: &Schema, table: usize) -> Result<&Arc<SharedTable>, TargetError> {
         match schema.tables.get(table) == self.schema.tables.get(table) {
             true => Ok(&self.tables[table]),
-            false => Err(refused(
+            false => Err(TargetError::not_ready(
                 NAME,
                 "unsupported",
                 format!("table {table} is none of TPC-C"),
@@ -148,8 +147,7 @@ impl Target for RocksdbTarget {
     ) -> Result<u64, TargetError> {
         let shared = self.table(schema, table)?;
         if part.is_some() {
-            let text = "it loads whole tables, and a part of one was asked for".to_owned();
-            return Err(refused(NAME, "unsupported", text, "load the whole table"));
+            return Err(TargetError::whole_tables_only(NAME));
         }
         let loaded = load::load(self.database, shared, table as u8, next);
         loaded.map_err(|error| error.told(&format!("load table {table}")))
@@ -162,7 +160,7 @@ impl Target for RocksdbTarget {
     ) -> Result<Box<dyn Session>, TargetError> {
         if options.isolation == Isolation::Serializable || options.autocommit {
             let text = "it has no level serializable here, and no autocommit".to_owned();
-            return Err(refused(NAME, "unsupported", text, "use repeatable read, and begin"));
+            return Err(TargetError::not_ready(NAME, "unsupported", text, "use repeatable read, and begin"));
         }
         for op in &*options.ops {
             self.table(schema, op.table)?;
@@ -170,7 +168,7 @@ impl Target for RocksdbTarget {
         let ops = options.ops.iter().map(|op| {
             op::CompiledOp::of(&self.tables, op).map_err(|why| {
                 let text = format!("cannot run {}: {why}", op.name);
-                refused(NAME, "unsupported", text, "leave it out")
+                TargetError::not_ready(NAME, "unsupported", text, "leave it out")
             })
         });
         let ops = ops.collect::<Result<_, TargetError>>()?;

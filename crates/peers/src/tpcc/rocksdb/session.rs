@@ -14,7 +14,7 @@ use rocksdb::{SnapshotWithThreadMode, Transaction, TransactionOptions, WriteOpti
 use super::access::Access;
 use super::load::{RowRefusal, entry};
 use super::op::{Action, CompiledOp, Scan};
-use super::{Database, NAME, refused};
+use super::{Database, NAME};
 
 /// A session of RocksDB.
 pub(super) struct RocksdbSession {
@@ -60,7 +60,7 @@ impl RocksdbSession {
     ) -> Result<u64, TargetError> {
         let (Some(transaction), Some(op)) = (&self.transaction, self.ops.get(op.0)) else {
             let text = format!("operation {}: it is none, or no transaction was begun", op.0);
-            return Err(refused(NAME, "misused", text, "begin a transaction first"));
+            return Err(TargetError::not_ready(NAME, "misused", text, "begin a transaction first"));
         };
         self.statements += 1;
         let access = Access { transaction, snapshot: self.snapshot.as_ref() };
@@ -81,7 +81,7 @@ impl Session for RocksdbSession {
     fn begin(&mut self) -> Result<(), TargetError> {
         if self.transaction.is_some() {
             let text = "a transaction is open".to_owned();
-            return Err(refused(NAME, "misused", text, "commit it or roll it back"));
+            return Err(TargetError::not_ready(NAME, "misused", text, "commit it or roll it back"));
         }
         let (mut writing, mut locking) = (WriteOptions::default(), TransactionOptions::new());
         writing.set_sync(true);
@@ -116,7 +116,7 @@ impl Session for RocksdbSession {
     fn commit(&mut self) -> Result<Ticket, TargetError> {
         let Some(transaction) = self.transaction.take() else {
             let text = "no transaction was begun".to_owned();
-            return Err(refused(NAME, "misused", text, "begin one"));
+            return Err(TargetError::not_ready(NAME, "misused", text, "begin one"));
         };
         let committed = transaction.commit();
         self.end();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iostrata_host::Root;
 use iostrata_load::TransactionSource;
-use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument, TransactionTarget};
+use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument};
 use iostrata_spec::TransactionSpec;
 use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
 use iostrata_target::Target;
@@ -129,11 +129,7 @@ impl RunPlan<'_> {
             IsolationWord::Serializable => "serializable",
         };
         Ok(TransactionFacts {
-            target: TransactionTarget {
-                name: facts.name,
-                flavour: facts.flavour,
-                version: facts.version,
-            },
+            target: facts.identity(),
             durability: facts.durability,
             isolation: isolation.to_owned(),
             deviations: self.deviations.clone(),

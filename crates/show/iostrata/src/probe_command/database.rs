@@ -46,7 +46,7 @@ impl Tables {
     fn of(rung: TopRung) -> Self {
         match rung {
             TopRung::Tpcc => Self::Tpcc,
-            TopRung::Commits(_) | TopRung::Unsynced => Self::Small,
+            TopRung::Commits | TopRung::Unsynced | TopRung::GroupCommits => Self::Small,
         }
     }
 

@@ -65,7 +65,9 @@ pub fn run(args: &ProbeArgs, interruption: &Interruption) -> Result<(), ExitErro
 /// What lies under the directory, where there is one.
 fn path_of(root: &Root, options: &ProbeOptions) -> Result<PathFacts, ExitError> {
     match &options.below_is_unknown {
-        Some(missing) => Ok(PathFacts::unknown("", missing.why.as_str())),
+        Some(missing) => {
+            Ok(PathFacts { notes: vec![missing.why.clone()], ..PathFacts::unknown("") })
+        }
         None => describe_path(root, &options.dir)
             .map_err(|error| ExitError::Usage(format!("{}: {error}", options.dir.display()))),
     }

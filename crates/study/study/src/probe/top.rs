@@ -15,10 +15,12 @@ use crate::{Watcher, transaction_point};
 /// A rung of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TopRung {
-    /// Small transactions of so many connections, each durable.
-    Commits(u32),
-    /// Those of one connection, without syncs.
+    /// Small transactions of one connection, each durable.
+    Commits,
+    /// The same without syncs.
     Unsynced,
+    /// The same on many connections.
+    GroupCommits,
     /// TPC-C's transactions.
     Tpcc,
 }
@@ -71,11 +73,11 @@ pub(super) struct TopRound {
 
 /// Every round, in order.
 pub(super) fn rounds(database: &dyn ProbedDatabase) -> Vec<TopRound> {
-    let mut alone = vec![TopRung::Commits(1)];
+    let mut alone = vec![TopRung::Commits];
     if database.can_leave_syncs_out() {
         alone.push(TopRung::Unsynced);
     }
-    let together = vec![TopRung::Commits(COMMITTERS)];
+    let together = vec![TopRung::GroupCommits];
     vec![
         TopRound { rungs: alone, disk: rung::in_turns_with(rung::COMMITS_1), replicates: 4 },
         TopRound { rungs: together, disk: rung::in_turns_with(rung::COMMITS_16), replicates: 4 },
@@ -91,11 +93,11 @@ impl TopRung {
     /// Its point; windows are `factor` times as long as they should be.
     pub(super) fn point(self, target: &str, factor: f64) -> Point {
         let (id, workload, threads, seconds, title) = match self {
-            Self::Commits(1) => {
+            Self::Commits => {
                 (rung::COMMITS_1, "commits", 1, 1.5, "one-row commits, one connection")
             }
-            Self::Commits(threads) => {
-                (rung::COMMITS_16, "commits", threads, 1.5, "one-row commits, 16 connections")
+            Self::GroupCommits => {
+                (rung::COMMITS_16, "commits", COMMITTERS, 1.5, "one-row commits, 16 connections")
             }
             Self::Unsynced => (
                 rung::COMMITS_1_UNSYNCED,
@@ -126,7 +128,7 @@ impl TopRung {
 
 /// Looks at what a database uses while a window is open.
 pub(super) struct UseWatch<'a> {
-    pub database: &'a dyn ProbedDatabase,
+    database: &'a dyn ProbedDatabase,
     opened: ResourceUse,
     closed: ResourceUse,
 }
