@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
 use iostrata_io::SyncKind;
-use iostrata_io::disk::{Aligned, Batch, Disk, DiskError, FileId, FileMode};
+use iostrata_io::disk::{Aligned, Disk, FileId, FileMode};
 use iostrata_page::{PageNo, PageSize};
 
 use crate::batches::{Batches, PageCopy};
@@ -105,21 +105,44 @@ impl DataFiles {
         Ok(())
     }
 
-    /// Writes pages, sorted by place, into their places. All buffers come back into `pages`, also
-    /// after a failure. Nothing is synced. Returns which files were touched, a bit each.
-    pub(crate) fn write_in_place(&self, pages: &mut Vec<PageCopy>) -> Result<u64, StoreError> {
+    /// Writes pages, sorted by place, into their places, at most `in_flight` at a time. All buffers
+    /// come back into `pages`, also after a failure. Nothing is synced. Returns which files were
+    /// touched, a bit each.
+    pub(crate) fn write_in_place(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<u64, StoreError> {
         let mut batch = self.batches.take();
         let mut touched = 0_u64;
-        let (count, bytes) = (pages.len() as u64, self.page_size.bytes() as u64);
-        for PageCopy { page, bytes } in pages.drain(..) {
-            let (file, at) = self.place(page);
-            touched |= 1 << file;
-            batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);
+        let (count, page_bytes) = (pages.len() as u64, self.page_size.bytes() as u64);
+        let mut waiting = std::mem::take(pages).into_iter();
+        let (mut room, mut result) = (in_flight.max(1), Ok(()));
+        loop {
+            // Behind a failure nothing new is begun.
+            let next = if result.is_ok() { room } else { 0 };
+            for PageCopy { page, bytes } in waiting.by_ref().take(next) {
+                let (file, at) = self.place(page);
+                touched |= 1 << file;
+                batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);
+            }
+            batch.submit();
+            if batch.in_flight() == 0 {
+                break;
+            }
+            room = 0;
+            batch.complete(1, &mut |done| {
+                pages.push(PageCopy { page: PageNo(done.tag), bytes: done.buffer });
+                room += 1;
+                if result.is_ok() {
+                    result = done.result;
+                }
+            });
         }
-        let result = collect(batch.as_mut(), pages);
+        pages.extend(waiting);
         self.batches.give_back(batch);
         add(&self.tally.data_writes, count);
-        add(&self.tally.data_written, count * bytes);
+        add(&self.tally.data_written, count * page_bytes);
         match result {
             Ok(()) => Ok(touched),
             Err(error) => Err(self.poison.set(error.into())),
@@ -137,21 +160,6 @@ impl DataFiles {
     pub(crate) fn zeros(&self, pages: u64) -> Aligned {
         Aligned::zeroed(pages as usize * self.page_size.bytes())
     }
-}
-
-/// Waits for all writes of a batch. The first failure is kept.
-fn collect(batch: &mut dyn Batch, pages: &mut Vec<PageCopy>) -> Result<(), DiskError> {
-    let mut first = Ok(());
-    batch.submit();
-    while batch.in_flight() > 0 {
-        batch.complete(1, &mut |done| {
-            pages.push(PageCopy { page: PageNo(done.tag), bytes: done.buffer });
-            if first.is_ok() {
-                first = done.result;
-            }
-        });
-    }
-    first
 }
 
 impl Drop for DataFiles {

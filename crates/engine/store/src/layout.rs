@@ -5,7 +5,7 @@
 //! Data: page p lies in file p % N at (p / N) * page size; file i is `data-NN`, NN being i in two
 //! digits.
 //!
-//! A doublewrite file (`doublewrite-0`, `doublewrite-1`):
+//! A doublewrite file (`doublewrite-0` to `doublewrite-3`):
 //!
 //! ```text
 //! 0                 4096                        4096 + H                      + page size
@@ -32,9 +32,9 @@ pub const EXTEND_PAGES_MAX: u32 = 65536;
 /// Most pages of a doublewrite batch.
 pub const DOUBLEWRITE_PAGES_MAX: u32 = 512;
 /// Doublewrite files.
-pub const DOUBLEWRITE_FILES: usize = 2;
+pub const DOUBLEWRITE_FILES: usize = 4;
 /// Form of the doublewrite files.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Header and identity are in whole blocks of so many bytes, so that direct I/O takes them.
 pub const BLOCK_BYTES: usize = 4096;

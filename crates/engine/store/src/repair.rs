@@ -22,7 +22,6 @@ use crate::batches::PageCopy;
 use crate::counters::add;
 use crate::doublewrite::{BatchKind, DoublewriteFile, FoundBatch};
 use crate::error::{ReadError, StoreError};
-use crate::layout::DOUBLEWRITE_FILES;
 use crate::read::check;
 use crate::store::Store;
 
@@ -36,8 +35,6 @@ pub struct Repair {
     /// Pages that are torn and have no good copy: always so with doublewrite set to detect only.
     pub torn_unrestorable: Vec<PageNo>,
 }
-
-type Locked<'s> = [MutexGuard<'s, DoublewriteFile>; DOUBLEWRITE_FILES];
 
 impl Store {
     /// Puts doublewrite copies over torn pages, makes the data files durable as they are, and
@@ -55,16 +52,17 @@ impl Store {
         if self.repaired.load(Acquire) {
             return Ok(repair);
         }
-        let found = [files[0].find()?, files[1].find()?];
+        let found = files.iter().map(|file| file.find());
+        let found = found.collect::<Result<Vec<_>, _>>()?;
         for found in found.iter().flatten() {
             self.doublewrite.order.continue_after(found.sequence);
         }
         let mut copies = self.examine(&files, &found, &mut repair)?;
         if !copies.is_empty() {
-            let both = files.iter().zip(&found);
-            let mut both = both.filter_map(|(file, found)| Some((file, found.as_ref()?)));
+            let all = files.iter().zip(&found);
+            let mut all = all.filter_map(|(file, found)| Some((file, found.as_ref()?)));
             let rewritten =
-                both.try_for_each(|(file, found)| file.rewrite(found, self.data.sync_kind()));
+                all.try_for_each(|(file, found)| file.rewrite(found, self.data.sync_kind()));
             rewritten.map_err(|error| self.data.poison.set(error))?;
         }
         self.put_back(&mut copies)?;
@@ -80,14 +78,14 @@ impl Store {
     /// Reads the place of every page of every batch that counts. Returns the pages to be written.
     fn examine(
         &self,
-        files: &Locked<'_>,
-        found: &[Option<FoundBatch>; DOUBLEWRITE_FILES],
+        files: &[MutexGuard<'_, DoublewriteFile>],
+        found: &[Option<FoundBatch>],
         repair: &mut Repair,
     ) -> Result<Vec<PageCopy>, StoreError> {
         let settled = found.iter().flatten().map(|found| found.settled).max().unwrap_or(0);
-        let both = files.iter().zip(found);
-        let both = both.filter_map(|(file, found)| found.as_ref().map(|found| (file, found)));
-        let mut batches: Vec<_> = both.filter(|(_, found)| found.sequence >= settled).collect();
+        let all = files.iter().zip(found);
+        let all = all.filter_map(|(file, found)| found.as_ref().map(|found| (file, found)));
+        let mut batches: Vec<_> = all.filter(|(_, found)| found.sequence >= settled).collect();
         batches.sort_by_key(|(_, found)| Reverse(found.sequence));
         let (mut seen, mut copies) = (BTreeSet::new(), Vec::new());
         let mut bytes = self.data.zeros(1);
@@ -131,7 +129,7 @@ impl Store {
             self.grow(end)?;
         }
         pages.sort_unstable_by_key(|copy| self.data.place(copy.page));
-        self.data.write_in_place(pages)?;
+        self.data.write_in_place(pages, usize::MAX)?;
         (0..self.data.files.len()).try_for_each(|file| self.data.sync(file))
     }
 }

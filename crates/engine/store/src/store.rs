@@ -1,7 +1,7 @@
 //! The store: opened, and set while it runs.
 //!
 //! Invariant: nothing is written between opening and repair; locks are taken in the order mode,
-//! growth, doublewrite 0, doublewrite 1, gate of a data file.
+//! growth, doublewrite files in their order, gate of a data file.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -57,7 +57,7 @@ impl Store {
         settings.check()?;
         let tally = Arc::new(Tally::default());
         let file = |at| DoublewriteFile::open(disk, settings, at, mode, &tally);
-        let files = [file(0)?, file(1)?];
+        let files = (0..DOUBLEWRITE_FILES).map(file).collect::<Result<Vec<_>, _>>()?;
         // Before a data file too many is made.
         for file in &files {
             let identified = file.check(settings.data_files)?;
@@ -147,7 +147,7 @@ impl Store {
     /// Makes it durable that no copy is restored any more.
     pub(crate) fn forget_copies(
         &self,
-        files: &mut [MutexGuard<'_, DoublewriteFile>; DOUBLEWRITE_FILES],
+        files: &mut [MutexGuard<'_, DoublewriteFile>],
     ) -> Result<(), StoreError> {
         for file in files {
             let numbers = self.doublewrite.order.begin();

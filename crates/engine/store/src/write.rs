@@ -13,10 +13,22 @@ use crate::settings::Doublewrite;
 use crate::store::Store;
 
 impl Store {
+    /// [`Store::write_paced`] with all pages in flight at once.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+        self.write_paced(pages, usize::MAX)
+    }
+
     /// Writes pages: seals them, guards them against tearing, and puts them into their places. When
     /// it returns they are durable there. The redo that leads to them must be durable before.
     /// All buffers are in `pages` again afterwards, in another order, also after a failure.
-    /// A page must not be in two calls at once.
+    /// A page must not be in two calls at once. At most `in_flight` pages, one at least, are on their
+    /// way to their places at a time.
     ///
     /// # Errors
     /// [`StoreError::BeyondEnd`] before anything is written; a failure of the disk, which poisons
@@ -24,7 +36,11 @@ impl Store {
     ///
     /// # Panics
     /// When a page comes twice, or its bytes are of another page or size: the caller is broken.
-    pub fn write(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
+    pub fn write_paced(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<(), StoreError> {
         self.check_writable()?;
         let end = self.pages();
         if let Some(beyond) = pages.iter().find(|copy| copy.page.0 >= end) {
@@ -38,7 +54,7 @@ impl Store {
         let gauge = &self.data.tally.pending_writes;
         let _pending = Pending::begin(gauge, pages.len() as u64);
         let mode = self.hold_mode();
-        self.write_batches(pages, *mode)
+        self.write_batches(pages, *mode, in_flight)
     }
 
     fn seal(&self, pages: &mut [PageCopy]) {
@@ -55,35 +71,41 @@ impl Store {
         &self,
         pages: &mut Vec<PageCopy>,
         mode: Doublewrite,
+        in_flight: usize,
     ) -> Result<(), StoreError> {
         let most = self.doublewrite.batch_pages();
         let kind = match mode {
             Doublewrite::On => BatchKind::Copies,
             Doublewrite::DetectOnly => BatchKind::EntriesOnly,
-            Doublewrite::Off => return self.write_unguarded(pages),
+            Doublewrite::Off => return self.write_unguarded(pages, in_flight),
         };
         if pages.len() <= most {
-            return self.write_batch(pages, kind);
+            return self.write_batch(pages, kind, in_flight);
         }
         let mut rest = std::mem::take(pages);
         let mut chunk = Vec::with_capacity(most);
         let mut result = Ok(());
         while result.is_ok() && !rest.is_empty() {
             chunk.extend(rest.drain(..most.min(rest.len())));
-            result = self.write_batch(&mut chunk, kind);
+            result = self.write_batch(&mut chunk, kind, in_flight);
             pages.append(&mut chunk);
         }
         pages.append(&mut rest);
         result
     }
 
-    fn write_batch(&self, pages: &mut Vec<PageCopy>, kind: BatchKind) -> Result<(), StoreError> {
+    fn write_batch(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        kind: BatchKind,
+        in_flight: usize,
+    ) -> Result<(), StoreError> {
         let mut file = self.doublewrite.any();
         // Whoever had the file before may have failed: its copies are needed then.
         self.data.poison.check()?;
         let numbers = self.doublewrite.order.begin();
         self.write_copies(&mut file, numbers, kind, pages)?;
-        let touched = self.data.write_in_place(pages)?;
+        let touched = self.data.write_in_place(pages, in_flight)?;
         if self.data.plan.sync != SyncRule::GrowthOnly {
             self.data.sync_touched(touched)?;
         }
@@ -115,8 +137,12 @@ impl Store {
         Ok(())
     }
 
-    fn write_unguarded(&self, pages: &mut Vec<PageCopy>) -> Result<(), StoreError> {
-        let touched = self.data.write_in_place(pages)?;
+    fn write_unguarded(
+        &self,
+        pages: &mut Vec<PageCopy>,
+        in_flight: usize,
+    ) -> Result<(), StoreError> {
+        let touched = self.data.write_in_place(pages, in_flight)?;
         if self.data.plan.sync == SyncRule::EachBatch {
             self.data.sync_touched(touched)?;
         }

@@ -146,13 +146,13 @@ fn doublewrite_files_are_written_as_drawn() {
     let document = Document::read();
     let (disk, _engine) = with_rows();
     let mut copies = 0;
-    for name in ["doublewrite-0", "doublewrite-1"] {
+    for name in ["doublewrite-0", "doublewrite-1", "doublewrite-2", "doublewrite-3"] {
         let file = content(&disk, name);
         let is = document.layout("Doublewrite identity");
         assert_eq!(is.bytes(&file, "magic"), b"iostrdbl");
         assert!(is.is_sealed(&file, &[&file[..20]]));
         let numbers = ["version", "page_bytes", "data_files"].map(|name| is.number(&file, name));
-        assert_eq!(numbers, [1, 4096, 2]);
+        assert_eq!(numbers, [2, 4096, 2]);
         let is = document.layout("Doublewrite batch header");
         let batch = &file[BLOCK..];
         assert_eq!(is.bytes(batch, "magic"), b"iostrbat", "opening leaves an empty batch");

@@ -1,9 +1,9 @@
-//! The two doublewrite files.
+//! The doublewrite files, one for each batch in flight.
 //!
 //! Invariant: a file is locked from before a batch's copies are written until that batch is durable
 //! in place, so a copy is not overwritten while it may be needed. Nobody waits for one file while
-//! holding the other, except in the order 0, 1.
-//! Batches are numbered over both files. Each header tells below which number all batches were
+//! holding another, except in their order.
+//! Batches are numbered over all files. Each header tells below which number all batches were
 //! durable in place: repair does not believe older copies, which may be of older contents.
 
 mod batch;
@@ -17,21 +17,20 @@ pub(crate) use batch::{BatchKind, FoundBatch, Numbers};
 pub(crate) use file::DoublewriteFile;
 pub(crate) use order::Order;
 
-use crate::layout::DOUBLEWRITE_FILES;
-
-/// Both files and the order of their batches.
+/// The files and the order of their batches.
 pub(crate) struct DoublewriteFiles {
-    files: [Mutex<DoublewriteFile>; DOUBLEWRITE_FILES],
+    files: Vec<Mutex<DoublewriteFile>>,
     pub(crate) order: Order,
     turn: AtomicUsize,
     batch_pages: usize,
 }
 
 impl DoublewriteFiles {
-    pub(crate) fn new(files: [DoublewriteFile; DOUBLEWRITE_FILES]) -> Self {
+    pub(crate) fn new(files: Vec<DoublewriteFile>) -> Self {
         let batch_pages = files[0].pages();
         let (order, turn) = (Order::default(), AtomicUsize::new(0));
-        Self { files: files.map(Mutex::new), order, turn, batch_pages }
+        let files = files.into_iter().map(Mutex::new).collect();
+        Self { files, order, turn, batch_pages }
     }
 
     /// Most pages of a batch.
@@ -39,11 +38,11 @@ impl DoublewriteFiles {
         self.batch_pages
     }
 
-    /// A file that nobody uses; waits for one when both are in use.
+    /// A file that nobody uses; waits for one when all are in use.
     pub(crate) fn any(&self) -> MutexGuard<'_, DoublewriteFile> {
         let turn = self.turn.fetch_add(1, Relaxed);
-        let at = |step: usize| &self.files[(turn + step) % DOUBLEWRITE_FILES];
-        for step in 0..DOUBLEWRITE_FILES {
+        let at = |step: usize| &self.files[(turn + step) % self.files.len()];
+        for step in 0..self.files.len() {
             match at(step).try_lock() {
                 Ok(file) => return file,
                 Err(std::sync::TryLockError::Poisoned(file)) => return file.into_inner(),
@@ -53,8 +52,9 @@ impl DoublewriteFiles {
         at(0).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Both files, once every batch is finished.
-    pub(crate) fn all(&self) -> [MutexGuard<'_, DoublewriteFile>; DOUBLEWRITE_FILES] {
-        [0, 1].map(|file: usize| self.files[file].lock().unwrap_or_else(PoisonError::into_inner))
+    /// All files, once every batch is finished.
+    pub(crate) fn all(&self) -> Vec<MutexGuard<'_, DoublewriteFile>> {
+        let lock = |file| Mutex::lock(file).unwrap_or_else(PoisonError::into_inner);
+        self.files.iter().map(lock).collect()
     }
 }

@@ -11,7 +11,7 @@ struct Running {
     unsettled: Vec<u64>,
 }
 
-/// Numbers of batches over both files.
+/// Numbers of batches over all files.
 #[derive(Debug, Default)]
 pub(crate) struct Order(Mutex<Running>);
 

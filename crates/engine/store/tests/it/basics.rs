@@ -114,7 +114,7 @@ fn a_store_of_another_form_is_not_opened() {
         assert!(matches!(refused, Err(StoreError::Mismatch { name, .. }) if name == setting));
         assert_eq!(Store::create(Arc::new(disk.clone()), other), refused);
     }
-    assert_eq!(disk.list().unwrap().len(), 4);
+    assert_eq!(disk.list().unwrap().len(), 6);
     for bad in [
         StoreSettings { data_files: 0, ..settings.clone() },
         StoreSettings { doublewrite_pages: 513, ..settings.clone() },
@@ -135,7 +135,7 @@ fn creation_leaves_what_is_there() {
     create(disk.clone(), &settings);
     assert_eq!(version(&store, 7), Ok(Some(3)));
     // Nor are pages written over whose doublewrite files were lost.
-    disk.remove(&FileName::new("doublewrite-1").unwrap()).unwrap();
+    disk.remove(&FileName::new("doublewrite-3").unwrap()).unwrap();
     let refused = Store::create(Arc::new(disk), &settings);
     assert!(matches!(refused, Err(StoreError::NotAStore { file, .. }) if file == "data-00"));
     assert_eq!(version(&store, 7), Ok(Some(3)));
@@ -235,12 +235,12 @@ fn a_slot_with_an_older_copy_restores_nothing() {
     let (disk, settings) = (MemDisk::new(), small(FlushMethod::Fsync));
     create(disk.clone(), &settings);
     let (store, _) = open(disk.clone(), &settings);
-    for round in 1..=3 {
+    for round in 1..=5 {
         store.write(&mut Round::new(round, &[0]).copies(settings.page_size)).unwrap();
     }
     drop(store);
     let slot = 4096 + header_bytes(4) as u64;
-    assert_eq!(content(&disk, "doublewrite-0")[slot as usize + 16], 3);
+    assert_eq!(content(&disk, "doublewrite-0")[slot as usize + 16], 5);
     overwrite(&disk, "doublewrite-0", slot, &sealed(0, 1, settings.page_size));
     overwrite(&disk, "data-00", 512, &[7; 512]);
     let (_, repair) = open(disk, &settings);

@@ -73,7 +73,7 @@ fn a_growth_that_came_short_counts_in_whole_pages() {
 #[test]
 fn a_full_disk_at_creation_is_told() {
     for (capacity, file) in
-        [(10_000, "doublewrite-0"), (40_000, "doublewrite-1"), (70_000, "data-01")]
+        [(10_000, "doublewrite-0"), (90_000, "doublewrite-3"), (119_000, "data-01")]
     {
         let disk = MemDisk::with_capacity(capacity);
         let made = Store::create(Arc::new(disk), &small(FlushMethod::Fsync));
