@@ -13,6 +13,7 @@ use iostrata_settings::Counter;
 use crate::cleaner::Cleaner;
 use crate::counts::thread_cpu_ns;
 use crate::error::EngineError;
+use crate::lanes::Lanes;
 use crate::parts::Parts;
 use crate::purge::Purger;
 use crate::status::Publisher;
@@ -48,6 +49,7 @@ pub(crate) struct HeldDirectory {
 pub(crate) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
     storage: Option<Arc<Storage>>,
+    cleaner: Option<Arc<Cleaner>>,
     publisher: Option<Arc<Publisher>>,
 }
 
@@ -80,10 +82,16 @@ impl Threads {
             storage.hold(place.locks);
             self.publisher = Some(Arc::new(Publisher::new(&place.directory)?));
         }
-        let (of_cleaner, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
-        self.spawn("cleaner", move || clean(&of_cleaner, &cleaner))?;
-        let threads = storage.hot.all().purge_threads;
-        for _ in 0..threads {
+        let (of_cleaner, stepped) = (Arc::clone(storage), Arc::clone(cleaner));
+        self.spawn("cleaner", move || clean(&of_cleaner, &stepped))?;
+        self.cleaner = Some(Arc::clone(cleaner));
+        let settings = storage.hot.all();
+        parts.cleaner.lanes.set_writers(settings.page_cleaners);
+        for _ in 0..settings.page_cleaners {
+            let (storage, cleaner) = (Arc::clone(storage), Arc::clone(cleaner));
+            self.spawn("page cleaner", move || write_pages(&storage, &cleaner.lanes))?;
+        }
+        for _ in 0..settings.purge_threads {
             let (storage, purger) = (Arc::clone(storage), Arc::clone(purger));
             self.spawn("purge", move || purge(&storage, &purger))?;
         }
@@ -113,6 +121,9 @@ impl Threads {
     pub fn stop(&self) {
         let Some(storage) = &self.storage else { return };
         storage.signal.stop();
+        if let Some(cleaner) = &self.cleaner {
+            cleaner.lanes.stop();
+        }
         storage.redo.stop_serving();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in running.drain(..) {
@@ -120,6 +131,9 @@ impl Threads {
             let _ended = thread.join();
         }
         storage.signal.set_threads(false);
+        if let Some(cleaner) = &self.cleaner {
+            cleaner.lanes.set_writers(0);
+        }
     }
 
     /// Publishes the counters once more.
@@ -159,6 +173,18 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
             continue;
         }
         if !signal.wait_wake(sleep) {
+            return;
+        }
+    }
+}
+
+fn write_pages(storage: &Storage, lanes: &Lanes) {
+    let _alarm = storage.poison.alarm("a page cleaner");
+    while lanes.wait_work() {
+        let cpu_before = thread_cpu_ns();
+        let worked = lanes.work();
+        storage.counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
+        if worked.is_err() && !storage.signal.wait_stop(POISONED_SLEEP) {
             return;
         }
     }

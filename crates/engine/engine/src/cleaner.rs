@@ -2,8 +2,9 @@
 //!
 //! Invariant: it is a state machine: `step` does one action and says when it wants to be called
 //! again. Its lock is held while the policy decides, never while pages are written: so the policy
-//! can be replaced at any time, and users who flush by themselves do so beside it.
-//! What to do is the policy's business, and threads are `background`'s.
+//! can be replaced at any time, also with batches under way, and users who flush by themselves do
+//! so beside it. What to do is the policy's business, pages are written in `lanes`, and threads are
+//! `background`'s.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,6 +15,7 @@ use iostrata_settings::Counter;
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
+use crate::lanes::Lanes;
 use crate::plan;
 use crate::storage::Storage;
 
@@ -31,12 +33,22 @@ impl State {
     }
 }
 
+/// What the policy wants.
+struct Decided {
+    action: Action,
+    /// Of the policy.
+    number: u64,
+    /// Whether it does not wait until that is done.
+    goes_on: bool,
+}
+
 /// Purges a little, for policies that ask for it; whether there was something to do.
 pub(crate) type Purge = Box<dyn Fn() -> Result<bool, EngineError> + Send + Sync>;
 
 /// The cleaner of one engine.
 pub(crate) struct Cleaner {
     flusher: Arc<Flusher>,
+    pub lanes: Lanes,
     admission: Arc<Admission>,
     purge: Purge,
     state: Mutex<State>,
@@ -55,7 +67,8 @@ impl Cleaner {
         (admission, purge): (Arc<Admission>, Purge),
         policy: Box<dyn FlushPolicy>,
     ) -> Self {
-        Self { flusher, admission, purge, state: Mutex::new(State::new(policy, 0)) }
+        let lanes = Lanes::new(Arc::clone(&flusher));
+        Self { flusher, lanes, admission, purge, state: Mutex::new(State::new(policy, 0)) }
     }
 
     /// From the next step on this policy decides. The rule of the last one holds until then.
@@ -73,28 +86,35 @@ impl Cleaner {
     /// A poisoned engine, or the failure that poisons it.
     pub fn step(&self, now_us: u64) -> Result<u64, EngineError> {
         self.flusher.storage.poison.check()?;
-        let (action, number) = self.decide(now_us);
+        let Decided { action, number, goes_on } = self.decide(now_us);
         if let Action::Sleep { until_us, firm } = action {
             self.flusher.storage.signal.set_firm(firm);
             return Ok(until_us);
         }
         let start = Instant::now();
-        let finished = self.act(action)?;
+        let finished = self.act(action, goes_on)?;
         let mut state = self.lock();
-        if state.number == number {
+        if state.number == number && !goes_on {
             state.last = Finished { took_us: start.elapsed().as_micros() as u64, ..finished };
         }
         Ok(now_us)
     }
 
     /// What the policy wants, and which policy that was.
-    fn decide(&self, now_us: u64) -> (Action, u64) {
+    fn decide(&self, now_us: u64) -> Decided {
         let storage = &*self.flusher.storage;
         let mut state = self.lock();
         let histogram = storage.pool.age_histogram();
-        let sample = FlushSample { now_us, age_histogram: &histogram, ..sample(storage) };
-        let last = std::mem::take(&mut state.last);
+        let lanes = self.lanes.in_use();
+        let sample = FlushSample { now_us, lanes, age_histogram: &histogram, ..sample(storage) };
+        let goes_on = state.policy.goes_on() && self.lanes.has_writers();
+        let last = match goes_on {
+            true => self.lanes.take_finished(),
+            false => std::mem::take(&mut state.last),
+        };
         let action = state.policy.next(&sample, last);
+        self.lanes.set_in_flight(state.policy.pages_in_flight());
+        self.lanes.set_wakes_cleaner(goes_on);
         // Under the lock, so that the rule of a policy that was replaced comes before a new one's.
         self.admission.publish(state.policy.admit());
         storage.signal.set_users_free_frames(state.policy.users_free_frames());
@@ -108,16 +128,19 @@ impl Cleaner {
             Action::Sleep { .. } => state.is_furious = false,
             _ => {}
         }
-        (action, state.number)
+        Decided { action, number: state.number, goes_on }
     }
 
-    fn act(&self, action: Action) -> Result<Finished, EngineError> {
+    fn act(&self, action: Action, goes_on: bool) -> Result<Finished, EngineError> {
         let storage = &*self.flusher.storage;
         match action {
-            Action::Flush { pages, until, cause, checkpoints, .. } => {
-                return self.flusher.flush_pages(pages as usize, until, cause, checkpoints);
+            Action::Flush { .. } | Action::Lru { .. } => {
+                self.lanes.order(action);
+                if !goes_on {
+                    self.lanes.finish()?;
+                    return Ok(self.lanes.take_finished());
+                }
             }
-            Action::Lru { pages } => return self.flusher.free(pages as usize),
             Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
             Action::Checkpoint => self.flusher.checkpoint(false)?,
             Action::Purge => {

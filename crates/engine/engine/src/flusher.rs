@@ -19,7 +19,7 @@ use crate::neighbours;
 use crate::storage::Storage;
 
 /// Pages picked and written in one go.
-const BATCH_PAGES: usize = 128;
+pub(crate) const BATCH_PAGES: usize = 128;
 /// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
 const WORTH_SHARE: u64 = 256;
 /// Pages that a thread which cannot go on writes at most, before it looks again.
@@ -67,20 +67,12 @@ impl Flusher {
         cause: Cause,
         checkpoints: bool,
     ) -> Result<Finished, EngineError> {
-        let Storage { pool, poison, .. } = &*self.storage;
-        let _alarm = poison.alarm("a thread that wrote pages");
-        let (mut flushed, mut taken) = (0, Vec::new());
+        let mut flushed = 0;
         while flushed < pages {
-            pool.collect_oldest(BATCH_PAGES.min(pages - flushed), until, &mut taken);
-            if taken.is_empty() {
-                break;
-            }
-            neighbours::take(&self.storage, &mut taken);
-            let written = self.write(&mut taken)?;
-            flushed += written;
-            self.storage.counts.flushed(cause, written as u64);
-            if checkpoints {
-                self.checkpoint_if_worth()?;
+            let batch = BATCH_PAGES.min(pages - flushed);
+            match self.flush_batch(batch, until, (cause, checkpoints), usize::MAX)? {
+                0 => break,
+                written => flushed += written,
             }
         }
         if flushed == 0 && checkpoints {
@@ -89,29 +81,53 @@ impl Flusher {
         Ok(Finished { flushed: flushed as u32, ..Finished::default() })
     }
 
-    /// Frees up to `pages` frames: clean ones at the cold end first, then dirty ones once written.
+    /// Writes up to `pages` of the oldest dirty pages, `in_flight` of them at a time, and their
+    /// neighbours where these are wanted; then takes a checkpoint if it is worth one and
+    /// `checkpoints` are taken. Gives the number of pages.
     ///
     /// # Errors
     /// As [`Flusher::flush`].
-    pub fn free(&self, pages: usize) -> Result<Finished, EngineError> {
-        let Storage { pool, poison, .. } = &*self.storage;
+    pub fn flush_batch(
+        &self,
+        pages: usize,
+        until: Lsn,
+        (cause, checkpoints): (Cause, bool),
+        in_flight: usize,
+    ) -> Result<usize, EngineError> {
+        let Storage { pool, poison, counts, .. } = &*self.storage;
         let _alarm = poison.alarm("a thread that wrote pages");
-        let mut freed = pool.evict(pages);
-        let (mut flushed, mut taken) = (0, Vec::new());
-        while freed < pages {
-            pool.collect_cold(BATCH_PAGES.min(pages - freed), &mut taken);
-            if taken.is_empty() {
-                break;
-            }
-            flushed += self.write(&mut taken)?;
-            let more = pool.evict(pages - freed);
-            freed += more;
-            if more == 0 {
-                break;
-            }
+        let mut taken = Vec::new();
+        pool.collect_oldest(pages, until, &mut taken);
+        if taken.is_empty() {
+            return Ok(0);
         }
-        if flushed > 0 {
-            self.storage.counts.flushed_cold(flushed as u64);
+        neighbours::take(&self.storage, &mut taken);
+        let written = self.write(&mut taken, in_flight)?;
+        counts.flushed(cause, written as u64);
+        if checkpoints {
+            self.checkpoint_if_worth()?;
+        }
+        Ok(written)
+    }
+
+    /// Frees up to `frames` frames: clean ones at the cold end first, then dirty ones once written,
+    /// `in_flight` of them at a time.
+    ///
+    /// # Errors
+    /// As [`Flusher::flush`].
+    pub fn free_batch(&self, frames: usize, in_flight: usize) -> Result<Finished, EngineError> {
+        let Storage { pool, poison, counts, .. } = &*self.storage;
+        let _alarm = poison.alarm("a thread that wrote pages");
+        let mut freed = pool.evict(frames);
+        let mut taken = Vec::new();
+        if freed < frames {
+            pool.collect_cold(BATCH_PAGES.min(frames - freed), &mut taken);
+        }
+        let mut flushed = 0;
+        if !taken.is_empty() {
+            flushed = self.write(&mut taken, in_flight)?;
+            counts.flushed_cold(flushed as u64);
+            freed += pool.evict(frames - freed);
             self.checkpoint_if_worth()?;
         }
         let (flushed, freed) = (flushed as u32, freed as u32);
@@ -119,9 +135,9 @@ impl Flusher {
     }
 
     /// Writes the pages that were taken: redo first, then the pages, durably. Gives their number.
-    fn write(&self, taken: &mut Vec<Flushing>) -> Result<usize, EngineError> {
+    fn write(&self, taken: &mut Vec<Flushing>, in_flight: usize) -> Result<usize, EngineError> {
         let count = taken.len();
-        let written = self.write_behind_redo(taken);
+        let written = self.write_behind_redo(taken, in_flight);
         let pages = std::mem::take(taken);
         match written {
             Ok(()) => self.storage.pool.flushed(pages),
@@ -130,7 +146,11 @@ impl Flusher {
         written.map(|()| count)
     }
 
-    fn write_behind_redo(&self, taken: &mut Vec<Flushing>) -> Result<(), EngineError> {
+    fn write_behind_redo(
+        &self,
+        taken: &mut Vec<Flushing>,
+        in_flight: usize,
+    ) -> Result<(), EngineError> {
         let storage = &*self.storage;
         storage.poison.check()?;
         let newest = taken.iter().map(|page| page.lsn).max().unwrap_or_default();
@@ -142,7 +162,7 @@ impl Flusher {
             .drain(..)
             .map(|page| ((page.lsn, page.flight), PageCopy { page: page.page, bytes: page.bytes }))
             .unzip();
-        let written = storage.store.write(&mut copies);
+        let written = storage.store.write_paced(&mut copies, in_flight);
         copies.sort_unstable_by_key(|copy| copy.page);
         assert!(copies.len() == flights.len(), "the store gives every copy back");
         for (copy, (lsn, flight)) in copies.into_iter().zip(flights.drain(..)) {
@@ -304,7 +324,7 @@ impl Flusher {
         if signal.has_threads() && !signal.users_free_frames() {
             signal.wait_round();
         } else {
-            self.free((pool.frames() / 8).clamp(1, ASSIST_PAGES))?;
+            self.free_batch((pool.frames() / 8).clamp(1, ASSIST_PAGES), usize::MAX)?;
         }
         if pool.free_frames() == 0 {
             // Those who have the frames for a moment may wait for a processor.

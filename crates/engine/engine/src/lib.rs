@@ -55,6 +55,7 @@ mod held_leaves;
 mod hot_settings;
 #[cfg(test)]
 mod index_tests;
+mod lanes;
 #[cfg(test)]
 mod layer_tests;
 mod mtr;

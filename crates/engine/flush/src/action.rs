@@ -18,6 +18,17 @@ pub trait FlushPolicy: Send {
     fn users_free_frames(&self) -> bool {
         false
     }
+
+    /// Whether it is asked again while what it ordered is being written. Otherwise the cleaner does
+    /// one thing at a time.
+    fn goes_on(&self) -> bool {
+        false
+    }
+
+    /// Pages that may be on their way to their places at once, over all batches.
+    fn pages_in_flight(&self) -> u32 {
+        u32::MAX
+    }
 }
 
 /// One thing for the cleaner to do.

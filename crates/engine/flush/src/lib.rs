@@ -34,5 +34,5 @@ pub use ladder::Ladder;
 pub use purge_delay::{Lag, PurgeDelay};
 pub use redo_rate::RedoRate;
 pub use round::{Delayed, Round};
-pub use sample::{AgeLimits, FlushSample, FlushSettings, WriteLimit};
+pub use sample::{AgeLimits, FlushSample, FlushSettings, LanesUse, WriteLimit};
 pub use steady::Steady;

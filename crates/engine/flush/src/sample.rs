@@ -38,6 +38,8 @@ pub struct FlushSample<'a> {
     pub page_ios: u64,
     /// Reads and writes of pages in flight.
     pub pending_ios: u64,
+    /// What the cleaner was told to do and has not done yet.
+    pub lanes: LanesUse,
     /// Settings that may change at any time.
     pub settings: FlushSettings,
 }
@@ -78,6 +80,15 @@ impl FlushSample<'_> {
     pub fn could_checkpoint(&self) -> Lsn {
         self.oldest.unwrap_or(self.lsn).min(self.lsn)
     }
+}
+
+/// Orders of a policy that does not wait for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LanesUse {
+    /// Pages of [`Action::Flush`](crate::Action::Flush) that are not written yet.
+    pub list_pages: u32,
+    /// Frames of [`Action::Lru`](crate::Action::Lru) that are not free yet.
+    pub cold_frames: u32,
 }
 
 /// Limits of the checkpoint age in bytes, all functions of the redo capacity.

@@ -27,8 +27,8 @@ impl Store {
     /// Writes pages: seals them, guards them against tearing, and puts them into their places. When
     /// it returns they are durable there. The redo that leads to them must be durable before.
     /// All buffers are in `pages` again afterwards, in another order, also after a failure.
-    /// A page must not be in two calls at once. At most `in_flight` pages, one at least, are on their
-    /// way to their places at a time.
+    /// A page must not be in two calls at once. At most `in_flight` pages, one at least, are on
+    /// their way to their places at a time.
     ///
     /// # Errors
     /// [`StoreError::BeyondEnd`] before anything is written; a failure of the disk, which poisons

@@ -1,8 +1,8 @@
 //! The policies of history in a closed loop, and with samples that no engine gives.
 
 use iostrata_flush::{
-    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, WriteLimit,
-    history,
+    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse,
+    WriteLimit, history,
 };
 use iostrata_page::Lsn;
 use proptest::prelude::*;
@@ -203,6 +203,7 @@ proptest! {
                     commits: l.wrapping_add(turn),
                     page_ios: m,
                     pending_ios: n,
+                    lanes: LanesUse { list_pages: pages[0], cold_frames: pages[1] },
                     settings,
                 };
                 match policy.next(&now, last) {

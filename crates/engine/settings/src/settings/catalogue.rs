@@ -197,6 +197,9 @@ settings! {
     lock_wait_timeout: u32 = 50, "50", count(0, 1 << 30), Live,
         {"innodb_lock_wait_timeout" = "50"}, [],
         "Seconds that a transaction waits for a row lock before it gives up; 0 does not wait.";
+    page_cleaners: u32 = 4, "4", count(1, 16), Open,
+        {"innodb_page_cleaners" = "4"}, [],
+        "Threads that write dirty pages, each a batch at a time; four batches at once where pages are copied before.";
     purge_threads: u32 = 1, "1", count(0, 4), Open,
         {"innodb_purge_threads" = "1 or 4"}, [],
         "Threads that remove deleted rows which no snapshot sees any more; with 0 the policy has to ask for it.";

@@ -1,0 +1,309 @@
+//! What the policy has ordered to be written, and who writes it.
+//!
+//! There are two lanes: the list, pages with the oldest changes, and the cold end, frames to be
+//! freed. Whoever calls [`Lanes::work`] writes one batch of one of them; threads of the engine do
+//! nothing else. Each batch under way has a doublewrite file of its own.
+//!
+//! Invariant: what was ordered is begun once or found not to be there; the lock is never held while
+//! pages are written. How much is ordered, and how many pages are on their way at once, is the
+//! policy's business.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use iostrata_flush::{Action, Cause, Finished, LanesUse};
+use iostrata_page::Lsn;
+
+use crate::error::EngineError;
+use crate::flusher::{BATCH_PAGES, Flusher};
+
+/// Pages on their way for which another batch is worth beginning: fewer in each would make many
+/// small batches, each with its syncs.
+const PAGES_PER_BATCH: u32 = 32;
+/// How long those who wait for a lane sleep at most.
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Which pages of the list are meant.
+#[derive(Clone, Copy, Debug)]
+struct Oldest {
+    until: Lsn,
+    cause: Cause,
+    checkpoints: bool,
+}
+
+/// One lane: what is left of its orders.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Pages or frames that nobody has begun with.
+    left: usize,
+    /// Batches under way, and what they were to do.
+    running: u32,
+    begun: usize,
+    /// Pages written since it began to work.
+    written: usize,
+    /// Since when it has been at work, as far as nobody was told.
+    busy_since: Option<Instant>,
+    busy: Duration,
+}
+
+impl Lane {
+    fn is_idle(&self) -> bool {
+        self.left == 0 && self.running == 0
+    }
+
+    fn order(&mut self, more: usize) {
+        if self.is_idle() {
+            self.written = 0;
+            self.busy_since = Some(Instant::now());
+        }
+        self.left = self.left.saturating_add(more);
+    }
+
+    fn begin(&mut self, most: usize) -> usize {
+        let pages = self.left.min(most);
+        self.left -= pages;
+        self.begun += pages;
+        self.running += 1;
+        pages
+    }
+
+    /// A batch that was to do `asked` did `done`; less means that no more is there.
+    fn end(&mut self, asked: usize, done: usize) {
+        (self.running, self.begun) = (self.running - 1, self.begun - asked);
+        self.written += done;
+        if done < asked {
+            self.left = 0;
+        }
+        if self.is_idle() {
+            self.take_busy();
+            self.busy_since = None;
+        }
+    }
+
+    fn take_busy(&mut self) {
+        if let Some(since) = &mut self.busy_since {
+            let now = Instant::now();
+            self.busy += now.duration_since(*since);
+            *since = now;
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    list: Lane,
+    cold: Lane,
+    oldest: Option<Oldest>,
+    finished: Finished,
+    is_stopping: bool,
+}
+
+impl State {
+    /// Whether another batch may begin, and there is something to do.
+    fn has_turn(&self, batches: u32) -> bool {
+        let is_wanted = self.list.left > 0 || self.cold.left > 0;
+        is_wanted && self.list.running + self.cold.running < batches
+    }
+}
+
+/// A batch that somebody has begun.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    List(usize, Oldest),
+    Cold(usize),
+}
+
+/// The lanes of one engine.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    flusher: Arc<Flusher>,
+    state: Mutex<State>,
+    to_writers: Condvar,
+    to_cleaner: Condvar,
+    /// Threads that write.
+    writers: AtomicU32,
+    /// Whether the cleaner is to be woken when a lane has nothing left to begin with.
+    wakes_cleaner: AtomicBool,
+    /// Pages on their way to their places at once, over all batches.
+    in_flight: AtomicU32,
+}
+
+impl Lanes {
+    /// Lanes without orders.
+    pub fn new(flusher: Arc<Flusher>) -> Self {
+        Self {
+            flusher,
+            state: Mutex::default(),
+            to_writers: Condvar::new(),
+            to_cleaner: Condvar::new(),
+            writers: AtomicU32::new(0),
+            wakes_cleaner: AtomicBool::new(false),
+            in_flight: AtomicU32::new(u32::MAX),
+        }
+    }
+
+    /// Says how many threads write.
+    pub fn set_writers(&self, threads: u32) {
+        self.writers.store(threads, Ordering::Release);
+    }
+
+    /// Whether threads write.
+    pub fn has_writers(&self) -> bool {
+        self.writers.load(Ordering::Acquire) > 0
+    }
+
+    /// From the next batch on at most so many pages are on their way at once.
+    pub fn set_in_flight(&self, pages: u32) {
+        self.in_flight.store(pages.max(1), Ordering::Relaxed);
+    }
+
+    /// Adds what an action orders; actions that write nothing add nothing.
+    pub fn order(&self, action: Action) {
+        let mut state = self.lock();
+        match action {
+            Action::Flush { pages, until, cause, checkpoints, .. } => {
+                state.list.order(pages as usize);
+                state.oldest = Some(Oldest { until, cause, checkpoints });
+            }
+            Action::Lru { pages } => state.cold.order(pages as usize),
+            _ => return,
+        }
+        drop(state);
+        self.to_writers.notify_all();
+    }
+
+    /// What is ordered and not done yet.
+    pub fn in_use(&self) -> LanesUse {
+        let state = self.lock();
+        let sum = |lane: &Lane| (lane.left + lane.begun).min(u32::MAX as usize) as u32;
+        LanesUse { list_pages: sum(&state.list), cold_frames: sum(&state.cold) }
+    }
+
+    /// What was done since the last call, and how long the list was at work for it.
+    pub fn take_finished(&self) -> Finished {
+        let mut state = self.lock();
+        state.list.take_busy();
+        let busy = std::mem::take(&mut state.list.busy);
+        Finished { took_us: busy.as_micros() as u64, ..std::mem::take(&mut state.finished) }
+    }
+
+    /// Whether the cleaner is woken when a lane is at its end, and does not wait for it.
+    pub fn set_wakes_cleaner(&self, wakes: bool) {
+        self.wakes_cleaner.store(wakes, Ordering::Relaxed);
+    }
+
+    /// Works until both lanes are done.
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it.
+    pub fn finish(&self) -> Result<(), EngineError> {
+        loop {
+            while self.work()? {}
+            let state = self.lock();
+            if state.list.is_idle() && state.cold.is_idle() {
+                return Ok(());
+            }
+            // Others are at the last batches.
+            drop(self.to_cleaner.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner));
+            self.flusher.storage.poison.check()?;
+        }
+    }
+
+    /// Does one batch, if there is one to do; whether there was.
+    ///
+    /// # Errors
+    /// A poisoned engine, or the failure that poisons it.
+    pub fn work(&self) -> Result<bool, EngineError> {
+        let Some((batch, in_flight)) = self.begin() else { return Ok(false) };
+        let done = match batch {
+            Batch::List(pages, Oldest { until, cause, checkpoints }) => self
+                .flusher
+                .flush_batch(pages, until, (cause, checkpoints), in_flight)
+                .map(|flushed| Finished { flushed: flushed as u32, ..Finished::default() }),
+            Batch::Cold(frames) => self.flusher.free_batch(frames, in_flight),
+        };
+        self.end(batch, done.as_ref().copied().unwrap_or_default())?;
+        done.map(|_| true)
+    }
+
+    fn begin(&self) -> Option<(Batch, usize)> {
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
+        let batches = self.batches();
+        let mut state = self.lock();
+        if !state.has_turn(batches) {
+            return None;
+        }
+        let State { list, cold, oldest, .. } = &mut *state;
+        // Frames come first, but the list has its turn beside them.
+        let is_cold = cold.left > 0 && (list.left == 0 || cold.running <= list.running);
+        let lane = if is_cold { cold } else { list };
+        let most = (lane.left / batches as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES);
+        let pages = lane.begin(most);
+        let batch = match (is_cold, oldest) {
+            (false, Some(oldest)) => Batch::List(pages, *oldest),
+            _ => Batch::Cold(pages),
+        };
+        Some((batch, (in_flight / batches).max(1) as usize))
+    }
+
+    /// Batches under way at most.
+    fn batches(&self) -> u32 {
+        let threads = self.writers.load(Ordering::Acquire).max(1);
+        self.in_flight.load(Ordering::Relaxed).div_ceil(PAGES_PER_BATCH).min(threads)
+    }
+
+    fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {
+        let mut state = self.lock();
+        state.finished.flushed += done.flushed;
+        state.finished.freed += done.freed;
+        let (lane, checkpoints) = match batch {
+            Batch::List(asked, oldest) => {
+                state.list.end(asked, done.flushed as usize);
+                (&state.list, oldest.checkpoints)
+            }
+            Batch::Cold(asked) => {
+                state.cold.end(asked, done.freed as usize);
+                (&state.cold, false)
+            }
+        };
+        let is_due = lane.left == 0;
+        let found_nothing = checkpoints && lane.is_idle() && lane.written == 0;
+        let is_wanted = state.list.left > 0 || state.cold.left > 0;
+        drop(state);
+        self.to_cleaner.notify_all();
+        if is_wanted {
+            self.to_writers.notify_one();
+        }
+        let signal = &self.flusher.storage.signal;
+        // Frames are free, and redo is: whoever waits for either looks again.
+        signal.round_done();
+        if is_due && self.wakes_cleaner.load(Ordering::Relaxed) {
+            signal.wake();
+        }
+        if found_nothing { self.flusher.checkpoint(false) } else { Ok(()) }
+    }
+
+    /// A writing thread's side: waits for something to do; false when the engine stops.
+    pub fn wait_work(&self) -> bool {
+        let state = self.lock();
+        if state.is_stopping || state.has_turn(self.batches()) {
+            return !state.is_stopping;
+        }
+        let waited = self.to_writers.wait_timeout(state, WAIT * 10);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_stopping
+    }
+
+    /// Ends the writing threads; what was ordered and not begun is forgotten.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.is_stopping = true;
+        (state.list.left, state.cold.left) = (0, 0);
+        drop(state);
+        self.to_writers.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
