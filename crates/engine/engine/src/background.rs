@@ -157,9 +157,13 @@ fn clean(storage: &Storage, cleaner: &Cleaner) {
     let now_us = || start.elapsed().as_micros() as u64;
     loop {
         let cpu_before = thread_cpu_ns();
-        let stepped = cleaner.step(now_us());
+        let began_us = now_us();
+        let stepped = cleaner.step(began_us);
         counts.cpu(Counter::CpuNsCleaner, thread_cpu_ns().saturating_sub(cpu_before));
-        signal.round_done();
+        // Whoever waits is not woken for nothing: batches report by themselves.
+        if stepped.as_ref().map_or(true, |next_us| *next_us <= began_us) {
+            signal.round_done();
+        }
         let sleep = match stepped {
             Ok(next_us) => {
                 Duration::from_micros(next_us.saturating_sub(now_us())).min(CLEANER_SLEEP_MAX)

@@ -109,7 +109,7 @@ impl Cleaner {
         let sample = FlushSample { now_us, lanes, age_histogram: &histogram, ..sample(storage) };
         let goes_on = state.policy.goes_on() && self.lanes.has_writers();
         let last = match goes_on {
-            true => self.lanes.take_finished(),
+            true => self.lanes.take_finished(false),
             false => std::mem::take(&mut state.last),
         };
         let action = state.policy.next(&sample, last);
@@ -138,7 +138,7 @@ impl Cleaner {
                 self.lanes.order(action);
                 if !goes_on {
                     self.lanes.finish()?;
-                    return Ok(self.lanes.take_finished());
+                    return Ok(self.lanes.take_finished(true));
                 }
             }
             Action::SyncRedo => storage.make_durable(storage.redo.lsn())?,
@@ -161,6 +161,7 @@ impl Cleaner {
 fn sample(storage: &Storage) -> FlushSample<'static> {
     let Storage { redo, pool, counts, hot, .. } = storage;
     let (limits, store) = (redo.limits(), storage.store.counters());
+    let of_redo = redo.counters();
     let settings = hot.all();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
@@ -183,6 +184,8 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         redo_file_bytes: settings.redo_log_capacity,
         commits: counts.get(Counter::Commits),
         page_ios: store.pages_read + store.pages_written,
+        redo_writes: of_redo.log_flushes,
+        redo_write_us: of_redo.log_flush_time_ns / 1000,
         pending_ios: store.pending_reads + store.pending_writes,
         settings: plan::flush(&settings),
         ..FlushSample::default()

@@ -96,6 +96,8 @@ struct State {
     cold: Lane,
     oldest: Option<Oldest>,
     finished: Finished,
+    /// Pages written at the cold end, as `finished` has those of the list.
+    cold_flushed: u32,
     is_stopping: bool,
 }
 
@@ -180,9 +182,12 @@ impl Lanes {
         LanesUse { list_pages: sum(&state.list), cold_frames: sum(&state.cold) }
     }
 
-    /// What was done since the last call, and how long the list was at work for it.
-    pub fn take_finished(&self) -> Finished {
+    /// What was done since the last call, and how long the list was at work for it. Pages written
+    /// at the cold end count only `with_cold`: what was written of the list is not told by them.
+    pub fn take_finished(&self, with_cold: bool) -> Finished {
         let mut state = self.lock();
+        let cold = std::mem::take(&mut state.cold_flushed);
+        state.finished.flushed += if with_cold { cold } else { 0 };
         state.list.take_busy();
         let busy = std::mem::take(&mut state.list.busy);
         Finished { took_us: busy.as_micros() as u64, ..std::mem::take(&mut state.finished) }
@@ -255,14 +260,15 @@ impl Lanes {
 
     fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {
         let mut state = self.lock();
-        state.finished.flushed += done.flushed;
         state.finished.freed += done.freed;
         let (lane, checkpoints) = match batch {
             Batch::List(asked, oldest) => {
+                state.finished.flushed += done.flushed;
                 state.list.end(asked, done.flushed as usize);
                 (&state.list, oldest.checkpoints)
             }
             Batch::Cold(asked) => {
+                state.cold_flushed += done.flushed;
                 state.cold.end(asked, done.freed as usize);
                 (&state.cold, false)
             }

@@ -29,6 +29,8 @@ pub(crate) struct CleanerSignal {
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
+    /// For those who wait for nothing but the end.
+    at_end: Condvar,
 }
 
 impl CleanerSignal {
@@ -132,7 +134,7 @@ impl CleanerSignal {
             if left.is_zero() {
                 return true;
             }
-            let waited = self.from_cleaner.wait_timeout(state, left);
+            let waited = self.at_end.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         false
@@ -143,6 +145,7 @@ impl CleanerSignal {
         self.lock().stopping = true;
         self.to_cleaner.notify_all();
         self.from_cleaner.notify_all();
+        self.at_end.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -79,6 +79,8 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
         (Counter::OsLogFsyncs, redo.os_log_fsyncs),
         (Counter::LogWrites, redo.log_writes),
         (Counter::LogWriteRequests, redo.log_write_requests),
+        (Counter::LogFlushes, redo.log_flushes),
+        (Counter::LogFlushTimeNs, redo.log_flush_time_ns),
         (Counter::LogWaits, redo.log_waits),
         (Counter::LogPadded, redo.log_padded),
         (Counter::LsnCurrent, lsn.0),

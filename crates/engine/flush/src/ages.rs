@@ -7,9 +7,6 @@ use iostrata_page::Lsn;
 
 use crate::FlushSample;
 
-/// How far ahead deadlines are looked at, as a share of the time to fill.
-const HORIZON: f64 = 0.5;
-
 /// The dirty pages by their oldest change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ages<'a> {
@@ -81,16 +78,17 @@ impl<'a> Ages<'a> {
     /// The oldest `P` pages, up to LSN `L`, must be written before the redo's end is at
     /// `L + set_age`; the rate is the greatest of `P` over the time until then, over all `L`: the
     /// schedule of Yao, Demers and Shenker (1995), which never goes faster than some deadline asks.
-    /// Pages younger than half of `set_age` are left out: they may well be changed again.
-    /// What is already late is due within `late_us`.
-    pub fn rate_for(&self, set_age: f64, redo_bytes_per_s: f64, late_us: f64) -> f64 {
+    /// Deadlines are looked at within `horizon`, a share of the time in which the redo fills up to
+    /// `set_age`: younger pages may well be changed again. What is already late is due within
+    /// `late_us`.
+    pub fn rate_for(&self, set_age: f64, redo_bytes_per_s: f64, late_us: f64, horizon: f64) -> f64 {
         let us_per_byte = 1e6 / redo_bytes_per_s.max(1e-3);
         let due_in_us = |until: Lsn| {
             let left = set_age - self.end.since(until) as f64;
             (left * us_per_byte).max(late_us)
         };
         let aged = |age: f64| Lsn(self.end.0.saturating_sub(age as u64));
-        let (late, soon) = (aged(set_age), aged(set_age * (1.0 - HORIZON)));
+        let (late, soon) = (aged(set_age), aged(set_age * (1.0 - horizon)));
         let at = |until: Lsn| self.pages_before(until) * 1e6 / due_in_us(until);
         let mut rate = at(late).max(at(soon));
         let mut passed = 0.0;

@@ -76,6 +76,12 @@ impl BatchCost {
         (self.batches > 0.0).then(|| self.us / self.pages * self.page_share)
     }
 
+    /// Pages written per second while there is something to write; nothing before the first batch.
+    #[must_use]
+    pub fn pages_per_s(&self) -> Option<f64> {
+        (self.us > 0.0).then(|| self.pages * 1e6 / self.us)
+    }
+
     /// Time of a batch beside its pages, in microseconds; nothing before the first batch.
     #[must_use]
     pub fn batch_us(&self) -> Option<f64> {

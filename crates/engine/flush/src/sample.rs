@@ -36,6 +36,11 @@ pub struct FlushSample<'a> {
     pub commits: u64,
     /// Pages read and written since the engine opened.
     pub page_ios: u64,
+    /// Times that redo was written and synced since the engine opened, and how long these took in
+    /// all, in microseconds.
+    pub redo_writes: u64,
+    /// As `redo_writes` says.
+    pub redo_write_us: u64,
     /// Reads and writes of pages in flight.
     pub pending_ios: u64,
     /// What the cleaner was told to do and has not done yet.

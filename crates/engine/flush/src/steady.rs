@@ -5,14 +5,18 @@
 //! when they are short. Where the device cannot follow, writers are slowed down smoothly, and
 //! stopped only at the limit of the redo.
 //!
-//! Nothing here counts on how many pages a batch wrote or how long it took: what was asked for and
-//! did not happen is asked for again, since the next sample shows it.
+//! It does not wait for what it ordered: frames and the oldest pages are written side by side, as
+//! many at once as the depth says. Nothing here counts on how many pages an order wrote or how long
+//! it took: what was asked for and did not happen is asked for again, since the next sample shows
+//! it.
 
 mod need;
+mod order;
 mod pace;
 mod supply;
 
 use need::{Need, is_idle};
+use order::ListOrder;
 use pace::{BATCH_PAGES, Pace};
 use supply::Supply;
 
@@ -21,8 +25,8 @@ use iostrata_page::Lsn;
 use crate::ages::Ages;
 use crate::redo_sync::RedoSync;
 use crate::{
-    Action, AdmitRule, BatchCost, Cause, Delayed, DrainRate, Finished, FlushPolicy, FlushSample,
-    RedoRate, Round,
+    Action, AdmitRule, BatchCost, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
+    FlushSample, RedoRate, Round,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -51,6 +55,8 @@ pub struct Steady {
     drain: DrainRate,
     round: Round,
     cost: BatchCost,
+    depth: Depth,
+    order: ListOrder,
     supply: Supply,
     redo_sync: RedoSync,
     /// Time and checkpoint of the last sample.
@@ -68,6 +74,8 @@ impl Default for Steady {
             drain: DrainRate::default(),
             round: Round::default(),
             cost: BatchCost::default(),
+            depth: Depth::default(),
+            order: ListOrder::default(),
             supply: Supply::default(),
             redo_sync: RedoSync::default(),
             last: None,
@@ -80,8 +88,9 @@ impl Default for Steady {
 impl FlushPolicy for Steady {
     fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
         let pace = self.observe(now, last);
-        let need = Need::of(now, &pace, &self.redo);
+        let need = Need::of(now, &pace, &self.redo, self.cost.pages_per_s());
         self.rule = self.rule_for(now);
+        self.depth.observe(now, need.pages_per_s);
         self.gather(now, &pace, &need);
         self.last = Some((now.now_us, now.checkpoint));
         self.last_action = self.choose(now, last, &pace, &need);
@@ -90,6 +99,14 @@ impl FlushPolicy for Steady {
 
     fn admit(&self) -> AdmitRule {
         self.rule
+    }
+
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    fn pages_in_flight(&self) -> u32 {
+        self.depth.pages()
     }
 }
 
@@ -103,9 +120,8 @@ impl Steady {
         self.redo.observe(now.now_us, now.lsn, pace.reach_us);
         self.drain.observe(now.now_us, now.checkpoint, pace.drain_reach_us);
         self.observe_round(now, latest, pace.drain_reach_us);
-        if let Action::Flush { .. } = self.last_action {
-            self.cost.observe(last.flushed, last.took_us);
-            self.credit = (self.credit - f64::from(last.flushed)).max(0.0);
+        if let Some((pages, took_us)) = self.order.observe(now, last) {
+            self.cost.observe(pages, took_us);
         }
         self.supply.observe(now, last);
         Pace::of(now, self.redo.bytes_per_s())
@@ -153,9 +169,8 @@ impl Steady {
         }
         // Pages that could not be written, being in use, and a checkpoint that did not help are
         // not asked for again without a pause.
-        let was_flush = matches!(self.last_action, Action::Flush { .. });
-        let flushed_nothing = was_flush && last.flushed == 0;
-        if !flushed_nothing && due > 0.0 {
+        let flushed_nothing = self.order.takes_fruitless();
+        if !flushed_nothing && due > 0.0 && self.order.has_room(now) {
             return self.flush(now, pace, need, due);
         }
         let was_checkpoint = self.last_action == Action::Checkpoint;
@@ -171,7 +186,7 @@ impl Steady {
         if need.pages_per_s > 0.0 && self.credit >= batch { self.credit.max(1.0) } else { 0.0 }
     }
 
-    fn flush(&self, now: &FlushSample<'_>, pace: &Pace, need: &Need, due: f64) -> Action {
+    fn flush(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need, due: f64) -> Action {
         // What the device writes in the time of a batch, so that the checkpoint moves often.
         let most = self.cost.pages_in(pace.batch_us).unwrap_or(BATCH_PAGES);
         let pages = due.min(most).clamp(1.0, f64::from(u32::MAX)) as u32;
@@ -179,6 +194,8 @@ impl Steady {
             Cause::Background => now.behind_all(),
             _ => Ages::of(now).lsn_after(f64::from(pages)),
         };
+        self.credit = (self.credit - f64::from(pages)).max(0.0);
+        self.order.begin(pages);
         let (furious, checkpoints) = (need.is_furious(), true);
         Action::Flush { pages, until, furious, cause: need.cause, checkpoints }
     }

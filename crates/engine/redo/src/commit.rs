@@ -39,7 +39,10 @@ impl Redo {
     pub(crate) fn lead_and_leave(&self, entered: u64) -> Result<(), RedoError> {
         let start = Instant::now();
         let led = self.lead();
-        self.group.learn(start.elapsed());
+        let took = start.elapsed();
+        add(&self.counts.flushes, 1);
+        add(&self.counts.flush_ns, took.as_nanos() as u64);
+        self.group.learn(took);
         let upto = if led.is_ok() { self.durable.load(Ordering::Relaxed) } else { u64::MAX };
         self.group.leave(upto, entered);
         led

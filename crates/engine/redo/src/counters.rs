@@ -15,6 +15,10 @@ pub struct RedoCounters {
     pub log_writes: u64,
     /// Frames appended.
     pub log_write_requests: u64,
+    /// Times that what was appended was made durable.
+    pub log_flushes: u64,
+    /// Time that this took, in nanoseconds.
+    pub log_flush_time_ns: u64,
     /// Times that an append found the buffer full.
     pub log_waits: u64,
     /// Bytes written behind the end of the log to fill a block.
@@ -26,6 +30,8 @@ pub(crate) struct Counts {
     pub(crate) written: AtomicU64,
     pub(crate) fsyncs: AtomicU64,
     pub(crate) writes: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flush_ns: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) padded: AtomicU64,
 }
@@ -42,6 +48,8 @@ impl Counts {
             os_log_fsyncs: get(&self.fsyncs),
             log_writes: get(&self.writes),
             log_write_requests: requests,
+            log_flushes: get(&self.flushes),
+            log_flush_time_ns: get(&self.flush_ns),
             log_waits: get(&self.waits),
             log_padded: get(&self.padded),
         }

@@ -37,14 +37,14 @@ fn at_the_set_point_pages_leave_as_fast_as_redo_comes() {
     let buckets = even();
     let late_us = 100_000.0;
     // 10,000 bytes of age at 1000 bytes per second, one page every 100 bytes: 10 pages per second.
-    let held = ages(&buckets).rate_for(10_000.0, 1000.0, late_us);
+    let held = ages(&buckets).rate_for(10_000.0, 1000.0, late_us, 0.5);
     assert!((held - 10.0).abs() < 1e-6, "{held}");
-    let half = ages(&buckets).rate_for(20_000.0, 1000.0, late_us);
+    let half = ages(&buckets).rate_for(20_000.0, 1000.0, late_us, 0.5);
     assert_eq!(half, 0.0, "nothing is older than half of what is held");
-    let more = ages(&buckets).rate_for(15_000.0, 1000.0, late_us);
+    let more = ages(&buckets).rate_for(15_000.0, 1000.0, late_us, 0.5);
     // 25 pages are older than 7500 bytes, and due in 7.5 s.
     assert!((more - 25.0 / 7.5).abs() < 1e-6, "{more}");
-    let late = ages(&buckets).rate_for(9000.0, 1000.0, late_us);
+    let late = ages(&buckets).rate_for(9000.0, 1000.0, late_us, 0.5);
     assert!((late - 100.0).abs() < 1e-6, "10 pages are late: {late}");
 }
 
@@ -52,7 +52,7 @@ fn at_the_set_point_pages_leave_as_fast_as_redo_comes() {
 fn a_heap_of_pages_is_begun_early_instead_of_all_at_once() {
     let mut buckets = even();
     buckets[4].1 = 10_000;
-    let rate = ages(&buckets).rate_for(10_000.0, 1000.0, 100_000.0);
+    let rate = ages(&buckets).rate_for(10_000.0, 1000.0, 100_000.0, 0.5);
     // All 10,040 up to LSN 6000 are due in 5 s.
     assert!((rate - 10_040.0 / 5.0).abs() < 1e-6, "{rate}");
 }

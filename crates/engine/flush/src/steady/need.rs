@@ -22,7 +22,13 @@ pub(super) struct Need {
 
 impl Need {
     /// The greatest of all needs.
-    pub fn of(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate) -> Need {
+    /// `most_per_s` is what the device is known to write, in pages per second.
+    pub fn of(
+        now: &FlushSample<'_>,
+        pace: &Pace,
+        redo: &RedoRate,
+        most_per_s: Option<f64>,
+    ) -> Need {
         if now.dirty_pages == 0 {
             return Need { pages_per_s: 0.0, cause: Cause::Background };
         }
@@ -31,7 +37,7 @@ impl Need {
         if now.settings.flush_sync && age >= now.limits.sync_age as f64 {
             return Need { pages_per_s: f64::INFINITY, cause: Cause::Sync };
         }
-        let for_age = for_age(now, pace, redo).min(cap * stretch(now));
+        let for_age = for_age(now, pace, redo, most_per_s).min(cap * stretch(now));
         let background = for_dirty(now).max(for_idle(now, redo)).min(cap);
         if for_age >= background {
             return Need { pages_per_s: for_age, cause: Cause::Adaptive };
@@ -50,8 +56,14 @@ pub(super) fn is_idle(redo: &RedoRate) -> bool {
     redo.still_us() >= IDLE_US
 }
 
+/// How far ahead deadlines are looked at, as a share of the time to fill.
+const HORIZON: f64 = 0.5;
+
+/// Share of what the device writes from which on all deadlines count.
+const CATCHES_UP: f64 = 0.7;
+
 /// Pages per second that hold the age.
-fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate) -> f64 {
+fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate, most_per_s: Option<f64>) -> f64 {
     let age = now.modified_age() as f64;
     let async_age = now.limits.async_age as f64;
     let cap = f64::from(now.settings.io_capacity_max.max(1));
@@ -61,11 +73,21 @@ fn for_age(now: &FlushSample<'_>, pace: &Pace, redo: &RedoRate) -> f64 {
         return f64::INFINITY;
     }
     let low = now.limits.capacity as f64 * now.settings.adaptive_flushing_lwm / 100.0;
-    if !now.settings.adaptive_flushing || age < low.min(pace.set_age) {
+    if !now.settings.adaptive_flushing {
         return 0.0;
     }
+    let is_low = age < low.min(pace.set_age);
     let late_us = (pace.fill_us / 16.0).clamp(pace.loop_us, 1e6);
-    let held = Ages::of(now).rate_for(pace.set_age, redo.bytes_per_s(), late_us);
+    let rate = |horizon| Ages::of(now).rate_for(pace.set_age, redo.bytes_per_s(), late_us, horizon);
+    // Most pages that load dirties at first come due together. What the device could not catch up
+    // with later has to begin now; what it can may well be changed again.
+    let all = rate(1.0);
+    let is_much = most_per_s.map_or(!is_low, |most| all >= most * CATCHES_UP);
+    let held = match (is_much, is_low) {
+        (true, _) => all,
+        (false, true) => return 0.0,
+        (false, false) => rate(HORIZON),
+    };
     // Without a step to what is done past the async limit; of no weight where the age is held.
     let over = ((age - pace.set_age) / (async_age - pace.set_age).max(1.0)).max(0.0);
     held.max(cap * over.powi(3))

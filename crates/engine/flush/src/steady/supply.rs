@@ -35,7 +35,7 @@ impl Supply {
         let depth = f64::from(now.settings.lru_scan_depth);
         let covered = self.demand.frames_per_s() * COVERED_US / 1e6;
         let target = depth.max(covered).min(most);
-        let free = now.free_frames as f64;
+        let free = now.free_frames as f64 + f64::from(now.lanes.cold_frames);
         let is_short = free < target * REFILL_SHARE;
         is_short.then(|| (target - free).clamp(1.0, FRAMES_MAX) as u32)
     }

@@ -202,6 +202,8 @@ proptest! {
                     redo_file_bytes: k,
                     commits: l.wrapping_add(turn),
                     page_ios: m,
+                    redo_writes: m,
+                    redo_write_us: n,
                     pending_ios: n,
                     lanes: LanesUse { list_pages: pages[0], cold_frames: pages[1] },
                     settings,

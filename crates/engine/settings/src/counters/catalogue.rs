@@ -56,6 +56,8 @@ counters! {
     OsLogFsyncs "os_log_fsyncs" Events Total Status "Syncs of redo files, and writes that are durable by themselves.";
     LogWrites "log_writes" Events Total Status "Writes of redo files.";
     LogWriteRequests "log_write_requests" Events Total Status "Frames appended to the redo.";
+    LogFlushes "log_flushes" Events Total Ours "Times that redo was written and synced for those who waited.";
+    LogFlushTimeNs "log_flush_time_ns" Nanoseconds Total Ours "Time that redo was written and synced.";
     LogWaits "log_waits" Events Total Status "Times that a frame waited because the log buffer was full.";
     LogPadded "log_padded" Bytes Total Metrics "Bytes written to fill blocks of redo.";
     LsnCurrent "lsn_current" Lsn Gauge Status "End of the redo.";

@@ -1,0 +1,202 @@
+//! How many pages are on their way to the disk at once: the hand of feedback.
+//!
+//! A page that waits at the device stands before the redo write of a commit. So there are as many
+//! as bring more pages per second, as long as redo writes take little longer than without them:
+//! one to four where a volume is held to 1,500 requests per second, hundreds on a fast drive.
+
+use crate::FlushSample;
+
+/// Pages in flight at first, and at most.
+const FIRST: f64 = 4.0;
+const MOST: f64 = 512.0;
+
+/// A step up, and one down.
+const UP: f64 = 1.5;
+const DOWN: f64 = 0.7;
+
+/// A step up has to bring this many times the pages per second, and one down to leave this many,
+/// or it is taken back.
+const GAIN: f64 = 1.1;
+const LEFT: f64 = 0.95;
+
+/// After a step that was taken back none is tried for so many looks.
+const REST_LOOKS: u32 = 20;
+
+/// A look takes this long at least, and this many pages.
+const LOOK_US: u64 = 100_000;
+const LOOK_PAGES: u64 = 16;
+
+/// Redo writes may take this many times as long as the quickest of late, or this much longer.
+const SLOWER_TIMES: f64 = 3.0;
+const SLOWER_US: f64 = 1_000.0;
+
+/// What is known of the quickest fades by so much each look: a device may become slower.
+const FADES: f64 = 1.01;
+
+/// Totals at a look.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    at_us: u64,
+    pages: u64,
+    redo_writes: u64,
+    redo_write_us: u64,
+}
+
+/// A step that is being tried: what there was before it.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    pages: f64,
+    pages_per_s: f64,
+    is_up: bool,
+}
+
+impl Trial {
+    fn has_failed(&self, pages_per_s: f64) -> bool {
+        pages_per_s < self.pages_per_s * if self.is_up { GAIN } else { LEFT }
+    }
+}
+
+/// Pages in flight, found by steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    pages: f64,
+    last: Option<Totals>,
+    /// Whether there was something to write all the time since the last look.
+    is_full: bool,
+    /// Mean time of redo writes while they were quickest.
+    quickest_us: Option<f64>,
+    /// The step that is being tried.
+    trial: Option<Trial>,
+    /// Whether a step down is tried next: up and down take turns once neither helps.
+    tries_down: bool,
+    rest_looks: u32,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        let (last, quickest_us, trial) = (None, None, None);
+        let (is_full, tries_down, rest_looks) = (false, false, 0);
+        Self { pages: FIRST, last, is_full, quickest_us, trial, tries_down, rest_looks }
+    }
+}
+
+impl Depth {
+    /// Pages that may be in flight.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.pages.round().clamp(1.0, MOST) as u32
+    }
+
+    /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
+    pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64) {
+        let totals = Totals {
+            at_us: now.now_us,
+            pages: now.list_flushed.saturating_add(now.lru_flushed),
+            redo_writes: now.redo_writes,
+            redo_write_us: now.redo_write_us,
+        };
+        self.is_full &= now.lanes.list_pages > 0 || now.lanes.cold_frames > 0;
+        let Some(last) = self.last else {
+            (self.last, self.is_full) = (Some(totals), true);
+            return;
+        };
+        let took_us = totals.at_us.saturating_sub(last.at_us);
+        let pages = totals.pages.saturating_sub(last.pages);
+        if took_us < LOOK_US || pages < LOOK_PAGES && took_us < 10 * LOOK_US {
+            return;
+        }
+        let pages_per_s = pages as f64 * 1e6 / took_us as f64;
+        self.step(pages_per_s, wanted_per_s, redo_write_us(&last, &totals));
+        (self.last, self.is_full) = (Some(totals), true);
+    }
+
+    fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, redo_us: Option<f64>) {
+        let trial = self.trial.take();
+        if self.is_slow(redo_us) {
+            self.pages = (self.pages * DOWN).max(1.0);
+            self.rest_looks = REST_LOOKS;
+            return;
+        }
+        if let Some(trial) = trial.filter(|_| self.is_full) {
+            let has_failed = trial.has_failed(pages_per_s);
+            if has_failed {
+                (self.pages, self.rest_looks) = (trial.pages, REST_LOOKS);
+            }
+            // What helped is tried again, what did not is not.
+            self.tries_down = trial.is_up == has_failed;
+            return;
+        }
+        self.rest_looks = self.rest_looks.saturating_sub(1);
+        let is_behind = self.is_full && pages_per_s < wanted_per_s;
+        if is_behind && self.rest_looks == 0 {
+            let is_up = !self.tries_down;
+            self.trial = Some(Trial { pages: self.pages, pages_per_s, is_up });
+            let next = self.pages * if is_up { UP } else { DOWN };
+            self.pages = if is_up { next.ceil().min(MOST) } else { next.floor().max(1.0) };
+        }
+    }
+
+    /// Whether redo writes suffer; learns what they take at best.
+    fn is_slow(&mut self, redo_us: Option<f64>) -> bool {
+        let Some(us) = redo_us else { return false };
+        let quickest_us = self.quickest_us.map_or(us, |known| (known * FADES).min(us));
+        self.quickest_us = Some(quickest_us);
+        self.pages > 1.0 && us > (quickest_us * SLOWER_TIMES).max(quickest_us + SLOWER_US)
+    }
+}
+
+/// Mean time of the redo writes between two looks.
+fn redo_write_us(last: &Totals, now: &Totals) -> Option<f64> {
+    let writes = now.redo_writes.saturating_sub(last.redo_writes);
+    let us = now.redo_write_us.saturating_sub(last.redo_write_us);
+    (writes >= 4).then(|| us as f64 / writes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LanesUse;
+
+    /// A device that takes `most_per_s` requests, each of which takes `alone_us` by itself; redo
+    /// writes stand behind the pages in flight.
+    fn settled(most_per_s: f64, alone_us: f64, wanted_per_s: f64) -> (u32, f64) {
+        let (mut depth, mut pages, mut redo_us, mut per_s) = (Depth::default(), 0.0, 0.0, 0.0);
+        for look in 1..3000_u64 {
+            let in_flight = f64::from(depth.pages());
+            let wait_us = (in_flight * 1e6 / most_per_s).max(alone_us);
+            per_s = (in_flight * 1e6 / wait_us).min(wanted_per_s);
+            let is_full = per_s < wanted_per_s;
+            pages += per_s * 0.1;
+            redo_us += 20.0 * if is_full { wait_us + alone_us } else { alone_us };
+            let now = FlushSample {
+                now_us: look * 100_000,
+                list_flushed: pages as u64,
+                redo_writes: look * 20,
+                redo_write_us: redo_us as u64,
+                lanes: LanesUse { list_pages: u32::from(is_full), cold_frames: 0 },
+                ..FlushSample::default()
+            };
+            depth.observe(&now, wanted_per_s);
+        }
+        (depth.pages(), per_s)
+    }
+
+    #[test]
+    fn a_limited_volume_gets_few_and_all_that_it_takes() {
+        let (pages, per_s) = settled(1500.0, 200.0, 1e6);
+        assert!((1..=4).contains(&pages), "{pages}");
+        assert!(per_s > 1400.0, "{per_s}");
+    }
+
+    #[test]
+    fn a_fast_drive_gets_as_many_as_it_needs() {
+        let (pages, per_s) = settled(400_000.0, 80.0, 1e9);
+        assert!(per_s > 300_000.0, "{pages} in flight: {per_s}");
+    }
+
+    #[test]
+    fn what_keeps_up_is_left_alone() {
+        let (pages, _) = settled(400_000.0, 80.0, 50_000.0);
+        assert_eq!(pages, FIRST as u32);
+    }
+}
