@@ -26,6 +26,8 @@ impl Sampler for CounterSampler {
             checkpoint_age_limit_bytes: Some(all[Counter::CheckpointMaxAge]),
             redo_end_bytes: Some(all[Counter::LsnCurrent]),
             redo_durable_bytes: Some(all[Counter::LsnFlushed]),
+            redo_flushes: Some(all[Counter::LogFlushes]),
+            redo_flush_us: Some(all[Counter::LogFlushTimeNs] / 1000),
             redo_waits: Some(all[Counter::AdmitWaits]),
             log_buffer_waits: Some(all[Counter::LogWaits]),
             free_page_waits: Some(all[Counter::BufferPoolWaitFree]),

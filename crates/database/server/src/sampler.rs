@@ -113,6 +113,8 @@ fn sample_of(numbers: &Numbers, history_limit: Option<u64>) -> TargetSample {
         redo_end_bytes: innodb("lsn_current").or_else(|| innodb("redo_log_current_lsn")),
         redo_durable_bytes: innodb("lsn_flushed")
             .or_else(|| innodb("redo_log_flushed_to_disk_lsn")),
+        redo_flushes: None,
+        redo_flush_us: None,
         redo_waits: None,
         log_buffer_waits: innodb("log_waits"),
         free_page_waits: innodb("buffer_pool_wait_free"),

@@ -16,6 +16,10 @@ pub struct TargetSample {
     pub redo_end_bytes: Option<u64>,
     /// End of the redo that is durable.
     pub redo_durable_bytes: Option<u64>,
+    /// Times that redo was written and synced, counted from the start.
+    pub redo_flushes: Option<u64>,
+    /// Time that this took, in microseconds.
+    pub redo_flush_us: Option<u64>,
     /// Times that a writer waited for a checkpoint, counted from the start.
     pub redo_waits: Option<u64>,
     /// Times that a writer waited for room in the log buffer, counted from the start.

@@ -14,6 +14,10 @@ use crate::sample::TargetSample;
 const AGE_FULL: f64 = 0.95;
 /// A counter explains a stall where it grows this many times as fast as outside of it.
 const FASTER: f64 = 2.0;
+/// Writing and syncing the redo explains a stall where it takes so long each time, in microseconds,
+/// and so many times as long as usual.
+const FLUSH_US_SLOW: f64 = 20_000.0;
+const SLOWER: f64 = 4.0;
 /// Fewest samples within a stall that say what was pending all the time.
 const SAMPLES_MIN: usize = 2;
 
@@ -179,12 +183,39 @@ impl<'a> View<'a> {
             let text = format!("nothing became durable, and {behind} bytes of redo waited");
             return Some((StallCause::Device, text));
         }
+        if let Some((us, usual_us)) = self.slow_flushes() {
+            let [ms, usual_ms] = [us / 1e3, usual_us / 1e3];
+            let text = format!(
+                "writing and syncing the redo took {ms:.0} ms each time, {usual_ms:.1} ms outside \
+                 of stalls"
+            );
+            return Some((StallCause::Device, text));
+        }
         let pending = self.least(|one| one.pending_ios)?;
         let outside = self.all.iter().filter(|seen| !self.within.contains(seen));
         let idle = outside.clone().filter(|(_, one)| one.pending_ios == Some(0)).count();
         let is_unusual = 2 * idle > outside.count();
         let text = format!("at least {pending} reads, writes or syncs were in flight all the time");
         (pending > 0 && is_unusual).then_some((StallCause::Device, text))
+    }
+}
+
+impl View<'_> {
+    /// How long writing and syncing the redo took each time up to the last sample within the stall,
+    /// and how long it usually takes, if it was slow.
+    fn slow_flushes(&self) -> Option<(f64, f64)> {
+        let mean_us = |(first, last): (&TargetSample, &TargetSample)| {
+            let count = last.redo_flushes?.checked_sub(first.redo_flushes?)?;
+            let us = last.redo_flush_us?.checked_sub(first.redo_flush_us?)?;
+            (count > 0).then(|| us as f64 / count as f64)
+        };
+        let us = mean_us((self.around.first()?.1, self.within.last()?.1))?;
+        let pairs = self.all.windows(2);
+        let mut each: Vec<f64> = pairs.filter_map(|two| mean_us((two[0].1, two[1].1))).collect();
+        each.sort_by(f64::total_cmp);
+        // Other stalls may fill the rest of the run: its quicker quarter is what is usual.
+        let usual_us = *each.get(each.len() / 4)?;
+        (us > FLUSH_US_SLOW && us > SLOWER * usual_us).then_some((us, usual_us))
     }
 }
 

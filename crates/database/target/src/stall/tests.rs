@@ -49,6 +49,19 @@ fn each_cause_is_named_by_its_evidence() {
         ..nothing()
     };
     assert_eq!(cause(purge), StallCause::Purge);
+    // Each takes 1 ms, and 100 ms within the stall.
+    let slow = |second, _| TargetSample {
+        redo_flushes: counter(second, 1_000, 10),
+        redo_flush_us: counter(second, 1_000_000, 1_000_000),
+        ..nothing()
+    };
+    assert_eq!(cause(slow), StallCause::Device);
+    let even = |second, _| TargetSample {
+        redo_flushes: counter(second, 10, 10),
+        redo_flush_us: counter(second, 1_000_000, 1_000_000),
+        ..nothing()
+    };
+    assert_eq!(cause(even), StallCause::Unknown);
     let lock = |_, is_within: bool| TargetSample {
         row_locks_waiting: Some(if is_within { 7 } else { 0 }),
         ..nothing()
