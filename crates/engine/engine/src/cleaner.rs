@@ -8,13 +8,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use iostrata_flush::{Action, AgeLimits, Finished, FlushPolicy, FlushSample};
+use iostrata_flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
 use iostrata_settings::Counter;
 
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
-use crate::plan;
 use crate::storage::Storage;
 
 struct State {
@@ -137,7 +136,7 @@ impl Cleaner {
 /// The engine as it is now; the caller adds its clock and the histogram.
 fn sample(storage: &Storage) -> FlushSample<'static> {
     let Storage { redo, pool, counts, hot, .. } = storage;
-    let (limits, store) = (redo.limits(), storage.store.counters());
+    let store = storage.store.counters();
     let settings = hot.all();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
@@ -146,12 +145,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         durable: redo.durable(),
         checkpoint: redo.checkpoint_lsn(),
         oldest: pool.oldest(),
-        limits: AgeLimits {
-            capacity: limits.capacity,
-            async_age: limits.async_age,
-            sync_age: limits.sync_age,
-            max_age: limits.max_age,
-        },
+        limits: redo.limits(),
         dirty_pages: pool.dirty_pages() as u64,
         free_frames: pool.free_frames() as u64,
         frames: pool.frames() as u64,
@@ -161,7 +155,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         commits: counts.get(Counter::Commits),
         page_ios: store.pages_read + store.pages_written,
         pending_ios: store.pending_reads + store.pending_writes,
-        settings: plan::flush(&settings),
+        settings: FlushSettings::of(&settings),
         ..FlushSample::default()
     }
 }

@@ -2,6 +2,8 @@
 
 use iostrata_page::Lsn;
 
+use crate::AgeLimits;
+
 /// The engine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushSample<'a> {
@@ -78,19 +80,6 @@ impl FlushSample<'_> {
     pub fn could_checkpoint(&self) -> Lsn {
         self.oldest.unwrap_or(self.lsn).min(self.lsn)
     }
-}
-
-/// Limits of the checkpoint age in bytes, all functions of the redo capacity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AgeLimits {
-    /// Bytes that the redo holds.
-    pub capacity: u64,
-    /// From here committing threads are slowed down.
-    pub async_age: u64,
-    /// From here flushing does not keep to `io_capacity_max`.
-    pub sync_age: u64,
-    /// From here committing threads wait for a checkpoint.
-    pub max_age: u64,
 }
 
 /// What caps a policy of history.
