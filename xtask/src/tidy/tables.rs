@@ -150,7 +150,8 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "engine", "target", "embedded", "server", "workload", "study", "diagnose", "report",
+            "engine", "settings", "target", "embedded", "server", "workload", "study", "diagnose",
+            "report",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },

@@ -12,6 +12,7 @@ mod io;
 mod probe;
 mod restore;
 mod simulate;
+mod simulate_flush;
 mod study;
 mod value;
 
@@ -30,6 +31,7 @@ pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
 pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
+pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
