@@ -146,6 +146,22 @@ pub struct Printing {
     pub quiet: bool,
 }
 
+/// Options that every simulation has.
+#[derive(Args, Clone, Debug)]
+pub struct SimulateCommon {
+    #[command(flatten)]
+    pub printing: Printing,
+    /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Bound on the whole command, in real time
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
+    pub max_time: Option<Duration>,
+    /// Seed of everything that is random; the same seed gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
+    pub seed: u64,
+}
+
 /// Options that every measuring command has.
 #[derive(Args, Clone, Debug)]
 pub struct Common {

@@ -1,7 +1,6 @@
 //! `iostrata simulate`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -9,7 +8,7 @@ use iostrata_run::KernelThen;
 use iostrata_spec::disk::DiskSpec;
 
 use super::simulate_flush::FlushArgs;
-use super::{Printing, value};
+use super::{SimulateCommon, value};
 
 /// Arguments of `iostrata simulate`.
 #[derive(Args, Debug)]
@@ -46,22 +45,6 @@ impl SimulateAction {
             Self::Unknown(_) => true,
         }
     }
-}
-
-/// Options that every simulation has.
-#[derive(Args, Clone, Debug)]
-pub struct SimulateCommon {
-    #[command(flatten)]
-    pub printing: Printing,
-    /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Bound on the whole command, in real time
-    #[arg(long, value_name = "TIME", value_parser = value::bound)]
-    pub max_time: Option<Duration>,
-    /// Seed of everything that is random; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
-    pub seed: u64,
 }
 
 /// Arguments of `iostrata simulate queue`.

@@ -8,8 +8,7 @@ use iostrata_sim::flush::PageAccess;
 use iostrata_spec::disk::DiskSpec;
 use iostrata_units::parse_duration;
 
-use super::simulate::SimulateCommon;
-use super::value;
+use super::{SimulateCommon, value};
 
 /// Arguments of `iostrata simulate flush`.
 #[derive(Args, Debug)]
