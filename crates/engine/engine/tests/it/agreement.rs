@@ -22,7 +22,6 @@ const CHANGES: usize = 4;
 /// Seconds that are looked at, after those in which the redo fills.
 const WARM_UP_S: usize = 8;
 const SECONDS: usize = 14;
-const MODEL_S: usize = 120;
 /// By how much throughputs may differ, as a share.
 const TPS_OFF_MAX: f64 = 0.15;
 
@@ -152,7 +151,7 @@ fn modelled(case: Case, pages: f64, redo_bytes_per_txn: f64) -> Course {
     let disk = "nvme".parse().unwrap();
     let sizes = (u64::from(settings.page_size), data_bytes);
     let device = FlushDevice::new(&disk, None, Some(f64::from(iops)), sizes, 1).unwrap();
-    let span_s = MODEL_S as f64;
+    let span_s = (WARM_UP_S + SECONDS) as f64;
     let plan = FlushPlan { settings, device, load, changes: Vec::new(), span_s, seed: 1 };
     let outcome = run(&plan).unwrap();
     let seconds = outcome.seconds.iter().skip(WARM_UP_S);

@@ -140,6 +140,8 @@ impl World {
             task.flushed += pages;
             task.freed += if is_cold { pages } else { 0.0 };
         }
+        // Who waits for old pages to be gone looks again every few milliseconds.
+        self.unpark();
         let wants = is_cold || matches!(task.work, Work::Oldest { checkpoints: true, .. });
         if wants && self.is_checkpoint_worth() {
             self.checkpoint(slot)
