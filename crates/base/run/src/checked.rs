@@ -184,7 +184,7 @@ impl RunResult {
             }
             Self::Tpcc(document) | Self::Oltp(document) => document.check(),
             // Virtual time has no noise and no window in which nothing happened; rows are counted.
-            Self::SimulateQueue(_) | Self::Prepare(_) => {}
+            Self::SimulateQueue(_) | Self::SimulateFlush(_) | Self::Prepare(_) => {}
         }
     }
 }

@@ -25,6 +25,7 @@ mod reader;
 mod scrub;
 mod series;
 mod simulate_document;
+mod simulate_flush_document;
 mod study_diff_document;
 mod study_document;
 mod transaction_course;
@@ -59,6 +60,9 @@ pub use scrub::scrubbed;
 pub use simulate_document::{
     KernelThen, QueueComparison, QueueDevice, QueueDocument, QueuePoint, QueueQuestion,
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
+};
+pub use simulate_flush_document::{
+    FlushDocument, FlushEvenness, FlushPolicyRun, FlushSeries, FlushTurn,
 };
 pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{

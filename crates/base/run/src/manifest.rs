@@ -42,6 +42,8 @@ pub enum RunKind {
     Study,
     /// The block queue of 2009 in virtual time: a [`crate::QueueDocument`].
     SimulateQueue,
+    /// Flushing in virtual time: a [`crate::FlushDocument`].
+    SimulateFlush,
     /// TPC-C's transactions: a [`crate::TransactionDocument`].
     Tpcc,
     /// Other transactions of an online database: a [`crate::TransactionDocument`].

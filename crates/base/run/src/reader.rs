@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::lines::Growing;
 use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
-    Event, FioDocument, FormatVersion, IoDocument, Manifest, PrepareDocument, ProbeDocument,
-    QueueDocument, RunKind, RunReadError, StudyDocument, TransactionDocument, histograms, layout,
+    Event, FioDocument, FlushDocument, FormatVersion, IoDocument, Manifest, PrepareDocument,
+    ProbeDocument, QueueDocument, RunKind, RunReadError, StudyDocument, TransactionDocument,
+    histograms, layout,
 };
 
 /// What the command printed at its end. In JSON the document itself.
@@ -31,6 +32,8 @@ pub enum RunResult {
     Study(Box<StudyDocument>),
     /// Of `iostrata simulate queue`.
     SimulateQueue(Box<QueueDocument>),
+    /// Of `iostrata simulate flush`.
+    SimulateFlush(Box<FlushDocument>),
     /// Of `prepare`.
     Prepare(Box<PrepareDocument>),
     /// Of `iostrata tpcc run`.
@@ -242,6 +245,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Fio => RunResult::Fio(from_json(&path, 1, &text)?),
         RunKind::Study => RunResult::Study(from_json(&path, 1, &text)?),
         RunKind::SimulateQueue => RunResult::SimulateQueue(from_json(&path, 1, &text)?),
+        RunKind::SimulateFlush => RunResult::SimulateFlush(from_json(&path, 1, &text)?),
         RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
         RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
         RunKind::Oltp => RunResult::Oltp(from_json(&path, 1, &text)?),

@@ -85,6 +85,15 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
+    /// Counts so many latencies of the same length, in nanoseconds.
+    pub fn record_many_ns(&mut self, latency_ns: u64, count: u64) {
+        if count > 0 {
+            self.add_count(index_of(latency_ns.min(HIGH_NS)), count);
+            self.sum_ns += u128::from(latency_ns) * u128::from(count);
+            self.max_ns = self.max_ns.max(latency_ns);
+        }
+    }
+
     /// Counts so many latencies in a bucket, wherever it is.
     #[cold]
     pub(crate) fn add_count(&mut self, index: usize, count: u64) {

@@ -9,14 +9,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use iostrata_flush::{Action, AgeLimits, Finished, FlushPolicy, FlushSample};
+use iostrata_flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
 use iostrata_settings::Counter;
 
 use crate::admission::Admission;
 use crate::error::EngineError;
 use crate::flusher::Flusher;
 use crate::lanes::Lanes;
-use crate::plan;
 use crate::storage::Storage;
 
 struct State {
@@ -160,8 +159,7 @@ impl Cleaner {
 /// The engine as it is now; the caller adds its clock and the histogram.
 fn sample(storage: &Storage) -> FlushSample<'static> {
     let Storage { redo, pool, counts, hot, .. } = storage;
-    let (limits, store) = (redo.limits(), storage.store.counters());
-    let of_redo = redo.counters();
+    let (of_redo, store) = (redo.counters(), storage.store.counters());
     let settings = hot.all();
     // The redo's end first: a page that becomes dirty later changes nothing before it.
     let lsn = redo.lsn();
@@ -170,12 +168,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         durable: redo.durable(),
         checkpoint: redo.checkpoint_lsn(),
         oldest: pool.oldest(),
-        limits: AgeLimits {
-            capacity: limits.capacity,
-            async_age: limits.async_age,
-            sync_age: limits.sync_age,
-            max_age: limits.max_age,
-        },
+        limits: redo.limits(),
         dirty_pages: pool.dirty_pages() as u64,
         free_frames: pool.free_frames() as u64,
         frames: pool.frames() as u64,
@@ -187,7 +180,7 @@ fn sample(storage: &Storage) -> FlushSample<'static> {
         redo_writes: of_redo.log_flushes,
         redo_write_us: of_redo.log_flush_time_ns / 1000,
         pending_ios: store.pending_reads + store.pending_writes,
-        settings: plan::flush(&settings),
+        settings: FlushSettings::of(&settings),
         ..FlushSample::default()
     }
 }

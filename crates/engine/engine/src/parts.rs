@@ -33,7 +33,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// An engine whose redo is still to be applied and whose tables are still to be read.
     pub fn assemble(settings: Settings, files: (Store, Redo), spill: Box<dyn SpillFile>) -> Self {
-        let policy = plan::policy(settings.policy);
+        let policy = iostrata_flush::policy(settings.policy);
         let supply = Arc::new(FrameSupply::default());
         let storage = Storage::new(settings, files, Some(spill), Arc::clone(&supply) as Arc<_>);
         let storage = Arc::new(storage);
@@ -79,7 +79,7 @@ impl Parts {
             })?;
         }
         if new.policy != old.policy {
-            self.cleaner.set_policy(plan::policy(new.policy));
+            self.cleaner.set_policy(iostrata_flush::policy(new.policy));
         }
         pool.set_old_pct(new.old_blocks_pct);
         hot.replace(new.clone());

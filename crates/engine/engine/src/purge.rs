@@ -8,7 +8,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use iostrata_flush::Lag;
+use iostrata_flush::{Lag, PurgeDelay};
 use iostrata_page::TableId;
 use iostrata_pool::Failure;
 use iostrata_version::PurgeItem;
@@ -18,7 +18,6 @@ use crate::commit::{Committer, commit};
 use crate::cursor::Cursor;
 use crate::error::{EngineError, RequestError, TableError};
 use crate::pages::Pages;
-use crate::plan;
 use crate::tree::Tree;
 use crate::tree::descend::Direction;
 use crate::write_set::WriteSet;
@@ -114,7 +113,7 @@ impl Purger {
                 is_blocked,
                 in_hand: threads * u64::from(settings.purge_batch_size),
             };
-            plan::purge_delay(settings.max_purge_lag_version).delay_us(lag)
+            PurgeDelay::of(settings.max_purge_lag_version).delay_us(lag)
         };
         storage.purge_lag.set(delay_us);
     }

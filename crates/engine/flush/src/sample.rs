@@ -2,6 +2,8 @@
 
 use iostrata_page::Lsn;
 
+use crate::AgeLimits;
+
 /// The engine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushSample<'a> {
@@ -94,19 +96,6 @@ pub struct LanesUse {
     pub list_pages: u32,
     /// Frames of [`Action::Lru`](crate::Action::Lru) that are not free yet.
     pub cold_frames: u32,
-}
-
-/// Limits of the checkpoint age in bytes, all functions of the redo capacity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AgeLimits {
-    /// Bytes that the redo holds.
-    pub capacity: u64,
-    /// From here committing threads are slowed down.
-    pub async_age: u64,
-    /// From here flushing does not keep to `io_capacity_max`.
-    pub sync_age: u64,
-    /// From here committing threads wait for a checkpoint.
-    pub max_age: u64,
 }
 
 /// What caps a policy of history.

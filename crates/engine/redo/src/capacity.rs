@@ -5,12 +5,14 @@
 
 use std::sync::atomic::Ordering;
 
+use iostrata_flush::AgeLimits;
+
+use crate::RedoError;
 use crate::geometry::Plan;
 use crate::header::Header;
 use crate::make::make_segments;
 use crate::redo::{Redo, lock};
 use crate::segments::Segments;
-use crate::{AgeLimits, RedoError};
 
 impl Redo {
     /// Changes the capacity while the log is used. Growing makes the new segments first; shrinking

@@ -27,7 +27,6 @@ mod group_commit;
 mod header;
 pub mod layout;
 mod ledger;
-mod limits;
 mod make;
 mod open;
 mod redo;
@@ -43,7 +42,6 @@ pub use counters::RedoCounters;
 pub use error::RedoError;
 #[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_scan;
-pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
 pub use redo::{Appended, Redo};
 pub use scan::{Frame, Scan};
 pub use settings::{RedoSettings, RedoSync};

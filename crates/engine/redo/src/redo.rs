@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use iostrata_flush::AgeLimits;
 use iostrata_io::disk::{Disk, DiskError};
 use iostrata_page::Lsn;
 
@@ -15,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::requests::Requests;
 use crate::segments::Segments;
 use crate::writer::Writer;
-use crate::{AgeLimits, RedoCounters, RedoError};
+use crate::{RedoCounters, RedoError};
 
 /// Where an appended frame lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod cache;
 pub mod drive;
+pub mod flush;
 pub mod insert;
 pub mod iostat;
 pub mod model;

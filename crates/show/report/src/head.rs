@@ -86,6 +86,7 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Study => "study",
         RunKind::Fio => "fio",
         RunKind::SimulateQueue => "simulate queue",
+        RunKind::SimulateFlush => "simulate flush",
         RunKind::Prepare => "prepare",
         RunKind::Tpcc => "tpcc",
         RunKind::Oltp => "oltp",

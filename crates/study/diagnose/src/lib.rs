@@ -36,7 +36,7 @@ pub use figure::metric_of;
 pub use finding::{FindingId, Suspicion, conclude, suspect};
 pub use loss::losses;
 pub use rung::rungs;
-pub use simulate::{QUEUE_POST_ROWS, QueueFacts, summarise_queue};
+pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue};
 pub use study::{STUDY_FINDINGS, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use iostrata_run::{
     CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
-    DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, IoDocument,
-    Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument, StudyDocument,
-    TransactionDocument,
+    DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, FlushDocument,
+    IoDocument, Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument,
+    StudyDocument, TransactionDocument,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -54,6 +54,7 @@ fn study() {
 #[test]
 fn simulate_queue() {
     check::<QueueDocument>("simulate-queue");
+    check::<FlushDocument>("simulate-flush");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod against_model;
+mod agreement;
 mod common;
 mod crash;
 mod crowd;

@@ -5,7 +5,8 @@ mod history;
 mod plan;
 mod plant;
 
-use plan::{Plan, limits};
+use iostrata_flush::AgeLimits;
+use plan::Plan;
 use plant::Plant;
 
 const KIB: u64 = 1 << 10;
@@ -51,7 +52,7 @@ impl Run {
 
     fn no_limit_was_passed(&self) {
         let (plan, seen) = (self.plant.plan, &self.plant.seen);
-        let most = limits(plan.capacity).max_age + plan.redo_bytes;
+        let most = AgeLimits::of(plan.capacity).max_age + plan.redo_bytes;
         assert!(seen.age_max <= most, "{}: {} of {most}", self.name, seen.age_max);
     }
 
@@ -68,7 +69,7 @@ impl Run {
 
     /// Least and greatest age of the oldest change, as shares of the async limit.
     fn band(&self) -> (f64, f64) {
-        let async_age = limits(self.plant.plan.capacity).async_age as f64;
+        let async_age = AgeLimits::of(self.plant.plan.capacity).async_age as f64;
         let ages = self.plant.seen.ages.iter().filter(|(at, _)| *at >= self.since_us);
         ages.map(|(_, age)| *age as f64 / async_age)
             .fold((f64::MAX, 0.0), |(least, most), age| (least.min(age), most.max(age)))

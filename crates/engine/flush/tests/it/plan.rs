@@ -1,6 +1,6 @@
 //! What is simulated: the redo, the load, the device.
 
-use iostrata_flush::{AgeLimits, FlushSettings};
+use iostrata_flush::FlushSettings;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +45,4 @@ impl Plan {
             seed: 1,
         }
     }
-}
-
-/// The steps of the age that the engine's redo has at this capacity.
-pub fn limits(capacity: u64) -> AgeLimits {
-    let max_age = capacity - (capacity / 3).min(32 << 20);
-    let eighth = max_age / 8;
-    AgeLimits { capacity, async_age: 6 * eighth, sync_age: 7 * eighth, max_age }
 }

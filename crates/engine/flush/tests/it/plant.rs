@@ -10,7 +10,7 @@ use iostrata_flush::{
 };
 use iostrata_page::Lsn;
 
-use crate::plan::{Plan, limits};
+use crate::plan::Plan;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Thread {
@@ -69,7 +69,7 @@ pub struct Plant {
 
 impl Plant {
     pub fn new(plan: Plan) -> Plant {
-        let limits = limits(plan.capacity);
+        let limits = AgeLimits::of(plan.capacity);
         Plant {
             plan,
             policy: Steady::default(),

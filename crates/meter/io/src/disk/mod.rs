@@ -17,6 +17,8 @@ mod in_turn;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 mod name;
+#[cfg(any(test, feature = "testing"))]
+mod paced;
 pub mod real;
 #[cfg(any(test, feature = "testing"))]
 mod replay;
@@ -31,6 +33,8 @@ use in_turn::InTurn;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemDisk;
 pub use name::FileName;
+#[cfg(any(test, feature = "testing"))]
+pub use paced::PacedDisk;
 pub use real::{BatchGranted, BatchKind, DirectoryLock, RealDisk, RealOptions, WriteThrough};
 #[cfg(any(test, feature = "testing"))]
 pub use replay::{Ending, Tear};

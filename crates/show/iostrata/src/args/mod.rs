@@ -12,6 +12,7 @@ mod io;
 mod probe;
 mod restore;
 mod simulate;
+mod simulate_flush;
 mod study;
 mod value;
 
@@ -30,6 +31,7 @@ pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
 pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
+pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
@@ -142,6 +144,22 @@ pub struct Printing {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub quiet: bool,
+}
+
+/// Options that every simulation has.
+#[derive(Args, Clone, Debug)]
+pub struct SimulateCommon {
+    #[command(flatten)]
+    pub printing: Printing,
+    /// Directory for the run's results [default: iostrata-runs/<time>-<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Bound on the whole command, in real time
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
+    pub max_time: Option<Duration>,
+    /// Seed of everything that is random; the same seed gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
+    pub seed: u64,
 }
 
 /// Options that every measuring command has.

@@ -1,5 +1,8 @@
 //! `iostrata simulate`: what happens in virtual time.
 
+mod flush;
+mod flush_plan;
+mod flush_runs;
 mod queue;
 mod queue_method;
 mod queue_runs;
@@ -15,11 +18,12 @@ use crate::signals::Interruption;
 /// As the contract's exit codes say.
 pub fn run(args: &SimulateArgs, interruption: &Interruption) -> Result<(), ExitError> {
     match &args.action {
+        SimulateAction::Flush(args) => flush::run(args, interruption),
         SimulateAction::Queue(args) => queue::run(args, interruption),
         SimulateAction::Unknown(words) => {
             let found = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
             Err(ExitError::Usage(format!(
-                "simulate {found}: there is no such simulation; there is `queue`"
+                "simulate {found}: there is no such simulation; there are `flush` and `queue`"
             )))
         }
     }

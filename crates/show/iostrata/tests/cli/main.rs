@@ -19,6 +19,7 @@ mod restore;
 mod server;
 mod signals;
 mod simulate;
+mod simulate_flush;
 mod stalls;
 mod study;
 mod study_kill;

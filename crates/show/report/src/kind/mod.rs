@@ -7,6 +7,7 @@
 mod common;
 mod diff;
 mod fio;
+mod flush;
 mod host;
 mod io;
 mod partial;
@@ -27,12 +28,13 @@ use crate::head::Head;
 type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
 
 /// Every kind; the last one shows what there is of a run without a result.
-const KINDS: [Builder; 8] = [
+const KINDS: [Builder; 9] = [
     probe::report,
     study::report,
     io::report,
     fio::report,
     queue::report,
+    flush::report,
     transactions::report,
     prepare::report,
     partial::report,

@@ -114,7 +114,8 @@ fn x_axis(lines: &Lines) -> (Axis, Vec<(f64, String)>) {
     if doubles {
         return (ends(true), xs.iter().map(|x| (*x, format!("{x}"))).collect());
     }
-    let is_time = lines.lines.iter().all(|line| matches!(line.course, Course::Slices(..)));
+    let over_time = |line: &Line| matches!(line.course, Course::Slices(_) | Course::Fit(_));
+    let is_time = lines.lines.iter().all(over_time);
     let high = if is_time { last } else { last * 1.04 };
     let axis = Axis::linear([first.min(0.0), high.max(1e-9)]);
     let ticks = axis.labelled();

@@ -6,6 +6,7 @@
 
 mod contradict;
 mod effects;
+mod flush;
 mod headline;
 mod then;
 mod wording;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use iostrata_run::{KernelThen, QueueDevice, QueueDocument, QueueRun, Unavailable};
 use iostrata_stats::Verdicts;
 
+pub use flush::conclude_flush;
 pub use then::QUEUE_POST_ROWS;
 
 /// What a simulation of the block queue came to, before anything is concluded.

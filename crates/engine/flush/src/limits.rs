@@ -22,7 +22,7 @@
 pub const RESERVE_BYTES_MAX: u64 = 32 << 20;
 
 /// The steps of the age, in bytes of LSN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgeLimits {
     /// Most that may lie between the checkpoint and the newest LSN; an append beyond it panics.
     pub capacity: u64,

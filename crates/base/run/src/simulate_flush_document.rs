@@ -1,0 +1,144 @@
+//! What `iostrata simulate flush --json` prints and keeps as `result.json`.
+//!
+//! Invariant: fields may be added, never renamed; every figure is of virtual time. Figures are of
+//! the time after the warm-up, series of all of it.
+
+use std::collections::BTreeMap;
+
+use iostrata_stats::{Interval, LatencyUs, Verdicts};
+use serde::{Deserialize, Serialize};
+
+use crate::Unavailable;
+
+/// The course of a policy: a value for each second, of spans above an hour the mean of several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushSeries {
+    /// The end of each stretch, in seconds.
+    pub t_s: Vec<f64>,
+    /// Transactions that became durable in it.
+    pub tps: Vec<f64>,
+    /// The greatest checkpoint age in it, as a share of the room in the redo, in percent.
+    pub checkpoint_age_pct: Vec<f64>,
+    /// Dirty pages at its end.
+    pub dirty_pages: Vec<f64>,
+    /// Pages written in it.
+    pub flushed_per_s: Vec<f64>,
+    /// Transactions that purge had before it at its end.
+    pub history: Vec<f64>,
+}
+
+/// How a policy got on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FlushEvenness {
+    /// A second or more fell below half of the mean.
+    Stalls,
+    /// No second did, but users were stopped by a full redo.
+    AtTheWall,
+    /// Users were slowed down at most.
+    Even,
+}
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushPolicyRun {
+    /// Its name.
+    pub name: String,
+    /// Transactions per second.
+    pub tps_mean: f64,
+    /// 95 % interval of the mean over longer times: what chance and waves are left in one span.
+    pub tps_mean_ci95: Option<Interval>,
+    /// Batches of seconds behind it.
+    pub tps_mean_n: u64,
+    /// The worst second over the mean: 1 is even, 0 a second without a commit.
+    pub min_over_mean_1s: f64,
+    /// Time in which windows of one second were below half the mean, in seconds, and how often.
+    pub stalled_s: f64,
+    /// How often that happened.
+    pub stalls: u64,
+    /// The longest such time, in seconds.
+    pub longest_stall_s: f64,
+    /// How it got on.
+    pub evenness: FlushEvenness,
+    /// Times that flushing became furious over the whole span: a page cleaner went beyond its cap
+    /// because redo ran out, or a user flushed and waited for it.
+    pub furious_flushes: u64,
+    /// From asking to write until the redo was durable, over the whole span; with an open rate
+    /// also the wait for a session.
+    pub commit_wait_us: LatencyUs,
+    /// Pages written per transaction.
+    pub pages_written_per_txn: f64,
+    /// Write requests of the device per transaction, over the whole span.
+    pub write_requests_per_txn: f64,
+    /// Redo made per second, in bytes.
+    pub redo_bytes_per_s: f64,
+    /// The checkpoint age at which the policy stops users, in percent of the room in the redo.
+    pub wall_pct: f64,
+    /// The greatest checkpoint age, in percent of the same.
+    pub checkpoint_age_pct_max: f64,
+    /// Share of the users' time in which the policy's rule slowed them down, in percent.
+    pub delayed_pct: f64,
+    /// The same for the time in which they were stopped.
+    pub stopped_pct: f64,
+    /// Checkpoints taken over the whole span.
+    pub checkpoints: u64,
+    /// One sentence.
+    pub text: String,
+    /// Its course.
+    pub series: FlushSeries,
+    /// What speaks against the figures.
+    pub verdicts: Verdicts,
+}
+
+/// What changed on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushTurn {
+    /// When, in seconds.
+    pub t_s: f64,
+    /// What, in words.
+    pub text: String,
+}
+
+/// What `iostrata simulate flush --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushDocument {
+    /// One line.
+    pub title: String,
+    /// The verdict in a few sentences.
+    pub headline: Vec<String>,
+    /// The device in words.
+    pub device: String,
+    /// The load in words.
+    pub load: String,
+    /// Settings of the engine, by name, as every policy had them.
+    pub settings: BTreeMap<String, String>,
+    /// What changed on the way.
+    pub turns: Vec<FlushTurn>,
+    /// Every policy.
+    pub policies: Vec<FlushPolicyRun>,
+    /// Virtual seconds of each policy.
+    pub span_s: f64,
+    /// Seconds at the beginning that no figure is taken from.
+    pub warm_up_s: f64,
+    /// The seed.
+    pub seed: u64,
+    /// What belongs to the method, by name with the unit in the name.
+    pub method: BTreeMap<String, serde_json::Value>,
+    /// What the model leaves out, in sentences.
+    pub limits: Vec<String>,
+    /// Policies that were not simulated, and why.
+    pub unavailable: Vec<Unavailable>,
+    /// Seconds that the simulation took.
+    pub duration_s: f64,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// What speaks against the whole.
+    pub verdicts: Verdicts,
+    /// Path of the report, when one was written.
+    pub report: Option<String>,
+}

@@ -1,0 +1,200 @@
+//! The engine on a disk held to a number of requests per second, beside its model in virtual time.
+//!
+//! What the model is told of the load is counted (pages of the table, redo per transaction); its
+//! throughput is not fitted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use iostrata_engine::{Background, Counter, Disks, Engine, Settings, Table};
+use iostrata_io::disk::{MemDisk, PacedDisk};
+use iostrata_sim::flush::{Demand, FlushDevice, FlushLoad, FlushPlan, PageAccess, run};
+use iostrata_stats::stability;
+
+use crate::common::chance::Chance;
+use crate::common::is_soak;
+
+/// Rows of the table, bytes of a value, rows that a transaction changes.
+const ROWS: usize = 120_000;
+const VALUE_BYTES: usize = 200;
+const CHANGES: usize = 4;
+/// Seconds that are looked at, after those in which the redo fills.
+const WARM_UP_S: usize = 8;
+const SECONDS: usize = 14;
+/// By how much throughputs may differ, as a share.
+const TPS_OFF_MAX: f64 = 0.15;
+
+/// A policy, a redo, users, and requests per second.
+type Case = (&'static str, &'static str, u32, u32);
+
+/// None of these was used to choose anything in the model.
+const SHORT: [Case; 2] = [("steady", "4M", 16, 1500), ("adaptive", "4M", 16, 1500)];
+const LONG: [Case; 3] = [
+    ("mariadb", "4M", 8, 1500),
+    ("page-cleaner-57", "8M", 32, 1500),
+    ("page-cleaner-84", "4M", 32, 800),
+];
+const OTHERS: [Case; 3] =
+    [("io-capacity", "8M", 16, 3000), ("steady", "8M", 32, 800), ("lsn-age", "4M", 32, 1500)];
+
+/// What one side came to.
+#[derive(Debug)]
+struct Course {
+    tps: f64,
+    worst: f64,
+}
+
+impl Course {
+    fn of(commits: &[f64]) -> Self {
+        let tps = commits.iter().sum::<f64>() / commits.len() as f64;
+        Self { tps, worst: stability(commits, 1.0).map_or(0.0, |even| even.min_over_mean_1s) }
+    }
+}
+
+fn settings((policy, redo, ..): Case) -> Settings {
+    let mut settings = Settings::default();
+    for (name, value) in [
+        ("policy", policy),
+        ("redo_log_capacity", redo),
+        ("page_size", "4K"),
+        ("buffer_pool_size", "256M"),
+        ("data_files", "1"),
+        ("io_capacity", "200"),
+        ("io_capacity_max", "2000"),
+    ] {
+        settings.set(name, value).unwrap();
+    }
+    settings
+}
+
+fn key(row: usize) -> [u8; 8] {
+    (row as u64).to_be_bytes()
+}
+
+fn fill(engine: &Engine) {
+    let table = engine.create_table("rows").unwrap();
+    for first in (0..ROWS).step_by(200) {
+        let mut batch = engine.batch();
+        for row in first..(first + 200).min(ROWS) {
+            batch.put(&table, &key(row), &[7; VALUE_BYTES]).unwrap();
+        }
+        batch.commit().unwrap().wait().unwrap();
+    }
+}
+
+fn change_rows(engine: &Engine, table: &Table, seed: u64, is_over: &AtomicBool) {
+    let mut chance = Chance::new(seed);
+    while !is_over.load(Ordering::Relaxed) {
+        let mut batch = engine.batch();
+        for _ in 0..CHANGES {
+            // Random bytes, so that every change is logged whole.
+            let mut value = [0; VALUE_BYTES];
+            value.iter_mut().for_each(|byte| *byte = chance.below(256) as u8);
+            batch.put(table, &key(chance.below(ROWS)), &value).unwrap();
+        }
+        batch.commit().unwrap().wait().unwrap();
+    }
+}
+
+/// The engine's course, its pages of data and its redo per transaction.
+fn measured(case: Case) -> (Course, f64, f64) {
+    let (_, _, users, iops) = case;
+    let disk = MemDisk::new();
+    let threads = Background::Threads;
+    let engine = Engine::open_on(Disks::one(disk.clone()), settings(case), threads).unwrap();
+    fill(&engine);
+    engine.close().unwrap();
+    let paced = PacedDisk::new(Arc::new(disk), iops);
+    let engine = Engine::open_on(Disks::one(paced), settings(case), threads).unwrap();
+    let table = engine.open_table("rows").unwrap();
+    // Every leaf is in the pool before the clock runs.
+    let rows = table.iter().count();
+    assert_eq!(rows, ROWS);
+    let is_over = AtomicBool::new(false);
+    let count = |counter: Counter| engine.counters()[counter] as f64;
+    let (pages, begun) = (count(Counter::BufferPoolPagesData), count(Counter::LsnCurrent));
+    let commits_begun = count(Counter::Commits);
+    let mut commits = Vec::new();
+    std::thread::scope(|scope| {
+        for user in 0..users {
+            let (engine, table, is_over) = (&engine, &table, &is_over);
+            scope.spawn(move || change_rows(engine, table, u64::from(user) + 1, is_over));
+        }
+        let mut last = commits_begun;
+        for _ in 0..WARM_UP_S + SECONDS {
+            std::thread::sleep(Duration::from_secs(1));
+            let now = count(Counter::Commits);
+            commits.push(now - last);
+            last = now;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let redo = count(Counter::LsnCurrent) - begun;
+    let redo_per_txn = redo / (count(Counter::Commits) - commits_begun);
+    (Course::of(&commits[WARM_UP_S..]), pages, redo_per_txn)
+}
+
+fn modelled(case: Case, pages: f64, redo_bytes_per_txn: f64) -> Course {
+    let (_, _, users, iops) = case;
+    let settings = settings(case);
+    let data_bytes = pages as u64 * u64::from(settings.page_size);
+    let load = FlushLoad {
+        demand: Demand::Users(users),
+        pages_per_txn: CHANGES as f64,
+        redo_bytes_per_txn,
+        data_bytes,
+        access: PageAccess::Uniform,
+        cpu_us_per_txn: 50.0,
+        processors: 2,
+    };
+    let disk = "nvme".parse().unwrap();
+    let sizes = (u64::from(settings.page_size), data_bytes);
+    let device = FlushDevice::new(&disk, None, Some(f64::from(iops)), sizes, 1).unwrap();
+    let span_s = (WARM_UP_S + SECONDS) as f64;
+    let plan = FlushPlan { settings, device, load, changes: Vec::new(), span_s, seed: 1 };
+    let outcome = run(&plan).unwrap();
+    let seconds = outcome.seconds.iter().skip(WARM_UP_S);
+    Course::of(&seconds.map(|second| second.commits).collect::<Vec<f64>>())
+}
+
+fn check(cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for &case in cases {
+        let (real, pages, redo_per_txn) = measured(case);
+        let model = modelled(case, pages, redo_per_txn);
+        let off = model.tps / real.tps - 1.0;
+        let line = format!(
+            "{case:?}: engine {:.0}/s, worst second {:.2}; model {:.0}/s, {:.2} ({:+.1} %)",
+            real.tps,
+            real.worst,
+            model.tps,
+            model.worst,
+            100.0 * off,
+        );
+        eprintln!("{line}");
+        if off.abs() > TPS_OFF_MAX || (model.worst < 0.5) != (real.worst < 0.5) {
+            wrong.push(line);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_model_says_what_the_engine_does_on_a_slow_device() {
+    check(&SHORT);
+}
+
+#[test]
+fn the_model_says_what_the_engine_does_under_policies_of_page_cleaners() {
+    if is_soak() {
+        check(&LONG);
+    }
+}
+
+#[test]
+fn the_model_says_what_the_engine_does_at_other_limits() {
+    if is_soak() {
+        check(&OTHERS);
+    }
+}

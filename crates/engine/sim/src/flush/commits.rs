@@ -1,0 +1,85 @@
+//! Group commit: one write of redo at a time, for all who wait.
+//!
+//! Invariant: what is durable never goes back; who waits for redo that is there goes on.
+
+use super::state::{Happening, RedoWaiter, World};
+
+/// Longest wait of a leader for others, in ns.
+const GATHER_NS_MAX: f64 = 2_000_000.0;
+
+impl World {
+    /// Whoever this is goes on when the redo before `upto` is durable.
+    pub(super) fn need_redo(&mut self, upto: u64, waiter: RedoWaiter) {
+        if self.redo.durable >= upto {
+            return self.redo_is_there(waiter);
+        }
+        self.redo.waiting.push_back((upto, waiter));
+        if self.redo.writing.is_none() {
+            self.lead();
+        }
+    }
+
+    /// Writes, or waits for those who waited the last time and may be back in a moment: one more is
+    /// worth waiting for while it comes within the time of a write over those who are here.
+    fn lead(&mut self) {
+        let (now_ns, here) = (self.now_ns, self.redo.waiting.len());
+        let lead_ns = self.redo.lead_ns;
+        if here >= self.redo.population || lead_ns == 0 {
+            return self.write_redo();
+        }
+        let longest = GATHER_NS_MAX * self.weight;
+        let end_ns = now_ns + (lead_ns as f64 / 2.0).min(longest) as u64;
+        let end_ns = *self.redo.gather_until_ns.get_or_insert(end_ns);
+        let worth_ns = lead_ns / here.clamp(2, 64) as u64;
+        self.redo.gather_turn = self.redo.gather_turn.wrapping_add(1);
+        let turn = self.redo.gather_turn;
+        self.note(end_ns.min(now_ns + worth_ns), Happening::Gathered { turn });
+    }
+
+    /// The leader waits for nobody else.
+    pub(super) fn gathered(&mut self, turn: u32) {
+        let is_due = self.redo.gather_until_ns.is_some() && self.redo.gather_turn == turn;
+        if is_due && self.redo.writing.is_none() {
+            self.write_redo();
+        }
+    }
+
+    fn write_redo(&mut self) {
+        self.redo.gather_until_ns = None;
+        let upto = self.redo.lsn;
+        let block = u64::from(self.plan.settings.log_write_ahead_size);
+        let bytes = (upto - self.redo.durable).next_multiple_of(block);
+        let done_ns = self.volume.redo(self.now_ns, bytes as f64, self.weight);
+        self.redo.writing = Some((upto, self.now_ns));
+        self.redo.writes += 1;
+        self.note(done_ns, Happening::RedoDurable);
+    }
+
+    /// A write of redo ended.
+    pub(super) fn redo_durable(&mut self) {
+        let Some((upto, begun_ns)) = self.redo.writing.take() else { return };
+        self.redo.durable = upto;
+        self.redo.lead_ns = self.now_ns - begun_ns;
+        self.redo.population = self.redo.waiting.len();
+        let mut covered = Vec::new();
+        self.redo.waiting.retain(|(wanted, waiter)| {
+            if *wanted <= upto {
+                covered.push(*waiter);
+            }
+            *wanted > upto
+        });
+        for waiter in covered {
+            self.redo_is_there(waiter);
+        }
+        if self.redo.writing.is_none() && !self.redo.waiting.is_empty() {
+            self.lead();
+        }
+    }
+
+    fn redo_is_there(&mut self, waiter: RedoWaiter) {
+        match waiter {
+            RedoWaiter::User(user) => self.end_transaction(user),
+            RedoWaiter::Task(slot) => self.go_on(slot),
+        }
+    }
+}

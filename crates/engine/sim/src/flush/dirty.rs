@@ -1,0 +1,228 @@
+//! Dirty pages as a quantity: how many, by the redo of their oldest change and by class.
+//!
+//! Invariant: pages that became dirty are those that were written, are being written or are dirty.
+//! A page that is dirty already does not become dirty again by another change; one that is being
+//! written does. Inside a bucket pages lie evenly, and the oldest go first.
+
+use std::collections::VecDeque;
+
+use iostrata_page::Lsn;
+
+use super::access::{CLASSES_MAX, PageClass};
+
+/// Less than this is no page.
+const NOTHING: f64 = 1e-6;
+
+/// Pages whose oldest change lies in one stretch of the redo.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// Number of the stretch: its first LSN over the bytes of a stretch.
+    key: u64,
+    /// The oldest change in it, and the newest.
+    first: f64,
+    last: f64,
+    by_class: [f64; CLASSES_MAX],
+    pages: f64,
+}
+
+/// Pages that are being written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flown {
+    /// How many.
+    pub pages: f64,
+    /// Their oldest change.
+    pub oldest: u64,
+    key: u64,
+}
+
+/// The dirty pages of one pool.
+pub(super) struct DirtyPages {
+    classes: Vec<PageClass>,
+    /// Dirty pages of each class.
+    dirty: [f64; CLASSES_MAX],
+    stretches: VecDeque<Stretch>,
+    stretch_bytes: u64,
+    flying: Vec<Flown>,
+    /// Changes that are not spread yet, and where the first of them is.
+    waiting: Option<(f64, u64)>,
+    /// Pages that ever became dirty, and those that were written.
+    pub dirtied: f64,
+    pub written: f64,
+}
+
+impl DirtyPages {
+    pub fn new(classes: Vec<PageClass>, stretch_bytes: u64) -> Self {
+        Self {
+            classes,
+            dirty: [0.0; CLASSES_MAX],
+            stretches: VecDeque::new(),
+            stretch_bytes: stretch_bytes.max(1),
+            flying: Vec::new(),
+            waiting: None,
+            dirtied: 0.0,
+            written: 0.0,
+        }
+    }
+
+    /// Changes of pages at this place of the redo.
+    pub fn change(&mut self, changes: f64, at: u64) {
+        match &mut self.waiting {
+            Some((sum, from)) if at / self.stretch_bytes == *from / self.stretch_bytes => {
+                *sum += changes;
+            }
+            _ => {
+                self.spread(at);
+                self.waiting = Some((changes, at));
+            }
+        }
+    }
+
+    /// Spreads what waits over the classes; `end` is the redo's.
+    pub fn spread(&mut self, end: u64) {
+        let Some((changes, from)) = self.waiting.take() else { return };
+        let key = from / self.stretch_bytes;
+        if self.stretches.back().is_none_or(|last| last.key != key) {
+            let first = from as f64;
+            let by_class = [0.0; CLASSES_MAX];
+            self.stretches.push_back(Stretch { key, first, last: first, by_class, pages: 0.0 });
+        }
+        let Some(stretch) = self.stretches.back_mut() else { return };
+        let limit = ((key + 1) * self.stretch_bytes - 1).min(end.max(from));
+        stretch.last = limit as f64;
+        for (at, class) in self.classes.iter().enumerate() {
+            let hits = changes * class.share;
+            let held = class.pages * class.cached;
+            let clean = (held - self.dirty[at]).max(0.0);
+            let known = clean * (1.0 - (-hits * class.cached / held.max(NOTHING)).exp());
+            let fresh = (known + hits * (1.0 - class.cached)).min(clean);
+            self.dirty[at] += fresh;
+            stretch.by_class[at] += fresh;
+            stretch.pages += fresh;
+            self.dirtied += fresh;
+        }
+    }
+
+    /// Takes up to `most` of the oldest pages out of stretches that begin below `until`: they are
+    /// being written from now on.
+    pub fn take_oldest(&mut self, most: f64, until: u64) -> Flown {
+        let mut taken = Flown { oldest: u64::MAX, key: u64::MAX, ..Flown::default() };
+        while let Some(stretch) = self.stretches.front_mut()
+            && stretch.key * self.stretch_bytes < until
+            && taken.pages < most - NOTHING
+        {
+            let (key, first) = (stretch.key, stretch.first as u64);
+            let part = (most - taken.pages).min(stretch.pages);
+            let share = if stretch.pages > NOTHING { part / stretch.pages } else { 1.0 };
+            for (class, dirty) in stretch.by_class.iter_mut().zip(&mut self.dirty) {
+                let gone = *class * share;
+                *class -= gone;
+                *dirty = (*dirty - gone).max(0.0);
+            }
+            stretch.first += (stretch.last - stretch.first) * share;
+            stretch.pages -= part;
+            if stretch.pages <= NOTHING {
+                self.stretches.pop_front();
+            }
+            taken.pages += part;
+            (taken.oldest, taken.key) = (taken.oldest.min(first), taken.key.min(key));
+        }
+        self.fly(taken)
+    }
+
+    /// Takes up to `most` dirty pages at the cold end: they come from all ages alike.
+    pub fn take_cold(&mut self, most: f64) -> Flown {
+        let all: f64 = self.stretches.iter().map(|stretch| stretch.pages).sum();
+        let share = (most / all.max(NOTHING)).min(1.0);
+        let Some(front) = self.stretches.front() else { return Flown::default() };
+        let (oldest, key) = (front.first as u64, front.key);
+        let mut pages = 0.0;
+        for stretch in &mut self.stretches {
+            for (class, dirty) in stretch.by_class.iter_mut().zip(&mut self.dirty) {
+                *dirty = (*dirty - *class * share).max(0.0);
+                *class -= *class * share;
+            }
+            pages += stretch.pages * share;
+            stretch.pages -= stretch.pages * share;
+        }
+        self.stretches.retain(|stretch| stretch.pages > NOTHING);
+        self.fly(Flown { pages, oldest, key })
+    }
+
+    fn fly(&mut self, flown: Flown) -> Flown {
+        if flown.pages > 0.0 {
+            self.flying.push(flown);
+        }
+        flown
+    }
+
+    /// What was taken is written.
+    pub fn land(&mut self, flown: Flown) {
+        let same = |one: &Flown| one.oldest == flown.oldest && one.pages == flown.pages;
+        if let Some(at) = self.flying.iter().position(same) {
+            self.flying.swap_remove(at);
+            self.written += flown.pages;
+        }
+    }
+
+    /// The oldest change of a dirty page.
+    pub fn oldest(&self) -> Option<u64> {
+        let flying = self.flying.iter().map(|flown| flown.oldest).min();
+        let front = self.stretches.front().map(|stretch| stretch.first as u64);
+        let waiting = self.waiting.map(|(_, from)| from);
+        [flying, front, waiting].into_iter().flatten().min()
+    }
+
+    /// Dirty pages, those being written with them.
+    pub fn pages(&self) -> f64 {
+        let dirty: f64 = self.stretches.iter().map(|stretch| stretch.pages).sum();
+        dirty + self.flying_pages()
+    }
+
+    /// Pages that are being written.
+    pub fn flying_pages(&self) -> f64 {
+        self.flying.iter().map(|flown| flown.pages).sum()
+    }
+
+    /// Share of the pages at the cold end that is dirty: the classes in the proportion in which
+    /// their pages are dropped.
+    pub fn cold_dirty_share(&self) -> f64 {
+        let (mut dropped, mut dirty) = (0.0, 0.0);
+        for (class, pages) in self.classes.iter().zip(&self.dirty) {
+            let flow = class.share * (1.0 - class.cached);
+            dropped += flow;
+            dirty += flow * (pages / (class.pages * class.cached).max(NOTHING)).min(1.0);
+        }
+        if dropped > 0.0 { dirty / dropped } else { 0.0 }
+    }
+
+    /// Share of the changes that meet a page which is not in the pool.
+    pub fn miss_share(&self) -> f64 {
+        self.classes.iter().map(|class| class.share * (1.0 - class.cached)).sum()
+    }
+
+    /// The pages by the redo of their oldest change, ascending, in whole pages.
+    pub fn by_age(&self, into: &mut Vec<(Lsn, u32)>) {
+        into.clear();
+        let mut flying = self.flying.clone();
+        flying.sort_unstable_by_key(|flown| flown.key);
+        let mut flying = flying.into_iter().peekable();
+        let (mut sum, mut said) = (0.0, 0.0_f64);
+        let mut say = |key: u64, pages: f64| {
+            sum += pages;
+            let whole = sum.round() - said;
+            said += whole;
+            into.push((Lsn(key * self.stretch_bytes), whole as u32));
+        };
+        for stretch in &self.stretches {
+            while let Some(flown) = flying.next_if(|flown| flown.key < stretch.key) {
+                say(flown.key, flown.pages);
+            }
+            let mut pages = stretch.pages;
+            while let Some(flown) = flying.next_if(|flown| flown.key == stretch.key) {
+                pages += flown.pages;
+            }
+            say(stretch.key, pages);
+        }
+        flying.for_each(|flown| say(flown.key, flown.pages));
+    }
+}

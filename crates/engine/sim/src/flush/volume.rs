@@ -1,0 +1,194 @@
+//! Redo, page writes and page reads on one device.
+//!
+//! Method: requests pass a limit of their direction, then the credits of the volume, then the disk,
+//! each first come, first served; a batch is submitted whole, so whoever comes behind it waits for
+//! all of it. Invariant: no gate lets more pass in a time than its rate allows.
+
+use super::curve::REQUEST_BYTES_MAX;
+use super::device::{Credits, FlushDevice};
+
+/// Lets requests pass at a rate.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    gap_ns: f64,
+    free_ns: f64,
+}
+
+impl Gate {
+    fn new(iops: f64) -> Self {
+        Self { gap_ns: 1e9 / iops.max(1e-3), free_ns: 0.0 }
+    }
+
+    /// When the first and the last of so many requests have passed.
+    fn pass(&mut self, now_ns: f64, requests: f64) -> (f64, f64) {
+        let first = self.free_ns.max(now_ns);
+        self.free_ns = first + requests * self.gap_ns;
+        (first, self.free_ns - self.gap_ns)
+    }
+}
+
+/// Credits as they are left.
+#[derive(Clone, Copy, Debug)]
+struct CreditStore {
+    credits: Credits,
+    left: f64,
+    counted_ns: f64,
+    free_ns: f64,
+}
+
+impl CreditStore {
+    /// Those that credits are left for pass at the burst rate, the others as credits come.
+    fn pass(&mut self, now_ns: f64, requests: f64) -> (f64, f64) {
+        let Credits { burst_iops, baseline_iops, most, .. } = self.credits;
+        let first = self.free_ns.max(now_ns);
+        let earned = (first - self.counted_ns).max(0.0) / 1e9 * baseline_iops;
+        self.left = (self.left + earned).min(most);
+        let fast = self.left.min(requests);
+        let slow = requests - fast;
+        self.left -= fast;
+        self.free_ns = first + (fast / burst_iops + slow / baseline_iops) * 1e9;
+        // What came during the wait was spent by those who waited.
+        self.counted_ns = if slow > 0.0 { self.free_ns } else { first };
+        let gap_ns = 1e9 / if slow > 0.0 { baseline_iops } else { burst_iops };
+        (first, self.free_ns - gap_ns)
+    }
+}
+
+/// What is done in one go.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    is_write: bool,
+    requests: f64,
+    /// Time that the disk is busy with it, and what is left when the last request has passed.
+    work_ns: f64,
+    tail_ns: f64,
+}
+
+/// A device in virtual time.
+#[derive(Clone, Debug)]
+pub(super) struct Volume {
+    device: FlushDevice,
+    page_bytes: f64,
+    /// Data files, each of which is synced.
+    files: f64,
+    reads: Option<Gate>,
+    writes: Option<Gate>,
+    bucket: Option<CreditStore>,
+    disk_free_ns: f64,
+    /// Requests that were done.
+    pub write_requests: f64,
+    pub read_requests: f64,
+}
+
+impl Volume {
+    pub fn new(device: &FlushDevice, page_bytes: u64, files: u32) -> Self {
+        let gate = device.iops_limit().map(Gate::new);
+        let bucket = device.credits.map(|credits| CreditStore {
+            credits,
+            left: credits.begin,
+            counted_ns: 0.0,
+            free_ns: 0.0,
+        });
+        Self {
+            device: device.clone(),
+            page_bytes: page_bytes as f64,
+            files: f64::from(files),
+            reads: gate,
+            writes: gate,
+            bucket,
+            disk_free_ns: 0.0,
+            write_requests: 0.0,
+            read_requests: 0.0,
+        }
+    }
+
+    /// From now on this limit, each way.
+    pub fn set_limit(&mut self, iops: f64) {
+        for gate in [&mut self.reads, &mut self.writes].into_iter().flatten() {
+            gate.gap_ns = 1e9 / iops.max(1e-3);
+        }
+    }
+
+    /// Copies of pages behind one another, and their sync. Without a copy only a header is written.
+    pub fn copies(&mut self, now_ns: u64, pages: f64, is_whole: bool) -> u64 {
+        if !is_whole {
+            return self.redo(now_ns, 4096.0, 1.0);
+        }
+        let requests = ((pages * self.page_bytes + 4096.0) / REQUEST_BYTES_MAX as f64).ceil();
+        let work_ns = self.device.curve.copies_ns(pages);
+        let tail_ns = self.device.curve.copies_ns(1.0);
+        self.pass(now_ns, Operation { is_write: true, requests, work_ns, tail_ns })
+    }
+
+    /// Pages at their places, and the sync of their files.
+    pub fn pages(&mut self, now_ns: u64, pages: f64) -> u64 {
+        let curve = &self.device.curve;
+        let more_syncs_ns = (self.files.min(pages) - 1.0).max(0.0) * curve.flush_ns;
+        let work_ns = curve.in_place_ns(pages) + more_syncs_ns;
+        let tail_ns = curve.in_place_ns(1.0) + more_syncs_ns;
+        self.pass(now_ns, Operation { is_write: true, requests: pages, work_ns, tail_ns })
+    }
+
+    /// So many writes of redo one after the other, each synced, `bytes` in all.
+    pub fn redo(&mut self, now_ns: u64, bytes: f64, times: f64) -> u64 {
+        let each = bytes / times;
+        let requests = times * (each / REQUEST_BYTES_MAX as f64).ceil().max(1.0);
+        let work_ns = times * self.device.curve.redo_ns(each);
+        let tail_ns = work_ns / times;
+        self.pass(now_ns, Operation { is_write: true, requests, work_ns, tail_ns })
+    }
+
+    /// So many reads of pages, one after the other.
+    pub fn read(&mut self, now_ns: u64, pages: f64) -> u64 {
+        let curve = &self.device.curve;
+        let alone_ns = pages * curve.read_ns;
+        let (work_ns, tail_ns) = (pages * curve.read_gap_ns.min(curve.read_ns), curve.read_ns);
+        let done =
+            self.pass(now_ns, Operation { is_write: false, requests: pages, work_ns, tail_ns });
+        done.max(now_ns + alone_ns as u64)
+    }
+
+    fn pass(&mut self, now_ns: u64, operation: Operation) -> u64 {
+        let Operation { is_write, requests, work_ns, tail_ns } = operation;
+        let count = if is_write { &mut self.write_requests } else { &mut self.read_requests };
+        *count += requests;
+        let gate = if is_write { &mut self.writes } else { &mut self.reads };
+        let now = now_ns as f64;
+        let (first, last) = gate.as_mut().map_or((now, now), |gate| gate.pass(now, requests));
+        let credit = self.bucket.as_mut().map(|bucket| bucket.pass(first, requests));
+        let (first, last) = credit.map_or((first, last), |(a, b)| (a, b.max(last)));
+        self.disk_free_ns = self.disk_free_ns.max(first) + work_ns;
+        self.disk_free_ns.max(last + tail_ns).ceil() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_keeps_its_rate_and_makes_nobody_wait_who_comes_late() {
+        let mut gate = Gate::new(1000.0);
+        assert_eq!(gate.pass(0.0, 3.0), (0.0, 2e6));
+        assert_eq!(gate.pass(1e6, 1.0), (3e6, 3e6));
+        assert_eq!(gate.pass(1e9, 1.0), (1e9, 1e9));
+    }
+
+    #[test]
+    fn credits_run_dry_and_come_back() {
+        let credits =
+            Credits { burst_iops: 3000.0, baseline_iops: 300.0, most: 1000.0, begin: 1000.0 };
+        let mut bucket = CreditStore { credits, left: 1000.0, counted_ns: 0.0, free_ns: 0.0 };
+        let mut now_ns = 0.0;
+        let mut times = Vec::new();
+        for _ in 0..20 {
+            bucket.pass(now_ns, 100.0);
+            times.push(bucket.free_ns - now_ns);
+            now_ns = bucket.free_ns;
+        }
+        assert!((times[0] - 100.0 / 3000.0 * 1e9).abs() < 1.0, "{times:?}");
+        assert!((times[19] - 100.0 / 300.0 * 1e9).abs() < 1e7, "{times:?}");
+        bucket.pass(now_ns + 10e9, 1.0);
+        assert_eq!(bucket.left, 999.0, "full again, less one");
+    }
+}

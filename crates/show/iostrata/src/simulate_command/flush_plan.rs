@@ -1,0 +1,159 @@
+//! From the arguments of `simulate flush` to a plan, and the plan in words.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::FlushTurn;
+use iostrata_settings::Settings;
+use iostrata_sim::flush::{
+    Demand, FOLLOWED, FlushChange, FlushDevice, FlushLoad, FlushPlan, PageAccess,
+};
+use iostrata_units::Size;
+
+use crate::args::{FlushArgs, Timed};
+use crate::disk_command::measured;
+use crate::exit_error::ExitError;
+
+/// The limit of a volume that nobody says anything about.
+const IOPS_LIMIT: f64 = 1500.0;
+/// Users when nobody says how many.
+const USERS: u32 = 32;
+/// What servers had for most of their history.
+const SERVER_SETTINGS: [(&str, &str); 2] = [("io_capacity", "200"), ("io_capacity_max", "2000")];
+
+/// The plan that all policies share; the policy is the settings' own.
+///
+/// # Errors
+/// Whatever can't be simulated, with the option that says it.
+pub fn plan(args: &FlushArgs) -> Result<FlushPlan, ExitError> {
+    let settings = settings(args)?;
+    let load = FlushLoad {
+        demand: match args.rate {
+            Some(rate) => Demand::Rate(rate),
+            None => Demand::Users(args.users.unwrap_or(USERS)),
+        },
+        pages_per_txn: args.pages_per_txn,
+        redo_bytes_per_txn: args.redo_per_txn as f64,
+        data_bytes: args.data,
+        access: args.distribution,
+        cpu_us_per_txn: args.cpu_per_txn.as_secs_f64() * 1e6,
+        processors: args.processors,
+    };
+    let disk = match &args.device {
+        Some(disk) => disk.clone(),
+        None => "nvme".parse().map_err(|error| usage(format!("{error}")))?,
+    };
+    let limit = match args.iops_limit {
+        Some(limit) => Some(f64::from(limit)),
+        None if args.device.is_none() => Some(IOPS_LIMIT),
+        None => None,
+    };
+    let measured = measured::of(&disk)?;
+    let sizes = (u64::from(settings.page_size), load.data_bytes);
+    let seed = args.common.seed;
+    let device = FlushDevice::new(&disk, measured.as_ref(), limit, sizes, seed)
+        .map_err(|error| usage(error.to_string()))?;
+    let changes = changes(args);
+    let span_s = args.span.as_secs_f64();
+    let plan = FlushPlan { settings, device, load, changes, span_s, seed };
+    plan.check().map_err(|error| usage(error.to_string()))?;
+    Ok(plan)
+}
+
+fn usage(text: String) -> ExitError {
+    ExitError::Usage(text)
+}
+
+fn settings(args: &FlushArgs) -> Result<Settings, ExitError> {
+    let mut settings = Settings::default();
+    let mut set = |option: &str, name: &str, value: &str| {
+        settings.set(name, value).map_err(|error| usage(format!("{option}: {error}")))
+    };
+    for (name, value) in SERVER_SETTINGS {
+        set("--set", name, value)?;
+    }
+    set("--redo", "redo_log_capacity", &args.redo.to_string())?;
+    set("--pool", "buffer_pool_size", &args.pool.to_string())?;
+    if let Some(lag) = args.max_purge_lag {
+        set("--max-purge-lag", "max_purge_lag", &lag.to_string())?;
+    }
+    if let Some(threads) = args.purge_threads {
+        set("--purge-threads", "purge_threads", &threads.to_string())?;
+    }
+    if let Some(limit) = args.flush_write_limit {
+        set("--flush-write-limit", "flush_write_limit", limit.word())?;
+    }
+    for (name, value) in &args.set {
+        if iostrata_settings::find(name).is_some_and(|setting| setting.name == "policy") {
+            return Err(usage("--set policy: name policies with --policy".to_owned()));
+        }
+        set("--set", name, value)?;
+    }
+    let is_old = settings.max_purge_lag_version == iostrata_settings::MaxPurgeLagVersion::Mysql55;
+    if settings.max_purge_lag > 0 && settings.max_purge_lag_delay == 0 && !is_old {
+        let fix = "give --set max_purge_lag_delay=US, or --set max_purge_lag_version=5.5";
+        return Err(usage(format!(
+            "--max-purge-lag {}: without max_purge_lag_delay it has no effect; {fix}",
+            settings.max_purge_lag
+        )));
+    }
+    Ok(settings)
+}
+
+fn changes(args: &FlushArgs) -> Vec<(f64, FlushChange)> {
+    let limit = |one: &Timed| (one.at_s, FlushChange::IopsLimit(one.value));
+    let load = |one: &Timed| (one.at_s, FlushChange::Load(one.value));
+    let mut changes: Vec<_> = args.limit_at.iter().map(limit).collect();
+    changes.extend(args.load_at.iter().map(load));
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    changes
+}
+
+/// What changes on the way, in words.
+pub fn turns(plan: &FlushPlan) -> Vec<FlushTurn> {
+    let text = |change: FlushChange| match change {
+        FlushChange::IopsLimit(iops) => format!("limit {iops} requests/s each way"),
+        FlushChange::Load(factor) => format!("load times {factor}"),
+    };
+    plan.changes.iter().map(|(t_s, change)| FlushTurn { t_s: *t_s, text: text(*change) }).collect()
+}
+
+/// The device in words.
+pub fn device(plan: &FlushPlan) -> String {
+    match plan.device.iops_limit() {
+        Some(iops) => format!("{}, at most {iops} reads and {iops} writes per second", plan.disk()),
+        None => plan.disk().to_string(),
+    }
+}
+
+/// The load in words.
+pub fn load(plan: &FlushPlan) -> String {
+    let load = &plan.load;
+    let demand = match load.demand {
+        Demand::Users(1) => "1 user".to_owned(),
+        Demand::Users(users) => format!("{users} users"),
+        Demand::Rate(rate) => format!("{rate} transactions per second"),
+    };
+    let access = match load.access {
+        PageAccess::Uniform => "uniform".to_owned(),
+        PageAccess::Zipf(power) => format!("zipf {power}"),
+        PageAccess::HotSet { data_pct, changes_pct } => {
+            format!("{changes_pct} % of the changes on {data_pct} % of the data")
+        }
+    };
+    format!(
+        "{demand}; a transaction changes {} pages, makes {} bytes of redo and takes {} us of {} \
+         processors; {} of data, {access}",
+        load.pages_per_txn,
+        load.redo_bytes_per_txn,
+        load.cpu_us_per_txn,
+        load.processors,
+        Size(load.data_bytes),
+    )
+}
+
+/// Settings that are followed, by name.
+pub fn settings_of(plan: &FlushPlan) -> BTreeMap<String, String> {
+    let followed = FOLLOWED.iter().filter(|name| **name != "policy");
+    let value = |name: &&str| Some(((*name).to_owned(), plan.settings.get(name).ok()?));
+    followed.filter_map(value).collect()
+}

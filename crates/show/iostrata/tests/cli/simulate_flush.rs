@@ -1,0 +1,94 @@
+//! `simulate flush` as users call it: the exact call, what it keeps, bad input.
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn the_whole_comparison_shows_who_stalls_and_who_does_not() {
+    let bench = Bench::new();
+    let output = bench.line("simulate flush --policy all --json --quiet --out RUN");
+    let document = document(&output, "simulate-flush");
+    let policies = document["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), 13);
+    for policy in policies {
+        let (name, series) = (&policy["name"], &policy["series"]);
+        let columns = ["t_s", "tps", "checkpoint_age_pct", "dirty_pages", "flushed_per_s"];
+        for column in columns.map(|column| numbers(&series[column])) {
+            assert_eq!(column.len(), 3600, "{name}");
+        }
+        let wall = policy["wall_pct"].as_f64().unwrap();
+        assert!(numbers(&series["checkpoint_age_pct"]).iter().all(|age| *age <= wall + 5.0));
+        let seconds = &numbers(&series["tps"])[360..];
+        let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+        let tps_mean = policy["tps_mean"].as_f64().unwrap();
+        assert!((tps_mean / mean - 1.0).abs() < 1e-3, "{name}: {tps_mean} {mean}");
+    }
+    let of = |name: &str| policies.iter().find(|policy| policy["name"] == name).unwrap();
+    let worst = |name: &str| of(name)["min_over_mean_1s"].as_f64().unwrap();
+    assert!(worst("steady") > 0.8 && worst("adaptive") < 0.2);
+    assert_eq!(of("steady")["evenness"], "even");
+    assert_eq!(of("adaptive")["evenness"], "stalls");
+    assert!(of("adaptive")["furious_flushes"].as_u64().unwrap() > 0);
+    assert_eq!(of("steady")["furious_flushes"], 0);
+    assert!(document["headline"].as_array().unwrap().len() > 1);
+    assert_eq!(stderr(&output), "", "--quiet");
+    assert!(bench.path("RUN/report.html").metadata().unwrap().len() > 100_000);
+    for (format, words) in [("terminal", "worst second"), ("markdown", "## All beside each other")]
+    {
+        let shown = stdout(&bench.line(&format!("report RUN --format {format}")));
+        assert!(shown.contains(words) && shown.contains("page-cleaner-84"), "{shown}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_document_and_options_are_followed() {
+    let bench = Bench::new();
+    let line = "simulate flush --policy steady --span 5m --redo 100M --users 8 --seed 5 \
+                --distribution hot:10/80 --device ssd-sata --iops-limit 2000 \
+                --limit-at 2m=500 --load-at 3m=2 --set io_capacity=700 --json --quiet --out RUN";
+    let policies = |name: &str| {
+        let output = bench.line(&line.replace("RUN", name));
+        document(&output, "simulate-flush")
+    };
+    let (first, second) = (policies("A"), policies("B"));
+    assert_eq!(first["policies"], second["policies"]);
+    assert_eq!(first["settings"]["io_capacity"], "700");
+    assert_eq!(first["turns"].as_array().unwrap().len(), 2);
+    let tps = numbers(&first["policies"][0]["series"]["tps"]);
+    let mean = |from: usize, to: usize| tps[from..to].iter().sum::<f64>() / (to - from) as f64;
+    assert!(mean(150, 175) < 0.6 * mean(60, 110), "{tps:?}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_would_do() {
+    let bench = Bench::new();
+    for (options, words) in [
+        ("--policy steadier", "page-cleaner-84"),
+        ("--set io_capacity=0", "it takes a whole number from 1"),
+        ("--set io_capacity", "write NAME=VALUE"),
+        ("--set flush_neighbors=1", "does not follow"),
+        ("--set policy=steady", "--policy"),
+        ("--redo 300K", "too small"),
+        ("--pool 1K", "buffer_pool_size"),
+        ("--users 0", "1 to 2,000"),
+        ("--users 8 --rate 100", "cannot be used with"),
+        ("--device nvme --limit-at 10m=500", "give the device a limit"),
+        ("--limit-at 2h=500", "outside the span"),
+        ("--limit-at soon", "30m=750"),
+        ("--iops-limit 0", "1 to 100,000,000"),
+        ("--device floppy", "is not a disk model"),
+        ("--distribution gauss", "hot:10/90"),
+        ("--max-purge-lag 1000", "max_purge_lag_delay"),
+        ("--span 1s", "10 seconds"),
+    ] {
+        let output = bench.line(&format!("simulate flush {options}"));
+        assert_eq!(output.status.code(), Some(2), "{options}");
+        assert!(stderr(&output).contains(words), "{options}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{options}");
+    }
+}
