@@ -129,6 +129,7 @@ pub const CRATES: &[CrateRules] = &[
             "blocktrace",
             "sim",
             "emudisk",
+            "target",
             "diagnose",
         ],
     },

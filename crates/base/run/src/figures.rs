@@ -8,7 +8,7 @@ use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::{ResourceUse, SamplerCost, TransactionStall};
+use crate::{ResourceUse, SamplerCost, TargetCourse, TransactionStall};
 
 /// Requests of one kind in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +158,9 @@ pub struct TransactionFigures {
     /// What the target used in the window, by its own counters; absent where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<ResourceUse>,
+    /// What samples of the target say of the window; absent where none were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<TargetCourse>,
 }
 
 impl TransactionFigures {

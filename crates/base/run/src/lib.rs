@@ -66,7 +66,8 @@ pub use study_document::{
     StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use transaction_course::{
-    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TransactionStall,
+    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TargetCourse,
+    TransactionStall,
 };
 pub use transaction_document::{
     DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,

@@ -30,6 +30,8 @@ impl Sampler for CounterSampler {
             log_buffer_waits: Some(all[Counter::LogWaits]),
             free_page_waits: Some(all[Counter::BufferPoolWaitFree]),
             dirty_pages: Some(all[Counter::BufferPoolPagesDirty]),
+            pages_flushed: Some(all[Counter::BufferPoolPagesFlushed]),
+            furious_flushes: Some(all[Counter::BufferFlushSync]),
             pool_pages: Some(all[Counter::BufferPoolPagesTotal]),
             history_list_length: Some(all[Counter::HistoryListLength]),
             history_list_limit: holds_back.then_some(settings.max_purge_lag.into()),

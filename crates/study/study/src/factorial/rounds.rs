@@ -15,6 +15,7 @@ use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
 use super::batch::batches;
 use super::bench::{Bench, How};
 use super::calibrate;
+use super::database::Databases;
 use super::layout::{VolumeLayout, lay_out};
 use super::pace::{self, Standing};
 use super::probes::Probes;
@@ -34,6 +35,7 @@ pub fn run<W: Platform>(
     session: &mut Session<W>,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
+    databases: &mut dyn Databases,
 ) -> Result<RunOutcome, StudyError> {
     let program = Some(task.place.program.clone());
     let meter = Meter::new(&Root::system(), None, interrupted, program);
@@ -41,7 +43,7 @@ pub fn run<W: Platform>(
     let (probes, missing) = Probes::open(measuring.profile_hz);
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
     pipeline.before_s = before_s(task.done);
-    let bench = Bench::new(session, pipeline, probes);
+    let bench = Bench::new(session, pipeline, probes, databases);
     let standings = standings(task);
     let mut rounds = Rounds {
         task,
@@ -167,6 +169,7 @@ impl<W: Platform> Rounds<'_, W> {
         });
         let pacing = Pacing {
             points: cells.len(),
+            warmed_points: self.warmed(cells),
             replicates: measuring.replicates,
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
@@ -184,6 +187,12 @@ impl<W: Platform> Rounds<'_, W> {
         let window = self.rounds(cells, &pacing, end_s)?;
         self.once_more(cells, window, end_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
+    }
+
+    /// How many of some cells are warmed up before each window.
+    fn warmed(&self, cells: &[usize]) -> usize {
+        let is_warmed = |cell: &&usize| self.task.plan.cells[**cell].transactions.is_some();
+        cells.iter().filter(is_warmed).count()
     }
 
     /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows

@@ -121,7 +121,8 @@ fn run(plan: &StudyPlan, dir: &Path, done: &[Event], stop_after: usize) -> Vec<E
         memory_bytes: 1 << 30,
     };
     let task = StudyTask { plan, place, done };
-    let outcome = factorial::run(&task, &mut session, &stop, &mut keeper).unwrap();
+    let outcome =
+        factorial::run(&task, &mut session, &stop, &mut keeper, &mut NoDatabases).unwrap();
     assert_eq!(outcome.interrupted, keeper.stored >= stop_after);
     let report = session.undo_all();
     assert!(report.is_settled(), "{report:?}");

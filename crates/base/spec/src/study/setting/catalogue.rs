@@ -4,6 +4,7 @@
 //! are set, the scheduler first, because it resets the others.
 
 use super::Takes::{self, Bytes, Count, Disk, Distribution, Number, Options, Switch, Word};
+use super::database::{TARGETS, WORKLOADS};
 use super::{Setting, SettingKind, WordSet};
 use crate::check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DEPTH_MAX, FILES_MAX, JOBS_MAX};
 use crate::study::VolumeKind;
@@ -45,6 +46,8 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum SettingId {
             $($($id,)*)*
+            /// A setting of a database, by its whole name: `engine.policy`.
+            Database(&'static str),
         }
 
         /// The catalogue.
@@ -154,5 +157,17 @@ settings! {
             "How scheduled requests are spaced";
         Process "process": Switch, default "false",
             "Whether workers are processes instead of threads";
+    }
+    Transactions {
+        Workload "workload": Word(WORKLOADS), default "requests",
+            "What runs: requests of files, or transactions of a database";
+        Target "target": Word(TARGETS), default "engine",
+            "The database, with its data on the volume";
+        Rows "rows": Count(1, i32::MAX as u64), short "rows", default "100000",
+            "Rows of the table, about 200 bytes each";
+        RowUpdates "row_updates": Count(1, 10_000), short "u", default "10",
+            "Rows that a transaction of `updates` changes";
+        RateTps "rate_tps": Number(1e9), short "rate", default "0",
+            "Transactions per second of all workers together, on a schedule; 0 for as fast as it goes";
     }
 }
