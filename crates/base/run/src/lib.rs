@@ -70,8 +70,8 @@ pub use transaction_course::{
     TransactionStall,
 };
 pub use transaction_document::{
-    DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,
-    TransactionTarget,
+    DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,
+    TransactionSeries, TransactionTarget,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

@@ -83,6 +83,8 @@ pub struct TargetCourse {
     pub pages_dirtied_per_s: Option<f64>,
     /// Times that pages had to be written at any price, because redo was about to run out.
     pub furious_flushes: Option<u64>,
+    /// Share of the written pages that were written because redo was about to run out, percent.
+    pub flushed_for_redo_pct: Option<f64>,
     /// Mean checkpoint age in percent of the age at which writers wait.
     pub checkpoint_age_pct_mean: Option<f64>,
     /// The highest one.

@@ -31,6 +31,7 @@ impl Sampler for CounterSampler {
             free_page_waits: Some(all[Counter::BufferPoolWaitFree]),
             dirty_pages: Some(all[Counter::BufferPoolPagesDirty]),
             pages_flushed: Some(all[Counter::BufferPoolPagesFlushed]),
+            pages_flushed_for_redo: Some(all[Counter::BufferFlushSyncTotalPages]),
             furious_flushes: Some(all[Counter::BufferFlushSync]),
             pool_pages: Some(all[Counter::BufferPoolPagesTotal]),
             history_list_length: Some(all[Counter::HistoryListLength]),

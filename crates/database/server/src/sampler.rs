@@ -118,6 +118,7 @@ fn sample_of(numbers: &Numbers, history_limit: Option<u64>) -> TargetSample {
         free_page_waits: innodb("buffer_pool_wait_free"),
         dirty_pages: innodb("buffer_pool_pages_dirty"),
         pages_flushed: innodb("buffer_pool_pages_flushed"),
+        pages_flushed_for_redo: None,
         furious_flushes: None,
         pool_pages: innodb("buffer_pool_pages_total"),
         history_list_length: innodb("history_list_length").or_else(|| of("history")),

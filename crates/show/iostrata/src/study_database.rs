@@ -20,7 +20,6 @@ use iostrata_target::{Target, TargetError};
 use iostrata_workload::oltp::{self, Distribution, Member, OltpSpec, OltpTerminals};
 
 use crate::exit_error::ExitError;
-use crate::study_text::usage;
 
 /// What stands before the name of a setting of the engine.
 const PREFIX: &str = "engine.";
@@ -52,10 +51,11 @@ pub fn check(study: &StudySpec) -> Result<(), ExitError> {
             }
             Err(error) => study.refusal(&set, &error.to_string(), "see docs/settings.md"),
         };
-        return Err(usage(refused));
+        return Err(ExitError::Usage(refused.to_string()));
     }
     for extent in [Extent::Quick, Extent::Full] {
-        let plan = study.plan(extent, None, &MeasuringOverrides::default()).map_err(usage)?;
+        let plan = study.plan(extent, None, &MeasuringOverrides::default());
+        let plan = plan.map_err(|error| ExitError::Usage(error.to_string()))?;
         for cell in &plan.cells {
             let Some(load) = &cell.transactions else { continue };
             together(load).map_err(|error| {

@@ -108,6 +108,10 @@ impl Samples {
             let more = last.dirty_pages? as f64 - first.dirty_pages? as f64;
             per_s((grown(|one| one.pages_flushed)? as f64 + more).max(0.0))
         };
+        let for_redo = || {
+            let all = grown(|one| one.pages_flushed).filter(|pages| *pages > 0)?;
+            Some(100.0 * grown(|one| one.pages_flushed_for_redo)? as f64 / all as f64)
+        };
         let age_pct = |one: &TargetSample| {
             let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
             Some(100.0 * one.checkpoint_age_bytes? as f64 / limit as f64)
@@ -118,6 +122,7 @@ impl Samples {
             redo_bytes_per_s: grown(|one| one.redo_end_bytes).and_then(|of| per_s(of as f64)),
             pages_dirtied_per_s: dirtied(),
             furious_flushes: grown(|one| one.furious_flushes),
+            flushed_for_redo_pct: for_redo(),
             checkpoint_age_pct_mean: mean(&ages),
             checkpoint_age_pct_max: ages.iter().copied().reduce(f64::max),
             history_list_length_max: history.max(),
@@ -154,6 +159,7 @@ mod tests {
                 dirty_pages: Some(dirty),
                 checkpoint_age_bytes: Some(age),
                 checkpoint_age_limit_bytes: Some(1000),
+                pages_flushed_for_redo: Some(flushed / 2),
                 furious_flushes: Some(flushed / 100),
                 ..TargetSample::default()
             }),
@@ -163,7 +169,7 @@ mod tests {
         let course = Samples { all, took: Vec::new() }.course().unwrap();
         assert_eq!(course.redo_bytes_per_s, Some(1000.0));
         assert_eq!(course.pages_dirtied_per_s, Some(110.0), "200 flushed, 20 more are dirty");
-        assert_eq!(course.furious_flushes, Some(2));
+        assert_eq!((course.furious_flushes, course.flushed_for_redo_pct), (Some(2), Some(50.0)));
         assert_eq!(
             (course.checkpoint_age_pct_mean, course.checkpoint_age_pct_max),
             (Some(40.0), Some(70.0))

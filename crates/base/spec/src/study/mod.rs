@@ -25,6 +25,8 @@ mod spec;
 mod tests;
 mod text;
 mod then;
+#[cfg(test)]
+mod transaction_tests;
 
 pub use answer::{Answer, AnswerFrom, Contrast, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};

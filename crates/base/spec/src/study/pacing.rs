@@ -7,7 +7,7 @@
 
 /// Time beside each measured window, in seconds: starting and stopping workers and observers. What
 /// it really is, the first round of a study shows.
-pub const WINDOW_OVERHEAD_S: f64 = 0.08;
+const WINDOW_OVERHEAD_S: f64 = 0.08;
 /// The same of transactions: the database is opened, warmed up until its redo has gone round, which
 /// takes as long as the window or less, and closed.
 const DATABASE_OVERHEAD_S: f64 = 4.0;
@@ -93,10 +93,14 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
+    /// What is expected beside a window, the warm-up included, in seconds.
+    pub fn beside_s(&self) -> f64 {
+        self.overhead_s() + self.warmed_share() * self.window_s()
+    }
+
     /// Seconds of one round.
     pub fn round_s(&self) -> f64 {
-        let window_s = self.window_s() * (1.0 + self.warmed_share());
-        (window_s + self.overhead_s()) * self.points.max(1) as f64
+        (self.window_s() + self.beside_s()) * self.points.max(1) as f64
     }
 }
 
@@ -143,6 +147,20 @@ mod tests {
         let window_s = pacing.window_after_s(1, 840.0, 0.5);
         assert!((100.0 * 7.0 * (window_s + 0.5) - 840.0).abs() < 1e-6, "{window_s}");
         assert_eq!(pacing.window_after_s(7, 10.0, 0.5), WINDOW_S_MIN);
+    }
+
+    #[test]
+    fn transactions_have_time_to_warm_up() {
+        let warmed = Pacing {
+            points: 6,
+            warmed_points: 6,
+            replicates_max: 3,
+            point_time_s: 30.0,
+            ..pacing(6, 900.0)
+        };
+        assert!((warmed.rounds_s() - 900.0).abs() < 1.0, "{}", warmed.rounds_s());
+        assert!((20.0..25.0).contains(&warmed.window_s()), "{}", warmed.window_s());
+        assert_eq!(warmed.traced_s(), 0.0, "they have no traced pass");
     }
 
     #[test]

@@ -22,4 +22,5 @@ mod simulate;
 mod stalls;
 mod study;
 mod study_kill;
+mod study_transactions;
 mod views;

@@ -17,6 +17,9 @@ use crate::StudyError;
 /// A warm-up lasts at most so many windows: a window much shorter than a round of the redo does not
 /// show what the round does.
 const WARM_UP_WINDOWS_MAX: f64 = 3.0;
+/// And at least this share of one, at most a second: a small redo goes round at once.
+const WARM_UP_SHARE_MIN: f64 = 0.25;
+const WARM_UP_S_MIN: f64 = 1.0;
 /// One that makes no redo lasts this share of a window.
 const READ_ONLY_SHARE: f64 = 0.25;
 /// From one look at the redo to the next, in seconds.
@@ -140,7 +143,8 @@ impl WindowObserver for RedoWatch<'_> {
             (self.progress)((made as f64 / limit.max(1) as f64).min(1.0));
         }
         let is_quiet = !self.done.makes_redo && elapsed_s >= READ_ONLY_SHARE * self.window_s;
-        if self.done.went_round || is_quiet {
+        let least_s = WARM_UP_S_MIN.min(WARM_UP_SHARE_MIN * self.window_s);
+        if is_quiet || (self.done.went_round && elapsed_s >= least_s) {
             self.over.store(true, Ordering::Relaxed);
         }
     }

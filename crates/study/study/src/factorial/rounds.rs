@@ -10,7 +10,7 @@ use std::time::Duration;
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
+use iostrata_spec::study::pacing::Pacing;
 
 use super::batch::batches;
 use super::bench::{Bench, How};
@@ -45,14 +45,8 @@ pub fn run<W: Platform>(
     pipeline.before_s = before_s(task.done);
     let bench = Bench::new(session, pipeline, probes, databases);
     let standings = standings(task);
-    let mut rounds = Rounds {
-        task,
-        bench,
-        standings,
-        left_out: BTreeSet::new(),
-        cost_s: 0.0,
-        overhead_s: WINDOW_OVERHEAD_S,
-    };
+    let mut rounds =
+        Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0, overhead_s: 0.0 };
     if task.done.is_empty() {
         rounds.bench.pipeline.store_clock()?;
         rounds.bench.pipeline.store_missing(missing)?;
@@ -176,6 +170,7 @@ impl<W: Platform> Rounds<'_, W> {
             point_time_s: measuring.point_time.as_secs_f64(),
             left_s: end_s.map(|end_s| end_s - self.bench.pipeline.elapsed_s()),
         };
+        self.overhead_s = pacing.beside_s();
         let measuring_s = pacing.rounds_s() + pacing.traced_s();
         self.bench.pipeline.listener.note(&format!(
             "The volumes are ready after {}; measuring their {} points takes about {} more.",
@@ -328,7 +323,9 @@ impl<W: Platform> Rounds<'_, W> {
                 let is_first = self.cost_s == 0.0;
                 self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
                 let beside_s = took_s - window.as_secs_f64();
-                self.overhead_s = 0.95 * self.overhead_s + 0.05 * beside_s;
+                // Few points say as much in a round as many do in a part of one.
+                let weight = (1.0 / self.task.plan.cells.len() as f64).max(0.05);
+                self.overhead_s = (1.0 - weight) * self.overhead_s + weight * beside_s;
                 self.standings[index].figures.push(figure);
             }
             Err(_) if self.bench.pipeline.is_interrupted() => {}

@@ -11,9 +11,10 @@ use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, QueueSetting, StudyPlan, Volume,
     VolumeKind,
 };
-use iostrata_spec::{IoSpec, Mix};
-use iostrata_study::factorial::{self, StudyTask, VolumePlace};
+use iostrata_spec::{IoSpec, Mix, TransactionSpec};
+use iostrata_study::factorial::{self, Databases, StudiedDatabase, StudyTask, VolumePlace};
 use iostrata_study::{Listener, StudyError};
+use iostrata_target::TargetError;
 
 /// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
 struct Keeper<'a> {
@@ -31,6 +32,21 @@ impl Listener for Keeper<'_> {
             self.stop.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+/// None of these studies runs transactions.
+struct NoDatabases;
+
+impl Databases for NoDatabases {
+    fn open(
+        &mut self,
+        load: &TransactionSpec,
+        _dir: &Path,
+        _stop: &AtomicBool,
+        _progress: &mut dyn FnMut(&str),
+    ) -> Result<Box<dyn StudiedDatabase>, TargetError> {
+        panic!("{} was asked for", load.workload)
     }
 }
 
@@ -65,6 +81,7 @@ fn cell(kind: VolumeKind, jobs: u32, mix: Mix, scheduler: &str) -> Cell {
             ..Conditions::default()
         },
         workload,
+        transactions: None,
     }
 }
 

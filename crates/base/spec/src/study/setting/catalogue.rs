@@ -4,7 +4,6 @@
 //! are set, the scheduler first, because it resets the others.
 
 use super::Takes::{self, Bytes, Count, Disk, Distribution, Number, Options, Switch, Word};
-use super::database::{TARGETS, WORKLOADS};
 use super::{Setting, SettingKind, WordSet};
 use crate::check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DEPTH_MAX, FILES_MAX, JOBS_MAX};
 use crate::study::VolumeKind;
@@ -27,6 +26,33 @@ impl Words for Scheduler {
 const ENGINES: WordSet = WordSet {
     names: || IoApi::names().into_iter().filter(|name| *name != IoApi::Null.name()).collect(),
     name_of: |text| Some(IoApi::of(text).filter(|api| *api != IoApi::Null)?.name()),
+};
+
+/// The word for requests of files.
+pub const REQUESTS: &str = "requests";
+/// The word for transactions that change rows of one table.
+pub const UPDATES: &str = "updates";
+
+const WORKLOAD_NAMES: [&str; 7] = [
+    REQUESTS,
+    UPDATES,
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+];
+pub(super) const TARGET_NAMES: [&str; 1] = ["engine"];
+
+/// What can run.
+const WORKLOADS: WordSet = WordSet {
+    names: || WORKLOAD_NAMES.to_vec(),
+    name_of: |text| WORKLOAD_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
+};
+/// What it can run on.
+const TARGETS: WordSet = WordSet {
+    names: || TARGET_NAMES.to_vec(),
+    name_of: |text| TARGET_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
 };
 
 const fn words<T: Words>() -> Takes {

@@ -1,4 +1,4 @@
-//! Workloads of transactions, what they run on, and settings that only the database knows.
+//! Settings that only a database knows.
 //!
 //! Invariant: a setting of a database is taken by its form alone (`engine.NAME`), since its
 //! catalogue lies in a higher tier: whoever runs the study has to ask the database before anything
@@ -7,34 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Setting, SettingId, SettingKind, Takes, WordSet};
-
-/// The word for requests of files.
-pub const REQUESTS: &str = "requests";
-/// The word for transactions that change rows of one table.
-pub const UPDATES: &str = "updates";
-
-const WORKLOAD_NAMES: [&str; 7] = [
-    REQUESTS,
-    UPDATES,
-    "oltp_read_write",
-    "oltp_read_only",
-    "oltp_write_only",
-    "oltp_point_select",
-    "oltp_update_index",
-];
-const TARGET_NAMES: [&str; 1] = ["engine"];
-
-/// What can run.
-pub(super) const WORKLOADS: WordSet = WordSet {
-    names: || WORKLOAD_NAMES.to_vec(),
-    name_of: |text| WORKLOAD_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
-};
-/// What it can run on.
-pub(super) const TARGETS: WordSet = WordSet {
-    names: || TARGET_NAMES.to_vec(),
-    name_of: |text| TARGET_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
-};
+use super::catalogue::{SettingId, TARGET_NAMES};
+use super::{Setting, SettingKind, Takes};
 
 /// Longest name, in characters, and the most names: texts come from anywhere.
 const NAME_CHARS_MAX: usize = 48;

@@ -7,8 +7,7 @@ mod catalogue;
 mod database;
 mod value;
 
-pub use catalogue::{SETTINGS, SettingId};
-pub use database::{REQUESTS, UPDATES};
+pub use catalogue::{REQUESTS, SETTINGS, SettingId, UPDATES};
 pub use value::SettingValue;
 
 use iostrata_units::parse_size;
