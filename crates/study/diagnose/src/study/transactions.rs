@@ -82,7 +82,8 @@ impl<'a> Window<'a> {
         let stalled_s: f64 = self.counts.stalls.iter().map(|stall| stall.length_s).sum();
         add(ThenMetric::MinOverMean1s, stability.map(|one| one.min_over_mean_1s));
         add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
-        add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0)));
+        // The sum of none is -0.
+        add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
         add(ThenMetric::PagesPerTransaction, self.pages_per_transaction());
         if let Some(course) = &self.counts.course {
             let per_min = course.furious_flushes.map(|count| 60.0 * count as f64 / duration_s);
@@ -110,5 +111,90 @@ impl<'a> Window<'a> {
         let done: u64 = moved.map(|(_, op)| op.ios).sum();
         let pages = self.counts.used?.page_writes?;
         (done > 0).then(|| pages / done as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_run::{ResourceUse, Series, StallCause, TargetCourse};
+    use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
+
+    /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
+    fn replicate(counts: [u32; 10]) -> Replicate {
+        let total: u32 = counts.iter().sum();
+        let all: PerKind<Vec<u32>> = [(OpKind::Transaction, counts.to_vec())].into_iter().collect();
+        let stall =
+            TransactionStall { length_s: 0.5, cause: StallCause::RedoFull, ..<_>::default() };
+        let course = TargetCourse { furious_flushes: Some(3), ..TargetCourse::default() };
+        let used = ResourceUse { page_writes: Some(30.0), ..ResourceUse::default() };
+        let stream = StreamFigures {
+            total: Some(Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default())),
+            transactions: Some(TransactionFigures {
+                stalls: vec![stall],
+                used: Some(used),
+                course: Some(course),
+                ..TransactionFigures::default()
+            }),
+            series: Series { width_s: 0.2, counts: all, latency_mean_us: Vec::new() },
+            ..StreamFigures::default()
+        };
+        Replicate {
+            point: Point {
+                id: "steady".to_owned(),
+                title: String::new(),
+                layer: Layer::Transactions,
+                streams: Vec::new(),
+                metric: Metric {
+                    stream: 0,
+                    op: OpKind::Transaction,
+                    kind: MetricKind::TotalIops,
+                    unit: "transactions/s".to_owned(),
+                    better: Better::Higher,
+                },
+                curve: None,
+                block: String::new(),
+                levels: Vec::new(),
+                transactions: Some(TransactionSpec::new("updates", "engine")),
+            },
+            replicate: 0,
+            started_s: 0.0,
+            duration_s: 2.0,
+            streams: vec![stream],
+            evidence: None,
+            verdicts: <_>::default(),
+        }
+    }
+
+    #[test]
+    fn evenness_and_what_was_asked_stand_beside_the_rate() {
+        let (even, uneven) = (replicate([10; 10]), replicate([20, 20, 20, 20, 20, 0, 0, 0, 0, 0]));
+        let found = transactions(&[&even, &uneven], 1).unwrap();
+        let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
+        assert_eq!(value("tps"), Some(50.0));
+        assert_eq!(value("min_over_mean_1s"), Some(0.5), "of 1 and 0");
+        assert_eq!(value("stalled_pct"), Some(25.0));
+        assert_eq!(value("furious_flushes_per_min"), Some(90.0));
+        assert_eq!(value("history_length"), None, "what is not told is absent");
+        assert_eq!((found.left_out, found.stalls.len()), (1, 2));
+        assert_eq!(found.series.tps, [50.0, 50.0], "of the first window");
+        let mut requests = even;
+        requests.streams[0].transactions = None;
+        assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn stolen_windows_are_left_out_as_long_as_one_is_left() {
+        let good = replicate([10; 10]);
+        let mut stolen = replicate([1; 10]);
+        stolen.verdicts.add(Verdict::Steal);
+        let mut some = vec![&good, &stolen, &stolen];
+        assert_eq!((leave_out(&mut some), some.len()), (2, 1));
+        let mut all = vec![&stolen, &stolen];
+        assert_eq!((leave_out(&mut all), all.len()), (0, 2));
+        let mut requests = stolen.clone();
+        requests.point.transactions = None;
+        let mut mixed = vec![&good, &requests];
+        assert_eq!((leave_out(&mut mixed), mixed.len()), (0, 2), "requests keep theirs");
     }
 }

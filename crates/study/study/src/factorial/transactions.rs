@@ -54,7 +54,8 @@ impl<W: Platform> Bench<'_, W> {
         let unlimited = self.switch(cell, &Conditions::default());
         let closed = database.close();
         let Some(mut replicate) = measured? else { return Ok(None) };
-        (unlimited?, closed?);
+        unlimited?;
+        closed?;
         let evidence = replicate.evidence.as_mut();
         if let Some(evidence) = evidence {
             evidence.emulated = self.disks_of(at).take();
@@ -108,6 +109,7 @@ impl<W: Platform> Bench<'_, W> {
         }
         sampling.explain(&mut replicate, load.threads);
         if let Some(stream) = replicate.streams.first_mut() {
+            stream.total = stream.total.take().map(one_sample);
             stream.notes.extend(notes);
             stream.notes.extend(not_round(&warmed));
             let counted = stream.transactions.get_or_insert_with(TransactionFigures::default);
@@ -130,6 +132,12 @@ impl<W: Platform> Bench<'_, W> {
         let mut progress = |text: &str| listener.progress(share, text);
         Ok(databases.open(load, &dir, stop, &mut progress)?)
     }
+}
+
+/// The rate of a window as one sample: its seconds hang together by the round of the redo, so that
+/// only other windows say how far it is to be trusted.
+fn one_sample(rate: Measured) -> Measured {
+    Measured::without_interval(rate.value, 1, rate.verdicts)
 }
 
 /// What has to be said of a window that began too early.
