@@ -222,10 +222,10 @@ mod tests {
     fn what_the_engine_does_not_have_is_refused_with_its_place() {
         assert_eq!(refused("'engine.policy' = ['adaptive', 'steady']"), "");
         let text = refused("'engine.polciy' = ['adaptive']");
-        assert!(text.starts_with("a.toml:6:19: engine.polciy"), "{text}");
+        assert!(text.starts_with("a.toml:6:20: engine.polciy"), "{text}");
         assert!(text.contains("policy"), "{text}");
         let text = refused("workers = [1]\n'engine.policy' = ['adaptive', 'adaptve']");
-        assert!(text.starts_with("a.toml:7:31: engine.policy `adaptve`"), "{text}");
+        assert!(text.starts_with("a.toml:7:32: engine.policy `adaptve`"), "{text}");
         let text = refused("'engine.redo_directory' = ['/tmp']");
         assert!(text.contains("redo lies on the volume"), "{text}");
         let text = refused("'engine.buffer_pool_size' = ['256K']\n'engine.page_size' = ['64K']");

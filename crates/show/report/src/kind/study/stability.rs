@@ -10,7 +10,7 @@ use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
 use iostrata_spec::study::ThenMetric;
 
 use super::levels::{describe, factor_words, level, varying};
-use crate::cell::{Cell, count, empty, figure, interval, text, verdicts};
+use crate::cell::{Cell, count, empty, figure, interval, text, value, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, On, Panels, Table, TableLayout, TableOf};
@@ -57,10 +57,11 @@ fn with_levels<'a>(study: &StudyDocument, all: &[Item<'a>]) -> TableOf<Item<'a>>
 }
 
 fn of(item: &Item<'_>, metric: ThenMetric) -> Cell {
-    // The head of the column says what it is of.
+    // The head of the column says what it is of. None of a thing, or hardly any, is a result here,
+    // however wide its interval is beside that.
     let unit = if metric == ThenMetric::MinOverMean1s { "" } else { metric.unit() };
     let found = item.1.figures.get(metric.name());
-    found.map_or_else(empty, |found| figure(found.value, found.ci95, found.n, unit))
+    found.map_or_else(empty, |found| value(found.value, unit))
 }
 
 fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
