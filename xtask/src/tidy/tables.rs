@@ -139,6 +139,7 @@ pub const CRATES: &[CrateRules] = &[
             "blocktrace",
             "sim",
             "emudisk",
+            "target",
             "diagnose",
         ],
     },

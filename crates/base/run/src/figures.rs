@@ -8,7 +8,7 @@ use iostrata_spec::{OpKind, PerKind, op_kind};
 use iostrata_stats::{Latencies, LatencyHistogram, LatencyUs, Measured, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::{ResourceUse, SamplerCost, TransactionStall};
+use crate::{ResourceUse, SamplerCost, TargetCourse, TransactionSeries, TransactionStall};
 
 /// Requests of one kind in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +80,28 @@ impl Series {
     /// Operations of one kind per slice; empty when there were none.
     pub fn of(&self, kind: OpKind) -> &[u32] {
         self.counts[kind].as_deref().unwrap_or_default()
+    }
+
+    /// Operations of all kinds per slice.
+    pub fn totals(&self) -> Vec<f64> {
+        let len = self.counts.iter().map(|(_, counts)| counts.len()).max().unwrap_or(0);
+        let mut sums = vec![0.0; len];
+        for (_, counts) in self.counts.iter() {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(*count));
+        }
+        sums
+    }
+
+    /// Operations of all kinds per second, second by second. A last, shorter one would look like a
+    /// drop, so it is left out.
+    pub fn per_second(&self) -> TransactionSeries {
+        let group = ((1.0 / self.width_s.max(f64::MIN_POSITIVE)).round() as usize).max(1);
+        let second_s = group as f64 * self.width_s;
+        let counts = self.totals();
+        let tps: Vec<f64> =
+            counts.chunks_exact(group).map(|of| of.iter().sum::<f64>() / second_s).collect();
+        let t_s = (1..=tps.len()).map(|n| n as f64 * second_s).collect();
+        TransactionSeries { t_s, tps }
     }
 }
 
@@ -158,6 +180,9 @@ pub struct TransactionFigures {
     /// What the target used in the window, by its own counters; absent where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<ResourceUse>,
+    /// What samples of the target say of the window; absent where none were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<TargetCourse>,
 }
 
 impl TransactionFigures {

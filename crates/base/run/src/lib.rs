@@ -70,11 +70,12 @@ pub use study_document::{
     StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use transaction_course::{
-    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TransactionStall,
+    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TargetCourse,
+    TransactionStall,
 };
 pub use transaction_document::{
-    DriverCost, TransactionDocument, TransactionDurability, TransactionLevel, TransactionSeries,
-    TransactionTarget,
+    DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,
+    TransactionSeries, TransactionTarget,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
 pub use writer::RunWriter;

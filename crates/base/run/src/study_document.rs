@@ -11,7 +11,9 @@ use iostrata_stats::{Conclusion, Interval, LatencyUs, Percentile, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{BlockLatency, CpuShares, EmulatedDisk, Iostat, Profile, QueueTaken};
-use crate::{ChangeRecord, Finding, ProbeHost, QueueChange, Unavailable, Unknown};
+use crate::{
+    ChangeRecord, Finding, ProbeHost, QueueChange, StudyTransactions, Unavailable, Unknown,
+};
 
 /// Latency of requests of one kind at a point, over all its replicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +55,7 @@ pub struct StudyPoint {
     pub value_ci95: Option<Interval>,
     /// Samples behind it.
     pub value_n: u64,
-    /// `IOPS`.
+    /// `IOPS` or `transactions/s`.
     pub unit: String,
     /// Bytes per second.
     pub bytes_per_s: f64,
@@ -88,6 +90,9 @@ pub struct StudyPoint {
     pub profile: Option<Profile>,
     /// Latency by layer, from the traced pass.
     pub latency_by_layer: Option<BlockLatency>,
+    /// What transactions have beside that; absent for requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<StudyTransactions>,
     /// What speaks against the figure.
     pub verdicts: Verdicts,
 }

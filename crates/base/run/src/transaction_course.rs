@@ -73,6 +73,28 @@ pub struct SamplerCost {
     pub sample_us_max: f64,
 }
 
+/// What samples of a target say of a window. Null is what it does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TargetCourse {
+    /// Redo made per second, in bytes.
+    pub redo_bytes_per_s: Option<f64>,
+    /// Pages that became dirty, per second.
+    pub pages_dirtied_per_s: Option<f64>,
+    /// Times that pages had to be written at any price, because redo was about to run out.
+    pub furious_flushes: Option<u64>,
+    /// Share of the written pages that were written because redo was about to run out, percent.
+    pub flushed_for_redo_pct: Option<f64>,
+    /// Mean checkpoint age in percent of the age at which writers wait.
+    pub checkpoint_age_pct_mean: Option<f64>,
+    /// The highest one.
+    pub checkpoint_age_pct_max: Option<f64>,
+    /// The most commits whose old row versions were not purged.
+    pub history_list_length_max: Option<u64>,
+    /// The same at the end.
+    pub history_list_length_end: Option<u64>,
+}
+
 /// How much the tables held before and after a run; null where the target does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

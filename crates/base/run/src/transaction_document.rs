@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use iostrata_spec::OpKind;
-use iostrata_stats::{Drift, Interval, LatencyUs, Stability, Verdicts};
+use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::{DatasetGrowth, LatencyTarget, SamplerCost, TransactionStall, Unknown};
@@ -185,4 +185,18 @@ pub struct TransactionLevel {
     pub us_per_txn: Option<f64>,
     /// What speaks against it.
     pub verdicts: Verdicts,
+}
+
+/// What transactions of a point have beside their rate, over its windows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StudyTransactions {
+    /// Figures by the names of their metrics; those that the database does not tell are absent.
+    pub figures: BTreeMap<String, Measured>,
+    /// Windows that are left out because the hypervisor took more than 2 % of the processors.
+    pub left_out: u32,
+    /// Times below half the mean rate, each with its cause: the longest of all windows.
+    pub stalls: Vec<TransactionStall>,
+    /// Transactions per second in the first window that is not left out.
+    pub series: TransactionSeries,
 }

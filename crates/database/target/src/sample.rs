@@ -28,6 +28,12 @@ pub struct TargetSample {
     pub free_page_waits: Option<u64>,
     /// Pages of the pool that are newer than on disk.
     pub dirty_pages: Option<u64>,
+    /// Pages written since the start, for whatever reason.
+    pub pages_flushed: Option<u64>,
+    /// Those of them that were written because redo was about to run out.
+    pub pages_flushed_for_redo: Option<u64>,
+    /// Times since the start that they had to be written at any price.
+    pub furious_flushes: Option<u64>,
     /// Pages of the pool.
     pub pool_pages: Option<u64>,
     /// Commits whose old row versions are not purged yet.

@@ -132,7 +132,12 @@ impl<'a> View<'a> {
         };
         let most = self.around.iter().filter_map(|(_, one)| share(one)).fold(0.0, f64::max);
         let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
-        (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
+        if most >= AGE_FULL {
+            return Some((StallCause::RedoFull, text));
+        }
+        let pages = self.growth(|one| one.pages_flushed_for_redo)?;
+        let text = format!("{pages} pages were written because redo was about to run out");
+        Some((StallCause::RedoFull, text))
     }
 
     fn free_pages(&self) -> Reason {

@@ -133,7 +133,7 @@ pub enum Change {
         /// Which governor.
         value: String,
     },
-    /// Makes a directory for a private database server. Undone: removed with all that is in it.
+    /// Makes a directory for databases of this run. Undone: removed with all that is in it.
     ServerDirectory {
         /// Where; must not exist, the directory above it must.
         path: PathBuf,

@@ -23,6 +23,7 @@ mod run_sink;
 mod signals;
 mod simulate_command;
 mod study_command;
+mod study_database;
 mod study_diff;
 mod study_run;
 mod study_show;

@@ -20,6 +20,7 @@ use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use crate::study_database::StudyDatabases;
 
 /// Where the volumes of a run are made, below its directory.
 const VOLUMES: &str = "volumes";
@@ -125,7 +126,9 @@ fn go_on(
     let task = StudyTask { plan, place: place.clone(), done };
     // What is not stored would have to be measured again.
     sink.goes_on = false;
-    let outcome = factorial::run(&task, &mut session, interruption.flag(), &mut sink);
+    let mut databases = StudyDatabases::default();
+    let stop = interruption.flag();
+    let outcome = factorial::run(&task, &mut session, stop, &mut sink, &mut databases);
     sink.goes_on = true;
     display.progress(1.0, "putting everything back");
     let undone = session.undo_all();

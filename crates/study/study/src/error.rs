@@ -6,6 +6,7 @@ use iostrata_io::FileSetError;
 use iostrata_load::{FailedRequest, LoadError, LoadFailure};
 use iostrata_run::Unavailable;
 use iostrata_spec::OpKind;
+use iostrata_target::{TargetError, Trouble};
 
 /// Why a point or a study could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,9 @@ pub enum StudyError {
         /// How many could wait.
         queue_max: u32,
     },
+    /// A database could not do what was asked.
+    #[error(transparent)]
+    Database(#[from] TargetError),
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -123,6 +127,7 @@ impl StudyError {
             Self::Files(
                 FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
             ) => full(source.kind()),
+            Self::Database(error) => error.trouble == Trouble::NoSpace,
             Self::Request { errno: Some(errno), .. } => {
                 full(Error::from_raw_os_error(*errno).kind())
             }

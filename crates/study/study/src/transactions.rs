@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use iostrata_run::{
-    DatasetGrowth, DriverCost, LatencyTarget, Replicate, Series, StallCause, StreamFigures,
+    DatasetGrowth, DriverCost, LatencyTarget, Replicate, StallCause, StreamFigures,
     TransactionDocument, TransactionDurability, TransactionFigures, TransactionLevel,
-    TransactionSeries, TransactionStall, TransactionTarget,
+    TransactionStall, TransactionTarget,
 };
 use iostrata_spec::{
     Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, TransactionPacing,
@@ -99,7 +99,7 @@ pub fn transaction_stalls(
     cause: &dyn Fn(f64, f64) -> (StallCause, String),
 ) -> Vec<TransactionStall> {
     let Some(driven) = Driven::of(replicate) else { return Vec::new() };
-    let (series, warm_up_s) = (driven.counts_per_slice(), driven.counts.warm_up_s);
+    let (series, warm_up_s) = (driven.stream.series.totals(), driven.counts.warm_up_s);
     let mut spells = low_spells(&series, driven.stream.series.width_s);
     spells.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
     spells.truncate(STALLS_MAX);
@@ -184,31 +184,8 @@ impl<'a> Driven<'a> {
         Some(new_orders.iops.value * 60.0)
     }
 
-    /// Transactions of all types per slice.
-    fn counts_per_slice(&self) -> Vec<f64> {
-        let Series { counts, .. } = &self.stream.series;
-        let len = counts.iter().map(|(_, counts)| counts.len()).max().unwrap_or(0);
-        let mut sums = vec![0.0; len];
-        for (_, counts) in counts.iter() {
-            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(*count));
-        }
-        sums
-    }
-
     fn stability(&self) -> Option<Stability> {
-        stability(&self.counts_per_slice(), self.stream.series.width_s)
-    }
-
-    fn series(&self) -> TransactionSeries {
-        let width_s = self.stream.series.width_s;
-        let group = ((1.0 / width_s.max(f64::MIN_POSITIVE)).round() as usize).max(1);
-        let second_s = group as f64 * width_s;
-        // A last, shorter second would look like a drop, so it is left out.
-        let counts = self.counts_per_slice();
-        let tps: Vec<f64> =
-            counts.chunks_exact(group).map(|of| of.iter().sum::<f64>() / second_s).collect();
-        let t_s = (1..=tps.len()).map(|n| n as f64 * second_s).collect();
-        TransactionSeries { t_s, tps }
+        stability(&self.stream.series.totals(), self.stream.series.width_s)
     }
 
     /// Service latency of all types together.
@@ -299,9 +276,9 @@ impl<'a> Driven<'a> {
             mix: done().map(|(kind, op)| (kind, op.ios as f64 / completed)).collect(),
             latency_us: done().map(|(kind, op)| (kind, op.latency_us)).collect(),
             response_us: is_scheduled.then_some(response),
-            series: self.series(),
+            series: self.stream.series.per_second(),
             stability,
-            drift: drift(&self.counts_per_slice(), self.stream.series.width_s),
+            drift: drift(&self.stream.series.totals(), self.stream.series.width_s),
             stalls: self.counts.stalls.clone(),
             sampler: self.counts.sampler,
             dataset: facts.dataset,

@@ -5,9 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::IoSpec;
-use crate::Words;
 use crate::disk::DiskSpec;
+use crate::{IoSpec, TransactionSpec, Words};
 
 /// A factor at one of its levels, as the study's text names them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -132,9 +131,17 @@ pub struct Cell {
     pub conditions: Conditions,
     /// What runs; its path is filled in when the volume is there.
     pub workload: IoSpec,
+    /// The load of transactions, where that is what runs; then `workload` is of no meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<TransactionSpec>,
 }
 
 impl Cell {
+    /// The requests, unless transactions are what runs.
+    pub fn requests(&self) -> Option<&IoSpec> {
+        self.transactions.is_none().then_some(&self.workload)
+    }
+
     /// The level of a factor.
     pub fn level(&self, factor: &str) -> Option<&str> {
         self.levels.iter().find(|at| at.factor == factor).map(|at| at.level.as_str())

@@ -3,13 +3,14 @@
 //! Invariant: pure, so that it can be shown before anything is touched. What the device decides is
 //! assumed, and the assumption is a named constant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::pacing::{Pacing as Pace, TRACED_S, WINDOW_OVERHEAD_S};
-use super::{StudyPlan, Volume, VolumeKind};
-use crate::{IoSpec, Mix, Pacing, Preparation};
+use super::pacing::{Pacing as Pace, TRACED_S};
+use super::{Cell, StudyPlan, Volume, VolumeKind};
+use crate::{IoSpec, Mix, Pacing, Preparation, TransactionSpec};
+use iostrata_units::parse_size;
 
 /// Making and mounting one volume.
 const VOLUME_S: f64 = 1.0;
@@ -23,7 +24,17 @@ const EMULATED_VOLUME_S: f64 = 2.0;
 const REQUESTS_PER_S_MAX: f64 = 300_000.0;
 /// And one request after the other, faster than this.
 const REQUESTS_PER_S_EACH_MAX: f64 = 100_000.0;
+/// The largest requests of a database, and the most that it writes.
+const DATABASE_WRITE_BYTES: f64 = 1024.0 * 1024.0;
+const DATABASE_BYTES_PER_S_MAX: f64 = 400.0 * 1024.0 * 1024.0;
 const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
+
+/// Bytes of a row with its share of the indexes, of pages that are not full and of what grows.
+const ROW_BYTES: u64 = 400;
+/// The redo of a database where nothing is said of it.
+const REDO_BYTES: u64 = 128 << 20;
+/// Everything else that a database keeps: doublewrite files, versions, room to grow.
+const DATABASE_BYTES: u64 = 128 << 20;
 
 /// What a plan costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,10 +69,11 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     let prepared_bytes = volumes.iter().map(|volume| prepared(plan, volume)).sum();
     let preparation_s = volumes.iter().map(|volume| preparation_s(plan, volume)).sum();
     let points = plan.cells.len();
-    let traced_s = if plan.measuring.traced { TRACED_S + WINDOW_OVERHEAD_S } else { 0.0 };
-    let once_s = preparation_s + points as f64 * traced_s;
-    let (window_s, replicates) = fitting(plan, preparation_s);
-    let round_s = points as f64 * (window_s + WINDOW_OVERHEAD_S);
+    let pace = pace(plan, preparation_s);
+    let traced_s = if plan.measuring.traced { TRACED_S + pace.overhead_s() } else { 0.0 };
+    let once_s = preparation_s + pace.traced_s();
+    let (window_s, replicates) = (pace.window_s(), pace.replicates_fitting());
+    let round_s = pace.round_s();
     PlanCost {
         points,
         replicates_asked: plan.measuring.replicates,
@@ -76,18 +88,39 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     }
 }
 
-/// Length of a window and replicates of every point that the budget leaves room for.
-fn fitting(plan: &StudyPlan, preparation_s: f64) -> (f64, f64) {
+/// What decides the length of windows and the replicates that the budget leaves room for.
+fn pace(plan: &StudyPlan, preparation_s: f64) -> Pace {
     let measuring = &plan.measuring;
-    let pace = Pace {
+    Pace {
         points: plan.cells.len(),
+        warmed_points: plan.cells.iter().filter(|cell| cell.transactions.is_some()).count(),
         replicates: measuring.replicates,
         replicates_max: measuring.replicates_max,
         traced: measuring.traced,
         point_time_s: measuring.point_time.as_secs_f64(),
         left_s: measuring.budget.map(|budget| budget.as_secs_f64() - preparation_s),
-    };
-    (pace.window_s(), pace.replicates_fitting())
+    }
+}
+
+/// Bytes that the databases of some cells take on their volume: cells with equal tables share one,
+/// whatever else they set.
+pub fn database_bytes<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> u64 {
+    let mut largest: BTreeMap<Vec<Option<&str>>, u64> = BTreeMap::new();
+    for spec in cells.into_iter().filter_map(|cell| cell.transactions.as_ref()) {
+        let text = |name: &str| spec.settings.get(name).map(String::as_str);
+        let tables = vec![Some(spec.workload.as_str()), text("rows"), text("engine.page_size")];
+        let bytes = largest.entry(tables).or_default();
+        *bytes = (*bytes).max(bytes_of(spec));
+    }
+    largest.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+}
+
+fn bytes_of(spec: &TransactionSpec) -> u64 {
+    let text = |name: &str| spec.settings.get(name);
+    let rows = text("rows").and_then(|rows| rows.parse().ok()).unwrap_or(0_u64);
+    let redo = text("engine.redo_log_capacity").and_then(|text| parse_size(text).ok());
+    let redo = redo.unwrap_or(REDO_BYTES);
+    rows.saturating_mul(ROW_BYTES).saturating_add(redo).saturating_add(DATABASE_BYTES)
 }
 
 fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
@@ -101,7 +134,8 @@ fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
 
 /// File sets of one shape are shared by the cells of a volume.
 fn prepared(plan: &StudyPlan, volume: &Volume) -> u64 {
-    let specs = plan.cells.iter().filter(|cell| cell.volume == *volume).map(|cell| &cell.workload);
+    let cells = || plan.cells.iter().filter(|cell| cell.volume == *volume);
+    let specs = cells().filter_map(Cell::requests);
     if volume.kind == VolumeKind::Raw {
         if volume.disk.is_some() {
             return 0;
@@ -112,15 +146,20 @@ fn prepared(plan: &StudyPlan, volume: &Volume) -> u64 {
     }
     let written = specs.filter(|spec| spec.preparation == Preparation::Written);
     let shapes: BTreeSet<(u32, u64)> = written.map(|spec| (spec.files, spec.size_bytes)).collect();
-    shapes.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    let files = shapes.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+    files.saturating_add(database_bytes(cells()))
 }
 
 fn written(plan: &StudyPlan, windows_s: f64) -> u64 {
-    let each = |cell: &super::Cell| {
-        let (spec, limits) = (&cell.workload, &cell.conditions.io_limits);
+    let each = |cell: &Cell| {
+        let limits = &cell.conditions.io_limits;
         let most = limits.write_bytes_per_s.map_or(f64::INFINITY, |limit| limit as f64);
         let writes = limits.write_iops.map_or(f64::INFINITY, |limit| limit as f64);
-        write_rate(spec, writes).min(most) * windows_s
+        let rate = match cell.requests() {
+            Some(spec) => write_rate(spec, writes),
+            None => (writes * DATABASE_WRITE_BYTES).min(DATABASE_BYTES_PER_S_MAX),
+        };
+        rate.min(most) * windows_s
     };
     let bytes: f64 = plan.cells.iter().map(each).sum();
     let most = plan.measuring.write_bytes_max.unwrap_or(u64::MAX);

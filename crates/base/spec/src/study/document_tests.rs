@@ -24,7 +24,13 @@ fn table(kind: SettingKind) -> String {
 
 #[test]
 fn the_tables_of_settings_are_those_of_the_catalogue() {
-    for kind in [SettingKind::Volume, SettingKind::Conditions, SettingKind::Workload] {
+    let kinds = [
+        SettingKind::Volume,
+        SettingKind::Conditions,
+        SettingKind::Workload,
+        SettingKind::Transactions,
+    ];
+    for kind in kinds {
         let table = table(kind);
         let name = kind.name();
         assert!(DOCUMENT.contains(&table), "docs/studies.md lacks the table of {name}:\n{table}");

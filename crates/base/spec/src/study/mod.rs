@@ -25,12 +25,14 @@ mod spec;
 mod tests;
 mod text;
 mod then;
+#[cfg(test)]
+mod transaction_tests;
 
 pub use answer::{Answer, AnswerFrom, Contrast, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
-pub use cost::{PlanCost, cost};
+pub use cost::{PlanCost, cost, database_bytes};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
 pub use shipped::{shipped, shipped_text};
-pub use spec::{MeasuringOverrides, PartOutline, StudySpec};
+pub use spec::{DatabaseSetting, MeasuringOverrides, PartOutline, StudySpec};
 pub use text::error::{StudyTextError, TextPlace};
 pub use then::{Take, Then, ThenFigure, ThenMetric};

@@ -7,7 +7,10 @@
 
 /// Time beside each measured window, in seconds: starting and stopping workers and observers. What
 /// it really is, the first round of a study shows.
-pub const WINDOW_OVERHEAD_S: f64 = 0.08;
+const WINDOW_OVERHEAD_S: f64 = 0.08;
+/// The same of transactions: the database is opened, warmed up until its redo has gone round, which
+/// takes as long as the window or less, and closed.
+const DATABASE_OVERHEAD_S: f64 = 4.0;
 /// Length of a traced pass beside its overhead, in seconds.
 pub const TRACED_S: f64 = 0.3;
 /// Replicates of every point that a budget should hold. At eight, Student's t costs little: the
@@ -21,6 +24,8 @@ const WINDOW_S_MIN: f64 = 0.3;
 pub struct Pacing {
     /// Points to be measured.
     pub points: usize,
+    /// Points of them with a warm-up before each window.
+    pub warmed_points: usize,
     /// Replicates that every point shall have.
     pub replicates: u32,
     /// More are never spent on one point.
@@ -36,7 +41,17 @@ pub struct Pacing {
 impl Pacing {
     /// Seconds of all traced passes.
     pub fn traced_s(&self) -> f64 {
-        if self.traced { (TRACED_S + WINDOW_OVERHEAD_S) * self.points as f64 } else { 0.0 }
+        let traced = self.points.saturating_sub(self.warmed_points);
+        if self.traced { (TRACED_S + WINDOW_OVERHEAD_S) * traced as f64 } else { 0.0 }
+    }
+
+    fn warmed_share(&self) -> f64 {
+        self.warmed_points as f64 / self.points.max(1) as f64
+    }
+
+    /// What is beside a window, as far as it is the same whatever its length, in seconds.
+    pub fn overhead_s(&self) -> f64 {
+        WINDOW_OVERHEAD_S + DATABASE_OVERHEAD_S * self.warmed_share()
     }
 
     /// Replicates that windows are made short enough for.
@@ -48,7 +63,8 @@ impl Pacing {
     pub fn window_s(&self) -> f64 {
         let Some(left_s) = self.left_s else { return self.point_time_s };
         let windows = self.points.max(1) as f64 * f64::from(self.replicates_aimed_at());
-        self.window_within((left_s - self.traced_s()) / windows, WINDOW_OVERHEAD_S)
+        let each_s = (left_s - self.traced_s()) / windows;
+        self.window_within((each_s - self.overhead_s()) / (1.0 + self.warmed_share()), 0.0)
     }
 
     /// Length of a window where each may take `each_s` with what is beside it.
@@ -77,8 +93,14 @@ impl Pacing {
         self.replicates_fitting() * self.round_s()
     }
 
-    fn round_s(&self) -> f64 {
-        (self.window_s() + WINDOW_OVERHEAD_S) * self.points.max(1) as f64
+    /// What is expected beside a window, the warm-up included, in seconds.
+    pub fn beside_s(&self) -> f64 {
+        self.overhead_s() + self.warmed_share() * self.window_s()
+    }
+
+    /// Seconds of one round.
+    pub fn round_s(&self) -> f64 {
+        (self.window_s() + self.beside_s()) * self.points.max(1) as f64
     }
 }
 
@@ -89,6 +111,7 @@ mod tests {
     fn pacing(points: usize, left_s: f64) -> Pacing {
         Pacing {
             points,
+            warmed_points: 0,
             replicates: 3,
             replicates_max: 30,
             traced: true,
@@ -124,6 +147,20 @@ mod tests {
         let window_s = pacing.window_after_s(1, 840.0, 0.5);
         assert!((100.0 * 7.0 * (window_s + 0.5) - 840.0).abs() < 1e-6, "{window_s}");
         assert_eq!(pacing.window_after_s(7, 10.0, 0.5), WINDOW_S_MIN);
+    }
+
+    #[test]
+    fn transactions_have_time_to_warm_up() {
+        let warmed = Pacing {
+            points: 6,
+            warmed_points: 6,
+            replicates_max: 3,
+            point_time_s: 30.0,
+            ..pacing(6, 900.0)
+        };
+        assert!((warmed.rounds_s() - 900.0).abs() < 1.0, "{}", warmed.rounds_s());
+        assert!((20.0..25.0).contains(&warmed.window_s()), "{}", warmed.window_s());
+        assert_eq!(warmed.traced_s(), 0.0, "they have no traced pass");
     }
 
     #[test]

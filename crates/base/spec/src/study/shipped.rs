@@ -12,6 +12,9 @@ const SHIPPED: &[(&str, &str)] = &[
     ("ext4-vs-xfs", text!("ext4-vs-xfs")),
     ("limits", text!("limits")),
     ("queue-size", text!("queue-size")),
+    ("flushing", text!("flushing")),
+    ("purge", text!("purge")),
+    ("single-user", text!("single-user")),
     ("smoke", text!("smoke")),
 ];
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::layout::CellLayout;
+use super::setting::SettingId;
 use super::text::answer_table;
 use super::text::design::{Design, Sections};
 use super::text::error::StudyTextError;
@@ -61,6 +62,16 @@ pub struct StudySpec {
     full: Extended,
     answers: Vec<Answer>,
     then: Option<Then>,
+}
+
+/// A setting of a database that a text gives, to be checked by whoever knows that database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseSetting {
+    /// Its whole name: `engine.policy`.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    at: usize,
 }
 
 /// A design with its rules.
@@ -168,6 +179,23 @@ impl StudySpec {
             PartOutline { name: name.clone(), factors, points: cells.len() }
         };
         design.parts.iter().map(|part| outline(&part.name)).collect()
+    }
+
+    /// Every setting of a database that some point may have.
+    pub fn database_settings(&self) -> Vec<DatabaseSetting> {
+        let designs = [&self.quick.design, &self.full.design].into_iter();
+        let sets = designs.flat_map(Design::assigned).filter_map(|set| match set.setting.id {
+            SettingId::Database(name) => {
+                Some(DatabaseSetting { name, value: set.label.clone(), at: set.at? })
+            }
+            _ => None,
+        });
+        sets.collect()
+    }
+
+    /// The error that a setting is of no use to its database.
+    pub fn refusal(&self, setting: &DatabaseSetting, why: &str, fix: &str) -> StudyTextError {
+        self.source.error(setting.at, setting.name, &setting.value, why, fix)
     }
 
     /// What an extent leaves out, one line for each rule.

@@ -50,11 +50,35 @@ pub enum ThenMetric {
     DeviceQueueSize,
     /// Mean time of a request in milliseconds: await.
     DeviceAwaitMs,
+    /// Transactions per second.
+    Tps,
+    /// The worst second over the mean.
+    MinOverMean1s,
+    /// 99.9th percentile of the latency in microseconds.
+    LatencyP999Us,
+    /// Share of the time in which the rate was below half its mean, percent.
+    StalledPct,
+    /// Share of the written pages that were written because redo was about to run out, percent.
+    FlushedForRedoPct,
+    /// Times per minute that pages had to be written at any price.
+    FuriousFlushesPerMin,
+    /// Pages of 16 KiB written in place for each transaction.
+    PagesPerTransaction,
+    /// Redo made per second.
+    RedoBytesPerS,
+    /// Pages that became dirty per second.
+    PagesDirtiedPerS,
+    /// Mean checkpoint age in percent of the age at which writers wait.
+    CheckpointAgePct,
+    /// The highest one.
+    CheckpointAgeMaxPct,
+    /// The most commits whose old row versions were not purged.
+    HistoryLength,
 }
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 12] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 24] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -67,7 +91,25 @@ impl ThenMetric {
         ("device_request_sectors", ThenMetric::DeviceRequestSectors, "sectors"),
         ("device_queue_size", ThenMetric::DeviceQueueSize, "requests"),
         ("device_await_ms", ThenMetric::DeviceAwaitMs, "ms"),
+        ("tps", ThenMetric::Tps, "transactions/s"),
+        ("min_over_mean_1s", ThenMetric::MinOverMean1s, "of the mean"),
+        ("latency_p99_9_us", ThenMetric::LatencyP999Us, "us"),
+        ("stalled_pct", ThenMetric::StalledPct, "percent"),
+        ("flushed_for_redo_pct", ThenMetric::FlushedForRedoPct, "percent"),
+        ("furious_flushes_per_min", ThenMetric::FuriousFlushesPerMin, "/min"),
+        ("pages_per_transaction", ThenMetric::PagesPerTransaction, "pages"),
+        ("redo_bytes_per_s", ThenMetric::RedoBytesPerS, "B/s"),
+        ("pages_dirtied_per_s", ThenMetric::PagesDirtiedPerS, "/s"),
+        ("checkpoint_age_pct", ThenMetric::CheckpointAgePct, "percent"),
+        ("checkpoint_age_max_pct", ThenMetric::CheckpointAgeMaxPct, "percent"),
+        ("history_length", ThenMetric::HistoryLength, "commits"),
     ];
+
+    /// Its name in a study's text.
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMED.iter().find(|(_, metric, _)| *metric == self);
+        found.map_or("", |(name, _, _)| name)
+    }
 
     /// The unit of its figures.
     pub fn unit(self) -> &'static str {

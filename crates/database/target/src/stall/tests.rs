@@ -39,6 +39,9 @@ fn each_cause_is_named_by_its_evidence() {
     assert_eq!(cause(age), StallCause::RedoFull);
     let waits = |second, _| TargetSample { redo_waits: counter(second, 0, 9), ..nothing() };
     assert_eq!(cause(waits), StallCause::RedoFull);
+    let furious =
+        |second, _| TargetSample { pages_flushed_for_redo: counter(second, 0, 900), ..nothing() };
+    assert_eq!(cause(furious), StallCause::RedoFull);
     let free = |second, _| TargetSample { free_page_waits: counter(second, 1, 50), ..nothing() };
     assert_eq!(cause(free), StallCause::FreePages);
     let buffer = |second, _| TargetSample { log_buffer_waits: counter(second, 0, 4), ..nothing() };

@@ -9,7 +9,6 @@ const ITERATIONS: u32 = 12;
 const SPECIAL_DRAWS_PCT: i64 = 75;
 const SPECIAL_ROWS_PCT: i64 = 1;
 const PARETO_H: f64 = 0.2;
-const ZIPF_EXPONENT: f64 = 0.8;
 
 /// How rows are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum Distribution {
     Special,
     /// The first rows by far the most.
     Pareto,
-    /// By rank, with exponent 0.8.
+    /// By rank, with an exponent.
     Zipfian,
 }
 
@@ -53,8 +52,8 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    pub fn new(of: Distribution, count: i64) -> Self {
-        Self { of, count, zipf: Zipf::new(count as u64, ZIPF_EXPONENT) }
+    pub fn new(of: Distribution, zipf_exponent: f64, count: i64) -> Self {
+        Self { of, count, zipf: Zipf::new(count as u64, zipf_exponent) }
     }
 
     pub fn draw(&self, random: &mut Random) -> i64 {
@@ -94,7 +93,7 @@ mod tests {
     fn hottest(of: Distribution) -> (f64, f64) {
         const ROWS: usize = 10_000;
         const N: usize = 400_000;
-        let (chooser, mut random) = (Chooser::new(of, ROWS as i64), Random::new(9));
+        let (chooser, mut random) = (Chooser::new(of, 0.8, ROWS as i64), Random::new(9));
         let mut counts = vec![0u32; ROWS];
         (0..N).for_each(|_| counts[chooser.draw(&mut random) as usize - 1] += 1);
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn one_row_is_always_itself() {
         for (of, _) in Distribution::ALL {
-            let (chooser, mut random) = (Chooser::new(of, 1), Random::new(1));
+            let (chooser, mut random) = (Chooser::new(of, 0.8, 1), Random::new(1));
             assert!((0..1_000).all(|_| chooser.draw(&mut random) == 1), "{}", of.name());
         }
     }

@@ -1,14 +1,15 @@
 //! Filling and removing the tables, several at a time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_stats::Random;
-use iostrata_target::{Rows, Target, TargetError, Value};
+use iostrata_target::{Rows, SessionOptions, Target, TargetError, Value};
 
 use crate::filling::fill_all;
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::OltpSpec;
-use crate::oltp::statements::{c_value, pad_value, schema};
+use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
 
 /// Rows that are made at once.
 const BATCH: i64 = 256;
@@ -68,6 +69,21 @@ pub fn prepare(
     Ok(OltpPrepared { tables: spec.tables, rows: rows.into_inner() })
 }
 
+/// Reads every row once, so that the target has in memory what has room there.
+///
+/// # Errors
+/// What the target said.
+pub fn read_all(target: &dyn Target, spec: &OltpSpec) -> Result<(), TargetError> {
+    let options = SessionOptions { ops: ops(spec.tables), ..SessionOptions::default() };
+    let mut session = target.session(&Arc::new(schema(spec.tables)), &options)?;
+    let (all, mut sums) = ([1.into(), spec.table_size.into()], Rows::default());
+    session.begin()?;
+    for table in 0..spec.tables {
+        session.run(Statement::SumRange.of(table), &all, &mut sums)?;
+    }
+    session.rollback()
+}
+
 /// Removes the tables that are there; gives how many.
 ///
 /// # Errors
@@ -93,7 +109,7 @@ impl TableSource {
         Self {
             next: 1,
             last: spec.table_size,
-            keys: Chooser::new(spec.distribution, spec.table_size),
+            keys: spec.chooser(),
             random: Random::of_stream(spec.seed, 1 << 63 | u64::from(table)),
             text: Vec::new(),
         }

@@ -2,7 +2,10 @@
 
 use iostrata_target::Isolation;
 
-use crate::oltp::distribution::Distribution;
+use crate::oltp::distribution::{Chooser, Distribution};
+
+/// sysbench's exponent.
+const ZIPF_EXPONENT: f64 = 0.8;
 
 /// A member of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,8 @@ pub struct OltpSpec {
     pub skip_trx: bool,
     /// Which rows.
     pub distribution: Distribution,
+    /// Exponent of the Zipfian one.
+    pub zipf_exponent: f64,
     /// Of everything that is drawn.
     pub seed: u64,
     /// Of transactions.
@@ -118,10 +123,24 @@ impl OltpSpec {
             counts,
             skip_trx: !member.is_transaction(),
             distribution: Distribution::Uniform,
+            zipf_exponent: ZIPF_EXPONENT,
             seed: 0,
             isolation: Isolation::default(),
             as_text: false,
         }
+    }
+
+    /// Transactions that change so many rows of one table and do nothing else. The column that
+    /// they change has no index and keeps its size.
+    pub fn updates(table_size: i64, row_updates: u32) -> Self {
+        let nothing = Self::new(Member::PointSelect).counts;
+        let counts = Counts { point_selects: 0, non_index_updates: row_updates, ..nothing };
+        Self { table_size, counts, ..Self::new(Member::WriteOnly) }
+    }
+
+    /// What chooses its rows.
+    pub(super) fn chooser(&self) -> Chooser {
+        Chooser::new(self.distribution, self.zipf_exponent, self.table_size)
     }
 
     /// Statements of a transaction, its beginning and end included where it has them.
@@ -143,5 +162,6 @@ mod tests {
     fn transactions_have_as_many_statements_as_sysbench_s() {
         let counts = Member::ALL.map(|member| OltpSpec::new(member).statements());
         assert_eq!(counts, [20, 16, 6, 1, 1]);
+        assert_eq!(OltpSpec::updates(1000, 10).statements(), 12);
     }
 }

@@ -40,7 +40,7 @@ impl<'a> OltpTerminals<'a> {
             let fix = "make it with `oltp ... prepare` and the same --tables";
             return Err(TargetError::not_ready(&target.name(), "not_prepared", text, fix));
         }
-        let ids = Chooser::new(spec.distribution, spec.table_size);
+        let ids = spec.chooser();
         let ops = ops(spec.tables);
         Ok(Self { target, schema: Arc::new(schema), ops, spec, ids, blocks })
     }

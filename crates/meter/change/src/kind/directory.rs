@@ -1,4 +1,4 @@
-//! Directories for private database servers.
+//! Directories for databases that a run makes.
 //!
 //! Invariant: a directory is removed only when it is the one that was made: the inode that was
 //! noted, or, after a crash before that, an empty one born after the intent at a place where there

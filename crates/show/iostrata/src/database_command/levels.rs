@@ -9,12 +9,12 @@ use iostrata_run::{Event, LatencyTarget, RateBound, Replicate};
 use iostrata_spec::{TransactionPacing, TransactionSpec};
 use iostrata_stats::RateSearch;
 use iostrata_study::{
-    Measurement, Pipeline, Watcher, response_percentile_us, transaction_point, transactions_per_s,
+    Measurement, Pipeline, Sampling, Watcher, response_percentile_us, transaction_point,
+    transactions_per_s,
 };
 use iostrata_target::Target;
 
 use super::live::LiveLines;
-use super::sampling::Sampling;
 use crate::args::DriveArgs;
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
@@ -150,7 +150,7 @@ impl Levels<'_, '_> {
         let (point, at) = (transaction_point(spec), self.replicates.len() as u32);
         let load = TransactionLoad::new(self.source, spec, self.reaches_storage);
         let mut lines = LiveLines::new(self.display, spec.threads, self.interval_s());
-        let mut sampling = Sampling::of(self.target, self.display);
+        let mut sampling = Sampling::of(self.target, &mut |text| self.display.note(text));
         let title = point.title.clone();
         let watchers: &mut [&mut dyn Watcher] = &mut [&mut lines, &mut sampling];
         let measured = self.pipeline.measure(&point, at, &load, &share, &title, watchers);

@@ -11,7 +11,6 @@ mod plan;
 mod prepare;
 mod private;
 mod run;
-mod sampling;
 
 pub use opened::ending;
 

@@ -23,4 +23,5 @@ mod simulate_flush;
 mod stalls;
 mod study;
 mod study_kill;
+mod study_transactions;
 mod views;

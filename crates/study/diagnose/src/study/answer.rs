@@ -94,7 +94,15 @@ fn decided(
         return unknown(asks, &why);
     };
     let Ok(comparison) = paired_measured(&sides.below, &sides.above) else {
-        return unknown(asks, "in a window of it not a single request was done, it is too short");
+        return unknown(
+            asks,
+            match contrast.metric {
+                ThenMetric::Iops => {
+                    "in a window of it not a single request was done, it is too short"
+                }
+                _ => "one of its figures is 0, and no ratio can be taken to that",
+            },
+        );
     };
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =

@@ -45,13 +45,20 @@ pub(crate) fn keep_shared(verdicts: &mut Verdicts, shared: &Verdicts) {
     *verdicts = verdicts.iter().filter(|verdict| shared.has(*verdict)).collect();
 }
 
+fn is_scheduled(cell: &Cell) -> bool {
+    match &cell.transactions {
+        Some(load) => load.pacing.is_scheduled(),
+        None => cell.workload.pacing != Pacing::Closed,
+    }
+}
+
 /// Whether a point is as it is because its study wants it so.
 fn is_asked_for(cell: &Cell, verdict: Verdict) -> bool {
     let is_limited = cell.conditions.io_limits != IoLimits::default();
     match verdict {
         Verdict::Throttled => is_limited,
         // On a schedule, as many are in flight as have come.
-        Verdict::DepthNotReached => is_limited || cell.workload.pacing != Pacing::Closed,
+        Verdict::DepthNotReached => is_limited || is_scheduled(cell),
         _ => false,
     }
 }

@@ -94,6 +94,9 @@ fn layer_loss(
 /// The cell that does the same on a file system of default making: of several, the first.
 fn counterpart<'a>(plan: &'a StudyPlan, raw: &Cell, kind: VolumeKind) -> Option<&'a Cell> {
     let same = |cell: &&Cell| {
+        if cell.transactions.is_some() {
+            return false;
+        }
         let mut own = cell.workload.clone();
         // One file is the file system's form of one device.
         own.files = raw.workload.files;

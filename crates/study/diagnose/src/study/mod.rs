@@ -15,6 +15,7 @@ mod queue;
 mod queue_finding;
 mod response;
 mod then;
+mod transactions;
 
 use std::collections::BTreeMap;
 
@@ -119,7 +120,8 @@ fn precise_pct(plan: &StudyPlan, points: &[StudyPoint]) -> f64 {
 fn dropped(plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> u64 {
     let planned = u64::from(plan.measuring.replicates);
     let missing = |id: &str| {
-        let have = seen.get(id).map_or(0, |seen| seen.replicates.len() as u64);
+        let have =
+            seen.get(id).map_or(0, |seen| seen.replicates.len() as u64 + u64::from(seen.left_out));
         if have == 0 { 0 } else { planned.saturating_sub(have) }
     };
     plan.cells.iter().map(|cell| missing(&cell.id)).sum()

@@ -15,6 +15,7 @@ use iostrata_stats::{
 };
 
 use super::caution::cautions;
+use super::transactions;
 use crate::figure::{combined, metric_of, op_of};
 
 /// The replicates and the evidence of one point.
@@ -23,6 +24,8 @@ pub(crate) struct Seen<'a> {
     pub replicates: Vec<&'a Replicate>,
     pub profiles: Vec<&'a Profiled>,
     pub traced: Option<&'a Traced>,
+    /// Windows that are not among the replicates, because the machine was not there for them.
+    pub left_out: u32,
 }
 
 /// Everything by point. A replicate that was stored twice counts once, as it was last.
@@ -41,6 +44,9 @@ pub(crate) fn by_point(events: &[Event]) -> BTreeMap<&str, Seen<'_>> {
             Event::Traced(traced) => seen.entry(&traced.point).or_default().traced = Some(traced),
             _ => {}
         }
+    }
+    for one in seen.values_mut() {
+        one.left_out = transactions::leave_out(&mut one.replicates);
     }
     seen
 }
@@ -65,7 +71,7 @@ pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         value: figure.value,
         value_ci95: figure.ci95.map(not_negative),
         value_n: figure.n,
-        unit: "IOPS".to_owned(),
+        unit: replicates.first().map_or("IOPS", |one| &one.point.metric.unit).to_owned(),
         bytes_per_s: bytes(replicates) / measured_s.max(f64::MIN_POSITIVE),
         replicates: replicates.len() as u32,
         measured_s,
@@ -81,6 +87,7 @@ pub(crate) fn point(cell: &Cell, seen: &Seen<'_>) -> Option<StudyPoint> {
         io_limit_used_pct: mean(replicates.iter().filter_map(|one| limit_used(one))),
         profile: profile(&seen.profiles),
         latency_by_layer: seen.traced.map(|traced| traced.latency.clone()),
+        transactions: transactions::transactions(replicates, seen.left_out),
         verdicts: cautions(cell, replicates),
     })
 }

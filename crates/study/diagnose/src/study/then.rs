@@ -75,7 +75,7 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
     };
     let weighted = |of: &dyn Fn(&StudyOp) -> Option<f64>| {
         let ops: Vec<&StudyOp> =
-            [OpKind::Read, OpKind::Write].iter().filter_map(|op| point.ops[*op].as_ref()).collect();
+            point.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync).map(|(_, op)| op).collect();
         let all: f64 = ops.iter().map(|op| op.iops).sum();
         let sums: Option<Vec<f64>> = ops.iter().map(|op| Some(op.iops * of(op)?)).collect();
         sums.filter(|_| all > 0.0).map(|sums| sums.iter().sum::<f64>() / all)
@@ -100,6 +100,24 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         | ThenMetric::DeviceQueueSize
         | ThenMetric::DeviceAwaitMs => {
             device(metric, point.device.as_ref()?).map(|value| now(value, None))
+        }
+        ThenMetric::LatencyP999Us if point.transactions.is_none() => {
+            latency(|one| one.p99_9).map(|p99_9| now(p99_9, None))
+        }
+        ThenMetric::Tps
+        | ThenMetric::MinOverMean1s
+        | ThenMetric::LatencyP999Us
+        | ThenMetric::StalledPct
+        | ThenMetric::FlushedForRedoPct
+        | ThenMetric::FuriousFlushesPerMin
+        | ThenMetric::PagesPerTransaction
+        | ThenMetric::RedoBytesPerS
+        | ThenMetric::PagesDirtiedPerS
+        | ThenMetric::CheckpointAgePct
+        | ThenMetric::CheckpointAgeMaxPct
+        | ThenMetric::HistoryLength => {
+            let figure = point.transactions.as_ref()?.figures.get(metric.name())?;
+            Some(Now { n: figure.n, ..now(figure.value, figure.ci95) })
         }
     }
 }

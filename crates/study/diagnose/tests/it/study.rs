@@ -45,6 +45,7 @@ fn cell(kind: VolumeKind, workers: u32, files: u32) -> Cell {
         },
         conditions: Conditions::default(),
         workload,
+        transactions: None,
     }
 }
 

@@ -14,11 +14,13 @@ use iostrata_load::IoLoad;
 use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
 use iostrata_spec::Point;
-use iostrata_spec::study::{Cell, VolumeKind};
+use iostrata_spec::study::{Cell, Conditions, VolumeKind};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;
 use super::conditions::ConditionState;
+use super::database::Databases;
+use super::emulated::DiskProbe;
 use super::layout::VolumeLayout;
 use super::pace::TRACED_PASS;
 use super::path_scope::PathScope;
@@ -27,12 +29,16 @@ use super::probes::Probes;
 use super::volume::{self, MountedVolume};
 use crate::{Measurement, Pipeline, StudyError, Watcher};
 
+/// The directory of a volume below which its databases lie.
+const DATABASES: &str = "iostrata-databases";
+
 /// Everything that one replicate needs.
 pub(super) struct Bench<'a, W: Platform> {
     pub session: &'a mut Session<W>,
     pub pipeline: Pipeline<'a>,
     pub probes: Probes,
     pub ceilings: Vec<Ceiling>,
+    pub databases: &'a mut dyn Databases,
     root: Root,
     conditions: ConditionState,
     volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
@@ -41,12 +47,18 @@ pub(super) struct Bench<'a, W: Platform> {
 }
 
 impl<'a, W: Platform> Bench<'a, W> {
-    pub(super) fn new(session: &'a mut Session<W>, pipeline: Pipeline<'a>, probes: Probes) -> Self {
+    pub(super) fn new(
+        session: &'a mut Session<W>,
+        pipeline: Pipeline<'a>,
+        probes: Probes,
+        databases: &'a mut dyn Databases,
+    ) -> Self {
         Self {
             session,
             pipeline,
             probes,
             ceilings: Vec::new(),
+            databases,
             root: Root::system(),
             conditions: ConditionState::default(),
             volumes: Vec::new(),
@@ -113,21 +125,51 @@ impl<'a, W: Platform> Bench<'a, W> {
         found.map(|(volume, _)| (volume.places[0].clone(), volume.layout.member_bytes))
     }
 
-    /// Puts a cell's conditions in place and finds its files.
-    fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
+    /// Puts conditions in place on a cell's volume, and looks at it from now on.
+    pub(super) fn switch(&mut self, cell: &Cell, wanted: &Conditions) -> Result<(), StudyError> {
         let at = self.volume_of(cell);
         let devices = self.volumes[at].0.layout.devices();
-        let made = self.conditions.switch(self.session, &cell.conditions, &devices)?;
+        let made = self.conditions.switch(self.session, wanted, &devices)?;
         for applied in &made {
             self.record(applied)?;
         }
-        if cell.conditions.drop_caches {
+        if wanted.drop_caches {
             self.session.apply(Change::DropCaches)?;
         }
         let volume = &mut self.volumes[at].0;
         if !made.is_empty() {
             volume.scope = PathScope::of(&self.root, &volume.places)?;
         }
+        self.pipeline.meter.look_at(volume.scope.observed.clone());
+        Ok(())
+    }
+
+    /// What reaches the emulated disks of a volume.
+    pub(super) fn disks_of(&mut self, volume: usize) -> &mut DiskProbe {
+        &mut self.volumes[volume].0.disks
+    }
+
+    /// Where the databases of a volume lie; made, through the journal, when first asked for, and
+    /// removed with the volume.
+    pub(super) fn database_directory(&mut self, volume: usize) -> Result<PathBuf, StudyError> {
+        let (mounted, ids) = &mut self.volumes[volume];
+        if let Some(dir) = &mounted.databases {
+            return Ok(dir.clone());
+        }
+        let path = mounted.places[0].join(DATABASES);
+        let made = self.session.apply(Change::ServerDirectory { path: path.clone() })?;
+        ids.push(made.id);
+        mounted.databases = Some(path.clone());
+        self.record(&made)?;
+        Ok(path)
+    }
+
+    /// Puts a cell's conditions in place and finds its files.
+    fn set_up(&mut self, cell: &Cell, text: &str) -> Result<SetUp, StudyError> {
+        self.switch(cell, &cell.conditions)?;
+        let at = self.volume_of(cell);
+        let volume = &mut self.volumes[at].0;
+        let devices = volume.layout.devices();
         let (stop, listener) = (self.pipeline.stop(), &mut *self.pipeline.listener);
         let files = volume.files(&cell.workload, stop, &mut |progress| {
             let done = units_of(progress.done_bytes, progress.total_bytes);
@@ -151,6 +193,9 @@ impl<'a, W: Platform> Bench<'a, W> {
         replicate: u32,
         how: &How,
     ) -> Result<Option<(Measured, f64)>, StudyError> {
+        if let Some(load) = &cell.transactions {
+            return self.measure_transactions(load, cell, replicate, how);
+        }
         let started = Instant::now();
         let set_up = self.set_up(cell, &cell.title)?;
         let mut point = point(cell, &set_up.place, how.window);
@@ -159,7 +204,6 @@ impl<'a, W: Platform> Bench<'a, W> {
         // would look like a property of the point.
         let seed = &mut point.streams[0].spec.seed;
         *seed = seed.wrapping_add(u64::from(replicate));
-        self.pipeline.meter.look_at(set_up.scope.observed.clone());
         let profiler = self.probes.profiler();
         let is_profiled = profiler.is_some();
         let disks = &mut self.volumes[set_up.volume].0.disks;
@@ -204,6 +248,9 @@ impl<'a, W: Platform> Bench<'a, W> {
 
     /// Makes a cell's files, so that no round begins with writing them.
     pub(super) fn prepare(&mut self, cell: &Cell) -> Result<(), StudyError> {
+        if let Some(load) = &cell.transactions {
+            return self.prepare_tables(load, cell);
+        }
         let at = self.volume_of(cell);
         let stop = self.pipeline.stop();
         let (volumes, listener) = (&mut self.volumes, &mut *self.pipeline.listener);
@@ -216,13 +263,17 @@ impl<'a, W: Platform> Bench<'a, W> {
         Ok(())
     }
 
-    fn volume_of(&self, cell: &Cell) -> usize {
+    pub(super) fn volume_of(&self, cell: &Cell) -> usize {
         let at = self.volumes.iter().position(|(volume, _)| volume.layout.volume == cell.volume);
         at.unwrap_or_else(|| panic!("no volume was made for {}", cell.id))
     }
 
     /// A pass apart from the measured ones, with block events and sleeping threads traced.
     pub(super) fn trace(&mut self, cell: &Cell, share: f64) -> Result<(), StudyError> {
+        if cell.transactions.is_some() {
+            // A pass of a fraction of a second shows nothing of a database.
+            return Ok(());
+        }
         let text = format!("tracing {}", cell.title);
         self.pipeline.listener.progress(share, &text);
         let set_up = self.set_up(cell, &text)?;

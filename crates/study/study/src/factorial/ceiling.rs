@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use iostrata_spec::study::{StudyPlan, VolumeKind};
+use iostrata_spec::study::{Cell, StudyPlan, VolumeKind};
 use iostrata_spec::{IoApi, IoSpec, Layer, Mix, Point, Stream};
 use iostrata_stats::{Measured, combine};
 
@@ -44,7 +44,7 @@ pub(super) fn pairs(plan: &StudyPlan, device: &Path, dir: &Path, bytes: u64) -> 
         .cells
         .iter()
         .filter(|cell| cell.volume.kind != VolumeKind::Here && cell.volume.disk.is_none());
-    let workloads: Vec<&IoSpec> = loads.map(|cell| &cell.workload).collect();
+    let workloads: Vec<&IoSpec> = loads.filter_map(Cell::requests).collect();
     let blocks: BTreeSet<u32> = workloads.iter().map(|spec| spec.block_bytes).collect();
     let jobs = workloads.iter().map(|spec| spec.jobs * spec.depth).max().unwrap_or(1).clamp(1, 64);
     let mut pairs = Vec::new();

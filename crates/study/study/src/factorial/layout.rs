@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use iostrata_change::{Change, DeviceRef, FilesystemKind, Prewrite};
 use iostrata_emudisk::Store;
-use iostrata_spec::study::{Cell, StudyPlan, Volume, VolumeKind};
+use iostrata_spec::study::{Cell, StudyPlan, Volume, VolumeKind, database_bytes};
 use iostrata_spec::{IoSpec, Preparation};
 
 use super::{VolumePlace, emulated};
@@ -178,13 +178,16 @@ fn volume(
 /// Every set that stays is there at the same time; of those that are used up, the largest one.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     let shapes: BTreeSet<SetShape> =
-        cells.iter().map(|cell| SetShape::of(&cell.workload)).collect();
+        cells.iter().filter_map(|cell| cell.requests()).map(SetShape::of).collect();
     let sizes = |used_up: bool| {
         shapes.iter().filter(move |shape| shape.used_up == used_up).map(|shape| shape.size_bytes)
     };
     match volume.kind {
         VolumeKind::Raw => shapes.iter().map(|shape| shape.size_bytes).max().unwrap_or(0),
-        _ => sizes(false).sum::<u64>() + sizes(true).max().unwrap_or(0),
+        _ => {
+            let files = sizes(false).sum::<u64>() + sizes(true).max().unwrap_or(0);
+            files + database_bytes(cells.iter().copied())
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod bench;
 mod calibrate;
 mod ceiling;
 mod conditions;
+mod database;
 mod emulated;
 mod fill;
 mod layout;
@@ -21,8 +22,10 @@ mod point;
 mod preview;
 mod probes;
 mod rounds;
+mod transactions;
 mod volume;
 
+pub use database::{Databases, StudiedDatabase};
 pub use layout::{VolumeLayout, filled_bytes, lay_out, space_bytes};
 pub use preview::changes_of;
 pub use rounds::run;

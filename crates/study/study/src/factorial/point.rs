@@ -4,7 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use iostrata_spec::study::{Cell, VolumeKind};
-use iostrata_spec::{Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream};
+use iostrata_spec::{
+    Better, CurvePlace, Layer, Metric, MetricKind, OpKind, Point, Stream, TransactionSpec,
+};
+
+use crate::transaction_point;
 
 /// The point of a cell on a place, measured for `window`: windows of one length are comparable, and
 /// a study takes as long as it says.
@@ -28,6 +32,18 @@ pub(super) fn point(cell: &Cell, place: &Path, window: Duration) -> Point {
         block: cell.parts.first().cloned().unwrap_or_default(),
         levels: cell.levels.clone(),
         transactions: None,
+    }
+}
+
+/// The point of a cell that is a load of transactions.
+pub(super) fn transactions(cell: &Cell, load: &TransactionSpec) -> Point {
+    Point {
+        id: cell.id.clone(),
+        title: cell.title.clone(),
+        curve: None,
+        block: cell.parts.first().cloned().unwrap_or_default(),
+        levels: cell.levels.clone(),
+        ..transaction_point(load)
     }
 }
 

@@ -10,11 +10,12 @@ use std::time::Duration;
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
-use iostrata_spec::study::pacing::{Pacing, WINDOW_OVERHEAD_S};
+use iostrata_spec::study::pacing::Pacing;
 
 use super::batch::batches;
 use super::bench::{Bench, How};
 use super::calibrate;
+use super::database::Databases;
 use super::layout::{VolumeLayout, lay_out};
 use super::pace::{self, Standing};
 use super::probes::Probes;
@@ -34,6 +35,7 @@ pub fn run<W: Platform>(
     session: &mut Session<W>,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
+    databases: &mut dyn Databases,
 ) -> Result<RunOutcome, StudyError> {
     let program = Some(task.place.program.clone());
     let meter = Meter::new(&Root::system(), None, interrupted, program);
@@ -41,16 +43,10 @@ pub fn run<W: Platform>(
     let (probes, missing) = Probes::open(measuring.profile_hz);
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
     pipeline.before_s = before_s(task.done);
-    let bench = Bench::new(session, pipeline, probes);
+    let bench = Bench::new(session, pipeline, probes, databases);
     let standings = standings(task);
-    let mut rounds = Rounds {
-        task,
-        bench,
-        standings,
-        left_out: BTreeSet::new(),
-        cost_s: 0.0,
-        overhead_s: WINDOW_OVERHEAD_S,
-    };
+    let mut rounds =
+        Rounds { task, bench, standings, left_out: BTreeSet::new(), cost_s: 0.0, overhead_s: 0.0 };
     if task.done.is_empty() {
         rounds.bench.pipeline.store_clock()?;
         rounds.bench.pipeline.store_missing(missing)?;
@@ -167,12 +163,14 @@ impl<W: Platform> Rounds<'_, W> {
         });
         let pacing = Pacing {
             points: cells.len(),
+            warmed_points: self.warmed(cells),
             replicates: measuring.replicates,
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
             point_time_s: measuring.point_time.as_secs_f64(),
             left_s: end_s.map(|end_s| end_s - self.bench.pipeline.elapsed_s()),
         };
+        self.overhead_s = pacing.beside_s();
         let measuring_s = pacing.rounds_s() + pacing.traced_s();
         self.bench.pipeline.listener.note(&format!(
             "The volumes are ready after {}; measuring their {} points takes about {} more.",
@@ -184,6 +182,12 @@ impl<W: Platform> Rounds<'_, W> {
         let window = self.rounds(cells, &pacing, end_s)?;
         self.once_more(cells, window, end_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
+    }
+
+    /// How many of some cells are warmed up before each window.
+    fn warmed(&self, cells: &[usize]) -> usize {
+        let is_warmed = |cell: &&usize| self.task.plan.cells[**cell].transactions.is_some();
+        cells.iter().filter(is_warmed).count()
     }
 
     /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows
@@ -319,7 +323,9 @@ impl<W: Platform> Rounds<'_, W> {
                 let is_first = self.cost_s == 0.0;
                 self.cost_s = if is_first { took_s } else { 0.9 * self.cost_s + 0.1 * took_s };
                 let beside_s = took_s - window.as_secs_f64();
-                self.overhead_s = 0.95 * self.overhead_s + 0.05 * beside_s;
+                // Few points say as much in a round as many do in a part of one.
+                let weight = (1.0 / self.task.plan.cells.len() as f64).max(0.05);
+                self.overhead_s = (1.0 - weight) * self.overhead_s + weight * beside_s;
                 self.standings[index].figures.push(figure);
             }
             Err(_) if self.bench.pipeline.is_interrupted() => {}

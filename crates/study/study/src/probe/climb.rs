@@ -14,7 +14,8 @@ use super::blocks::Part;
 use super::budget::{Announcement, TOP_TIME};
 use super::runner::Probe;
 use super::shape::{ProbeOptions, Shape, Transactions};
-use super::top::{self, ProbedDatabase, TopRound, TopRung, UseWatch};
+use super::top::{self, ProbedDatabase, TopRound, TopRung};
+use crate::use_watch::UseWatch;
 use crate::{FileSetCache, Listener, Meter, Pipeline, RunOutcome, StudyError, Watcher};
 
 /// Runs the probe.
@@ -183,7 +184,8 @@ impl Probe<'_> {
             Ok(source) => source,
         };
         let load = TransactionLoad::new(&*source, spec, database.is_here());
-        let mut watch = UseWatch::new(database);
+        let used = || database.used();
+        let mut watch = UseWatch::new(&used);
         let watchers: &mut [&mut dyn Watcher] = &mut [&mut watch];
         let measured = self.pipeline.measure(point, replicate, &load, &|_| 1.0, &text, watchers);
         let used = watch.used();

@@ -10,7 +10,7 @@ use iostrata_load::TransactionSource;
 use iostrata_run::ResourceUse;
 use iostrata_spec::{Point, TransactionSpec, rung};
 
-use crate::{Watcher, transaction_point};
+use crate::transaction_point;
 
 /// A rung of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,34 +123,5 @@ impl TopRung {
             point.metric.unit = "commits/s".to_owned();
         }
         point
-    }
-}
-
-/// Looks at what a database uses while a window is open.
-pub(super) struct UseWatch<'a> {
-    database: &'a dyn ProbedDatabase,
-    opened: ResourceUse,
-    closed: ResourceUse,
-}
-
-impl<'a> UseWatch<'a> {
-    pub fn new(database: &'a dyn ProbedDatabase) -> Self {
-        let nothing = ResourceUse::default();
-        Self { database, opened: nothing, closed: nothing }
-    }
-
-    /// What was used in the window.
-    pub fn used(&self) -> ResourceUse {
-        self.closed.since(&self.opened)
-    }
-}
-
-impl Watcher for UseWatch<'_> {
-    fn opened(&mut self) {
-        self.opened = self.database.used();
-    }
-
-    fn closed(&mut self) {
-        self.closed = self.database.used();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use iostrata_run::{Cpu, OpFigures};
+use iostrata_run::{Cpu, OpFigures, Series};
 use iostrata_spec::PerKind;
 use iostrata_stats::{Latencies, Measured, Verdict};
 

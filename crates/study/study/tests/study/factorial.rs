@@ -11,9 +11,10 @@ use iostrata_spec::study::{
     Cell, Conditions, Extent, FactorLevels, LevelAt, Measuring, QueueSetting, StudyPlan, Volume,
     VolumeKind,
 };
-use iostrata_spec::{IoSpec, Mix};
-use iostrata_study::factorial::{self, StudyTask, VolumePlace};
+use iostrata_spec::{IoSpec, Mix, TransactionSpec};
+use iostrata_study::factorial::{self, Databases, StudiedDatabase, StudyTask, VolumePlace};
 use iostrata_study::{Listener, StudyError};
+use iostrata_target::TargetError;
 
 /// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
 struct Keeper<'a> {
@@ -31,6 +32,21 @@ impl Listener for Keeper<'_> {
             self.stop.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+/// None of these studies runs transactions.
+struct NoDatabases;
+
+impl Databases for NoDatabases {
+    fn open(
+        &mut self,
+        load: &TransactionSpec,
+        _dir: &Path,
+        _stop: &AtomicBool,
+        _progress: &mut dyn FnMut(&str),
+    ) -> Result<Box<dyn StudiedDatabase>, TargetError> {
+        panic!("{} was asked for", load.workload)
     }
 }
 
@@ -65,6 +81,7 @@ fn cell(kind: VolumeKind, jobs: u32, mix: Mix, scheduler: &str) -> Cell {
             ..Conditions::default()
         },
         workload,
+        transactions: None,
     }
 }
 
@@ -121,7 +138,8 @@ fn run(plan: &StudyPlan, dir: &Path, done: &[Event], stop_after: usize) -> Vec<E
         memory_bytes: 1 << 30,
     };
     let task = StudyTask { plan, place, done };
-    let outcome = factorial::run(&task, &mut session, &stop, &mut keeper).unwrap();
+    let outcome =
+        factorial::run(&task, &mut session, &stop, &mut keeper, &mut NoDatabases).unwrap();
     assert_eq!(outcome.interrupted, keeper.stored >= stop_after);
     let report = session.undo_all();
     assert!(report.is_settled(), "{report:?}");

@@ -9,6 +9,7 @@ mod conditions;
 mod conflict;
 mod naming;
 mod settings;
+mod transactions;
 mod workload;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -242,7 +243,9 @@ impl<'a> CellLayout<'a> {
             let why = format!("{} (point {id})", error.why);
             self.source.error(at, thing, &error.found, why, fix)
         })?;
-        Ok(Cell { id, title, parts: Vec::new(), levels, volume, conditions, workload })
+        let transactions = transactions::transactions(settings, self.measuring).map_err(refused)?;
+        let parts = Vec::new();
+        Ok(Cell { id, title, parts, levels, volume, conditions, workload, transactions })
     }
 
     /// Cells that differ only in what is no factor could not be told apart.

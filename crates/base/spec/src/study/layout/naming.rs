@@ -28,6 +28,9 @@ pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) ->
         (Ok(SettingValue::Word(_)), _) if label == "none" => format!("no_{}", setting.name),
         (Ok(SettingValue::Disk(None)), _) => "own_storage".to_owned(),
         (Ok(SettingValue::Disk(Some(disk))), _) => disk_token(&disk),
+        // A word says which setting it is of; a number does not.
+        (Ok(SettingValue::Text(_)), _) if !plain.starts_with(|c: char| c.is_ascii_digit()) => plain,
+        (Ok(SettingValue::Text(_)), short) => format!("{short}{plain}"),
         (_, "") => plain,
         (_, short) => format!("{short}_{plain}"),
     }
@@ -93,7 +96,14 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (SettingId::Files, _) => format!("{label} file{plural}"),
         (SettingId::Volumes, _) => format!("{label} volume{plural}"),
         (SettingId::Iodepth, _) => format!("depth {label}"),
-        (SettingId::RatePct, Ok(SettingValue::Number(0.0))) => "closed loop".to_owned(),
+        (SettingId::RatePct | SettingId::RateTps, Ok(SettingValue::Number(0.0))) => {
+            "closed loop".to_owned()
+        }
+        (SettingId::RateTps, _) => format!("{label} transactions/s"),
+        (SettingId::Database(name), _) => {
+            let own = name.split_once('.').map_or(name, |(_, own)| own);
+            format!("{} {label}", own.replace('_', " "))
+        }
         (SettingId::RatePct, _) => format!("{label} % of the limit"),
         (SettingId::Direct, Ok(SettingValue::Switch(false))) => "buffered".to_owned(),
         (_, Ok(SettingValue::Switch(true))) => setting.name.replace('_', " "),

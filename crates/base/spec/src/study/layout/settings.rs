@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
-use crate::study::setting::{SETTINGS, SettingId, SettingValue};
+use crate::study::setting::{
+    REQUESTS, SETTINGS, Setting, SettingId, SettingKind, SettingValue, UPDATES,
+};
 use crate::study::text::factor::Assigned;
 use crate::{Rw, Words};
 
@@ -107,6 +109,24 @@ impl<'a> Settings<'a> {
         self.word(SettingId::Rw).unwrap_or(Rw::Randread)
     }
 
+    /// Which workload runs.
+    pub fn workload(&self) -> &'a str {
+        self.assigned(SettingId::Workload).map_or(REQUESTS, |set| &set.label)
+    }
+
+    /// Whether requests of files are what runs.
+    pub fn makes_requests(&self) -> bool {
+        self.workload() == REQUESTS
+    }
+
+    /// Settings of the database by their own names, as they were written.
+    pub fn of_database(&self) -> impl Iterator<Item = (&'static str, &'a Assigned)> {
+        self.0.values().filter_map(|set| match set.setting.id {
+            SettingId::Database(name) => Some((name, *set)),
+            _ => None,
+        })
+    }
+
     /// Takes out what has no meaning beside the others, so that combinations which differ in
     /// nothing else are one.
     pub fn keep_meaningful(&mut self) {
@@ -114,7 +134,21 @@ impl<'a> Settings<'a> {
         self.0.retain(|id, _| all.has_meaning(*id));
     }
 
+    /// Transactions make their own requests, and requests know no database.
+    fn is_of_load(&self, id: SettingId) -> bool {
+        let shared = [SettingId::Workload, SettingId::Workers, SettingId::RateProcess];
+        match (Setting::of(id).kind, self.makes_requests()) {
+            _ if shared.contains(&id) => true,
+            (SettingKind::Workload, false) => id == SettingId::RandomDistribution,
+            (SettingKind::Transactions, true) => false,
+            _ => id != SettingId::RowUpdates || self.workload() == UPDATES,
+        }
+    }
+
     fn has_meaning(&self, id: SettingId) -> bool {
+        if !self.is_of_load(id) {
+            return false;
+        }
         let (kind, rw) = (self.filesystem(), self.rw());
         let writes = rw.mix(1).writes();
         let flushes = [SettingId::Fsync, SettingId::Fdatasync]
@@ -129,12 +163,12 @@ impl<'a> Settings<'a> {
             // One that cannot be is refused, not dropped.
             SettingId::Disk => kind != VolumeKind::Here || self.disk().is_some(),
             SettingId::Rwmixread => rw.is_mixed(),
-            SettingId::RandomDistribution => rw.is_random(),
+            SettingId::RandomDistribution => rw.is_random() || !self.makes_requests(),
             SettingId::Fsync | SettingId::Fdatasync | SettingId::Sync => writes,
             SettingId::FsyncScope | SettingId::FsyncEvery => writes && flushes,
-            SettingId::RateProcess => {
-                self.number(SettingId::RateIops) > 0.0 || self.number(SettingId::RatePct) > 0.0
-            }
+            SettingId::RateProcess => [SettingId::RateIops, SettingId::RatePct, SettingId::RateTps]
+                .into_iter()
+                .any(|id| self.is_of_load(id) && self.number(id) > 0.0),
             _ => true,
         }
     }

@@ -28,6 +28,33 @@ const ENGINES: WordSet = WordSet {
     name_of: |text| Some(IoApi::of(text).filter(|api| *api != IoApi::Null)?.name()),
 };
 
+/// The word for requests of files.
+pub const REQUESTS: &str = "requests";
+/// The word for transactions that change rows of one table.
+pub const UPDATES: &str = "updates";
+
+const WORKLOAD_NAMES: [&str; 7] = [
+    REQUESTS,
+    UPDATES,
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+];
+pub(super) const TARGET_NAMES: [&str; 1] = ["engine"];
+
+/// What can run.
+const WORKLOADS: WordSet = WordSet {
+    names: || WORKLOAD_NAMES.to_vec(),
+    name_of: |text| WORKLOAD_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
+};
+/// What it can run on.
+const TARGETS: WordSet = WordSet {
+    names: || TARGET_NAMES.to_vec(),
+    name_of: |text| TARGET_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
+};
+
 const fn words<T: Words>() -> Takes {
     Word(WordSet::of::<T>())
 }
@@ -45,6 +72,8 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum SettingId {
             $($($id,)*)*
+            /// A setting of a database, by its whole name: `engine.policy`.
+            Database(&'static str),
         }
 
         /// The catalogue.
@@ -154,5 +183,17 @@ settings! {
             "How scheduled requests are spaced";
         Process "process": Switch, default "false",
             "Whether workers are processes instead of threads";
+    }
+    Transactions {
+        Workload "workload": Word(WORKLOADS), default "requests",
+            "What runs: requests of files, or transactions of a database";
+        Target "target": Word(TARGETS), default "engine",
+            "The database, with its data on the volume";
+        Rows "rows": Count(1, i32::MAX as u64), short "rows", default "100000",
+            "Rows of the table, about 200 bytes each";
+        RowUpdates "row_updates": Count(1, 10_000), short "u", default "10",
+            "Rows that a transaction of `updates` changes";
+        RateTps "rate_tps": Number(1e9), short "rate", default "0",
+            "Transactions per second of all workers together, on a schedule; 0 for as fast as it goes";
     }
 }

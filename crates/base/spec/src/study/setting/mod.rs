@@ -4,10 +4,13 @@
 //! share. Invariant: every setting has one name, one line of explanation and one parser.
 
 mod catalogue;
+mod database;
 mod value;
 
-pub use catalogue::{SETTINGS, SettingId};
+pub use catalogue::{REQUESTS, SETTINGS, SettingId, UPDATES};
 pub use value::SettingValue;
+
+use iostrata_units::parse_size;
 
 use super::nearest::nearest;
 use crate::Words;
@@ -21,6 +24,8 @@ pub enum SettingKind {
     Conditions,
     /// The requests.
     Workload,
+    /// The transactions, where those are the workload, and the database that they run on.
+    Transactions,
 }
 
 impl SettingKind {
@@ -30,6 +35,7 @@ impl SettingKind {
             SettingKind::Volume => "volume",
             SettingKind::Conditions => "conditions",
             SettingKind::Workload => "workload",
+            SettingKind::Transactions => "transactions",
         }
     }
 }
@@ -53,6 +59,8 @@ pub enum Takes {
     Distribution,
     /// An emulated disk, or `none`.
     Disk,
+    /// Whatever the database takes; who knows it checks it.
+    Text,
 }
 
 /// The words that a setting takes, whatever their values are.
@@ -99,15 +107,20 @@ impl PartialEq for Setting {
 }
 
 impl Setting {
-    /// The setting with this name or alias.
+    /// The setting with this name or alias. Any setting of a database is one, whether the database
+    /// has it or not.
     pub fn named(name: &str) -> Option<&'static Setting> {
         let name = name.replace('-', "_");
-        SETTINGS.iter().find(|setting| setting.name == name || setting.aliases.contains(&&*name))
+        let is_it = |one: &&Setting| one.name == name || one.aliases.contains(&&*name);
+        SETTINGS.iter().find(is_it).or_else(|| database::setting(&name))
     }
 
     /// The setting with this identity.
     pub fn of(id: SettingId) -> &'static Setting {
-        let found = SETTINGS.iter().find(|setting| setting.id == id);
+        let found = match id {
+            SettingId::Database(name) => database::setting(name),
+            id => SETTINGS.iter().find(|setting| setting.id == id),
+        };
         assert!(found.is_some(), "every setting is in the catalogue");
         found.unwrap_or(&SETTINGS[0])
     }
@@ -126,6 +139,7 @@ impl Setting {
             SettingValue::Count(count) => Some(count as f64),
             SettingValue::Bytes(bytes) => Some(bytes as f64),
             SettingValue::Number(number) => Some(number),
+            SettingValue::Text(text) => parse_size(&text).ok().map(|size| size as f64),
             _ => None,
         }
     }
@@ -133,7 +147,8 @@ impl Setting {
     /// A level as a place on an axis. A rate of 0 is none: as fast as it goes has no place beside
     /// rates.
     pub fn position(&self, label: &str) -> Option<f64> {
-        let is_rate = matches!(self.id, SettingId::RatePct | SettingId::RateIops);
+        let is_rate =
+            matches!(self.id, SettingId::RatePct | SettingId::RateIops | SettingId::RateTps);
         self.number(label).filter(|number| !is_rate || *number > 0.0)
     }
 
@@ -141,7 +156,10 @@ impl Setting {
     /// other work, so that there is no curve over them.
     pub fn is_axis(&self) -> bool {
         self.name != "bs"
-            && matches!(self.takes, Takes::Count(..) | Takes::Bytes(..) | Takes::Number(_))
+            && matches!(
+                self.takes,
+                Takes::Count(..) | Takes::Bytes(..) | Takes::Number(_) | Takes::Text
+            )
     }
 }
 

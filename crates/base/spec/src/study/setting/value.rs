@@ -31,6 +31,8 @@ pub enum SettingValue {
     Access(Access),
     /// An emulated disk; absent for the storage that is there.
     Disk(Option<DiskSpec>),
+    /// The value of a database's setting; sizes in one form.
+    Text(String),
 }
 
 fn refuse<T>(why: impl Into<String>, fix: impl Into<String>) -> Result<T, ValueError> {
@@ -52,6 +54,7 @@ impl Setting {
             Takes::Options(between) => options(text, between),
             Takes::Distribution => text.parse().map(SettingValue::Access),
             Takes::Disk => disk(text),
+            Takes::Text => plain(text),
         }
     }
 
@@ -75,6 +78,7 @@ impl Setting {
             },
             (SettingValue::Disk(None), _) => NO_DISK.to_owned(),
             (SettingValue::Disk(Some(disk)), _) => disk.to_string(),
+            (SettingValue::Text(text), _) => text.clone(),
         }
     }
 
@@ -97,6 +101,7 @@ impl Setting {
             Takes::Disk => {
                 "`none`, `hdd-15k`, `hdd-15k,queue=1`, `nvme-no-plp,flush=2ms`".to_owned()
             }
+            Takes::Text => "what the database takes".to_owned(),
         }
     }
 }
@@ -166,6 +171,17 @@ fn options(text: &str, between: char) -> Result<SettingValue, ValueError> {
         return refuse("no list of options", format!("write \"defaults\" or \"{example}\""));
     }
     Ok(SettingValue::Options(options))
+}
+
+/// Sizes with a unit are written in one form; everything else is the database's affair.
+fn plain(text: &str) -> Result<SettingValue, ValueError> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return refuse("is no value", "write what the database takes, such as \"128M\"");
+    }
+    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+    let size = parse_size(text).ok().filter(|_| has_unit);
+    Ok(SettingValue::Text(size.map_or_else(|| text.to_owned(), |size| Size(size).to_string())))
 }
 
 fn disk(text: &str) -> Result<SettingValue, ValueError> {

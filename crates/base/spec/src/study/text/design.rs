@@ -45,6 +45,16 @@ pub(in crate::study) struct Design {
     pub measuring: Measuring,
 }
 
+impl Design {
+    /// Everything that it sets, wherever.
+    pub fn assigned(&self) -> impl Iterator<Item = &Assigned> {
+        let factors = self.parts.iter().flat_map(|part| &part.factors);
+        let levels = factors.flat_map(|factor| &factor.levels);
+        let bases = self.parts.iter().flat_map(|part| &part.base);
+        self.base.iter().chain(bases).chain(levels.flat_map(|level| &level.sets))
+    }
+}
+
 /// The tables of one extent: those of the top and those that stand over them.
 pub(in crate::study) struct Sections<'a> {
     source: &'a SourceText,

@@ -110,6 +110,9 @@ fn assigned(
 }
 
 fn setting_fix(name: &str) -> String {
+    if name == "engine" {
+        return "write the whole name in quotes: \"engine.policy\" = ...".to_owned();
+    }
     match Setting::nearest(name) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "docs/studies.md lists the settings".to_owned(),

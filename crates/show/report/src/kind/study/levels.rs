@@ -53,8 +53,13 @@ pub(super) fn factor_words(factor: &str) -> String {
         "ioengine" => "File API".to_owned(),
         "nr_requests" => factor.to_owned(),
         "rate_pct" => "Rate, % of the limit".to_owned(),
-        other => words::title(other),
+        other => words::title(own_name(other)),
     }
+}
+
+/// The name of a setting of a database without the database's.
+fn own_name(factor: &str) -> &str {
+    factor.split_once('.').map_or(factor, |(_, own)| own)
 }
 
 /// The same inside a sentence or on an axis.
@@ -96,9 +101,15 @@ pub(super) fn level_words(factor: &str, level: &str) -> String {
             format!("{level} {}{plural}", factor.trim_end_matches('s'))
         }
         ("iodepth", _) => format!("depth {level}"),
-        ("rate_pct" | "rate_iops", _) if level == "0" => "as fast as it goes".to_owned(),
+        ("rate_pct" | "rate_iops" | "rate_tps", _) if level == "0" => {
+            "as fast as it goes".to_owned()
+        }
         ("rate_pct", _) => format!("{level} % of the limit"),
         ("direct", Some(SettingValue::Switch(false))) => "buffered".to_owned(),
+        (_, Some(SettingValue::Text(_))) => {
+            format!("{} {level}", own_name(factor).replace('_', " "))
+        }
+        ("rate_tps", _) => format!("{level} transactions/s"),
         (_, Some(SettingValue::Switch(true))) => factor.replace('_', " "),
         (_, Some(SettingValue::Switch(false))) => format!("no {}", factor.replace('_', " ")),
         _ => format!("{} {level}", factor.replace('_', " ")),

@@ -13,6 +13,7 @@ mod levels;
 mod matrix;
 mod panels;
 mod points;
+mod stability;
 mod then;
 
 use iostrata_run::{AxisKind, ChangeRecord, RunResult, StudyDocument, StudyEffect};
@@ -48,6 +49,7 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     }
     report.strip = vec![largest(study), along(study), how_sure(study)];
     let sets = all_panels(study);
+    report.add("stability", "Stability beside speed", stability::section(study));
     report.add("response", "Response time over load", then::response(study));
     report.add("then", "Then and now", then::section(study));
     report.add("answers", "What the answers rest on", effects::answers(study));

@@ -95,7 +95,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         false => Tone::Plain,
     };
     table = table
-        .numbers("IOPS", |p| figure(p.value, p.value_ci95, p.value_n, &p.unit))
+        .numbers(rate_words(study), |p| figure(p.value, p.value_ci95, p.value_n, &p.unit))
         .numbers("95 %", |p| interval(p.value_ci95, &p.unit).toned(wide(p)))
         .numbers_on(On::PAGE, "n", |p| count(p.value_n))
         .group("Point", 3);
@@ -115,6 +115,11 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     body.table(On::FILES, table);
     unknown(&mut body, &study.unknown);
     Some(body)
+}
+
+/// What is counted per second; points of a study count the same.
+fn rate_words(study: &StudyDocument) -> &str {
+    study.points.first().map_or("IOPS", |point| point.unit.as_str())
 }
 
 fn level(point: &StudyPoint, factor: &FactorLevels) -> Cell {

@@ -183,6 +183,7 @@ fn point(at: &At, noise: &mut Noise) -> StudyPoint {
         io_limit_used_pct: None,
         profile: Some(profile(at, noise)),
         latency_by_layer: Some(block_latency(at, mean)),
+        transactions: None,
         verdicts,
     }
 }

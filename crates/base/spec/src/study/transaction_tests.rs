@@ -1,0 +1,117 @@
+//! Studies of transactions: what their settings become, and what is refused.
+
+use super::*;
+use crate::TransactionPacing;
+
+fn parsed(text: &str) -> Result<StudySpec, StudyTextError> {
+    StudySpec::parse(&format!("name='a'\ntitle='a'\n{text}"), "a.toml")
+}
+
+fn cells(text: &str) -> Vec<Cell> {
+    let spec = parsed(text).unwrap_or_else(|error| panic!("{error}"));
+    spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap().cells
+}
+
+const ENGINE: &str = "[base]\nworkload='updates'\nrows=5000\n[factors]\n\
+                      'engine.policy'=['adaptive','steady']\n\
+                      'engine.redo_log_capacity'=['128m','1024M']\nworkers=[4,16]\n";
+
+#[test]
+fn settings_of_the_database_are_factors_like_any_others() {
+    let cells = cells(ENGINE);
+    assert_eq!(cells.len(), 8);
+    assert_eq!(cells[0].id, "adaptive_redo128m_w4");
+    assert_eq!(cells[7].title, "policy steady, redo log capacity 1G, 16 workers");
+    let load = cells[7].transactions.as_ref().unwrap();
+    assert_eq!(
+        (load.workload.as_str(), load.target.as_str(), load.threads),
+        ("updates", "engine", 16)
+    );
+    assert_eq!(load.pacing, TransactionPacing::Closed);
+    let settings: Vec<(&str, &str)> =
+        load.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(
+        settings,
+        [
+            ("engine.policy", "steady"),
+            ("engine.redo_log_capacity", "1G"),
+            ("random_distribution", "uniform"),
+            ("row_updates", "10"),
+            ("rows", "5000"),
+        ]
+    );
+    assert!(cells[7].requests().is_none(), "no requests of its own");
+}
+
+#[test]
+fn sizes_of_the_database_are_an_axis_and_its_words_are_not() {
+    let spec = parsed(ENGINE).unwrap();
+    let plan = spec.plan(Extent::Quick, None, &MeasuringOverrides::default()).unwrap();
+    let axes: Vec<(&str, bool)> =
+        plan.factors.iter().map(|one| (one.factor.as_str(), one.is_axis)).collect();
+    assert_eq!(
+        axes,
+        [("engine.policy", false), ("engine.redo_log_capacity", true), ("workers", true)]
+    );
+    assert_eq!(spec.database_settings().len(), 2 * 4, "of both extents, to be checked");
+}
+
+#[test]
+fn a_volume_has_room_for_the_largest_database_on_it() {
+    let cells = cells(ENGINE);
+    let bytes = database_bytes(&cells);
+    assert!(bytes > 1 << 30 && bytes < 3 << 29, "one database with 1 GiB of redo: {bytes}");
+    let twice = ENGINE.replace("rows=5000\n", "").replace("workers=[4,16]", "rows=[5000,6000]");
+    assert!(database_bytes(&self::cells(&twice)) > 2 << 30, "other rows are other tables");
+}
+
+#[test]
+fn a_rate_is_of_all_workers_and_zero_is_none() {
+    let text = "[base]\nworkload='updates'\nrate_process='poisson'\n[factors]\nrate_tps=[0,500]";
+    let cells = cells(text);
+    let pacing = |cell: &Cell| cell.transactions.as_ref().unwrap().pacing;
+    assert_eq!(pacing(&cells[0]), TransactionPacing::Closed);
+    let TransactionPacing::Open { rate_per_s, .. } = pacing(&cells[1]) else { panic!() };
+    assert_eq!((rate_per_s, cells[1].title.as_str()), (500.0, "500 transactions/s"));
+}
+
+#[test]
+fn requests_and_transactions_may_stand_in_one_study() {
+    let cells = cells("[factors]\nworkload=['requests','updates']\nworkers=[1]");
+    let which: Vec<bool> = cells.iter().map(|cell| cell.transactions.is_some()).collect();
+    assert_eq!(which, [false, true]);
+}
+
+#[test]
+fn what_has_no_meaning_is_refused_with_its_place() {
+    let wrong: [(&str, &str, &[&str]); 7] = [
+        ("[base]\nworkload='update'\n[factors]\nworkers=[1]", "4:10", &["did you mean `updates`"]),
+        (
+            "[base]\nworkload='updates'\ntarget='oracle'\n[factors]\nworkers=[1]",
+            "5:8",
+            &["use one of engine"],
+        ),
+        (
+            "[base]\nworkload='updates'\nfilesystem='raw'\n[factors]\nworkers=[1]",
+            "5:12",
+            &["keeps files", "use ext4"],
+        ),
+        (
+            "[base]\nworkload='updates'\nrandom_distribution='coverage'\n[factors]\nworkers=[1]",
+            "5:21",
+            &["choose rows"],
+        ),
+        ("[base]\nworkload='updates'\n[factors]\nbs=['4k']", "6:5", &["has no meaning"]),
+        ("[factors]\n'engine.policy'=['steady']", "4:18", &["has no meaning"]),
+        (
+            "[base]\nworkload='updates'\nengine.policy='steady'\n[factors]\nworkers=[1]",
+            "5:1",
+            &["\"engine.policy\" = ..."],
+        ),
+    ];
+    for (text, place, words) in wrong {
+        let error = parsed(text).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("a.toml:{place}: ")), "{text}\n{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{text}\n{error}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Studies of transactions on the embedded engine.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+/// A redo so small that it goes round many times in a second.
+const STUDY: &str = r#"
+name = "even"
+title = "Two policies on a small redo"
+question = "Which is more even?"
+[base]
+workload = "updates"
+filesystem = "here"
+rows = 5000
+workers = 4
+"engine.redo_log_capacity" = "1M"
+"engine.buffer_pool_size" = "8M"
+[factors]
+"engine.policy" = ["adaptive", "steady"]
+[measure]
+replicates = 3
+replicates_max = 3
+point_time = "2200ms"
+trace = false
+profile_hz = 0
+[[answer]]
+asks = "which is more even"
+of = { "engine.policy" = "steady" }
+over = { "engine.policy" = "adaptive" }
+metric = "min_over_mean_1s"
+more = "steady is more even"
+less = "steady is less even"
+same = "both are as even"
+[then]
+source = "made up"
+machine = "none"
+[[then.figure]]
+text = "steady"
+value = 100
+metric = "tps"
+at = { "engine.policy" = "steady" }
+"#;
+
+fn replicates(bench: &Bench) -> usize {
+    let events = std::fs::read_to_string(bench.path("RUN/events.jsonl")).unwrap_or_default();
+    events.matches("\"event\":\"replicate\"").count()
+}
+
+#[test]
+fn policies_are_compared_by_their_transactions() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("even.toml"), STUDY).unwrap();
+    let output = bench.line("study run even.toml --out RUN --json");
+    let document = document(&output, "study");
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{:#}", document["unavailable"]);
+    for point in points {
+        assert_eq!(point["unit"], "transactions/s");
+        assert!(point["value"].as_f64().unwrap() > 0.0);
+        let found = &point["transactions"];
+        let figure = |name: &str| found["figures"][name]["value"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&figure("min_over_mean_1s")), "{found:#}");
+        for name in ["redo_bytes_per_s", "pages_dirtied_per_s", "checkpoint_age_pct", "tps"] {
+            assert!(figure(name) > 0.0, "{name}: {found:#}");
+        }
+        assert!(
+            figure("latency_p99_9_us")
+                >= point["transaction"]["latency_us"]["p50"].as_f64().unwrap()
+        );
+        assert!(figure("checkpoint_age_max_pct") <= 101.0, "{found:#}");
+        let seconds = found["series"]["tps"].as_array().unwrap();
+        assert_eq!(seconds.len(), 2, "whole seconds of a window of 2.2 s: {seconds:?}");
+    }
+    assert_eq!(document["then"][0]["unit"], "transactions/s");
+    assert!(document["then"][0]["now"].as_f64().unwrap() > 0.0);
+    assert_eq!(document["answers"].as_array().unwrap().len(), 1);
+    let changes = document["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "one directory of databases: {changes:?}");
+    assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
+    let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
+    assert!(report.contains("Stability beside speed"));
+    let shown = stdout(&bench.line("report RUN --format text"));
+    assert!(shown.contains("Worst second") || shown.is_empty(), "{shown}");
+}
+
+#[test]
+fn what_the_engine_does_not_take_is_refused_before_anything_is_made() {
+    let bench = Bench::new();
+    for (right, wrong, place, words) in [
+        (
+            "\"engine.policy\" = [\"adaptive\"",
+            "\"engine.polcy\" = [\"adaptive\"",
+            "even.toml:13:19",
+            "policy",
+        ),
+        ("\"steady\"]", "\"stedy\"]", "even.toml:13:32", "steady"),
+        ("\"8M\"", "\"plenty\"", "even.toml:11:29", "buffer_pool_size"),
+    ] {
+        let text = STUDY.replacen(right, wrong, 1).replace(
+            "at = { \"engine.policy\" = \"steady\" }",
+            "at = { \"engine.policy\" = \"adaptive\" }",
+        );
+        let text = text.split("[[answer]]").next().unwrap();
+        std::fs::write(bench.path("even.toml"), text).unwrap();
+        for command in ["study show even.toml", "study run even.toml --out RUN"] {
+            let output = bench.line(command);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(place) && said.contains(words), "{place}: {said}");
+        }
+        assert!(!bench.path("RUN").exists());
+    }
+}
+
+#[test]
+fn a_killed_study_of_transactions_is_restored_and_goes_on() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("even.toml"), STUDY).unwrap();
+    let start = || {
+        bench
+            .command(&["study", "run", "even.toml", "--out", "RUN", "--quiet"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut child = start();
+    while replicates(&bench) < 1 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // In the middle of the next window, with transactions under way.
+    std::thread::sleep(Duration::from_millis(700));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let databases = bench.path("RUN/volumes/iostrata-databases");
+    assert!(databases.is_dir(), "a killed study leaves its databases");
+    let output = bench.line("restore");
+    assert_eq!(output.status.code(), Some(0), "{} {}", stdout(&output), stderr(&output));
+    assert!(!Path::new(&databases).exists(), "{}", stdout(&output));
+    let had = replicates(&bench);
+    let document = document(&bench.line("study resume RUN --json"), "study");
+    assert_eq!(document["points"].as_array().unwrap().len(), 2);
+    assert_eq!((document["interrupted"].as_bool(), replicates(&bench)), (Some(false), 6));
+    assert!(had < 6, "it went on");
+}
+
+#[test]
+fn a_directory_of_databases_that_is_not_ours_is_left_alone() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("even.toml"), STUDY).unwrap();
+    std::fs::create_dir_all(bench.path("data/iostrata-databases")).unwrap();
+    std::fs::write(bench.path("data/iostrata-databases/mine"), "mine").unwrap();
+    let output = bench.line("study run even.toml --out RUN --dir data");
+    assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(stderr(&output).contains("iostrata-databases"), "{}", stderr(&output));
+    assert_eq!(
+        std::fs::read_to_string(bench.path("data/iostrata-databases/mine")).unwrap(),
+        "mine"
+    );
+}

@@ -1,0 +1,148 @@
+//! Transactions of a study: how even their rate is beside how high it is, what holds them up, what
+//! they ask of the storage, and the rate over time, one small chart for each point.
+//!
+//! Invariant: charts share their vertical scale, so that what stands still is seen beside what does
+//! not.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{StallCause, StudyDocument, StudyPoint, StudyTransactions};
+use iostrata_spec::study::ThenMetric;
+
+use super::levels::{describe, factor_words, level, varying};
+use crate::cell::{Cell, count, empty, figure, interval, text, value, verdicts};
+use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, solid};
+use crate::colour::Colour;
+use crate::document::{Block, Blocks, On, Panels, Table, TableLayout, TableOf};
+use crate::words;
+
+/// A point with its transactions.
+type Item<'a> = (&'a StudyPoint, &'a StudyTransactions);
+
+/// The section; nothing where no point is one of transactions.
+pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
+    let all: Vec<Item<'_>> = study
+        .points
+        .iter()
+        .filter_map(|point| Some((point, point.transactions.as_ref()?)))
+        .collect();
+    if all.is_empty() {
+        return None;
+    }
+    let mut body = Blocks::new();
+    body.say(
+        "The worst second of a window over its mean: 1 is perfectly even, 0 a second in which \
+         nothing was done. Stalled is the share of the time below half the mean rate, with what \
+         the database waited for most of it. Each window begins when the redo has gone round.",
+    );
+    body.table(On::ALL, speed(study, &all));
+    body.add(On::PAGE, over_time(study, &all));
+    body.title(On::FILES, "What the load asks of the storage");
+    body.table(On::FILES, asked(study, &all));
+    Some(body)
+}
+
+/// A column for each factor that varies.
+fn with_levels<'a>(study: &StudyDocument, all: &[Item<'a>]) -> TableOf<Item<'a>> {
+    let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
+    let mut table = Table::of(all.iter().copied());
+    let factors = varying(study, &points);
+    for factor in &factors {
+        let name = factor.factor.as_str();
+        table = table.words(&factor_words(name), |item| {
+            text(level(&item.0.levels, name).unwrap_or_default())
+        });
+    }
+    if factors.is_empty() { table.words("Point", |item| text(&item.0.title)) } else { table }
+}
+
+fn of(item: &Item<'_>, metric: ThenMetric) -> Cell {
+    // The head of the column says what it is of. None of a thing, or hardly any, is a result here,
+    // however wide its interval is beside that.
+    let unit = if metric == ThenMetric::MinOverMean1s { "" } else { metric.unit() };
+    let found = item.1.figures.get(metric.name());
+    found.map_or_else(empty, |found| value(found.value, unit))
+}
+
+fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
+    with_levels(study, all)
+        .numbers("Transactions/s", |item| {
+            let point = item.0;
+            figure(point.value, point.value_ci95, point.value_n, &point.unit)
+        })
+        .numbers_on(On::FILES, "95 %", |item| interval(item.0.value_ci95, &item.0.unit))
+        .numbers("Worst second", |item| of(item, ThenMetric::MinOverMean1s))
+        .numbers_on(On::FILES, "95 %", |item| {
+            let found = item.1.figures.get(ThenMetric::MinOverMean1s.name());
+            found.map_or_else(empty, |found| interval(found.ci95, ""))
+        })
+        .numbers("99.9 % within", |item| of(item, ThenMetric::LatencyP999Us))
+        .numbers("Stalled", |item| of(item, ThenMetric::StalledPct))
+        .words("By", |item| text(main_cause(item.1)))
+        .words_on(On::FILES, "Cautions", |item| verdicts(&item.0.verdicts))
+        .each(|item, row| row.point = Some((item.0.id.clone(), item.0.title.clone())))
+        .into()
+}
+
+fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
+    const COLUMNS: [(&str, ThenMetric); 8] = [
+        ("Redo", ThenMetric::RedoBytesPerS),
+        ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
+        ("Pages a transaction", ThenMetric::PagesPerTransaction),
+        ("Written for want of redo", ThenMetric::FlushedForRedoPct),
+        ("Furious flushes", ThenMetric::FuriousFlushesPerMin),
+        ("Age, mean", ThenMetric::CheckpointAgePct),
+        ("Age, most", ThenMetric::CheckpointAgeMaxPct),
+        ("History", ThenMetric::HistoryLength),
+    ];
+    let mut table = with_levels(study, all);
+    for (head, metric) in COLUMNS {
+        let is_there = all.iter().any(|item| item.1.figures.contains_key(metric.name()));
+        if is_there {
+            table = table.numbers(head, move |item| of(item, metric));
+        }
+    }
+    table
+        .numbers("Windows", |item| count(u64::from(item.0.replicates)))
+        .numbers("Left out", |item| count(u64::from(item.1.left_out)))
+        .kind(TableLayout::Wide)
+        .into()
+}
+
+/// What the database waited for in most of the time that was lost.
+fn main_cause(of: &StudyTransactions) -> String {
+    let mut lost: BTreeMap<String, f64> = BTreeMap::new();
+    for stall in &of.stalls {
+        *lost.entry(stall.cause.to_string()).or_default() += stall.length_s;
+    }
+    let most = lost.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map_or_else(String::new, |(cause, _)| match cause == StallCause::Unknown.to_string() {
+        true => "an unknown cause".to_owned(),
+        false => cause,
+    })
+}
+
+fn over_time(study: &StudyDocument, all: &[Item<'_>]) -> Block {
+    let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
+    let factors = varying(study, &points);
+    let rates = all.iter().flat_map(|item| item.1.series.tps.iter().copied());
+    let top = rates.fold(0.0, f64::max);
+    let chart = |(n, (point, found)): (usize, &Item<'_>)| {
+        let title = match describe(&point.levels, &factors) {
+            none if none.is_empty() => point.title.clone(),
+            title => words::capital(&title),
+        };
+        let mark = |(t_s, tps): (&f64, &f64)| {
+            let rate = words::value(*tps, "");
+            let hover = format!("{title}\n{} s: {rate} transactions/s", words::exact(*t_s));
+            Mark { x: *t_s, y: *tps, ci95: None, hover }
+        };
+        let marks = found.series.t_s.iter().zip(&found.series.tps).map(mark).collect();
+        let (name, stroke) = (String::new(), solid(Colour::Line(0)));
+        let line = Line { name, stroke, course: Course::Points(marks), marked: None };
+        let lines = Lines::new("s", "transactions/s", vec![line]).panel(Scale::Shared(top));
+        Chart::new(format!("rate-{n}"), title.clone(), Plot::Lines(lines))
+    };
+    let charts = all.iter().enumerate().map(chart).collect();
+    Block::Panels(Panels { legend: Vec::new(), charts, has_switch: false })
+}

@@ -1,0 +1,200 @@
+//! What transactions of a point have beside their rate.
+//!
+//! Invariants: every figure is one of windows, and its interval that between them; what the
+//! database does not tell is absent. Windows in which the hypervisor took processor time away are
+//! left out and counted, as long as one is left: a stall of theirs may be the machine's.
+
+use std::collections::BTreeMap;
+
+use iostrata_run::{
+    Replicate, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
+};
+use iostrata_spec::OpKind;
+use iostrata_spec::study::ThenMetric;
+use iostrata_stats::{LatencyHistogram, Measured, Verdict, combine, stability};
+
+use crate::figure::metric_of;
+
+/// Stalls that a point lists.
+const STALLS_MAX: usize = 20;
+
+/// Takes the windows out that do not count; gives how many.
+pub(super) fn leave_out(replicates: &mut Vec<&Replicate>) -> u32 {
+    let is_stolen =
+        |one: &Replicate| one.point.transactions.is_some() && one.verdicts.has(Verdict::Steal);
+    let stolen = replicates.iter().filter(|one| is_stolen(one)).count();
+    if stolen == replicates.len() {
+        return 0;
+    }
+    replicates.retain(|one| !is_stolen(one));
+    stolen as u32
+}
+
+/// What the windows of a point say; nothing for requests.
+pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<StudyTransactions> {
+    let windows: Vec<Window<'_>> = replicates.iter().filter_map(|one| Window::of(one)).collect();
+    let first = windows.first()?;
+    let mut by_metric: BTreeMap<&'static str, Vec<Measured>> = BTreeMap::new();
+    for window in &windows {
+        for (metric, figure) in window.figures() {
+            by_metric.entry(metric.name()).or_default().push(figure);
+        }
+    }
+    let combined =
+        by_metric.into_iter().filter_map(|(name, all)| Some((name.to_owned(), combine(&all)?)));
+    let mut stalls: Vec<TransactionStall> =
+        windows.iter().flat_map(|window| window.counts.stalls.iter().cloned()).collect();
+    stalls.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
+    stalls.truncate(STALLS_MAX);
+    Some(StudyTransactions {
+        figures: combined.collect(),
+        left_out,
+        stalls,
+        series: first.stream.series.per_second(),
+    })
+}
+
+/// A replicate that is one of transactions.
+struct Window<'a> {
+    replicate: &'a Replicate,
+    stream: &'a StreamFigures,
+    counts: &'a TransactionFigures,
+}
+
+impl<'a> Window<'a> {
+    fn of(replicate: &'a Replicate) -> Option<Self> {
+        let stream = replicate.streams.first()?;
+        Some(Self { replicate, stream, counts: stream.transactions.as_ref()? })
+    }
+
+    fn figures(&self) -> Vec<(ThenMetric, Measured)> {
+        let mut all: Vec<(ThenMetric, Measured)> =
+            metric_of(self.replicate).map(|rate| (ThenMetric::Tps, rate)).into_iter().collect();
+        let mut add = |metric, value: Option<f64>| {
+            let value = value.filter(|value| value.is_finite());
+            let figure =
+                |value| Measured::without_interval(value, 1, self.replicate.verdicts.clone());
+            all.extend(value.map(|value| (metric, figure(value))));
+        };
+        let width_s = self.stream.series.width_s;
+        let stability = stability(&self.stream.series.totals(), width_s);
+        let duration_s = self.replicate.duration_s.max(f64::MIN_POSITIVE);
+        let stalled_s: f64 = self.counts.stalls.iter().map(|stall| stall.length_s).sum();
+        add(ThenMetric::MinOverMean1s, stability.map(|one| one.min_over_mean_1s));
+        add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
+        // The sum of none is -0.
+        add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
+        add(ThenMetric::PagesPerTransaction, self.pages_per_transaction());
+        if let Some(course) = &self.counts.course {
+            let per_min = course.furious_flushes.map(|count| 60.0 * count as f64 / duration_s);
+            add(ThenMetric::FuriousFlushesPerMin, per_min);
+            add(ThenMetric::FlushedForRedoPct, course.flushed_for_redo_pct);
+            add(ThenMetric::RedoBytesPerS, course.redo_bytes_per_s);
+            add(ThenMetric::PagesDirtiedPerS, course.pages_dirtied_per_s);
+            add(ThenMetric::CheckpointAgePct, course.checkpoint_age_pct_mean);
+            add(ThenMetric::CheckpointAgeMaxPct, course.checkpoint_age_pct_max);
+            let history = course.history_list_length_max.map(|length| length as f64);
+            add(ThenMetric::HistoryLength, history);
+        }
+        all
+    }
+
+    /// Service latency of all types together.
+    fn latencies(&self) -> LatencyHistogram {
+        let mut all = LatencyHistogram::default();
+        self.stream.ops.iter().for_each(|(_, op)| all.merge(&op.latencies.service));
+        all
+    }
+
+    fn pages_per_transaction(&self) -> Option<f64> {
+        let moved = self.stream.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
+        let done: u64 = moved.map(|(_, op)| op.ios).sum();
+        let pages = self.counts.used?.page_writes?;
+        (done > 0).then(|| pages / done as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_run::{ResourceUse, Series, StallCause, TargetCourse};
+    use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
+
+    /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
+    fn replicate(counts: [u32; 10]) -> Replicate {
+        let total: u32 = counts.iter().sum();
+        let all: PerKind<Vec<u32>> = [(OpKind::Transaction, counts.to_vec())].into_iter().collect();
+        let stall =
+            TransactionStall { length_s: 0.5, cause: StallCause::RedoFull, ..<_>::default() };
+        let course = TargetCourse { furious_flushes: Some(3), ..TargetCourse::default() };
+        let used = ResourceUse { page_writes: Some(30.0), ..ResourceUse::default() };
+        let stream = StreamFigures {
+            total: Some(Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default())),
+            transactions: Some(TransactionFigures {
+                stalls: vec![stall],
+                used: Some(used),
+                course: Some(course),
+                ..TransactionFigures::default()
+            }),
+            series: Series { width_s: 0.2, counts: all, latency_mean_us: Vec::new() },
+            ..StreamFigures::default()
+        };
+        Replicate {
+            point: Point {
+                id: "steady".to_owned(),
+                title: String::new(),
+                layer: Layer::Transactions,
+                streams: Vec::new(),
+                metric: Metric {
+                    stream: 0,
+                    op: OpKind::Transaction,
+                    kind: MetricKind::TotalIops,
+                    unit: "transactions/s".to_owned(),
+                    better: Better::Higher,
+                },
+                curve: None,
+                block: String::new(),
+                levels: Vec::new(),
+                transactions: Some(TransactionSpec::new("updates", "engine")),
+            },
+            replicate: 0,
+            started_s: 0.0,
+            duration_s: 2.0,
+            streams: vec![stream],
+            evidence: None,
+            verdicts: <_>::default(),
+        }
+    }
+
+    #[test]
+    fn evenness_and_what_was_asked_stand_beside_the_rate() {
+        let (even, uneven) = (replicate([10; 10]), replicate([20, 20, 20, 20, 20, 0, 0, 0, 0, 0]));
+        let found = transactions(&[&even, &uneven], 1).unwrap();
+        let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
+        assert_eq!(value("tps"), Some(50.0));
+        assert_eq!(value("min_over_mean_1s"), Some(0.5), "of 1 and 0");
+        assert_eq!(value("stalled_pct"), Some(25.0));
+        assert_eq!(value("furious_flushes_per_min"), Some(90.0));
+        assert_eq!(value("history_length"), None, "what is not told is absent");
+        assert_eq!((found.left_out, found.stalls.len()), (1, 2));
+        assert_eq!(found.series.tps, [50.0, 50.0], "of the first window");
+        let mut requests = even;
+        requests.streams[0].transactions = None;
+        assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn stolen_windows_are_left_out_as_long_as_one_is_left() {
+        let good = replicate([10; 10]);
+        let mut stolen = replicate([1; 10]);
+        stolen.verdicts.add(Verdict::Steal);
+        let mut some = vec![&good, &stolen, &stolen];
+        assert_eq!((leave_out(&mut some), some.len()), (2, 1));
+        let mut all = vec![&stolen, &stolen];
+        assert_eq!((leave_out(&mut all), all.len()), (0, 2));
+        let mut requests = stolen.clone();
+        requests.point.transactions = None;
+        let mut mixed = vec![&good, &requests];
+        assert_eq!((leave_out(&mut mixed), mixed.len()), (0, 2), "requests keep theirs");
+    }
+}

@@ -1,0 +1,166 @@
+//! One replicate of a cell that is a load of transactions.
+//!
+//! Invariants: tables are loaded and databases opened and closed without the limits of the cell,
+//! which hold from the first transaction of the warm-up to the last one of the window; every window
+//! begins on a database that was closed and opened, with the redo gone round since.
+
+use std::time::Instant;
+
+use iostrata_change::Platform;
+use iostrata_load::TransactionLoad;
+use iostrata_run::{Event, Replicate, TransactionFigures};
+use iostrata_spec::study::{Cell, Conditions};
+use iostrata_spec::{Point, TransactionSpec};
+use iostrata_stats::Measured;
+use iostrata_units::seconds;
+
+use super::bench::{Bench, How, figure_of};
+use super::database::{StudiedDatabase, WarmedUp, warm_up};
+use super::point::transactions;
+use crate::use_watch::UseWatch;
+use crate::{Measurement, Sampling, StudyError, Watcher};
+
+impl<W: Platform> Bench<'_, W> {
+    /// Loads the tables of a cell, so that no round begins with that.
+    pub(super) fn prepare_tables(
+        &mut self,
+        load: &TransactionSpec,
+        cell: &Cell,
+    ) -> Result<(), StudyError> {
+        let database = self.open_database(load, cell)?;
+        Ok(database.close()?)
+    }
+
+    /// Measures a cell once and stores it, as [`Bench::measure`] does.
+    pub(super) fn measure_transactions(
+        &mut self,
+        load: &TransactionSpec,
+        cell: &Cell,
+        replicate: u32,
+        how: &How,
+    ) -> Result<Option<(Measured, f64)>, StudyError> {
+        let started = Instant::now();
+        let seed = load.seed.wrapping_add(u64::from(replicate));
+        let load = TransactionSpec { runtime: Some(how.window), seed, ..load.clone() };
+        let database = self.open_database(&load, cell)?;
+        let at = self.volume_of(cell);
+        let measured = self.switch(cell, &cell.conditions).and_then(|()| {
+            let mut point = transactions(cell, &load);
+            point.metric.op =
+                database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
+            self.run(&*database, &point, &load, replicate, how)
+        });
+        // Closing writes every dirty page, and is no part of what the limits are for.
+        let unlimited = self.switch(cell, &Conditions::default());
+        let closed = database.close();
+        let Some(mut replicate) = measured? else { return Ok(None) };
+        unlimited?;
+        closed?;
+        let evidence = replicate.evidence.as_mut();
+        if let Some(evidence) = evidence {
+            evidence.emulated = self.disks_of(at).take();
+        }
+        let figure = figure_of(&replicate);
+        self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
+        Ok(Some((figure, started.elapsed().as_secs_f64())))
+    }
+
+    /// Warm-up and window; nothing when a signal came.
+    fn run(
+        &mut self,
+        database: &dyn StudiedDatabase,
+        point: &Point,
+        load: &TransactionSpec,
+        replicate: u32,
+        how: &How,
+    ) -> Result<Option<Replicate>, StudyError> {
+        let source = database.source(load)?;
+        let (stop, listener) = (self.pipeline.stop(), &mut *self.pipeline.listener);
+        let mut said = |done: f64| {
+            let text = format!("{}: warming up, {:.0} %", how.text, 100.0 * done);
+            listener.progress(how.share, &text);
+        };
+        let target = database.target();
+        let warmed = warm_up(target, &*source, load, how.window, stop, &mut said)?;
+        if self.pipeline.is_interrupted() {
+            return Ok(None);
+        }
+        let mut notes = Vec::new();
+        let mut sampling = Sampling::of(target, &mut |text| notes.push(text.to_owned()));
+        let used = || target.used().unwrap_or_default();
+        let mut watch = UseWatch::new(&used);
+        let transactions = TransactionLoad::new(&*source, load, true);
+        let mut watchers: Vec<&mut dyn Watcher> = vec![&mut watch, &mut sampling];
+        watchers.extend(self.probes.profiler());
+        let (share, text) = (how.share, how.text.as_str());
+        let measured = self.pipeline.measure(
+            point,
+            replicate,
+            &transactions,
+            &|_| share,
+            text,
+            &mut watchers,
+        )?;
+        drop(watchers);
+        let used = watch.used();
+        let Measurement { mut replicate, interrupted, error } = measured;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        sampling.explain(&mut replicate, load.threads);
+        if let Some(stream) = replicate.streams.first_mut() {
+            stream.total = stream.total.take().map(one_sample);
+            stream.notes.extend(notes);
+            stream.notes.extend(not_round(&warmed));
+            let counted = stream.transactions.get_or_insert_with(TransactionFigures::default);
+            (counted.used, counted.warm_up_s) = (Some(used), warmed.took_s);
+        }
+        Ok((!interrupted).then_some(replicate))
+    }
+
+    /// Opens the database of a cell on its volume, without the cell's limits.
+    fn open_database(
+        &mut self,
+        load: &TransactionSpec,
+        cell: &Cell,
+    ) -> Result<Box<dyn StudiedDatabase>, StudyError> {
+        self.switch(cell, &Conditions::default())?;
+        let volume = self.volume_of(cell);
+        let dir = self.database_directory(volume)?;
+        let (stop, share) = (self.pipeline.stop(), 0.0);
+        let (databases, listener) = (&mut *self.databases, &mut *self.pipeline.listener);
+        let mut progress = |text: &str| listener.progress(share, text);
+        Ok(databases.open(load, &dir, stop, &mut progress)?)
+    }
+}
+
+/// The rate of a window as one sample: its seconds hang together by the round of the redo, so that
+/// only other windows say how far it is to be trusted.
+fn one_sample(rate: Measured) -> Measured {
+    Measured::without_interval(rate.value, 1, rate.verdicts)
+}
+
+/// What has to be said of a window that began too early.
+fn not_round(warmed: &WarmedUp) -> Option<String> {
+    let too_early = warmed.makes_redo && !warmed.went_round;
+    too_early.then(|| {
+        format!(
+            "the redo had not gone round when the window began, after a warm-up of {}: use a \
+             longer point_time, more load or a smaller redo",
+            seconds(warmed.took_s)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_load_that_writes_can_begin_too_early() {
+        let warmed = |makes_redo, went_round| WarmedUp { took_s: 9.0, went_round, makes_redo };
+        assert_eq!(not_round(&warmed(false, false)), None);
+        assert_eq!(not_round(&warmed(true, true)), None);
+        assert!(not_round(&warmed(true, false)).unwrap().contains("9 s"));
+    }
+}
