@@ -103,7 +103,7 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["lock", "version", "io", "page", "flush", "settings", "redo", "store", "pool"],
     },
-    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["run"] },
+    CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["units", "run"] },
     CrateRules {
         name: "embedded",
         tier: Tier::Database,

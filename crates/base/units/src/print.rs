@@ -58,6 +58,11 @@ pub fn microseconds(value: f64) -> String {
     scaled(value, &[(1e6, " s"), (1e3, " ms"), (1.0, " us"), (1e-3, " ns")])
 }
 
+/// How often: `once`, `4 times`.
+pub fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 /// A duration given in seconds: `340 ms`, `12.5 s`, `2 min`.
 pub fn seconds(value: f64) -> String {
     if value >= 119.5 {

@@ -7,6 +7,7 @@
 //! It does not find stalls.
 
 use iostrata_run::StallCause;
+use iostrata_units::times;
 
 use crate::sample::TargetSample;
 
@@ -206,15 +207,15 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
-    /// How long writing and syncing the redo took each time up to the last sample within the stall,
-    /// and how long it usually takes, if it was slow.
+    /// How long writing and syncing the redo took each time between the samples within the stall, and
+    /// how long it usually takes, if it was slow. A sample from before would tell of many quick ones.
     fn slow_flushes(&self) -> Option<(f64, f64)> {
         let mean_us = |(first, last): (&TargetSample, &TargetSample)| {
             let count = last.redo_flushes?.checked_sub(first.redo_flushes?)?;
             let us = last.redo_flush_us?.checked_sub(first.redo_flush_us?)?;
             (count > 0).then(|| us as f64 / count as f64)
         };
-        let us = mean_us((self.around.first()?.1, self.within.last()?.1))?;
+        let us = mean_us((self.within.first()?.1, self.within.last()?.1))?;
         let pairs = self.all.windows(2);
         let mut each: Vec<f64> = pairs.filter_map(|two| mean_us((two[0].1, two[1].1))).collect();
         each.sort_by(f64::total_cmp);
@@ -222,11 +223,6 @@ impl View<'_> {
         let usual_us = *each.get(each.len() / 4)?;
         (us > FLUSH_US_SLOW && us > SLOWER * usual_us).then_some((us, usual_us))
     }
-}
-
-/// A count in words.
-fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 #[cfg(test)]

@@ -4,16 +4,18 @@
 //! over its checkpoint however many threads write; whoever has to wait holds no latch. The rule
 //! that slows writers down is the policy's, published as one.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{ADMIT_WORDS, Admit, AdmitRule, UserWork};
+use iostrata_flush::{Admit, AdmitRule, UserWork};
 use iostrata_page::Lsn;
 
 use crate::error::{EngineError, RequestError};
 use crate::flusher::Flusher;
 use crate::held_leaves::HeldLeaves;
+use crate::pace_queue::PaceQueue;
+use crate::published_rule::PublishedRule;
 use crate::storage::{FRAME_OVERHEAD_BYTES, Storage};
 
 /// Room in the redo for one frame, until it is dropped.
@@ -40,52 +42,6 @@ impl Drop for Pins<'_> {
     }
 }
 
-/// The rule of the policy, read and replaced as one.
-#[derive(Debug)]
-struct PublishedRule {
-    /// Odd while the words are being replaced.
-    version: AtomicU64,
-    words: [AtomicU64; ADMIT_WORDS],
-}
-
-impl PublishedRule {
-    fn new(rule: AdmitRule) -> Self {
-        Self { version: AtomicU64::new(0), words: rule.to_words().map(AtomicU64::new) }
-    }
-
-    /// The caller keeps other writers out. `stored` is called after each word.
-    fn replace(&self, rule: AdmitRule, mut stored: impl FnMut()) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-        for (word, value) in self.words.iter().zip(rule.to_words()) {
-            word.store(value, Ordering::Relaxed);
-            stored();
-        }
-        self.version.store(version.wrapping_add(2), Ordering::Release);
-    }
-
-    /// The rule; none while it is being replaced.
-    #[inline]
-    fn try_read(&self) -> Option<AdmitRule> {
-        let version = self.version.load(Ordering::Acquire);
-        let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        fence(Ordering::Acquire);
-        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
-        is_whole.then(|| AdmitRule::from_words(words))
-    }
-
-    #[inline]
-    fn read(&self) -> AdmitRule {
-        loop {
-            if let Some(rule) = self.try_read() {
-                return rule;
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
 /// The rule and the promises.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -99,6 +55,8 @@ pub(crate) struct Admission {
     pausing: Mutex<()>,
     /// Leaves that wide batches hold now.
     held: HeldLeaves,
+    /// Those whom the redo's pace holds up.
+    paced: PaceQueue,
 }
 
 impl Admission {
@@ -113,6 +71,7 @@ impl Admission {
             is_paused: AtomicBool::new(false),
             pausing: Mutex::new(()),
             held: HeldLeaves::default(),
+            paced: PaceQueue::default(),
         }
     }
 
@@ -199,11 +158,11 @@ impl Admission {
         let storage = &*self.flusher.storage;
         let Storage { redo, poison, .. } = storage;
         poison.check()?;
-        let mut wait = Wait::default();
+        let (mut wait, mut first) = (Wait::default(), None);
         loop {
             // Read first: a checkpoint that is taken meanwhile is one to look again for.
             let checkpoint = redo.checkpoint_lsn();
-            match self.ask(record_bytes)? {
+            match self.ask(record_bytes, first.is_some())? {
                 Asked::Paused => std::thread::yield_now(),
                 Asked::Crowded => {
                     // Others' promises may be all that is in the way, and they may end without a
@@ -215,6 +174,12 @@ impl Admission {
                 }
                 Asked::Answered(room, answer) if wait.may_pass(answer) => {
                     return self.with_buffer(room);
+                }
+                Asked::Answered(room, Admit::Paced { .. }) if first.is_none() => {
+                    drop(room);
+                    let since = Instant::now();
+                    first = Some(self.paced.wait_first());
+                    storage.counts.admission_delayed(since.elapsed());
                 }
                 Asked::Answered(room, answer) => {
                     drop(room);
@@ -234,17 +199,19 @@ impl Admission {
         haste: Haste,
     ) -> Result<Option<Room<'_>>, EngineError> {
         self.flusher.storage.poison.check()?;
-        match (self.ask(record_bytes)?, haste) {
+        match (self.ask(record_bytes, false)?, haste) {
             (Asked::Answered(room, Admit::Go), _)
-            | (Asked::Answered(room, Admit::Delay { .. }), Haste::ThroughDelays) => {
-                self.with_buffer(room).map(Some)
-            }
+            | (
+                Asked::Answered(room, Admit::Delay { .. } | Admit::Paced { .. }),
+                Haste::ThroughDelays,
+            ) => self.with_buffer(room).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// Promises room if there is any, and asks the rule what its owner is to do before.
-    fn ask(&self, record_bytes: usize) -> Result<Asked<'_>, EngineError> {
+    /// Promises room if there is any, and asks the rule what its owner is to do before. Whoever is
+    /// not the first of those whom the pace holds up stays behind them.
+    fn ask(&self, record_bytes: usize, is_first: bool) -> Result<Asked<'_>, EngineError> {
         let storage = &*self.flusher.storage;
         let Storage { redo, pool, .. } = storage;
         let bytes = (record_bytes + FRAME_OVERHEAD_BYTES) as u64;
@@ -267,6 +234,17 @@ impl Admission {
         let rule = self.rule.read();
         let oldest =
             if rule.looks_at_oldest() { pool.oldest().unwrap_or(lsn).min(lsn) } else { lsn };
+        if !rule.pace.is_free() {
+            if self.paced.has_waiting() && !is_first {
+                return Ok(Asked::Answered(room, Admit::Paced { us: 0 }));
+            }
+            // What others were promised comes before.
+            let begin = Lsn(lsn.0 + promised - bytes);
+            let us = rule.pace.wait_us(storage.cleaner_clock_us(), begin);
+            if us > 0 {
+                return Ok(Asked::Answered(room, Admit::Paced { us }));
+            }
+        }
         Ok(Asked::Answered(room, rule.decide(lsn, checkpoint, oldest)))
     }
 
@@ -317,6 +295,7 @@ impl Wait {
             | Admit::WakeCleaner
             | Admit::WaitOldest(_)
             | Admit::TakeCheckpoint => self.has_helped,
+            Admit::Paced { .. } => self.has_helped,
             Admit::WaitCheckpoint { .. } => false,
         }
     }
@@ -342,7 +321,13 @@ impl Wait {
                 counts.admission_delayed(part.elapsed());
                 poison.check()
             }
-            Admit::Delay { .. } => {
+            Admit::Paced { us } if signal.has_threads() => {
+                let start = Instant::now();
+                signal.wait_round_for(micros(us));
+                counts.admission_delayed(start.elapsed());
+                poison.check()
+            }
+            Admit::Delay { .. } | Admit::Paced { .. } => {
                 self.has_helped = true;
                 flusher.assist(redo.lsn())
             }
@@ -381,20 +366,4 @@ fn wait_for(flusher: &Flusher, checkpoint: Lsn, work: UserWork) -> Result<(), En
         flusher.work_for_checkpoint(checkpoint, work)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_rule_is_read_between_two() {
-        let rule = PublishedRule::new(AdmitRule::wall(1));
-        let mut words = 0;
-        rule.replace(AdmitRule::wall(2), || {
-            assert_eq!(rule.try_read(), None);
-            words += 1;
-        });
-        assert_eq!((rule.try_read(), words), (Some(AdmitRule::wall(2)), ADMIT_WORDS));
-    }
 }

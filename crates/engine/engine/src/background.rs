@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iostrata_io::disk::DirectoryLock;
 use iostrata_settings::Counter;
@@ -153,8 +153,7 @@ impl Drop for Threads {
 fn clean(storage: &Storage, cleaner: &Cleaner) {
     let _alarm = storage.poison.alarm("the cleaner");
     let Storage { counts, signal, .. } = storage;
-    let start = Instant::now();
-    let now_us = || start.elapsed().as_micros() as u64;
+    let now_us = || storage.cleaner_clock_us();
     loop {
         let cpu_before = thread_cpu_ns();
         let began_us = now_us();

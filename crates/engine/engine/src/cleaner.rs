@@ -7,7 +7,7 @@
 //! `background`'s.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use iostrata_flush::{Action, Finished, FlushPolicy, FlushSample, FlushSettings};
 use iostrata_settings::Counter;
@@ -74,6 +74,7 @@ impl Cleaner {
     pub fn set_policy(&self, policy: Box<dyn FlushPolicy>) {
         let mut state = self.lock();
         *state = State::new(policy, state.number + 1);
+        self.lanes.change_policy(state.number);
         drop(state);
         self.flusher.storage.signal.recall();
     }
@@ -112,10 +113,13 @@ impl Cleaner {
             false => std::mem::take(&mut state.last),
         };
         let action = state.policy.next(&sample, last);
-        self.lanes.set_in_flight(state.policy.pages_in_flight());
+        self.lanes.set_pace(state.policy.write_pace());
         self.lanes.set_wakes_cleaner(goes_on);
         // Under the lock, so that the rule of a policy that was replaced comes before a new one's.
-        self.admission.publish(state.policy.admit());
+        let rule = state.policy.admit();
+        self.admission.publish(rule);
+        storage.redo.gather_commits_for(Duration::from_micros(rule.pace.gather_us()));
+        storage.signal.set_wait_age(rule.first_wait_age());
         storage.signal.set_users_free_frames(state.policy.users_free_frames());
         match action {
             Action::Flush { furious, .. } => {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use iostrata_flush::{Cause, Finished, UserWork};
+use iostrata_flush::{BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Cause, Finished, UserWork};
 use iostrata_page::Lsn;
 use iostrata_pool::{Flight, Flushing, Supply};
 use iostrata_store::PageCopy;
@@ -18,10 +18,6 @@ use crate::error::EngineError;
 use crate::neighbours;
 use crate::storage::Storage;
 
-/// Pages picked and written in one go.
-pub(crate) const BATCH_PAGES: usize = 128;
-/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
-const WORTH_SHARE: u64 = 256;
 /// Pages that a thread which cannot go on writes at most, before it looks again.
 const ASSIST_PAGES: usize = 64;
 /// Pause after help that brought no frame: the pool asks a few hundred times before it gives up.
@@ -69,7 +65,7 @@ impl Flusher {
     ) -> Result<Finished, EngineError> {
         let mut flushed = 0;
         while flushed < pages {
-            let batch = BATCH_PAGES.min(pages - flushed);
+            let batch = (BATCH_PAGES as usize).min(pages - flushed);
             match self.flush_batch(batch, until, (cause, checkpoints), usize::MAX)? {
                 0 => break,
                 written => flushed += written,
@@ -121,7 +117,7 @@ impl Flusher {
         let mut freed = pool.evict(frames);
         let mut taken = Vec::new();
         if freed < frames {
-            pool.collect_cold(BATCH_PAGES.min(frames - freed), &mut taken);
+            pool.collect_cold((BATCH_PAGES as usize).min(frames - freed), &mut taken);
         }
         let mut flushed = 0;
         if !taken.is_empty() {
@@ -178,8 +174,8 @@ impl Flusher {
         let limits = redo.limits();
         let (last, end) = (redo.checkpoint_lsn(), redo.lsn());
         let at = self.storage.pool.oldest().map_or(end, |oldest| oldest.min(end));
-        let is_short = end.since(last) >= limits.async_age;
-        if is_short || at.since(last) >= limits.capacity / WORTH_SHARE {
+        let is_short = end.since(last) >= limits.sync_age;
+        if is_short || at.since(last) >= limits.capacity / CHECKPOINT_WORTH_SHARE {
             self.checkpoint(false)?;
         }
         Ok(())

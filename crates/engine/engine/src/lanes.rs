@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use iostrata_flush::{Action, Cause, Finished, LanesUse};
+use iostrata_flush::{Action, BATCH_PAGES, Cause, Finished, LanesUse, WritePace};
 use iostrata_page::Lsn;
 
 use crate::error::EngineError;
-use crate::flusher::{BATCH_PAGES, Flusher};
+use crate::flusher::Flusher;
 
 /// Pages on their way for which another batch is worth beginning: fewer in each would make many
 /// small batches, each with its syncs.
@@ -95,6 +95,8 @@ struct State {
     list: Lane,
     cold: Lane,
     oldest: Option<Oldest>,
+    /// Number of the policy that orders.
+    policy: u64,
     finished: Finished,
     /// Pages written at the cold end, as `finished` has those of the list.
     cold_flushed: u32,
@@ -111,9 +113,21 @@ impl State {
 
 /// A batch that somebody has begun.
 #[derive(Clone, Copy, Debug)]
-enum Batch {
-    List(usize, Oldest),
-    Cold(usize),
+struct Batch {
+    what: BatchOf,
+    /// Pages to write, or frames to free.
+    pages: usize,
+    /// How many of its pages are on their way at once.
+    in_flight: usize,
+    /// Whose order it is.
+    policy: u64,
+}
+
+/// Which lane a batch is of.
+#[derive(Clone, Copy, Debug)]
+enum BatchOf {
+    List(Oldest),
+    Cold,
 }
 
 /// The lanes of one engine.
@@ -155,9 +169,21 @@ impl Lanes {
         self.writers.load(Ordering::Acquire) > 0
     }
 
-    /// From the next batch on at most so many pages are on their way at once.
-    pub fn set_in_flight(&self, pages: u32) {
-        self.in_flight.store(pages.max(1), Ordering::Relaxed);
+    /// From the next batch on pages are on their way like this.
+    pub fn set_pace(&self, pace: WritePace) {
+        self.in_flight.store(pace.in_flight.max(1), Ordering::Relaxed);
+        self.flusher.storage.store.pace_writes(pace.pages_per_s);
+    }
+
+    /// Another policy decides from now on: what was ordered and not begun is forgotten, and what is
+    /// under way is told to nobody.
+    pub fn change_policy(&self, number: u64) {
+        let mut state = self.lock();
+        state.policy = number;
+        (state.list.left, state.cold.left) = (0, 0);
+        (state.finished, state.cold_flushed) = (Finished::default(), 0);
+        drop(state);
+        self.to_cleaner.notify_all();
     }
 
     /// Adds what an action orders; actions that write nothing add nothing.
@@ -220,36 +246,39 @@ impl Lanes {
     /// # Errors
     /// A poisoned engine, or the failure that poisons it.
     pub fn work(&self) -> Result<bool, EngineError> {
-        let Some((batch, in_flight)) = self.begin() else { return Ok(false) };
-        let done = match batch {
-            Batch::List(pages, Oldest { until, cause, checkpoints }) => self
+        let Some(batch) = self.begin() else { return Ok(false) };
+        let Batch { what, pages, in_flight, .. } = batch;
+        let done = match what {
+            BatchOf::List(Oldest { until, cause, checkpoints }) => self
                 .flusher
                 .flush_batch(pages, until, (cause, checkpoints), in_flight)
                 .map(|flushed| Finished { flushed: flushed as u32, ..Finished::default() }),
-            Batch::Cold(frames) => self.flusher.free_batch(frames, in_flight),
+            BatchOf::Cold => self.flusher.free_batch(pages, in_flight),
         };
         self.end(batch, done.as_ref().copied().unwrap_or_default())?;
         done.map(|_| true)
     }
 
-    fn begin(&self) -> Option<(Batch, usize)> {
+    fn begin(&self) -> Option<Batch> {
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         let batches = self.batches();
         let mut state = self.lock();
         if !state.has_turn(batches) {
             return None;
         }
-        let State { list, cold, oldest, .. } = &mut *state;
+        let State { list, cold, oldest, policy, .. } = &mut *state;
         // Frames come first, but the list has its turn beside them.
         let is_cold = cold.left > 0 && (list.left == 0 || cold.running <= list.running);
         let lane = if is_cold { cold } else { list };
-        let most = (lane.left / batches as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES);
-        let pages = lane.begin(most);
-        let batch = match (is_cold, oldest) {
-            (false, Some(oldest)) => Batch::List(pages, *oldest),
-            _ => Batch::Cold(pages),
+        let each =
+            (lane.left / batches as usize).clamp(PAGES_PER_BATCH as usize, BATCH_PAGES as usize);
+        let pages = lane.begin(each);
+        let what = match (is_cold, oldest) {
+            (false, Some(oldest)) => BatchOf::List(*oldest),
+            _ => BatchOf::Cold,
         };
-        Some((batch, (in_flight / batches).max(1) as usize))
+        let in_flight = (in_flight / batches).max(1) as usize;
+        Some(Batch { what, pages, in_flight, policy: *policy })
     }
 
     /// Batches under way at most.
@@ -260,16 +289,18 @@ impl Lanes {
 
     fn end(&self, batch: Batch, done: Finished) -> Result<(), EngineError> {
         let mut state = self.lock();
-        state.finished.freed += done.freed;
-        let (lane, checkpoints) = match batch {
-            Batch::List(asked, oldest) => {
-                state.finished.flushed += done.flushed;
-                state.list.end(asked, done.flushed as usize);
+        // Nobody is told what became of another policy's order.
+        let counts = u32::from(batch.policy == state.policy);
+        state.finished.freed += counts * done.freed;
+        let (lane, checkpoints) = match batch.what {
+            BatchOf::List(oldest) => {
+                state.finished.flushed += counts * done.flushed;
+                state.list.end(batch.pages, done.flushed as usize);
                 (&state.list, oldest.checkpoints)
             }
-            Batch::Cold(asked) => {
-                state.cold_flushed += done.flushed;
-                state.cold.end(asked, done.freed as usize);
+            BatchOf::Cold => {
+                state.cold_flushed += counts * done.flushed;
+                state.cold.end(batch.pages, done.freed as usize);
                 (&state.cold, false)
             }
         };

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample, UserWork};
+use iostrata_flush::{Action, AdmitRule, Finished, FlushPolicy, FlushSample, RedoPace, UserWork};
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_io::disk::{Disk, MemDisk};
 use iostrata_page::{Lsn, PageNo};
@@ -79,6 +79,7 @@ fn a_rule_is_read_as_it_was_published() {
         wait_excess: age,
         checkpoint_age: age,
         work: UserWork::Nothing,
+        pace: RedoPace { lsn: Lsn(age), at_us: age, bytes_per_s: age, step_us: age },
     };
     admission.publish(rule(0));
     let is_over = AtomicBool::new(false);

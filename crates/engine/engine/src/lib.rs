@@ -62,10 +62,12 @@ mod mtr;
 mod neighbours;
 mod open;
 mod options;
+mod pace_queue;
 mod pages;
 mod parts;
 mod plan;
 mod poison;
+mod published_rule;
 mod purge;
 mod purge_lag;
 #[cfg(test)]

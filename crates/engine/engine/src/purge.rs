@@ -8,7 +8,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use iostrata_flush::{Lag, PurgeDelay};
+use iostrata_flush::Lag;
 use iostrata_page::TableId;
 use iostrata_pool::Failure;
 use iostrata_version::PurgeItem;
@@ -113,7 +113,7 @@ impl Purger {
                 is_blocked,
                 in_hand: threads * u64::from(settings.purge_batch_size),
             };
-            PurgeDelay::of(settings.max_purge_lag_version).delay_us(lag)
+            lag.delay_us(settings.max_purge_lag_version)
         };
         storage.purge_lag.set(delay_us);
     }

@@ -3,7 +3,7 @@
 //! Invariant: a wake-up is not lost while the cleaner works; whoever waits for progress is woken by
 //! the next round or after a short while, whatever happens.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub(crate) struct CleanerSignal {
     has_threads: AtomicBool,
     /// Whether threads free frames by themselves, instead of waiting for the cleaner.
     users_free_frames: AtomicBool,
+    /// The checkpoint age at which the policy lets writers wait; 0 before it was asked.
+    wait_age: AtomicU64,
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
@@ -54,6 +56,16 @@ impl CleanerSignal {
         self.users_free_frames.load(Ordering::Relaxed)
     }
 
+    /// Says at which checkpoint age writers wait.
+    pub fn set_wait_age(&self, age: u64) {
+        self.wait_age.store(age, Ordering::Relaxed);
+    }
+
+    /// The checkpoint age at which writers wait, once a policy has said.
+    pub fn wait_age(&self) -> Option<u64> {
+        Some(self.wait_age.load(Ordering::Relaxed)).filter(|age| *age > 0)
+    }
+
     /// The cleaner's side: whether its next sleep goes on when someone wakes it.
     pub fn set_firm(&self, is_firm: bool) {
         self.lock().is_firm = is_firm;
@@ -77,20 +89,22 @@ impl CleanerSignal {
 
     /// Wakes the cleaner and waits for its next round, a moment at most.
     pub fn wait_round(&self) {
-        self.wait_round_for(ROUND_WAIT);
-    }
-
-    /// As [`CleanerSignal::wait_round`], and at most so long.
-    pub fn wait_round_for(&self, longest: Duration) {
         let mut state = self.lock();
         state.woken = true;
         self.to_cleaner.notify_one();
+        self.wait_next(state, ROUND_WAIT);
+    }
+
+    /// Waits for the cleaner's next round and lets it sleep; at most so long, and a moment at most.
+    pub fn wait_round_for(&self, longest: Duration) {
+        self.wait_next(self.lock(), longest.min(ROUND_WAIT));
+    }
+
+    fn wait_next(&self, mut state: MutexGuard<'_, State>, longest: Duration) {
         let seen = state.rounds;
         while state.rounds == seen && !state.stopping {
-            let (next, timeout) = self
-                .from_cleaner
-                .wait_timeout(state, longest.min(ROUND_WAIT))
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.from_cleaner.wait_timeout(state, longest);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() {
                 return;

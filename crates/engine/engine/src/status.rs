@@ -74,6 +74,7 @@ fn fill_store(storage: &Storage, all: &mut Counters) {
 fn fill_redo(storage: &Storage, all: &mut Counters) {
     let (redo, limits) = (storage.redo.counters(), storage.redo.limits());
     let (lsn, checkpoint) = (storage.redo.lsn(), storage.redo.checkpoint_lsn());
+    let wait_age = storage.signal.wait_age().unwrap_or(limits.max_age);
     for (counter, value) in [
         (Counter::OsLogWritten, redo.os_log_written),
         (Counter::OsLogFsyncs, redo.os_log_fsyncs),
@@ -88,7 +89,7 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
         (Counter::LsnLastCheckpoint, checkpoint.0),
         (Counter::LsnOldest, storage.pool.oldest().unwrap_or(lsn).min(lsn).0),
         (Counter::CheckpointAge, lsn.since(checkpoint)),
-        (Counter::CheckpointMaxAge, limits.max_age),
+        (Counter::CheckpointMaxAge, limits.max_age.min(wait_age)),
         (Counter::LogMaxModifiedAgeAsync, limits.async_age),
         (Counter::LogMaxModifiedAgeSync, limits.sync_age),
     ] {

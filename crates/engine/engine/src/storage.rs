@@ -131,6 +131,12 @@ impl Storage {
         }
     }
 
+    /// The clock of the cleaner's thread, in microseconds; without one, when it is called by hand,
+    /// a time at which nobody waits.
+    pub fn cleaner_clock_us(&self) -> u64 {
+        if self.signal.has_threads() { self.opened.elapsed().as_micros() as u64 } else { u64::MAX }
+    }
+
     /// Makes room for so many pages in the data files.
     ///
     /// # Errors

@@ -4,6 +4,12 @@ use iostrata_page::Lsn;
 
 use crate::{AdmitRule, FlushSample};
 
+/// Pages of one batch at most.
+pub const BATCH_PAGES: u32 = 128;
+
+/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
+pub const CHECKPOINT_WORTH_SHARE: u64 = 128;
+
 /// Decides what is flushed and when. One policy belongs to one cleaner.
 pub trait FlushPolicy: Send {
     /// The next action. `last` is what came of the action before; the default at first.
@@ -25,10 +31,24 @@ pub trait FlushPolicy: Send {
         false
     }
 
-    /// Pages that may be on their way to their places at once, over all batches.
-    fn pages_in_flight(&self) -> u32 {
-        u32::MAX
+    /// How fast ordered pages go to their places, over all batches.
+    fn write_pace(&self) -> WritePace {
+        WritePace::FREE
     }
+}
+
+/// How fast pages are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WritePace {
+    /// Pages that may be on their way at once.
+    pub in_flight: u32,
+    /// Pages that may be begun per second; without bound for as many as are in flight.
+    pub pages_per_s: f64,
+}
+
+impl WritePace {
+    /// As fast as the device takes them.
+    pub const FREE: WritePace = WritePace { in_flight: u32::MAX, pages_per_s: f64::INFINITY };
 }
 
 /// One thing for the cleaner to do.

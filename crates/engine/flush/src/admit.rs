@@ -12,6 +12,11 @@ pub enum Admit {
         /// Microseconds.
         us: u64,
     },
+    /// Wait this long behind those who came before, then ask again: the redo is ahead of its pace.
+    Paced {
+        /// Microseconds.
+        us: u64,
+    },
     /// Flush by itself, as the engines of history let their users do, then go on.
     FlushSelf {
         /// Pages whose oldest change is before this LSN.
@@ -47,7 +52,7 @@ pub enum UserWork {
 }
 
 /// Words of an admission rule.
-pub const ADMIT_WORDS: usize = 8;
+pub const ADMIT_WORDS: usize = 12;
 
 /// When threads go on, are slowed down or wait, as plain words that atomics can publish.
 ///
@@ -73,7 +78,71 @@ pub struct AdmitRule {
     pub checkpoint_age: u64,
     /// What threads do by themselves.
     pub work: UserWork,
+    /// Which redo may be made by when.
+    pub pace: RedoPace,
 }
+
+/// A line that the end of the redo keeps to: threads that are ahead of it wait until it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedoPace {
+    /// Where the redo may end...
+    pub lsn: Lsn,
+    /// ... at this time, on the cleaner's clock, in microseconds.
+    pub at_us: u64,
+    /// Redo per second from then on, in bytes; `u64::MAX` for as much as anyone likes.
+    pub bytes_per_s: u64,
+    /// Time is cut into steps so long, in microseconds; what may be made in one may be made at its
+    /// beginning. Threads that wait go on together then, and their commits share a sync.
+    pub step_us: u64,
+}
+
+impl RedoPace {
+    /// No line.
+    pub const FREE: RedoPace =
+        RedoPace { lsn: Lsn(0), at_us: 0, bytes_per_s: u64::MAX, step_us: 1 };
+
+    /// Whether there is a line.
+    #[inline]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.bytes_per_s == u64::MAX
+    }
+
+    /// How long one who syncs redo waits for the commits of the same step, in microseconds.
+    #[must_use]
+    pub fn gather_us(&self) -> u64 {
+        self.step_us / GATHER_SHARE
+    }
+
+    /// Where the line is at a time.
+    #[must_use]
+    pub fn line_at(&self, now_us: u64) -> Lsn {
+        let us = u128::from(now_us.saturating_sub(self.at_us));
+        let bytes = u128::from(self.bytes_per_s) * us / 1_000_000;
+        Lsn(self.lsn.0.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX)))
+    }
+
+    /// How long a thread waits that is about to append redo at `lsn`, in microseconds.
+    #[must_use]
+    pub fn wait_us(&self, now_us: u64, lsn: Lsn) -> u64 {
+        if self.is_free() {
+            return 0;
+        }
+        let step_us = self.step_us.max(1);
+        let end_us = (now_us - now_us % step_us).saturating_add(step_us);
+        if lsn <= self.line_at(end_us) {
+            return 0;
+        }
+        let bytes = lsn.0.saturating_sub(self.lsn.0) as f64;
+        let after_us = bytes * 1e6 / self.bytes_per_s.max(1) as f64;
+        let at_us = self.at_us.saturating_add(after_us as u64);
+        let wait_us = (at_us - at_us % step_us).saturating_sub(now_us);
+        wait_us.clamp(1, DELAY_US_MAX as u64)
+    }
+}
+
+/// Commits of a step are gathered for this share of it.
+const GATHER_SHARE: u64 = 4;
 
 /// No delay is longer, in microseconds.
 const DELAY_US_MAX: f64 = 1_000_000.0;
@@ -91,11 +160,12 @@ impl AdmitRule {
             wait_excess: 1,
             checkpoint_age: u64::MAX,
             work: UserWork::Nothing,
+            pace: RedoPace::FREE,
         }
     }
 
     /// What a thread does that is about to append redo at `lsn`. `oldest` is the oldest change of a
-    /// dirty page, or `lsn` when none is dirty.
+    /// dirty page, or `lsn` when none is dirty. Threads keep to the [pace](AdmitRule::pace) before.
     #[inline]
     #[must_use]
     pub fn decide(&self, lsn: Lsn, checkpoint: Lsn, oldest: Lsn) -> Admit {
@@ -106,6 +176,12 @@ impl AdmitRule {
             return Admit::Go;
         }
         self.hold_back(lsn, age, modified)
+    }
+
+    /// The age at which threads first wait for pages to be written.
+    #[must_use]
+    pub fn first_wait_age(&self) -> u64 {
+        self.wait_age.min(self.flush_wait_age)
     }
 
     /// Whether the age of the oldest change has a say.
@@ -186,6 +262,10 @@ impl AdmitRule {
             self.wait_excess,
             self.checkpoint_age,
             self.work as u64,
+            self.pace.lsn.0,
+            self.pace.at_us,
+            self.pace.bytes_per_s,
+            self.pace.step_us,
         ]
     }
 
@@ -193,14 +273,15 @@ impl AdmitRule {
     #[must_use]
     pub fn from_words(words: [u64; ADMIT_WORDS]) -> AdmitRule {
         let [delay_age, wait_age, span_us, flush_age, flush_wait_age, rest @ ..] = words;
-        let [wait_excess, checkpoint_age, work] = rest;
+        let [wait_excess, checkpoint_age, work, lsn, at_us, bytes_per_s, step_us] = rest;
+        let pace = RedoPace { lsn: Lsn(lsn), at_us, bytes_per_s, step_us };
         let work = match work {
             0 => UserWork::Nothing,
             1 => UserWork::Checkpoints,
             _ => UserWork::FlushAndCheckpoints,
         };
         let rule = AdmitRule { delay_age, span_us, ..AdmitRule::wall(wait_age) };
-        AdmitRule { flush_age, flush_wait_age, wait_excess, checkpoint_age, work, ..rule }
+        AdmitRule { flush_age, flush_wait_age, wait_excess, checkpoint_age, work, pace, ..rule }
     }
 }
 

@@ -72,6 +72,21 @@ impl<'a> Ages<'a> {
         self.end
     }
 
+    /// The most redo per second, in bytes, at which no page becomes older than `most_age` when
+    /// `pages_per_s` are written: the same schedule, asked the other way round. Without bound where
+    /// no page is dirty.
+    pub fn redo_rate_for(&self, most_age: f64, pages_per_s: f64) -> f64 {
+        let (mut passed, mut rate) = (0.0, f64::INFINITY);
+        for bucket in self.buckets() {
+            passed += bucket.pages;
+            if passed > 0.0 {
+                let left = (most_age - self.end.since(bucket.end) as f64).max(0.0);
+                rate = f64::min(rate, left * pages_per_s / passed);
+            }
+        }
+        rate
+    }
+
     /// The least steady rate, in pages per second, at which no page that comes due soon becomes
     /// older than `set_age`, when redo is produced at `redo_bytes_per_s`.
     ///

@@ -3,9 +3,9 @@
 //! Invariant: every name of a policy, and every setting that policies follow, is read here and
 //! nowhere else, so that the engine and its model in virtual time run the same.
 
-use iostrata_settings::{Doublewrite, FlushWriteLimit, MaxPurgeLagVersion, PolicyName, Settings};
+use iostrata_settings::{Doublewrite, PolicyName, Settings};
 
-use crate::{FlushPolicy, FlushSettings, PurgeDelay, Steady, WriteLimit, history};
+use crate::{FlushPolicy, FlushSettings, Steady, history};
 
 /// The policy of that name, as it begins.
 #[must_use]
@@ -45,25 +45,7 @@ impl FlushSettings {
             flush_log_at_timeout_us: u64::from(settings.flush_log_at_timeout) * 1_000_000,
             purge_threads: settings.purge_threads,
             doublewrite: settings.doublewrite != Doublewrite::Off,
-            write_limit: match settings.flush_write_limit {
-                FlushWriteLimit::Policy => WriteLimit::Policy,
-                FlushWriteLimit::Capped => WriteLimit::Capped,
-                FlushWriteLimit::Free => WriteLimit::Free,
-                FlushWriteLimit::AutoRaised => WriteLimit::AutoRaised,
-            },
-        }
-    }
-}
-
-impl PurgeDelay {
-    /// Whose rule holds writers back for purge.
-    #[must_use]
-    pub fn of(version: MaxPurgeLagVersion) -> PurgeDelay {
-        match version {
-            MaxPurgeLagVersion::Mysql55 => PurgeDelay::Mysql55,
-            MaxPurgeLagVersion::Mysql56 => PurgeDelay::Mysql56,
-            MaxPurgeLagVersion::Mysql80 => PurgeDelay::Mysql80,
-            MaxPurgeLagVersion::Mysql84 => PurgeDelay::Mysql84,
+            write_limit: settings.flush_write_limit,
         }
     }
 }

@@ -4,7 +4,8 @@
 //! as bring more pages per second, as long as redo writes take little longer than without them:
 //! one to four where a volume is held to 1,500 requests per second, hundreds on a fast drive.
 
-use crate::FlushSample;
+use crate::page_rate::PageRate;
+use crate::{FlushSample, WritePace};
 
 /// Pages in flight at first, and at most.
 const FIRST: f64 = 4.0;
@@ -22,6 +23,9 @@ const LEFT: f64 = 0.95;
 /// After a step that was taken back none is tried for so many looks.
 const REST_LOOKS: u32 = 20;
 
+/// Redo writes that take so much longer, with few pages in flight, wait for the volume's limit.
+const LATE_US: f64 = 4_000.0;
+
 /// A look takes this long at least, and this many pages.
 const LOOK_US: u64 = 100_000;
 const LOOK_PAGES: u64 = 16;
@@ -31,7 +35,7 @@ const SLOWER_TIMES: f64 = 3.0;
 const SLOWER_US: f64 = 1_000.0;
 
 /// What is known of the quickest fades by so much each look: a device may become slower.
-const FADES: f64 = 1.01;
+const FADES: f64 = 1.0005;
 
 /// Totals at a look.
 #[derive(Clone, Copy, Debug)]
@@ -70,13 +74,16 @@ pub struct Depth {
     /// Whether a step down is tried next: up and down take turns once neither helps.
     tries_down: bool,
     rest_looks: u32,
+    /// Below one page in flight.
+    rate: PageRate,
 }
 
 impl Default for Depth {
     fn default() -> Self {
         let (last, quickest_us, trial) = (None, None, None);
         let (is_full, tries_down, rest_looks) = (false, false, 0);
-        Self { pages: FIRST, last, is_full, quickest_us, trial, tries_down, rest_looks }
+        let rate = PageRate::default();
+        Self { pages: FIRST, last, is_full, quickest_us, trial, tries_down, rest_looks, rate }
     }
 }
 
@@ -85,6 +92,12 @@ impl Depth {
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.pages.round().clamp(1.0, MOST) as u32
+    }
+
+    /// How fast pages are to be written.
+    #[must_use]
+    pub fn write_pace(&self) -> WritePace {
+        WritePace { in_flight: self.pages(), pages_per_s: self.rate.pages_per_s() }
     }
 
     /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
@@ -106,13 +119,22 @@ impl Depth {
             return;
         }
         let pages_per_s = pages as f64 * 1e6 / took_us as f64;
-        self.step(pages_per_s, wanted_per_s, redo_write_us(&last, &totals));
+        let redo_us = redo_write_us(&last, &totals);
+        self.learn_quickest(redo_us);
+        let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US);
+        if self.pages() == 1 || self.rate.pages_per_s().is_finite() {
+            // Fewer pages than redo writes are not what is in their way.
+            let redo_writes = totals.redo_writes.saturating_sub(last.redo_writes);
+            let is_late = self.is_slower(redo_us, LATE_US) && pages >= redo_writes;
+            self.rate.observe(pages_per_s, wanted_per_s, took_us, is_late);
+        }
+        self.step(pages_per_s, wanted_per_s, is_slow);
         (self.last, self.is_full) = (Some(totals), true);
     }
 
-    fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, redo_us: Option<f64>) {
+    fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, is_slow: bool) {
         let trial = self.trial.take();
-        if self.is_slow(redo_us) {
+        if is_slow {
             self.pages = (self.pages * DOWN).max(1.0);
             self.rest_looks = REST_LOOKS;
             return;
@@ -127,7 +149,9 @@ impl Depth {
             return;
         }
         self.rest_looks = self.rest_looks.saturating_sub(1);
-        let is_behind = self.is_full && pages_per_s < wanted_per_s;
+        // Where there is a rate, requests wait before the device, and more of them bring nothing.
+        let is_free = self.rate.pages_per_s().is_infinite();
+        let is_behind = is_free && self.is_full && pages_per_s < wanted_per_s;
         if is_behind && self.rest_looks == 0 {
             let is_up = !self.tries_down;
             self.trial = Some(Trial { pages: self.pages, pages_per_s, is_up });
@@ -136,12 +160,16 @@ impl Depth {
         }
     }
 
-    /// Whether redo writes suffer; learns what they take at best.
-    fn is_slow(&mut self, redo_us: Option<f64>) -> bool {
-        let Some(us) = redo_us else { return false };
-        let quickest_us = self.quickest_us.map_or(us, |known| (known * FADES).min(us));
-        self.quickest_us = Some(quickest_us);
-        self.pages > 1.0 && us > (quickest_us * SLOWER_TIMES).max(quickest_us + SLOWER_US)
+    /// Learns what redo writes take at best.
+    fn learn_quickest(&mut self, redo_us: Option<f64>) {
+        let Some(us) = redo_us else { return };
+        self.quickest_us = Some(self.quickest_us.map_or(us, |known| (known * FADES).min(us)));
+    }
+
+    /// Whether redo writes take much longer than at best, and by more than `by_us`.
+    fn is_slower(&self, redo_us: Option<f64>, by_us: f64) -> bool {
+        let (Some(us), Some(quickest_us)) = (redo_us, self.quickest_us) else { return false };
+        us > (quickest_us * SLOWER_TIMES).max(quickest_us + by_us)
     }
 }
 

@@ -20,6 +20,7 @@ mod drain_rate;
 pub mod history;
 mod ladder;
 mod limits;
+mod page_rate;
 mod purge_delay;
 mod redo_rate;
 mod redo_sync;
@@ -28,8 +29,10 @@ mod sample;
 mod steady;
 mod write_limit;
 
-pub use action::{Action, Cause, Finished, FlushPolicy};
-pub use admit::{ADMIT_WORDS, Admit, AdmitRule, UserWork};
+pub use action::{
+    Action, BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Cause, Finished, FlushPolicy, WritePace,
+};
+pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};
 pub use batch_cost::BatchCost;
 pub use configured::policy;
 pub use demand::FrameDemand;
@@ -37,8 +40,8 @@ pub use depth::Depth;
 pub use drain_rate::DrainRate;
 pub use ladder::Ladder;
 pub use limits::{AgeLimits, RESERVE_BYTES_MAX};
-pub use purge_delay::{Lag, PurgeDelay};
+pub use purge_delay::Lag;
 pub use redo_rate::RedoRate;
 pub use round::{Delayed, Round};
-pub use sample::{FlushSample, FlushSettings, LanesUse, WriteLimit};
+pub use sample::{FlushSample, FlushSettings, LanesUse};
 pub use steady::Steady;

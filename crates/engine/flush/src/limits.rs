@@ -6,13 +6,15 @@
 //!
 //! | | InnoDB up to 8.0.29 | 8.0.30 and later | here, of 1 GiB |
 //! |---|---|---|---|
-//! | async | 0.71 of the capacity | 0.73 | 3/4 of max = 0.70 |
-//! | sync | 0.76 | 0.79 | 7/8 of max = 0.82 |
+//! | async | 0.71 of the capacity | 0.73 | 30/32 of max = 0.88 |
+//! | sync | 0.76 | 0.79 | 63/64 of max = 0.92 |
 //! | max | 0.81 | 0.84 | 0.94 |
 //!
-//! Why: InnoDB's steps lie a few percent apart, so that a writer at full speed runs from the first
-//! to the wall within one round of flushing. Here each step is an eighth of the way at least, and
-//! the wall lies higher, because the reserve behind it is stated and not a share of everything.
+//! Why so high: the older a page is when it is written, the more changes share its write. InnoDB
+//! leaves more room, and needs it: writers at full speed run from one step to the next within one
+//! round of flushing. Here they are slowed down long before, to what the device bears. Below 32 MiB
+//! the steps are wider, up to an eighth of the way: there one batch of pages is much. The wall
+//! lies higher, because the reserve behind it is stated and not a share of everything.
 //!
 //! The reserve: whoever was admitted before the wall may still finish. It holds N mini-transactions
 //! of B bytes each when N * B is at most `reserve_bytes()`; whoever admits keeps to that. It is
@@ -20,6 +22,9 @@
 
 /// Largest reserve, in bytes.
 pub const RESERVE_BYTES_MAX: u64 = 32 << 20;
+
+/// A step is so wide where that is less than an eighth of the way and more than a 32nd.
+const STEP_BYTES: u64 = 1 << 20;
 
 /// The steps of the age, in bytes of LSN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,17 +42,24 @@ pub struct AgeLimits {
 impl AgeLimits {
     /// The steps for so much room between checkpoint and newest LSN.
     pub const fn of(capacity: u64) -> Self {
-        let third = capacity / 3;
-        let reserve = if third < RESERVE_BYTES_MAX { third } else { RESERVE_BYTES_MAX };
+        let reserve = least(capacity / 3, RESERVE_BYTES_MAX);
         let max_age = capacity - reserve;
-        let eighth = max_age / 8;
-        Self { capacity, async_age: 6 * eighth, sync_age: 7 * eighth, max_age }
+        let step = least(max_age / 8, most(max_age / 32, STEP_BYTES));
+        Self { capacity, async_age: max_age - 2 * step, sync_age: max_age - step / 2, max_age }
     }
 
     /// What those admitted before `max_age` may still append together, in bytes of frames.
     pub const fn reserve_bytes(&self) -> u64 {
         self.capacity - self.max_age
     }
+}
+
+const fn least(a: u64, b: u64) -> u64 {
+    if a < b { a } else { b }
+}
+
+const fn most(a: u64, b: u64) -> u64 {
+    if a > b { a } else { b }
 }
 
 #[cfg(test)]
@@ -61,7 +73,7 @@ mod tests {
                 let l = AgeLimits::of(capacity);
                 assert!(0 < l.async_age && l.async_age < l.sync_age, "{l:?}");
                 assert!(l.sync_age < l.max_age && l.max_age < l.capacity, "{l:?}");
-                assert!(l.sync_age - l.async_age >= l.max_age / 8, "{l:?}");
+                assert!(l.sync_age - l.async_age >= l.max_age / 32, "{l:?}");
                 assert!(l.reserve_bytes() >= capacity.min(3 * RESERVE_BYTES_MAX) / 3, "{l:?}");
             }
         }
@@ -72,7 +84,7 @@ mod tests {
         let capacity = (1 << 30) / 32 * 31;
         let share = |bytes: u64| (bytes as f64 / f64::from(1 << 30) * 100.0).round();
         let l = AgeLimits::of(capacity);
-        assert_eq!((share(l.async_age), share(l.sync_age), share(l.max_age)), (70.0, 82.0, 94.0));
+        assert_eq!((share(l.async_age), share(l.sync_age), share(l.max_age)), (88.0, 92.0, 94.0));
         assert_eq!(l.reserve_bytes(), 32 << 20);
     }
 }

@@ -1,17 +1,6 @@
 //! How long writers are held back for each row, so that purge keeps up: `max_purge_lag`.
 
-/// The version whose rule holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PurgeDelay {
-    /// MySQL 5.0 to 5.5: only while no old snapshot keeps purge from its work; no cap of its own.
-    Mysql55,
-    /// MySQL 5.6 and 5.7: whatever keeps purge, at most `max_purge_lag_delay`.
-    Mysql56,
-    /// MySQL 8.0: without the step from nothing to 5 ms.
-    Mysql80,
-    /// MySQL 8.4: only while purge is behind by more than its threads have in hand.
-    Mysql84,
-}
+use iostrata_settings::MaxPurgeLagVersion;
 
 /// How far purge is behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,24 +20,24 @@ pub struct Lag {
 /// The longest delay of 5.5, in microseconds: 32 bits of them.
 const LONGEST_US: u64 = 4_294_967_295;
 
-impl PurgeDelay {
-    /// The delay for each row written, in microseconds.
+impl Lag {
+    /// The delay for each row written by the rule of a version, in microseconds.
     ///
     /// The ratio is a float of 32 bits and the result is cut off, as it was there.
     #[must_use]
-    pub fn delay_us(self, lag: Lag) -> u64 {
-        let ratio = lag.history as f32 / lag.max_lag as f32;
-        if lag.max_lag == 0 || ratio <= 1.0 {
+    pub fn delay_us(self, version: MaxPurgeLagVersion) -> u64 {
+        let ratio = self.history as f32 / self.max_lag as f32;
+        if self.max_lag == 0 || ratio <= 1.0 {
             return 0;
         }
         let from = |begin: f64| ((f64::from(ratio) - begin) * 10_000.0) as u64;
-        match self {
-            Self::Mysql55 if lag.is_blocked => 0,
-            Self::Mysql55 => from(0.5).min(LONGEST_US),
-            Self::Mysql56 => from(0.5).min(lag.max_delay_us),
-            Self::Mysql80 => from(0.9995).min(lag.max_delay_us),
-            Self::Mysql84 if lag.history <= lag.in_hand => 0,
-            Self::Mysql84 => from(0.9995).min(lag.max_delay_us),
+        match version {
+            MaxPurgeLagVersion::Mysql55 if self.is_blocked => 0,
+            MaxPurgeLagVersion::Mysql55 => from(0.5).min(LONGEST_US),
+            MaxPurgeLagVersion::Mysql56 => from(0.5).min(self.max_delay_us),
+            MaxPurgeLagVersion::Mysql80 => from(0.9995).min(self.max_delay_us),
+            MaxPurgeLagVersion::Mysql84 if self.history <= self.in_hand => 0,
+            MaxPurgeLagVersion::Mysql84 => from(0.9995).min(self.max_delay_us),
         }
     }
 }
@@ -57,15 +46,12 @@ impl PurgeDelay {
 mod tests {
     use super::*;
 
-    const ALL: [PurgeDelay; 4] =
-        [PurgeDelay::Mysql55, PurgeDelay::Mysql56, PurgeDelay::Mysql80, PurgeDelay::Mysql84];
-
     fn lag(history: u64, max_lag: u64) -> Lag {
         Lag { history, max_lag, max_delay_us: 1_000_000, is_blocked: false, in_hand: 300 }
     }
 
-    fn delays(lag: Lag) -> [u64; 4] {
-        ALL.map(|version| version.delay_us(lag))
+    fn delays(lag: Lag) -> Vec<u64> {
+        MaxPurgeLagVersion::ALL.iter().map(|version| lag.delay_us(*version)).collect()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a policy sees of the engine.
 
 use iostrata_page::Lsn;
+use iostrata_settings::FlushWriteLimit;
 
 use crate::AgeLimits;
 
@@ -98,21 +99,6 @@ pub struct LanesUse {
     pub cold_frames: u32,
 }
 
-/// What caps a policy of history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WriteLimit {
-    /// What the policy itself was capped by.
-    #[default]
-    Policy,
-    /// `io_capacity`; page cleaners `io_capacity_max`.
-    Capped,
-    /// Nothing.
-    Free,
-    /// As `Capped`, and the cap rises by 100 with every ten meetings of a redo that is full by
-    /// three quarters.
-    AutoRaised,
-}
-
 /// The settings that a policy follows, under InnoDB's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlushSettings {
@@ -143,7 +129,7 @@ pub struct FlushSettings {
     /// Whether pages are copied before they are written in place.
     pub doublewrite: bool,
     /// Whether what a policy wants to write is capped.
-    pub write_limit: WriteLimit,
+    pub write_limit: FlushWriteLimit,
 }
 
 impl Default for FlushSettings {
@@ -163,7 +149,7 @@ impl Default for FlushSettings {
             flush_log_at_timeout_us: 1_000_000,
             purge_threads: 1,
             doublewrite: true,
-            write_limit: WriteLimit::Policy,
+            write_limit: FlushWriteLimit::Policy,
         }
     }
 }

@@ -14,11 +14,13 @@ mod need;
 mod order;
 mod pace;
 mod supply;
+mod sustained;
 
 use need::{Need, is_idle};
 use order::ListOrder;
-use pace::{BATCH_PAGES, Pace};
+use pace::{PAGES_WORTH_SYNCS, Pace, rate_bytes};
 use supply::Supply;
+use sustained::Sustained;
 
 use iostrata_page::Lsn;
 
@@ -26,7 +28,7 @@ use crate::ages::Ages;
 use crate::redo_sync::RedoSync;
 use crate::{
     Action, AdmitRule, BatchCost, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
-    FlushSample, RedoRate, Round,
+    FlushSample, RedoRate, Round, WritePace,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -44,6 +46,9 @@ const DELAY_AT_SETTLED: f64 = 0.25;
 /// After an action that found nothing to do, this long passes at least, in microseconds.
 const NOTHING_US: f64 = 1_000.0;
 
+/// Where writers are held back, this many times what the device wrote is asked of it.
+const HELD_BACK: f64 = 1.1;
+
 /// Sleep while nothing changes and nothing is dirty, in microseconds.
 const IDLE_SLEEP_US: f64 = 1_000_000.0;
 
@@ -57,6 +62,7 @@ pub struct Steady {
     cost: BatchCost,
     depth: Depth,
     order: ListOrder,
+    sustained: Sustained,
     supply: Supply,
     redo_sync: RedoSync,
     /// Time and checkpoint of the last sample.
@@ -76,6 +82,7 @@ impl Default for Steady {
             cost: BatchCost::default(),
             depth: Depth::default(),
             order: ListOrder::default(),
+            sustained: Sustained::default(),
             supply: Supply::default(),
             redo_sync: RedoSync::default(),
             last: None,
@@ -88,7 +95,14 @@ impl Default for Steady {
 impl FlushPolicy for Steady {
     fn next(&mut self, now: &FlushSample<'_>, last: Finished) -> Action {
         let pace = self.observe(now, last);
-        let need = Need::of(now, &pace, &self.redo, self.cost.pages_per_s());
+        let most_per_s = self.most_per_s(now);
+        let mut need = Need::of(now, &pace, &self.redo, most_per_s);
+        self.sustained.observe(now, most_per_s, self.redo.bytes_per_s());
+        if self.sustained.holds_back() && now.dirty_pages > 0 {
+            // Whoever is held back is held back by the device, as it is at its best.
+            let most_per_s = most_per_s.unwrap_or(f64::INFINITY);
+            need.pages_per_s = need.pages_per_s.max(most_per_s * HELD_BACK);
+        }
         self.rule = self.rule_for(now);
         self.depth.observe(now, need.pages_per_s);
         self.gather(now, &pace, &need);
@@ -105,21 +119,30 @@ impl FlushPolicy for Steady {
         true
     }
 
-    fn pages_in_flight(&self) -> u32 {
-        self.depth.pages()
+    fn write_pace(&self) -> WritePace {
+        self.depth.write_pace()
     }
 }
 
 impl Steady {
+    /// Pages per second that the device writes, and may; nothing before the first batch.
+    fn most_per_s(&self, now: &FlushSample<'_>) -> Option<f64> {
+        let cap = f64::from(now.settings.io_capacity_max.max(1));
+        let paced = self.depth.write_pace().pages_per_s;
+        Some(self.cost.pages_per_s()?.min(paced).min(cap))
+    }
+
     /// Takes the sample and what came of the last action into the averages.
     fn observe(&mut self, now: &FlushSample<'_>, last: Finished) -> Pace {
         // The pace follows the latest rate when that is greater: a small redo is full long before
         // an average over the pace of a quiet time would notice.
-        let latest = self.redo.latest_bytes_per_s(now.now_us, now.lsn);
+        let rate_bytes = rate_bytes(now);
+        let latest = self.redo.latest_bytes_per_s(now.now_us, now.lsn, rate_bytes);
         let pace = Pace::of(now, self.redo.bytes_per_s().max(latest));
-        self.redo.observe(now.now_us, now.lsn, pace.reach_us);
+        self.redo.observe(now.now_us, now.lsn, pace.reach_us, rate_bytes);
         self.drain.observe(now.now_us, now.checkpoint, pace.drain_reach_us);
-        self.observe_round(now, latest, pace.drain_reach_us);
+        let seen = self.redo.bytes_per_s().max(latest);
+        self.observe_round(now, seen, pace.drain_reach_us);
         if let Some((pages, took_us)) = self.order.observe(now, last) {
             self.cost.observe(pages, took_us);
         }
@@ -188,7 +211,7 @@ impl Steady {
 
     fn flush(&mut self, now: &FlushSample<'_>, pace: &Pace, need: &Need, due: f64) -> Action {
         // What the device writes in the time of a batch, so that the checkpoint moves often.
-        let most = self.cost.pages_in(pace.batch_us).unwrap_or(BATCH_PAGES);
+        let most = self.cost.pages_in(pace.batch_us).unwrap_or(PAGES_WORTH_SYNCS);
         let pages = due.min(most).clamp(1.0, f64::from(u32::MAX)) as u32;
         let until = match need.cause {
             Cause::Background => now.behind_all(),
@@ -231,7 +254,8 @@ impl Steady {
             SPAN_US_FIRST
         };
         let rule = AdmitRule::wall(limits.max_age);
-        AdmitRule { delay_age: limits.async_age, span_us, ..rule }
+        let delay_age = self.sustained.delay_age(&limits);
+        AdmitRule { delay_age, span_us, pace: self.sustained.pace(), ..rule }
     }
 }
 

@@ -3,20 +3,20 @@
 //! Invariant: `io_capacity` belongs to the user. What is raised is raised beside it and belongs to
 //! the policy: it begins again at nothing when the user changes the setting, or with a new policy.
 
-use crate::{FlushSample, WriteLimit};
+use iostrata_settings::FlushWriteLimit;
+
+use crate::FlushSample;
 
 /// Meetings after which the cap rises, and by how much.
 const MEETINGS: u32 = 10;
 const RAISE: u64 = 100;
 
-impl WriteLimit {
-    /// What may be written of `want` pages, under the policy's own cap and under `io` pages.
-    pub(crate) fn of(self, want: u64, own_cap: Option<u64>, io: u64) -> u64 {
-        match self {
-            WriteLimit::Policy => want.min(own_cap.unwrap_or(u64::MAX)),
-            WriteLimit::Capped | WriteLimit::AutoRaised => want.min(io),
-            WriteLimit::Free => want,
-        }
+/// What may be written of `want` pages, under the policy's own cap and under `io` pages.
+pub(crate) fn limited(limit: FlushWriteLimit, want: u64, own_cap: Option<u64>, io: u64) -> u64 {
+    match limit {
+        FlushWriteLimit::Policy => want.min(own_cap.unwrap_or(u64::MAX)),
+        FlushWriteLimit::Capped | FlushWriteLimit::AutoRaised => want.min(io),
+        FlushWriteLimit::Free => want,
     }
 }
 
@@ -38,10 +38,12 @@ impl Raised {
     /// Takes in one look at the redo; gives what is added to the cap.
     pub(crate) fn look(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
         let settings = &now.settings;
-        if settings.write_limit != WriteLimit::AutoRaised || self.setting != settings.io_capacity {
+        if settings.write_limit != FlushWriteLimit::AutoRaised
+            || self.setting != settings.io_capacity
+        {
             *self = Raised { setting: settings.io_capacity, ..Raised::default() };
         }
-        if settings.write_limit == WriteLimit::AutoRaised
+        if settings.write_limit == FlushWriteLimit::AutoRaised
             && now.modified_age() >= capacity - capacity / 4
         {
             self.meetings += 1;
@@ -63,10 +65,10 @@ mod tests {
 
     #[test]
     fn the_limit_is_apart_from_the_policy() {
-        let of = |limit: WriteLimit| (limit.of(500, Some(200), 300), limit.of(500, None, 300));
-        assert_eq!(of(WriteLimit::Policy), (200, 500));
-        assert_eq!(of(WriteLimit::Capped), (300, 300));
-        assert_eq!(of(WriteLimit::Free), (500, 500));
+        let of = |limit| (limited(limit, 500, Some(200), 300), limited(limit, 500, None, 300));
+        assert_eq!(of(FlushWriteLimit::Policy), (200, 500));
+        assert_eq!(of(FlushWriteLimit::Capped), (300, 300));
+        assert_eq!(of(FlushWriteLimit::Free), (500, 500));
     }
 
     #[test]
@@ -74,7 +76,7 @@ mod tests {
         let look = |raised: &mut Raised, io_capacity: u32, age: u64| {
             let settings = FlushSettings {
                 io_capacity,
-                write_limit: WriteLimit::AutoRaised,
+                write_limit: FlushWriteLimit::AutoRaised,
                 ..FlushSettings::default()
             };
             let lsn = Lsn(10_000);

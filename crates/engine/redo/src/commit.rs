@@ -4,7 +4,7 @@
 //! failure it never moves again.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use iostrata_io::SyncKind;
 use iostrata_io::disk::DiskError;
@@ -16,6 +16,12 @@ use crate::redo::{Redo, lock};
 use crate::{RedoError, RedoSync};
 
 impl Redo {
+    /// From now on whoever syncs for others waits so long for them at least, where syncs are dear
+    /// and commits come in groups; not at all for as long as it is worth it.
+    pub fn gather_commits_for(&self, least: Duration) {
+        self.group.set_least(least);
+    }
+
     /// Returns when everything before `upto` survives a crash. One of many callers at once works
     /// for all.
     ///

@@ -72,6 +72,8 @@ pub(crate) struct GroupCommit {
     lead_ns: AtomicU64,
     /// Leads for which nobody is waited, since the processors have enough to do.
     crowded: AtomicU32,
+    /// How long others are waited for at least, in microseconds.
+    least_us: AtomicU64,
 }
 
 /// Longest wait for others, whatever a lead takes.
@@ -148,6 +150,10 @@ impl GroupCommit {
     /// With n here and a lead that takes T, throughput is n / (T + waited): one more is worth
     /// waiting for while it comes within T / n. The whole wait is at most half of T.
     pub(crate) fn gather(&self) {
+        let least_us = self.least_us.load(Ordering::Relaxed);
+        if least_us > 0 {
+            return thread::sleep(Duration::from_micros(least_us));
+        }
         let wanted = self.population.load(Ordering::Relaxed);
         let mut here = self.present();
         let crowded = self.crowded.load(Ordering::Relaxed);
@@ -184,6 +190,11 @@ impl GroupCommit {
         let least = thought / 2;
         let next = if thought == 0 { lead } else { lead.clamp(least, 2 * thought + 1) };
         self.lead_ns.store(next, Ordering::Relaxed);
+    }
+
+    /// From now on a leader waits so long for others at least.
+    pub(crate) fn set_least(&self, least: Duration) {
+        self.least_us.store(least.as_micros() as u64, Ordering::Relaxed);
     }
 
     /// Ends the caller's lead: everything before `upto` is settled. The longest waiting of the

@@ -18,6 +18,7 @@ use crate::layout::{data_name, place};
 use crate::method::{FilePlan, sync_kind};
 use crate::poison::Poison;
 use crate::settings::StoreSettings;
+use crate::write_slots::WriteSlots;
 
 pub(crate) struct DataFile {
     pub(crate) id: FileId,
@@ -38,6 +39,7 @@ pub(crate) struct DataFiles {
     pub(crate) batches: Batches,
     pub(crate) tally: Arc<Tally>,
     pub(crate) poison: Poison,
+    pub(crate) slots: WriteSlots,
 }
 
 impl DataFiles {
@@ -58,6 +60,7 @@ impl DataFiles {
             batches: Batches::new(Arc::clone(disk)),
             tally,
             poison: Poison::default(),
+            slots: WriteSlots::default(),
         };
         for file in 0..settings.data_files {
             let name = data_name(file)?;
@@ -105,7 +108,8 @@ impl DataFiles {
         Ok(())
     }
 
-    /// Writes pages, sorted by place, into their places, at most `in_flight` at a time. All buffers
+    /// Writes pages, sorted by place, into their places, at most `in_flight` at a time, each in its
+    /// slot unless all are in flight at once. All buffers
     /// come back into `pages`, also after a failure. Nothing is synced. Returns which files were
     /// touched, a bit each.
     pub(crate) fn write_in_place(
@@ -113,6 +117,7 @@ impl DataFiles {
         pages: &mut Vec<PageCopy>,
         in_flight: usize,
     ) -> Result<u64, StoreError> {
+        let is_paced = in_flight < usize::MAX;
         let mut batch = self.batches.take();
         let mut touched = 0_u64;
         let (count, page_bytes) = (pages.len() as u64, self.page_size.bytes() as u64);
@@ -122,6 +127,9 @@ impl DataFiles {
             // Behind a failure nothing new is begun.
             let next = if result.is_ok() { room } else { 0 };
             for PageCopy { page, bytes } in waiting.by_ref().take(next) {
+                if is_paced {
+                    self.slots.wait();
+                }
                 let (file, at) = self.place(page);
                 touched |= 1 << file;
                 batch.write(self.files[file].id, at, bytes, self.plan.durability(), page.0);

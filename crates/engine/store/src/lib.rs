@@ -22,6 +22,7 @@ mod repair;
 mod settings;
 mod store;
 mod write;
+mod write_slots;
 
 pub use batches::PageCopy;
 pub use counters::StoreCounters;

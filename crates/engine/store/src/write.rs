@@ -57,6 +57,11 @@ impl Store {
         self.write_batches(pages, *mode, in_flight)
     }
 
+    /// From now on [`Store::write_paced`] begins at most so many pages per second.
+    pub fn pace_writes(&self, pages_per_s: f64) {
+        self.data.slots.set_per_s(pages_per_s);
+    }
+
     fn seal(&self, pages: &mut [PageCopy]) {
         let page_bytes = self.page_size().bytes();
         for PageCopy { page, bytes } in pages {

@@ -56,6 +56,11 @@ impl Head {
         }
     }
 
+    /// What was measured where no path of this machine was.
+    pub(crate) fn with_place(self, target: &str) -> Self {
+        Self { place: self.place.or_else(|| Some(target.to_owned())), ..self }
+    }
+
     /// The name of the page in tabs and bookmarks.
     pub(crate) fn title(&self) -> String {
         match self.study.as_ref().or(self.place.as_ref()) {

@@ -45,7 +45,7 @@ pub struct Pipeline<'a> {
     pub events: Vec<Event>,
     /// Seconds that earlier parts of the run took.
     pub before_s: f64,
-    /// Bytes that filling other files wrote, which are gone by now.
+    /// Bytes that databases, and filling files that are gone by now, wrote.
     pub(crate) filled_bytes: u64,
     interrupted: &'a AtomicBool,
 }

@@ -1,4 +1,4 @@
-//! The sweep over crashes of the engine: 7,500 images and 5,000 after restarts, or 150,000 and
+//! The sweep over crashes of the engine: 8,000 images and 5,000 after restarts, or 160,000 and
 //! 300,000 with `IOSTRATA_SOAK=1`.
 //!
 //! Each test is one way to run the engine. `IOSTRATA_SWEEP=recording:point:seed:tear` with the
@@ -13,7 +13,9 @@ use iostrata_io::disk::{Disk, FileName, MemDisk, Tear, TraceDisk};
 
 use crate::common::altered::Alteration;
 use crate::common::chance::Chance;
-use crate::common::engine::{EngineStore, How, LARGE, LARGE_SESSIONS, SESSIONS, SHAPE, STILL};
+use crate::common::engine::{
+    EXCHANGED, EngineStore, How, LARGE, LARGE_SESSIONS, SESSIONS, SHAPE, STILL,
+};
 use crate::common::is_soak;
 use crate::common::model::{Change, History, Tables, table_name};
 use crate::common::plan::{Live, Op, Shape, Step, plan};
@@ -23,16 +25,9 @@ use crate::common::sessions::{Sessions, go_on, record_sessions};
 use crate::common::store::Store;
 use crate::common::sweep::{Sweep, parse, prove};
 
-/// Images of one test: there are fifteen.
-const IMAGES: usize = 500;
-const IMAGES_SOAK: usize = 10_000;
-
+/// Seeds and images of one test: there are sixteen.
 fn budget(seed: u64) -> (Vec<u64>, usize) {
-    if is_soak() {
-        ((seed..seed + 10).collect(), IMAGES_SOAK)
-    } else {
-        (vec![seed, seed + 1], IMAGES)
-    }
+    if is_soak() { ((seed..seed + 10).collect(), 10_000) } else { (vec![seed, seed + 1], 500) }
 }
 
 fn sweep(test: &str, seed: u64, shape: &Shape, how: &How) {
@@ -147,18 +142,25 @@ fn no_doublewrite_on_an_atomic_disk() {
     prove(test, &sweep, &seeds, images, |seed| record::<EngineStore>(seed, &shape, &how));
 }
 
-/// Four threads write on keys of their own; the order is that of their tickets.
+/// Four threads write on keys of their own; the order is that of their tickets. Recovered without
+/// threads: only the recording needs them.
+fn sweep_threads(test: &str, seed: u64, shape: &Shape) {
+    let how = How { background: Background::Threads, ..How::with(&[]) };
+    let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..*shape };
+    let ((seeds, images), recovered) = (budget(seed), How::with(&[]));
+    let record = |seed| record_threads::<EngineStore>(seed, 4, &shape, &how);
+    prove(test, &Sweep::<EngineStore>::new(&recovered, &shape), &seeds, images, record);
+}
+
 #[test]
 fn four_writers() {
-    let how = How { background: Background::Threads, ..How::with(&[]) };
-    let shape = Shape { batches: if is_soak() { 150 } else { 40 }, ..STILL };
-    let (seeds, images) = budget(1_000);
-    // Recovered without threads: only the recording needs them.
-    let recovered = How::with(&[]);
-    let sweep = Sweep::<EngineStore>::new(&recovered, &shape);
-    prove("crash::four_writers", &sweep, &seeds, images, |seed| {
-        record_threads::<EngineStore>(seed, 4, &shape, &how)
-    });
+    sweep_threads("crash::four_writers", 1_000, &STILL);
+}
+
+/// Batches of pages are on their way while the policy and the size of the redo are exchanged.
+#[test]
+fn four_writers_under_changing_policies() {
+    sweep_threads("crash::four_writers_under_changing_policies", 1_100, &EXCHANGED);
 }
 
 /// A bulk load is durable when it returns; before that a prefix of its rows may be there.

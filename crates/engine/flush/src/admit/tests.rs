@@ -13,6 +13,7 @@ const RULE: AdmitRule = AdmitRule {
     wait_excess: 1,
     checkpoint_age: u64::MAX,
     work: UserWork::Nothing,
+    pace: RedoPace::FREE,
 };
 
 /// What a thread is told at a checkpoint age.
@@ -85,12 +86,42 @@ proptest! {
                 prop_assert!(age < rule.wait_age);
             }
             Admit::Delay { us } => {
-                prop_assert!(age < rule.wait_age && age >= rule.delay_age);
+                prop_assert!(age < rule.wait_age);
+                prop_assert!(age >= rule.delay_age);
                 prop_assert!(us <= 1_000_000);
             }
             Admit::WaitCheckpoint { lsn: reached, .. } => {
                 prop_assert!(age >= rule.wait_age && reached.0 <= lsn.saturating_add(1));
             }
+            Admit::Paced { .. } => prop_assert!(false, "the pace is asked before"),
         }
+        prop_assert!(rule.pace.wait_us(checkpoint, Lsn(lsn)) <= 1_000_000);
     }
+}
+
+#[test]
+fn who_is_ahead_of_the_pace_waits_until_it_is_there() {
+    // 1,000 bytes per second from LSN 5,000 on.
+    let pace = RedoPace { lsn: Lsn(5000), at_us: 7_000_000, bytes_per_s: 1000, step_us: 1 };
+    let wait_us = |now_us, lsn| pace.wait_us(now_us, Lsn(lsn));
+    assert_eq!(wait_us(7_000_000, 5000), 0);
+    assert_eq!(wait_us(7_000_000, 5100), 100_000);
+    assert_eq!(wait_us(7_060_000, 5100), 40_000);
+    assert_eq!(wait_us(7_100_000, 5100), 0);
+    assert_eq!(wait_us(0, 5100), 1_000_000, "a clock that lags behind");
+    assert_eq!(wait_us(u64::MAX, 1 << 50), 0);
+    let rule = AdmitRule { pace, ..AdmitRule::wall(u64::MAX) };
+    assert_eq!(AdmitRule::from_words(rule.to_words()), rule);
+    assert_eq!(RedoPace::FREE.wait_us(0, Lsn(u64::MAX)), 0);
+}
+
+#[test]
+fn those_whom_the_pace_lets_go_in_one_step_go_at_its_beginning() {
+    let pace = RedoPace { lsn: Lsn(5000), at_us: 7_000_000, bytes_per_s: 1000, step_us: 50_000 };
+    let wait_us = |now_us, lsn| pace.wait_us(now_us, Lsn(lsn));
+    assert_eq!((wait_us(7_000_000, 5050), wait_us(7_000_000, 5051)), (0, 50_000));
+    assert_eq!((wait_us(7_010_000, 5051), wait_us(7_010_000, 5099)), (40_000, 40_000));
+    assert_eq!((wait_us(7_050_000, 5051), wait_us(7_050_000, 5099)), (0, 0));
+    assert_eq!((wait_us(7_050_000, 5100), wait_us(7_050_000, 5101)), (0, 50_000));
+    assert_eq!(pace.gather_us(), 50_000 / 4);
 }

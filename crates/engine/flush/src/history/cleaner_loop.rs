@@ -5,11 +5,11 @@
 
 use super::generation::{Generation, Portion};
 use super::strategy::SECOND_US;
+use iostrata_settings::FlushWriteLimit;
+
 use crate::redo_sync::RedoSync;
 use crate::write_limit::Raised;
-use crate::{
-    Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, WriteLimit,
-};
+use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder};
 
 /// At most this share of the pool is kept free.
 const FREE_SHARE: u64 = 8;
@@ -148,7 +148,7 @@ impl<G: Generation> CleanerLoop<G> {
         let mut settings = now.settings;
         settings.io_capacity = settings.io_capacity.saturating_add(raised);
         settings.io_capacity_max = match settings.write_limit {
-            WriteLimit::Free => u32::MAX,
+            FlushWriteLimit::Free => u32::MAX,
             _ => settings.io_capacity_max.saturating_add(raised),
         };
         settings

@@ -8,7 +8,7 @@
 use iostrata_page::Lsn;
 
 use super::strategy::{SECOND_US, Strategy, Tick};
-use crate::write_limit::Raised;
+use crate::write_limit::{Raised, limited};
 use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, Ladder, UserWork};
 
 /// Seconds between two rounds of purge and checkpoint.
@@ -149,7 +149,8 @@ impl<S: Strategy> MasterLoop<S> {
         }
         let batch = for_age?;
         self.skips_sleep = batch.skips_sleep;
-        let pages = seen.now.settings.write_limit.of(batch.want, batch.cap, seen.pct(100));
+        let limit = seen.now.settings.write_limit;
+        let pages = limited(limit, batch.want, batch.cap, seen.pct(100));
         flush_until(seen, pages, Cause::Adaptive, batch.until)
     }
 

@@ -3,11 +3,12 @@
 //! A redo of 64 KiB fills in milliseconds, one of 2 GiB in minutes: with every time a share of
 //! that, one policy behaves alike on both.
 
-use crate::FlushSample;
+use crate::{AgeLimits, FlushSample};
 
-/// The age that is held, as a share of the async limit: far enough below it for the wobble of
-/// batches, near enough that pages gather changes before they are written.
-const SET_SHARE: f64 = 0.85;
+/// The age that is held lies this share of the way between the async limit and the maximum below
+/// the async limit: far enough for the wobble of batches, near enough that pages gather changes
+/// before they are written.
+const SET_SHARE: f64 = 0.45;
 
 /// A loop is at most this share of the time to fill, so that a batch moves the age by little.
 const LOOPS_TO_FILL: f64 = 32.0;
@@ -30,6 +31,9 @@ const BATCH_US_MIN: f64 = 1_000.0;
 const BATCH_US_MAX: f64 = 50_000.0;
 const BATCHES_TO_FILL: f64 = 16.0;
 
+/// A rate of redo is that of this share of the set-point at least.
+const RATES_TO_SET: f64 = 64.0;
+
 /// Time to fill when no redo is produced, in microseconds: about eleven days.
 const FILL_US_MAX: f64 = 1e12;
 
@@ -50,10 +54,20 @@ pub(super) struct Pace {
     pub batch_us: f64,
 }
 
+/// The least redo of which a rate is taken, in bytes.
+pub(super) fn rate_bytes(now: &FlushSample<'_>) -> f64 {
+    set_age(&now.limits) / RATES_TO_SET
+}
+
+fn set_age(limits: &AgeLimits) -> f64 {
+    let width = limits.max_age.saturating_sub(limits.async_age) as f64;
+    (limits.async_age as f64 - width * SET_SHARE).max(1.0)
+}
+
 impl Pace {
     /// The pace at a rate of redo in bytes per second.
     pub fn of(now: &FlushSample<'_>, redo_bytes_per_s: f64) -> Pace {
-        let set_age = (now.limits.async_age as f64 * SET_SHARE).max(1.0);
+        let set_age = set_age(&now.limits);
         let fill_us = (set_age * 1e6 / redo_bytes_per_s.max(1e-3)).min(FILL_US_MAX);
         let loop_us = (fill_us / LOOPS_TO_FILL).clamp(LOOP_US_MIN, LOOP_US_MAX);
         let loops = f64::from(now.settings.flushing_avg_loops.max(1));
@@ -67,9 +81,9 @@ impl Pace {
     /// for a batch worth its syncs, as long as the age does not feel it.
     pub fn period_us(&self, pages_per_s: f64) -> f64 {
         let longest = (self.fill_us / LOOPS_TO_FILL).min(1e6).max(self.loop_us);
-        (BATCH_PAGES * 1e6 / pages_per_s.max(1e-3)).clamp(self.loop_us, longest)
+        (PAGES_WORTH_SYNCS * 1e6 / pages_per_s.max(1e-3)).clamp(self.loop_us, longest)
     }
 }
 
 /// Pages that are worth the syncs of a batch, where there is time to gather them.
-pub(super) const BATCH_PAGES: f64 = 64.0;
+pub(super) const PAGES_WORTH_SYNCS: f64 = 64.0;

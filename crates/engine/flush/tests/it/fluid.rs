@@ -146,7 +146,7 @@ impl Fluid {
             Admit::WaitOldest(_) => return self.wake(),
             Admit::WakeCleaner => self.wake(),
             Admit::TakeCheckpoint => self.checkpoint = self.oldest(),
-            Admit::Go | Admit::Delay { .. } => {}
+            Admit::Go | Admit::Delay { .. } | Admit::Paced { .. } => {}
         }
         let made = self.load.redo_bytes_per_s * STEP_US / 1_000_000;
         let pages = made as f64 / f64::from(1 << 20) * self.load.pages_per_mib;

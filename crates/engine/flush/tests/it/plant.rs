@@ -162,13 +162,20 @@ impl Plant {
         let oldest = self.oldest().unwrap_or(self.lsn);
         let admit = match self.threads[at] {
             Thread::Goes(_) => self.rule.decide_delayed(self.lsn, self.checkpoint),
-            _ => self.rule.decide(self.lsn, self.checkpoint, oldest),
+            _ => match self.rule.pace.wait_us(self.now_us, self.lsn) {
+                0 => self.rule.decide(self.lsn, self.checkpoint, oldest),
+                us => Admit::Paced { us },
+            },
         };
         match admit {
             Admit::Go => {}
             Admit::Delay { us } => {
                 self.threads[at] = Thread::Goes(self.now_us + us);
-                return self.wake();
+                return;
+            }
+            Admit::Paced { us } => {
+                self.threads[at] = Thread::Asks(self.now_us + us);
+                return;
             }
             Admit::WaitCheckpoint { lsn, .. } => {
                 self.seen.waits += 1;

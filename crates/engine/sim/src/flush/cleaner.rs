@@ -118,6 +118,8 @@ impl World {
             redo_file_bytes: self.plan.settings.redo_log_capacity,
             commits: self.counts.commits as u64,
             page_ios: (self.counts.page_reads + self.dirty.written) as u64,
+            redo_writes: self.redo.writes,
+            redo_write_us: self.redo.writes_ns / 1_000,
             pending_ios: flying as u64,
             settings: FlushSettings::of(&self.plan.settings),
             ..FlushSample::default()

@@ -60,6 +60,7 @@ impl World {
         let Some((upto, begun_ns)) = self.redo.writing.take() else { return };
         self.redo.durable = upto;
         self.redo.lead_ns = self.now_ns - begun_ns;
+        self.redo.writes_ns += self.redo.lead_ns;
         self.redo.population = self.redo.waiting.len();
         let mut covered = Vec::new();
         self.redo.waiting.retain(|(wanted, waiter)| {

@@ -133,7 +133,7 @@ pub(super) struct User {
     /// Whether it has done what the rule asked for.
     pub has_helped: bool,
     pub is_parked: bool,
-    /// FlushCounts its moments, so that one that was overtaken is known.
+    /// Counts its moments, so that one that was overtaken is known.
     pub turn: u32,
     /// Transactions that it does in one go.
     pub weight: f64,
@@ -177,6 +177,7 @@ pub(super) struct Redo {
     pub gather_until_ns: Option<u64>,
     pub gather_turn: u32,
     pub writes: u64,
+    pub writes_ns: u64,
 }
 
 /// Who waits for redo.

@@ -4,16 +4,12 @@
 //! copies, the pages in place; then a checkpoint where it is worth its write.
 //! Invariant: a checkpoint lies at or before the oldest change that is not written.
 
-use iostrata_flush::Finished;
+use iostrata_flush::{BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Finished};
 use iostrata_settings::Doublewrite;
 
 use super::dirty::Flown;
 use super::state::{Happening, RedoWaiter, Task, TaskSlot, TaskStep, Work, World};
 
-/// Pages picked and written in one go.
-const BATCH_PAGES: f64 = 128.0;
-/// A checkpoint between two batches is worth it when it frees one in so many bytes of the redo.
-const WORTH_SHARE: u64 = 256;
 /// A task that found nothing to do takes this long, in ns: whoever asks at once would turn in
 /// circles.
 const NOTHING_NS: u64 = 200_000;
@@ -84,7 +80,7 @@ impl World {
 
     fn next_batch(&mut self, slot: TaskSlot) {
         let Some(task) = *self.task(slot) else { return };
-        let size = BATCH_PAGES.min(f64::from(self.plan.settings.doublewrite_pages));
+        let size = f64::from(BATCH_PAGES.min(self.plan.settings.doublewrite_pages));
         let most = size.min(task.left);
         let is_over = task.left < 0.5;
         let batch = match task.work {
@@ -152,8 +148,8 @@ impl World {
 
     fn is_checkpoint_worth(&self) -> bool {
         let (last, end) = (self.redo.checkpoint, self.redo.lsn);
-        let is_short = end - last >= self.limits.async_age;
-        is_short || self.oldest() - last >= self.limits.capacity / WORTH_SHARE
+        let is_short = end - last >= self.limits.sync_age;
+        is_short || self.oldest() - last >= self.limits.capacity / CHECKPOINT_WORTH_SHARE
     }
 
     /// Takes a checkpoint if it moves anything.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a user does what `decide` answers, as a thread of the engine does, and asks again.
 
-use iostrata_flush::{Admit, Lag, PurgeDelay, UserWork};
+use iostrata_flush::{Admit, Lag, UserWork};
 use iostrata_page::Lsn;
 use iostrata_settings::FlushLogAt;
 
@@ -86,7 +86,7 @@ impl World {
             is_blocked: false,
             in_hand: threads * u64::from(batch),
         };
-        PurgeDelay::of(version).delay_us(lag)
+        lag.delay_us(version)
     }
 
     fn wait_frames(&mut self, user: u32) {
@@ -131,7 +131,10 @@ impl World {
             return self.wake_cleaner();
         }
         let oldest = if self.rule.looks_at_oldest() { self.oldest() } else { lsn };
-        let answer = self.rule.decide(Lsn(lsn), Lsn(checkpoint), Lsn(oldest));
+        let answer = match self.rule.pace.wait_us(self.now_ns / 1_000, Lsn(lsn)) {
+            0 => self.rule.decide(Lsn(lsn), Lsn(checkpoint), Lsn(oldest)),
+            us => Admit::Paced { us },
+        };
         let has_helped = self.users[user as usize].has_helped;
         match answer {
             Admit::Go => self.append(user, bytes),
@@ -142,6 +145,10 @@ impl World {
             }
             _ if has_helped => self.append(user, bytes),
             Admit::Delay { us } => self.delay(user, us, bytes),
+            Admit::Paced { us } => {
+                self.delayed_since(user);
+                self.note_user(self.now_ns + us * 1000, user);
+            }
             Admit::FlushSelf { until, wait } => self.flush_self(user, until, wait, bytes),
             Admit::WakeCleaner => {
                 self.wake_cleaner();
@@ -236,14 +243,8 @@ impl World {
     }
 
     fn delay(&mut self, user: u32, us: u64, bytes: f64) {
-        let now_ns = self.now_ns;
-        let one = &mut self.users[user as usize];
-        let since_ns = match one.hold {
-            Hold::Delay { since_ns } => since_ns,
-            _ => now_ns,
-        };
-        one.hold = Hold::Delay { since_ns };
-        let delay_ns = (us as f64 * 1e3 * one.weight) as u64;
+        let (now_ns, since_ns) = (self.now_ns, self.delayed_since(user));
+        let delay_ns = (us as f64 * 1e3 * self.users[user as usize].weight) as u64;
         let left_ns = (since_ns + delay_ns).saturating_sub(now_ns);
         if left_ns == 0 {
             return self.append(user, bytes);
@@ -251,7 +252,18 @@ impl World {
         // Half of the rest: the rule asks for less as soon as the cleaner got on.
         let next_ns = now_ns + (left_ns / 2).max(ASK_AGAIN_NS).min(left_ns);
         self.note_user(next_ns, user);
-        self.wake_cleaner();
+    }
+
+    /// Since when it is delayed: from now on at the latest.
+    fn delayed_since(&mut self, user: u32) -> u64 {
+        let now_ns = self.now_ns;
+        let one = &mut self.users[user as usize];
+        let since_ns = match one.hold {
+            Hold::Delay { since_ns } => since_ns,
+            _ => now_ns,
+        };
+        one.hold = Hold::Delay { since_ns };
+        since_ns
     }
 
     /// One user flushes at a time; who does not wait leaves it to another who is at it.

@@ -8,6 +8,7 @@ use iostrata_run::KernelThen;
 use iostrata_spec::disk::DiskSpec;
 
 use super::simulate_flush::FlushArgs;
+use super::value::List;
 use super::{SimulateCommon, value};
 
 /// Arguments of `iostrata simulate`.
@@ -71,10 +72,6 @@ pub struct QueueArgs {
     #[command(flatten)]
     pub common: SimulateCommon,
 }
-
-/// Values of one option, as clap passes them on whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List<T>(pub Vec<T>);
 
 /// Largest queue that is simulated.
 const QUEUE_SIZE_MAX: u32 = 10_000_000;

@@ -8,6 +8,7 @@ use iostrata_sim::flush::PageAccess;
 use iostrata_spec::disk::DiskSpec;
 use iostrata_units::parse_duration;
 
+use super::value::List;
 use super::{SimulateCommon, value};
 
 /// Arguments of `iostrata simulate flush`.
@@ -15,7 +16,7 @@ use super::{SimulateCommon, value};
 pub struct FlushArgs {
     /// Policies to compare, separated by commas, or `all`
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = policies)]
-    pub policy: Policies,
+    pub policy: List<PolicyName>,
     /// Bytes of the redo
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = value::size)]
     pub redo: u64,
@@ -80,10 +81,6 @@ pub struct FlushArgs {
     pub common: SimulateCommon,
 }
 
-/// Policies, each once, as clap passes them on whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policies(pub Vec<PolicyName>);
-
 /// Something at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
@@ -93,7 +90,8 @@ pub struct Timed {
     pub value: f64,
 }
 
-fn policies(text: &str) -> Result<Policies, String> {
+/// `adaptive,steady`, each once, or `all`.
+fn policies(text: &str) -> Result<List<PolicyName>, String> {
     let mut found: Vec<PolicyName> = Vec::new();
     for word in text.split(',').map(str::trim) {
         let is_named = |name: &&PolicyName| name.word().eq_ignore_ascii_case(word);
@@ -112,7 +110,7 @@ fn policies(text: &str) -> Result<Policies, String> {
             unique.push(name);
         }
     });
-    Ok(Policies(unique))
+    Ok(List(unique))
 }
 
 fn write_limit(text: &str) -> Result<FlushWriteLimit, String> {

@@ -9,6 +9,10 @@ use iostrata_spec::{
 };
 use iostrata_units::{parse_duration, parse_size};
 
+/// Values of one option, as clap passes them on whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List<T>(pub Vec<T>);
+
 /// `1`, `0`, `true`, `false`, `yes`, `no`, `on`, `off`.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {

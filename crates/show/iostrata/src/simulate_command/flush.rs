@@ -148,8 +148,9 @@ fn limits() -> Vec<String> {
         "Costs of batches are asked of the disk's model once, when nothing else goes on; wear and \
          caches that fill over hours are not followed.",
         "Up to 256 KiB count as one request before the limit.",
-        "Policies write as this engine does, in batches of 128 pages that are waited for. Servers \
-         that submit thousands of pages at once stall for longer.",
+        "Pages are written in batches of 128, one after the other. The engine writes several side \
+         by side, and under steady as few at a time as the redo bears; servers that submit \
+         thousands at once stall for longer.",
         "Where more than 400 transactions are done in a second, a user does several in one go.",
         "Latches, row locks, growth of files and reads of pages that are not changed are not in \
          the model.",

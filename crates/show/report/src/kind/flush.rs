@@ -38,14 +38,17 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
 fn summary(flush: &FlushDocument) -> Text {
     let stopped =
         if flush.interrupted { "Stopped before its end; policies are missing. " } else { "" };
+    let policies = match flush.policies.len() {
+        1 => "1 policy".to_owned(),
+        more => format!("{more} policies"),
+    };
     let said = format!(
-        "{stopped}{} for {} of virtual time each, seed {}, in {}. ",
-        words::counted(flush.policies.len(), "policy"),
+        "{stopped}{policies} for {} of virtual time each, seed {}, in {}. ",
         words::value(flush.span_s, "s"),
         flush.seed,
         words::value(flush.duration_s, "s"),
     );
-    Text::from(said.replace("policys", "policies")).with(Span::Verdicts(flush.verdicts.clone()))
+    Text::from(said).with(Span::Verdicts(flush.verdicts.clone()))
 }
 
 fn percent(share: f64) -> String {
@@ -152,7 +155,7 @@ fn course(policy: &FlushPolicyRun, (name, title): (String, String), shown: Shown
             ("percent", vec![age, wall], Scale::Shared(100.0))
         }
     };
-    Chart::new(name, title, Plot::Lines(Lines::new("seconds", unit, lines).panel(scale)))
+    Chart::new(name, title, Plot::Lines(Lines::new("s", unit, lines).panel(scale)))
 }
 
 fn evenness(policy: &FlushPolicyRun) -> &'static str {

@@ -133,10 +133,7 @@ fn stalls(run: &TransactionDocument, body: &mut Blocks) {
         };
         body.say(format!(
             "The target was sampled {}{failed}; a sample took {} on average, at most {}.",
-            match cost.samples {
-                1 => "once".to_owned(),
-                samples => format!("{samples} times"),
-            },
+            iostrata_units::times(cost.samples),
             words::value(cost.sample_us_mean, "us"),
             words::value(cost.sample_us_max, "us")
         ));

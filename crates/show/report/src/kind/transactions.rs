@@ -43,7 +43,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     all.extend(all_verdicts([&run.verdicts]));
     report.add("method", "How it was measured", how(run, all));
     report.kept = run.run.as_ref().map(|run| format!("The run is kept in {run}").into());
-    Some((view.head(None, None), report))
+    Some((view.head(None, None).with_place(&run.target.name), report))
 }
 
 /// Speed, and beside it how evenly it held.

@@ -1,6 +1,7 @@
 //! What simulated policies come to: a sentence for each, and the verdict.
 
 use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun};
+use iostrata_units::times;
 
 /// Fills in the sentences.
 pub fn conclude_flush(document: &mut FlushDocument) {
@@ -34,10 +35,6 @@ fn sentence(policy: &FlushPolicyRun) -> String {
             policy.checkpoint_age_pct_max, policy.delayed_pct,
         ),
     }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// Who stalls, who lives at the wall, who holds.

@@ -20,6 +20,8 @@ use super::then::by_replicate;
 
 /// Findings that one answer quotes at most.
 const QUOTED_MAX: usize = 3;
+/// The worst second counts as this share of the mean at least.
+const WORST_SECOND_LEAST: f64 = 0.01;
 /// Cautions under which a comparison is one of something else than the points say.
 const ON_SOMETHING_ELSE: [Verdict; 6] = [
     Verdict::ToolLimited,
@@ -37,13 +39,24 @@ pub(crate) fn answers_of(
     points: &[StudyPoint],
     findings: &[Finding],
 ) -> Vec<StudyAnswer> {
-    let one = |answer: &Answer| match &answer.from {
+    let one = |answer: &&Answer| match &answer.from {
         AnswerFrom::Findings(ids) => quoted(&answer.asks, ids, findings),
         AnswerFrom::Contrast(contrast) => {
             vec![decided(&answer.asks, contrast, plan, seen, points)]
         }
     };
-    plan.answers.iter().flat_map(one).collect()
+    // What the chosen parts do not ask is not spoken of, as long as they ask anything.
+    let is_asked = |answer: &&Answer| match &answer.from {
+        AnswerFrom::Findings(_) => true,
+        AnswerFrom::Contrast(contrast) => {
+            contrast.sides(&plan.cells).iter().all(|cells| !cells.is_empty())
+        }
+    };
+    let asked: Vec<&Answer> = plan.answers.iter().filter(is_asked).collect();
+    match asked.is_empty() {
+        true => plan.answers.iter().collect::<Vec<_>>().iter().flat_map(one).collect(),
+        false => asked.iter().flat_map(one).collect(),
+    }
 }
 
 fn quoted(asks: &str, ids: &[String], findings: &[Finding]) -> Vec<StudyAnswer> {
@@ -93,6 +106,10 @@ fn decided(
         let why = format!("no points were measured that set {of} against {over}");
         return unknown(asks, &why);
     };
+    let floored = |side: &[Measured]| -> Vec<Measured> {
+        side.iter().map(|figure| above_floor(contrast.metric, figure)).collect()
+    };
+    let sides = Sides { above: floored(&sides.above), below: floored(&sides.below), ..sides };
     let Ok(comparison) = paired_measured(&sides.below, &sides.above) else {
         return unknown(
             asks,
@@ -122,6 +139,13 @@ fn decided(
         verdicts,
         ..answer
     }
+}
+
+/// A second in which nothing was committed counts as one with a hundredth of the mean: a ratio
+/// needs something to stand on, and a window of a minute hardly tells less.
+fn above_floor(metric: ThenMetric, figure: &Measured) -> Measured {
+    let least = if metric == ThenMetric::MinOverMean1s { WORST_SECOND_LEAST } else { f64::MIN };
+    Measured { value: figure.value.max(least), ..figure.clone() }
 }
 
 fn sides(contrast: &Contrast, plan: &StudyPlan, seen: &BTreeMap<&str, Seen<'_>>) -> Option<Sides> {

@@ -66,7 +66,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         }
     }
 
-    /// Bytes that requests and filling wrote.
+    /// Bytes that requests, databases and filling wrote.
     pub(super) fn written_bytes(&self) -> u64 {
         let filled: u64 = self.volumes.iter().map(|(volume, _)| volume.filled_bytes()).sum();
         self.pipeline.written_bytes() + filled

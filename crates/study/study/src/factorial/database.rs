@@ -17,9 +17,10 @@ use crate::StudyError;
 /// A warm-up lasts at most so many windows: a window much shorter than a round of the redo does not
 /// show what the round does.
 const WARM_UP_WINDOWS_MAX: f64 = 3.0;
-/// And at least this share of one, at most a second: a small redo goes round at once.
+/// And at least this share of one, at most so long: a small redo goes round at once, and a policy
+/// that finds out what its device bears needs some seconds for that.
 const WARM_UP_SHARE_MIN: f64 = 0.25;
-const WARM_UP_S_MIN: f64 = 1.0;
+const WARM_UP_S_MIN: f64 = 15.0;
 /// One that makes no redo lasts this share of a window.
 const READ_ONLY_SHARE: f64 = 0.25;
 /// From one look at the redo to the next, in seconds.

@@ -28,6 +28,7 @@ impl<W: Platform> Bench<'_, W> {
         cell: &Cell,
     ) -> Result<(), StudyError> {
         let database = self.open_database(load, cell)?;
+        self.count_written(&*database);
         Ok(database.close()?)
     }
 
@@ -50,6 +51,7 @@ impl<W: Platform> Bench<'_, W> {
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
             self.run(&*database, &point, &load, replicate, how)
         });
+        self.count_written(&*database);
         // Closing writes every dirty page, and is no part of what the limits are for.
         let unlimited = self.switch(cell, &Conditions::default());
         let closed = database.close();
@@ -63,6 +65,12 @@ impl<W: Platform> Bench<'_, W> {
         let figure = figure_of(&replicate);
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
         Ok(Some((figure, started.elapsed().as_secs_f64())))
+    }
+
+    /// Counts what a database has written since it was opened, as far as it tells.
+    fn count_written(&mut self, database: &dyn StudiedDatabase) {
+        let used = database.target().used().unwrap_or_default();
+        self.pipeline.filled_bytes += used.written_bytes();
     }
 
     /// Warm-up and window; nothing when a signal came.

@@ -43,6 +43,15 @@ pub const SHAPE: Shape = Shape {
 /// The same, with settings left as they are.
 pub const STILL: Shape = Shape { live: &[], ..SHAPE };
 
+/// The same, with the policy and the size of the redo exchanged while pages are being written.
+pub const EXCHANGED: Shape = Shape {
+    live: &[
+        ("policy", &["steady", "fixed-100", "adaptive", "page-cleaner-56", "mariadb"]),
+        ("redo_log_capacity", &["64K", "128K", "256K"]),
+    ],
+    ..SHAPE
+};
+
 /// More data than the smallest pool has room for, in trees of three levels.
 pub const LARGE: Shape = Shape {
     batches: 400,

@@ -117,7 +117,7 @@ pub fn of_thread(thread: usize, mut steps: Vec<Step>) -> Vec<Step> {
             ops.iter_mut().for_each(|op| op.key.insert(0, thread as u8));
         }
     }
-    steps.retain(|step| !matches!(step, Step::Create(_) | Step::Drop(_) | Step::Set(..)));
+    steps.retain(|step| !matches!(step, Step::Create(_) | Step::Drop(_)));
     steps
 }
 

@@ -216,6 +216,10 @@ fn one_thread<S: Store>(
                 store.checkpoint()?;
                 false
             }
+            Step::Set(name, value) => {
+                store.set(name, value)?;
+                false
+            }
             Step::WaitAll => true,
             _ => false,
         };

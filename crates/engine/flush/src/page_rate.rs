@@ -1,0 +1,183 @@
+//! Pages per second, where even one page at a time makes the redo wait.
+//!
+//! A volume that is held to so many requests lets whoever comes too early wait, for as long as
+//! 100 ms with Linux's limits: also the redo write of a commit. The queue is then before the
+//! device, and no depth shortens it. So pages are begun at a rate a little below what the volume
+//! takes. That rate is found as TCP finds that of a path: after a step down it rises to what was
+//! too much quickly at first and slowly at last, stays there for long, and then tries for more.
+//! The curve is that of CUBIC (RFC 9438).
+
+use crate::average::Average;
+
+/// What is left of a rate that was too high.
+const LEFT: f64 = 0.96;
+
+/// In this time what was too high is reached again, in microseconds: soon at first, since the first
+/// guess is a bad one, and twice as late each time that it was reached.
+const BACK_US_FIRST: f64 = 2e6;
+const BACK_US_MOST: f64 = 15e6;
+
+/// What is left at least of a rate that was not nearly reached, and of one that was.
+const LEAST_LEFT: f64 = 0.7;
+const TOO_HIGH: f64 = 0.97;
+
+/// After so many steps down behind which the redo was not quick for so many looks, it is something
+/// else that makes it slow: there is no rate for this time, in microseconds.
+const IN_VAIN_MOST: u32 = 3;
+const CALM_LOOKS: u32 = 10;
+const BARRED_US: f64 = 30e6;
+
+/// Looks after a step down that are not judged: what waits has to go first.
+const REST_LOOKS: u32 = 5;
+
+/// After so many times that there is no limit any more: it rose to twice what was too high.
+const FORGOTTEN: f64 = 4.0;
+
+/// Share of the rate that is written where the volume takes it.
+const REACHED: f64 = 0.94;
+
+/// What is written is averaged over this time, in microseconds: pages come in batches.
+const WRITTEN_US: u64 = 2_000_000;
+
+/// The redo is slow, or the rate not reached, in so many looks in a row before it is too high.
+const SLOW_LOOKS: u32 = 3;
+
+/// A rate that is not found yet, or found again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PageRate {
+    /// What was too high, in pages per second; nothing before anything was.
+    too_high: Option<f64>,
+    /// Time since then in which all that was allowed was written, in microseconds.
+    held_us: f64,
+    back_us: f64,
+    slow_looks: u32,
+    rest_looks: u32,
+    /// Looks in a row at which the redo was quick, and steps down since then for slow redo alone.
+    calm_looks: u32,
+    in_vain: u32,
+    /// For how long there has been no rate since then, in microseconds.
+    barred_us: f64,
+    /// Pages per second while as many as are allowed are wanted.
+    written: Average,
+}
+
+impl PageRate {
+    /// Pages that may be begun per second; without bound while none were too many.
+    pub fn pages_per_s(&self) -> f64 {
+        let Some(too_high) = self.too_high else { return f64::INFINITY };
+        let times = self.held_us / self.back_us;
+        if times > FORGOTTEN {
+            return f64::INFINITY;
+        }
+        let from_there = times - 1.0;
+        (too_high * (1.0 + (1.0 - LEFT) * from_there.powi(3))).max(1.0)
+    }
+
+    /// Takes a look of `took_us`: the pages per second that were written and wanted, and whether
+    /// redo writes were slow beside them.
+    pub fn observe(&mut self, pages_per_s: f64, wanted_per_s: f64, took_us: u64, is_slow: bool) {
+        let was = self.pages_per_s();
+        self.rest_looks = self.rest_looks.saturating_sub(1);
+        if self.rest_looks > 0 || wanted_per_s < was && was.is_finite() {
+            self.written = Average::default();
+            return;
+        }
+        self.written.take(pages_per_s, took_us, WRITTEN_US);
+        let pages_per_s = self.written.value();
+        let is_reached = was.is_infinite() || pages_per_s >= was * REACHED;
+        self.calm_looks = if is_slow { 0 } else { self.calm_looks + 1 };
+        if self.calm_looks >= CALM_LOOKS {
+            self.in_vain = 0;
+        }
+        if self.in_vain >= IN_VAIN_MOST {
+            let barred_us = self.barred_us + took_us as f64;
+            let is_barred = barred_us < BARRED_US;
+            *self = match is_barred {
+                true => PageRate { barred_us, in_vain: IN_VAIN_MOST, ..PageRate::default() },
+                false => PageRate::default(),
+            };
+            return;
+        }
+        self.slow_looks = if is_slow || !is_reached { self.slow_looks + 1 } else { 0 };
+        if self.slow_looks >= SLOW_LOOKS {
+            // What a volume writes beyond its limit is less than what it writes just below.
+            let least = if was.is_finite() { was * LEAST_LEFT } else { 0.0 };
+            let too_high = if pages_per_s < least { least } else { was * TOO_HIGH };
+            self.too_high = Some(if was.is_finite() { too_high } else { pages_per_s }.max(1.0));
+            let times = if self.held_us >= self.back_us { 2.0 } else { 1.0 };
+            self.back_us = (times * self.back_us).clamp(BACK_US_FIRST, BACK_US_MOST);
+            (self.slow_looks, self.held_us, self.rest_looks) = (0, 0.0, REST_LOOKS);
+            self.in_vain += u32::from(is_reached);
+        } else if is_reached && !is_slow {
+            self.held_us += took_us as f64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at a volume that takes `most_per_s`, for so many seconds; how many of them were slow.
+    fn run(rate: &mut PageRate, most_per_s: f64, seconds: u32) -> u32 {
+        let mut slow = 0;
+        for _ in 0..seconds * 10 {
+            let asked = rate.pages_per_s();
+            let is_slow = asked > most_per_s;
+            slow += u32::from(is_slow);
+            rate.observe(asked.min(most_per_s), 1e9, 100_000, is_slow);
+        }
+        slow
+    }
+
+    #[test]
+    fn it_stays_a_little_below_the_limit_and_is_seldom_beyond() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 10);
+        let slow = run(&mut rate, 1000.0, 600);
+        assert!(slow <= 3 * 600 / 15 + 12, "{slow} of 6000 looks");
+        assert!((930.0..=1000.0).contains(&rate.pages_per_s()), "{rate:?}");
+    }
+
+    #[test]
+    fn it_follows_a_limit_down_within_seconds_and_up_within_two_minutes() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 60);
+        run(&mut rate, 500.0, 4);
+        assert!(rate.pages_per_s() < 510.0, "{rate:?}");
+        run(&mut rate, 1000.0, 120);
+        assert!(rate.pages_per_s() > 900.0, "{rate:?}");
+    }
+
+    #[test]
+    fn redo_that_is_slow_at_any_rate_costs_little() {
+        let (mut rate, mut written) = (PageRate::default(), 0.0);
+        for _ in 0..6000 {
+            let asked = rate.pages_per_s().min(1000.0);
+            rate.observe(asked, 1e9, 100_000, true);
+            written += asked;
+        }
+        assert!(written > 6000.0 * 970.0, "{written}");
+    }
+
+    #[test]
+    fn time_in_which_less_is_wanted_says_nothing() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 10);
+        let before = rate.pages_per_s();
+        for _ in 0..1000 {
+            rate.observe(10.0, 10.0, 100_000, false);
+        }
+        assert_eq!(rate.pages_per_s(), before);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_reached_is_too_high_also_where_the_redo_is_quick() {
+        let mut rate = PageRate::default();
+        run(&mut rate, 1000.0, 10);
+        for _ in 0..30 {
+            rate.observe(500.0, 1e9, 100_000, false);
+        }
+        assert!((450.0..=550.0).contains(&rate.pages_per_s()), "{rate:?}");
+    }
+}
