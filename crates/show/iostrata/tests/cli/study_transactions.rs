@@ -70,7 +70,8 @@ fn policies_are_compared_by_their_transactions() {
             figure("latency_p99_9_us")
                 >= point["transaction"]["latency_us"]["p50"].as_f64().unwrap()
         );
-        assert!(figure("checkpoint_age_max_pct") <= 101.0, "{found:#}");
+        // Who was admitted before the wall may finish: four writers, in a redo of 1 MiB.
+        assert!(figure("checkpoint_age_max_pct") <= 110.0, "{found:#}");
         let seconds = found["series"]["tps"].as_array().unwrap();
         assert_eq!(seconds.len(), 2, "whole seconds of a window of 2.2 s: {seconds:?}");
     }
