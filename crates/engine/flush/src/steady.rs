@@ -125,9 +125,13 @@ impl FlushPolicy for Steady {
 }
 
 impl Steady {
-    /// Pages per second that the device writes, and may; nothing before the first batch.
+    /// Pages per second that the device writes, and may when redo gets short; nothing before the
+    /// first batch.
     fn most_per_s(&self, now: &FlushSample<'_>) -> Option<f64> {
-        let cap = f64::from(now.settings.io_capacity_max.max(1));
+        let cap = match now.settings.flush_sync {
+            true => f64::INFINITY,
+            false => f64::from(now.settings.io_capacity_max.max(1)),
+        };
         let paced = self.depth.write_pace().pages_per_s;
         Some(self.cost.pages_per_s()?.min(paced).min(cap))
     }

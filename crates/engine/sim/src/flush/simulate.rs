@@ -86,6 +86,7 @@ impl World {
             weight: 1.0,
             tps_recent: 0.0,
             parked: Vec::new(),
+            paced: VecDeque::new(),
             wants_flush: VecDeque::new(),
             frames,
             free_frames: (frames - pages).max(depth),

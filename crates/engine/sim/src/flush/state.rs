@@ -242,6 +242,8 @@ pub(super) struct World {
     pub weight: f64,
     pub tps_recent: f64,
     pub parked: Vec<u32>,
+    /// Held up by the pace of the redo, in the order in which they came.
+    pub paced: VecDeque<u32>,
     pub wants_flush: VecDeque<(u32, Lsn)>,
     pub frames: f64,
     pub free_frames: f64,

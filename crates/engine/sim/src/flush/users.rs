@@ -131,7 +131,7 @@ impl World {
             return self.wake_cleaner();
         }
         let oldest = if self.rule.looks_at_oldest() { self.oldest() } else { lsn };
-        let answer = match self.rule.pace.wait_us(self.now_ns / 1_000, Lsn(lsn)) {
+        let answer = match self.pace_wait_us(user) {
             0 => self.rule.decide(Lsn(lsn), Lsn(checkpoint), Lsn(oldest)),
             us => Admit::Paced { us },
         };
@@ -145,10 +145,7 @@ impl World {
             }
             _ if has_helped => self.append(user, bytes),
             Admit::Delay { us } => self.delay(user, us, bytes),
-            Admit::Paced { us } => {
-                self.delayed_since(user);
-                self.note_user(self.now_ns + us * 1000, user);
-            }
+            Admit::Paced { us } => self.wait_for_pace(user, us),
             Admit::FlushSelf { until, wait } => self.flush_self(user, until, wait, bytes),
             Admit::WakeCleaner => {
                 self.wake_cleaner();
@@ -167,6 +164,34 @@ impl World {
                 self.hold(user, Hold::Flush(Lsn(0)));
                 let slot = TaskSlot::UserCheckpoint;
                 self.begin_task(slot, Work::Checkpoint, 0.0, Some(user));
+            }
+        }
+    }
+
+    /// How long the redo's pace holds it up: 0 for nobody but the first of those who wait.
+    fn pace_wait_us(&self, user: u32) -> u64 {
+        let us = self.rule.pace.wait_us(self.now_ns / 1_000, Lsn(self.redo.lsn));
+        let is_first = self.paced.front().is_none_or(|first| *first == user);
+        if is_first { us } else { us.max(1) }
+    }
+
+    /// Those whom the pace holds up go on in the order in which they came.
+    fn wait_for_pace(&mut self, user: u32, us: u64) {
+        self.delayed_since(user);
+        if !self.paced.contains(&user) {
+            self.paced.push_back(user);
+        }
+        if self.paced.front() == Some(&user) {
+            self.note_user(self.now_ns + us * 1_000, user);
+        }
+    }
+
+    /// Whoever was first of those whom the pace holds up makes room for the next.
+    fn leave_pace(&mut self, user: u32) {
+        if self.paced.front() == Some(&user) {
+            self.paced.pop_front();
+            if let Some(next) = self.paced.front() {
+                self.note_user(self.now_ns, *next);
             }
         }
     }
@@ -310,6 +335,7 @@ impl World {
 
     /// Its changes are in the redo.
     fn append(&mut self, user: u32, bytes: f64) {
+        self.leave_pace(user);
         let now_ns = self.now_ns;
         let one = &mut self.users[user as usize];
         if let Hold::Delay { since_ns } = one.hold {
