@@ -4,7 +4,7 @@
 //! as bring more pages per second, as long as redo writes take little longer than without them:
 //! one to four where a volume is held to 1,500 requests per second, hundreds on a fast drive.
 
-use crate::page_rate::PageRate;
+use crate::page_rate::{PageRate, RedoWrites};
 use crate::{FlushSample, WritePace};
 
 /// Pages in flight at first, and at most.
@@ -28,11 +28,14 @@ const LATE_US: f64 = 4_000.0;
 
 /// A look takes this long at least, and this many pages.
 const LOOK_US: u64 = 100_000;
-const LOOK_PAGES: u64 = 16;
+const LOOK_PAGES: u64 = 64;
 
 /// Redo writes may take this many times as long as the quickest of late, or this much longer.
 const SLOWER_TIMES: f64 = 3.0;
 const SLOWER_US: f64 = 1_000.0;
+
+/// Share of the samples at which there may have been nothing to write: between two orders.
+const IDLE_SHARE: f64 = 0.25;
 
 /// What is known of the quickest fades by so much each look: a device may become slower.
 const FADES: f64 = 1.0005;
@@ -65,8 +68,9 @@ impl Trial {
 pub struct Depth {
     pages: f64,
     last: Option<Totals>,
-    /// Whether there was something to write all the time since the last look.
-    is_full: bool,
+    /// Samples since the last look, and those of them at which there was nothing to write.
+    samples: u32,
+    idle_samples: u32,
     /// Mean time of redo writes while they were quickest.
     quickest_us: Option<f64>,
     /// The step that is being tried.
@@ -81,9 +85,20 @@ pub struct Depth {
 impl Default for Depth {
     fn default() -> Self {
         let (last, quickest_us, trial) = (None, None, None);
-        let (is_full, tries_down, rest_looks) = (false, false, 0);
+        let (samples, idle_samples) = (0, 0);
+        let (tries_down, rest_looks) = (false, 0);
         let rate = PageRate::default();
-        Self { pages: FIRST, last, is_full, quickest_us, trial, tries_down, rest_looks, rate }
+        Self {
+            pages: FIRST,
+            last,
+            samples,
+            idle_samples,
+            quickest_us,
+            trial,
+            tries_down,
+            rest_looks,
+            rate,
+        }
     }
 }
 
@@ -94,23 +109,29 @@ impl Depth {
         self.pages.round().clamp(1.0, MOST) as u32
     }
 
-    /// How fast pages are to be written.
+    /// How fast pages are to be written. Where there is a rate, that keeps the queue short, and a
+    /// few may be in flight: one alone waits for a busy processor each time.
     #[must_use]
     pub fn write_pace(&self) -> WritePace {
-        WritePace { in_flight: self.pages(), pages_per_s: self.rate.pages_per_s() }
+        let pages_per_s = self.rate.pages_per_s();
+        let least = if pages_per_s.is_finite() { FIRST as u32 } else { 1 };
+        WritePace { in_flight: self.pages().max(least), pages_per_s }
     }
 
     /// Takes a sample. Fewer pages than `wanted_per_s` being written is what asks for more depth.
-    pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64) {
+    /// Redo writes that take `spare_us` longer slow nobody down.
+    pub fn observe(&mut self, now: &FlushSample<'_>, wanted_per_s: f64, spare_us: f64) {
         let totals = Totals {
             at_us: now.now_us,
             pages: now.list_flushed.saturating_add(now.lru_flushed),
             redo_writes: now.redo_writes,
             redo_write_us: now.redo_write_us,
         };
-        self.is_full &= now.lanes.list_pages > 0 || now.lanes.cold_frames > 0;
+        let is_idle = now.lanes.list_pages == 0 && now.lanes.cold_frames == 0;
+        self.samples += 1;
+        self.idle_samples += u32::from(is_idle);
         let Some(last) = self.last else {
-            (self.last, self.is_full) = (Some(totals), true);
+            self.begin_look(totals);
             return;
         };
         let took_us = totals.at_us.saturating_sub(last.at_us);
@@ -121,25 +142,42 @@ impl Depth {
         let pages_per_s = pages as f64 * 1e6 / took_us as f64;
         let redo_us = redo_write_us(&last, &totals);
         self.learn_quickest(redo_us);
-        let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US);
+        let is_slow = self.pages > 1.0 && self.is_slower(redo_us, SLOWER_US.max(spare_us));
         if self.pages() == 1 || self.rate.pages_per_s().is_finite() {
             // Fewer pages than redo writes are not what is in their way.
             let redo_writes = totals.redo_writes.saturating_sub(last.redo_writes);
-            let is_late = self.is_slower(redo_us, LATE_US) && pages >= redo_writes;
-            self.rate.observe(pages_per_s, wanted_per_s, took_us, is_late);
+            let redo = match pages >= redo_writes {
+                true if self.is_slower(redo_us, LATE_US) => RedoWrites::Late,
+                true if self.is_slower(redo_us, SLOWER_US) => RedoWrites::Slower,
+                _ => RedoWrites::Quick,
+            };
+            self.rate.observe(pages_per_s, wanted_per_s, took_us, redo);
         }
         self.step(pages_per_s, wanted_per_s, is_slow);
-        (self.last, self.is_full) = (Some(totals), true);
+        self.begin_look(totals);
+    }
+
+    fn begin_look(&mut self, totals: Totals) {
+        self.last = Some(totals);
+        (self.samples, self.idle_samples) = (0, 0);
+    }
+
+    /// Whether there was something to write nearly all the time since the last look.
+    fn is_full(&self) -> bool {
+        f64::from(self.idle_samples) <= f64::from(self.samples) * IDLE_SHARE
     }
 
     fn step(&mut self, pages_per_s: f64, wanted_per_s: f64, is_slow: bool) {
         let trial = self.trial.take();
-        if is_slow {
+        // Pages that are wanted and late are not given up for redo writes: where seeks cost, many
+        // in flight are written in less time than one after the other.
+        let is_late = self.is_full() && pages_per_s < wanted_per_s;
+        if is_slow && !is_late {
             self.pages = (self.pages * DOWN).max(1.0);
             self.rest_looks = REST_LOOKS;
             return;
         }
-        if let Some(trial) = trial.filter(|_| self.is_full) {
+        if let Some(trial) = trial.filter(|_| self.is_full()) {
             let has_failed = trial.has_failed(pages_per_s);
             if has_failed {
                 (self.pages, self.rest_looks) = (trial.pages, REST_LOOKS);
@@ -151,9 +189,8 @@ impl Depth {
         self.rest_looks = self.rest_looks.saturating_sub(1);
         // Where there is a rate, requests wait before the device, and more of them bring nothing.
         let is_free = self.rate.pages_per_s().is_infinite();
-        let is_behind = is_free && self.is_full && pages_per_s < wanted_per_s;
-        if is_behind && self.rest_looks == 0 {
-            let is_up = !self.tries_down;
+        if is_late && (is_free || is_slow) && self.rest_looks == 0 {
+            let is_up = !self.tries_down && !is_slow;
             self.trial = Some(Trial { pages: self.pages, pages_per_s, is_up });
             let next = self.pages * if is_up { UP } else { DOWN };
             self.pages = if is_up { next.ceil().min(MOST) } else { next.floor().max(1.0) };
@@ -204,7 +241,7 @@ mod tests {
                 lanes: LanesUse { list_pages: u32::from(is_full), cold_frames: 0 },
                 ..FlushSample::default()
             };
-            depth.observe(&now, wanted_per_s);
+            depth.observe(&now, wanted_per_s, 0.0);
         }
         (depth.pages(), per_s)
     }

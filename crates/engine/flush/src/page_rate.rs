@@ -42,6 +42,16 @@ const WRITTEN_US: u64 = 2_000_000;
 /// The redo is slow, or the rate not reached, in so many looks in a row before it is too high.
 const SLOW_LOOKS: u32 = 3;
 
+/// How long redo writes take beside pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RedoWrites {
+    Quick,
+    /// As long as behind some pages that are in flight.
+    Slower,
+    /// As long as the volume's limit lets those wait who come too early.
+    Late,
+}
+
 /// A rate that is not found yet, or found again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageRate {
@@ -73,10 +83,11 @@ impl PageRate {
         (too_high * (1.0 + (1.0 - LEFT) * from_there.powi(3))).max(1.0)
     }
 
-    /// Takes a look of `took_us`: the pages per second that were written and wanted, and whether
-    /// redo writes were slow beside them.
-    pub fn observe(&mut self, pages_per_s: f64, wanted_per_s: f64, took_us: u64, is_slow: bool) {
-        let was = self.pages_per_s();
+    /// Takes a look of `took_us`: the pages per second that were written and wanted, and the redo
+    /// writes beside them. A rate that is not reached though they are quick is none that the
+    /// volume could not bear: the processors were busy.
+    pub fn observe(&mut self, pages_per_s: f64, wanted_per_s: f64, took_us: u64, redo: RedoWrites) {
+        let (was, is_slow) = (self.pages_per_s(), redo == RedoWrites::Late);
         self.rest_looks = self.rest_looks.saturating_sub(1);
         if self.rest_looks > 0 || wanted_per_s < was && was.is_finite() {
             self.written = Average::default();
@@ -98,7 +109,8 @@ impl PageRate {
             };
             return;
         }
-        self.slow_looks = if is_slow || !is_reached { self.slow_looks + 1 } else { 0 };
+        let is_too_high = is_slow || !is_reached && redo == RedoWrites::Slower;
+        self.slow_looks = if is_too_high { self.slow_looks + 1 } else { 0 };
         if self.slow_looks >= SLOW_LOOKS {
             // What a volume writes beyond its limit is less than what it writes just below.
             let least = if was.is_finite() { was * LEAST_LEFT } else { 0.0 };
@@ -125,7 +137,8 @@ mod tests {
             let asked = rate.pages_per_s();
             let is_slow = asked > most_per_s;
             slow += u32::from(is_slow);
-            rate.observe(asked.min(most_per_s), 1e9, 100_000, is_slow);
+            let redo = if is_slow { RedoWrites::Late } else { RedoWrites::Quick };
+            rate.observe(asked.min(most_per_s), 1e9, 100_000, redo);
         }
         slow
     }
@@ -154,7 +167,7 @@ mod tests {
         let (mut rate, mut written) = (PageRate::default(), 0.0);
         for _ in 0..6000 {
             let asked = rate.pages_per_s().min(1000.0);
-            rate.observe(asked, 1e9, 100_000, true);
+            rate.observe(asked, 1e9, 100_000, RedoWrites::Late);
             written += asked;
         }
         assert!(written > 6000.0 * 970.0, "{written}");
@@ -166,18 +179,19 @@ mod tests {
         run(&mut rate, 1000.0, 10);
         let before = rate.pages_per_s();
         for _ in 0..1000 {
-            rate.observe(10.0, 10.0, 100_000, false);
+            rate.observe(10.0, 10.0, 100_000, RedoWrites::Quick);
         }
         assert_eq!(rate.pages_per_s(), before);
     }
 
     #[test]
-    fn a_rate_that_is_not_reached_is_too_high_also_where_the_redo_is_quick() {
+    fn a_rate_that_is_not_reached_is_too_high_where_the_redo_waits_behind_pages() {
         let mut rate = PageRate::default();
         run(&mut rate, 1000.0, 10);
-        for _ in 0..30 {
-            rate.observe(500.0, 1e9, 100_000, false);
-        }
+        let before = rate.pages_per_s();
+        (0..30).for_each(|_| rate.observe(500.0, 1e9, 100_000, RedoWrites::Quick));
+        assert!(rate.pages_per_s() >= before, "{rate:?}");
+        (0..30).for_each(|_| rate.observe(500.0, 1e9, 100_000, RedoWrites::Slower));
         assert!((450.0..=550.0).contains(&rate.pages_per_s()), "{rate:?}");
     }
 }

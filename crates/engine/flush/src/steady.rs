@@ -104,7 +104,7 @@ impl FlushPolicy for Steady {
             need.pages_per_s = need.pages_per_s.max(most_per_s * HELD_BACK);
         }
         self.rule = self.rule_for(now);
-        self.depth.observe(now, need.pages_per_s);
+        self.depth.observe(now, need.pages_per_s, self.sustained.spare_us());
         self.gather(now, &pace, &need);
         self.last = Some((now.now_us, now.checkpoint));
         self.last_action = self.choose(now, last, &pace, &need);

@@ -24,9 +24,9 @@ const DELAY_SHARE: f64 = 0.7;
 const NEAR: f64 = 0.95;
 const LEAVES: f64 = 0.85;
 
-/// Commits are grouped until writers make less than that: where they are not, their syncs take so
-/// much of the device that writers cannot make more.
-const UNGROUPS: f64 = 0.5;
+/// Steps grow to their whole length, and shrink to nothing, in this time: longer while writers are
+/// held back, shorter while they make less than the device bears, which may be for the steps alone.
+const STEPS_US: f64 = 3_000_000.0;
 
 /// Redo that may be made at once after a pause, as a share of that age: commits come in bursts.
 const SPARES: f64 = 64.0;
@@ -37,7 +37,10 @@ const OWED_US: u64 = 1_000_000;
 /// Redo is made in steps that take the device as long as so many pages, and at most so long: the
 /// syncs of commits then cost little beside the pages.
 const PAGES_OF_STEP: f64 = 12.0;
-const STEP_US_MAX: u64 = 50_000;
+const STEP_US_MAX: f64 = 50_000.0;
+
+/// Share of a step by which redo writes may take longer than without pages.
+const SPARE_OF_STEP: f64 = 0.5;
 
 /// The age that no page is to pass.
 fn most_age(limits: &AgeLimits) -> f64 {
@@ -53,12 +56,13 @@ fn age_at(limits: &AgeLimits, share: f64) -> f64 {
 pub(super) struct Sustained {
     pace: RedoPace,
     holds_back: bool,
-    groups: bool,
+    /// Share of the whole step, from 0 to 1.
+    step_share: f64,
 }
 
 impl Default for Sustained {
     fn default() -> Self {
-        Self { pace: RedoPace::FREE, holds_back: false, groups: false }
+        Self { pace: RedoPace::FREE, holds_back: false, step_share: 0.0 }
     }
 }
 
@@ -76,7 +80,13 @@ impl Sustained {
         let is_old = now.modified_age() as f64 >= most_age * COUNTED_ON;
         let is_above = |share: f64| is_old || redo_per_s >= borne * share;
         self.holds_back = is_above(if self.holds_back { LEAVES } else { NEAR });
-        self.groups = self.holds_back || self.groups && is_above(UNGROUPS);
+        let took_us = now.now_us.saturating_sub(self.pace.at_us) as f64;
+        self.step_share += match (self.holds_back, is_above(LEAVES)) {
+            (true, _) => took_us / STEPS_US,
+            (false, true) => 0.0,
+            (false, false) => -took_us / STEPS_US,
+        };
+        self.step_share = self.step_share.clamp(0.0, 1.0);
         let bytes_per_s = (borne as u64).max(1);
         let bytes_in = |us: u64| (u128::from(bytes_per_s) * u128::from(us) / 1_000_000) as u64;
         let lsn = match self.pace.bytes_per_s {
@@ -86,13 +96,9 @@ impl Sustained {
         let least = now.lsn.0.saturating_sub(bytes_in(OWED_US));
         let most = now.lsn.0.saturating_add((most_age / SPARES) as u64);
         let lsn = Lsn(lsn.0.clamp(least, most));
-        let step_us = match self.groups {
-            true => {
-                let longest_us = most_age / SPARES * 1e6 / borne;
-                ((PAGES_OF_STEP * 1e6 / most_per_s).min(longest_us) as u64).clamp(1, STEP_US_MAX)
-            }
-            false => 1,
-        };
+        let longest_us = (most_age / SPARES * 1e6 / borne).min(STEP_US_MAX);
+        let whole_us = (PAGES_OF_STEP * 1e6 / most_per_s).min(longest_us);
+        let step_us = (whole_us * self.step_share).max(1.0) as u64;
         self.pace = RedoPace { lsn, at_us: now.now_us, bytes_per_s, step_us };
     }
 
@@ -105,6 +111,12 @@ impl Sustained {
     /// The pace from now on.
     pub fn pace(&self) -> RedoPace {
         self.pace
+    }
+
+    /// By how much longer redo writes may take: writers who are held back wait for their step, and
+    /// not for the redo.
+    pub fn spare_us(&self) -> f64 {
+        if self.holds_back { self.pace.step_us as f64 * SPARE_OF_STEP } else { 0.0 }
     }
 
     /// Whether writers would make more than the device bears.
