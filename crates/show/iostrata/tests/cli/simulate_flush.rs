@@ -128,7 +128,7 @@ fn the_documented_picture_is_what_its_command_makes() {
         let title = now.split(&format!(">{policy}: ")).nth(1).unwrap();
         let verdict = title.split('<').next().unwrap();
         let said = format!("\n- `{policy}` {verdict}: ");
-        assert!(page.contains(&said), "docs/flushing.md says something else than {said}");
+        assert!(page.contains(&said), "docs/flushing.md says something else than {}", said.trim());
     }
 }
 

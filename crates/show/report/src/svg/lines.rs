@@ -106,7 +106,8 @@ impl<'a> Drawing<'a> {
                 title { (mark.hover) }
                 @if let Some(ci95) = mark.ci95 {
                     @let [low, high] = ci95.map(end);
-                    path.whisker d=(format!("M0,{low:.1}V{high:.1}M-4,{low:.1}h8M-4,{high:.1}h8")) {}
+                    @let ends = format!("M-4,{low:.1}h8M-4,{high:.1}h8");
+                    path.whisker d=(format!("M0,{low:.1}V{high:.1}{ends}")) {}
                 }
                 circle r=(if marked.is_some() { "6" } else { "3.2" }) {}
                 @if let Some((_, word)) = marked { text.marked x="8" y="16" { (word) } }
