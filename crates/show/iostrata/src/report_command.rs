@@ -16,6 +16,11 @@ use crate::exit_error::ExitError;
 /// When a run cannot be read, or its report not be written.
 pub fn run(args: &ReportArgs) -> Result<(), ExitError> {
     let format = if args.json { Some(Format::Json) } else { args.format };
+    if format == Some(Format::Svg) && args.runs.len() > 1 {
+        let found = args.runs.len();
+        let text = format!("--format svg makes one picture and was given {found} runs; name one");
+        return Err(ExitError::Usage(text));
+    }
     args.runs.iter().try_for_each(|dir| one(dir, format))
 }
 
@@ -45,6 +50,10 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), ExitError> {
         Some(Format::Html) => write_html(dir, &run, &view),
         Some(Format::Markdown) => print_text(&iostrata_report::markdown(&view)),
         Some(Format::Terminal) => summary(),
+        Some(Format::Svg) => match iostrata_report::svg(&view) {
+            Ok(picture) => print_text(&picture),
+            Err(error) => Err(ExitError::Usage(format!("{}: {error}", dir.display()))),
+        },
         Some(Format::Json) => match view.result {
             Some(result) => print_json(result),
             None => Err(ExitError::NotHere(format!("{}: no result was kept", dir.display()))),

@@ -123,6 +123,14 @@ pub(crate) fn stylesheet() -> String {
     format!(":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")
 }
 
+/// A text with the colours of a light page themselves in place of their variables, for files that
+/// have no page around them.
+pub(crate) fn on_light(text: &str) -> String {
+    let replaced =
+        |text: String, one: &(&str, &str, &str)| text.replace(&format!("var(--{})", one.0), one.1);
+    NAMED.iter().fold(text.to_owned(), replaced)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

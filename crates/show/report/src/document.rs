@@ -176,6 +176,14 @@ pub(crate) struct Panels {
     pub(crate) has_switch: bool,
 }
 
+/// Panels as one picture, which other documents embed.
+pub(crate) struct Sheet {
+    pub(crate) title: String,
+    /// What was run.
+    pub(crate) says: String,
+    pub(crate) panels: Panels,
+}
+
 /// A finding or an advice.
 #[derive(Default)]
 pub(crate) struct Entry {

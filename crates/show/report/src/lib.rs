@@ -1,4 +1,4 @@
-//! A run directory as HTML, Markdown and terminal text.
+//! A run directory as HTML, Markdown, terminal text and, for some, a picture.
 //!
 //! Purpose: show what a run measured. A builder of its kind makes a report of it as data
 //! ([`kind`]: sections, tables, charts, sentences), and three renderers show any report.
@@ -21,6 +21,9 @@ mod view;
 mod words;
 
 pub use view::RunView;
+
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 
 use document::On;
 use iostrata_run::host::ProfileDiff;
@@ -46,6 +49,36 @@ pub fn render(run: &RunReader) -> Rendered {
 pub fn html(view: &RunView<'_>) -> String {
     let (head, report) = kind::report(view, On::PAGE);
     html::page(&head, &report)
+}
+
+/// A run whose charts stand in no file of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSheet {
+    /// The command that made it.
+    pub command: String,
+}
+
+impl Display for NoSheet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let command = &self.command;
+        write!(
+            f,
+            "a run of `{command}` has no picture of its own (its charts are in report.html); "
+        )?;
+        write!(f, "--format svg draws finished runs of `iostrata simulate flush`")
+    }
+}
+
+impl Error for NoSheet {}
+
+/// The charts of a run as one SVG file, for documents to embed.
+///
+/// # Errors
+/// When the run is of a kind without such a picture, or ended before there was anything to draw.
+pub fn svg(view: &RunView<'_>) -> Result<String, NoSheet> {
+    let sheet = kind::sheet(view);
+    let none = || NoSheet { command: view.head(None, None).command };
+    sheet.as_ref().map(svg::sheet).ok_or_else(none)
 }
 
 /// The report in Markdown, without charts.

@@ -68,4 +68,6 @@ pub enum Format {
     Terminal,
     /// The JSON document on stdout
     Json,
+    /// The charts as one picture on stdout, for documents to embed; of runs of `simulate flush`
+    Svg,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, document, repository, stderr, stdout};
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
@@ -91,4 +91,60 @@ fn what_is_wrong_is_named_with_what_would_do() {
         assert!(stderr(&output).contains(words), "{options}: {}", stderr(&output));
         assert_eq!(stdout(&output), "", "{options}");
     }
+}
+
+/// The commands of the block of a document that writes a file.
+fn printed_commands(document: &str, file: &str) -> Vec<String> {
+    let block = document.split("```").find(|block| block.contains(&format!("> {file}")));
+    let commands = block.unwrap_or_else(|| panic!("no command writes {file}")).split("&&");
+    let own = |command: &str| {
+        let command = command.split(" > ").next().unwrap().trim();
+        command.strip_prefix("iostrata ").unwrap().to_owned()
+    };
+    commands.map(own).collect()
+}
+
+#[test]
+fn the_documented_picture_is_what_its_command_makes() {
+    const PICTURE: &str = "docs/flushing-policies.svg";
+    let page = std::fs::read_to_string(repository().join("docs/flushing.md")).unwrap();
+    let bench = Bench::new();
+    let mut now = String::new();
+    for command in printed_commands(&page, PICTURE) {
+        let output = bench.line(&command);
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+        now = stdout(&output);
+    }
+    let path = repository().join(PICTURE);
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let shown = std::fs::read_to_string(&path).unwrap_or_default();
+    let update = "UPDATE_DOCS=1 cargo test -p iostrata --test cli documented_picture";
+    assert!(shown == now, "{PICTURE} is not what its command makes: run {update}");
+    assert!(now.len() < 150_000, "{} bytes", now.len());
+    assert!(page.contains("](flushing-policies.svg)"));
+    for policy in iostrata_settings::PolicyName::WORDS {
+        let title = now.split(&format!(">{policy}: ")).nth(1).unwrap();
+        let verdict = title.split('<').next().unwrap();
+        let said = format!("\n- `{policy}` {verdict}: ");
+        assert!(page.contains(&said), "docs/flushing.md says something else than {}", said.trim());
+    }
+}
+
+#[test]
+fn a_picture_is_of_one_finished_simulation() {
+    let bench = Bench::new();
+    let simulate = "simulate flush --policy steady --span 10s --quiet --out RUN";
+    assert!(bench.line(simulate).status.success());
+    let io = "io --path F --ioengine null --runtime 100ms --quiet --out IO";
+    assert!(bench.line(io).status.success());
+    for (runs, words) in [("IO", "`iostrata io` has no picture"), ("RUN RUN", "given 2 runs")] {
+        let output = bench.line(&format!("report {runs} --format svg"));
+        assert_eq!(output.status.code(), Some(2), "{runs}");
+        assert!(stderr(&output).contains(words), "{runs}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{runs}");
+    }
+    let picture = stdout(&bench.line("report RUN --format svg"));
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
 }

@@ -1,14 +1,14 @@
 //! Simulated flushing: the verdict, each policy's throughput and checkpoint age over time at one
 //! scale, the figures of all beside each other.
 
-use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun, RunResult};
+use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun, FlushTurn, RunResult};
 
 use super::common::{cautions, facts, unavailable};
 use crate::RunView;
 use crate::cell::{Cell, Span, Text, count, figure, optional, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke, solid};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Card, On, Panels, Report, Style, Table, all_verdicts};
+use crate::document::{Block, Blocks, Card, On, Panels, Report, Sheet, Style, Table, all_verdicts};
 use crate::head::Head;
 use crate::words;
 
@@ -72,12 +72,14 @@ fn card(title: &'static str, policy: Option<&FlushPolicyRun>) -> Card {
     Card { title, big: policy.name.as_str().into(), text: Text::from(said).with(link) }
 }
 
+/// What changed on the way.
+fn turns(flush: &FlushDocument) -> Vec<String> {
+    let said = |turn: &FlushTurn| format!("at {} {}", words::value(turn.t_s, "s"), turn.text);
+    flush.turns.iter().map(said).collect()
+}
+
 fn simulated(flush: &FlushDocument) -> Card {
-    let turns: Vec<String> = flush
-        .turns
-        .iter()
-        .map(|turn| format!("at {} {}", words::value(turn.t_s, "s"), turn.text))
-        .collect();
+    let turns = turns(flush);
     let text = match turns.is_empty() {
         true => format!("{}; {}.", flush.device, flush.load),
         false => format!("{}; {}; {}.", flush.device, flush.load, turns.join(", ")),
@@ -91,7 +93,7 @@ fn wall_stroke() -> Stroke {
 }
 
 /// Throughput and age of each policy, all at one scale, the wall as a line.
-fn policies(flush: &FlushDocument) -> Option<Blocks> {
+fn panels(flush: &FlushDocument) -> Panels {
     // The empty redo of the beginning would flatten everything after it.
     let after = |policy: &FlushPolicyRun| {
         let pairs = policy.series.t_s.iter().zip(&policy.series.tps);
@@ -102,7 +104,8 @@ fn policies(flush: &FlushDocument) -> Option<Blocks> {
     let mut charts = Vec::new();
     for policy in &flush.policies {
         let name = &policy.name;
-        charts.push(course(policy, (format!("tps-{name}"), name.clone()), Shown::Rate(top)));
+        let rate = course(policy, (format!("tps-{name}"), name.clone()), Shown::Rate(top));
+        charts.push(rate.says(evenness(policy)));
         let title = format!("{name}, checkpoint age");
         charts.push(course(policy, (format!("age-{name}"), title), Shown::Age));
     }
@@ -111,18 +114,32 @@ fn policies(flush: &FlushDocument) -> Option<Blocks> {
         (solid(Colour::Line(1)), "checkpoint age, percent of the redo".to_owned()),
         (wall_stroke(), "where the policy stops everybody".to_owned()),
     ];
+    Panels { legend, charts, has_switch: false }
+}
+
+fn policies(flush: &FlushDocument) -> Option<Blocks> {
     let mut body = Blocks::new();
     body.say(
         "Left: what users get. A hole is a stall. Right: how full the redo is; at the dashed line \
          everybody waits. All policies at one scale. An empty redo lets users go faster for a while; \
          the left scale leaves that out.",
     );
-    body.add(On::PAGE, Block::Panels(Panels { legend, charts, has_switch: false }));
+    body.add(On::PAGE, Block::Panels(panels(flush)));
     let said = |policy: &FlushPolicyRun| (policy.name.clone(), policy.text.clone());
     let sentences: Vec<(String, String)> = flush.policies.iter().map(said).collect();
     let number = sentences.len();
     body.add(On::FILES, Block::Named(sentences, number));
     (!flush.policies.is_empty()).then_some(body)
+}
+
+/// The same as a picture of its own; nothing where no policy was simulated.
+pub(super) fn sheet(flush: &FlushDocument) -> Option<Sheet> {
+    let redo = flush.settings.get("redo_log_capacity");
+    let redo = redo.map_or(String::new(), |bytes| format!(", {bytes} of redo"));
+    let turns: String = turns(flush).iter().map(|turn| format!("; {turn}")).collect();
+    let says = format!("{}{redo}{turns}. {}.", flush.device, flush.load);
+    let sheet = Sheet { title: flush.title.clone(), says, panels: panels(flush) };
+    (!flush.policies.is_empty()).then_some(sheet)
 }
 
 /// What a chart of a course shows.

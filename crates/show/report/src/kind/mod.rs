@@ -20,8 +20,10 @@ mod transactions;
 
 pub(crate) use diff::document as diff;
 
+use iostrata_run::RunResult;
+
 use crate::RunView;
-use crate::document::{On, Report};
+use crate::document::{On, Report, Sheet};
 use crate::head::Head;
 
 /// A builder: the report of a run whose result is of its kind, for one renderer.
@@ -45,5 +47,13 @@ pub(crate) fn report(view: &RunView<'_>, on: On) -> (Head, Report) {
     match KINDS.iter().find_map(|kind| kind(view, on)) {
         Some(report) => report,
         None => unreachable!("a run without a result is partial"),
+    }
+}
+
+/// The charts of a run that stand in a file of their own; nothing where its kind has none.
+pub(crate) fn sheet(view: &RunView<'_>) -> Option<Sheet> {
+    match view.result {
+        Some(RunResult::SimulateFlush(flush)) => flush::sheet(flush),
+        _ => None,
     }
 }

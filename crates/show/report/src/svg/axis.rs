@@ -63,22 +63,23 @@ impl Axis {
         format!("{:.2}%", self.at(value) * 100.0)
     }
 
-    /// About six round values between the ends.
-    fn ticks(&self) -> Vec<f64> {
+    /// About so many steps of round values between the ends; a logarithmic axis has its own.
+    fn ticks(&self, steps: f64) -> Vec<f64> {
         let inside = |tick: &f64| (-0.001..=1.001).contains(&self.at(*tick));
         if self.log {
             let decades = (self.high / self.low).log10();
-            let steps: &[f64] = match decades {
+            let digits: &[f64] = match decades {
                 wide if wide > 3.0 => &[1.0],
                 wide if wide > 1.2 => &[1.0, 3.0],
                 _ => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
             };
             let first = self.low.log10().floor() as i32;
             let last = self.high.log10().ceil() as i32;
-            let all = (first..=last).flat_map(|ten| steps.iter().map(move |s| s * 10f64.powi(ten)));
+            let all =
+                (first..=last).flat_map(|ten| digits.iter().map(move |s| s * 10f64.powi(ten)));
             return all.filter(inside).collect();
         }
-        let rough = (self.high - self.low) / 5.0;
+        let rough = (self.high - self.low) / steps;
         let ten = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * ten).into_iter().find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
@@ -86,8 +87,8 @@ impl Axis {
         (0..12).map(|n| (first + n) as f64 * step).filter(inside).collect()
     }
 
-    pub(super) fn labelled(&self) -> Vec<(f64, String)> {
-        self.ticks().into_iter().map(|tick| (tick, words::value(tick, ""))).collect()
+    pub(super) fn labelled(&self, steps: f64) -> Vec<(f64, String)> {
+        self.ticks(steps).into_iter().map(|tick| (tick, words::value(tick, ""))).collect()
     }
 
     /// The ticks whose labels do not touch on so many pixels.

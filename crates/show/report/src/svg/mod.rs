@@ -6,21 +6,22 @@
 //! Invariants: what leaves a scale is said; labels of an axis do not touch on a phone.
 
 mod axis;
+mod lines;
 mod rows;
+mod sheet;
 
-use iostrata_stats::Interval;
 use maud::{Markup, html};
 
-use axis::Axis;
-use rows::{bars, labels, ratios, shares};
+use lines::{Canvas, Drawing, ink};
+use rows::{bars, ratios, shares};
 
-use crate::chart::{Chart, Course, Line, Lines, Mark, Plot, Scale, Stroke, reach};
-use crate::words;
+use crate::chart::{Chart, Lines, Plot, Scale, Stroke};
 
-/// Height of lines in pixels.
-const HEIGHT: f64 = 220.0;
-/// Pixels that the plot of lines has on a phone.
-const PLOT_WIDTH: f64 = 290.0;
+pub(crate) use sheet::sheet;
+
+/// The plot of lines in a page; its narrowest is that of a phone.
+const PAGE: Canvas =
+    Canvas { height: 220.0, width: 290.0, steps: [5.0; 2], inner: [1000.0; 2], columns: None };
 
 /// A chart with its caption.
 pub(crate) fn chart(chart: &Chart) -> Markup {
@@ -72,185 +73,24 @@ pub(crate) fn legend<'a>(all: impl Iterator<Item = (Stroke, &'a str)>) -> Markup
     }
 }
 
-fn ink(stroke: Stroke) -> String {
-    let dash = ["", ";stroke-dasharray:2 3", ";stroke-dasharray:7 4", ";stroke-dasharray:8 3 2 3"];
-    let faint =
-        if stroke.faint < 1.0 { format!(";opacity:{}", stroke.faint) } else { String::new() };
-    format!("stroke:{}{}{faint}", stroke.colour.css(), dash[stroke.dash % 4])
-}
-
-/// All figures of a line with their intervals.
-fn figures_of(line: &Line) -> Vec<(f64, Option<Interval>)> {
-    match &line.course {
-        Course::Points(marks) => marks.iter().map(|mark| (mark.y, mark.ci95)).collect(),
-        Course::Fit(points) => points.iter().map(|point| (point[1], None)).collect(),
-        Course::Slices(slices) => slices.values.iter().map(|y| (*y, None)).collect(),
-    }
-}
-
-fn xs(lines: &Lines) -> Vec<f64> {
-    let of = |line: &Line| -> Vec<f64> {
-        match &line.course {
-            Course::Points(marks) => marks.iter().map(|mark| mark.x).collect(),
-            Course::Fit(_) => Vec::new(),
-            Course::Slices(slices) => vec![0.0, slices.width_s * slices.values.len() as f64],
-        }
-    };
-    let mut all: Vec<f64> = lines.lines.iter().flat_map(of).collect();
-    all.sort_by(f64::total_cmp);
-    all.dedup();
-    all
-}
-
-/// Powers of two stand at equal distances, each with its own tick; other figures start at zero.
-fn x_axis(lines: &Lines) -> (Axis, Vec<(f64, String)>) {
-    let xs = xs(lines);
-    let (first, last) = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
-    let doubles = xs.len() > 2 && xs.iter().all(|x| *x >= 1.0 && x.log2().fract() == 0.0);
-    let ends = |log| Axis { log, low: first / 1.12, high: last * 1.12 };
-    if let Some(ticks) = &lines.ticks {
-        return (ends(true), ticks.clone());
-    }
-    if doubles {
-        return (ends(true), xs.iter().map(|x| (*x, format!("{x}"))).collect());
-    }
-    let over_time = |line: &Line| matches!(line.course, Course::Slices(_) | Course::Fit(_));
-    let is_time = lines.lines.iter().all(over_time);
-    let high = if is_time { last } else { last * 1.04 };
-    let axis = Axis::linear([first.min(0.0), high.max(1e-9)]);
-    let ticks = axis.labelled();
-    (axis, ticks)
-}
-
-fn y_axis(figures: &[(f64, Option<Interval>)], scale: Scale) -> Axis {
-    let low = figures.iter().map(|one| one.0).fold(f64::INFINITY, f64::min);
-    let high = figures.iter().map(|one| one.0).fold(0.0, f64::max);
-    match scale {
-        Scale::Chosen if low > 0.0 && high / low > 40.0 => {
-            Axis::around(figures.iter().map(|f| f.0))
-        }
-        Scale::Chosen | Scale::Linear => Axis::linear(reach(figures)),
-        Scale::Shared(top) => Axis::linear([reach(figures)[0], top]),
-        Scale::Logarithmic(None) => Axis::around(figures.iter().map(|one| one.0)),
-        Scale::Logarithmic(Some([low, high])) => Axis { log: true, low, high },
-    }
-}
-
 fn plot(lines: &Lines, scale: Scale) -> (Markup, Option<String>) {
-    let figures: Vec<_> = lines.lines.iter().flat_map(figures_of).collect();
-    let (x, x_ticks) = x_axis(lines);
-    let y = y_axis(&figures, scale);
-    let x_ticks = x.apart(&x_ticks, PLOT_WIDTH);
-    let cut = beyond(lines, &y);
+    let drawing = Drawing::new(lines, scale, &PAGE);
     let body = html! {
         p.axis { (lines.y) }
         div.plot {
-            svg height=(HEIGHT + 20.0) role="img" aria-label={ (lines.y) " over " (lines.x) } {
-                @for (tick, label) in y.labelled() {
-                    @let at = format!("{:.1}", HEIGHT * (1.0 - y.at(tick)));
-                    line.grid x2="100%" y1=(at) y2=(at) {}
-                    text x="-7" y=(at) dy="4" text-anchor="end" { (label) }
-                }
-                (labels(&x, &x_ticks, HEIGHT + 16.0))
-                svg.box width="100%" height=(HEIGHT) viewBox="0 0 1000 1000"
-                    preserveAspectRatio="none" {
-                    @for line in &lines.lines { (course(line, &x, &y)) }
-                }
-                @for (n, line) in lines.lines.iter().enumerate() {
-                    @for (at, mark) in points_of(line).iter().enumerate() {
-                        @if y.has(mark.y) { (point(mark, line, &format!("{n}.{at}"), &x, &y)) }
-                    }
-                }
+            svg height=(PAGE.height + 20.0) role="img" aria-label={ (lines.y) " over " (lines.x) } {
+                (drawing.markup(""))
             }
         }
         p.axis { (lines.x) }
     };
-    (body, cut)
-}
-
-/// How many figures leave the scale at either end. A law is drawn as far as it goes.
-fn beyond(lines: &Lines, y: &Axis) -> Option<String> {
-    let measured = lines.lines.iter().filter(|line| !matches!(line.course, Course::Fit(_)));
-    let (above, below): (Vec<f64>, Vec<f64>) = measured
-        .flat_map(figures_of)
-        .map(|one| one.0)
-        .filter(|value| !y.has(*value))
-        .partition(|value| *value > y.high);
-    let said = |all: &[f64], place: &str, end: f64| {
-        let lie = if all.len() == 1 { "1 lies".to_owned() } else { format!("{} lie", all.len()) };
-        let end = words::value(end, "");
-        (!all.is_empty()).then(|| format!("{lie} {place} {end}."))
-    };
-    let most = above.iter().copied().fold(0.0, f64::max);
-    let least = below.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = said(&above, "above the scale, up to", most);
-    let least = said(&below, "below the scale, down to", least);
-    let all: Vec<String> = [most, least].into_iter().flatten().collect();
-    (!all.is_empty()).then(|| all.join(" "))
-}
-
-fn points_of(line: &Line) -> &[Mark] {
-    match &line.course {
-        Course::Points(marks) => marks,
-        Course::Fit(_) | Course::Slices(_) => &[],
-    }
-}
-
-/// A line in its stretched box.
-fn course(line: &Line, x: &Axis, y: &Axis) -> Markup {
-    let place = |[px, py]: [f64; 2]| {
-        // Far outside is as good as outside, and no renderer stumbles over it.
-        let at = (1.0 - y.at(py)).clamp(-3.0, 4.0);
-        format!("{:.1},{:.1}", x.at(px) * 1000.0, at * 1000.0)
-    };
-    let joined =
-        |points: Vec<[f64; 2]>| points.into_iter().map(place).collect::<Vec<_>>().join(" ");
-    let style = ink(line.stroke);
-    match &line.course {
-        Course::Points(marks) => {
-            let points = joined(marks.iter().map(|mark| [mark.x, mark.y]).collect());
-            html! { polyline.line points=(points) style=(style) {} }
-        }
-        Course::Fit(points) => {
-            html! { polyline.fit points=(joined(points.clone())) style=(style) {} }
-        }
-        // The points are the slices themselves; the page's script reads them on hover.
-        Course::Slices(slices) => {
-            let points: Vec<String> =
-                slices.values.iter().enumerate().map(|(n, value)| format!("{n},{value}")).collect();
-            let (wide, tall) = (slices.width_s * 1000.0 / x.high, 1000.0 / y.high);
-            html! {
-                polyline.line points=(points.join(" ")) style=(style) data-width=(slices.width_s)
-                    data-unit=(slices.unit) data-name=(slices.title)
-                    transform=(format!("matrix({wide} 0 0 {} 0 1000)", -tall)) {}
-            }
-        }
-    }
-}
-
-/// A measured point with its interval.
-fn point(mark: &Mark, line: &Line, at: &str, x: &Axis, y: &Axis) -> Markup {
-    let top = HEIGHT * (1.0 - y.at(mark.y));
-    let end = |value: f64| (HEIGHT * (1.0 - y.at(value))).clamp(0.0, HEIGHT) - top;
-    let marked = line.marked.filter(|(x, _)| *x == mark.x);
-    html! {
-        svg x=(x.percent(mark.x)) y=(format!("{top:.1}")) overflow="visible" data-at=(at)
-            style={ "--c:" (line.stroke.colour.css()) } {
-            title { (mark.hover) }
-            @if let Some(ci95) = mark.ci95 {
-                @let [low, high] = ci95.map(end);
-                path.whisker d=(format!("M0,{low:.1}V{high:.1}M-4,{low:.1}h8M-4,{high:.1}h8")) {}
-            }
-            circle r=(if marked.is_some() { "6" } else { "3.2" }) {}
-            @if let Some((_, word)) = marked { text.marked x="8" y="16" { (word) } }
-        }
-    }
+    (body, drawing.beyond())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Branch, solid};
+    use crate::chart::{Branch, Course, Line, Mark, solid};
     use crate::colour::Colour;
 
     fn line(course: Course) -> Line {

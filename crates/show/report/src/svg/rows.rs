@@ -13,6 +13,9 @@ use crate::words;
 /// Pixels that a row has on a phone.
 const ROW_WIDTH: f64 = 200.0;
 
+/// Steps of their axis, about.
+const STEPS: f64 = 5.0;
+
 /// The vertical lines of an axis behind a row.
 fn grid(axis: &Axis, ticks: &[(f64, String)]) -> Markup {
     html! {
@@ -45,7 +48,7 @@ fn foot(axis: &Axis, ticks: &[(f64, String)], title: &str) -> Markup {
 pub(super) fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
     let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
     let axis = Axis::linear(reach(&figures));
-    let ticks = axis.apart(&axis.labelled(), ROW_WIDTH);
+    let ticks = axis.apart(&axis.labelled(STEPS), ROW_WIDTH);
     let cut: Vec<&str> =
         rows.iter().filter(|row| row.value > axis.high).map(|row| row.title.as_str()).collect();
     let ends = rows.iter().filter(|row| row.ci95.is_some_and(|ci95| axis.cuts(ci95))).count();
