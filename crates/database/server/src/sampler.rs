@@ -20,8 +20,9 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN (\
     'Innodb_lsn_flushed', 'Innodb_redo_log_current_lsn', 'Innodb_redo_log_checkpoint_lsn', \
     'Innodb_redo_log_flushed_to_disk_lsn', 'Innodb_redo_log_capacity_resized', \
     'Innodb_log_waits', 'Innodb_buffer_pool_wait_free', 'Innodb_buffer_pool_pages_dirty', \
-    'Innodb_buffer_pool_pages_total', 'Innodb_history_list_length', \
-    'Innodb_data_pending_reads', 'Innodb_data_pending_writes', 'Innodb_data_pending_fsyncs', \
+    'Innodb_buffer_pool_pages_flushed', 'Innodb_buffer_pool_pages_total', \
+    'Innodb_history_list_length', 'Innodb_data_pending_reads', \
+    'Innodb_data_pending_writes', 'Innodb_data_pending_fsyncs', \
     'Innodb_os_log_pending_fsyncs', 'Innodb_row_lock_current_waits')";
 /// MySQL's history, which its status lacks.
 const HISTORY: &str = "SELECT 'history', COUNT FROM information_schema.INNODB_METRICS \
