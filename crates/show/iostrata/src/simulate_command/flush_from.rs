@@ -95,12 +95,12 @@ fn assumptions(
     assume(is_said, "device", format!("{}{limit}", device(plan)));
     let load = &plan.load;
     assume(data_bytes.or(args.data).is_some(), "data", Size(load.data_bytes).to_string());
-    let pages = format!("{:.2}, by its redo", load.pages_per_txn);
+    let pages = format!("{:.3}, by its redo", load.pages_per_txn);
     assume(args.pages_per_txn.is_some(), "pages changed per transaction", pages);
     let is_said = args.distribution.is_some() || figures.pages_dirtied_per_s.is_some();
     assume(is_said, "which pages are changed", "zipf:0.9".to_owned());
     if matches!(load.demand, Demand::Users(_)) {
-        let own = "as many as users: each user's time is its own".to_owned();
+        let own = "one for each user: what their time is spent on is not known".to_owned();
         assume(args.processors.is_some(), "processors", own);
     } else {
         assume(args.processors.is_some(), "processors", load.processors.to_string());

@@ -173,14 +173,16 @@ pub fn device(plan: &FlushPlan) -> String {
 /// The load in words.
 pub fn load(plan: &FlushPlan) -> String {
     let load = &plan.load;
+    // What is fitted has more digits than it is known to.
+    let short = |value: f64| (value * 1e3).round() / 1e3;
     let demand = match load.demand {
         Demand::Users(1) => "1 user".to_owned(),
         Demand::Users(users) => format!("{users} users"),
-        Demand::Rate(rate) => format!("{rate} transactions per second"),
+        Demand::Rate(rate) => format!("{} transactions per second", short(rate)),
     };
     let access = match load.access {
         PageAccess::Uniform => "uniform".to_owned(),
-        PageAccess::Zipf(power) => format!("zipf {power}"),
+        PageAccess::Zipf(power) => format!("zipf {}", short(power)),
         PageAccess::HotSet { data_pct, changes_pct } => {
             format!("{changes_pct} % of the changes on {data_pct} % of the data")
         }
@@ -188,9 +190,9 @@ pub fn load(plan: &FlushPlan) -> String {
     format!(
         "{demand}; a transaction changes {} pages, makes {} bytes of redo and takes {} us of {} \
          processors; {} of data, {access}",
-        load.pages_per_txn,
-        load.redo_bytes_per_txn,
-        load.cpu_us_per_txn,
+        short(load.pages_per_txn),
+        short(load.redo_bytes_per_txn),
+        short(load.cpu_us_per_txn),
         load.processors,
         Size(load.data_bytes),
     )

@@ -54,8 +54,9 @@ impl Recording {
     /// A directory that is no such run, or whose figures are not enough.
     pub fn read(dir: &Path, needs_redo: bool) -> Result<Self, ExitError> {
         let run = dir.display().to_string();
+        let reader =
+            RunReader::open(dir).map_err(|error| ExitError::Usage(format!("--from: {error}")))?;
         let refused = |why: String| ExitError::Usage(format!("--from {run}: {why}"));
-        let reader = RunReader::open(dir).map_err(|error| refused(error.to_string()))?;
         let document = document(&reader).map_err(refused)?;
         if document.tps <= 0.0 {
             return Err(refused("no transaction was completed in it; record another".to_owned()));

@@ -99,7 +99,7 @@ fn a_recorded_run_is_asked_what_would_be() {
     let target = "--target engine:db --engine buffer_pool_size=64M --engine redo_log_capacity=64M \
                   --engine policy=page-cleaner-57 --engine io_capacity=3000";
     let tables = "--tables 1 --table-size 20000";
-    let prepared = bench.line(&format!("oltp write_only prepare {target} {tables} --out P"));
+    let prepared = bench.line(&format!("oltp write_only prepare {target} {tables}"));
     assert!(prepared.status.success(), "{}", stderr(&prepared));
     let run = |member: &str, out: &str| {
         let line = format!(
@@ -148,7 +148,6 @@ fn a_recorded_run_is_asked_what_would_be() {
         ("empty", "is not a run directory"),
         ("missing", "is not a run directory"),
         ("S", "`iostrata tpcc run` or `iostrata oltp ... run`"),
-        ("P", "`iostrata tpcc run` or `iostrata oltp ... run`"),
         ("R", "stopped before its end"),
         ("Q", "record a workload that writes"),
     ] {

@@ -57,7 +57,7 @@ fn recording(flush: &FlushDocument) -> Option<Blocks> {
     let from = flush.from.as_ref()?;
     let mut body = Blocks::new();
     for sentence in &from.text {
-        body.say(sentence.as_str());
+        body.add(On::ALL, Block::Text(Style::Say, sentence.as_str().into()));
     }
     Some(body)
 }
