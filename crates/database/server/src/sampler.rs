@@ -190,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn everything_that_is_read_is_asked_for() {
+        let asked = STATUS.split('\'').skip(1).step_by(2).map(|name| (name.to_owned(), 7));
+        let found = sample_of(&asked.collect(), None);
+        let all = [found.pages_flushed, found.dirty_pages, found.pool_pages, found.redo_end_bytes];
+        assert_eq!(all, [Some(7); 4]);
+        assert!(found.checkpoint_age_bytes.is_some() && found.log_buffer_waits.is_some());
+        assert!(found.history_list_length.is_some() && found.row_locks_waiting.is_some());
+    }
+
+    #[test]
     fn what_a_server_lacks_is_absent() {
         assert_eq!(of(&[]), TargetSample::default());
         let old = of(&[("log_waits", 3), ("buffer_pool_wait_free", 0)]);

@@ -73,7 +73,8 @@ impl Recording {
             checkpoint_age_pct_mean: course.checkpoint_age_pct_mean,
         };
         let checkpoint_age_pct_max = course.checkpoint_age_pct_max;
-        let length_s = document.duration_s;
+        // Samples are taken from the beginning of the warm-up on.
+        let length_s = document.warm_up_s + document.duration_s;
         let data = document.dataset;
         Ok(Self {
             run: run.clone(),
@@ -81,7 +82,7 @@ impl Recording {
             target,
             settings,
             demand: match document.arrivals {
-                Some(arrivals) => Demand::Rate(arrivals as f64 / length_s.max(1.0)),
+                Some(arrivals) => Demand::Rate(arrivals as f64 / document.duration_s.max(1.0)),
                 None => Demand::Users(document.threads),
             },
             window: RecordedWindow { figures, checkpoint_age_pct_max, length_s },
