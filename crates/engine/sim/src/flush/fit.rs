@@ -1,8 +1,8 @@
 //! From the recording of a database to a load that does the same in the model.
 //!
-//! Purpose: what-if questions are asked of that load. Method: first who changes which pages, under
-//! an open rate, so that the device has no part in it: the power of zipf by bisection, until as many
-//! pages become dirty per transaction as were recorded. Then the time that a transaction takes
+//! Purpose: what-if questions are asked of that load. Method: first which pages are changed, under
+//! an open rate, so that the device has no part in it: the power of zipf by bisection, until as
+//! many pages become dirty per transaction as were recorded. Then the time that a transaction takes
 //! beside its waits, in a closed loop. Invariant: what the plan is not free in stays as it is, and
 //! what cannot be met is met as far as it goes; the figures say how far that is.
 

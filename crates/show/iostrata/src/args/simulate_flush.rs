@@ -18,10 +18,10 @@ pub struct FlushArgs {
     /// Policies to compare, separated by commas, or `all`
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = policies)]
     pub policy: List<PolicyName>,
-    /// Run directory of `tpcc run` or `oltp ... run`: load and settings are those that were recorded
-    /// there, and every other option asks what would be if. What describes the load (--pages-per-txn,
-    /// --redo-per-txn, --cpu-per-txn, --processors, --data, --distribution) and the device replaces
-    /// what is in the recording
+    /// Run directory of `tpcc run` or `oltp ... run`: load and settings are those recorded there,
+    /// and other options ask what would be if. What describes the load (--pages-per-txn,
+    /// --redo-per-txn, --cpu-per-txn, --processors, --data, --distribution) and the device
+    /// replaces what was recorded
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
     /// Bytes of the redo [default: 1G]
@@ -68,7 +68,8 @@ pub struct FlushArgs {
     /// Bytes of the data [default: 8G]
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     pub data: Option<u64>,
-    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default: zipf:0.9]
+    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default:
+    /// zipf:0.9]
     #[arg(long, value_name = "HOW", value_parser = access)]
     pub distribution: Option<PageAccess>,
     /// History length from which writers are delayed
