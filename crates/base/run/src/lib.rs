@@ -62,7 +62,8 @@ pub use simulate_document::{
     QueueReader, QueueReplicate, QueueRun, QueueThenRow,
 };
 pub use simulate_flush_document::{
-    FlushDocument, FlushEvenness, FlushPolicyRun, FlushSeries, FlushTurn,
+    FlushAssumption, FlushDocument, FlushEvenness, FlushFigures, FlushPolicyRun, FlushRecording,
+    FlushSeries, FlushTurn,
 };
 pub use study_diff_document::StudyDiffDocument;
 pub use study_document::{

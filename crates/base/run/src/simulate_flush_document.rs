@@ -103,6 +103,54 @@ pub struct FlushTurn {
     pub text: String,
 }
 
+/// What a recording says of flushing, or the model of it; null is what is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushFigures {
+    /// Transactions per second.
+    pub tps: f64,
+    /// Redo made per second, in bytes.
+    pub redo_bytes_per_s: Option<f64>,
+    /// Pages that became dirty, per second.
+    pub pages_dirtied_per_s: Option<f64>,
+    /// Mean checkpoint age in percent of the age at which writers wait.
+    pub checkpoint_age_pct_mean: Option<f64>,
+}
+
+/// Something that a recording does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushAssumption {
+    /// What.
+    pub what: String,
+    /// What it was taken as, and by what.
+    pub taken_as: String,
+}
+
+/// The recorded run that the load and the settings come from, and how well the model does the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlushRecording {
+    /// The run directory.
+    pub run: String,
+    /// What drove the database.
+    pub workload: String,
+    /// The database and its version.
+    pub target: String,
+    /// The policy that it has.
+    pub policy: String,
+    /// What was recorded.
+    pub recorded: FlushFigures,
+    /// The model under that policy and the recorded settings.
+    pub modelled: FlushFigures,
+    /// What the recording does not say.
+    pub assumed: Vec<FlushAssumption>,
+    /// Whether the model does what was recorded. If not, nothing that it says is to be trusted.
+    pub fits: bool,
+    /// In a few sentences.
+    pub text: Vec<String>,
+}
+
 /// What `iostrata simulate flush --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -117,6 +165,9 @@ pub struct FlushDocument {
     pub load: String,
     /// Settings of the engine, by name, as every policy had them.
     pub settings: BTreeMap<String, String>,
+    /// The recorded run that load and settings come from; null without one.
+    #[serde(default)]
+    pub from: Option<FlushRecording>,
     /// What changed on the way.
     pub turns: Vec<FlushTurn>,
     /// Every policy.

@@ -149,6 +149,9 @@ pub struct TransactionTarget {
     pub flavour: String,
     /// As it calls its version.
     pub version: String,
+    /// Settings that flushing follows, by the target's own names; empty in older runs.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// One level of a staircase, or of the search for a rate.

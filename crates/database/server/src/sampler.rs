@@ -20,8 +20,9 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN (\
     'Innodb_lsn_flushed', 'Innodb_redo_log_current_lsn', 'Innodb_redo_log_checkpoint_lsn', \
     'Innodb_redo_log_flushed_to_disk_lsn', 'Innodb_redo_log_capacity_resized', \
     'Innodb_log_waits', 'Innodb_buffer_pool_wait_free', 'Innodb_buffer_pool_pages_dirty', \
-    'Innodb_buffer_pool_pages_total', 'Innodb_history_list_length', \
-    'Innodb_data_pending_reads', 'Innodb_data_pending_writes', 'Innodb_data_pending_fsyncs', \
+    'Innodb_buffer_pool_pages_flushed', 'Innodb_buffer_pool_pages_total', \
+    'Innodb_history_list_length', 'Innodb_data_pending_reads', \
+    'Innodb_data_pending_writes', 'Innodb_data_pending_fsyncs', \
     'Innodb_os_log_pending_fsyncs', 'Innodb_row_lock_current_waits')";
 /// MySQL's history, which its status lacks.
 const HISTORY: &str = "SELECT 'history', COUNT FROM information_schema.INNODB_METRICS \
@@ -186,6 +187,16 @@ mod tests {
         let limit = found.checkpoint_age_limit_bytes.unwrap();
         assert!(limit.abs_diff(87_086_592) < 100_000, "{limit}");
         assert_eq!(found.redo_durable_bytes, Some(72_789_657));
+    }
+
+    #[test]
+    fn everything_that_is_read_is_asked_for() {
+        let asked = STATUS.split('\'').skip(1).step_by(2).map(|name| (name.to_owned(), 7));
+        let found = sample_of(&asked.collect(), None);
+        let all = [found.pages_flushed, found.dirty_pages, found.pool_pages, found.redo_end_bytes];
+        assert_eq!(all, [Some(7); 4]);
+        assert!(found.checkpoint_age_bytes.is_some() && found.log_buffer_waits.is_some());
+        assert!(found.history_list_length.is_some() && found.row_locks_waiting.is_some());
     }
 
     #[test]

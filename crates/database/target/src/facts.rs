@@ -18,9 +18,10 @@ pub struct TargetFacts {
 }
 
 impl TargetFacts {
-    /// Which target it is.
-    pub fn identity(&self) -> TransactionTarget {
-        let Self { name, flavour, version, .. } = self.clone();
-        TransactionTarget { name, flavour, version }
+    /// Which target it is, with those of its settings that are worth keeping.
+    pub fn identity(&self, is_kept: impl Fn(&str) -> bool) -> TransactionTarget {
+        let Self { name, flavour, version, settings, .. } = self.clone();
+        let settings = settings.into_iter().filter(|(name, _)| is_kept(name)).collect();
+        TransactionTarget { name, flavour, version, settings }
     }
 }

@@ -13,6 +13,9 @@ mod commits;
 mod curve;
 mod device;
 mod dirty;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
 mod outcome;
 mod plan;
 mod simulate;
@@ -24,6 +27,7 @@ mod users;
 mod volume;
 
 pub use device::{DeviceError, FlushDevice};
+pub use fit::{FitFreedom, FlushFit, RecordedWindow, fit};
 pub use outcome::{FlushOutcome, FlushSecond};
 pub use plan::{
     Demand, FOLLOWED, FlushChange, FlushLoad, FlushPlan, FlushPlanError, PageAccess, SPAN_S_MAX,

@@ -1,5 +1,6 @@
 //! `iostrata simulate flush`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,22 +13,28 @@ use super::value::List;
 use super::{SimulateCommon, value};
 
 /// Arguments of `iostrata simulate flush`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct FlushArgs {
     /// Policies to compare, separated by commas, or `all`
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = policies)]
     pub policy: List<PolicyName>,
-    /// Bytes of the redo
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = value::size)]
-    pub redo: u64,
-    /// Bytes of the pool
-    #[arg(long, value_name = "SIZE", default_value = "12G", value_parser = value::size)]
-    pub pool: u64,
+    /// Run directory of `tpcc run` or `oltp ... run`: load and settings are those recorded there,
+    /// and other options ask what would be if. What describes the load (--pages-per-txn,
+    /// --redo-per-txn, --cpu-per-txn, --processors, --data, --distribution) and the device
+    /// replaces what was recorded
+    #[arg(long, value_name = "RUN")]
+    pub from: Option<PathBuf>,
+    /// Bytes of the redo [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub redo: Option<u64>,
+    /// Bytes of the pool [default: 12G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub pool: Option<u64>,
     /// The disk, in the words of `iostrata disk start` [default: nvme]
     #[arg(long, value_name = "MODEL")]
     pub device: Option<DiskSpec>,
     /// Reads and writes per second, each, that the volume passes at most [default: 1500, and none
-    /// where --device is given]
+    /// where --device or --from is given]
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub iops_limit: Option<u32>,
     /// From this moment on another limit: TIME=IOPS, as in 30m=750. May be given several times
@@ -46,24 +53,25 @@ pub struct FlushArgs {
     /// times
     #[arg(long, value_name = "TIME=FACTOR", value_parser = timed)]
     pub load_at: Vec<Timed>,
-    /// Pages that a transaction changes
-    #[arg(long, value_name = "N", default_value = "6", value_parser = value::number)]
-    pub pages_per_txn: f64,
-    /// Redo that a transaction makes
-    #[arg(long, value_name = "SIZE", default_value = "5000", value_parser = value::size)]
-    pub redo_per_txn: u64,
-    /// Processor time of a transaction
-    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = value::duration)]
-    pub cpu_per_txn: Duration,
-    /// Processors
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
-    pub processors: u32,
-    /// Bytes of the data
-    #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = value::size)]
-    pub data: u64,
-    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent
-    #[arg(long, value_name = "HOW", default_value = "zipf:0.9", value_parser = access)]
-    pub distribution: PageAccess,
+    /// Pages that a transaction changes [default: 6]
+    #[arg(long, value_name = "N", value_parser = value::number)]
+    pub pages_per_txn: Option<f64>,
+    /// Redo that a transaction makes [default: 5000]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub redo_per_txn: Option<u64>,
+    /// Processor time of a transaction [default: 500us]
+    #[arg(long, value_name = "TIME", value_parser = value::duration)]
+    pub cpu_per_txn: Option<Duration>,
+    /// Processors [default: 4]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
+    pub processors: Option<u32>,
+    /// Bytes of the data [default: 8G]
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    pub data: Option<u64>,
+    /// Which pages are changed: uniform, zipf:POWER, hot:DATA/CHANGES in percent [default:
+    /// zipf:0.9]
+    #[arg(long, value_name = "HOW", value_parser = access)]
+    pub distribution: Option<PageAccess>,
     /// History length from which writers are delayed
     #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub max_purge_lag: Option<u32>,

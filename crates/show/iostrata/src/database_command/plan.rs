@@ -20,6 +20,7 @@ use crate::exit_error::{ExitError, exit_error};
 use crate::io_parts::path_facts;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
+use crate::simulate_command::is_recorded;
 
 /// A run as it was planned.
 pub struct RunPlan<'a> {
@@ -129,7 +130,7 @@ impl RunPlan<'_> {
             IsolationWord::Serializable => "serializable",
         };
         Ok(TransactionFacts {
-            target: facts.identity(),
+            target: facts.identity(is_recorded),
             durability: facts.durability,
             isolation: isolation.to_owned(),
             deviations: self.deviations.clone(),

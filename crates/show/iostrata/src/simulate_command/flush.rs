@@ -18,7 +18,8 @@ use iostrata_stats::Verdicts;
 use serde_json::json;
 
 use super::flush_plan::{device, load, plan, settings_of, turns};
-use super::flush_runs;
+use super::recording::Recording;
+use super::{flush_from, flush_runs};
 use crate::args::FlushArgs;
 use crate::display::Display;
 use crate::exit_error::ExitError;
@@ -35,7 +36,14 @@ const WARM_UP_SHARE: f64 = 0.1;
 pub fn run(args: &FlushArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let started = Instant::now();
     let display = Display::new(args.common.printing.quiet);
-    let plan = plan(args)?;
+    let (plan, from) = match &args.from {
+        Some(dir) => {
+            let recording = Recording::read(dir, args.redo_per_txn.is_none())?;
+            let (plan, from) = flush_from::plan(args, recording)?;
+            (plan, Some(from))
+        }
+        None => (plan(args)?, None),
+    };
     let out = args.common.out.as_deref();
     let mut sink = RunSink::begin(RunKind::SimulateFlush, "simulate-flush", out, &display)?;
     sink.say_whether_kept();
@@ -45,6 +53,7 @@ pub fn run(args: &FlushArgs, interruption: &Interruption) -> Result<(), ExitErro
     let found = simulate(&plan, &args.policy.0, &over, &display)?;
     display.finish();
     let mut document = document(&plan, &args.policy.0, found);
+    document.from = from;
     conclude_flush(&mut document);
     document.duration_s = started.elapsed().as_secs_f64();
     document.report = sink.report();
@@ -121,6 +130,7 @@ fn document(
         device: device(plan),
         load: load(plan),
         settings: settings_of(plan),
+        from: None,
         turns: turns(plan),
         policies,
         span_s: plan.span_s,

@@ -18,33 +18,73 @@ const IOPS_LIMIT: f64 = 1500.0;
 /// Users when nobody says how many.
 const USERS: u32 = 32;
 /// What servers had for most of their history.
-const SERVER_SETTINGS: [(&str, &str); 2] = [("io_capacity", "200"), ("io_capacity_max", "2000")];
+pub const SERVER_SETTINGS: [(&str, &str); 2] =
+    [("io_capacity", "200"), ("io_capacity_max", "2000")];
+/// Redo and pool when nobody says how large they are.
+pub const REDO_BYTES: u64 = 1 << 30;
+pub const POOL_BYTES: u64 = 12 << 30;
+/// The load that nobody says anything about.
+pub const LOAD: FlushLoad = FlushLoad {
+    demand: Demand::Users(USERS),
+    pages_per_txn: 6.0,
+    redo_bytes_per_txn: 5000.0,
+    data_bytes: 8 << 30,
+    access: PageAccess::Zipf(0.9),
+    cpu_us_per_txn: 500.0,
+    processors: 4,
+};
 
 /// The plan that all policies share; the policy is the settings' own.
 ///
 /// # Errors
 /// Whatever can't be simulated, with the option that says it.
 pub fn plan(args: &FlushArgs) -> Result<FlushPlan, ExitError> {
-    let settings = settings(args)?;
-    let load = FlushLoad {
-        demand: match args.rate {
-            Some(rate) => Demand::Rate(rate),
-            None => Demand::Users(args.users.unwrap_or(USERS)),
-        },
-        pages_per_txn: args.pages_per_txn,
-        redo_bytes_per_txn: args.redo_per_txn as f64,
-        data_bytes: args.data,
-        access: args.distribution,
-        cpu_us_per_txn: args.cpu_per_txn.as_secs_f64() * 1e6,
-        processors: args.processors,
-    };
+    let mut base = Settings::default();
+    for (name, value) in SERVER_SETTINGS {
+        base.set(name, value).map_err(|error| usage(error.to_string()))?;
+    }
+    (base.redo_log_capacity, base.buffer_pool_size) = (REDO_BYTES, POOL_BYTES);
+    let settings = settings(args, base)?;
+    let demand = demand(args).unwrap_or(LOAD.demand);
+    let load = FlushLoad { demand, ..load_of(args, &LOAD) };
+    finished(args, settings, load)
+}
+
+/// Who asks for transactions, where the arguments say it.
+pub fn demand(args: &FlushArgs) -> Option<Demand> {
+    args.rate.map(Demand::Rate).or(args.users.map(Demand::Users))
+}
+
+/// The load with what the arguments say of it.
+pub fn load_of(args: &FlushArgs, base: &FlushLoad) -> FlushLoad {
+    let cpu_us = args.cpu_per_txn.map(|time| time.as_secs_f64() * 1e6);
+    FlushLoad {
+        demand: base.demand,
+        pages_per_txn: args.pages_per_txn.unwrap_or(base.pages_per_txn),
+        redo_bytes_per_txn: args.redo_per_txn.map_or(base.redo_bytes_per_txn, |of| of as f64),
+        data_bytes: args.data.unwrap_or(base.data_bytes),
+        access: args.distribution.unwrap_or(base.access),
+        cpu_us_per_txn: cpu_us.unwrap_or(base.cpu_us_per_txn),
+        processors: args.processors.unwrap_or(base.processors),
+    }
+}
+
+/// The plan of these settings and this load, on the device and with the changes of the arguments.
+///
+/// # Errors
+/// Whatever can't be simulated.
+pub fn finished(
+    args: &FlushArgs,
+    settings: Settings,
+    load: FlushLoad,
+) -> Result<FlushPlan, ExitError> {
     let disk = match &args.device {
         Some(disk) => disk.clone(),
         None => "nvme".parse().map_err(|error| usage(format!("{error}")))?,
     };
     let limit = match args.iops_limit {
         Some(limit) => Some(f64::from(limit)),
-        None if args.device.is_none() => Some(IOPS_LIMIT),
+        None if args.device.is_none() && args.from.is_none() => Some(IOPS_LIMIT),
         None => None,
     };
     let measured = measured::of(&disk)?;
@@ -63,16 +103,21 @@ fn usage(text: String) -> ExitError {
     ExitError::Usage(text)
 }
 
-fn settings(args: &FlushArgs) -> Result<Settings, ExitError> {
-    let mut settings = Settings::default();
+/// Settings with what the arguments say of them.
+///
+/// # Errors
+/// A value that a setting does not take, with the option.
+pub fn settings(args: &FlushArgs, base: Settings) -> Result<Settings, ExitError> {
+    let mut settings = base;
     let mut set = |option: &str, name: &str, value: &str| {
         settings.set(name, value).map_err(|error| usage(format!("{option}: {error}")))
     };
-    for (name, value) in SERVER_SETTINGS {
-        set("--set", name, value)?;
+    if let Some(redo) = args.redo {
+        set("--redo", "redo_log_capacity", &redo.to_string())?;
     }
-    set("--redo", "redo_log_capacity", &args.redo.to_string())?;
-    set("--pool", "buffer_pool_size", &args.pool.to_string())?;
+    if let Some(pool) = args.pool {
+        set("--pool", "buffer_pool_size", &pool.to_string())?;
+    }
     if let Some(lag) = args.max_purge_lag {
         set("--max-purge-lag", "max_purge_lag", &lag.to_string())?;
     }
@@ -128,14 +173,16 @@ pub fn device(plan: &FlushPlan) -> String {
 /// The load in words.
 pub fn load(plan: &FlushPlan) -> String {
     let load = &plan.load;
+    // What is fitted has more digits than it is known to.
+    let short = |value: f64| (value * 1e3).round() / 1e3;
     let demand = match load.demand {
         Demand::Users(1) => "1 user".to_owned(),
         Demand::Users(users) => format!("{users} users"),
-        Demand::Rate(rate) => format!("{rate} transactions per second"),
+        Demand::Rate(rate) => format!("{} transactions per second", short(rate)),
     };
     let access = match load.access {
         PageAccess::Uniform => "uniform".to_owned(),
-        PageAccess::Zipf(power) => format!("zipf {power}"),
+        PageAccess::Zipf(power) => format!("zipf {}", short(power)),
         PageAccess::HotSet { data_pct, changes_pct } => {
             format!("{changes_pct} % of the changes on {data_pct} % of the data")
         }
@@ -143,9 +190,9 @@ pub fn load(plan: &FlushPlan) -> String {
     format!(
         "{demand}; a transaction changes {} pages, makes {} bytes of redo and takes {} us of {} \
          processors; {} of data, {access}",
-        load.pages_per_txn,
-        load.redo_bytes_per_txn,
-        load.cpu_us_per_txn,
+        short(load.pages_per_txn),
+        short(load.redo_bytes_per_txn),
+        short(load.cpu_us_per_txn),
         load.processors,
         Size(load.data_bytes),
     )

@@ -1,12 +1,16 @@
 //! `iostrata simulate`: what happens in virtual time.
 
 mod flush;
+mod flush_from;
 mod flush_plan;
 mod flush_runs;
 mod queue;
 mod queue_method;
 mod queue_runs;
 mod queue_words;
+mod recording;
+
+pub use recording::is_recorded;
 
 use crate::args::{SimulateAction, SimulateArgs};
 use crate::exit_error::ExitError;

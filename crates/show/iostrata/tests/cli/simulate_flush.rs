@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, repository, stderr, stdout};
+use crate::harness::{Bench, document, number, repository, stderr, stdout};
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
@@ -147,4 +147,68 @@ fn a_picture_is_of_one_finished_simulation() {
     }
     let picture = stdout(&bench.line("report RUN --format svg"));
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+}
+
+#[test]
+fn a_recorded_run_is_asked_what_would_be() {
+    let bench = Bench::new();
+    let target = "--target engine:db --engine buffer_pool_size=64M --engine redo_log_capacity=64M \
+                  --engine policy=page-cleaner-57 --engine io_capacity=3000";
+    let tables = "--tables 1 --table-size 20000";
+    let prepared = bench.line(&format!("oltp write_only prepare {target} {tables}"));
+    assert!(prepared.status.success(), "{}", stderr(&prepared));
+    let run = |member: &str, out: &str| {
+        let line = format!(
+            "oltp {member} run {target} {tables} --threads 4 --time 5 --warmup-time 1 --json \
+             --out {out}"
+        );
+        document(&bench.line(&line), "tpcc")
+    };
+    let recorded = run("write_only", "R");
+    assert_eq!(recorded["target"]["settings"]["io_capacity"], "3000");
+
+    let line = "simulate flush --from R --policy steady,page-cleaner-84 --redo 256M --span 2m \
+                --json --quiet --out S";
+    let found = document(&bench.line(line), "simulate-flush");
+    let from = &found["from"];
+    assert_eq!(
+        (&from["policy"], &from["workload"]),
+        (&"page-cleaner-57".into(), &"oltp_write_only".into())
+    );
+    assert_eq!(from["recorded"]["tps"], recorded["tps"]);
+    assert_eq!(found["settings"]["io_capacity"], "3000", "as recorded");
+    assert_eq!(found["settings"]["redo_log_capacity"], "256M", "as asked");
+    assert_eq!(found["policies"].as_array().unwrap().len(), 2);
+    let share = |figure: &str| {
+        number(from, &format!("/modelled/{figure}")) / number(from, &format!("/recorded/{figure}"))
+    };
+    let rates = ["tps", "redo_bytes_per_s", "pages_dirtied_per_s"].map(share);
+    let fits = rates.iter().all(|rate| (rate - 1.0).abs() <= 0.15);
+    assert_eq!(from["fits"], fits, "{rates:?}");
+    assert!((rates[1] / rates[0] - 1.0).abs() < 0.02, "redo per transaction: {rates:?}");
+    let assumed = from["assumed"].to_string();
+    assert!(assumed.contains("device") && !assumed.contains("buffer pool"), "{assumed}");
+    let shown = stdout(&bench.line("report S --format markdown"));
+    assert!(shown.contains("oltp_write_only on engine") && shown.contains("Not in the recording"));
+
+    // A device that can't have done it is told.
+    let slow = "simulate flush --from R --policy steady --iops-limit 2 --span 1m --json --out T";
+    let slow = document(&bench.line(slow), "simulate-flush");
+    assert_eq!(slow["from"]["fits"], false);
+    assert!(slow["headline"][0].as_str().unwrap().contains("not to be trusted"));
+
+    run("point_select", "Q");
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    std::fs::remove_file(bench.path("R/result.json")).unwrap();
+    for (run, words) in [
+        ("empty", "is not a run directory"),
+        ("missing", "is not a run directory"),
+        ("S", "`iostrata tpcc run` or `iostrata oltp ... run`"),
+        ("R", "stopped before its end"),
+        ("Q", "record a workload that writes"),
+    ] {
+        let output = bench.line(&format!("simulate flush --from {run} --json"));
+        assert_eq!(output.status.code(), Some(2), "{run}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{run}: {}", stderr(&output));
+    }
 }

@@ -27,6 +27,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
         card("Most even", flush.policies.iter().max_by(least)),
         simulated(flush),
     ];
+    report.add("recording", "The recording and its model", recording(flush));
     report.add("policies", "Policy by policy", policies(flush));
     report.add("figures", "All beside each other", figures(flush));
     report.add("unavailable", "Not simulated", unavailable(view, &flush.unavailable));
@@ -49,6 +50,16 @@ fn summary(flush: &FlushDocument) -> Text {
         words::value(flush.duration_s, "s"),
     );
     Text::from(said).with(Span::Verdicts(flush.verdicts.clone()))
+}
+
+/// What was recorded, and how well the model does that.
+fn recording(flush: &FlushDocument) -> Option<Blocks> {
+    let from = flush.from.as_ref()?;
+    let mut body = Blocks::new();
+    for sentence in &from.text {
+        body.add(On::ALL, Block::Text(Style::Say, sentence.as_str().into()));
+    }
+    Some(body)
 }
 
 fn percent(share: f64) -> String {

@@ -3,12 +3,20 @@
 use iostrata_run::{FlushDocument, FlushEvenness, FlushPolicyRun};
 use iostrata_units::times;
 
+use super::flush_recording::{MISFIT, judge_model};
+
 /// Fills in the sentences.
 pub fn conclude_flush(document: &mut FlushDocument) {
     for policy in &mut document.policies {
         policy.text = sentence(policy);
     }
     document.headline = headline(document);
+    if let Some(from) = &mut document.from {
+        judge_model(from);
+        if !from.fits {
+            document.headline.insert(0, MISFIT.to_owned());
+        }
+    }
 }
 
 fn sentence(policy: &FlushPolicyRun) -> String {
@@ -136,6 +144,7 @@ mod tests {
             device: String::new(),
             load: String::new(),
             settings: BTreeMap::new(),
+            from: None,
             turns: Vec::new(),
             policies,
             span_s: 3600.0,

@@ -7,6 +7,7 @@
 mod contradict;
 mod effects;
 mod flush;
+mod flush_recording;
 mod headline;
 mod then;
 mod wording;

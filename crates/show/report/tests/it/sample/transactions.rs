@@ -126,6 +126,7 @@ pub fn transactions() -> TransactionDocument {
             name: "mysql://bench@127.0.0.1:3306/tpcc".into(),
             flavour: "mysql".into(),
             version: "8.4.6".into(),
+            settings: Default::default(),
         },
         duration_s: 30.0,
         warm_up_s: 7.5,
