@@ -65,6 +65,9 @@ pub enum StudyError {
     /// A database could not do what was asked.
     #[error(transparent)]
     Database(#[from] TargetError),
+    /// The second of two databases on one volume could not do what was asked.
+    #[error("the second engine: {0}")]
+    Second(Box<StudyError>),
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -128,6 +131,7 @@ impl StudyError {
                 FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
             ) => full(source.kind()),
             Self::Database(error) => error.trouble == Trouble::NoSpace,
+            Self::Second(error) => error.is_full(),
             Self::Request { errno: Some(errno), .. } => {
                 full(Error::from_raw_os_error(*errno).kind())
             }
