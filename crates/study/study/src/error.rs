@@ -65,6 +65,12 @@ pub enum StudyError {
     /// A database could not do what was asked.
     #[error(transparent)]
     Database(#[from] TargetError),
+    /// No transaction could be done.
+    #[error("all of its transactions failed, with {code}; change its load or its settings")]
+    AllFailed {
+        /// What the target said.
+        code: String,
+    },
     /// The second of two databases on one volume could not do what was asked.
     #[error("the second engine: {0}")]
     Second(Box<StudyError>),

@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use iostrata_load::{
-    Load, LoadError, Surroundings, TransactionLoad, WindowFigures, WindowObserver,
-};
-use iostrata_run::{SecondDatabase, Series};
+use iostrata_load::{Load, LoadError, Surroundings, TransactionLoad, WindowObserver};
+use iostrata_run::{SecondDatabase, Series, StreamFigures};
 use iostrata_spec::TransactionSpec;
 
 use super::database::{StudiedDatabase, WARM_UP_WINDOWS_MAX};
@@ -43,9 +41,9 @@ impl Second {
         let target = self.database.target();
         let used = || target.used().unwrap_or_default();
         let mut watch = SecondWatch { used: UseWatch::new(&used), opened: None, closed: None };
-        let (measured, begun, figures) = self.under_load(window, || measure(&mut watch))?;
-        let stream = figures.streams.first();
-        let tps = stream
+        let (measured, begun, streams) = self.under_load(window, || measure(&mut watch))?;
+        let tps = streams
+            .first()
             .zip(watch.window(begun))
             .map_or(0.0, |(stream, (from_s, to_s))| rate_between(&stream.series, from_s, to_s));
         Ok((measured, SecondDatabase { tps, used: watch.used.used() }))
@@ -56,7 +54,7 @@ impl Second {
         &self,
         window: Duration,
         during: impl FnOnce() -> Result<T, StudyError>,
-    ) -> Result<(T, Option<Instant>, WindowFigures), StudyError> {
+    ) -> Result<(T, Option<Instant>, Vec<StreamFigures>), StudyError> {
         let of_second = |error: StudyError| StudyError::Second(Box::new(error));
         let source = self.database.source(&self.load).map_err(|error| of_second(error.into()))?;
         let runtime = window.mul_f64(WARM_UP_WINDOWS_MAX + WINDOWS_BEYOND) + BEYOND;
@@ -78,9 +76,10 @@ impl Second {
             Ok::<_, StudyError>((measured, ran))
         })?;
         let figures = ran.map_err(|error| of_second(error.into()))?;
-        match figures.failure {
-            Some(failure) => Err(of_second(failure.into())),
-            None => Ok((measured, begun.get().copied(), figures)),
+        match (figures.failure, all_failed(&figures.streams)) {
+            (Some(failure), _) => Err(of_second(failure.into())),
+            (None, Some(code)) => Err(of_second(StudyError::AllFailed { code })),
+            (None, None) => Ok((measured, begun.get().copied(), figures.streams)),
         }
     }
 }
@@ -135,6 +134,14 @@ impl Watcher for SecondWatch<'_> {
     }
 }
 
+/// Why nothing was done: a neighbour whose transactions all fail is none.
+fn all_failed(streams: &[StreamFigures]) -> Option<String> {
+    let done: u64 = streams.iter().flat_map(|one| one.ops.iter()).map(|(_, op)| op.ios).sum();
+    let mut errors = streams.iter().filter_map(|one| one.transactions.as_ref());
+    let code = errors.find_map(|counts| counts.errors.keys().next().cloned());
+    code.filter(|_| done == 0)
+}
+
 /// The mean rate of the slices that begin in a stretch of a series; 0 where none does.
 fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
     let begins = |(slice, _): &(usize, f64)| {
@@ -150,7 +157,20 @@ fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iostrata_run::{OpFigures, TransactionFigures};
     use iostrata_spec::OpKind;
+
+    #[test]
+    fn a_neighbour_whose_transactions_all_fail_is_none() {
+        let mut counts = TransactionFigures::default();
+        counts.add_errors("too_large", 3);
+        let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };
+        assert_eq!(all_failed(&[failed.clone()]).as_deref(), Some("too_large"));
+        let done = OpFigures { ios: 1, ..OpFigures::default() };
+        let ops = [(OpKind::Transaction, done)].into_iter().collect();
+        assert_eq!(all_failed(&[StreamFigures { ops, ..failed }]), None, "one was done");
+        assert_eq!(all_failed(&[StreamFigures::default()]), None, "none was due");
+    }
 
     #[test]
     fn only_what_lies_in_the_window_counts() {
