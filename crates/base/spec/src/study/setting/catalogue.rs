@@ -200,9 +200,9 @@ settings! {
         RateTps "rate_tps": Number(1e9), short "rate", default "0",
             "Transactions per second of all workers together, on a schedule; 0 for as fast as it goes";
         SecondWorkers "second_workers": Count(0, JOBS_MAX as u64), short "second", default "0",
-            "Sessions on a second engine that runs on the same volume meanwhile; 0 for no such engine";
+            "Sessions on a second engine on the same volume; 0 for no such engine";
         SecondRowUpdates "second_row_updates": Count(1, 10_000), short "second_u",
-            "Rows that a transaction of `updates` changes there; without it as many as in the first engine";
+            "Rows that a transaction of `updates` changes there; without it as in the first";
         SecondRateTps "second_rate_tps": Number(1e9), short "second_rate", default "0",
             "Transactions per second there of all its sessions together; 0 for as fast as it goes";
     }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a setting of a database is taken by its form alone (`engine.NAME`, or `second.NAME`
 //! for a second one beside it), since its catalogue lies in a higher tier: whoever runs the study
-//! has to ask the database before anything is touched. A name is kept for good once it is met, and there is room for so many names.
+//! has to ask the database before anything is touched. A name is kept for good once it is met, and
+//! there is room for so many names.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
