@@ -136,10 +136,10 @@ impl Watcher for SecondWatch<'_> {
 
 /// Why nothing was done: a neighbour whose transactions all fail is none.
 fn all_failed(streams: &[StreamFigures]) -> Option<String> {
-    let done: u64 = streams.iter().flat_map(|one| one.ops.iter()).map(|(_, op)| op.ios).sum();
+    let done: f64 = streams.iter().flat_map(|one| one.series.totals()).sum();
     let mut errors = streams.iter().filter_map(|one| one.transactions.as_ref());
     let code = errors.find_map(|counts| counts.errors.keys().next().cloned());
-    code.filter(|_| done == 0)
+    code.filter(|_| done == 0.0)
 }
 
 /// The mean rate of the slices that begin in a stretch of a series; 0 where none does.
@@ -157,7 +157,7 @@ fn rate_between(series: &Series, from_s: f64, to_s: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{OpFigures, TransactionFigures};
+    use iostrata_run::TransactionFigures;
     use iostrata_spec::OpKind;
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
         counts.add_errors("too_large", 3);
         let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };
         assert_eq!(all_failed(&[failed.clone()]).as_deref(), Some("too_large"));
-        let done = OpFigures { ios: 1, ..OpFigures::default() };
-        let ops = [(OpKind::Transaction, done)].into_iter().collect();
-        assert_eq!(all_failed(&[StreamFigures { ops, ..failed }]), None, "one was done");
+        let counts = [(OpKind::Transaction, vec![0, 1])].into_iter().collect();
+        let series = Series { counts, ..Series::default() };
+        assert_eq!(all_failed(&[StreamFigures { series, ..failed }]), None, "one was done");
         assert_eq!(all_failed(&[StreamFigures::default()]), None, "none was due");
     }
 
