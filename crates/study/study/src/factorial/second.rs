@@ -165,7 +165,7 @@ mod tests {
         let mut counts = TransactionFigures::default();
         counts.add_errors("too_large", 3);
         let failed = StreamFigures { transactions: Some(counts), ..StreamFigures::default() };
-        assert_eq!(all_failed(&[failed.clone()]).as_deref(), Some("too_large"));
+        assert_eq!(all_failed(std::slice::from_ref(&failed)).as_deref(), Some("too_large"));
         let counts = [(OpKind::Transaction, vec![0, 1])].into_iter().collect();
         let series = Series { counts, ..Series::default() };
         assert_eq!(all_failed(&[StreamFigures { series, ..failed }]), None, "one was done");
