@@ -183,6 +183,19 @@ pub struct TransactionFigures {
     /// What samples of the target say of the window; absent where none were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<TargetCourse>,
+    /// What a second database on the same volume did meanwhile; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondDatabase>,
+}
+
+/// What a second database did in the window of the measured one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SecondDatabase {
+    /// Transactions per second that it completed.
+    pub tps: f64,
+    /// What it used, by its own counters.
+    pub used: ResourceUse,
 }
 
 impl TransactionFigures {

@@ -50,7 +50,9 @@ pub use event::{
     ChangeRecord, Event, Pooled, PooledLatency, Profiled, Replicate, Traced, Unavailable,
     UnavailableCause,
 };
-pub use figures::{Cpu, IoErrorCount, OpFigures, Series, StreamFigures, TransactionFigures};
+pub use figures::{
+    Cpu, IoErrorCount, OpFigures, SecondDatabase, Series, StreamFigures, TransactionFigures,
+};
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use manifest::{FormatVersion, Manifest, RunKind};
 pub use prepare_document::{CheckDocument, ConditionDocument, PrepareDocument};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use iostrata_embedded::EmbeddedTarget;
 use iostrata_engine::{Engine, SettingError, Settings};
 use iostrata_load::TransactionSource;
-use iostrata_spec::study::setting::UPDATES;
+use iostrata_spec::study::setting::{OF_ENGINE, OF_SECOND, UPDATES};
 use iostrata_spec::study::{Extent, MeasuringOverrides, StudySpec};
 use iostrata_spec::{Access, TransactionSpec};
 use iostrata_study::factorial::{Databases, StudiedDatabase};
@@ -21,8 +21,6 @@ use iostrata_workload::oltp::{self, Distribution, Member, OltpSpec, OltpTerminal
 
 use crate::exit_error::ExitError;
 
-/// What stands before the name of a setting of the engine.
-const PREFIX: &str = "engine.";
 /// A machine with much memory would give the engine of a study much more than its tables need.
 const SMALL: [(&str, &str); 3] =
     [("buffer_pool_size", "128M"), ("redo_log_capacity", "128M"), ("autoextend_increment", "8M")];
@@ -38,7 +36,8 @@ const NOT_OURS: &str = "redo_directory";
 /// settings do not go together.
 pub fn check(study: &StudySpec) -> Result<(), ExitError> {
     for set in study.database_settings() {
-        let name = set.name.trim_start_matches(PREFIX);
+        let own = set.name.strip_prefix(OF_ENGINE).or_else(|| set.name.strip_prefix(OF_SECOND));
+        let name = own.unwrap_or(set.name);
         let refused = match Settings::default().set(name, &set.value) {
             _ if name == NOT_OURS => {
                 let fix = "leave it away: redo lies on the volume, with the data";
@@ -57,10 +56,13 @@ pub fn check(study: &StudySpec) -> Result<(), ExitError> {
         let plan = study.plan(extent, None, &MeasuringOverrides::default());
         let plan = plan.map_err(|error| ExitError::Usage(error.to_string()))?;
         for cell in &plan.cells {
-            let Some(load) = &cell.transactions else { continue };
-            together(load).map_err(|error| {
-                ExitError::Usage(format!("study {}, point {}: {error}", study.name, cell.id))
-            })?;
+            for (load, which) in [(&cell.transactions, ""), (&cell.second, ", second engine")] {
+                let Some(load) = load else { continue };
+                together(load).map_err(|error| {
+                    let place = format!("study {}, point {}{which}", study.name, cell.id);
+                    ExitError::Usage(format!("{place}: {error}"))
+                })?;
+            }
         }
     }
     Ok(())
@@ -78,7 +80,7 @@ fn together(load: &TransactionSpec) -> Result<(), SettingError> {
 /// The engine's settings for a load.
 fn settings_of(load: &TransactionSpec) -> Vec<(String, String)> {
     let own = |(name, value): (&String, &String)| {
-        Some((name.strip_prefix(PREFIX)?.to_owned(), value.clone()))
+        Some((name.strip_prefix(OF_ENGINE)?.to_owned(), value.clone()))
     };
     let own: Vec<(String, String)> = load.settings.iter().filter_map(own).collect();
     let small = SMALL.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -117,7 +119,7 @@ impl StudyDatabases {
         let rows = load.settings.get("rows").map_or("", String::as_str);
         let mut name = format!("{kind}-{rows}");
         for of_data in OF_DATA {
-            if let Some(value) = load.settings.get(&format!("{PREFIX}{of_data}")) {
+            if let Some(value) = load.settings.get(&format!("{OF_ENGINE}{of_data}")) {
                 name.push_str(&format!("-{of_data}-{value}"));
             }
         }

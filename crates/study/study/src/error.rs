@@ -65,6 +65,15 @@ pub enum StudyError {
     /// A database could not do what was asked.
     #[error(transparent)]
     Database(#[from] TargetError),
+    /// No transaction could be done.
+    #[error("all of its transactions failed, with {code}; change its load or its settings")]
+    AllFailed {
+        /// What the target said.
+        code: String,
+    },
+    /// The second of two databases on one volume could not do what was asked.
+    #[error("the second engine: {0}")]
+    Second(Box<StudyError>),
     /// A system setting could not be changed or put back.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -128,6 +137,7 @@ impl StudyError {
                 FileSetError::System { source, .. } | FileSetError::NoFallocate { source, .. },
             ) => full(source.kind()),
             Self::Database(error) => error.trouble == Trouble::NoSpace,
+            Self::Second(error) => error.is_full(),
             Self::Request { errno: Some(errno), .. } => {
                 full(Error::from_raw_os_error(*errno).kind())
             }

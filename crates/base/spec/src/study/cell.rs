@@ -134,6 +134,9 @@ pub struct Cell {
     /// The load of transactions, where that is what runs; then `workload` is of no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<TransactionSpec>,
+    /// The load of a second database of the same kind on the same volume, where one runs meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<TransactionSpec>,
 }
 
 impl Cell {

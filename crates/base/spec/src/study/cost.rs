@@ -103,13 +103,17 @@ fn pace(plan: &StudyPlan, preparation_s: f64) -> Pace {
 }
 
 /// Bytes that the databases of some cells take on their volume: cells with equal tables share one,
-/// whatever else they set.
+/// whatever else they set. A second database shares none with a first.
 pub fn database_bytes<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> u64 {
-    let mut largest: BTreeMap<Vec<Option<&str>>, u64> = BTreeMap::new();
-    for spec in cells.into_iter().filter_map(|cell| cell.transactions.as_ref()) {
+    let mut largest: BTreeMap<(bool, [Option<&str>; 3]), u64> = BTreeMap::new();
+    let both = |cell: &'a Cell| {
+        let first = cell.transactions.iter().map(|spec| (false, spec));
+        first.chain(cell.second.iter().map(|spec| (true, spec)))
+    };
+    for (is_second, spec) in cells.into_iter().flat_map(both) {
         let text = |name: &str| spec.settings.get(name).map(String::as_str);
-        let tables = vec![Some(spec.workload.as_str()), text("rows"), text("engine.page_size")];
-        let bytes = largest.entry(tables).or_default();
+        let tables = [Some(spec.workload.as_str()), text("rows"), text("engine.page_size")];
+        let bytes = largest.entry((is_second, tables)).or_default();
         *bytes = (*bytes).max(bytes_of(spec));
     }
     largest.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))

@@ -15,6 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("flushing", text!("flushing")),
     ("purge", text!("purge")),
     ("single-user", text!("single-user")),
+    ("two-on-one-disk", text!("two-on-one-disk")),
     ("smoke", text!("smoke")),
 ];
 

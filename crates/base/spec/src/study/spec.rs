@@ -67,7 +67,7 @@ pub struct StudySpec {
 /// A setting of a database that a text gives, to be checked by whoever knows that database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseSetting {
-    /// Its whole name: `engine.policy`.
+    /// Its whole name: `engine.policy`, `second.policy`.
     pub name: &'static str,
     /// Its value.
     pub value: String,

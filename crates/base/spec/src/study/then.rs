@@ -74,11 +74,17 @@ pub enum ThenMetric {
     CheckpointAgeMaxPct,
     /// The most commits whose old row versions were not purged.
     HistoryLength,
+    /// Transactions per second of a second engine on the same volume.
+    SecondTps,
+    /// Pages of 16 KiB that it wrote in place per second.
+    SecondPagesPerS,
+    /// Its share of the pages that both engines wrote in place, percent.
+    SecondPagesPct,
 }
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 24] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 27] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -103,6 +109,9 @@ impl ThenMetric {
         ("checkpoint_age_pct", ThenMetric::CheckpointAgePct, "percent"),
         ("checkpoint_age_max_pct", ThenMetric::CheckpointAgeMaxPct, "percent"),
         ("history_length", ThenMetric::HistoryLength, "commits"),
+        ("second_tps", ThenMetric::SecondTps, "transactions/s"),
+        ("second_pages_per_s", ThenMetric::SecondPagesPerS, "/s"),
+        ("second_pages_pct", ThenMetric::SecondPagesPct, "percent"),
     ];
 
     /// Its name in a study's text.

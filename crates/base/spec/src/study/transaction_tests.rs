@@ -82,6 +82,69 @@ fn requests_and_transactions_may_stand_in_one_study() {
     assert_eq!(which, [false, true]);
 }
 
+const SECOND: &str = "[base]\nworkload='updates'\nrow_updates=7\n'engine.policy'='steady'\n\
+                      'second.policy'='adaptive'\nsecond_row_updates=9\nsecond_rate_tps=50\n\
+                      [factors]\nsecond_workers=[0,3]\n'second.io_capacity'=[200,1000]\n";
+
+#[test]
+fn a_second_engine_is_there_where_somebody_works_on_it() {
+    let cells = cells(SECOND);
+    let ids: Vec<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+    assert_eq!(ids, ["second0", "second3_second_io200", "second3_second_io1000"]);
+    assert_eq!(
+        cells[2].title, "3 workers on a second engine, second engine's io capacity 1000",
+        "{}",
+        cells[0].title
+    );
+    assert_eq!((cells[0].second.as_ref(), cells[0].title.as_str()), (None, "no second engine"));
+    let (first, second) = (&cells[2].transactions, &cells[2].second);
+    let (first, second) = (first.as_ref().unwrap(), second.as_ref().unwrap());
+    assert_eq!((second.workload.as_str(), second.threads), ("updates", 3));
+    assert!(matches!(second.pacing, TransactionPacing::Open { rate_per_s: 50.0, .. }));
+    assert_ne!(first.seed, second.seed, "other rows at the same time");
+    let settings = |load: &crate::TransactionSpec| {
+        let all = load.settings.iter().map(|(name, value)| format!("{name}={value}"));
+        all.collect::<Vec<_>>().join(" ")
+    };
+    let shared = "random_distribution=uniform";
+    assert_eq!(settings(first), format!("engine.policy=steady {shared} row_updates=7 rows=100000"));
+    assert_eq!(
+        settings(second),
+        format!(
+            "engine.io_capacity=1000 engine.policy=adaptive {shared} row_updates=9 rows=100000"
+        ),
+        "nothing of the first engine's"
+    );
+    assert!(database_bytes(&cells[2..]) > 2 * database_bytes(&cells[..1]) - (1 << 20), "room");
+}
+
+#[test]
+fn a_second_engine_that_makes_no_sense_is_refused_with_its_place() {
+    let updates = "[base]\nworkload='updates'\n";
+    let wrong: [(&str, &str, &[&str]); 6] = [
+        ("'second.policy'='steady'\n[factors]\nworkers=[1]", "5:17", &["second_workers = 4"]),
+        ("second_rate_tps=5\n[factors]\nworkers=[1]", "5:17", &["nothing works on a second"]),
+        ("second_workers=4\n[factors]\nworkers=[1]", "5:16", &["what the second engine is like"]),
+        ("second_workers=-1\n[factors]\nworkers=[1]", "5:16", &["use 0 to 4096"]),
+        ("second.policy='steady'\n[factors]\nworkers=[1]", "5:1", &["\"second.policy\" = ..."]),
+        (
+            "second_workers=0\n[factors]\n'second.policy'=['steady']",
+            "7:18",
+            &["has no meaning in any point"],
+        ),
+    ];
+    for (text, place, words) in wrong {
+        let error = parsed(&format!("{updates}{text}")).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("a.toml:{place}: ")), "{text}\n{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{text}\n{error}");
+    }
+    let text = "[base]\nsecond_workers=4\n'second.policy'='steady'\n[factors]\nworkers=[1]";
+    let error = parsed(text).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("a.toml:4:16: second_workers `4`: "), "{error}");
+    assert!(error.contains("requests are what runs here"), "{error}");
+    assert!(error.contains("workload = \"updates\""), "{error}");
+}
+
 #[test]
 fn what_has_no_meaning_is_refused_with_its_place() {
     let wrong: [(&str, &str, &[&str]); 7] = [

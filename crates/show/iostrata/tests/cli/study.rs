@@ -19,7 +19,7 @@ fn may_change() -> bool {
 fn shipped_studies_are_named_and_shown() {
     let bench = Bench::new();
     let listed = stdout(&bench.line("study list"));
-    for name in ["fusion-io", "ext4-vs-xfs", "limits", "queue-size", "smoke"] {
+    for name in ["fusion-io", "ext4-vs-xfs", "limits", "queue-size", "two-on-one-disk", "smoke"] {
         assert!(listed.contains(name), "{name} is not in {listed}");
         let shown = bench.line(&format!("study show {name}"));
         assert!(shown.status.success(), "{}", stderr(&shown));

@@ -1,6 +1,5 @@
 //! Studies of transactions on the embedded engine.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -43,6 +42,17 @@ value = 100
 metric = "tps"
 at = { "engine.policy" = "steady" }
 "#;
+
+/// The same with a second engine on the same directory, and without it.
+fn beside() -> String {
+    let factors = "[factors]\n\"engine.policy\" = [\"adaptive\", \"steady\"]";
+    let second = "second_rate_tps = 200\n\"second.policy\" = \"steady\"\n\
+                  \"second.redo_log_capacity\" = \"1M\"\n\
+                  \"second.buffer_pool_size\" = \"8M\"\n\
+                  [factors]\n\"engine.policy\" = [\"steady\"]\nsecond_workers = [0, 2]";
+    let text = STUDY.replace(factors, second);
+    text.split("[[answer]]").next().unwrap_or_default().to_owned()
+}
 
 fn replicates(bench: &Bench) -> usize {
     let events = std::fs::read_to_string(bench.path("RUN/events.jsonl")).unwrap_or_default();
@@ -88,6 +98,45 @@ fn policies_are_compared_by_their_transactions() {
 }
 
 #[test]
+fn a_second_engine_runs_beside_the_first_and_is_removed_with_it() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("even.toml"), beside()).unwrap();
+    let document = document(&bench.line("study run even.toml --out RUN --json"), "study");
+    let points = document["points"].as_array().unwrap();
+    let ids: Vec<&str> = points.iter().map(|point| point["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["steady_second0", "steady_second2"], "{:#}", document["unavailable"]);
+    let figures = |point: usize| &points[point]["transactions"]["figures"];
+    let figure = |name: &str| figures(1)[name]["value"].as_f64().unwrap();
+    let tps = figure("second_tps");
+    assert!(tps > 0.0 && tps < 300.0, "it has a rate of its own, 200: {tps}");
+    assert!(figure("tps") > 0.0 && figure("second_pages_per_s") > 0.0, "{:#}", figures(1));
+    assert!((0.0..100.0).contains(&figure("second_pages_pct")), "{:#}", figures(1));
+    assert!(figures(0)["second_tps"].is_null(), "no second engine, no figures of one");
+    assert_eq!(document["changes"].as_array().unwrap().len(), 2, "a directory for each");
+    assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
+    let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
+    assert!(report.contains("Second engine"));
+}
+
+#[test]
+fn what_is_said_of_a_second_engine_is_checked_with_its_place() {
+    let bench = Bench::new();
+    for (right, wrong, place, words) in [
+        ("\"second.policy\"", "\"second.polcy\"", "even.toml:13:18", "policy"),
+        ("\"second.policy\" = \"steady\"", "\"second.policy\" = \"stedy\"", "13:19", "steady"),
+        ("workload = \"updates\"", "bs = \"4k\"", "even.toml:18:", "requests are what runs"),
+        ("second_workers = [0, 2]", "row_updates = [4]", "even.toml:", "second_workers = 4"),
+    ] {
+        let text = beside().replacen(right, wrong, 1);
+        std::fs::write(bench.path("even.toml"), text).unwrap();
+        let output = bench.line("study show even.toml");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(place) && said.contains(words), "{place}: {said}");
+    }
+}
+
+#[test]
 fn what_the_engine_does_not_take_is_refused_before_anything_is_made() {
     let bench = Bench::new();
     for (right, wrong, place, words) in [
@@ -119,7 +168,7 @@ fn what_the_engine_does_not_take_is_refused_before_anything_is_made() {
 #[test]
 fn a_killed_study_of_transactions_is_restored_and_goes_on() {
     let bench = Bench::new();
-    std::fs::write(bench.path("even.toml"), STUDY).unwrap();
+    std::fs::write(bench.path("even.toml"), beside()).unwrap();
     let start = || {
         bench
             .command(&["study", "run", "even.toml", "--out", "RUN", "--quiet"])
@@ -136,11 +185,13 @@ fn a_killed_study_of_transactions_is_restored_and_goes_on() {
     std::thread::sleep(Duration::from_millis(700));
     child.kill().unwrap();
     child.wait().unwrap();
-    let databases = bench.path("RUN/volumes/iostrata-databases");
-    assert!(databases.is_dir(), "a killed study leaves its databases");
+    let volumes = bench.path("RUN/volumes");
+    let directories = ["iostrata-databases", "iostrata-databases-second"];
+    let databases = directories.map(|name| volumes.join(name));
+    assert!(databases.iter().all(|dir| dir.is_dir()), "a killed study leaves its databases");
     let output = bench.line("restore");
     assert_eq!(output.status.code(), Some(0), "{} {}", stdout(&output), stderr(&output));
-    assert!(!Path::new(&databases).exists(), "{}", stdout(&output));
+    assert!(!databases.iter().any(|dir| dir.exists()), "{}", stdout(&output));
     let had = replicates(&bench);
     let document = document(&bench.line("study resume RUN --json"), "study");
     assert_eq!(document["points"].as_array().unwrap().len(), 2);

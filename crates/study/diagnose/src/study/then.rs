@@ -115,7 +115,10 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         | ThenMetric::PagesDirtiedPerS
         | ThenMetric::CheckpointAgePct
         | ThenMetric::CheckpointAgeMaxPct
-        | ThenMetric::HistoryLength => {
+        | ThenMetric::HistoryLength
+        | ThenMetric::SecondTps
+        | ThenMetric::SecondPagesPerS
+        | ThenMetric::SecondPagesPct => {
             let figure = point.transactions.as_ref()?.figures.get(metric.name())?;
             Some(Now { n: figure.n, ..now(figure.value, figure.ci95) })
         }

@@ -96,6 +96,14 @@ impl<'a> Window<'a> {
             let history = course.history_list_length_max.map(|length| length as f64);
             add(ThenMetric::HistoryLength, history);
         }
+        if let Some(second) = &self.counts.second {
+            let pages = second.used.page_writes;
+            let own = self.counts.used.and_then(|used| used.page_writes);
+            let share = || Some(100.0 * pages? / (pages? + own?).max(f64::MIN_POSITIVE));
+            add(ThenMetric::SecondTps, Some(second.tps));
+            add(ThenMetric::SecondPagesPerS, pages.map(|pages| pages / duration_s));
+            add(ThenMetric::SecondPagesPct, share());
+        }
         all
     }
 
@@ -117,7 +125,7 @@ impl<'a> Window<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{ResourceUse, Series, StallCause, TargetCourse};
+    use iostrata_run::{ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
@@ -181,6 +189,20 @@ mod tests {
         let mut requests = even;
         requests.streams[0].transactions = None;
         assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn what_a_second_database_wrote_is_set_against_the_first() {
+        let mut beside = replicate([10; 10]);
+        let used = ResourceUse { page_writes: Some(90.0), ..ResourceUse::default() };
+        let counts = beside.streams[0].transactions.as_mut().unwrap();
+        counts.second = Some(SecondDatabase { tps: 7.0, used });
+        let found = transactions(&[&beside], 0).unwrap();
+        let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
+        assert_eq!(value("second_tps"), Some(7.0));
+        assert_eq!(value("second_pages_per_s"), Some(45.0));
+        assert_eq!(value("second_pages_pct"), Some(75.0), "90 of 120");
+        assert_eq!(value("tps"), Some(50.0), "the point's own");
     }
 
     #[test]

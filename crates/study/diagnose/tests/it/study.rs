@@ -46,6 +46,7 @@ fn cell(kind: VolumeKind, workers: u32, files: u32) -> Cell {
         conditions: Conditions::default(),
         workload,
         transactions: None,
+        second: None,
     }
 }
 

@@ -30,7 +30,9 @@ use super::volume::{self, MountedVolume};
 use crate::{Measurement, Pipeline, StudyError, Watcher};
 
 /// The directory of a volume below which its databases lie.
-const DATABASES: &str = "iostrata-databases";
+pub(super) const DATABASES: &str = "iostrata-databases";
+/// And those that run beside the measured ones.
+pub(super) const SECOND_DATABASES: &str = "iostrata-databases-second";
 
 /// Everything that one replicate needs.
 pub(super) struct Bench<'a, W: Platform> {
@@ -149,17 +151,21 @@ impl<'a, W: Platform> Bench<'a, W> {
         &mut self.volumes[volume].0.disks
     }
 
-    /// Where the databases of a volume lie; made, through the journal, when first asked for, and
+    /// A directory of databases on a volume; made, through the journal, when first asked for, and
     /// removed with the volume.
-    pub(super) fn database_directory(&mut self, volume: usize) -> Result<PathBuf, StudyError> {
+    pub(super) fn database_directory(
+        &mut self,
+        volume: usize,
+        name: &'static str,
+    ) -> Result<PathBuf, StudyError> {
         let (mounted, ids) = &mut self.volumes[volume];
-        if let Some(dir) = &mounted.databases {
-            return Ok(dir.clone());
+        let path = mounted.places[0].join(name);
+        if mounted.databases.contains(&path) {
+            return Ok(path);
         }
-        let path = mounted.places[0].join(DATABASES);
         let made = self.session.apply(Change::ServerDirectory { path: path.clone() })?;
         ids.push(made.id);
-        mounted.databases = Some(path.clone());
+        mounted.databases.push(path.clone());
         self.record(&made)?;
         Ok(path)
     }

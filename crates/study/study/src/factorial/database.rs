@@ -16,7 +16,7 @@ use crate::StudyError;
 
 /// A warm-up lasts at most so many windows: a window much shorter than a round of the redo does not
 /// show what the round does.
-const WARM_UP_WINDOWS_MAX: f64 = 3.0;
+pub(super) const WARM_UP_WINDOWS_MAX: f64 = 3.0;
 /// And at least this share of one, at most so long: a small redo goes round at once, and a policy
 /// that finds out what its device bears needs some seconds for that.
 const WARM_UP_SHARE_MIN: f64 = 0.25;

@@ -22,6 +22,7 @@ mod point;
 mod preview;
 mod probes;
 mod rounds;
+mod second;
 mod transactions;
 mod volume;
 

@@ -54,6 +54,7 @@ mod tests {
             conditions: Conditions { memory_limit_bytes, ..Conditions::default() },
             workload: IoSpec::new(""),
             transactions: None,
+            second: None,
         }
     }
 

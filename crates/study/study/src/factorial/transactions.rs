@@ -14,9 +14,10 @@ use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
-use super::bench::{Bench, How, figure_of};
+use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, figure_of};
 use super::database::{StudiedDatabase, WarmedUp, warm_up};
 use super::point::transactions;
+use super::second::Second;
 use crate::use_watch::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
 
@@ -27,9 +28,14 @@ impl<W: Platform> Bench<'_, W> {
         load: &TransactionSpec,
         cell: &Cell,
     ) -> Result<(), StudyError> {
-        let database = self.open_database(load, cell)?;
-        self.count_written(&*database);
-        Ok(database.close()?)
+        for (load, directory) in [(Some(load), DATABASES), (cell.second.as_ref(), SECOND_DATABASES)]
+        {
+            let Some(load) = load else { continue };
+            let database = self.open_database(load, cell, directory)?;
+            self.count_written(&*database);
+            database.close()?;
+        }
+        Ok(())
     }
 
     /// Measures a cell once and stores it, as [`Bench::measure`] does.
@@ -41,23 +47,35 @@ impl<W: Platform> Bench<'_, W> {
         how: &How,
     ) -> Result<Option<(Measured, f64)>, StudyError> {
         let started = Instant::now();
-        let seed = load.seed.wrapping_add(u64::from(replicate));
-        let load = TransactionSpec { runtime: Some(how.window), seed, ..load.clone() };
-        let database = self.open_database(&load, cell)?;
+        let of_replicate = |load: &TransactionSpec| {
+            let seed = load.seed.wrapping_add(u64::from(replicate));
+            TransactionSpec { runtime: Some(how.window), seed, ..load.clone() }
+        };
+        let load = of_replicate(load);
+        let database = self.open_database(&load, cell, DATABASES)?;
+        let second = match cell.second.as_ref().map(of_replicate) {
+            Some(load) => {
+                let database = self.open_database(&load, cell, SECOND_DATABASES)?;
+                Some(Second { database, load })
+            }
+            None => None,
+        };
         let at = self.volume_of(cell);
         let measured = self.switch(cell, &cell.conditions).and_then(|()| {
             let mut point = transactions(cell, &load);
             point.metric.op =
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
-            self.run(&*database, &point, &load, replicate, how)
+            self.run_beside(second.as_ref(), &*database, &point, replicate, how)
         });
         self.count_written(&*database);
+        second.iter().for_each(|second| self.count_written(&*second.database));
         // Closing writes every dirty page, and is no part of what the limits are for.
         let unlimited = self.switch(cell, &Conditions::default());
         let closed = database.close();
+        let second_closed = second.map_or(Ok(()), |second| second.database.close());
         let Some(mut replicate) = measured? else { return Ok(None) };
         unlimited?;
-        closed?;
+        closed.and(second_closed)?;
         let evidence = replicate.evidence.as_mut();
         if let Some(evidence) = evidence {
             evidence.emulated = self.disks_of(at).take();
@@ -65,6 +83,29 @@ impl<W: Platform> Bench<'_, W> {
         let figure = figure_of(&replicate);
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
         Ok(Some((figure, started.elapsed().as_secs_f64())))
+    }
+
+    /// Warm-up and window, with a second database under load meanwhile where there is one.
+    fn run_beside(
+        &mut self,
+        second: Option<&Second>,
+        database: &dyn StudiedDatabase,
+        point: &Point,
+        replicate: u32,
+        how: &How,
+    ) -> Result<Option<Replicate>, StudyError> {
+        let Some(second) = second else { return self.run(database, point, replicate, how, None) };
+        let (measured, figures) = second.beside(how.window, |watcher| {
+            self.run(database, point, replicate, how, Some(watcher))
+        })?;
+        let with_second = |mut replicate: Replicate| {
+            let stream = replicate.streams.first_mut();
+            if let Some(counted) = stream.and_then(|stream| stream.transactions.as_mut()) {
+                counted.second = Some(figures);
+            }
+            replicate
+        };
+        Ok(measured.map(with_second))
     }
 
     /// Counts what a database has written since it was opened, as far as it tells.
@@ -78,10 +119,11 @@ impl<W: Platform> Bench<'_, W> {
         &mut self,
         database: &dyn StudiedDatabase,
         point: &Point,
-        load: &TransactionSpec,
         replicate: u32,
         how: &How,
+        beside: Option<&mut dyn Watcher>,
     ) -> Result<Option<Replicate>, StudyError> {
+        let Some(load) = &point.transactions else { return Ok(None) };
         let source = database.source(load)?;
         let (stop, listener) = (self.pipeline.stop(), &mut *self.pipeline.listener);
         let mut said = |done: f64| {
@@ -99,6 +141,9 @@ impl<W: Platform> Bench<'_, W> {
         let mut watch = UseWatch::new(&used);
         let transactions = TransactionLoad::new(&*source, load, true);
         let mut watchers: Vec<&mut dyn Watcher> = vec![&mut watch, &mut sampling];
+        if let Some(second) = beside {
+            watchers.push(second);
+        }
         watchers.extend(self.probes.profiler());
         let (share, text) = (how.share, how.text.as_str());
         let measured = self.pipeline.measure(
@@ -126,15 +171,16 @@ impl<W: Platform> Bench<'_, W> {
         Ok((!interrupted).then_some(replicate))
     }
 
-    /// Opens the database of a cell on its volume, without the cell's limits.
+    /// Opens a database of a cell on its volume, without the cell's limits.
     fn open_database(
         &mut self,
         load: &TransactionSpec,
         cell: &Cell,
+        directory: &'static str,
     ) -> Result<Box<dyn StudiedDatabase>, StudyError> {
         self.switch(cell, &Conditions::default())?;
         let volume = self.volume_of(cell);
-        let dir = self.database_directory(volume)?;
+        let dir = self.database_directory(volume, directory)?;
         let (stop, share) = (self.pipeline.stop(), 0.0);
         let (databases, listener) = (&mut *self.databases, &mut *self.pipeline.listener);
         let mut progress = |text: &str| listener.progress(share, text);

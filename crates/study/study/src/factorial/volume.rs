@@ -32,8 +32,8 @@ pub(super) struct MountedVolume {
     pub verdicts: Verdicts,
     /// What reaches the emulated disks below it.
     pub disks: DiskProbe,
-    /// Where its databases lie, once there are any.
-    pub databases: Option<PathBuf>,
+    /// The directories of its databases, once there are any.
+    pub databases: Vec<PathBuf>,
     files: FileSetCache,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn make<W: Platform>(
         scope,
         verdicts: Verdicts::none(),
         disks: DiskProbe::of(&served),
-        databases: None,
+        databases: Vec::new(),
         files: FileSetCache::default(),
     })
 }

@@ -244,8 +244,9 @@ impl<'a> CellLayout<'a> {
             self.source.error(at, thing, &error.found, why, fix)
         })?;
         let transactions = transactions::transactions(settings, self.measuring).map_err(refused)?;
+        let second = transactions::second(settings, transactions.as_ref()).map_err(refused)?;
         let parts = Vec::new();
-        Ok(Cell { id, title, parts, levels, volume, conditions, workload, transactions })
+        Ok(Cell { id, title, parts, levels, volume, conditions, workload, transactions, second })
     }
 
     /// Cells that differ only in what is no factor could not be told apart.

@@ -4,7 +4,7 @@
 
 use crate::disk::{DiskModel, DiskSpec};
 use crate::study::LevelAt;
-use crate::study::setting::{Setting, SettingId, SettingValue};
+use crate::study::setting::{OF_SECOND, Setting, SettingId, SettingValue};
 use crate::{Rw, Words};
 
 /// Longest part of a name that one level makes, in characters.
@@ -12,6 +12,12 @@ const TOKEN_CHARS_MAX: usize = 24;
 
 /// The part of a name that a level makes.
 pub(in crate::study) fn token(setting: Option<&'static Setting>, label: &str) -> String {
+    let is_second = setting.is_some_and(|setting| setting.name.starts_with(OF_SECOND));
+    let token = plain_token(setting, label);
+    if is_second { format!("second_{token}") } else { token }
+}
+
+fn plain_token(setting: Option<&'static Setting>, label: &str) -> String {
     let plain = snake(label);
     let Some(setting) = setting else {
         return if plain.is_empty() { "level".to_owned() } else { plain };
@@ -101,9 +107,17 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         }
         (SettingId::RateTps, _) => format!("{label} transactions/s"),
         (SettingId::Database(name), _) => {
+            let whose = if name.starts_with(OF_SECOND) { "second engine's " } else { "" };
             let own = name.split_once('.').map_or(name, |(_, own)| own);
-            format!("{} {label}", own.replace('_', " "))
+            format!("{whose}{} {label}", own.replace('_', " "))
         }
+        (SettingId::SecondWorkers, _) if label == "0" => "no second engine".to_owned(),
+        (SettingId::SecondWorkers, _) => format!("{label} worker{plural} on a second engine"),
+        (SettingId::SecondRowUpdates, _) => format!("{label} rows a transaction on the second"),
+        (SettingId::SecondRateTps, Ok(SettingValue::Number(0.0))) => {
+            "closed loop on the second".to_owned()
+        }
+        (SettingId::SecondRateTps, _) => format!("{label} transactions/s on the second"),
         (SettingId::RatePct, _) => format!("{label} % of the limit"),
         (SettingId::Direct, Ok(SettingValue::Switch(false))) => "buffered".to_owned(),
         (_, Ok(SettingValue::Switch(true))) => setting.name.replace('_', " "),

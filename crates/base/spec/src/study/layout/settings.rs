@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
 use crate::study::setting::{
-    REQUESTS, SETTINGS, Setting, SettingId, SettingKind, SettingValue, UPDATES,
+    OF_SECOND, REQUESTS, SETTINGS, Setting, SettingId, SettingKind, SettingValue, UPDATES,
 };
 use crate::study::text::factor::Assigned;
 use crate::{Rw, Words};
@@ -119,10 +119,13 @@ impl<'a> Settings<'a> {
         self.workload() == REQUESTS
     }
 
-    /// Settings of the database by their own names, as they were written.
-    pub fn of_database(&self) -> impl Iterator<Item = (&'static str, &'a Assigned)> {
-        self.0.values().filter_map(|set| match set.setting.id {
-            SettingId::Database(name) => Some((name, *set)),
+    /// Settings of a database, the measured or the second one, by what stands before their names.
+    pub fn of_database(
+        &self,
+        prefix: &'static str,
+    ) -> impl Iterator<Item = (&'static str, &'a Assigned)> {
+        self.0.values().filter_map(move |set| match set.setting.id {
+            SettingId::Database(name) => Some((name.strip_prefix(prefix)?, *set)),
             _ => None,
         })
     }
@@ -140,9 +143,27 @@ impl<'a> Settings<'a> {
         match (Setting::of(id).kind, self.makes_requests()) {
             _ if shared.contains(&id) => true,
             (SettingKind::Workload, false) => id == SettingId::RandomDistribution,
-            (SettingKind::Transactions, true) => false,
+            // A second engine beside requests is refused, not dropped.
+            (SettingKind::Transactions, true) => {
+                id == SettingId::SecondWorkers && self.has_second()
+            }
+            _ if is_of_second(id) => self.is_second_meant(id),
             _ => id != SettingId::RowUpdates || self.workload() == UPDATES,
         }
+    }
+
+    /// Whether a second engine runs on the volume, too.
+    pub fn has_second(&self) -> bool {
+        self.count(SettingId::SecondWorkers).is_some_and(|workers| workers > 0)
+    }
+
+    /// What is said of a second engine has no meaning where the text says that there is none. Where
+    /// it says nothing of that, it is kept and refused.
+    fn is_second_meant(&self, id: SettingId) -> bool {
+        let is_written = |id| self.assigned(id).is_some_and(|set: &Assigned| set.at.is_some());
+        let is_unsaid = !is_written(SettingId::SecondWorkers) && is_written(id);
+        let is_of_workload = id != SettingId::SecondRowUpdates || self.workload() == UPDATES;
+        is_of_workload && (self.has_second() || is_unsaid)
     }
 
     fn has_meaning(&self, id: SettingId) -> bool {
@@ -166,10 +187,24 @@ impl<'a> Settings<'a> {
             SettingId::RandomDistribution => rw.is_random() || !self.makes_requests(),
             SettingId::Fsync | SettingId::Fdatasync | SettingId::Sync => writes,
             SettingId::FsyncScope | SettingId::FsyncEvery => writes && flushes,
-            SettingId::RateProcess => [SettingId::RateIops, SettingId::RatePct, SettingId::RateTps]
-                .into_iter()
-                .any(|id| self.is_of_load(id) && self.number(id) > 0.0),
+            SettingId::RateProcess => [
+                SettingId::RateIops,
+                SettingId::RatePct,
+                SettingId::RateTps,
+                SettingId::SecondRateTps,
+            ]
+            .into_iter()
+            .any(|id| self.is_of_load(id) && self.number(id) > 0.0),
             _ => true,
         }
+    }
+}
+
+/// Whether it says something of a second engine, beside that there is one.
+fn is_of_second(id: SettingId) -> bool {
+    match id {
+        SettingId::SecondRowUpdates | SettingId::SecondRateTps => true,
+        SettingId::Database(name) => name.starts_with(OF_SECOND),
+        _ => false,
     }
 }

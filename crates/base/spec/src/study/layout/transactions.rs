@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use super::conflict::{Conflict, refuse};
 use super::settings::Settings;
-use crate::study::setting::{SettingId, SettingValue};
+use crate::study::setting::{OF_ENGINE, OF_SECOND, Setting, SettingId, SettingValue};
 use crate::study::{Measuring, VolumeKind};
 use crate::{Access, Overload, TransactionPacing, TransactionSpec};
 
 /// Arrivals that may wait for a session: more than any window brings.
 const QUEUE_MAX: u32 = 10_000_000;
+/// Between the seeds of two engines: more than a study has replicates.
+const SECOND_SEED: u64 = 1 << 32;
 
 /// The load; none where requests are what runs. Its target is the kind of the database until its
 /// directory is there.
@@ -40,7 +42,7 @@ pub(in crate::study) fn transactions(
     let text = |id| settings.assigned(id).map(|set| set.label.clone());
     let mut spec = TransactionSpec {
         threads: settings.count(SettingId::Workers).unwrap_or(1) as u32,
-        pacing: pacing(settings),
+        pacing: pacing(settings, SettingId::RateTps),
         // What comes before a window is a matter of how far the redo has come, not of time.
         warm_up: Some(Duration::ZERO),
         runtime: Some(measuring.point_time),
@@ -53,13 +55,68 @@ pub(in crate::study) fn transactions(
         let own = settings.assigned(id).map(|set| (set.setting.name.to_owned(), set.label.clone()));
         spec.settings.extend(own);
     }
-    spec.settings
-        .extend(settings.of_database().map(|(name, set)| (name.to_owned(), set.label.clone())));
+    spec.settings.extend(of_engine(settings, OF_ENGINE));
     Ok(Some(spec))
 }
 
-fn pacing(settings: &Settings<'_>) -> TransactionPacing {
-    let rate_per_s = settings.number(SettingId::RateTps);
+/// The load of a second engine beside that of the first: the same transactions on tables of its
+/// own, under its own settings, by the names that the first one's have; none where there is none.
+///
+/// # Errors
+/// When what is said of it does not go together.
+pub(in crate::study) fn second(
+    settings: &Settings<'_>,
+    first: Option<&TransactionSpec>,
+) -> Result<Option<TransactionSpec>, Conflict> {
+    let workers = settings.count(SettingId::SecondWorkers).unwrap_or(0) as u32;
+    let Some(first) = first else {
+        if workers == 0 {
+            return Ok(None);
+        }
+        let why = "a second engine runs transactions, and requests are what runs here";
+        let fix = "set workload, such as workload = \"updates\", or leave it out";
+        return refuse(SettingId::SecondWorkers, why, fix);
+    };
+    let said = settings.of_database(OF_SECOND).map(|(_, set)| set.setting.id).next();
+    if workers == 0 {
+        let own = [SettingId::SecondRowUpdates, SettingId::SecondRateTps].into_iter();
+        let said = said.or_else(|| own.into_iter().find(|id| settings.assigned(*id).is_some()));
+        let why = "nothing works on a second engine here";
+        let fix = "say how many sessions do, such as second_workers = 4, or 0 for no such engine";
+        return said.map_or(Ok(None), |id| refuse(id, why, fix));
+    }
+    if said.is_none() {
+        let why = "nothing says what the second engine is like";
+        let fix = "give it a setting, such as \"second.policy\" = \"adaptive\", or use 0";
+        return refuse(SettingId::SecondWorkers, why, fix);
+    }
+    let mut spec = TransactionSpec {
+        threads: workers,
+        pacing: pacing(settings, SettingId::SecondRateTps),
+        // Two engines that change the same rows at the same time are no two engines.
+        seed: first.seed.wrapping_add(SECOND_SEED),
+        ..first.clone()
+    };
+    spec.settings.retain(|name, _| !name.starts_with(OF_ENGINE));
+    if let Some(rows) = settings.assigned(SettingId::SecondRowUpdates) {
+        let name = Setting::of(SettingId::RowUpdates).name;
+        spec.settings.insert(name.to_owned(), rows.label.clone());
+    }
+    spec.settings.extend(of_engine(settings, OF_SECOND));
+    Ok(Some(spec))
+}
+
+/// The settings of one of the engines, by the names that the first one's have.
+fn of_engine(
+    settings: &Settings<'_>,
+    prefix: &'static str,
+) -> impl Iterator<Item = (String, String)> {
+    let named = settings.of_database(prefix);
+    named.map(|(own, set)| (format!("{OF_ENGINE}{own}"), set.label.clone()))
+}
+
+fn pacing(settings: &Settings<'_>, rate: SettingId) -> TransactionPacing {
+    let rate_per_s = settings.number(rate);
     if rate_per_s <= 0.0 {
         return TransactionPacing::Closed;
     }

@@ -42,7 +42,11 @@ const WORKLOAD_NAMES: [&str; 7] = [
     "oltp_point_select",
     "oltp_update_index",
 ];
-pub(super) const TARGET_NAMES: [&str; 1] = ["engine"];
+const TARGET_NAMES: [&str; 1] = ["engine"];
+/// What stands before the settings of the database that is measured.
+pub const OF_ENGINE: &str = "engine.";
+/// And before those of a second one of the same kind on the same volume.
+pub const OF_SECOND: &str = "second.";
 
 /// What can run.
 const WORKLOADS: WordSet = WordSet {
@@ -72,7 +76,7 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum SettingId {
             $($($id,)*)*
-            /// A setting of a database, by its whole name: `engine.policy`.
+            /// A setting of a database, by its whole name: `engine.policy`, `second.policy`.
             Database(&'static str),
         }
 
@@ -195,5 +199,11 @@ settings! {
             "Rows that a transaction of `updates` changes";
         RateTps "rate_tps": Number(1e9), short "rate", default "0",
             "Transactions per second of all workers together, on a schedule; 0 for as fast as it goes";
+        SecondWorkers "second_workers": Count(0, JOBS_MAX as u64), short "second", default "0",
+            "Sessions on a second engine on the same volume; 0 for no such engine";
+        SecondRowUpdates "second_row_updates": Count(1, 10_000), short "second_u",
+            "Rows that a transaction of `updates` changes there; without it as in the first";
+        SecondRateTps "second_rate_tps": Number(1e9), short "second_rate", default "0",
+            "Transactions per second there of all its sessions together; 0 for as fast as it goes";
     }
 }

@@ -1,13 +1,14 @@
 //! Settings that only a database knows.
 //!
-//! Invariant: a setting of a database is taken by its form alone (`engine.NAME`), since its
-//! catalogue lies in a higher tier: whoever runs the study has to ask the database before anything
-//! is touched. A name is kept for good once it is met, and there is room for so many names.
+//! Invariant: a setting of a database is taken by its form alone (`engine.NAME`, or `second.NAME`
+//! for a second one beside it), since its catalogue lies in a higher tier: whoever runs the study
+//! has to ask the database before anything is touched. A name is kept for good once it is met, and
+//! there is room for so many names.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::catalogue::{SettingId, TARGET_NAMES};
+use super::catalogue::{OF_ENGINE, OF_SECOND, SettingId};
 use super::{Setting, SettingKind, Takes};
 
 /// Longest name, in characters, and the most names: texts come from anywhere.
@@ -18,10 +19,11 @@ static MET: Mutex<BTreeMap<String, &'static Setting>> = Mutex::new(BTreeMap::new
 
 /// The setting of a database with this whole name; none for a name that is of no such form.
 pub(super) fn setting(name: &str) -> Option<&'static Setting> {
-    let (target, own) = name.split_once('.')?;
+    let is_second = name.starts_with(OF_SECOND);
+    let own = name.strip_prefix(if is_second { OF_SECOND } else { OF_ENGINE })?;
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let fits = !own.is_empty() && own.len() <= NAME_CHARS_MAX && own.chars().all(is_name);
-    if !fits || !TARGET_NAMES.contains(&target) {
+    if !fits {
         return None;
     }
     let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +35,7 @@ pub(super) fn setting(name: &str) -> Option<&'static Setting> {
     }
     let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
     let first_word = own.split('_').next().unwrap_or_default().len();
-    let at = target.len() + 1;
+    let at = kept.len() - own.len();
     let setting: &'static Setting = Box::leak(Box::new(Setting {
         id: SettingId::Database(kept),
         name: kept,
@@ -42,7 +44,7 @@ pub(super) fn setting(name: &str) -> Option<&'static Setting> {
         takes: Takes::Text,
         default: None,
         short: &kept[at..at + first_word],
-        doc: "A setting of the database",
+        doc: if is_second { "A setting of the second engine" } else { "A setting of the database" },
     }));
     met.insert(name.to_owned(), setting);
     Some(setting)
@@ -57,6 +59,7 @@ mod tests {
         let named = |name| Setting::named(name).map(|setting| (setting.name, setting.short));
         assert_eq!(named("engine.redo-log-capacity"), Some(("engine.redo_log_capacity", "redo")));
         assert_eq!(named("engine.policy"), Some(("engine.policy", "policy")));
+        assert_eq!(named("second.redo_log_capacity"), Some(("second.redo_log_capacity", "redo")));
         let again = Setting::named("engine.policy");
         assert_eq!(again, Setting::named("engine.policy"), "the same each time");
         for odd in ["engine.", "engine", "other.policy", "engine.a.b", "engine.a b"] {

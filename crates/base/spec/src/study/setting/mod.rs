@@ -7,7 +7,7 @@ mod catalogue;
 mod database;
 mod value;
 
-pub use catalogue::{REQUESTS, SETTINGS, SettingId, UPDATES};
+pub use catalogue::{OF_ENGINE, OF_SECOND, REQUESTS, SETTINGS, SettingId, UPDATES};
 pub use value::SettingValue;
 
 use iostrata_units::parse_size;
@@ -147,8 +147,13 @@ impl Setting {
     /// A level as a place on an axis. A rate of 0 is none: as fast as it goes has no place beside
     /// rates.
     pub fn position(&self, label: &str) -> Option<f64> {
-        let is_rate =
-            matches!(self.id, SettingId::RatePct | SettingId::RateIops | SettingId::RateTps);
+        let is_rate = matches!(
+            self.id,
+            SettingId::RatePct
+                | SettingId::RateIops
+                | SettingId::RateTps
+                | SettingId::SecondRateTps
+        );
         self.number(label).filter(|number| !is_rate || *number > 0.0)
     }
 

@@ -110,8 +110,8 @@ fn assigned(
 }
 
 fn setting_fix(name: &str) -> String {
-    if name == "engine" {
-        return "write the whole name in quotes: \"engine.policy\" = ...".to_owned();
+    if ["engine", "second"].contains(&name) {
+        return format!("write the whole name in quotes: \"{name}.policy\" = ...");
     }
     match Setting::nearest(name) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -85,7 +85,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
 }
 
 fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    const COLUMNS: [(&str, ThenMetric); 8] = [
+    const COLUMNS: [(&str, ThenMetric); 11] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
         ("Pages a transaction", ThenMetric::PagesPerTransaction),
@@ -94,6 +94,9 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         ("Age, mean", ThenMetric::CheckpointAgePct),
         ("Age, most", ThenMetric::CheckpointAgeMaxPct),
         ("History", ThenMetric::HistoryLength),
+        ("Second engine", ThenMetric::SecondTps),
+        ("Its pages", ThenMetric::SecondPagesPerS),
+        ("Of all pages", ThenMetric::SecondPagesPct),
     ];
     let mut table = with_levels(study, all);
     for (head, metric) in COLUMNS {
