@@ -31,6 +31,7 @@ mod study_document;
 mod transaction_course;
 mod transaction_document;
 mod unknown;
+mod watch_document;
 mod writer;
 
 pub use bound::{BoundResource, Resource, ResourceUse, TransactionBound};
@@ -81,4 +82,7 @@ pub use transaction_document::{
     TransactionSeries, TransactionTarget,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
+pub use watch_document::{
+    TunedSetting, WatchDevice, WatchDocument, WatchSample, WatchStall, WatchTarget,
+};
 pub use writer::RunWriter;

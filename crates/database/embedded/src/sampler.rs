@@ -24,6 +24,7 @@ impl Sampler for CounterSampler {
         Ok(TargetSample {
             checkpoint_age_bytes: Some(all[Counter::CheckpointAge]),
             checkpoint_age_limit_bytes: Some(all[Counter::CheckpointMaxAge]),
+            redo_capacity_bytes: Some(settings.redo_log_capacity),
             redo_end_bytes: Some(all[Counter::LsnCurrent]),
             redo_durable_bytes: Some(all[Counter::LsnFlushed]),
             redo_flushes: Some(all[Counter::LogFlushes]),
@@ -38,8 +39,10 @@ impl Sampler for CounterSampler {
             pool_pages: Some(all[Counter::BufferPoolPagesTotal]),
             history_list_length: Some(all[Counter::HistoryListLength]),
             history_list_limit: holds_back.then_some(settings.max_purge_lag.into()),
-            pending_ios: Some(all[Counter::DataPendingReads] + all[Counter::DataPendingWrites]),
+            pending_reads: Some(all[Counter::DataPendingReads]),
+            pending_writes: Some(all[Counter::DataPendingWrites]),
             row_locks_waiting: Some(all[Counter::RowLockCurrentWaits]),
+            ..TargetSample::default()
         })
     }
 }

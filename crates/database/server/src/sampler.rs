@@ -106,8 +106,7 @@ fn sample_of(numbers: &Numbers, history_limit: Option<u64>) -> TargetSample {
     let innodb = |name: &str| of(&format!("Innodb_{name}"));
     let age = || innodb("redo_log_current_lsn")?.checked_sub(innodb("redo_log_checkpoint_lsn")?);
     let limit = || Some(innodb("redo_log_capacity_resized")? / 100 * AGE_LIMIT_PCT);
-    let pending = ["data_pending_reads", "data_pending_writes", "data_pending_fsyncs"];
-    let pending: Option<u64> = pending.into_iter().map(innodb).sum();
+    let syncs = innodb("data_pending_fsyncs");
     TargetSample {
         checkpoint_age_bytes: innodb("checkpoint_age").or_else(age),
         checkpoint_age_limit_bytes: innodb("checkpoint_max_age").or_else(limit),
@@ -126,8 +125,11 @@ fn sample_of(numbers: &Numbers, history_limit: Option<u64>) -> TargetSample {
         pool_pages: innodb("buffer_pool_pages_total"),
         history_list_length: innodb("history_list_length").or_else(|| of("history")),
         history_list_limit: history_limit,
-        pending_ios: pending.map(|data| data + innodb("os_log_pending_fsyncs").unwrap_or(0)),
+        pending_reads: innodb("data_pending_reads"),
+        pending_writes: innodb("data_pending_writes"),
+        pending_syncs: syncs.map(|data| data + innodb("os_log_pending_fsyncs").unwrap_or(0)),
         row_locks_waiting: innodb("row_lock_current_waits"),
+        ..TargetSample::default()
     }
 }
 
@@ -172,7 +174,7 @@ mod tests {
             (found.redo_end_bytes, found.redo_durable_bytes),
             (Some(50_438_218), Some(50_435_847))
         );
-        assert_eq!((found.history_list_length, found.pending_ios), (Some(1_622), Some(3)));
+        assert_eq!((found.history_list_length, found.pending_ios()), (Some(1_622), Some(3)));
     }
 
     #[test]
@@ -204,6 +206,6 @@ mod tests {
         assert_eq!(of(&[]), TargetSample::default());
         let old = of(&[("log_waits", 3), ("buffer_pool_wait_free", 0)]);
         assert_eq!((old.log_buffer_waits, old.free_page_waits), (Some(3), Some(0)));
-        assert_eq!((old.checkpoint_age_bytes, old.pending_ios), (None, None));
+        assert_eq!((old.checkpoint_age_bytes, old.pending_ios()), (None, None));
     }
 }

@@ -8,10 +8,16 @@ use crate::error::TargetError;
 /// What goes on in a target at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetSample {
+    /// When the target started, in seconds since 1970: another value is another start.
+    pub started_s: Option<u64>,
     /// Redo that recovery would read.
     pub checkpoint_age_bytes: Option<u64>,
     /// The checkpoint age at which writers wait for a checkpoint.
     pub checkpoint_age_limit_bytes: Option<u64>,
+    /// The checkpoint age from which pages are flushed as fast as possible.
+    pub checkpoint_age_async_bytes: Option<u64>,
+    /// Size of the redo.
+    pub redo_capacity_bytes: Option<u64>,
     /// End of the redo, in bytes.
     pub redo_end_bytes: Option<u64>,
     /// End of the redo that is durable.
@@ -30,6 +36,12 @@ pub struct TargetSample {
     pub dirty_pages: Option<u64>,
     /// Pages written since the start, for whatever reason.
     pub pages_flushed: Option<u64>,
+    /// Those of them that were written ahead, so that redo does not run out.
+    pub pages_flushed_adaptive: Option<u64>,
+    /// Those of them that were written to free their frames.
+    pub pages_flushed_lru: Option<u64>,
+    /// Those of them that were written because nothing else was to be done.
+    pub pages_flushed_background: Option<u64>,
     /// Those of them that were written because redo was about to run out.
     pub pages_flushed_for_redo: Option<u64>,
     /// Times since the start that they had to be written at any price.
@@ -40,10 +52,25 @@ pub struct TargetSample {
     pub history_list_length: Option<u64>,
     /// The history beyond which writers are held back; absent where they never are.
     pub history_list_limit: Option<u64>,
-    /// Reads, writes and syncs of files in flight.
-    pub pending_ios: Option<u64>,
+    /// Commits whose old row versions were purged, counted from the start.
+    pub purged: Option<u64>,
+    /// Reads of files in flight.
+    pub pending_reads: Option<u64>,
+    /// Writes of files in flight.
+    pub pending_writes: Option<u64>,
+    /// Syncs of files in flight.
+    pub pending_syncs: Option<u64>,
+    /// Transactions that ended since the start, by commit or rollback.
+    pub transactions: Option<u64>,
     /// Row locks that are waited for.
     pub row_locks_waiting: Option<u64>,
+}
+
+impl TargetSample {
+    /// Reads, writes and syncs of files in flight.
+    pub fn pending_ios(&self) -> Option<u64> {
+        Some(self.pending_reads? + self.pending_writes? + self.pending_syncs.unwrap_or(0))
+    }
 }
 
 /// Asks a target what goes on in it, beside the sessions.

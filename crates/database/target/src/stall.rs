@@ -197,9 +197,9 @@ impl<'a> View<'a> {
             );
             return Some((StallCause::Device, text));
         }
-        let pending = self.least(|one| one.pending_ios)?;
+        let pending = self.least(TargetSample::pending_ios)?;
         let outside = self.all.iter().filter(|seen| !self.within.contains(seen));
-        let idle = outside.clone().filter(|(_, one)| one.pending_ios == Some(0)).count();
+        let idle = outside.clone().filter(|(_, one)| one.pending_ios() == Some(0)).count();
         let is_unusual = 2 * idle > outside.count();
         let text = format!("at least {pending} reads, writes or syncs were in flight all the time");
         (pending > 0 && is_unusual).then_some((StallCause::Device, text))

@@ -76,8 +76,11 @@ fn each_cause_is_named_by_its_evidence() {
         ..nothing()
     };
     assert_eq!(cause(stuck), StallCause::Device);
-    let pending =
-        |_, is_within| TargetSample { pending_ios: Some(u64::from(is_within)), ..nothing() };
+    let pending = |_, is_within| TargetSample {
+        pending_reads: Some(0),
+        pending_writes: Some(u64::from(is_within)),
+        ..nothing()
+    };
     assert_eq!(cause(pending), StallCause::Device);
 }
 
@@ -92,7 +95,8 @@ fn what_is_as_usual_explains_nothing() {
         log_buffer_waits: counter(second, 3, 3),
         free_page_waits: counter(second, 20, 20),
         history_list_length: Some(50_000),
-        pending_ios: Some(2),
+        pending_reads: Some(1),
+        pending_writes: Some(1),
         row_locks_waiting: Some(2),
         ..nothing()
     };
@@ -125,11 +129,13 @@ fn a_short_stall_between_two_samples_has_counters_only() {
     let short = Stalled { from_s: 20.1, to_s: 20.8, sessions: 8 };
     let full = |second: u64, _| TargetSample {
         redo_waits: Some(if second > 20 { 5 } else { 0 }),
-        pending_ios: Some(1),
+        pending_reads: Some(1),
+        pending_writes: Some(0),
         ..nothing()
     };
     assert_eq!(stall_cause(&samples(full), short).0, StallCause::RedoFull);
-    let pending = |_, _| TargetSample { pending_ios: Some(1), ..nothing() };
+    let pending =
+        |_, _| TargetSample { pending_reads: Some(1), pending_writes: Some(0), ..nothing() };
     assert_eq!(stall_cause(&samples(pending), short).0, StallCause::Unknown);
 }
 
