@@ -1,9 +1,10 @@
 //! How flushing holds under random updates: a line each second, and what it cost.
 //!
 //! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]`
-//! `seconds`, `threads`, `rows` (of 200 bytes), `batch` (updates of a commit), `rate` (commits per
-//! second of all threads; 0 for as fast as it goes) and any setting of the engine. The first third
-//! of the seconds is not counted. Figures of one run without intervals: for a first look.
+//! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows` (of
+//! 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for as
+//! fast as it goes) and any setting of the engine. The first third of the seconds is not counted,
+//! the others are each told. Figures of one run without intervals: for a first look.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ struct Load {
     rows: u64,
     batch: u64,
     threads: u64,
+    more_threads: u64,
     rate: f64,
     start: Instant,
     is_over: AtomicBool,
@@ -36,6 +38,7 @@ fn main() -> Result<(), EngineError> {
     };
     let mut numbers: BTreeMap<&str, f64> =
         [("seconds", 12.0), ("threads", 4.0), ("rows", 1e6), ("batch", 1.0), ("rate", 0.0)].into();
+    numbers.insert("more_threads", 0.0);
     let mut settings = Settings::default();
     for argument in arguments {
         let (name, value) = argument.split_once('=').unwrap_or((&argument, ""));
@@ -61,6 +64,7 @@ fn main() -> Result<(), EngineError> {
         rows,
         batch: numbers["batch"] as u64,
         threads: numbers["threads"] as u64,
+        more_threads: numbers["more_threads"] as u64,
         rate: numbers["rate"],
         start: Instant::now(),
         is_over: AtomicBool::new(false),
@@ -75,10 +79,10 @@ fn main() -> Result<(), EngineError> {
 
 /// Runs the load and prints its seconds; gives the times of the commits that count.
 fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
-    let warm_up = seconds / 3;
+    let third = seconds / 3;
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..load.threads)
-            .map(|thread| scope.spawn(move || load.work(thread, Duration::from_secs(warm_up))))
+        let workers: Vec<_> = (0..load.threads + load.more_threads)
+            .map(|thread| scope.spawn(move || load.work(thread, Duration::from_secs(third))))
             .collect();
         let (mut before, mut done, mut counted) = (load.engine.counters(), 0, Vec::new());
         let mut first = before.clone();
@@ -87,10 +91,12 @@ fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
             let (now, commits) = (load.engine.counters(), load.commits.load(Ordering::Relaxed));
             print_second(second, commits - done, &now, &before);
-            if second > warm_up {
-                counted.push(commits - done);
-            } else {
-                first = now.clone();
+            counted.push(commits - done);
+            if second == third || second == 2 * third || second == seconds {
+                if second > third {
+                    print_all(&counted, &now, &first);
+                }
+                (first, counted) = (now.clone(), Vec::new());
             }
             (before, done) = (now, commits);
         }
@@ -99,13 +105,15 @@ fn run(load: &Load, seconds: u64) -> Result<Vec<u32>, EngineError> {
         for worker in workers {
             times.append(&mut worker.join().unwrap_or(Ok(Vec::new()))?);
         }
-        print_all(&counted, &before, &first);
         Ok(times)
     })
 }
 
 impl Load {
-    fn work(&self, thread: u64, warm_up: Duration) -> Result<Vec<u32>, EngineError> {
+    fn work(&self, thread: u64, third: Duration) -> Result<Vec<u32>, EngineError> {
+        if thread >= self.threads {
+            std::thread::sleep(third * 2);
+        }
         let (mut random, mut times, mut turn) = (thread * 7919 + 1, Vec::new(), 0_u64);
         let mut row = [0; ROW_BYTES];
         while !self.is_over.load(Ordering::Relaxed) {
@@ -126,7 +134,7 @@ impl Load {
             batch.commit()?.wait()?;
             turn += 1;
             self.commits.fetch_add(1, Ordering::Relaxed);
-            if self.start.elapsed() > warm_up {
+            if self.start.elapsed() > third {
                 times.push(due.elapsed().as_micros() as u32);
             }
         }

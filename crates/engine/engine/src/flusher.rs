@@ -270,9 +270,13 @@ impl Flusher {
         };
         if wait {
             self.storage.counts.admission_waited();
+        }
+        let finished = self.flush_pages(usize::MAX, until, Cause::Sync, false)?;
+        // Whoever does not wait for others stands still all the same while it writes.
+        if wait || finished.flushed > 0 {
             self.storage.counts.furious();
         }
-        self.flush_pages(usize::MAX, until, Cause::Sync, false).map(|_| ())
+        Ok(())
     }
 
     /// Waits until every change before `lsn` is written, by the cleaner if there is a thread of it.

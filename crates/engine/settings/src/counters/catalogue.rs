@@ -81,7 +81,7 @@ counters! {
     BufferFlushAdaptiveTotalPages "buffer_flush_adaptive_total_pages" Pages Total Metrics "Pages flushed to hold the checkpoint age.";
     BufferFlushBackgroundTotalPages "buffer_flush_background_total_pages" Pages Total Metrics "Pages flushed for the share of dirty pages or because nothing else happened.";
     BufferFlushSyncTotalPages "buffer_flush_sync_total_pages" Pages Total Metrics "Pages flushed because redo was about to run out.";
-    BufferFlushSync "buffer_flush_sync" Events Total Metrics "Times that a furious flush began.";
+    BufferFlushSync "buffer_flush_sync" Events Total Metrics "Times that a furious flush began: by the cleaner, or by a user because redo was about to run out.";
     BufferLruBatchFlushTotalPages "buffer_LRU_batch_flush_total_pages" Pages Total Metrics "Dirty pages flushed to free their frames.";
     Commits "commits" Events Total Ours "Batches and transactions committed.";
     CommitsDurable "commits_durable" Events Total Ours "Commits acknowledged as durable.";

@@ -27,7 +27,7 @@ pub struct FlushOutcome {
     /// From asking to write until the redo was durable.
     pub commit_waits: LatencyHistogram,
     /// Times that flushing became furious: a page cleaner went beyond its cap because redo ran
-    /// out, or a user had to flush and wait for it.
+    /// out, or a user had to flush.
     pub furious_flushes: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,

@@ -297,10 +297,8 @@ impl World {
             return self.append(user, bytes);
         }
         self.hold(user, Hold::Flush(until));
-        if wait {
-            self.counts.waits += 1.0;
-            self.counts.furious += 1;
-        }
+        self.counts.waits += f64::from(u8::from(wait));
+        self.counts.furious += 1;
         self.flush_as_user(user, until);
     }
 
