@@ -165,7 +165,8 @@ fn print_all(counted: &[u64], now: &Counters, before: &Counters) {
     let (commits, seconds) = (mean * counted.len() as f64, counted.len() as f64);
     eprintln!(
         "{mean:.0} commits/s, worst second {:.2} of it; for each: {:.0} bytes of redo, {:.2} reads, \
-         {:.2} pages written, {:.3} log syncs; furious flushes {}, cleaner {:.2} processors",
+         {:.2} pages written, {:.3} log syncs; furious flushes {}, cleaner {:.2} processors, \
+         {:.1} us for a decision",
         worst / mean,
         delta(Counter::LsnCurrent) / commits,
         delta(Counter::BufferPoolReads) / commits,
@@ -173,6 +174,7 @@ fn print_all(counted: &[u64], now: &Counters, before: &Counters) {
         delta(Counter::OsLogFsyncs) / commits,
         delta(Counter::BufferFlushSync),
         delta(Counter::CpuNsCleaner) / 1e9 / seconds,
+        delta(Counter::PolicyDecisionNs) / delta(Counter::PolicyDecisions).max(1.0) / 1e3,
     );
 }
 

@@ -103,6 +103,7 @@ impl Cleaner {
     /// What the policy wants, and which policy that was.
     fn decide(&self, now_us: u64) -> Decided {
         let storage = &*self.flusher.storage;
+        let start = Instant::now();
         let mut state = self.lock();
         let histogram = storage.pool.age_histogram();
         let lanes = self.lanes.in_use();
@@ -131,6 +132,7 @@ impl Cleaner {
             Action::Sleep { .. } => state.is_furious = false,
             _ => {}
         }
+        storage.counts.decided(start.elapsed());
         Decided { action, number: state.number, goes_on }
     }
 

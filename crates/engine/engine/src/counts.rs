@@ -118,6 +118,12 @@ impl Counts {
         self.add(Counter::BufferFlushSync, 1);
     }
 
+    /// The policy was asked what to do.
+    pub fn decided(&self, time: Duration) {
+        self.add(Counter::PolicyDecisions, 1);
+        self.add(Counter::PolicyDecisionNs, time.as_nanos() as u64);
+    }
+
     /// A checkpoint was taken.
     pub fn checkpoint_taken(&self) {
         self.add(Counter::LogCheckpoints, 1);

@@ -92,8 +92,8 @@ fn header(head: &Head, report: &Report) -> Markup {
                     " \u{b7} " (part)
                 }
             }
-            h1 { (sentences.next().map_or("There is no verdict.", String::as_str)) }
-            @for sentence in sentences { p.lead { (sentence) } }
+            h1 { (coded(sentences.next().map_or("There is no verdict.", String::as_str))) }
+            @for sentence in sentences { p.lead { (coded(sentence)) } }
             @if let Some(question) = &report.question { p.note.question { (text(question)) } }
             @if !report.strip.is_empty() {
                 div.strip { @for card in &report.strip {
@@ -176,9 +176,18 @@ fn toned(tone: Tone) -> &'static str {
     }
 }
 
+/// Words between backticks are names of things, as everywhere.
+fn coded(sentence: &str) -> Markup {
+    let is_even = sentence.matches('`').count().is_multiple_of(2);
+    html! { @for (n, part) in sentence.split('`').enumerate() {
+        @if !is_even && n > 0 { "`" }
+        @if is_even && n % 2 == 1 { code { (part) } } @else { (part) }
+    } }
+}
+
 fn text(text: &Text) -> Markup {
     html! { @for span in &text.0 { @match span {
-        Span::Plain(text) => (text),
+        Span::Plain(text) => (coded(text)),
         Span::Strong(text) => b { (text) },
         Span::Muted(text) => span.muted { (text) },
         Span::Code(text) => code { (text) },
@@ -321,5 +330,12 @@ mod tests {
         let json = for_script(&Value::from(hostile).to_string());
         assert!(!json.contains(['<', '>', '&', '\u{2028}']), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+    }
+
+    #[test]
+    fn names_between_backticks_are_code_and_a_lone_one_is_itself() {
+        let of = |sentence: &str| coded(sentence).into_string();
+        assert_eq!(of("`a` and <b>"), "<code>a</code> and &lt;b&gt;");
+        assert_eq!(of("a ` b"), "a ` b");
     }
 }

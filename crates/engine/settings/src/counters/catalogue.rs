@@ -91,6 +91,8 @@ counters! {
     CpuNsRows "cpu_ns_rows" Nanoseconds Total Ours "Processor time in reading, locking and applying the rows of batches and transactions, taken from one call in 63.";
     CpuNsCommit "cpu_ns_commit" Nanoseconds Total Ours "Processor time in waiting for tickets, taken from one in 63.";
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
+    PolicyDecisions "policy_decisions" Events Total Ours "Times that the flushing policy was asked what to do.";
+    PolicyDecisionNs "policy_decision_ns" Nanoseconds Total Ours "Time that this took, with all that it looks at.";
     HistoryListLength "history_list_length" Events Gauge Status "Commits whose old versions are not purged yet.";
     VersionsKept "versions_kept" Events Total Ours "Old versions of rows kept for snapshots.";
     VersionBytesMemory "version_bytes_memory" Bytes Gauge Ours "Old versions in memory.";

@@ -162,6 +162,14 @@ fn stalls_are_told_on_the_clock_of_the_samples_and_of_the_window() {
 }
 
 #[test]
+fn seconds_between_rare_transactions_are_no_stalls() {
+    let mut rare = replicate(1, 3, 3);
+    let every_other_second = (0..100).map(|at| u32::from(at % 20 == 0)).collect();
+    rare.streams[0].series.counts = [(OpKind::NewOrder, every_other_second)].into_iter().collect();
+    assert_eq!(transaction_stalls(&rare, &|_, _| (StallCause::Device, String::new())), []);
+}
+
+#[test]
 fn who_is_not_served_counts_as_slower_than_any() {
     let mut rated = replicate(8, 500, 500);
     assert!((response_percentile_us(&rated, 99.0).unwrap() / 2_000.0 - 1.0).abs() < 0.01);
