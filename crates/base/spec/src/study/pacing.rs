@@ -18,6 +18,8 @@ pub const TRACED_S: f64 = 0.3;
 pub const REPLICATES_AIMED_AT: u32 = 8;
 /// A budget makes windows shorter, down to this; after that replicates are dropped.
 const WINDOW_S_MIN: f64 = 0.3;
+/// The same of transactions: a shorter one is not worth its warm-up.
+const DATABASE_WINDOW_S_MIN: f64 = 5.0;
 
 /// What decides the length of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +71,8 @@ impl Pacing {
 
     /// Length of a window where each may take `each_s` with what is beside it.
     fn window_within(&self, each_s: f64, overhead_s: f64) -> f64 {
-        (each_s - overhead_s).max(WINDOW_S_MIN).min(self.point_time_s)
+        let least_s = if self.warmed_points > 0 { DATABASE_WINDOW_S_MIN } else { WINDOW_S_MIN };
+        (each_s - overhead_s).max(least_s).min(self.point_time_s)
     }
 
     /// The same once `done` rounds have shown what is beside a window and `left_s` are left for the
@@ -138,6 +141,15 @@ mod tests {
         assert!(few.rounds_s() < 70.0, "no more than eight replicates are waited for");
         let three = Pacing { replicates_max: 3, ..few };
         assert_eq!(three.replicates_fitting(), 3.0);
+    }
+
+    #[test]
+    fn a_window_of_transactions_is_worth_its_warm_up() {
+        let of = |warmed_points| Pacing { warmed_points, point_time_s: 20.0, ..pacing(6, 400.0) };
+        assert_eq!(of(6).window_after_s(1, 20.0, 34.0), DATABASE_WINDOW_S_MIN);
+        assert_eq!(of(0).window_after_s(1, 20.0, 34.0), WINDOW_S_MIN);
+        let short = Pacing { point_time_s: 2.0, ..of(6) };
+        assert_eq!(short.window_after_s(1, 20.0, 34.0), 2.0, "as long as was asked for at most");
     }
 
     #[test]
