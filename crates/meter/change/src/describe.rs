@@ -16,6 +16,7 @@ use crate::platform::Platform;
 use crate::settings::Prewrite;
 use crate::system::System;
 use crate::tokens::DeviceRef;
+use crate::variables::ServerSetting;
 
 /// The plan: each change in one line, with the present value where there is one already.
 pub fn plan(changes: &[Change]) -> Vec<String> {
@@ -96,9 +97,7 @@ impl Change {
                 format!("set the frequency governor of processor {cpu} to {value}")
             }
             Self::ServerSettings { server, settings, adjustable } => {
-                let set = settings.iter().map(|one| format!("set {} to {}", one.name, one.value));
-                let adjust = adjustable.iter().map(|name| format!("adjust {name}"));
-                format!("{} of {server}", set.chain(adjust).collect::<Vec<_>>().join(", "))
+                format!("{} of {server}", settings_in_words(settings, adjustable))
             }
             Self::ServerDirectory { path } => {
                 format!("make the directory {} for a database server", path.display())
@@ -116,6 +115,12 @@ impl Change {
             ),
         }
     }
+}
+
+fn settings_in_words(settings: &[ServerSetting], adjustable: &[String]) -> String {
+    let set = settings.iter().map(|one| format!("set {} to {}", one.name, one.value));
+    let adjust = adjustable.iter().map(|name| format!("adjust {name}"));
+    set.chain(adjust).collect::<Vec<_>>().join(", ")
 }
 
 /// The present values, each with its name where there are several.

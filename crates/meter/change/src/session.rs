@@ -1,8 +1,8 @@
 //! Changes of one process, from the first to the last undone.
 //!
 //! Invariant: each change goes intent, act, read back, done, and so does each adjustment of one; a
-//! change that fails halfway is undone at once; dropping the session undoes what is in place, also when a panic does it. It decides
-//! nothing about what to change.
+//! change that fails halfway is undone at once; dropping the session undoes what is in place, also
+//! when a panic does it. It decides nothing about what to change.
 
 use crate::change::Change;
 use crate::depends;

@@ -4,8 +4,8 @@
 //! Layout: a file of JSON lines, `changes-<pid>-<start>-<n>.jsonl`; the first line names the owner.
 //! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
-//! announced nothing that happened. One that has grown long is replaced in one step by a shorter one
-//! that says the same; whoever had opened the old one sees that it is none any more.
+//! announced nothing that happened. A journal that has grown long is replaced in one step by a
+//! shorter one that says the same; whoever had opened the old one sees that it is none any more.
 
 pub(crate) mod leftover;
 mod read;
@@ -257,7 +257,7 @@ mod tests {
         fs::write(beside(&journal.path), "the rest of a kill").unwrap();
         journal.shorten(&Owner::this(), std::slice::from_ref(&entry)).unwrap();
         let after = journal.content().unwrap();
-        assert_eq!(after.entries, [entry.clone()]);
+        assert_eq!(after.entries, std::slice::from_ref(&entry));
         assert_eq!((after.entries, after.owner), (before.entries, before.owner));
         assert!(after.whole_bytes < 1000, "{}", after.whole_bytes);
         assert_eq!(state.journals(), std::slice::from_ref(&journal.path));
