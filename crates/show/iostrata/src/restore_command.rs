@@ -45,18 +45,26 @@ pub fn run(args: &RestoreArgs) -> Result<(), ExitError> {
     if report.is_settled() {
         return Ok(());
     }
-    let servers = report.journals.iter().flat_map(|journal| &journal.things);
-    let fix = match servers.filter(|thing| !thing.by_hand.is_empty()).count() {
-        0 => "free it and run iostrata restore again",
-        _ => {
-            "see that the server answers and run iostrata restore --target \
-             mysql://user:password@host:port, or run the statements by hand"
-        }
+    Err(ExitError::NotHere(unsettled(&report)))
+}
+
+/// What is left to do.
+fn unsettled(report: &RestoreReport) -> String {
+    if let Some(error) = &report.server_error {
+        return format!("the server does not answer, so its settings are not put back: {error}");
+    }
+    let things = report.journals.iter().flat_map(|journal| &journal.things);
+    let is_of_a_server = things.into_iter().any(|thing| !thing.by_hand.is_empty());
+    let fix = if is_of_a_server {
+        "see that the server answers and run iostrata restore --target \
+         mysql://user:password@host:port, or run the statements by hand"
+    } else {
+        "free it and run iostrata restore again"
     };
-    Err(ExitError::NotHere(format!(
+    format!(
         "not everything could be put back; what is listed as not undone or not removed stays in \
          the journal: {fix}"
-    )))
+    )
 }
 
 /// The machine, and servers by the user's usual places.
@@ -82,17 +90,14 @@ fn address(target: &str, credentials: &Credentials) -> Result<ServerAddress, Exi
 
 /// One line per thing; `what` is the one server that was asked for.
 fn text(report: &RestoreReport, state: &StateDir, what: Option<&str>) -> String {
-    let unasked = report.server_error.as_ref();
-    let unasked = unasked.map(|error| format!("the server does not answer: {error}\n"));
-    let found: String = report.journals.iter().map(journal_text).collect();
-    let nothing = || {
+    if report.journals.is_empty() && report.server_error.is_none() {
         let of = what.map(|server| format!(" of {server}")).unwrap_or_default();
-        format!("Nothing{of} is left to put back (looked in {}).\n", state.path().display())
-    };
-    match (unasked, found.is_empty()) {
-        (None, true) => nothing(),
-        (unasked, _) => unasked.unwrap_or_default() + &found,
+        return format!(
+            "Nothing{of} is left to put back (looked in {}).\n",
+            state.path().display()
+        );
     }
+    report.journals.iter().map(journal_text).collect()
 }
 
 /// A thing and, where a person can do what could not be done, how.
