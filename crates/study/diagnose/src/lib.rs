@@ -29,6 +29,7 @@ mod stalls;
 mod study;
 mod summary;
 mod verify;
+mod watch;
 mod withheld;
 
 pub use advice::{advise, redo_table};
@@ -40,3 +41,4 @@ pub use simulate::{QUEUE_POST_ROWS, QueueFacts, conclude_flush, summarise_queue}
 pub use study::{STUDY_FINDINGS, summarise_study};
 pub use summary::{ProbeEnd, summarise};
 pub use verify::{verifications, verify_points};
+pub use watch::{WATCH_FINDINGS, diagnose_watch};

@@ -16,6 +16,7 @@ mod planted;
 mod private_server;
 mod probe_target;
 mod restore;
+mod restore_server;
 mod server;
 mod signals;
 mod simulate;

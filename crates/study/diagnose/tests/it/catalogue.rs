@@ -1,8 +1,9 @@
 //! The catalogue in the code and the one in the documents are the same.
 
-use iostrata_diagnose::{FindingId, STUDY_FINDINGS};
+use iostrata_diagnose::{FindingId, STUDY_FINDINGS, WATCH_FINDINGS};
 
 const STUDY_DOCS: &str = include_str!("../../../../../docs/study-findings.md");
+const WATCH_DOCS: &str = include_str!("../../../../../docs/watch-findings.md");
 const DOCS: &str = include_str!("../../../../../docs/findings.md");
 
 fn entries(docs: &'static str) -> Vec<&'static str> {
@@ -12,6 +13,14 @@ fn entries(docs: &'static str) -> Vec<&'static str> {
 #[test]
 fn every_statement_of_a_study_has_an_entry() {
     let (mut documented, mut known) = (entries(STUDY_DOCS), STUDY_FINDINGS.to_vec());
+    documented.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(documented, known);
+}
+
+#[test]
+fn every_statement_of_a_recording_has_an_entry() {
+    let (mut documented, mut known) = (entries(WATCH_DOCS), WATCH_FINDINGS.to_vec());
     documented.sort_unstable();
     known.sort_unstable();
     assert_eq!(documented, known);

@@ -1,0 +1,121 @@
+//! What is flushed against what has to be.
+
+use iostrata_run::{FindingKind, Risk, WatchSample};
+use iostrata_spec::Layer;
+use iostrata_units::{count, microseconds};
+
+use super::evidence::{Evidence, finding, pressure_words};
+use super::recording::Recording;
+use super::{Concluded, advised};
+
+const BELOW: &str = "io_capacity_below_need";
+const DEVICE: &str = "device_below_need";
+/// How much more than the mean need is advised, since the need swings.
+const ROOM: f64 = 1.25;
+/// InnoDB uses no more.
+const CAPACITY_MAX: f64 = 20_000.0;
+/// A server that may flush so much more than it ever did is not held back by the setting.
+const FAR_ABOVE: f64 = 1.5;
+/// Requests in flight at which a device has enough to do.
+const BUSY_IN_FLIGHT: f64 = 4.0;
+
+/// The limit of page writes lies below what becomes dirty.
+pub(super) fn capacity_below_need(recording: &Recording<'_>) -> Option<Concluded> {
+    let pressure = recording.redo_pressure()?;
+    let capacity = recording.number("io_capacity")?;
+    let need = recording.pages_dirtied_per_s()?;
+    let surely = need.ci95.map_or(need.value, |[low, _]| low);
+    if surely <= capacity {
+        return None;
+    }
+    let best = recording.flushed_per_s_best();
+    // No more than the device gave when it was busy.
+    let given = best.filter(|_| is_busy(recording)).unwrap_or(CAPACITY_MAX);
+    let wanted = rounded((need.value * ROOM).min(given.max(surely)).min(CAPACITY_MAX));
+    let text = format!(
+        "{} pages become dirty per second and {} is {}, so that {}.",
+        count(need.value),
+        recording.named("io_capacity"),
+        count(capacity),
+        pressure_words(&pressure),
+    );
+    let evidence = Evidence::default()
+        .pressure(&pressure)
+        .measured("pages_dirtied_per_s", &need)
+        .with("io_capacity", capacity)
+        .with("io_capacity_max", recording.number("io_capacity_max"))
+        .with("flushed_pages_per_s_best", best);
+    let risk = Risk::Wear;
+    let max = recording.number("io_capacity_max").filter(|max| *max < 2.0 * wanted);
+    // The bound first, as it is to be set.
+    let advice = [
+        max.and_then(|_| {
+            let why = (BELOW, text.clone(), risk);
+            advised::set(recording, "io_capacity_max", (2.0 * wanted) as u64, why)
+        }),
+        advised::set(recording, "io_capacity", wanted as u64, (BELOW, text.clone(), risk)),
+    ];
+    let finding = finding(BELOW, FindingKind::Loss, Layer::Engine, text, (need.n, evidence));
+    Some(Concluded { finding, advice: advice.into_iter().flatten().collect() })
+}
+
+/// The server may flush far more than it ever did, and redo runs out all the same.
+pub(super) fn device_below_need(recording: &Recording<'_>) -> Option<Concluded> {
+    let pressure = recording.redo_pressure()?;
+    let need = recording.pages_dirtied_per_s()?;
+    let capacity = recording.number("io_capacity")?;
+    let best = recording.flushed_per_s_best()?;
+    let in_flight = recording.mean(in_flight)?;
+    if capacity <= FAR_ABOVE * best || !is_busy(recording) {
+        return None;
+    }
+    let write_ms = recording.mean(|sample| sample.device.as_ref()?.write_ms);
+    let at = write_ms.as_ref().map(|ms| format!(" at {} each", microseconds(1e3 * ms.value)));
+    let text = format!(
+        "The device took at most {} pages per second with {:.1} requests in flight{}; {} is {}, \
+         and {}: a larger one would not write more.",
+        count(best),
+        in_flight.value,
+        at.unwrap_or_default(),
+        recording.named("io_capacity"),
+        count(capacity),
+        pressure_words(&pressure),
+    );
+    let mut evidence = Evidence::default()
+        .pressure(&pressure)
+        .measured("pages_dirtied_per_s", &need)
+        .measured("device_in_flight", &in_flight)
+        .with("flushed_pages_per_s_best", best)
+        .with("io_capacity", capacity);
+    if let Some(write_ms) = &write_ms {
+        evidence = evidence.measured("device_write_ms", write_ms);
+    }
+    let kind = FindingKind::Sizing;
+    Some(Concluded::only(finding(DEVICE, kind, Layer::Device, text, (need.n, evidence))))
+}
+
+fn in_flight(sample: &WatchSample) -> Option<f64> {
+    Some(sample.device.as_ref()?.in_flight)
+}
+
+/// Whether the device has enough to do.
+fn is_busy(recording: &Recording<'_>) -> bool {
+    recording.mean(in_flight).is_some_and(|mean| mean.value >= BUSY_IN_FLIGHT)
+}
+
+/// To two digits, up.
+fn rounded(value: f64) -> f64 {
+    let step = 10_f64.powf((value.max(1.0).log10()).floor() - 1.0).max(1.0);
+    ((value / step).ceil() * step).clamp(100.0, CAPACITY_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn capacities_are_round_and_allowed() {
+        let all = [3.0, 101.0, 612.4, 1_234.0, 19_999.0, 40_000.0].map(rounded);
+        assert_eq!(all, [100.0, 110.0, 620.0, 1_300.0, 20_000.0, 20_000.0]);
+    }
+}

@@ -1,0 +1,103 @@
+//! The buffer pool: too small for what is read, or held down by the limit of dirty pages.
+
+use iostrata_run::{FindingKind, Risk, StallCause, WatchSample};
+use iostrata_spec::Layer;
+use iostrata_units::{bytes, count, percent, times};
+
+use super::evidence::{Evidence, finding};
+use super::recording::Recording;
+use super::{Concluded, advised};
+
+const SMALL: &str = "pool_too_small";
+const DIRTY: &str = "dirty_limit_binds";
+/// Share of the pages written that went to free frames.
+const LRU_SHARE_MIN: f64 = 0.25;
+/// Fewer pages per second are no load.
+const LRU_PER_S_MIN: f64 = 20.0;
+/// How near to its limit the share of dirty pages is held by it, of the limit.
+const AT_LIMIT: f64 = 0.97;
+/// Share of the samples at the limit.
+const BINDS_SHARE_MIN: f64 = 0.5;
+/// Below this checkpoint age redo asks for nothing, in percent of its limit.
+const CALM_AGE_PCT: f64 = 60.0;
+/// The limit that newer servers have.
+const DIRTY_PCT: f64 = 90.0;
+
+/// Pages are written to free frames, and read again.
+pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
+    let size = recording.number("buffer_pool_size")?;
+    let (stalls, stalled_s) = recording.stalls(StallCause::FreePages);
+    let lru = recording.mean(|sample| sample.flush_lru_pages_per_s);
+    let flushed = recording.mean(|sample| sample.flushed_pages_per_s);
+    let reads = recording.mean(|sample| Some(sample.device.as_ref()?.reads_per_s));
+    let lru_share = lru.as_ref().zip(flushed.as_ref()).and_then(|(lru, flushed)| {
+        let is_load = lru.value >= LRU_PER_S_MIN && flushed.value > 0.0;
+        is_load.then(|| lru.value / flushed.value)
+    });
+    let is_evicting = lru_share.is_some_and(|share| share >= LRU_SHARE_MIN);
+    if stalls == 0 && !is_evicting {
+        return None;
+    }
+    let mut seen = Vec::new();
+    if stalls > 0 {
+        seen.push(format!("it stalled {} for want of a free page", times(stalls)));
+    }
+    if let Some(share) = lru_share.filter(|_| is_evicting) {
+        seen.push(format!("{} of the pages written made room", percent(100.0 * share)));
+    }
+    if let Some(reads) = &reads {
+        seen.push(format!("the device read {} times per second", count(reads.value)));
+    }
+    let text = format!(
+        "The pool of {} is too small for this load: {}. Where the machine has the memory, a \
+         larger one writes and reads less.",
+        bytes(size),
+        seen.join(", ")
+    );
+    let mut evidence = Evidence::default()
+        .with("buffer_pool_size_bytes", size)
+        .with("free_page_stalls", stalls)
+        .with("free_page_stalled_s", stalled_s)
+        .with("lru_share", lru_share);
+    let all = [("flush_lru_pages_per_s", &lru), ("flushed_pages_per_s", &flushed)];
+    for (name, one) in all.into_iter().chain([("device_reads_per_s", &reads)]) {
+        if let Some(one) = one {
+            evidence = evidence.measured(name, one);
+        }
+    }
+    let n = lru.or(flushed).map_or(0, |measured| measured.n);
+    let why = (SMALL, text.clone(), Risk::None);
+    let advice = advised::set(recording, "buffer_pool_size", (2.0 * size) as u64, why);
+    let finding = finding(SMALL, FindingKind::Loss, Layer::Engine, text, (n, evidence));
+    Some(Concluded { finding, advice: advice.into_iter().collect() })
+}
+
+/// The limit of dirty pages, not redo, says what is written.
+pub(super) fn dirty_limit(recording: &Recording<'_>) -> Option<Concluded> {
+    let limit = recording.number("max_dirty_pages_pct").filter(|limit| *limit > 0.0)?;
+    let at_limit = |sample: &WatchSample| Some(sample.dirty_pct? >= AT_LIMIT * limit);
+    let share = recording.share(at_limit)?;
+    let age = recording.mean(|sample| sample.checkpoint_age_pct)?;
+    let dirty = recording.mean(|sample| sample.dirty_pct)?;
+    let is_calm = age.value < CALM_AGE_PCT && recording.redo_pressure().is_none();
+    if share < BINDS_SHARE_MIN || !is_calm || limit >= DIRTY_PCT {
+        return None;
+    }
+    let text = format!(
+        "In {} of the samples {} of the pool was dirty, the limit ({} = {limit}), while the \
+         checkpoint age was {} of its own: pages are written more often than redo asks for.",
+        percent(100.0 * share),
+        percent(dirty.value),
+        recording.named("max_dirty_pages_pct"),
+        percent(age.value),
+    );
+    let evidence = Evidence::default()
+        .with("max_dirty_pages_pct", limit)
+        .with("share_at_limit", share)
+        .measured("dirty_pct", &dirty)
+        .measured("checkpoint_age_pct", &age);
+    let why = (DIRTY, text.clone(), Risk::None);
+    let advice = advised::set(recording, "max_dirty_pages_pct", DIRTY_PCT, why);
+    let finding = finding(DIRTY, FindingKind::Sizing, Layer::Engine, text, (dirty.n, evidence));
+    Some(Concluded { finding, advice: advice.into_iter().collect() })
+}

@@ -1,0 +1,90 @@
+//! Redo logs that are too small for the redo that is made.
+
+use iostrata_run::{FindingKind, Risk};
+use iostrata_spec::Layer;
+use iostrata_units::{bytes, seconds};
+
+use super::evidence::{Evidence, finding, pressure_words};
+use super::recording::{LIMIT_SHARE, Recording};
+use super::{Concluded, advised};
+
+const ID: &str = "redo_too_small";
+/// Where redo is pressed, a log that holds less than this is too small.
+const HOLDS_S_MIN: f64 = 300.0;
+/// What a log should hold.
+const HOLDS_S: f64 = 1_800.0;
+const GIB: f64 = 1_073_741_824.0;
+/// Bounds of what is advised: MySQL takes no larger one.
+const CAPACITY_BYTES: [f64; 2] = [0.25 * GIB, 128.0 * GIB];
+/// Longest time that flushing everything before a planned end may take.
+const DRAIN_S_MAX: f64 = 600.0;
+
+/// The log holds minutes of redo, and ran full.
+pub(super) fn too_small(recording: &Recording<'_>) -> Option<Concluded> {
+    let pressure = recording.redo_pressure()?;
+    let redo = recording.mean(|sample| sample.redo_bytes_per_s).filter(|redo| redo.value > 0.0)?;
+    let (setting, capacity) = recording.redo_capacity()?;
+    let limit = recording.age_limit().unwrap_or(LIMIT_SHARE * capacity);
+    let holds_s = limit / redo.value;
+    // The whole interval of the rate: what is only perhaps too small is left.
+    let slowest = redo.ci95.map_or(redo.value, |[low, _]| low);
+    if limit <= 0.0 || slowest <= 0.0 || limit / slowest >= HOLDS_S_MIN {
+        return None;
+    }
+    // How many pages a full log of a size leaves dirty, and how long writing them takes.
+    let per_byte = dirty_pages_per_age_byte(recording);
+    let flushed = recording.flushed_per_s_best().filter(|pages| *pages > 0.0);
+    let drain = |limit: f64| Some(limit * per_byte? / flushed?);
+    let wanted = HOLDS_S * redo.value;
+    let drainable = per_byte.zip(flushed).map(|(pages, rate)| DRAIN_S_MAX * rate / pages);
+    let wanted = drainable.map_or(wanted, |most| wanted.min(most)).max(limit);
+    let advised = wanted / limit * capacity;
+    let advised = whole(advised.clamp(CAPACITY_BYTES[0], CAPACITY_BYTES[1]));
+    let new_limit = advised / capacity * limit;
+    let text = format!(
+        "The redo log holds {} of redo at {}/s, and {}. One of {} holds {}{}.",
+        seconds(holds_s),
+        bytes(redo.value),
+        pressure_words(&pressure),
+        bytes(advised),
+        seconds(new_limit / redo.value),
+        drain(new_limit)
+            .map(|s| format!("; flushing all of it takes {}", seconds(s)))
+            .unwrap_or_default(),
+    );
+    let evidence = Evidence::default()
+        .pressure(&pressure)
+        .measured("redo_bytes_per_s", &redo)
+        .with("redo_capacity_bytes", capacity)
+        .with("checkpoint_age_limit_bytes", limit)
+        .with("holds_s", holds_s)
+        .with("drain_s", drain(limit))
+        .with("flushed_pages_per_s_best", flushed)
+        .with("redo_capacity_advised_bytes", advised)
+        .with("holds_advised_s", new_limit / redo.value)
+        .with("drain_advised_s", drain(new_limit));
+    // Of several files each has its part.
+    let files = recording.number("log_files_in_group").filter(|_| setting == "log_file_size");
+    let why = (ID, text.clone(), Risk::None);
+    let advice = (advised > capacity)
+        .then(|| advised::set(recording, setting, (advised / files.unwrap_or(1.0)) as u64, why))
+        .flatten();
+    let finding = finding(ID, FindingKind::Loss, Layer::Engine, text, (redo.n, evidence));
+    Some(Concluded { finding, advice: advice.into_iter().collect() })
+}
+
+/// Dirty pages per byte of checkpoint age, over the samples that have both.
+fn dirty_pages_per_age_byte(recording: &Recording<'_>) -> Option<f64> {
+    let ratio = |pages: Option<u64>, age: Option<u64>| {
+        Some(pages? as f64 / Some(age? as f64).filter(|age| *age > 0.0)?)
+    };
+    let per_byte =
+        recording.quantile(0.5, |sample| ratio(sample.dirty_pages, sample.checkpoint_age_bytes));
+    per_byte.filter(|pages| *pages > 0.0)
+}
+
+/// Rounded to what a person would write: quarters of a GiB, then whole ones.
+fn whole(bytes: f64) -> f64 {
+    let step = if bytes < 4.0 * GIB { GIB / 4.0 } else { GIB };
+    (bytes / step).round().max(1.0) * step
+}

@@ -1,0 +1,77 @@
+//! Settings that say something else than what the server does.
+
+use iostrata_run::FindingKind;
+use iostrata_spec::Layer;
+use iostrata_units::bytes;
+
+use super::Concluded;
+use super::evidence::{Evidence, finding};
+use super::recording::{Family, Recording};
+
+const STALE: &str = "flush_method_stale";
+const IGNORED: &str = "redo_size_ignored";
+/// Logarithm of the ratio from which on two sizes are two.
+const APART: f64 = 0.2;
+
+/// MariaDB since 11.0 goes by four switches; the flush method sets them at the start only.
+pub(super) fn flush_method(recording: &Recording<'_>) -> Option<Concluded> {
+    if recording.family != Family::MariaDb || recording.version < (11, 0) {
+        return None;
+    }
+    let method = recording.setting("flush_method")?;
+    let is_buffered = recording.is_on("data_file_buffering")?;
+    let is_through = recording.is_on("data_file_write_through")?;
+    let (buffered, through) = match method {
+        "O_DIRECT" | "O_DIRECT_NO_FSYNC" => (false, false),
+        "fsync" | "littlesync" | "nosync" => (true, false),
+        "O_DSYNC" => (true, true),
+        _ => return None,
+    };
+    if (is_buffered, is_through) == (buffered, through) {
+        return None;
+    }
+    let word = |is_on| if is_on { "ON" } else { "OFF" };
+    let text = format!(
+        "innodb_flush_method says {method}, but MariaDB from 11.0 on goes by \
+         innodb_data_file_buffering ({}) and innodb_data_file_write_through ({}): read those, and \
+         set those.",
+        word(is_buffered),
+        word(is_through),
+    );
+    let evidence = Evidence::default()
+        .with("flush_method", method)
+        .with("data_file_buffering", word(is_buffered))
+        .with("data_file_write_through", word(is_through));
+    Some(Concluded::only(finding(STALE, FindingKind::Caution, Layer::FileApi, text, (1, evidence))))
+}
+
+/// MySQL since 8.0.30 has two ways to say how large the redo log is, and shows both.
+pub(super) fn redo_size(recording: &Recording<'_>) -> Option<Concluded> {
+    let shown = recording.number("redo_log_capacity")?;
+    let files = recording.redo_files()?;
+    let limit = recording.age_limit()?;
+    let (_, held) = recording.redo_capacity()?;
+    // Defaults that say nearly the same mislead nobody.
+    if recording.family != Family::MySql || (shown / files).ln().abs() < APART {
+        return None;
+    }
+    let (counts, ignored) = if held == shown {
+        ("innodb_redo_log_capacity", "innodb_log_file_size and innodb_log_files_in_group")
+    } else {
+        ("innodb_log_file_size and innodb_log_files_in_group", "innodb_redo_log_capacity")
+    };
+    let other = if held == shown { files } else { shown };
+    let text = format!(
+        "MySQL goes by {counts} ({}); {ignored} says {} and is not what holds: the limit of the \
+         checkpoint age is {}.",
+        bytes(held),
+        bytes(other),
+        bytes(limit),
+    );
+    let evidence = Evidence::default()
+        .with("redo_log_capacity_bytes", shown)
+        .with("log_files_bytes", files)
+        .with("checkpoint_age_limit_bytes", limit);
+    let kind = FindingKind::Caution;
+    Some(Concluded::only(finding(IGNORED, kind, Layer::Engine, text, (1, evidence))))
+}
