@@ -6,6 +6,7 @@
 //! nothing and knows no workload.
 
 mod address;
+mod claim;
 mod connect;
 mod credentials;
 mod facts;
@@ -25,6 +26,7 @@ mod turns;
 mod used;
 
 pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, Verification};
+pub use claim::Claim;
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};

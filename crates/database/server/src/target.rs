@@ -13,6 +13,7 @@ use iostrata_target::{
 use mysql::Conn;
 
 use crate::address::ServerAddress;
+use crate::claim::Claim;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts;
 use crate::failure;
@@ -85,6 +86,23 @@ impl ServerTarget {
         let conn = connector.without_database().connect(Patience::Short)?;
         let mut link = Link::new(conn, connector.name.as_str().into());
         link.order(&format!("CREATE DATABASE IF NOT EXISTS {}", sql::name(database))).map(drop)
+    }
+
+    /// Claims a name at the server, a word; nothing when somebody else holds it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn claim(&self, name: &'static str) -> Result<Option<Claim>, TargetError> {
+        Claim::take(self.connector.connect(Patience::Short)?, Arc::clone(&self.name), name)
+    }
+
+    /// What this user may do, as the server words it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn grants(&self) -> Result<Vec<String>, TargetError> {
+        let rows = self.ask(&mut self.link()?, "SHOW GRANTS")?;
+        Ok(rows.into_iter().flatten().flatten().collect())
     }
 
     /// What answers.

@@ -14,6 +14,7 @@ mod restore;
 mod simulate;
 mod simulate_flush;
 mod study;
+mod tune;
 mod value;
 
 pub use database::{
@@ -35,6 +36,8 @@ pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
+
+pub use tune::{ModeWord, TuneArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,6 +83,12 @@ pub enum Command {
     Tpcc(TpccArgs),
     /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
     Oltp(OltpArgs),
+    /// Hold a live server's throughput steady by adjusting its dynamic settings
+    ///
+    /// Keeps the checkpoint age below the point at which all writers wait, so that throughput does
+    /// not dip whenever the redo runs out. Every change is written down first and put back at the
+    /// end; `iostrata restore` does so after a kill. docs/tune.md explains what it moves and why.
+    Tune(Box<TuneArgs>),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed, and remove its files
@@ -114,6 +123,7 @@ impl Command {
             Self::Engine(args) => args.action.is_quiet(),
             Self::Tpcc(args) => args.action.is_quiet(),
             Self::Oltp(args) => args.action.is_quiet(),
+            Self::Tune(args) => args.printing.quiet,
             Self::Restore(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,

@@ -1,0 +1,5 @@
+//! The controller against a server in virtual time.
+
+mod closed_loop;
+mod rig;
+mod show;
