@@ -51,9 +51,17 @@ impl AgeBook {
         }
         self.forget_before(now.oldest, now.end);
         self.level(now.pages);
-        (self.oldest, self.end) = (now.oldest, now.end);
+        let gone = self.parts.iter().take_while(|part| part.1 < 0.5).count();
+        self.parts.drain(..gone);
+        let first = self.parts.first().map_or(now.end, |part| part.0);
+        (self.oldest, self.end) = (first.max(now.oldest), now.end);
         let whole = |(start, pages): &(Lsn, f64)| (*start, pages.round() as u32);
         self.whole = self.parts.iter().map(whole).collect();
+    }
+
+    /// Redo since the oldest change of a dirty page, in bytes: the checkpoint may lie behind.
+    pub fn modified_age(&self) -> u64 {
+        self.end.since(self.oldest)
     }
 
     /// The pages by age.

@@ -35,7 +35,7 @@ pub struct TuneConfig {
 impl Default for TuneConfig {
     fn default() -> Self {
         let bounds = BTreeMap::new();
-        Self { set_point_pct: 82.0, read_ms_max: None, allow_delay: false, bounds }
+        Self { set_point_pct: 85.0, read_ms_max: None, allow_delay: false, bounds }
     }
 }
 

@@ -14,8 +14,10 @@ pub enum Generation {
     MariaDb,
     /// MySQL and Percona Server 5.6.
     Mysql56,
-    /// MySQL and Percona Server from 5.7 on.
+    /// MySQL and Percona Server from 5.7 to 8.0.29.
     Mysql57,
+    /// MySQL and Percona Server from 8.0.30 on.
+    Mysql8,
 }
 
 /// A server that is not tuned, because its page cleaner is not known.
@@ -35,6 +37,10 @@ pub struct NotTunable {
 const AWAKE_PCT: f64 = 0.001;
 /// Where the async limit of the age is, as a share of the age at which writers wait.
 const ASYNC_SHARE: f64 = 0.875;
+/// Passes over which MySQL's page cleaner averages; 30 by default.
+const AVG_LOOPS: f64 = 2.0;
+/// What is asked for is this many times what is wanted at most.
+const ASKED_MOST: f64 = 2.0;
 /// An age is weighed with this share at least.
 const SHARE_LEAST: f64 = 0.25;
 
@@ -48,7 +54,9 @@ impl Generation {
         match (flavour, major, minor) {
             ("mariadb", 10, 5..) | ("mariadb", 11..=13, _) => Ok(Self::MariaDb),
             ("mysql" | "percona", 5, 6) => Ok(Self::Mysql56),
-            ("mysql" | "percona", 5, 7) | ("mysql" | "percona", 8..=9, _) => Ok(Self::Mysql57),
+            ("mysql" | "percona", 8, 0) if patch >= 30 => Ok(Self::Mysql8),
+            ("mysql" | "percona", 5, 7) | ("mysql" | "percona", 8, 0) => Ok(Self::Mysql57),
+            ("mysql" | "percona", 8..=9, _) => Ok(Self::Mysql8),
             _ => Err(NotTunable { flavour: flavour.to_owned(), major, minor, patch }),
         }
     }
@@ -60,12 +68,18 @@ impl Generation {
         }
         // The share of it for the age, where io_capacity_max is less than twice as much.
         let full = now.async_bytes.unwrap_or(now.limit_bytes * ASYNC_SHARE);
-        let percent = (100.0 * now.age_bytes / full).powf(1.5) / 7.5;
+        let percent = (100.0 * now.modified_bytes / full).powf(1.5) / 7.5;
         let share = (percent / 100.0).max(SHARE_LEAST);
-        // 5.6 takes the mean of it and of what was written, 5.7 also counts what redo asks for.
-        let terms = if self == Self::Mysql56 { 2.0 } else { 3.0 };
-        let missing = (terms - 1.0) * (wanted - now.written_per_s);
-        (wanted + missing.clamp(-0.5 * wanted, 0.5 * wanted)) / share
+        (wanted / share).min(wanted * ASKED_MOST)
+    }
+
+    /// Seconds between two checkpoints while the redo is not short: so long the checkpoint age goes
+    /// on growing while pages are written.
+    pub(crate) fn checkpoint_s(self) -> f64 {
+        match self {
+            Self::MariaDb | Self::Mysql8 => 0.0,
+            Self::Mysql56 | Self::Mysql57 => 7.0,
+        }
     }
 
     /// The settings that hold as long as the server is led.
@@ -80,10 +94,12 @@ impl Generation {
                 wanted.push((Lever::MaxDirtyPagesPctLwm, AWAKE_PCT, awake));
                 wanted.push((Lever::AdaptiveFlushing, 0.0, exact));
             }
-            Self::Mysql56 | Self::Mysql57 => {
+            Self::Mysql56 | Self::Mysql57 | Self::Mysql8 => {
                 let early = "pages are flushed for their age from the first byte of redo on";
                 wanted.push((Lever::AdaptiveFlushing, 1.0, early));
                 wanted.push((Lever::AdaptiveFlushingLwm, 0.0, early));
+                let soon = "the page cleaner follows within seconds, not after half a minute";
+                wanted.push((Lever::FlushingAvgLoops, AVG_LOOPS, soon));
             }
         }
         let differs = |(lever, to, why): (Lever, f64, &str)| {
@@ -106,7 +122,9 @@ mod tests {
             ("mariadb", (10, 4, 1), None),
             ("mysql", (5, 6, 24), Some(Generation::Mysql56)),
             ("percona", (5, 7, 44), Some(Generation::Mysql57)),
-            ("mysql", (9, 7, 4), Some(Generation::Mysql57)),
+            ("mysql", (9, 7, 4), Some(Generation::Mysql8)),
+            ("mysql", (8, 0, 29), Some(Generation::Mysql57)),
+            ("percona", (8, 0, 35), Some(Generation::Mysql8)),
             ("mysql", (5, 5, 60), None),
             ("mysql", (10, 0, 0), None),
             ("tidb", (7, 5, 0), None),

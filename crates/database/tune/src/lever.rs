@@ -17,6 +17,8 @@ pub enum Lever {
     AdaptiveFlushingLwm,
     /// Share of dirty pages in percent from which the cleaner is awake.
     MaxDirtyPagesPctLwm,
+    /// Passes of the page cleaner over which it averages.
+    FlushingAvgLoops,
     /// Whether neighbours of a page are written with it.
     FlushNeighbors,
     /// History from which writers are delayed.
@@ -27,12 +29,13 @@ pub enum Lever {
 
 impl Lever {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::IoCapacity,
         Self::IoCapacityMax,
         Self::AdaptiveFlushing,
         Self::AdaptiveFlushingLwm,
         Self::MaxDirtyPagesPctLwm,
+        Self::FlushingAvgLoops,
         Self::FlushNeighbors,
         Self::MaxPurgeLag,
         Self::MaxPurgeLagDelay,
@@ -46,6 +49,7 @@ impl Lever {
             Self::AdaptiveFlushing => "innodb_adaptive_flushing",
             Self::AdaptiveFlushingLwm => "innodb_adaptive_flushing_lwm",
             Self::MaxDirtyPagesPctLwm => "innodb_max_dirty_pages_pct_lwm",
+            Self::FlushingAvgLoops => "innodb_flushing_avg_loops",
             Self::FlushNeighbors => "innodb_flush_neighbors",
             Self::MaxPurgeLag => "innodb_max_purge_lag",
             Self::MaxPurgeLagDelay => "innodb_max_purge_lag_delay",
@@ -65,6 +69,7 @@ impl Lever {
             Self::AdaptiveFlushing => (0.0, 1.0),
             Self::AdaptiveFlushingLwm => (0.0, 70.0),
             Self::MaxDirtyPagesPctLwm => (0.0, 99.0),
+            Self::FlushingAvgLoops => (1.0, 1000.0),
             Self::FlushNeighbors => (0.0, 2.0),
             Self::MaxPurgeLag => (0.0, 4_294_967_295.0),
             Self::MaxPurgeLagDelay => (0.0, 10_000_000.0),

@@ -29,6 +29,8 @@ pub struct Vitals {
     pub age_bytes: f64,
     /// The checkpoint age at which writers wait, in bytes.
     pub limit_bytes: f64,
+    /// Redo since the oldest change of a dirty page, as far as it can be told, in bytes.
+    pub modified_bytes: f64,
     /// The checkpoint age from which the server flushes as fast as it may, where it is known.
     pub async_bytes: Option<f64>,
     /// Size of the redo, in bytes, where it is known.
@@ -104,6 +106,7 @@ impl Monitor {
             redo_bytes_per_s: self.redo.bytes_per_s(),
             freed_bytes_per_s: self.drain.bytes_per_s(),
             written_per_s: self.written.value(),
+            modified_bytes: self.book.modified_age() as f64,
             async_bytes: sample.checkpoint_age_async_bytes.map(|bytes| bytes as f64),
             dirty_pages: dirty as f64,
             still_s: self.redo.still_us() as f64 / 1e6,

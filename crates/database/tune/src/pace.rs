@@ -45,7 +45,7 @@ impl Pace {
         set_point_bytes: f64,
         generation: Generation,
     ) -> f64 {
-        let x = now.age_bytes / set_point_bytes;
+        let x = now.modified_bytes / set_point_bytes;
         self.learn_effect(now);
         let late_s = (now.seconds_of(set_point_bytes) * LATE_SHARE).clamp(LATE_S.0, LATE_S.1);
         let need = ages.rate_for(set_point_bytes, now.redo_bytes_per_s, late_s * 1e6, 1.0);
@@ -91,6 +91,7 @@ mod tests {
     fn vitals(x: f64) -> Vitals {
         Vitals {
             age_bytes: SET_POINT * x,
+            modified_bytes: SET_POINT * x,
             limit_bytes: 80e6,
             redo_bytes_per_s: 3e6,
             written_per_s: 1000.0,

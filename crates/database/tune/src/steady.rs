@@ -34,6 +34,9 @@ const EASE_PER_S: f64 = 0.95;
 /// But not above this share of the set-point.
 const EASE_BELOW: f64 = 1.05;
 
+/// What lies between two checkpoints lowers the set-point to this share at most.
+const SET_POINT_LEAST: f64 = 0.5;
+
 /// What a step sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepView<'a> {
@@ -95,7 +98,9 @@ impl Steady {
     /// Pages per second to ask the server for.
     fn target(&mut self, view: &StepView<'_>) -> f64 {
         let StepView { now, config, present, .. } = view;
+        let between = self.generation.checkpoint_s() * now.redo_bytes_per_s;
         let set_point = set_point_bytes(view);
+        let set_point = (set_point - between).max(set_point * SET_POINT_LEAST);
         let asked = self.pace.step(now, &view.ages, set_point, self.generation);
         let io = present.get(Lever::IoCapacity).unwrap_or(asked);
         self.device.take(view.now_us, io, now.written_per_s, now.dirty_pages);
@@ -114,7 +119,7 @@ impl Steady {
     fn ease(&mut self, view: &StepView<'_>, set_point: f64) {
         let (Some(most), Some(ms)) = (view.config.read_ms_max, view.read_ms) else { return };
         let factor = EASE_PER_S.powf(view.now.dt_s);
-        let may_wait = view.now.age_bytes < EASE_BELOW * set_point;
+        let may_wait = view.now.modified_bytes < EASE_BELOW * set_point;
         self.ease = match ms > most && may_wait {
             true => (self.ease * factor).max(EASE_LEAST),
             false => (self.ease / factor).min(1.0),

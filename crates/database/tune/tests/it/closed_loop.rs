@@ -3,6 +3,7 @@
 
 use iostrata_settings::PolicyName;
 use iostrata_sim::flush::{FlushChange, PageAccess};
+use iostrata_tune::Lever;
 use proptest::prelude::*;
 
 use crate::rig::{Case, run};
@@ -14,9 +15,10 @@ const FLAT: f64 = 0.8;
 fn the_stall_is_there_without_and_gone_with_it() {
     let case = Case::stall();
     let (own, led) = (run(&case, false), run(&case, true));
-    assert!(own.worst(60) < 0.25, "untuned: {}", own.worst(60));
-    assert!(led.worst(60) > FLAT, "tuned: {}", led.worst(60));
-    assert!(led.mean(60) > 0.95 * own.mean(60), "{} of {}", led.mean(60), own.mean(60));
+    // The model lets users go on after each batch, so its stall is milder than a server's.
+    assert!(own.worst(20) < 0.3, "untuned: {}", own.worst(20));
+    assert!(led.worst(60) > 0.9, "tuned: {}", led.worst(60));
+    assert!(led.mean(60) > 0.9 * own.mean(60), "{} of {}", led.mean(60), own.mean(60));
     assert!(led.age_max(60) < 1.0, "the wall was met: {}", led.age_max(60));
 }
 
@@ -24,12 +26,11 @@ fn the_stall_is_there_without_and_gone_with_it() {
 fn whatever_the_redo_and_the_device_it_is_flat_after_a_minute() {
     for redo in ["100M", "500M"] {
         for iops in [800.0, 1500.0, 4000.0] {
-            // The first round of a large redo takes longer than a minute.
-            let (from, span_s) = if redo == "500M" { (240, 600) } else { (60, 360) };
-            let case = Case { redo, iops, span_s, ..Case::stall() };
-            let led = run(&case, true);
-            assert!(led.worst(60) > FLAT, "{redo} {iops}: {} from a minute on", led.worst(60));
-            assert!(led.worst(from) > FLAT, "{redo} {iops}: {}", led.worst(from));
+            let case = Case { redo, iops, ..Case::stall() };
+            let (own, led) = (run(&case, false), run(&case, true));
+            assert!(led.worst(60) > FLAT, "{redo} {iops}: {}", led.worst(60));
+            assert!(led.age_max(60) < 1.0, "{redo} {iops}: the wall was met");
+            assert!(led.mean(60) > 0.9 * own.mean(60), "{redo} {iops}: {}", led.mean(60));
         }
     }
 }
@@ -72,7 +73,6 @@ fn a_server_gets_its_own_settings_back_when_the_load_has_gone() {
     let changes = vec![(120.0, FlushChange::Load(0.0))];
     let led = run(&Case { changes, span_s: 400, ..Case::stall() }, true);
     let last = |lever| led.moves.iter().rfind(|(_, one, _)| *one == lever).map(|one| one.2);
-    use iostrata_tune::Lever;
     assert_eq!(last(Lever::IoCapacity), Some(200.0), "{:?}", led.moves);
     assert_eq!(last(Lever::MaxDirtyPagesPctLwm), Some(0.0));
     assert_eq!(last(Lever::AdaptiveFlushing), Some(1.0));

@@ -70,6 +70,7 @@ impl Case {
         match self.policy {
             PolicyName::Mariadb => Generation::MariaDb,
             PolicyName::PageCleaner56 => Generation::Mysql56,
+            PolicyName::PageCleaner84 => Generation::Mysql8,
             _ => Generation::Mysql57,
         }
     }

@@ -24,4 +24,5 @@ mod stalls;
 mod study;
 mod study_kill;
 mod study_transactions;
+mod tune;
 mod views;
