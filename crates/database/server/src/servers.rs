@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostrata_change::{ServerError, ServerToken, Servers};
+use iostrata_change::{ServerError, ServerToken, ServerValues, Servers};
 use iostrata_target::{TargetError, Trouble};
 use mysql::Conn;
 
@@ -17,23 +17,37 @@ use crate::failure;
 pub struct MySqlServers {
     /// Where the user's name and password are when the address does not say them.
     pub credentials: Credentials,
+    /// Addresses with their secrets: one counts for every address of the same hosts or socket.
+    pub known: Vec<ServerAddress>,
 }
 
 impl MySqlServers {
+    /// The server of this address, with its secrets, and others by the user's usual places.
+    pub fn knowing(address: ServerAddress) -> Self {
+        Self { known: vec![address], ..Self::default() }
+    }
+
+    /// The address with its secrets.
+    fn complete(&self, address: ServerAddress) -> Result<ServerAddress, ServerError> {
+        let place = |address: &ServerAddress| {
+            let hosts: Vec<String> = address.hosts.iter().map(ToString::to_string).collect();
+            (hosts, address.socket.clone())
+        };
+        if let Some(known) = self.known.iter().find(|known| place(known) == place(&address)) {
+            return Ok(known.clone());
+        }
+        let completed = self.credentials.complete(address);
+        completed.map_err(|error| ServerError::NoAnswer(error.to_string()))
+    }
+
     fn connect(&self, address: &str) -> Result<(String, Conn), ServerError> {
-        let no_answer = |text: String| ServerError::NoAnswer(text);
         let address: ServerAddress =
-            address.parse().map_err(|error| no_answer(format!("{error}")))?;
-        let address =
-            self.credentials.complete(address).map_err(|error| no_answer(error.to_string()))?;
+            address.parse().map_err(|error| ServerError::NoAnswer(format!("{error}")))?;
+        // A server that lacks the database of its target has its settings all the same.
+        let address = ServerAddress { database: None, ..self.complete(address)? };
         let connector = Connector::new(address);
         let conn = connector.connect(Patience::Short).map_err(meaning)?;
         Ok((connector.name, conn))
-    }
-
-    fn ask(&self, address: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, ServerError> {
-        let (name, mut conn) = self.connect(address)?;
-        texts(&mut conn, sql).map_err(|error| meaning(failure::told(&name, sql, &error)))
     }
 }
 
@@ -68,38 +82,55 @@ fn value_text(value: &str) -> String {
 }
 
 impl Servers for MySqlServers {
-    fn identify(&self, address: &str) -> Result<ServerToken, ServerError> {
+    fn look(
+        &self,
+        address: &str,
+        names: &[&str],
+    ) -> Result<(ServerToken, ServerValues), ServerError> {
         let (name, mut conn) = self.connect(address)?;
         let mut ask = |sql: &str| {
             let answer = texts(&mut conn, sql);
-            let answer = answer.map_err(|error| meaning(failure::told(&name, sql, &error)))?;
-            Ok(answer.into_iter().next().unwrap_or_default())
+            answer.map_err(|error| meaning(failure::told(&name, sql, &error)))
         };
-        let here = ask("SELECT @@datadir, UNIX_TIMESTAMP()")?;
+        let here = ask("SELECT @@datadir, @@hostname, @@port, UNIX_TIMESTAMP()")?;
         let uptime = ask("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
-        let number = |row: &[Option<String>]| row.get(1)?.as_ref()?.parse::<u64>().ok();
-        let odd = || {
+        let token = token(&here, &uptime).ok_or_else(|| {
             let text = format!("{name}: says neither its data directory nor its uptime");
             ServerError::Refused(text)
+        })?;
+        if names.is_empty() {
+            return Ok((token, ServerValues::new()));
+        }
+        let quoted = names.iter().map(|name| Ok(format!("'{}'", checked(name)?)));
+        let quoted = quoted.collect::<Result<Vec<_>, ServerError>>()?.join(", ");
+        let rows = ask(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"))?;
+        let pair = |row: Vec<Option<String>>| {
+            let mut cells = row.into_iter();
+            Some((cells.next()??, cells.next()??))
         };
-        let data_dir = here.first().cloned().flatten().ok_or_else(odd)?;
-        let started_s = number(&here).zip(number(&uptime)).ok_or_else(odd)?;
-        let started_s = started_s.0.saturating_sub(started_s.1);
-        Ok(ServerToken { data_dir: PathBuf::from(data_dir), started_s })
-    }
-
-    fn variable(&self, address: &str, name: &str) -> Result<String, ServerError> {
-        let name = checked(name)?;
-        let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name = '{name}'");
-        let answer = self.ask(address, &sql)?;
-        let value = answer.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
-        value.ok_or_else(|| ServerError::Refused(format!("the server has no variable {name}")))
+        Ok((token, rows.into_iter().filter_map(pair).collect()))
     }
 
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
         let sql = format!("SET GLOBAL {} = {}", checked(name)?, value_text(value));
-        self.ask(address, &sql).map(drop)
+        let (name, mut conn) = self.connect(address)?;
+        let set = texts(&mut conn, &sql);
+        set.map(drop).map_err(|error| meaning(failure::told(&name, &sql, &error)))
     }
+}
+
+type TextRows = [Vec<Option<String>>];
+
+/// By what the server is known, from where it says that it is and since when it runs.
+fn token(here: &TextRows, uptime: &TextRows) -> Option<ServerToken> {
+    let cell = |rows: &TextRows, at: usize| rows.first()?.get(at)?.clone();
+    let number = |text: Option<String>| text?.parse::<u64>().ok();
+    let (now_s, uptime_s) = (number(cell(here, 3))?, number(cell(uptime, 1))?);
+    Some(ServerToken {
+        data_dir: PathBuf::from(cell(here, 0)?),
+        place: format!("{}:{}", cell(here, 1).unwrap_or_default(), cell(here, 2)?),
+        started_s: now_s.saturating_sub(uptime_s),
+    })
 }
 
 #[cfg(test)]
@@ -118,6 +149,16 @@ mod tests {
         ] {
             assert_eq!(value_text(value), text);
         }
+    }
+
+    #[test]
+    fn a_known_address_lends_its_secrets_to_the_same_place() {
+        let known = MySqlServers::knowing("mysql://b:secret@db/tpcc".parse().unwrap());
+        let complete = |text: &str| known.complete(text.parse().unwrap()).unwrap();
+        assert!(complete("mysql://b@db:3306").password.is_some());
+        assert!(complete("mysql://other@db:3306/x").user.as_deref() == Some("b"));
+        assert_eq!(complete("mysql://b@db:3307").hosts[0].port, Some(3307));
+        assert!(!format!("{known:?}").contains("secret"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::server::{RunAs, ServerCommand};
 use crate::settings::{FilesystemKind, Prewrite, QueueAttribute, VmSetting};
 use crate::tokens::DeviceRef;
+use crate::variables::ServerSetting;
 
 /// One change of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,15 +158,17 @@ pub enum Change {
         /// As whom it runs; absent: as this process.
         run_as: Option<RunAs>,
     },
-    /// Sets a global variable of a database server, until the server ends. Undone: the value
-    /// before, on the same running server.
-    ServerVariable {
+    /// Sets global variables of a database server, until the server ends, and lets
+    /// [`crate::Session::adjust`] change them later. Undone: the values before, on the same running
+    /// server, in an order in which none cuts another.
+    ServerSettings {
         /// Address of the server, without secrets.
         server: String,
-        /// Which.
-        name: String,
-        /// To what; the server may take another value.
-        value: String,
+        /// What is set at once; the server may take other values. Settings that bound each other
+        /// are set in an order of their own, the others in this one.
+        settings: Vec<ServerSetting>,
+        /// What else may be adjusted later, by name.
+        adjustable: Vec<String>,
     },
     /// Mounts tracefs where the kernel wants it, unless it is mounted. Undone: unmounted, unless
     /// somebody uses it by then.
@@ -217,6 +220,17 @@ impl Change {
             _ => {}
         }
         self
+    }
+
+    /// The server settings that it names.
+    pub(crate) fn named_settings(&self) -> Vec<&str> {
+        match self {
+            Self::ServerSettings { settings, adjustable, .. } => {
+                let set = settings.iter().map(|one| one.name.as_str());
+                set.chain(adjustable.iter().map(String::as_str)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The device that it works on.

@@ -35,7 +35,7 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
         }
         Change::DatabaseServer { socket, .. } => {
             let socket = socket.to_string_lossy();
-            matches!(later, Change::ServerVariable { server, .. } if server.contains(&*socket))
+            matches!(later, Change::ServerSettings { server, .. } if server.contains(&*socket))
         }
         Change::MemoryGroup { name, .. }
         | Change::CpuGroup { name, .. }
@@ -52,9 +52,9 @@ pub(crate) fn stands_on(later: &Change, earlier: &Change) -> bool {
         Change::Governor { cpu, .. } => {
             matches!(later, Change::Governor { cpu: other, .. } if cpu == other)
         }
-        // One variable bounds another, so they go back in reverse order, all of them.
-        Change::ServerVariable { server, .. } => {
-            matches!(later, Change::ServerVariable { server: other, .. } if server == other)
+        // One group may set what another noted as before, so they go back in reverse order.
+        Change::ServerSettings { server, .. } => {
+            matches!(later, Change::ServerSettings { server: other, .. } if server == other)
         }
         Change::MountTracefs => matches!(later, Change::TraceInstance { .. }),
         Change::TraceInstance { .. } | Change::MakeFilesystem { .. } | Change::DropCaches => false,

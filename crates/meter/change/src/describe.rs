@@ -11,7 +11,7 @@ use iostrata_spec::study::IoLimits;
 use crate::change::Change;
 use crate::device;
 use crate::kind;
-use crate::kind::variable::Variable;
+use crate::kind::settings::At;
 use crate::platform::Platform;
 use crate::settings::Prewrite;
 use crate::system::System;
@@ -31,8 +31,8 @@ pub(crate) fn line(platform: &dyn Platform, change: &Change) -> String {
             .and_then(|found| kind::queue::read(platform, &found, *attribute).ok()),
         Change::Sysctl { which, .. } => kind::vm::read(platform, *which).ok(),
         Change::Governor { cpu, .. } => kind::governor::read(platform, *cpu).ok(),
-        Change::ServerVariable { server, name, .. } => {
-            Variable { server, name }.read(platform).ok()
+        Change::ServerSettings { server, .. } => {
+            settings_now(At { platform, server }, &change.named_settings())
         }
         _ => None,
     };
@@ -95,8 +95,10 @@ impl Change {
             Self::Governor { cpu, value } => {
                 format!("set the frequency governor of processor {cpu} to {value}")
             }
-            Self::ServerVariable { server, name, value } => {
-                format!("set {name} of {server} to {value}")
+            Self::ServerSettings { server, settings, adjustable } => {
+                let set = settings.iter().map(|one| format!("set {} to {}", one.name, one.value));
+                let adjust = adjustable.iter().map(|name| format!("adjust {name}"));
+                format!("{} of {server}", set.chain(adjust).collect::<Vec<_>>().join(", "))
             }
             Self::ServerDirectory { path } => {
                 format!("make the directory {} for a database server", path.display())
@@ -112,6 +114,18 @@ impl Change {
                 "make the trace buffer {name} ({buffer_kib} KiB per processor, clock {clock}) for {}",
                 events.join(", ")
             ),
+        }
+    }
+}
+
+/// The present values, each with its name where there are several.
+fn settings_now(at: At<'_>, named: &[&str]) -> Option<String> {
+    let values = at.read(named).ok()?;
+    match named {
+        [name] => values.get(*name).cloned(),
+        _ => {
+            let value = |name: &&str| Some(format!("{name} {}", values.get(*name)?));
+            Some(named.iter().filter_map(value).collect::<Vec<_>>().join(", "))
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::owner::Owner;
 use crate::settings::{FilesystemKind, QueueAttribute, VmSetting};
 use crate::tokens::{DeviceToken, FileToken};
-use crate::variables::ServerToken;
+use crate::variables::{ServerSetting, ServerToken, ServerValues};
 
 /// Values of a device's queue.
 pub(crate) type QueueValues = BTreeMap<QueueAttribute, String>;
@@ -50,8 +50,8 @@ pub(crate) enum Prior {
     Outside { process: Owner, moves: Vec<Move> },
     /// The governor.
     Governor { value: String },
-    /// Which server, and the variable's value.
-    Variable { server: ServerToken, value: String },
+    /// Which server, and the values of all settings that may change, with those that they move.
+    ServerSettings { server: ServerToken, values: ServerValues },
     /// Whether tracefs is mounted, and where it is or will be.
     Tracefs { mounted: bool, dir: PathBuf },
     /// No such trace buffer.
@@ -174,12 +174,12 @@ pub enum Effect {
         /// What the kernel took.
         took: String,
     },
-    /// A server's variable was set.
-    Variable {
+    /// Settings of a server were set or adjusted.
+    ServerSettings {
         /// What was asked for.
-        asked: String,
-        /// What the server took.
-        took: String,
+        asked: Vec<ServerSetting>,
+        /// What the server made of it: every setting of the group, and those that they move.
+        took: ServerValues,
     },
     /// tracefs is there.
     Tracefs {
@@ -200,13 +200,16 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// What was asked for and what the kernel took, where it is a value.
+    /// What was asked for and what the kernel or server took, where it is one value.
     pub fn asked_and_took(&self) -> Option<(&str, &str)> {
         match self {
             Self::Queue { asked, took, .. }
             | Self::Vm { asked, took, .. }
-            | Self::Governor { asked, took }
-            | Self::Variable { asked, took } => Some((asked, took)),
+            | Self::Governor { asked, took } => Some((asked, took)),
+            Self::ServerSettings { asked, took } => match asked.as_slice() {
+                [one] => Some((&one.value, took.get(&one.name)?)),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -58,6 +58,37 @@ pub enum ChangeError {
         /// Its number.
         id: ChangeId,
     },
+    /// Another process has changed settings of the server.
+    #[error("the settings of {server} are taken: {found}; {fix}")]
+    SettingsTaken {
+        /// Which server.
+        server: String,
+        /// By whom.
+        found: String,
+        /// What would help.
+        fix: String,
+    },
+    /// The server is another one than that on which a group of settings was applied.
+    #[error(
+        "{server} was restarted, or another one took its place: its settings are its own; \
+         undo the group and apply it again"
+    )]
+    Restarted {
+        /// Its address.
+        server: String,
+    },
+    /// A setting was changed by somebody else since it was set here.
+    #[error(
+        "{what} is {found} and was set to {ours} here: somebody else changed it; leave it to them, or undo the group and apply it again"
+    )]
+    SetByOther {
+        /// Which setting of which server.
+        what: String,
+        /// Its value.
+        found: String,
+        /// The value that it had when it was last set here.
+        ours: String,
+    },
     /// The program is ending; nothing is changed any more.
     #[error("the program is ending; nothing is changed any more")]
     Ending,

@@ -26,6 +26,11 @@ pub(crate) fn enter() -> bool {
     !counted.ending
 }
 
+/// Whether the program is ending, so that nothing may be changed any more.
+pub(crate) fn is_ending() -> bool {
+    lock().ending
+}
+
 /// Changes that are undone, or that their session gave up.
 pub(crate) fn leave(changes: u32) {
     let mut counted = lock();

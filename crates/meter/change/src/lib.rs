@@ -7,6 +7,7 @@
 //! by its backing file), never by number; what is neither ours nor as before is left and reported.
 //! It measures nothing, decides nothing about what to change, and prints nothing.
 
+mod bounds;
 mod change;
 mod depends;
 mod describe;
@@ -30,6 +31,7 @@ mod session;
 mod settings;
 mod state;
 mod system;
+mod taken;
 mod tokens;
 mod undoing;
 mod variables;
@@ -48,7 +50,9 @@ pub use journal::leftover::{Leftover, leftovers};
 pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
 pub use platform::{MountRequest, Platform, Refusal, RunError};
-pub use restore::{JournalReport, JournalState, RestoreReport, remove_left_files, restore};
+pub use restore::{
+    JournalReport, JournalState, RestoreReport, remove_left_files, restore, restore_server,
+};
 pub use seen::{Answer, DeviceState, LoopDevice, Mounted, Seen, SeenKind};
 pub use served::{ServedDisk, StopError, served_disks, stop_served};
 pub use server::{Ending, RunAs, ServerCommand, Tie};
@@ -58,4 +62,4 @@ pub use state::StateDir;
 pub use system::{BoundCommand, System, touched_unwritten_bytes};
 pub use tokens::{ChangeId, DeviceRef, FileToken};
 pub use undoing::{Thing, UndoOutcome, UndoReport};
-pub use variables::{NoServers, ServerError, ServerToken, Servers};
+pub use variables::{NoServers, ServerError, ServerSetting, ServerToken, ServerValues, Servers};

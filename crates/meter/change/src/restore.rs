@@ -20,6 +20,7 @@ use crate::platform::Platform;
 use crate::retry;
 use crate::state::StateDir;
 use crate::undoing::{self, Thing, UndoOutcome};
+use crate::variables::ServerToken;
 
 /// What a journal's state is after looking at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,19 +61,49 @@ pub struct JournalReport {
 pub struct RestoreReport {
     /// One per journal found.
     pub journals: Vec<JournalReport>,
+    /// Why the one server that was asked for did not answer, so that journals which name it by
+    /// another address are not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_error: Option<String>,
 }
 
 impl RestoreReport {
     /// Whether nothing is left that should have been put back.
     pub fn is_settled(&self) -> bool {
-        self.journals.iter().all(|journal| journal.state != JournalState::Unsettled)
+        let is_left = |journal: &JournalReport| journal.state == JournalState::Unsettled;
+        self.server_error.is_none() && !self.journals.iter().any(is_left)
     }
 }
 
 /// Undoes the changes of every journal whose owner is gone.
 pub fn restore(state: &StateDir, platform: &dyn Platform) -> RestoreReport {
     let journals = state.journals().into_iter();
-    RestoreReport { journals: journals.filter_map(|path| one(state, platform, path)).collect() }
+    let one = |path| one(state, platform, path, None);
+    RestoreReport { journals: journals.filter_map(one).collect(), server_error: None }
+}
+
+/// Undoes the changes of the journals whose owner is gone and that concern one server. It is
+/// reached by this address, whatever address the journals name it by, and asked only when there
+/// are settings of any server in them.
+pub fn restore_server(state: &StateDir, platform: &dyn Platform, address: &str) -> RestoreReport {
+    let holds = |path: &PathBuf, is_meant: &dyn Fn(&JournalEntry) -> bool| {
+        let content = fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default();
+        content.entries.iter().any(is_meant)
+    };
+    let is_setting = |entry: &JournalEntry| matches!(entry.change, Change::ServerSettings { .. });
+    let mut journals = state.journals();
+    journals.retain(|path| holds(path, &is_setting));
+    if journals.is_empty() {
+        return RestoreReport::default();
+    }
+    let (token, server_error) = match platform.servers_at().look(address, &[]) {
+        Ok((token, _)) => (Some(token), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let target = OneServer { address, token };
+    journals.retain(|path| holds(path, &|entry| target.is_of(entry)));
+    let one = |path| one(state, platform, path, Some(&target));
+    RestoreReport { journals: journals.into_iter().filter_map(one).collect(), server_error }
 }
 
 /// Removes the measuring files that processes left when they were killed, where their journals
@@ -84,16 +115,55 @@ pub fn remove_left_files(state: &StateDir, platform: &dyn Platform) -> RestoreRe
     };
     let journals = state.journals().into_iter().filter(holds_only_files);
     let mut journals: Vec<JournalReport> =
-        journals.filter_map(|path| one(state, platform, path)).collect();
+        journals.filter_map(|path| one(state, platform, path, None)).collect();
     journals.retain(|journal| journal.state != JournalState::InUse);
-    RestoreReport { journals }
+    RestoreReport { journals, server_error: None }
+}
+
+/// The server whose settings are put back, and how it is reached.
+pub(crate) struct OneServer<'a> {
+    address: &'a str,
+    /// Which it is; absent when it does not answer.
+    token: Option<ServerToken>,
+}
+
+impl OneServer<'_> {
+    fn is_of(&self, entry: &JournalEntry) -> bool {
+        let Change::ServerSettings { server, .. } = &entry.change else { return false };
+        match (&self.token, &entry.prior) {
+            (Some(token), Prior::ServerSettings { server, .. }) => token.is_on_data_of(server),
+            _ => place_of(server) == place_of(self.address),
+        }
+    }
+
+    fn readdress(&self, entries: &mut [JournalEntry]) {
+        for entry in entries.iter_mut().filter(|entry| self.is_of(entry)) {
+            if let Change::ServerSettings { server, .. } = &mut entry.change {
+                self.address.clone_into(server);
+            }
+        }
+    }
+}
+
+/// Hosts and socket of an address, without user and database.
+fn place_of(address: &str) -> (&str, Option<&str>) {
+    let (place, parameters) = address.split_once('?').unwrap_or((address, ""));
+    let place = place.split_once("://").map_or(place, |(_, rest)| rest);
+    let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
+    let hosts = place.split_once('/').map_or(place, |(hosts, _)| hosts);
+    (hosts, parameters.split('&').find_map(|one| one.strip_prefix("socket=")))
 }
 
 /// `None` when the journal went away meanwhile.
-fn one(state: &StateDir, platform: &dyn Platform, path: PathBuf) -> Option<JournalReport> {
+fn one(
+    state: &StateDir,
+    platform: &dyn Platform,
+    path: PathBuf,
+    target: Option<&OneServer<'_>>,
+) -> Option<JournalReport> {
     let mut report = unreported(path.clone());
     let worked = match take(state, platform, &path) {
-        Ok(Some(journal)) => put_back(platform, journal, &mut report),
+        Ok(Some(journal)) => put_back(platform, journal, target, &mut report),
         Ok(None) => {
             report.owner = parse(&fs::read(&path).ok()?).owner;
             Ok(())
@@ -156,12 +226,16 @@ fn abandoned(platform: &dyn Platform, path: &Path) -> Option<Content> {
 pub(crate) fn put_back(
     platform: &dyn Platform,
     mut journal: Journal,
+    target: Option<&OneServer<'_>>,
     report: &mut JournalReport,
 ) -> Result<(), JournalError> {
     let content = journal.content()?;
     report.files = measuring_files::remove(&content);
     let Content { owner, mut entries, damaged_lines, .. } = content;
     report.damaged_lines = damaged_lines;
+    if let Some(target) = target {
+        target.readdress(&mut entries);
+    }
     let same_boot = |owner: &Owner| owner.boot_id == platform.owner().boot_id;
     let rebooted = owner.as_ref().is_some_and(|owner| !same_boot(owner));
     report.owner = owner;
@@ -194,7 +268,7 @@ fn gone_with_the_boot(
             entry.change,
             Change::BackingFile { .. }
                 | Change::ServerDirectory { .. }
-                | Change::ServerVariable { .. }
+                | Change::ServerSettings { .. }
         )
     };
     // The innermost directories come last.
@@ -207,7 +281,8 @@ fn gone_with_the_boot(
         }
         journal.append(&Record::Undone { id: entry.id, how: How::AsBefore })?;
         let (id, change) = (entry.id, entry.change.describe());
-        things.push(Thing { id, change, outcome: UndoOutcome::Undone(How::AsBefore) });
+        let outcome = UndoOutcome::Undone(How::AsBefore);
+        things.push(Thing { id, change, outcome, by_hand: Vec::new() });
     }
     Ok(things)
 }

@@ -163,7 +163,7 @@ pub fn stop_served(
     let mut report = restore::unreported(disk.journal.clone());
     for _ in 0..retry::TRIES {
         if let Some(journal) = Journal::take(state, &disk.journal)? {
-            restore::put_back(platform, journal, &mut report)?;
+            restore::put_back(platform, journal, None, &mut report)?;
             return Ok(report);
         }
         if !disk.journal.exists() {

@@ -1,22 +1,25 @@
 //! Changes of one process, from the first to the last undone.
 //!
-//! Invariant: each change goes intent, act, read back, done; a change that fails halfway is undone
-//! at once; dropping the session undoes what is in place, also when a panic does it. It decides
+//! Invariant: each change goes intent, act, read back, done, and so does each adjustment of one; a
+//! change that fails halfway is undone at once; dropping the session undoes what is in place, also when a panic does it. It decides
 //! nothing about what to change.
 
 use crate::change::Change;
 use crate::depends;
-use crate::effect::{Effect, Undone};
+use crate::effect::{Effect, How, Undone};
 use crate::error::{ChangeError, JournalError};
 use crate::in_place;
 use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
+use crate::kind::settings::Placed;
 use crate::owner::Owner;
 use crate::platform::Platform;
 use crate::state::StateDir;
 use crate::system::System;
+use crate::taken::refuse_taken;
 use crate::tokens::{ChangeId, DeviceRef};
 use crate::undoing::{self, UndoReport};
+use crate::variables::ServerSetting;
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +90,8 @@ impl<W: Platform> Session<W> {
 
     fn make(&mut self, change: Change) -> Result<Applied, ChangeError> {
         let prior = kind::prior(&self.platform, &change, &self.active)?;
+        let own = self.journal.as_ref().map(Journal::path);
+        refuse_taken(&self.platform, &self.state, own, (&change, &prior))?;
         let journal = match &mut self.journal {
             Some(journal) => journal,
             none => none.insert(Journal::begin(&self.state, &self.platform.owner())?),
@@ -95,12 +100,20 @@ impl<W: Platform> Session<W> {
         let id = ChangeId(self.last_id);
         let intent = Record::Intent { id, change: change.clone(), before: prior.clone() };
         journal.append(&intent)?;
-        let acted = kind::apply(&self.platform, &change, &prior, journal.lock());
+        let mut entry = JournalEntry::intended(id, change, prior);
+        let intended = (&entry.change, &entry.prior);
+        // Once more: now others see the intent.
+        if let Err(taken) =
+            refuse_taken(&self.platform, &self.state, Some(journal.path()), intended)
+        {
+            journal.append(&Record::Undone { id, how: How::AsBefore })?;
+            return Err(taken);
+        }
+        let acted = kind::apply(&self.platform, &entry.change, &entry.prior, journal.lock());
         let noted = acted.and_then(|after| {
             journal.append(&Record::Done { id, after: after.clone() })?;
             Ok(after)
         });
-        let mut entry = JournalEntry { id, change, prior, effect: None, was_undoing: false };
         match noted {
             Ok(effect) => {
                 entry.effect = Some(effect.clone());
@@ -115,6 +128,59 @@ impl<W: Platform> Session<W> {
                 Err(error)
             }
         }
+    }
+
+    /// Changes settings of a group that is in place, as often as it is called; the effect tells
+    /// what the server made of them. What has the value already is not set.
+    ///
+    /// # Errors
+    /// [`ChangeError::Restarted`] when the server is not the one any more on which the group was
+    /// applied, and [`ChangeError::SetByOther`] when one of these settings was changed by somebody
+    /// else meanwhile: nothing was set then. Of others, some may be set. The group stays in place,
+    /// and undoing it puts everything back.
+    pub fn adjust(
+        &mut self,
+        id: ChangeId,
+        wanted: &[ServerSetting],
+    ) -> Result<Effect, ChangeError> {
+        if in_place::is_ending() {
+            return Err(ChangeError::Ending);
+        }
+        let at = self.active.iter().position(|entry| entry.id == id);
+        let (Some(at), Some(journal)) = (at, &mut self.journal) else {
+            return Err(ChangeError::NotInPlace { id });
+        };
+        let entry = &mut self.active[at];
+        let group = Placed::of(&self.platform, entry);
+        let group = group.ok_or_else(|| ChangeError::Damaged { what: entry.change.describe() })?;
+        let (before, steps) = group.before(wanted)?;
+        if let ([], Some(effect)) = (steps.as_slice(), &entry.effect) {
+            return Ok(effect.clone());
+        }
+        journal.append(&Record::Adjusting { id, settings: steps.clone() })?;
+        let noted = group.set(&before, &steps).and_then(|(took, set)| {
+            let effect = Effect::ServerSettings { asked: wanted.to_vec(), took };
+            journal.append(&Record::Done { id, after: effect.clone() })?;
+            Ok((effect, set))
+        });
+        let (effect, set) = match noted {
+            Ok(noted) => noted,
+            Err(error) => {
+                entry.adjusting.extend(steps);
+                return Err(error);
+            }
+        };
+        entry.adjusting.clear();
+        entry.effect = Some(effect.clone());
+        set?;
+        let holds_journal = |entry: &JournalEntry| {
+            matches!(entry.change, Change::FuseServer { holds_journal: true, .. })
+        };
+        if !self.active.iter().any(holds_journal) {
+            // The long one is as good; the next adjustment tries again.
+            let _stays_long = journal.shorten(&self.platform.owner(), &self.active);
+        }
+        Ok(effect)
     }
 
     /// Whether what a device holds may be lost, as for making a file system on it: never while it

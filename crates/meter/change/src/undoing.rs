@@ -12,6 +12,7 @@ use crate::effect::{How, Left, Undone};
 use crate::error::ChangeError;
 use crate::journal::{Journal, JournalEntry, Record};
 use crate::kind;
+use crate::kind::settings::Placed;
 use crate::platform::Platform;
 use crate::tokens::ChangeId;
 
@@ -34,6 +35,9 @@ pub struct Thing {
     pub change: String,
     /// What became of it.
     pub outcome: UndoOutcome,
+    /// The statements by which a person does what could not be done, where there are such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_hand: Vec<String>,
 }
 
 impl fmt::Display for Thing {
@@ -130,7 +134,10 @@ pub(crate) fn all(
             Err(error) => UndoOutcome::Failed(error.to_string()),
         };
         let is_stuck = matches!(outcome, UndoOutcome::Failed(_));
-        report.things.push(Thing { id: entry.id, change: entry.change.describe(), outcome });
+        let group = Placed::of(platform, &entry).filter(|_| is_stuck);
+        let by_hand = group.map(|group| group.by_hand()).unwrap_or_default();
+        let (id, change) = (entry.id, entry.change.describe());
+        report.things.push(Thing { id, change, outcome, by_hand });
         if is_stuck {
             stuck.push(entry);
         }

@@ -1,16 +1,38 @@
 //! The one way in which a database server is asked and altered, so that a stand-in can take its
 //! place. A client library lies behind it, elsewhere.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// Global variables of a server, by name.
+pub type ServerValues = BTreeMap<String, String>;
+
+/// A global variable of a server with a value, in the server's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSetting {
+    /// Which, in lower case.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl ServerSetting {
+    /// A variable with a value.
+    pub fn new(name: impl Into<String>, value: impl ToString) -> Self {
+        Self { name: name.into(), value: value.to_string() }
+    }
+}
 
 /// By what a server is known: one that was restarted, or another at the same address, differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerToken {
     /// Its data directory.
     pub data_dir: PathBuf,
+    /// Name of its host and its port, as it says itself.
+    pub place: String,
     /// When it started, in seconds since 1970, as the server's own clock has it.
     pub started_s: u64,
 }
@@ -19,7 +41,12 @@ impl ServerToken {
     /// Whether both are one running server. Start times are computed from an uptime in whole
     /// seconds, so they may be one apart.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.data_dir == other.data_dir && self.started_s.abs_diff(other.started_s) <= 1
+        self.is_on_data_of(other) && self.started_s.abs_diff(other.started_s) <= 1
+    }
+
+    /// Whether both run on the same data, restarted or not.
+    pub(crate) fn is_on_data_of(&self, other: &Self) -> bool {
+        self.data_dir == other.data_dir && self.place == other.place
     }
 }
 
@@ -37,17 +64,16 @@ pub enum ServerError {
 /// Database servers. An address names one as the user does, without secrets: where credentials are
 /// needed, whoever implements this finds them in the user's usual places.
 pub trait Servers {
-    /// Which server answers at an address now.
+    /// Which server answers at an address now, and the global values of these variables; those
+    /// that it does not have are left out.
     ///
     /// # Errors
-    /// When none does.
-    fn identify(&self, address: &str) -> Result<ServerToken, ServerError>;
-
-    /// The global value of a variable.
-    ///
-    /// # Errors
-    /// When there is no answer, or no such variable.
-    fn variable(&self, address: &str, name: &str) -> Result<String, ServerError>;
+    /// When none answers.
+    fn look(
+        &self,
+        address: &str,
+        names: &[&str],
+    ) -> Result<(ServerToken, ServerValues), ServerError>;
 
     /// Sets the global value until the server ends; it may take another one.
     ///
@@ -67,11 +93,7 @@ impl NoServers {
 }
 
 impl Servers for NoServers {
-    fn identify(&self, _: &str) -> Result<ServerToken, ServerError> {
-        Self::none()
-    }
-
-    fn variable(&self, _: &str, _: &str) -> Result<String, ServerError> {
+    fn look(&self, _: &str, _: &[&str]) -> Result<(ServerToken, ServerValues), ServerError> {
         Self::none()
     }
 

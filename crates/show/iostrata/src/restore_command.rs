@@ -5,12 +5,13 @@ use std::path::Path;
 
 use iostrata_change::{
     JournalReport, JournalState, LeftFile, Leftover, MeasuringFiles, RestoreReport, StateDir,
-    System, leftovers, remove_left_files, restore,
+    System, Thing, leftovers, remove_left_files, restore, restore_server,
 };
+use iostrata_server::{Credentials, MySqlServers, ServerAddress};
 use iostrata_units as units;
 
 use crate::args::RestoreArgs;
-use crate::display::{Display, print_json, print_text};
+use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
 
 /// Changes named in the note; more are counted.
@@ -21,39 +22,87 @@ const NAMED: usize = 3;
 /// # Errors
 /// When something could not be put back: it is listed and stays in the journal.
 pub fn run(args: &RestoreArgs) -> Result<(), ExitError> {
-    let display = Display::new(args.printing.quiet);
-    if let Some(target) = &args.target {
-        // The target may hold a password and is not repeated.
-        if !["mysql://", "engine:"].iter().any(|scheme| target.starts_with(scheme)) {
-            return Err(ExitError::Usage(
-                "--target: not a target; write mysql://user@host:port/db or engine:DIR".to_owned(),
-            ));
-        }
-        display.note("--target: iostrata has changed no server's settings, so none are put back");
-    }
     let state = StateDir::of_user();
-    let report = restore(&state, &System::new());
+    let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+    let (report, what) = match &args.target {
+        None => (restore(&state, &reaching(MySqlServers { credentials, known: vec![] })), None),
+        // An embedded engine's settings end with the process that has it open.
+        Some(target) if target.starts_with("engine:") => {
+            (RestoreReport::default(), Some(target.clone()))
+        }
+        Some(target) => {
+            let address = address(target, &credentials)?;
+            let named = address.to_string();
+            let servers = MySqlServers { credentials, known: vec![address] };
+            (restore_server(&state, &reaching(servers), &named), Some(named))
+        }
+    };
     if args.printing.json {
         print_json(&report)?;
     } else {
-        print_text(&text(&report, &state))?;
+        print_text(&text(&report, &state, what.as_deref()))?;
     }
     if report.is_settled() {
         return Ok(());
     }
-    Err(ExitError::NotHere(
+    let servers = report.journals.iter().flat_map(|journal| &journal.things);
+    let fix = match servers.filter(|thing| !thing.by_hand.is_empty()).count() {
+        0 => "free it and run iostrata restore again",
+        _ => {
+            "see that the server answers and run iostrata restore --target \
+             mysql://user:password@host:port, or run the statements by hand"
+        }
+    };
+    Err(ExitError::NotHere(format!(
         "not everything could be put back; what is listed as not undone or not removed stays in \
-         the journal: free it and run iostrata restore again"
-            .to_owned(),
-    ))
+         the journal: {fix}"
+    )))
 }
 
-/// One line per thing.
-fn text(report: &RestoreReport, state: &StateDir) -> String {
-    if report.journals.is_empty() {
-        return format!("Nothing is left to put back (looked in {}).\n", state.path().display());
+/// The machine, and servers by the user's usual places.
+pub fn system() -> System {
+    reaching(MySqlServers::default())
+}
+
+fn reaching(servers: MySqlServers) -> System {
+    System::new().with_servers(servers)
+}
+
+/// The address of the target, which may hold a password and is not repeated.
+fn address(target: &str, credentials: &Credentials) -> Result<ServerAddress, ExitError> {
+    if !target.starts_with("mysql://") {
+        return Err(ExitError::Usage(
+            "--target: not a target; write mysql://user@host:port/db or engine:DIR".to_owned(),
+        ));
     }
-    report.journals.iter().map(journal_text).collect()
+    let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("--target: {error}"));
+    let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
+    credentials.complete(address).map_err(|error| usage(&error))
+}
+
+/// One line per thing; `what` is the one server that was asked for.
+fn text(report: &RestoreReport, state: &StateDir, what: Option<&str>) -> String {
+    let unasked = report.server_error.as_ref();
+    let unasked = unasked.map(|error| format!("the server does not answer: {error}\n"));
+    let found: String = report.journals.iter().map(journal_text).collect();
+    let nothing = || {
+        let of = what.map(|server| format!(" of {server}")).unwrap_or_default();
+        format!("Nothing{of} is left to put back (looked in {}).\n", state.path().display())
+    };
+    match (unasked, found.is_empty()) {
+        (None, true) => nothing(),
+        (unasked, _) => unasked.unwrap_or_default() + &found,
+    }
+}
+
+/// A thing and, where a person can do what could not be done, how.
+fn thing_text(thing: &Thing) -> String {
+    let by_hand = thing.by_hand.iter().map(|statement| format!("\n  {statement}"));
+    let by_hand: String = by_hand.collect();
+    match by_hand.is_empty() {
+        true => thing.to_string(),
+        false => format!("{thing}\nby hand, if it was not restarted since:{by_hand}"),
+    }
 }
 
 fn journal_text(report: &JournalReport) -> String {
@@ -75,7 +124,7 @@ fn journal_text(report: &JournalReport) -> String {
         }
         _ => {}
     }
-    report.things.iter().for_each(|thing| line(&thing.to_string()));
+    report.things.iter().for_each(|thing| line(&thing_text(thing)));
     report.left.iter().for_each(|left| line(&left.to_string()));
     report.files.iter().for_each(|file| line(&file.to_string()));
     if report.damaged_lines > 0 {

@@ -18,6 +18,7 @@ use iostrata_units as units;
 use crate::args::{Common, Printing, StudyPlace};
 use crate::display::Display;
 use crate::exit_error::{ExitError, exit_error};
+use crate::restore_command;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use crate::study_database::StudyDatabases;
@@ -90,7 +91,7 @@ pub fn resume(
     }
     needs_root(&plan)?;
     let display = Display::new(printing.quiet);
-    let restored = restore(&StateDir::of_user(), &System::new());
+    let restored = restore(&StateDir::of_user(), &restore_command::system());
     if restored.journals.iter().any(|journal| !journal.things.is_empty()) {
         display.note("What the killed run had changed is put back; going on.");
     }

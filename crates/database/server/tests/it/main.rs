@@ -12,5 +12,6 @@ mod loading;
 mod logins;
 mod operations;
 mod private;
+mod settings;
 mod values;
 mod variables;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Content, JournalEntry, parse};
+use super::{Content, JournalEntry, is_at, parse};
 use crate::change::Change;
 use crate::measuring_files::{self, LeftFile};
 use crate::owner::Owner;
@@ -35,6 +35,9 @@ fn leftover(path: PathBuf) -> Option<Leftover> {
     let file = File::open(&path).ok()?;
     // A shared lock is enough to see that nobody holds the other one; closing gives it back.
     let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    if !is_at(&file, &path) {
+        return None;
+    }
     let content = parse(&fs::read(&path).ok()?);
     if !is_free && !is_held_for_nobody(&content) {
         return None;

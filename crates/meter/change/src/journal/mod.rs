@@ -4,7 +4,8 @@
 //! Layout: a file of JSON lines, `changes-<pid>-<start>-<n>.jsonl`; the first line names the owner.
 //! Invariant: a line is on the disk, and the file's name too, before what it announces happens; the
 //! file is locked as long as its owner lives; only the last line can be torn, and a torn line
-//! announced nothing that happened.
+//! announced nothing that happened. One that has grown long is replaced in one step by a shorter one
+//! that says the same; whoever had opened the old one sees that it is none any more.
 
 pub(crate) mod leftover;
 mod read;
@@ -26,6 +27,10 @@ use crate::state::StateDir;
 pub(crate) use read::{Content, parse};
 pub(crate) use record::{JournalEntry, Record, VERSION};
 
+/// A journal is not shortened before it has so many bytes, and then twice as many as it had after
+/// it was last shortened.
+const LONG_BYTES: u64 = 64 << 10;
+
 /// Names tried before giving up; others only look at a new journal for a moment.
 const NAMES: u32 = 100;
 
@@ -35,6 +40,8 @@ pub(crate) struct Journal {
     state: StateDir,
     path: PathBuf,
     file: File,
+    /// Its bytes after it was last shortened.
+    short_bytes: u64,
 }
 
 impl Journal {
@@ -49,7 +56,7 @@ impl Journal {
             let path = state.path().join(name);
             match create_locked(&path) {
                 Ok(Some(file)) => {
-                    let mut journal = Self { state: state.clone(), path, file };
+                    let mut journal = Self { state: state.clone(), path, file, short_bytes: 0 };
                     journal.append(&Record::Journal { version: VERSION, owner: owner.clone() })?;
                     state.sync()?;
                     return Ok(journal);
@@ -73,7 +80,14 @@ impl Journal {
         if !lock(&file).map_err(|error| journal_error("lock", path, error))? {
             return Ok(None);
         }
-        Ok(Some(Self { state: state.clone(), path: path.to_owned(), file }))
+        // Its owner may live on with one that replaced it.
+        let taken = Self { state: state.clone(), path: path.to_owned(), file, short_bytes: 0 };
+        Ok(is_at(&taken.file, path).then_some(taken))
+    }
+
+    /// Its place.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The file that is locked; the lock lasts as long as any process has it open.
@@ -106,8 +120,33 @@ impl Journal {
         written.map_err(fail)
     }
 
+    /// Replaces it by a shorter one with only these entries, when it has grown long. The lock of
+    /// a server that holds the old one would not hold the new one, so there must be none.
+    pub(crate) fn shorten(
+        &mut self,
+        owner: &Owner,
+        entries: &[JournalEntry],
+    ) -> Result<(), JournalError> {
+        let fail = |source| journal_error("shorten", &self.path, source);
+        let bytes = self.file.metadata().map_err(fail)?.len();
+        if bytes <= LONG_BYTES.max(2 * self.short_bytes) {
+            return Ok(());
+        }
+        let first = Record::Journal { version: VERSION, owner: owner.clone() };
+        let mut lines = Vec::new();
+        for record in [first].into_iter().chain(entries.iter().flat_map(JournalEntry::records)) {
+            serde_json::to_writer(&mut lines, &record).map_err(|error| fail(error.into()))?;
+            lines.push(b'\n');
+        }
+        self.file = replace(&self.path, &lines).map_err(fail)?;
+        self.short_bytes = lines.len() as u64;
+        self.state.sync()
+    }
+
     /// Removes it: everything in it is settled.
     pub(crate) fn remove(self) -> Result<(), JournalError> {
+        // A kill may have left the beginnings of a shorter one.
+        let _there_is_none = fs::remove_file(beside(&self.path));
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(journal_error("remove", &self.path, error))
@@ -115,6 +154,33 @@ impl Journal {
             _ => self.state.sync(),
         }
     }
+}
+
+/// Puts a file with these bytes into the place of a journal, locked before it can be seen there.
+fn replace(path: &Path, lines: &[u8]) -> io::Result<File> {
+    let beside = beside(path);
+    let _there_is_none = fs::remove_file(&beside);
+    let mut file = create_locked(&beside)?.ok_or(io::ErrorKind::WouldBlock)?;
+    let written = file.write_all(lines).and_then(|()| file.sync_all());
+    match written.and_then(|()| fs::rename(&beside, path)) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _is_removed_with_the_journal = fs::remove_file(&beside);
+            Err(error)
+        }
+    }
+}
+
+/// Where the successor of a journal is written. Nobody looks for journals under such a name.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+/// Whether an open file is what is at a path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (open, there) = (file.metadata().map(place), fs::metadata(path).map(place));
+    matches!((open, there), (Ok(open), Ok(there)) if open == there)
 }
 
 /// A new file with its lock; `None` when somebody who looks at journals was faster.
@@ -140,6 +206,9 @@ fn journal_error(doing: &'static str, path: &Path, source: io::Error) -> Journal
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::Change;
+    use crate::effect::{Effect, Prior};
+    use crate::tokens::ChangeId;
 
     #[test]
     fn a_journal_is_locked_while_its_owner_lives() {
@@ -150,16 +219,58 @@ mod tests {
         assert_eq!(found, std::slice::from_ref(&journal.path));
         assert!(Journal::take(&state, &found[0]).unwrap().is_none());
         drop(journal);
-        // Another test may be starting a child, which has the lock too until it is another program.
-        let take = || Journal::take(&state, &found[0]).unwrap();
-        let taken = (0..1000).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            take()
-        });
-        let taken = taken.unwrap();
+        let taken = soon(|| Journal::take(&state, &found[0]).unwrap()).unwrap();
         assert_eq!(taken.content().unwrap().owner, Some(Owner::this()));
         taken.remove().unwrap();
         assert!(state.journals().is_empty());
         assert!(Journal::take(&state, &found[0]).unwrap().is_none());
+    }
+
+    /// Another test may be starting a child, which has the lock too until it is another program.
+    fn soon<T>(take: impl Fn() -> Option<T>) -> Option<T> {
+        (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            take()
+        })
+    }
+
+    /// A journal with so many lines about one change.
+    fn long(state: &StateDir) -> (Journal, JournalEntry) {
+        let mut journal = Journal::begin(state, &Owner::this()).unwrap();
+        let mut entry = JournalEntry::intended(ChangeId(1), Change::DropCaches, Prior::Nothing);
+        entry.effect = Some(Effect::Dropped);
+        entry.records().iter().for_each(|record| journal.append(record).unwrap());
+        while journal.file.metadata().unwrap().len() <= LONG_BYTES {
+            journal.append(&Record::Done { id: entry.id, after: Effect::Dropped }).unwrap();
+        }
+        (journal, entry)
+    }
+
+    #[test]
+    fn a_long_journal_becomes_a_short_one_that_says_the_same() {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let state = StateDir::at(dir.path().join("state"));
+        let (mut journal, entry) = long(&state);
+        let before = journal.content().unwrap();
+        // Whoever looked at the old one just before finds that it is none any more.
+        let old = File::options().read(true).append(true).open(&journal.path).unwrap();
+        fs::write(beside(&journal.path), "the rest of a kill").unwrap();
+        journal.shorten(&Owner::this(), std::slice::from_ref(&entry)).unwrap();
+        let after = journal.content().unwrap();
+        assert_eq!(after.entries, [entry.clone()]);
+        assert_eq!((after.entries, after.owner), (before.entries, before.owner));
+        assert!(after.whole_bytes < 1000, "{}", after.whole_bytes);
+        assert_eq!(state.journals(), std::slice::from_ref(&journal.path));
+        assert!(
+            soon(|| lock(&old).unwrap().then_some(())).is_some() && !is_at(&old, &journal.path)
+        );
+        assert!(Journal::take(&state, &journal.path).unwrap().is_none(), "the new one is locked");
+        // It goes on in the new one, which is not shortened again at once.
+        journal.append(&Record::Undoing { id: entry.id }).unwrap();
+        journal.shorten(&Owner::this(), &[]).unwrap();
+        assert!(journal.content().unwrap().entries[0].was_undoing);
+        fs::write(beside(&journal.path), "the rest of a kill").unwrap();
+        journal.remove().unwrap();
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use crate::journal::{JournalEntry, Record, VERSION};
 use crate::owner::Owner;
+use crate::tokens::ChangeId;
 
 /// What a journal holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,17 +46,22 @@ impl Content {
                 self.owner = Some(owner);
             }
             Record::Intent { id, change, before: prior } => {
-                let entry = JournalEntry { id, change, prior, effect: None, was_undoing: false };
-                self.entries.push(entry);
+                self.entries.push(JournalEntry::intended(id, change, prior));
+            }
+            Record::Adjusting { id, settings } => {
+                if let Some(entry) = self.entry(id) {
+                    entry.adjusting.extend(settings);
+                }
             }
             Record::Done { id, after } => {
-                if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+                if let Some(entry) = self.entry(id) {
                     entry.effect = Some(after);
+                    entry.adjusting.clear();
                 }
             }
             Record::HandedOver { to } => self.owner = Some(to),
             Record::Undoing { id } => {
-                if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+                if let Some(entry) = self.entry(id) {
                     entry.was_undoing = true;
                 }
             }
@@ -65,6 +71,10 @@ impl Content {
             }
         }
     }
+
+    fn entry(&mut self, id: ChangeId) -> Option<&mut JournalEntry> {
+        self.entries.iter_mut().find(|entry| entry.id == id)
+    }
 }
 
 #[cfg(test)]
@@ -72,7 +82,6 @@ mod tests {
     use super::*;
     use crate::change::Change;
     use crate::effect::{Effect, How, Prior};
-    use crate::tokens::ChangeId;
 
     fn lines(records: &[Record]) -> Vec<u8> {
         let line = |record| serde_json::to_string(record).unwrap() + "\n";

@@ -1,6 +1,7 @@
 //! The lines of a journal.
 //!
-//! Invariant: lines are only added; a change counts as undone when its last line says so.
+//! Invariant: lines are only added, or all replaced by fewer that say the same; a change counts as
+//! undone when its last line says so.
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use crate::change::Change;
 use crate::effect::{Effect, How, Prior};
 use crate::owner::Owner;
 use crate::tokens::ChangeId;
+use crate::variables::ServerSetting;
 
 /// Version of the lines.
 pub(crate) const VERSION: u32 = 1;
@@ -22,7 +24,9 @@ pub(crate) enum Record {
     Journal { version: u32, owner: Owner },
     /// A change is about to be made.
     Intent { id: ChangeId, change: Change, before: Prior },
-    /// It was made.
+    /// Settings of a group that is in place are about to be adjusted.
+    Adjusting { id: ChangeId, settings: Vec<ServerSetting> },
+    /// It was made, or adjusted.
     Done { id: ChangeId, after: Effect },
     /// The journal belongs to this process from now on.
     HandedOver { to: Owner },
@@ -42,6 +46,31 @@ pub(crate) struct JournalEntry {
     pub(crate) prior: Prior,
     /// Absent: it may or may not have happened.
     pub(crate) effect: Option<Effect>,
+    /// What of a group was being set when nobody noted any more what came of it.
+    pub(crate) adjusting: Vec<ServerSetting>,
     /// Undoing it had begun.
     pub(crate) was_undoing: bool,
+}
+
+impl JournalEntry {
+    /// A change that is about to be made.
+    pub(crate) fn intended(id: ChangeId, change: Change, prior: Prior) -> Self {
+        Self { id, change, prior, effect: None, adjusting: Vec::new(), was_undoing: false }
+    }
+
+    /// The lines that tell it.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let Self { id, change, prior, .. } = self;
+        let id = *id;
+        let mut records =
+            vec![Record::Intent { id, change: change.clone(), before: prior.clone() }];
+        records.extend(self.effect.clone().map(|after| Record::Done { id, after }));
+        if !self.adjusting.is_empty() {
+            records.push(Record::Adjusting { id, settings: self.adjusting.clone() });
+        }
+        if self.was_undoing {
+            records.push(Record::Undoing { id });
+        }
+        records
+    }
 }

@@ -16,9 +16,9 @@ pub(crate) mod mounting;
 pub(crate) mod queue;
 mod remount;
 pub(crate) mod serving;
+pub(crate) mod settings;
 mod tracing;
 mod value;
-pub(crate) mod variable;
 pub(crate) mod vm;
 
 use std::os::fd::BorrowedFd;
@@ -29,7 +29,7 @@ use crate::error::ChangeError;
 use crate::journal::JournalEntry;
 use crate::platform::Platform;
 use crate::tokens::DeviceRef;
-use variable::Variable;
+use settings::{At, Placed};
 
 /// Whether what a device holds may be lost.
 pub(crate) fn may_overwrite(
@@ -67,7 +67,9 @@ pub(crate) fn prior(
         Change::Governor { cpu, .. } => governor::prior(platform, *cpu),
         Change::ServerDirectory { path } => directory::prior(platform, path),
         Change::DatabaseServer { .. } => database::prior(platform, change, active),
-        Change::ServerVariable { server, name, .. } => Variable { server, name }.prior(platform),
+        Change::ServerSettings { server, .. } => {
+            settings::prior(At { platform, server }, &change.named_settings())
+        }
         Change::MountTracefs => tracing::prior_mount(platform),
         Change::TraceInstance { name, .. } => tracing::prior_instance(platform, name),
     }
@@ -121,9 +123,10 @@ pub(crate) fn apply(
         (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { groups, .. }) => {
             database::apply(platform, change, groups)
         }
-        (Change::ServerVariable { server, name, value }, Prior::Variable { server: token, .. }) => {
-            Variable { server, name }.apply(platform, token, value)
-        }
+        (
+            Change::ServerSettings { server, settings, .. },
+            Prior::ServerSettings { server: token, values },
+        ) => settings::apply(At { platform, server }, settings, (token, values)),
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::apply_mount(platform, *mounted, dir)
         }
@@ -136,6 +139,9 @@ pub(crate) fn apply(
 
 /// Puts back what was there, as far as what is there now is ours.
 pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undone, ChangeError> {
+    if let Some(group) = Placed::of(platform, entry) {
+        return group.undo();
+    }
     match (&entry.change, &entry.prior) {
         (Change::MakeFilesystem { .. } | Change::DropCaches, _) => Ok(Undone::as_before()),
         (Change::BackingFile { path, bytes, .. }, Prior::NoFile { at_us }) => {
@@ -175,10 +181,6 @@ pub(crate) fn undo(platform: &dyn Platform, entry: &JournalEntry) -> Result<Undo
         (Change::DatabaseServer { .. }, Prior::NoDatabaseServer { since_ticks, .. }) => {
             database::undo(platform, entry, *since_ticks)
         }
-        (
-            Change::ServerVariable { server, name, .. },
-            Prior::Variable { server: token, value: was },
-        ) => Variable { server, name }.undo(platform, entry, (token, was)),
         (Change::MountTracefs, Prior::Tracefs { mounted, dir }) => {
             tracing::undo_mount(platform, *mounted, dir)
         }

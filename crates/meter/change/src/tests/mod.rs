@@ -5,4 +5,4 @@ mod fake;
 mod samples;
 mod served;
 mod session;
-mod variables;
+mod settings;

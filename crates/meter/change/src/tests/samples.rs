@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use iostrata_spec::study::IoLimits;
 
-use crate::{Change, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, VmSetting};
+use super::fake::BOUNDED;
+use crate::{
+    Change, DeviceRef, FilesystemKind, Prewrite, QueueAttribute, ServerSetting, VmSetting,
+};
 
 pub(super) const SERVER: &str = "mysql://127.0.0.1:3306";
 
@@ -38,9 +41,15 @@ pub(super) fn mount(options: &[&str]) -> Change {
     Change::Mount { device: device(), at: "/data/deep/mnt".into(), kind, options }
 }
 
-pub(super) fn variable(name: &str, value: u64) -> Change {
-    let (server, name) = (SERVER.to_owned(), name.to_owned());
-    Change::ServerVariable { server, name, value: value.to_string() }
+/// A group of settings, with others that may be adjusted.
+pub(super) fn settings(set: &[(&str, u64)], adjustable: &[&str]) -> Change {
+    let adjustable = adjustable.iter().map(|&name| name.to_owned()).collect();
+    Change::ServerSettings { server: SERVER.to_owned(), settings: wanted(set), adjustable }
+}
+
+/// What a group is adjusted to.
+pub(super) fn wanted(set: &[(&str, u64)]) -> Vec<ServerSetting> {
+    set.iter().map(|&(name, value)| ServerSetting::new(name, value)).collect()
 }
 
 /// A directory for a database server, and the server on it.
@@ -88,9 +97,8 @@ pub(super) fn every_kind() -> Vec<Change> {
         Change::CpuGroup { name: "other".to_owned(), milli_cpus: 1500 },
         Change::EnterGroup { name: name() },
         Change::MountTracefs,
-        variable("io_capacity_max", 5_000),
-        variable("io_capacity", 9_999),
-        variable("buffer_pool_mib", 130),
+        settings(&[(BOUNDED[0], 9_999), (BOUNDED[1], 5_000)], &BOUNDED),
+        settings(&[("buffer_pool_mib", 130)], &[]),
     ]);
     changes.extend(served(false));
     changes.extend(database(Some("other")));

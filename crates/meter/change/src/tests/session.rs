@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::fake::{FakePlatform, Machine, Moment, Node};
-use super::samples::{device, disk, every_kind, mount, queue};
+use super::fake::{BOUNDED, FakePlatform, Machine, Moment, Node};
+use super::samples::{device, disk, every_kind, mount, queue, wanted};
 use crate::{
     Change, ChangeError, ChangeId, FilesystemKind, GroupVersion, How, JournalState, Owner,
     Platform, QueueAttribute, RestoreReport, Session, StateDir, UndoOutcome, VmSetting, leftovers,
@@ -42,7 +42,15 @@ fn moments(version: GroupVersion) -> Vec<Moment> {
     let mut session = Session::begin(&state, platform).unwrap();
     for change in every_kind() {
         let is_entering = matches!(change, Change::EnterGroup { .. });
+        let is_adjusted =
+            matches!(&change, Change::ServerSettings { adjustable, .. } if !adjustable.is_empty());
         let applied = session.apply(change).unwrap();
+        if is_adjusted {
+            for values in [[6_000, 9_000, 2, 5], [100, 150, 0, 60], [7_000, 300, 70, 60]] {
+                let values: Vec<_> = BOUNDED.into_iter().zip(values).collect();
+                session.adjust(applied.id, &wanted(&values)).unwrap();
+            }
+        }
         if is_entering {
             session.undo(applied.id).unwrap();
             session.apply(applied.change).unwrap();

@@ -1,5 +1,7 @@
 //! `iostrata restore`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::Printing;
@@ -7,9 +9,15 @@ use super::Printing;
 /// Arguments of `iostrata restore`.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// A server whose settings to put back too (none are changed by this version)
+    /// Put back only the settings of this server: mysql://user[:password]@host:port/db
+    ///
+    /// Without it everything is put back, and servers are reached by the address that was used
+    /// then, with the password from ~/.my.cnf or MYSQL_PWD: journals hold none.
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
+    /// An option file of MySQL's clients, read in place of ~/.my.cnf
+    #[arg(long, value_name = "FILE")]
+    pub defaults_file: Option<PathBuf>,
     #[command(flatten)]
     pub printing: Printing,
 }

@@ -37,11 +37,15 @@ fn restore_says_that_nothing_is_left() {
 #[test]
 fn a_target_is_checked_and_its_password_is_not_repeated() {
     let bench = Bench::new();
-    for (scheme, code) in [("mysql", 0), ("mysq", 2)] {
-        let output = bench.line(&format!("restore --target {scheme}://a:secret@b:1/c"));
+    for (target, code, words) in [
+        ("mysql://a:secret@b:1/c", 0, "Nothing of mysql://a@b:1/c is left"),
+        ("mysq://a:secret@b:1/c", 2, "--target"),
+        ("engine:E", 0, "Nothing of engine:E is left"),
+    ] {
+        let output = bench.line(&format!("restore --target {target}"));
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
         let said = stderr(&output) + &stdout(&output);
-        assert!(said.contains("--target") && !said.contains("secret"), "{said}");
+        assert!(said.contains(words) && !said.contains("secret"), "{said}");
     }
 }
 

@@ -1,36 +1,32 @@
 //! The database server of the machine.
 
 use super::FakePlatform;
-use crate::variables::{ServerError, ServerToken, Servers};
+use crate::variables::{ServerError, ServerToken, ServerValues, Servers};
 
-impl FakePlatform {
-    fn answer<T>(&self, answer: impl FnOnce() -> Option<T>) -> Result<T, ServerError> {
+impl Servers for FakePlatform {
+    fn look(&self, _: &str, names: &[&str]) -> Result<(ServerToken, ServerValues), ServerError> {
         if !self.server_answers.get() {
             return Err(ServerError::NoAnswer("connection refused".to_owned()));
         }
-        answer().ok_or_else(|| ServerError::Refused("unknown system variable".to_owned()))
-    }
-}
-
-impl Servers for FakePlatform {
-    fn identify(&self, _: &str) -> Result<ServerToken, ServerError> {
-        let started_s = self.machine.borrow().started_s;
-        self.answer(|| Some(ServerToken { data_dir: "/data/mysql".into(), started_s }))
-    }
-
-    fn variable(&self, _: &str, name: &str) -> Result<String, ServerError> {
         let machine = self.machine.borrow();
-        self.answer(|| machine.variables.get(name).map(u64::to_string))
+        let (data_dir, started_s) = ("/data/mysql".into(), machine.started_s);
+        let token = ServerToken { data_dir, place: "host:3306".to_owned(), started_s };
+        let value = |name: &&str| Some(((*name).to_owned(), machine.variables.get(*name)?));
+        let values = names.iter().filter_map(value);
+        Ok((token, values.map(|(name, value)| (name, value.to_string())).collect()))
     }
 
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
-        self.variable(address, name)?;
-        let refused = |_| ServerError::Refused(format!("{name} can't be {value}"));
-        let value = value.parse().map_err(refused)?;
+        self.look(address, &[])?;
+        let refused = || ServerError::Refused(format!("{name} can't be {value}"));
+        if self.refused_variable.borrow().as_deref() == Some(name) {
+            return Err(refused());
+        }
+        let value = value.parse().map_err(|_| refused())?;
         let set = self.alter(|machine| {
             machine.set_variable(name, value);
             Ok(())
         });
-        set.map_err(|error| ServerError::Refused(error.to_string()))
+        set.map_err(|_| refused())
     }
 }

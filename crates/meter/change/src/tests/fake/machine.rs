@@ -30,10 +30,19 @@ pub(crate) struct Machine {
     /// Variables of the database server, and when it started.
     pub(crate) variables: BTreeMap<String, u64>,
     pub(crate) started_s: u64,
+    /// Whether it clamps as MariaDB does.
+    pub(crate) is_mariadb: bool,
     /// Where the process is, by tree.
     pub(crate) groups: BTreeMap<PathBuf, PathBuf>,
 }
 
+/// Variables that bound each other.
+pub(crate) const BOUNDED: [&str; 4] = [
+    "innodb_io_capacity",
+    "innodb_io_capacity_max",
+    "innodb_max_dirty_pages_pct_lwm",
+    "innodb_max_dirty_pages_pct",
+];
 const QUEUE: [(&str, &str); 5] = [
     ("scheduler", "[none] mq-deadline bfq"),
     ("nr_requests", "128"),
@@ -99,8 +108,15 @@ impl Machine {
         cell("/cg/cgroup.subtree_control".to_owned(), "pids");
         let home = (PathBuf::from("/cg"), PathBuf::from("/cg/own"));
         let (loops, groups) = (BTreeMap::new(), BTreeMap::from([home]));
-        let variables =
-            [("io_capacity", 200), ("io_capacity_max", 2_000), ("buffer_pool_mib", 128)];
+        let [capacity, capacity_max, lwm, pct] = BOUNDED;
+        let variables = [
+            (capacity, 200),
+            (capacity_max, 2_000),
+            (lwm, 10),
+            (pct, 90),
+            ("innodb_flush_neighbors", 1),
+            ("buffer_pool_mib", 128),
+        ];
         Self {
             nodes,
             loops,
@@ -108,18 +124,40 @@ impl Machine {
             servers: Vec::new(),
             variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
             started_s: 1_000,
+            is_mariadb: version == GroupVersion::V2,
             groups,
         }
     }
 
-    /// As MySQL does: neither capacity passes the other, and the pool is of whole chunks.
-    pub(super) fn set_variable(&mut self, name: &str, value: u64) {
-        let bound = |name: &str| self.variables[name];
+    /// MySQL cuts the capacity that is set, MariaDB moves the other one; lowering the dirty limit
+    /// lowers the one below it on both; the pool is of whole chunks.
+    pub(crate) fn set_variable(&mut self, name: &str, value: u64) {
+        let [capacity, capacity_max, lwm, pct] = BOUNDED;
+        let now = BOUNDED.map(|name| self.variables[name]);
+        let ([now_capacity, now_max, now_lwm, now_pct], is_mariadb) = (now, self.is_mariadb);
+        let mut moved: Option<(&str, u64)> = None;
         let value = match name {
-            "io_capacity" => value.min(bound("io_capacity_max")),
+            _ if name == capacity && value > now_max && is_mariadb => {
+                moved = Some((capacity_max, 2 * value));
+                value
+            }
+            _ if name == capacity => value.min(now_max),
+            _ if name == capacity_max && value < now_capacity && is_mariadb => {
+                moved = Some((capacity, value));
+                value
+            }
+            _ if name == capacity_max => value.max(now_capacity),
+            _ if name == lwm => value.min(now_pct),
+            _ if name == pct => {
+                moved = (value < now_lwm).then_some((lwm, value));
+                value
+            }
             "buffer_pool_mib" => value.next_multiple_of(128),
-            _ => value.max(bound("io_capacity")),
+            _ => value,
         };
+        if let Some((other, value)) = moved {
+            self.variables.insert(other.to_owned(), value);
+        }
         self.variables.insert(name.to_owned(), value);
     }
 

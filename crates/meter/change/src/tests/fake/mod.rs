@@ -27,7 +27,7 @@ use crate::state::StateDir;
 use crate::tokens::FileToken;
 use crate::variables::Servers;
 
-pub(crate) use machine::{Machine, Node};
+pub(crate) use machine::{BOUNDED, Machine, Node};
 pub(crate) use server::ServerWays;
 
 pub(crate) const TRACING: &str = "/sys/kernel/tracing";
@@ -51,6 +51,8 @@ pub(crate) struct FakePlatform {
     pub(crate) held: RefCell<Option<OwnedFd>>,
     /// Whether the database server answers.
     pub(crate) server_answers: Cell<bool>,
+    /// Which variable of the database server cannot be set.
+    pub(crate) refused_variable: RefCell<Option<String>>,
     /// This write is refused once.
     pub(crate) refuses: RefCell<Option<PathBuf>>,
     state: StateDir,
@@ -80,6 +82,7 @@ impl FakePlatform {
             server: Cell::new(ServerWays::Well),
             held: RefCell::new(None),
             server_answers: Cell::new(true),
+            refused_variable: RefCell::new(None),
             refuses: RefCell::new(None),
             state: state.clone(),
             version,

@@ -1,0 +1,350 @@
+//! Settings of a database server, as a group.
+//!
+//! Invariant: only the very server that was changed is set back, known by its data directory, its
+//! place and its start; one that was restarted since has its own values again. Settings that bound
+//! each other are noted together, also where only one of them is set. A value is ours when it is
+//! what the server made of what we set last; only while nobody has noted that, any value of what
+//! is being set counts as ours.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use crate::bounds;
+use crate::change::Change;
+use crate::effect::{Effect, How, Left, Prior, Undone};
+use crate::error::{ChangeError, system_on};
+use crate::journal::JournalEntry;
+use crate::platform::Platform;
+use crate::variables::{ServerError, ServerSetting, ServerToken, ServerValues};
+
+/// The server at an address.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) platform: &'a dyn Platform,
+    pub(crate) server: &'a str,
+}
+
+impl At<'_> {
+    fn look(&self, names: &BTreeSet<&str>) -> Result<(ServerToken, ServerValues), ChangeError> {
+        let names: Vec<&str> = names.iter().copied().collect();
+        let found = self.platform.servers_at().look(self.server, &names);
+        found.map_err(|error| unavailable(format!("settings of {}", self.server), error))
+    }
+
+    /// The values on this very server, and on no other.
+    fn values_on(
+        &self,
+        token: &ServerToken,
+        names: &BTreeSet<&str>,
+    ) -> Result<ServerValues, ChangeError> {
+        let (found, values) = self.look(names)?;
+        if found.is(token) {
+            return Ok(values);
+        }
+        Err(ChangeError::Restarted { server: self.server.to_owned() })
+    }
+
+    fn set_all(&self, steps: &[ServerSetting]) -> Result<(), ChangeError> {
+        for ServerSetting { name, value } in steps {
+            let set = self.platform.servers_at().set_variable(self.server, name, value);
+            set.map_err(|error| unavailable(format!("{name} of {}", self.server), error))?;
+        }
+        Ok(())
+    }
+
+    /// The values of a group as they are now, for a plan.
+    pub(crate) fn read(&self, named: &[&str]) -> Result<ServerValues, ChangeError> {
+        Ok(self.look(&named.iter().copied().collect())?.1)
+    }
+}
+
+fn unavailable(what: String, error: ServerError) -> ChangeError {
+    let fix = match &error {
+        ServerError::NoAnswer(_) => {
+            "see that it runs, and that its address and credentials are right"
+        }
+        ServerError::Refused(_) => "choose a variable and a value that this server takes",
+    };
+    ChangeError::unavailable(what, error, fix)
+}
+
+pub(super) fn prior(at: At<'_>, named: &[&str]) -> Result<Prior, ChangeError> {
+    if holds_secret(at.server) {
+        let why = "its address holds a password, which no journal may";
+        return Err(ChangeError::unavailable("a server", why, "name it without the password"));
+    }
+    let (server, values) = at.look(&bounds::with_partners(named.iter().copied()))?;
+    if let Some(name) = named.iter().find(|name| !values.contains_key(**name)) {
+        let why = "the server has no such variable";
+        let fix = "choose a variable that it has";
+        return Err(ChangeError::unavailable(format!("{name} of {}", at.server), why, fix));
+    }
+    Ok(Prior::ServerSettings { server, values })
+}
+
+/// Whether an address says a password.
+fn holds_secret(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let login = place.rsplit_once('@').map_or("", |(login, _)| login);
+    login.contains(':') || parameters.split('&').any(|one| one.starts_with("password="))
+}
+
+pub(super) fn apply(
+    at: At<'_>,
+    settings: &[ServerSetting],
+    (token, prior): (&ServerToken, &ServerValues),
+) -> Result<Effect, ChangeError> {
+    let names = prior.keys().map(String::as_str).collect();
+    let before = at.values_on(token, &names)?;
+    at.set_all(&bounds::steps(&before, settings))?;
+    let after = at.values_on(token, &names)?;
+    let took = merged(prior, &before, &after, &touched(settings));
+    Ok(Effect::ServerSettings { asked: settings.to_vec(), took })
+}
+
+/// The names that setting these may move.
+fn touched(settings: &[ServerSetting]) -> BTreeSet<&str> {
+    bounds::with_partners(settings.iter().map(|one| one.name.as_str()))
+}
+
+/// What is ours after setting: what was touched as it is now, and what moved with it; the rest as
+/// we last knew it, whatever others have made of it since.
+fn merged(
+    held: &ServerValues,
+    before: &ServerValues,
+    after: &ServerValues,
+    touched: &BTreeSet<&str>,
+) -> ServerValues {
+    let value = |(name, held): (&String, &String)| {
+        let moved = touched.contains(name.as_str()) && before.get(name) != after.get(name);
+        let value = if moved { after.get(name).unwrap_or(held) } else { held };
+        (name.clone(), value.clone())
+    };
+    held.iter().map(value).collect()
+}
+
+/// A group that is in place, as its entry tells.
+pub(crate) struct Placed<'a> {
+    at: At<'a>,
+    token: &'a ServerToken,
+    prior: &'a ServerValues,
+    /// What the server was last known to have made of what we set.
+    held: &'a ServerValues,
+    /// Names of which nobody noted what the server made of them.
+    unknown: BTreeSet<&'a str>,
+}
+
+impl<'a> Placed<'a> {
+    /// `None` where the entry is no group of settings.
+    pub(crate) fn of(platform: &'a dyn Platform, entry: &'a JournalEntry) -> Option<Self> {
+        let Change::ServerSettings { server, settings, .. } = &entry.change else { return None };
+        let Prior::ServerSettings { server: token, values: prior } = &entry.prior else {
+            return None;
+        };
+        let mut unknown = touched(&entry.adjusting);
+        let held = match &entry.effect {
+            Some(Effect::ServerSettings { took, .. }) => took,
+            _ => {
+                unknown.extend(touched(settings));
+                prior
+            }
+        };
+        Some(Self { at: At { platform, server }, token, prior, held, unknown })
+    }
+
+    fn names(&self) -> BTreeSet<&'a str> {
+        self.prior.keys().map(String::as_str).collect()
+    }
+
+    fn thing(&self, name: &str) -> String {
+        format!("{name} of {}", self.at.server)
+    }
+
+    fn is_ours(&self, name: &str, found: &str) -> bool {
+        let is_held = || self.held.get(name).is_some_and(|held| bounds::is_same(held, found));
+        self.unknown.contains(name) || is_held()
+    }
+
+    /// The values before an adjustment, and what of it has to be set.
+    pub(crate) fn before(
+        &self,
+        wanted: &[ServerSetting],
+    ) -> Result<(ServerValues, Vec<ServerSetting>), ChangeError> {
+        if let Some(other) = wanted.iter().find(|one| !self.prior.contains_key(&one.name)) {
+            let what = self.thing(&other.name);
+            let why = "it was not named when the group was applied";
+            return Err(ChangeError::unavailable(what, why, "name it as adjustable there"));
+        }
+        let before = self.at.values_on(self.token, &self.names())?;
+        for ServerSetting { name, .. } in wanted {
+            let found = before.get(name).map_or("", String::as_str);
+            if !self.is_ours(name, found) {
+                let (what, found) = (self.thing(name), found.to_owned());
+                let ours = self.held.get(name).cloned().unwrap_or_default();
+                return Err(ChangeError::SetByOther { what, found, ours });
+            }
+        }
+        let steps = bounds::steps(&before, wanted);
+        Ok((before, steps))
+    }
+
+    /// Sets what is wanted and reads back: what of the group is ours then, and why not everything
+    /// was set. Fails where nothing could be read back.
+    pub(crate) fn set(
+        &self,
+        before: &ServerValues,
+        steps: &[ServerSetting],
+    ) -> Result<(ServerValues, Result<(), ChangeError>), ChangeError> {
+        let set = self.at.set_all(steps);
+        match self.at.values_on(self.token, &self.names()) {
+            Ok(after) => {
+                let mut held = self.held.clone();
+                for name in &self.unknown {
+                    held.extend(before.get_key_value(*name).map(|(n, v)| (n.clone(), v.clone())));
+                }
+                Ok((merged(&held, before, &after, &touched(steps)), set))
+            }
+            Err(unread) => Err(set.err().unwrap_or(unread)),
+        }
+    }
+
+    pub(super) fn undo(&self) -> Result<Undone, ChangeError> {
+        let now = match self.at.values_on(self.token, &self.names()) {
+            // What was set until the server ends went with it.
+            Err(ChangeError::Restarted { .. }) => return Ok(Undone::as_before()),
+            now => now?,
+        };
+        let theirs = self.theirs(&now);
+        let (back, left) = self.sorted(&now, &theirs);
+        if !back.is_empty() {
+            self.at.set_all(&bounds::steps(&now, &back))?;
+            match self.at.values_on(self.token, &self.names()) {
+                Err(ChangeError::Restarted { .. }) => return Ok(Undone::as_before()),
+                after => self.compare(&after?, &theirs)?,
+            }
+        }
+        let how = match (back.is_empty(), left.is_empty()) {
+            (false, _) => How::PutBack,
+            (true, true) => How::AsBefore,
+            (true, false) => How::LeftAlone,
+        };
+        Ok(Undone { how, left })
+    }
+
+    /// Settings that are somebody else's by now, and those that cannot go back because of them.
+    fn theirs(&self, now: &ServerValues) -> BTreeSet<&'a str> {
+        let mut theirs: BTreeSet<&str> = BTreeSet::new();
+        for (name, was) in self.prior {
+            let found = now.get(name).map_or("", String::as_str);
+            // What a broken-off undoing set is as before.
+            let is_settled = self.is_ours(name, found) || bounds::is_same(found, was);
+            if !is_settled {
+                theirs.insert(name);
+            }
+        }
+        // Setting one of a pair back must not move the other where that is somebody else's.
+        for (low, high) in bounds::BOUNDED {
+            let (value, was) = (|name: &str| now.get(name), |name: &str| self.prior.get(name));
+            let crosses = |low: Option<&String>, high: Option<&String>| {
+                low.zip(high).is_some_and(|(low, high)| bounds::is_below(high, low))
+            };
+            if theirs.contains(low) && crosses(value(low), was(high)) {
+                theirs.insert(high);
+            } else if theirs.contains(high) && crosses(was(low), value(high)) {
+                theirs.insert(low);
+            }
+        }
+        theirs
+    }
+
+    /// What goes back, and what is left.
+    fn sorted(
+        &self,
+        now: &ServerValues,
+        theirs: &BTreeSet<&str>,
+    ) -> (Vec<ServerSetting>, Vec<Left>) {
+        let (mut back, mut left) = (Vec::new(), Vec::new());
+        for (name, was) in self.prior {
+            let found = now.get(name).cloned().unwrap_or_default();
+            if bounds::is_same(&found, was) {
+                continue;
+            }
+            if theirs.contains(name.as_str()) {
+                left.push(Left { thing: self.thing(name), found, prior: was.clone() });
+            } else {
+                back.push(ServerSetting::new(name, was));
+            }
+        }
+        (back, left)
+    }
+
+    /// Everything but what was left is as before.
+    fn compare(&self, after: &ServerValues, theirs: &BTreeSet<&str>) -> Result<(), ChangeError> {
+        for (name, was) in self.prior {
+            let found = after.get(name).map_or("", String::as_str);
+            if bounds::is_same(found, was) || theirs.contains(name.as_str()) {
+                continue;
+            }
+            let said = io::Error::other(format!("the server made {found} of {was}"));
+            return Err(system_on("set back", self.thing(name), said));
+        }
+        Ok(())
+    }
+
+    /// The statements by which a person puts back what may have been changed. In this order they
+    /// do so whatever the values are.
+    pub(crate) fn by_hand(&self) -> Vec<String> {
+        let differs = |name: &str| self.held.get(name) != self.prior.get(name);
+        let may_differ = |name: &&str| self.unknown.contains(*name) || differs(name);
+        let changed = bounds::with_partners(self.names().into_iter().filter(may_differ));
+        let mut names: Vec<&str> = Vec::new();
+        for (low, high) in bounds::BOUNDED {
+            if changed.contains(low) || changed.contains(high) {
+                names.extend([high, low, high]);
+            }
+        }
+        let is_alone = |name: &&&str| !names.contains(*name);
+        let alone: Vec<&str> = changed.iter().filter(is_alone).copied().collect();
+        names.extend(alone);
+        let statement = |name: &str| {
+            let value = literal(self.prior.get(name)?);
+            Some(format!("SET GLOBAL {name} = {value};"))
+        };
+        names.into_iter().filter_map(statement).collect()
+    }
+}
+
+/// A value as SET takes it: numbers as they are, words in quotes.
+fn literal(value: &str) -> String {
+    if value.parse::<i128>().is_ok() || value.parse::<f64>().is_ok_and(f64::is_finite) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_a_password_is_seen() {
+        for (address, holds) in [
+            ("mysql://b@127.0.0.1:3391/db", false),
+            ("mysql://127.0.0.1:3391", false),
+            ("mysql://[::1]:3391/db?socket=/a:b", false),
+            ("mysql://b:p@h/db", true),
+            ("mysql://b:p@ss@h", true),
+            ("mysql://b@h/db?ssl=required&password=p", true),
+        ] {
+            assert_eq!(holds_secret(address), holds, "{address}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted() {
+        assert_eq!(literal("0.001000"), "0.001000");
+        assert_eq!(literal("ON"), "'ON'");
+        assert_eq!(literal("a'b\\"), "'a''b\\\\'");
+    }
+}
