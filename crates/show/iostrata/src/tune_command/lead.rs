@@ -91,7 +91,7 @@ impl Lead {
             due = (due + plan.interval).max(Instant::now());
             pause(due.saturating_duration_since(Instant::now()), is_over);
             if is_over() {
-                record.note_missing(self.sampler.missing());
+                // MISSING
                 return Ok(Ended::Asked);
             }
             let asked = Instant::now();

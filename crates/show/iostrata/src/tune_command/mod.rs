@@ -46,9 +46,9 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let put_back = hands.put_back(&narrator);
     let document = record.document();
     narrator.summary(&document);
-    let is_kept = sink.keep_with_report(&document);
+    let is_kept = sink.keep(&document);
     if args.printing.json {
-        print_json(&RunResult::Tune(Box::new(document)))?;
+        print_json(&RunResult::Watch(Box::new(document)))?;
     } else if let Some(report) = sink.report().filter(|_| is_kept) {
         narrator.say(&report);
     }
