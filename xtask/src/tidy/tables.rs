@@ -116,6 +116,7 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["units", "run", "change", "target"],
     },
+    CrateRules { name: "watch", tier: Tier::Database, is_pure: true, may_use: &["run", "target"] },
     CrateRules {
         name: "workload",
         tier: Tier::Database,
@@ -151,8 +152,8 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "engine", "settings", "target", "embedded", "server", "workload", "study", "diagnose",
-            "report",
+            "engine", "settings", "target", "embedded", "server", "watch", "workload", "study",
+            "diagnose", "report",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },

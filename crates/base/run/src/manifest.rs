@@ -50,6 +50,8 @@ pub enum RunKind {
     Oltp,
     /// Loading the tables of a workload: a [`crate::PrepareDocument`].
     Prepare,
+    /// Watching a target: a [`crate::WatchDocument`].
+    Watch,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

@@ -17,15 +17,20 @@ use crate::failure;
 pub struct MySqlServers {
     /// Where the user's name and password are when the address does not say them.
     pub credentials: Credentials,
+    /// Addresses that are complete: one of them is used in place of an address that is printed like
+    /// it, because what is printed holds no password.
+    pub known: Vec<ServerAddress>,
 }
 
 impl MySqlServers {
     fn connect(&self, address: &str) -> Result<(String, Conn), ServerError> {
         let no_answer = |text: String| ServerError::NoAnswer(text);
-        let address: ServerAddress =
-            address.parse().map_err(|error| no_answer(format!("{error}")))?;
-        let address =
-            self.credentials.complete(address).map_err(|error| no_answer(error.to_string()))?;
+        let known = self.known.iter().find(|known| known.to_string() == address).cloned();
+        let complete = || {
+            let address: ServerAddress = address.parse().map_err(|e| no_answer(format!("{e}")))?;
+            self.credentials.complete(address).map_err(|error| no_answer(error.to_string()))
+        };
+        let address = known.map_or_else(complete, Ok)?;
         let connector = Connector::new(address);
         let conn = connector.connect(Patience::Short).map_err(meaning)?;
         Ok((connector.name, conn))
@@ -34,6 +39,29 @@ impl MySqlServers {
     fn ask(&self, address: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, ServerError> {
         let (name, mut conn) = self.connect(address)?;
         texts(&mut conn, sql).map_err(|error| meaning(failure::told(&name, sql, &error)))
+    }
+}
+
+/// What stands before the name of a counter of InnoDB, which is switched on and off like a variable.
+pub const COUNTER: &str = "innodb_metrics.";
+/// A counter that counts.
+pub const ON: &str = "on";
+const OFF: &str = "off";
+
+impl MySqlServers {
+    /// Whether a counter counts.
+    fn counter(&self, address: &str, counter: &str) -> Result<String, ServerError> {
+        let table = "information_schema.INNODB_METRICS";
+        // The column of its state has another name in each flavour.
+        let of = |state: &str| {
+            let sql = format!("SELECT {state} FROM {table} WHERE NAME = '{counter}'");
+            self.ask(address, &sql)
+        };
+        let answer = of("STATUS").or_else(|_| of("ENABLED"))?;
+        let state = answer.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        let none = || ServerError::Refused(format!("the server has no counter {counter}"));
+        let is_on = ["enabled", "1"].contains(&state.ok_or_else(none)?.as_str());
+        Ok(if is_on { ON } else { OFF }.to_owned())
     }
 }
 
@@ -90,6 +118,9 @@ impl Servers for MySqlServers {
 
     fn variable(&self, address: &str, name: &str) -> Result<String, ServerError> {
         let name = checked(name)?;
+        if let Some(counter) = name.strip_prefix(COUNTER) {
+            return self.counter(address, counter);
+        }
         let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name = '{name}'");
         let answer = self.ask(address, &sql)?;
         let value = answer.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
@@ -97,7 +128,11 @@ impl Servers for MySqlServers {
     }
 
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
-        let sql = format!("SET GLOBAL {} = {}", checked(name)?, value_text(value));
+        let sql = match (checked(name)?.strip_prefix(COUNTER), value) {
+            (None, _) => format!("SET GLOBAL {name} = {}", value_text(value)),
+            (Some(counter), ON) => format!("SET GLOBAL innodb_monitor_enable = '{counter}'"),
+            (Some(counter), _) => format!("SET GLOBAL innodb_monitor_disable = '{counter}'"),
+        };
         self.ask(address, &sql).map(drop)
     }
 }

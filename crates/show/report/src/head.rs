@@ -95,6 +95,7 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Prepare => "prepare",
         RunKind::Tpcc => "tpcc",
         RunKind::Oltp => "oltp",
+        RunKind::Watch => "watch",
         RunKind::Unknown => "run",
     }
 }

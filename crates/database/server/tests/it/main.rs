@@ -14,3 +14,4 @@ mod operations;
 mod private;
 mod values;
 mod variables;
+mod watched;

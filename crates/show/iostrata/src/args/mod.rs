@@ -15,6 +15,7 @@ mod simulate;
 mod simulate_flush;
 mod study;
 mod value;
+mod watch;
 
 pub use database::{
     DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
@@ -35,6 +36,7 @@ pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
+pub use watch::WatchArgs;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,6 +82,12 @@ pub enum Command {
     Tpcc(TpccArgs),
     /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
     Oltp(OltpArgs),
+    /// Show how far redo is from its limit, what is flushed and why, and name the cause of stalls
+    ///
+    /// Watches MySQL, MariaDB and Percona Server, and embedded engines that another process holds.
+    /// Reads what they count anyway and changes nothing. docs/watch.md says what each tells, which
+    /// rights that needs, and how stalls are found.
+    Watch(WatchArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed, and remove its files
@@ -115,6 +123,7 @@ impl Command {
             Self::Tpcc(args) => args.action.is_quiet(),
             Self::Oltp(args) => args.action.is_quiet(),
             Self::Restore(args) => args.printing.quiet,
+            Self::Watch(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,
         }

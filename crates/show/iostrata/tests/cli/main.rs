@@ -25,3 +25,4 @@ mod study;
 mod study_kill;
 mod study_transactions;
 mod views;
+mod watch;
