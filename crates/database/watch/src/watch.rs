@@ -81,7 +81,7 @@ impl Watch {
             Some(100.0 * part? as f64 / whole as f64)
         };
         if let Some(more) = span.and_then(|span| span.grown(|one| one.furious_flushes)) {
-            self.furious_flushes = Some(self.furious_flushes.unwrap_or(0) + more);
+            self.furious_flushes = Some(self.furious_flushes.unwrap_or(0).saturating_add(more));
         } else if now.furious_flushes.is_some() {
             self.furious_flushes.get_or_insert(0);
         }

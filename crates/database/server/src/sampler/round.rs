@@ -8,7 +8,7 @@ use mysql::Conn;
 
 use super::missing::Refused;
 use super::monitor_text::MonitorText;
-use super::told::{METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
+use super::told::{EVENT_SCHEDULER, METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
 use crate::connect::{Connector, Patience, texts};
 use crate::failure;
 
@@ -88,10 +88,13 @@ impl Round {
             refused: Refused::default(),
         };
         let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(VARIABLES));
-        let there = numbers(round.rows(name, &sql)?);
-        for variable in VARIABLES.iter().filter(|variable| there.contains_key(**variable)) {
+        let rows = round.rows(name, &sql)?.into_iter();
+        let there: Vec<String> = rows.filter_map(|row| row.into_iter().next().flatten()).collect();
+        for variable in VARIABLES.iter().filter(|name| there.iter().any(|one| one == *name)) {
             round.variables.push((*variable).to_owned());
-            round.variables_sql += &format!(", @@global.{variable}");
+            // A word becomes a number.
+            let word = if *variable == EVENT_SCHEDULER { " = 'ON'" } else { "" };
+            round.variables_sql += &format!(", @@global.{variable}{word}");
         }
         // What a sample commits itself, beside what asking for it does.
         let before = round.commits(name)?;

@@ -29,6 +29,7 @@ pub(crate) const STATUS: &[&str] = &[
     "Innodb_buffer_pool_pages_dirty",
     "Innodb_buffer_pool_pages_flushed",
     "Innodb_buffer_pool_pages_LRU_flushed",
+    LRU_FLUSHED,
     "Innodb_buffer_pool_pages_total",
     "Innodb_history_list_length",
     "Innodb_data_pending_reads",
@@ -53,7 +54,10 @@ pub(crate) const VARIABLES: &[&str] = &[
     "innodb_log_file_size",
     "innodb_log_files_in_group",
     "innodb_thread_concurrency",
+    EVENT_SCHEDULER,
 ];
+/// Where it is on, its thread counts as running all the time.
+pub(crate) const EVENT_SCHEDULER: &str = "event_scheduler";
 
 /// Metrics of which the first that is on is taken, and the status that tells the same.
 pub(crate) struct MetricSource {
@@ -65,6 +69,8 @@ pub(crate) struct MetricSource {
     pub(crate) field: &'static str,
 }
 
+/// MariaDB writes it in small letters, Percona Server does not.
+const LRU_FLUSHED: &str = "Innodb_buffer_pool_pages_lru_flushed";
 const HISTORY: &str = "trx_rseg_history_len";
 const LRU: &[&str] = &["buffer_LRU_batch_flush_total_pages", "buffer_LRU_batch_total_pages"];
 
@@ -103,7 +109,7 @@ pub(crate) const METRICS: &[MetricSource] = &[
     },
     MetricSource {
         names: LRU,
-        status: &["Innodb_buffer_pool_pages_LRU_flushed"],
+        status: &[LRU_FLUSHED, "Innodb_buffer_pool_pages_LRU_flushed"],
         field: "flush_lru_pages_per_s",
     },
     MetricSource {
@@ -166,6 +172,12 @@ impl Told {
         Some(ended + xa.iter().sum::<u64>())
     }
 
+    /// Without the sampler's own, which asks, and the event scheduler.
+    fn sessions_running(&self) -> Option<u64> {
+        let scheduler = self.variable(EVENT_SCHEDULER).unwrap_or(0);
+        Some(self.status("Threads_running")?.saturating_sub(1 + scheduler))
+    }
+
     /// The history beyond which writers are held back. A delay of 0 leaves the limit without effect.
     fn history_limit(&self) -> Option<u64> {
         let held = self.variable("innodb_max_purge_lag_delay").unwrap_or(0) > 0;
@@ -179,6 +191,8 @@ impl Told {
         let in_text = || Some(text.lsn?.saturating_sub(text.checkpoint_lsn?));
         let syncs = innodb("data_pending_fsyncs");
         let lru = || LRU.iter().find_map(|name| self.metric(name));
+        let lru_status =
+            self.status(LRU_FLUSHED).or_else(|| innodb("buffer_pool_pages_LRU_flushed"));
         TargetSample {
             checkpoint_age_bytes: self.age().or_else(in_text),
             checkpoint_age_limit_bytes: limits.limit,
@@ -198,7 +212,7 @@ impl Told {
             dirty_pages: innodb("buffer_pool_pages_dirty"),
             pages_flushed: innodb("buffer_pool_pages_flushed"),
             pages_flushed_adaptive: self.metric("buffer_flush_adaptive_total_pages"),
-            pages_flushed_lru: innodb("buffer_pool_pages_LRU_flushed").or_else(lru),
+            pages_flushed_lru: lru_status.or_else(lru),
             pages_flushed_background: self.metric("buffer_flush_background_total_pages"),
             pages_flushed_for_redo: self.metric("buffer_flush_sync_total_pages"),
             furious_flushes: self.metric("buffer_flush_sync"),
@@ -211,8 +225,7 @@ impl Told {
             pending_writes: innodb("data_pending_writes"),
             pending_syncs: syncs.map(|data| data + innodb("os_log_pending_fsyncs").unwrap_or(0)),
             row_locks_waiting: innodb("row_lock_current_waits"),
-            // Without the sampler's own, which asks.
-            sessions_running: self.status("Threads_running").map(|all| all.saturating_sub(1)),
+            sessions_running: self.sessions_running(),
             ..TargetSample::default()
         }
     }
