@@ -30,5 +30,5 @@ pub use claim::Claim;
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
-pub use servers::MySqlServers;
+pub use servers::{COUNTER, MySqlServers, ON};
 pub use target::ServerTarget;

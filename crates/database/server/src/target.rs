@@ -110,6 +110,17 @@ impl ServerTarget {
         &self.version
     }
 
+    /// Counters of InnoDB that are off and would tell a sampler more.
+    ///
+    /// # Errors
+    /// When the server does not answer, or the user may not see them.
+    pub fn counters_off(&self) -> Result<Vec<String>, TargetError> {
+        let mut link = self.link()?;
+        let rows = self.ask(&mut link, &sampler::counters_off_sql("STATUS"));
+        let rows = rows.or_else(|_| self.ask(&mut link, &sampler::counters_off_sql("ENABLED")))?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+
     fn link(&self) -> Result<Link, TargetError> {
         Ok(Link::new(self.connector.connect(Patience::AsAsked)?, Arc::clone(&self.name)))
     }
@@ -268,7 +279,7 @@ impl Target for ServerTarget {
             return Ok(None);
         }
         let (connector, name) = (self.connector.another(), Arc::clone(&self.name));
-        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.flavour)?)))
+        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.clone())?)))
     }
 
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {

@@ -29,6 +29,7 @@ mod study_run;
 mod study_show;
 mod study_text;
 mod tune_command;
+mod watch_command;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -87,6 +88,7 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
         Command::Tpcc(args) => database_command::tpcc(args, &interruption),
         Command::Oltp(args) => database_command::oltp(args, &interruption),
         Command::Tune(args) => tune_command::run(args, &interruption),
+        Command::Watch(args) => watch_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Completions(args) => help_files_command::completions(args),

@@ -16,6 +16,7 @@ mod simulate_flush;
 mod study;
 mod tune;
 mod value;
+mod watch;
 
 pub use database::{
     DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
@@ -36,6 +37,7 @@ pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
+pub use watch::WatchArgs;
 
 pub use tune::{ModeWord, TuneArgs};
 
@@ -89,6 +91,12 @@ pub enum Command {
     /// not dip whenever the redo runs out. Every change is written down first and put back at the
     /// end; `iostrata restore` does so after a kill. docs/tune.md explains what it moves and why.
     Tune(Box<TuneArgs>),
+    /// Show how far redo is from its limit, what is flushed and why, and name the cause of stalls
+    ///
+    /// Watches MySQL, MariaDB and Percona Server, and embedded engines that another process holds.
+    /// Reads what they count anyway and changes nothing. docs/watch.md says what each tells, which
+    /// rights that needs, and how stalls are found.
+    Watch(WatchArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed, and remove its files
@@ -125,6 +133,7 @@ impl Command {
             Self::Oltp(args) => args.action.is_quiet(),
             Self::Tune(args) => args.printing.quiet,
             Self::Restore(args) => args.printing.quiet,
+            Self::Watch(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,
         }

@@ -23,8 +23,8 @@ pub struct Hands {
 pub enum Set {
     /// What the server made of it, with the settings that moved along.
     Took(LeverValues),
-    /// Nothing was set: somebody else has changed one of them; what was found.
-    Others(String),
+    /// Nothing was set: somebody else has changed one of them.
+    Others,
     /// Nothing was set: it is not the same running server any more.
     Restarted,
 }
@@ -79,7 +79,7 @@ impl Hands {
                 Ok(Set::Took(LeverValues::of(told)))
             }
             Ok(_) => Err(ExitError::Bug("a group of settings had another effect".to_owned())),
-            Err(error @ ChangeError::SetByOther { .. }) => Ok(Set::Others(error.to_string())),
+            Err(ChangeError::SetByOther { .. }) => Ok(Set::Others),
             Err(ChangeError::Restarted { .. }) => Ok(Set::Restarted),
             Err(error) => Err(here(&error)),
         }

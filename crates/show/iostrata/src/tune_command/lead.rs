@@ -91,7 +91,7 @@ impl Lead {
             due = (due + plan.interval).max(Instant::now());
             pause(due.saturating_duration_since(Instant::now()), is_over);
             if is_over() {
-                // MISSING
+                record.note_missing(self.sampler.missing());
                 return Ok(Ended::Asked);
             }
             let asked = Instant::now();
@@ -143,7 +143,7 @@ impl Lead {
             false => match hands.set(&moves)? {
                 Set::Took(took) => took,
                 Set::Restarted => return Ok(Some(restarted())),
-                Set::Others(_) => {
+                Set::Others => {
                     let seen = self.look_around(plan, narrator);
                     return seen.map_or_else(|error| lost(error).map(Some), |()| Ok(None));
                 }

@@ -41,12 +41,12 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let first = Lead::begin(&plan, &mut hands)?;
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
-    let mut record = Record::begin(&first.facts);
+    let mut record = Record::begin(&first.facts, plan.address.is_local());
     let ended = go_on(first, &plan, &mut hands, (&narrator, &mut record), interruption);
     let put_back = hands.put_back(&narrator);
     let document = record.document();
     narrator.summary(&document);
-    let is_kept = sink.keep(&document);
+    let is_kept = sink.keep_with_report(&document);
     if args.printing.json {
         print_json(&RunResult::Watch(Box::new(document)))?;
     } else if let Some(report) = sink.report().filter(|_| is_kept) {

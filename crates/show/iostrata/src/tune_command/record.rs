@@ -1,39 +1,42 @@
-//! What is kept of a tuning: every sample, every change, what it came to.
+//! What is kept of a tuning: samples, every change, what it came to.
+//!
+//! Invariant: a tuning of weeks fits into memory: the longer it lasts, the fewer samples are kept.
 
 use std::time::{Duration, Instant};
 
+use iostrata_host::DevicesBelow;
 use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
 use iostrata_target::{TargetFacts, TargetSample};
 use iostrata_watch::{Record as Samples, Seen, Watch};
+
+use crate::watch_command::source::{device_of, since_last, target_of};
+
+/// After so many samples every second one is kept, after twice as many every third.
+const KEPT_ALL: usize = 10_000;
 
 /// Gathers the document.
 pub struct Record {
     start: Instant,
     watch: Watch,
+    device: Option<DevicesBelow>,
     samples: Samples,
+    seen: usize,
     last: Option<WatchSample>,
     target: WatchTarget,
     settings: Vec<TunedSetting>,
 }
 
 impl Record {
-    /// Begins now.
-    pub fn begin(facts: &TargetFacts) -> Self {
-        let is_kept = |name: &str| name.starts_with("innodb_");
-        let settings = facts.settings.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
-        let target = WatchTarget {
-            name: facts.name.clone(),
-            flavour: facts.flavour.clone(),
-            version: facts.version.clone(),
-            settings,
-            missing: Vec::new(),
-        };
+    /// Begins now; a server on this host has its device below.
+    pub fn begin(facts: &TargetFacts, is_local: bool) -> Self {
         Self {
             start: Instant::now(),
             watch: Watch::default(),
+            device: device_of(facts, is_local),
             samples: Samples::default(),
+            seen: 0,
             last: None,
-            target,
+            target: target_of(facts),
             settings: Vec::new(),
         }
     }
@@ -54,9 +57,12 @@ impl Record {
             at_s: self.at_s(),
             sample: Ok(*sample),
             sample_us: took.as_secs_f64() * 1e6,
-            device: None,
+            device: self.device.as_mut().and_then(since_last),
         });
-        self.samples.add(&watched);
+        if self.seen.is_multiple_of(self.seen / KEPT_ALL + 1) || watched.stall.is_some() {
+            self.samples.add(&watched);
+        }
+        self.seen += 1;
         self.last = Some(watched.sample);
     }
 
@@ -82,6 +88,8 @@ impl Record {
 
     /// What came of it.
     pub fn document(self) -> WatchDocument {
-        WatchDocument { settings: self.settings, ..self.samples.document(self.target) }
+        let document = self.samples.document(self.target);
+        let duration_s = self.start.elapsed().as_secs_f64();
+        WatchDocument { settings: self.settings, duration_s, ..document }
     }
 }

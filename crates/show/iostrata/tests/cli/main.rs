@@ -26,3 +26,4 @@ mod study_kill;
 mod study_transactions;
 mod tune;
 mod views;
+mod watch;

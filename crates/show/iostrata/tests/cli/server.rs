@@ -75,7 +75,7 @@ impl Private {
         self.server.stop(&mut self.session).unwrap();
     }
 
-    fn end(mut self) -> tempfile::TempDir {
+    pub fn end(mut self) -> tempfile::TempDir {
         self.server.remove(&mut self.session).unwrap();
         self.dir
     }
