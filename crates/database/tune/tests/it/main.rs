@@ -2,4 +2,3 @@
 
 mod closed_loop;
 mod rig;
-mod show;
