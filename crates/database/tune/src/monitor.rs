@@ -14,6 +14,10 @@ use crate::age_book::{AgeBook, DirtyNow};
 const REACH_US: (f64, f64) = (5e6, 30e6);
 /// That part.
 const REACH_SHARE: f64 = 0.3;
+/// The load has changed when redo of late comes faster or slower than on average by this factor;
+/// late is so many microseconds.
+const SURGE: f64 = 1.8;
+const LATE_US: u64 = 3_000_000;
 /// Pages written are averaged over this time, in microseconds.
 const WRITTEN_REACH_US: u64 = 5_000_000;
 
@@ -65,6 +69,8 @@ impl Vitals {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Monitor {
     redo: RedoRate,
+    /// The same of late.
+    recent: RedoRate,
     drain: DrainRate,
     written: Average,
     book: AgeBook,
@@ -81,7 +87,13 @@ impl Monitor {
         let end = sample.redo_end_bytes.ok_or(Missing("where its redo ends"))?;
         let dirty = sample.dirty_pages.ok_or(Missing("how many pages are dirty"))?;
         let round_us = limit as f64 * 1e6 / self.redo.bytes_per_s().max(1.0);
-        let reach_us = (round_us * REACH_SHARE).clamp(REACH_US.0, REACH_US.1) as u64;
+        self.recent.observe(now_us, Lsn(end), LATE_US, 0.0);
+        let change = self.recent.bytes_per_s() / self.redo.bytes_per_s().max(1.0);
+        let reach_us = match (1.0 / SURGE..=SURGE).contains(&change) {
+            true => (round_us * REACH_SHARE).clamp(REACH_US.0, REACH_US.1) as u64,
+            // A load that has begun, or gone, is no swing.
+            false => LATE_US,
+        };
         self.redo.observe(now_us, Lsn(end), reach_us, 0.0);
         self.drain.observe(now_us, Lsn(end.saturating_sub(age)), reach_us);
         let before = self.last.replace((now_us, sample.pages_flushed));
@@ -146,6 +158,23 @@ mod tests {
         assert!((vitals.freed_bytes_per_s - 3e6).abs() < 1e4, "{vitals:?}");
         assert!((vitals.written_per_s - 400.0).abs() < 1.0, "{vitals:?}");
         assert_eq!((vitals.dt_s, vitals.age_pct()), (1.0, 1.25));
+    }
+
+    #[test]
+    fn a_load_that_begins_is_known_within_seconds() {
+        let mut monitor = Monitor::default();
+        let mut rate_after = |seconds: std::ops::Range<u64>, per_s: u64| {
+            let mut rate = 0.0;
+            for at_s in seconds {
+                let end = Some(50_000_000 + at_s.saturating_sub(300) * per_s);
+                let sample = TargetSample { redo_end_bytes: end, ..sample(0) };
+                rate = monitor.take(at_s * 1_000_000, &sample).unwrap().redo_bytes_per_s;
+            }
+            rate
+        };
+        assert!(rate_after(0..301, 4_000_000) < 1.0);
+        let found = rate_after(301..308, 4_000_000);
+        assert!(found > 2.5e6, "{found}");
     }
 
     #[test]

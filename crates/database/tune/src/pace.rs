@@ -24,19 +24,19 @@ const EFFECT: (f64, f64) = (0.5, 1.2);
 
 /// Finds the pace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct SteadyPace {
     /// Pages per second that should be written; absent before the first step.
     wanted: Option<f64>,
     effect: f64,
 }
 
-impl Default for Pace {
+impl Default for SteadyPace {
     fn default() -> Self {
         Self { wanted: None, effect: 1.0 }
     }
 }
 
-impl Pace {
+impl SteadyPace {
     /// Takes one step; gives the pages per second to ask the server for.
     pub fn step(
         &mut self,
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn step(pace: &mut Pace, now: &Vitals) -> f64 {
+    fn step(pace: &mut SteadyPace, now: &Vitals) -> f64 {
         let end = Lsn(1_000_000_000);
         let oldest = Lsn(end.0 - now.age_bytes as u64);
         let even: Vec<(Lsn, u32)> =
@@ -112,16 +112,16 @@ mod tests {
     #[test]
     fn in_balance_all_dirty_pages_go_once_a_round() {
         for x in [0.3, 0.6, 0.9] {
-            let found = step(&mut Pace::default(), &vitals(x));
+            let found = step(&mut SteadyPace::default(), &vitals(x));
             assert!((found - 1000.0).abs() < 5.0, "{x}: {found}");
         }
-        let late = step(&mut Pace::default(), &vitals(1.2));
+        let late = step(&mut SteadyPace::default(), &vitals(1.2));
         assert!(late > 1100.0, "{late}");
     }
 
     #[test]
     fn a_burst_of_pages_is_written_over_the_time_that_is_left() {
-        let mut pace = Pace::default();
+        let mut pace = SteadyPace::default();
         let (oldest, end) = (Lsn(0), Lsn(15_000_000));
         let burst = [(Lsn(0), 9_000), (Lsn(6_000_000), 100)];
         let now = Vitals { dirty_pages: 9_100.0, ..vitals(0.25) };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_step_is_followed_slowly_and_a_pause_not_at_all() {
-        let mut pace = Pace::default();
+        let mut pace = SteadyPace::default();
         step(&mut pace, &vitals(0.9));
         let doubled = Vitals { redo_bytes_per_s: 6e6, ..vitals(0.9) };
         let first = step(&mut pace, &doubled);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_server_that_writes_less_than_asked_is_asked_for_more() {
-        let mut pace = Pace::default();
+        let mut pace = SteadyPace::default();
         let half = Vitals { written_per_s: 700.0, ..vitals(0.9) };
         let asked = (0..200).map(|_| step(&mut pace, &half)).last().unwrap();
         assert!(asked > 1250.0, "{asked}");

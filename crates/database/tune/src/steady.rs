@@ -11,7 +11,7 @@ use crate::device::DeviceLimit;
 use crate::generation::Generation;
 use crate::lever::{Lever, LeverValues, Move};
 use crate::monitor::Vitals;
-use crate::pace::Pace;
+use crate::pace::SteadyPace;
 
 /// A server is led from this share of the age's limit on, if the set-point is so many seconds away;
 /// or from the higher share on, if redo is made at all.
@@ -57,14 +57,14 @@ pub(crate) struct Steady {
     generation: Generation,
     pub is_leading: bool,
     calm_s: f64,
-    pace: Pace,
+    pace: SteadyPace,
     device: DeviceLimit,
     ease: f64,
 }
 
 impl Steady {
     pub fn new(generation: Generation) -> Self {
-        let (pace, device) = (Pace::default(), DeviceLimit::default());
+        let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
         Self { generation, is_leading: false, calm_s: 0.0, pace, device, ease: 1.0 }
     }
 

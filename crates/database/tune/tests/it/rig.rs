@@ -10,7 +10,7 @@ use iostrata_tune::{Controller, Generation, Lever, LeverValues, Look, TuneConfig
 
 /// A server, its device and its load.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct PlantCase {
     pub policy: PolicyName,
     pub redo: &'static str,
     pub iops: f64,
@@ -23,7 +23,7 @@ pub struct Case {
     pub seed: u64,
 }
 
-impl Case {
+impl PlantCase {
     /// The load that stalls: pages everywhere, 100 MB of redo, 1,500 requests per second each way.
     pub fn stall() -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Ran {
 }
 
 /// Lets a case run, led or not.
-pub fn run(case: &Case, is_led: bool) -> Ran {
+pub fn run(case: &PlantCase, is_led: bool) -> Ran {
     let plan = case.plan();
     let mut plant = FlushPlant::new(&plan).unwrap();
     let mut present = levers(&plant);

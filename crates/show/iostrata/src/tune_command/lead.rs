@@ -12,7 +12,7 @@ use iostrata_tune::{Controller, Generation, Lever, LeverValues, Look, Move};
 use super::hands::{Hands, Set};
 use super::narrator::Narrator;
 use super::plan::TunePlan;
-use super::record::Record;
+use super::record::TuneRecord;
 use super::rights::may_set;
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
@@ -24,7 +24,7 @@ const CLAIM: &str = "iostrata_tune";
 const STATUS_S: f64 = 10.0;
 
 /// How leading ended.
-pub enum Ended {
+pub enum LeadEnd {
     /// It was asked to, or its time was over.
     Asked,
     /// The server does not answer, or is another one; what it said.
@@ -82,9 +82,9 @@ impl Lead {
         mut self,
         plan: &TunePlan,
         hands: &mut Hands,
-        (narrator, record): (&Narrator<'_>, &mut Record),
+        (narrator, record): (&Narrator<'_>, &mut TuneRecord),
         is_over: &dyn Fn() -> bool,
-    ) -> Result<Ended, ExitError> {
+    ) -> Result<LeadEnd, ExitError> {
         let mut due = Instant::now();
         let mut status_s = record.at_s() + STATUS_S;
         loop {
@@ -92,7 +92,7 @@ impl Lead {
             pause(due.saturating_duration_since(Instant::now()), is_over);
             if is_over() {
                 record.note_missing(self.sampler.missing());
-                return Ok(Ended::Asked);
+                return Ok(LeadEnd::Asked);
             }
             let asked = Instant::now();
             let sample = match self.sampler.sample() {
@@ -129,8 +129,8 @@ impl Lead {
         plan: &TunePlan,
         hands: &mut Hands,
         sample: &TargetSample,
-        (narrator, record): (&Narrator<'_>, &mut Record),
-    ) -> Result<Option<Ended>, ExitError> {
+        (narrator, record): (&Narrator<'_>, &mut TuneRecord),
+    ) -> Result<Option<LeadEnd>, ExitError> {
         let now_us = (record.at_s() * 1e6) as u64;
         let look = Look { now_us, sample, present: &self.present, read_ms: record.read_ms() };
         let moves = self.controller.step(&look);
@@ -162,7 +162,7 @@ impl Lead {
         one: Move,
         took: &LeverValues,
         is_dry: bool,
-        (narrator, record): (&Narrator<'_>, &mut Record),
+        (narrator, record): (&Narrator<'_>, &mut TuneRecord),
     ) {
         let Move { lever, to, why } = one;
         let now = took.get(lever).unwrap_or(to);
@@ -202,13 +202,13 @@ impl Lead {
     }
 }
 
-fn restarted() -> Ended {
-    Ended::Lost("the server was started again".to_owned())
+fn restarted() -> LeadEnd {
+    LeadEnd::Lost("the server was started again".to_owned())
 }
 
-fn lost(error: TargetError) -> Result<Ended, ExitError> {
+fn lost(error: TargetError) -> Result<LeadEnd, ExitError> {
     match error.trouble {
-        Trouble::Gone | Trouble::NotReady | Trouble::Retry => Ok(Ended::Lost(error.to_string())),
+        Trouble::Gone | Trouble::NotReady | Trouble::Retry => Ok(LeadEnd::Lost(error.to_string())),
         _ => Err(ending(error)),
     }
 }

@@ -21,10 +21,10 @@ use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
 
 use hands::Hands;
-use lead::{Ended, Lead};
+use lead::{Lead, LeadEnd};
 use narrator::Narrator;
 use plan::TunePlan;
-use record::Record;
+use record::TuneRecord;
 
 /// How often a server that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let first = Lead::begin(&plan, &mut hands)?;
     let mut sink = RunSink::begin(RunKind::Tune, "tune", args.out.as_deref(), &display)?;
     sink.say_whether_kept();
-    let mut record = Record::begin(&first.facts, plan.address.is_local());
+    let mut record = TuneRecord::begin(&first.facts, plan.address.is_local());
     let ended = go_on(first, &plan, &mut hands, (&narrator, &mut record), interruption);
     let put_back = hands.put_back(&narrator);
     let document = record.document();
@@ -64,7 +64,7 @@ fn go_on(
     first: Lead,
     plan: &TunePlan,
     hands: &mut Hands,
-    (narrator, record): (&Narrator<'_>, &mut Record),
+    (narrator, record): (&Narrator<'_>, &mut TuneRecord),
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     let until = plan.time.map(|time| record.start() + time);
@@ -72,8 +72,8 @@ fn go_on(
     let mut lead = first;
     loop {
         let lost = match lead.run(plan, hands, (narrator, record), &is_over)? {
-            Ended::Asked => return Ok(()),
-            Ended::Lost(why) => why,
+            LeadEnd::Asked => return Ok(()),
+            LeadEnd::Lost(why) => why,
         };
         narrator.say(&format!("{lost}; waiting for the server"));
         lead = loop {

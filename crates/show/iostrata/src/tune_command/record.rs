@@ -15,7 +15,7 @@ use crate::watch_command::source::{device_of, since_last, target_of};
 const KEPT_ALL: usize = 10_000;
 
 /// Gathers the document.
-pub struct Record {
+pub struct TuneRecord {
     start: Instant,
     watch: Watch,
     device: Option<DevicesBelow>,
@@ -26,7 +26,7 @@ pub struct Record {
     settings: Vec<TunedSetting>,
 }
 
-impl Record {
+impl TuneRecord {
     /// Begins now; a server on this host has its device below.
     pub fn begin(facts: &TargetFacts, is_local: bool) -> Self {
         Self {
