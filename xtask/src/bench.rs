@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: iostrata beside fio, emulated disks beside their models, and the embedded
-//! engine beside its peers, as pairs on the same machine in the same minutes.
+//! engine beside its peers, as pairs on the same machine in the same minutes; a server tuned and
+//! untuned.
 //!
 //! Purpose: show that the meter costs less than what it measures, and that it measures the same.
 //! Invariant: the two sides alternate (A B B A ...), so that a drift of the machine cancels within
@@ -19,6 +20,8 @@ mod sample;
 mod table;
 mod tpcc;
 mod tpcc_table;
+mod tune;
+mod tune_table;
 
 use anyhow::{Result, bail};
 
@@ -36,12 +39,14 @@ pub fn run(mut args: Args) -> Result<bool> {
         Some("peers") => peers::run(args)?,
         Some("repeat") => repeat::run(args)?,
         Some("tpcc") => tpcc::run(args)?,
+        Some("tune") => tune::run(args)?,
         Some(other) => {
             bail!(
-                "no benchmark is named {other}; there are disk, null, parity, peers, repeat and tpcc"
+                "no benchmark is named {other}; there are disk, null, parity, peers, repeat, tpcc and \
+                 tune"
             )
         }
-        None => bail!("name a benchmark: disk, null, parity, peers, repeat or tpcc"),
+        None => bail!("name a benchmark: disk, null, parity, peers, repeat, tpcc or tune"),
     }
     Ok(true)
 }

@@ -35,6 +35,7 @@ cargo xtask <chore>
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
   bench tpcc          TPC-C on the embedded engine, on SQLite and RocksDB, and on a private
                       MariaDB in its own words and in sysbench-tpcc's
+  bench tune          a private server whose redo runs out, with iostrata tune and without
   servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
                       IOSTRATA_TEST_SERVERS takes, programs what IOSTRATA_TEST_PROGRAMS does

@@ -105,6 +105,12 @@ pub const CRATES: &[CrateRules] = &[
     },
     CrateRules { name: "target", tier: Tier::Database, is_pure: true, may_use: &["units", "run"] },
     CrateRules {
+        name: "tune",
+        tier: Tier::Database,
+        is_pure: true,
+        may_use: &["page", "flush", "target"],
+    },
+    CrateRules {
         name: "embedded",
         tier: Tier::Database,
         is_pure: false,
@@ -116,6 +122,7 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &["units", "run", "change", "target"],
     },
+    CrateRules { name: "watch", tier: Tier::Database, is_pure: true, may_use: &["run", "target"] },
     CrateRules {
         name: "workload",
         tier: Tier::Database,
@@ -151,8 +158,8 @@ pub const CRATES: &[CrateRules] = &[
         is_pure: false,
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
-            "engine", "settings", "target", "embedded", "server", "workload", "study", "diagnose",
-            "report",
+            "engine", "settings", "target", "embedded", "server", "watch", "workload", "tune",
+            "study", "diagnose", "report",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },

@@ -50,6 +50,10 @@ pub enum RunKind {
     Oltp,
     /// Loading the tables of a workload: a [`crate::PrepareDocument`].
     Prepare,
+    /// Watching a target: a [`crate::WatchDocument`].
+    Watch,
+    /// Leading a server: a [`crate::WatchDocument`].
+    Tune,
     /// Something of a newer program.
     #[serde(other)]
     Unknown,

@@ -15,7 +15,7 @@ use crate::series::{self, SeriesLine, SeriesMap};
 use crate::{
     Event, FioDocument, FlushDocument, FormatVersion, IoDocument, Manifest, PrepareDocument,
     ProbeDocument, QueueDocument, RunKind, RunReadError, StudyDocument, TransactionDocument,
-    histograms, layout,
+    WatchDocument, histograms, layout,
 };
 
 /// What the command printed at its end. In JSON the document itself.
@@ -40,6 +40,8 @@ pub enum RunResult {
     Tpcc(Box<TransactionDocument>),
     /// Of `iostrata oltp ... run`.
     Oltp(Box<TransactionDocument>),
+    /// Of `iostrata watch` and `iostrata tune`.
+    Watch(Box<WatchDocument>),
 }
 
 /// A run as it was kept, or as far as it has come.
@@ -249,6 +251,7 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
         RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
         RunKind::Oltp => RunResult::Oltp(from_json(&path, 1, &text)?),
+        RunKind::Watch | RunKind::Tune => RunResult::Watch(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };
     result.check();

@@ -13,6 +13,9 @@ use crate::{Advice, Finding, StallCause};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchSample {
+    /// Which target, where several are watched.
+    #[serde(default)]
+    pub target: Option<String>,
     /// Seconds since watching began.
     pub t_s: f64,
     /// Transactions that ended, per second.
@@ -57,8 +60,14 @@ pub struct WatchSample {
     pub pending_syncs: Option<u64>,
     /// Row locks that are waited for.
     pub row_locks_waiting: Option<u64>,
+    /// Sessions that wait for an answer, without the watcher's own.
+    #[serde(default)]
+    pub sessions_running: Option<u64>,
     /// The device below the data, where it is on this host.
     pub device: Option<WatchDevice>,
+    /// Whether the target was started again since the sample before.
+    #[serde(default)]
+    pub restarted: bool,
     /// Whether the last second had less than half of the last minute's median rate.
     pub stalled: bool,
     /// What the target waits for; null where nothing stalls.

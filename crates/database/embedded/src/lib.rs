@@ -26,6 +26,7 @@ mod target;
 mod tickets;
 mod values;
 
+pub use sampler::PublishedSampler;
 pub use target::EmbeddedTarget;
 
 /// How rows of declared tables become keys and values, for any store of ordered keys.

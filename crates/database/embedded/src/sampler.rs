@@ -1,8 +1,18 @@
-//! What goes on in the engine, from its counters.
+//! What goes on in the engine, from its counters: of an engine in this process, or of one that
+//! another process holds, by the status page that it publishes.
 
-use iostrata_engine::Engine;
-use iostrata_settings::Counter;
-use iostrata_target::{Sampler, TargetError, TargetSample};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use iostrata_engine::{Engine, Settings, read_status};
+use iostrata_settings::{CATALOGUE, Counter, Counters};
+use iostrata_target::{Sampler, TargetError, TargetFacts, TargetSample, Trouble};
+
+use crate::error::told;
+
+/// A page that is older was left by an engine that has ended, in microseconds: one is published
+/// every second.
+const STALE_US: u64 = 5_000_000;
 
 /// Reads the counters of an engine.
 pub(crate) struct CounterSampler {
@@ -18,31 +28,124 @@ impl CounterSampler {
 impl Sampler for CounterSampler {
     fn sample(&mut self) -> Result<TargetSample, TargetError> {
         let all = self.engine.counters();
-        let settings = self.engine.settings();
-        // A delay of 0 leaves the limit without effect.
-        let holds_back = settings.max_purge_lag > 0 && settings.max_purge_lag_delay > 0;
-        Ok(TargetSample {
-            checkpoint_age_bytes: Some(all[Counter::CheckpointAge]),
-            checkpoint_age_limit_bytes: Some(all[Counter::CheckpointMaxAge]),
-            redo_capacity_bytes: Some(settings.redo_log_capacity),
-            redo_end_bytes: Some(all[Counter::LsnCurrent]),
-            redo_durable_bytes: Some(all[Counter::LsnFlushed]),
-            redo_flushes: Some(all[Counter::LogFlushes]),
-            redo_flush_us: Some(all[Counter::LogFlushTimeNs] / 1000),
-            redo_waits: Some(all[Counter::AdmitWaits]),
-            log_buffer_waits: Some(all[Counter::LogWaits]),
-            free_page_waits: Some(all[Counter::BufferPoolWaitFree]),
-            dirty_pages: Some(all[Counter::BufferPoolPagesDirty]),
-            pages_flushed: Some(all[Counter::BufferPoolPagesFlushed]),
-            pages_flushed_for_redo: Some(all[Counter::BufferFlushSyncTotalPages]),
-            furious_flushes: Some(all[Counter::BufferFlushSync]),
-            pool_pages: Some(all[Counter::BufferPoolPagesTotal]),
-            history_list_length: Some(all[Counter::HistoryListLength]),
-            history_list_limit: holds_back.then_some(settings.max_purge_lag.into()),
-            pending_reads: Some(all[Counter::DataPendingReads]),
-            pending_writes: Some(all[Counter::DataPendingWrites]),
-            row_locks_waiting: Some(all[Counter::RowLockCurrentWaits]),
-            ..TargetSample::default()
-        })
+        let started_s = unix_us().map(|us| (us / 1_000_000).saturating_sub(all[Counter::Uptime]));
+        Ok(TargetSample { started_s, ..sample_of(&all, &self.engine.settings()) })
+    }
+}
+
+/// Microseconds since 1970; nothing on a machine whose clock stands before that.
+fn unix_us() -> Option<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_micros()).ok()
+}
+
+/// The sample of all counters, without the times.
+fn sample_of(all: &Counters, settings: &Settings) -> TargetSample {
+    // A delay of 0 leaves the limit without effect.
+    let holds_back = settings.max_purge_lag > 0 && settings.max_purge_lag_delay > 0;
+    TargetSample {
+        checkpoint_age_bytes: Some(all[Counter::CheckpointAge]),
+        checkpoint_age_limit_bytes: Some(all[Counter::CheckpointMaxAge]),
+        checkpoint_age_async_bytes: Some(all[Counter::LogMaxModifiedAgeAsync]),
+        redo_capacity_bytes: Some(settings.redo_log_capacity),
+        redo_end_bytes: Some(all[Counter::LsnCurrent]),
+        redo_durable_bytes: Some(all[Counter::LsnFlushed]),
+        redo_flushes: Some(all[Counter::LogFlushes]),
+        redo_flush_us: Some(all[Counter::LogFlushTimeNs] / 1000),
+        redo_waits: Some(all[Counter::AdmitWaits]),
+        log_buffer_waits: Some(all[Counter::LogWaits]),
+        free_page_waits: Some(all[Counter::BufferPoolWaitFree]),
+        dirty_pages: Some(all[Counter::BufferPoolPagesDirty]),
+        pages_flushed: Some(all[Counter::BufferPoolPagesFlushed]),
+        pages_flushed_adaptive: Some(all[Counter::BufferFlushAdaptiveTotalPages]),
+        pages_flushed_lru: Some(all[Counter::BufferLruBatchFlushTotalPages]),
+        pages_flushed_background: Some(all[Counter::BufferFlushBackgroundTotalPages]),
+        pages_flushed_for_redo: Some(all[Counter::BufferFlushSyncTotalPages]),
+        furious_flushes: Some(all[Counter::BufferFlushSync]),
+        pool_pages: Some(all[Counter::BufferPoolPagesTotal]),
+        history_list_length: Some(all[Counter::HistoryListLength]),
+        history_list_limit: holds_back.then_some(settings.max_purge_lag.into()),
+        purged: Some(all[Counter::TrxPurged]),
+        pending_reads: Some(all[Counter::DataPendingReads]),
+        pending_writes: Some(all[Counter::DataPendingWrites]),
+        transactions: Some(all[Counter::Commits] + all[Counter::TrxRollbacks]),
+        row_locks_waiting: Some(all[Counter::RowLockCurrentWaits]),
+        ..TargetSample::default()
+    }
+}
+
+/// Reads the status page of an engine that another process holds. The engine is not touched.
+#[derive(Debug)]
+pub struct PublishedSampler {
+    directory: PathBuf,
+    name: String,
+    settings: Settings,
+}
+
+impl PublishedSampler {
+    /// The engine in a directory.
+    ///
+    /// # Errors
+    /// No engine is there, or no process holds it.
+    pub fn open(directory: &Path) -> Result<Self, TargetError> {
+        let name = format!("engine:{}", directory.display());
+        let kept = match directory.is_dir() {
+            true => Engine::kept_settings(directory)
+                .map_err(|error| told(error, &name, "read the engine's settings"))?,
+            false => None,
+        };
+        let Some(settings) = kept else {
+            let text = format!("{} holds no engine", directory.display());
+            let fix = "name the directory of an engine; `iostrata tpcc prepare` makes one";
+            return Err(TargetError::not_ready(&name, "missing", text, fix));
+        };
+        let mut sampler = Self { directory: directory.to_owned(), name, settings };
+        sampler.sample()?;
+        Ok(sampler)
+    }
+
+    /// What the engine is. Settings are those that are kept with its data; a process may have opened
+    /// it with others.
+    pub fn facts(&self) -> TargetFacts {
+        let value = |name: &str| Some((name.to_owned(), self.settings.get(name).ok()?));
+        TargetFacts {
+            name: self.name.clone(),
+            flavour: "engine".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: CATALOGUE.iter().filter_map(|setting| value(setting.name)).collect(),
+            ..TargetFacts::default()
+        }
+    }
+
+    fn gone(&self, text: String) -> TargetError {
+        let fix = "run a workload on it, for example `iostrata tpcc run --target engine:DIR`";
+        TargetError {
+            trouble: Trouble::Gone,
+            code: "not_running".to_owned(),
+            target: self.name.clone(),
+            text,
+            fix: Some(fix.to_owned()),
+        }
+    }
+}
+
+impl Sampler for PublishedSampler {
+    fn sample(&mut self) -> Result<TargetSample, TargetError> {
+        let Ok(page) = read_status(&self.directory) else {
+            return Err(self.gone("no process has published its counters here".to_owned()));
+        };
+        let age_us = unix_us().map_or(0, |now| now.saturating_sub(page.unix_us));
+        if age_us > STALE_US {
+            return Err(self.gone(format!(
+                "no process holds this engine: process {} published its counters {} s ago and \
+                 nothing since",
+                page.process_id,
+                age_us / 1_000_000
+            )));
+        }
+        let all = &page.counters;
+        let started_s = (page.unix_us / 1_000_000).saturating_sub(all[Counter::Uptime]);
+        let sample = sample_of(all, &self.settings);
+        Ok(TargetSample { started_s: Some(started_s), taken_us: Some(page.unix_us), ..sample })
     }
 }

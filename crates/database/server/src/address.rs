@@ -5,6 +5,7 @@
 //! [`crate::Credentials`].
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -260,6 +261,16 @@ impl FromStr for ServerAddress {
 }
 
 impl ServerAddress {
+    /// Whether the server is on this host, as far as the address says it.
+    pub fn is_local(&self) -> bool {
+        let is_loopback = |host: &HostPort| match host.host.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => host.host.eq_ignore_ascii_case("localhost"),
+        };
+        // Without any host the user's option file has named the usual place, which is this host.
+        self.socket.is_some() || self.hosts.iter().all(is_loopback)
+    }
+
     fn take(&mut self, parameter: &str) -> Result<(), AddressError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let found = decoded(value, "a parameter")?;

@@ -95,3 +95,18 @@ fn bad_addresses_name_what_is_wrong() {
         assert!(error.contains(part), "{text}: {error}");
     }
 }
+
+#[test]
+fn loopback_and_sockets_are_this_host() {
+    for local in [
+        "mysql://b@127.0.0.1:3306/x",
+        "mysql://b@[::1]/x",
+        "mysql://b@Localhost/x",
+        "mysql://b@/x?socket=/run/s",
+    ] {
+        assert!(read(local).is_local(), "{local}");
+    }
+    for other in ["mysql://b@10.0.0.7/x", "mysql://b@127.0.0.1,10.0.0.7/x", "mysql://db.local/x"] {
+        assert!(!read(other).is_local(), "{other}");
+    }
+}

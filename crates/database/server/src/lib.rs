@@ -6,6 +6,7 @@
 //! nothing and knows no workload.
 
 mod address;
+mod claim;
 mod connect;
 mod credentials;
 mod facts;
@@ -25,8 +26,9 @@ mod turns;
 mod used;
 
 pub use address::{AddressError, Encryption, HostPort, Password, ServerAddress, Verification};
+pub use claim::Claim;
 pub use credentials::{Credentials, CredentialsError};
 pub use flavour::{Flavour, ServerVersion};
 pub use own_database::{DataPlace, OWN_DATABASE, OwnDatabase};
-pub use servers::MySqlServers;
+pub use servers::{COUNTER, MySqlServers, ON};
 pub use target::ServerTarget;

@@ -51,6 +51,39 @@ impl MySqlServers {
     }
 }
 
+/// What stands before the name of a counter of InnoDB, which is switched on and off like a variable.
+pub const COUNTER: &str = "innodb_metrics.";
+/// A counter that counts.
+pub const ON: &str = "on";
+const OFF: &str = "off";
+
+/// The states of counters, by the names that they are asked by.
+fn counters(
+    ask: &mut dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, ServerError>,
+    names: &[&str],
+) -> Result<ServerValues, ServerError> {
+    let words = names.iter().map(|name| Ok(format!("'{}'", counter_of(checked(name)?))));
+    let words = words.collect::<Result<Vec<String>, ServerError>>()?.join(", ");
+    // The column of the state has another name in each flavour.
+    let mut of = |state: &str| {
+        ask(&format!(
+            "SELECT NAME, {state} FROM information_schema.INNODB_METRICS WHERE NAME IN ({words})"
+        ))
+    };
+    let rows = of("STATUS").or_else(|_| of("ENABLED"))?;
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        let (name, state) = (cells.next()??, cells.next()??);
+        let is_on = ["enabled", "1"].contains(&state.as_str());
+        Some((format!("{COUNTER}{name}"), if is_on { ON } else { OFF }.to_owned()))
+    };
+    Ok(rows.into_iter().filter_map(pair).collect())
+}
+
+fn counter_of(name: &str) -> &str {
+    name.strip_prefix(COUNTER).unwrap_or(name)
+}
+
 fn meaning(error: TargetError) -> ServerError {
     match error.trouble {
         Trouble::Gone => ServerError::NoAnswer(error.to_string()),
@@ -98,21 +131,31 @@ impl Servers for MySqlServers {
             let text = format!("{name}: says neither its data directory nor its uptime");
             ServerError::Refused(text)
         })?;
-        if names.is_empty() {
-            return Ok((token, ServerValues::new()));
+        let is_counter = |name: &&str| name.starts_with(COUNTER);
+        let (counted, named): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_counter);
+        let mut values = ServerValues::new();
+        if !named.is_empty() {
+            let quoted = named.iter().map(|name| Ok(format!("'{}'", checked(name)?)));
+            let quoted = quoted.collect::<Result<Vec<_>, ServerError>>()?.join(", ");
+            let rows = ask(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"))?;
+            let pair = |row: Vec<Option<String>>| {
+                let mut cells = row.into_iter();
+                Some((cells.next()??, cells.next()??))
+            };
+            values.extend(rows.into_iter().filter_map(pair));
         }
-        let quoted = names.iter().map(|name| Ok(format!("'{}'", checked(name)?)));
-        let quoted = quoted.collect::<Result<Vec<_>, ServerError>>()?.join(", ");
-        let rows = ask(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"))?;
-        let pair = |row: Vec<Option<String>>| {
-            let mut cells = row.into_iter();
-            Some((cells.next()??, cells.next()??))
-        };
-        Ok((token, rows.into_iter().filter_map(pair).collect()))
+        if !counted.is_empty() {
+            values.extend(counters(&mut ask, &counted)?);
+        }
+        Ok((token, values))
     }
 
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
-        let sql = format!("SET GLOBAL {} = {}", checked(name)?, value_text(value));
+        let sql = match (checked(name)?.strip_prefix(COUNTER), value) {
+            (None, _) => format!("SET GLOBAL {name} = {}", value_text(value)),
+            (Some(counter), ON) => format!("SET GLOBAL innodb_monitor_enable = '{counter}'"),
+            (Some(counter), _) => format!("SET GLOBAL innodb_monitor_disable = '{counter}'"),
+        };
         let (name, mut conn) = self.connect(address)?;
         let set = texts(&mut conn, &sql);
         set.map(drop).map_err(|error| meaning(failure::told(&name, &sql, &error)))

@@ -13,6 +13,7 @@ use iostrata_target::{
 use mysql::Conn;
 
 use crate::address::ServerAddress;
+use crate::claim::Claim;
 use crate::connect::{Connector, Patience, texts};
 use crate::facts;
 use crate::failure;
@@ -87,9 +88,37 @@ impl ServerTarget {
         link.order(&format!("CREATE DATABASE IF NOT EXISTS {}", sql::name(database))).map(drop)
     }
 
+    /// Claims a name at the server, a word; nothing when somebody else holds it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn claim(&self, name: &'static str) -> Result<Option<Claim>, TargetError> {
+        Claim::take(self.connector.connect(Patience::Short)?, Arc::clone(&self.name), name)
+    }
+
+    /// What this user may do, as the server words it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn grants(&self) -> Result<Vec<String>, TargetError> {
+        let rows = self.ask(&mut self.link()?, "SHOW GRANTS")?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    }
+
     /// What answers.
     pub fn version(&self) -> &ServerVersion {
         &self.version
+    }
+
+    /// Counters of InnoDB that are off and would tell a sampler more.
+    ///
+    /// # Errors
+    /// When the server does not answer, or the user may not see them.
+    pub fn counters_off(&self) -> Result<Vec<String>, TargetError> {
+        let mut link = self.link()?;
+        let rows = self.ask(&mut link, &sampler::counters_off_sql("STATUS"));
+        let rows = rows.or_else(|_| self.ask(&mut link, &sampler::counters_off_sql("ENABLED")))?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
     fn link(&self) -> Result<Link, TargetError> {
@@ -250,7 +279,7 @@ impl Target for ServerTarget {
             return Ok(None);
         }
         let (connector, name) = (self.connector.another(), Arc::clone(&self.name));
-        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.flavour)?)))
+        Ok(Some(Box::new(StatusSampler::open(connector, name, self.version.clone())?)))
     }
 
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {

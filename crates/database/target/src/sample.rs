@@ -10,6 +10,8 @@ use crate::error::TargetError;
 pub struct TargetSample {
     /// When the target started, in seconds since 1970: another value is another start.
     pub started_s: Option<u64>,
+    /// When the target took the sample, in microseconds since 1970, where that is not now.
+    pub taken_us: Option<u64>,
     /// Redo that recovery would read.
     pub checkpoint_age_bytes: Option<u64>,
     /// The checkpoint age at which writers wait for a checkpoint.
@@ -64,6 +66,8 @@ pub struct TargetSample {
     pub transactions: Option<u64>,
     /// Row locks that are waited for.
     pub row_locks_waiting: Option<u64>,
+    /// Sessions that wait for an answer, without the sampler's own.
+    pub sessions_running: Option<u64>,
 }
 
 impl TargetSample {
@@ -80,4 +84,10 @@ pub trait Sampler: Send {
     /// # Errors
     /// When the target does not answer. The next call tries again.
     fn sample(&mut self) -> Result<TargetSample, TargetError>;
+
+    /// What the target does not tell and why, in sentences that name the fix; as far as the samples
+    /// so far have shown it.
+    fn missing(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -57,6 +57,7 @@ pub fn stall_cause(samples: &[Sampled], stalled: Stalled) -> (StallCause, String
         View::free_pages,
         View::log_buffer,
         View::purge,
+        View::redo_stays_full,
         View::lock,
         View::device,
     ];
@@ -127,18 +128,26 @@ impl<'a> View<'a> {
             let text = format!("writers waited {} for a checkpoint", times(count));
             return Some((StallCause::RedoFull, text));
         }
-        let share = |one: &TargetSample| {
-            let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
-            Some(one.checkpoint_age_bytes? as f64 / limit as f64)
-        };
-        let most = self.around.iter().filter_map(|(_, one)| share(one)).fold(0.0, f64::max);
-        let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
-        if most >= AGE_FULL {
-            return Some((StallCause::RedoFull, text));
+        if let Some(full) = self.redo_stays_full().filter(|_| !self.is_full_outside()) {
+            return Some(full);
         }
         let pages = self.growth(|one| one.pages_flushed_for_redo)?;
         let text = format!("{pages} pages were written because redo was about to run out");
         Some((StallCause::RedoFull, text))
+    }
+
+    /// An age that is as high while nothing stalls explains less than what counts waits.
+    fn is_full_outside(&self) -> bool {
+        let outside = self.all.iter().filter(|seen| !self.around.contains(seen));
+        let shares: Vec<f64> = outside.filter_map(|(_, one)| age_share(one)).collect();
+        let full = shares.iter().filter(|share| **share >= AGE_FULL).count();
+        2 * full > shares.len()
+    }
+
+    fn redo_stays_full(&self) -> Reason {
+        let most = self.around.iter().filter_map(|(_, one)| age_share(one)).fold(0.0, f64::max);
+        let text = format!("checkpoint age was at {:.0} % of its limit", most * 100.0);
+        (most >= AGE_FULL).then_some((StallCause::RedoFull, text))
     }
 
     fn free_pages(&self) -> Reason {
@@ -223,6 +232,12 @@ impl View<'_> {
         let usual_us = *each.get(each.len() / 4)?;
         (us > FLUSH_US_SLOW && us > SLOWER * usual_us).then_some((us, usual_us))
     }
+}
+
+/// Checkpoint age over its limit.
+fn age_share(one: &TargetSample) -> Option<f64> {
+    let limit = one.checkpoint_age_limit_bytes.filter(|limit| *limit > 0)?;
+    Some(one.checkpoint_age_bytes? as f64 / limit as f64)
 }
 
 #[cfg(test)]

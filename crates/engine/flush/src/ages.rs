@@ -9,7 +9,7 @@ use crate::FlushSample;
 
 /// The dirty pages by their oldest change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ages<'a> {
+pub struct Ages<'a> {
     buckets: &'a [(Lsn, u32)],
     oldest: Lsn,
     end: Lsn,
@@ -24,8 +24,15 @@ struct Bucket {
 }
 
 impl<'a> Ages<'a> {
+    /// Pages by the first LSN of their bucket, ascending, between these two ends of the redo: as in
+    /// [`FlushSample::age_histogram`].
+    #[must_use]
+    pub fn between(buckets: &'a [(Lsn, u32)], oldest: Lsn, end: Lsn) -> Ages<'a> {
+        Ages { buckets, oldest, end }
+    }
+
     /// The ages in a sample.
-    pub fn of(now: &FlushSample<'a>) -> Ages<'a> {
+    pub(crate) fn of(now: &FlushSample<'a>) -> Ages<'a> {
         let oldest = now.could_checkpoint();
         Ages { buckets: now.age_histogram, oldest, end: now.lsn }
     }
@@ -39,6 +46,7 @@ impl<'a> Ages<'a> {
     }
 
     /// Pages whose oldest change is before `until`.
+    #[must_use]
     pub fn pages_before(&self, until: Lsn) -> f64 {
         let before = |bucket: Bucket| {
             if until >= bucket.end {
@@ -51,7 +59,7 @@ impl<'a> Ages<'a> {
     }
 
     /// Redo that may still come until each page is `max_age` old, of all pages together, in bytes.
-    pub fn remaining_bytes(&self, max_age: u64) -> f64 {
+    pub(crate) fn remaining_bytes(&self, max_age: u64) -> f64 {
         let left = |bucket: Bucket| {
             let middle = bucket.start.0.midpoint(bucket.end.0);
             let age = self.end.0.saturating_sub(middle);
@@ -61,7 +69,7 @@ impl<'a> Ages<'a> {
     }
 
     /// The end of the bucket in which the oldest `pages` pages end.
-    pub fn lsn_after(&self, pages: f64) -> Lsn {
+    pub(crate) fn lsn_after(&self, pages: f64) -> Lsn {
         let mut passed = 0.0;
         for bucket in self.buckets() {
             passed += bucket.pages;
@@ -75,7 +83,7 @@ impl<'a> Ages<'a> {
     /// The most redo per second, in bytes, at which no page becomes older than `most_age` when
     /// `pages_per_s` are written: the same schedule, asked the other way round. Without bound where
     /// no page is dirty.
-    pub fn redo_rate_for(&self, most_age: f64, pages_per_s: f64) -> f64 {
+    pub(crate) fn redo_rate_for(&self, most_age: f64, pages_per_s: f64) -> f64 {
         let (mut passed, mut rate) = (0.0, f64::INFINITY);
         for bucket in self.buckets() {
             passed += bucket.pages;
@@ -96,6 +104,7 @@ impl<'a> Ages<'a> {
     /// Deadlines are looked at within `horizon`, a share of the time in which the redo fills up to
     /// `set_age`: younger pages may well be changed again. What is already late is due within
     /// `late_us`.
+    #[must_use]
     pub fn rate_for(&self, set_age: f64, redo_bytes_per_s: f64, late_us: f64, horizon: f64) -> f64 {
         let us_per_byte = 1e6 / redo_bytes_per_s.max(1e-3);
         let due_in_us = |until: Lsn| {

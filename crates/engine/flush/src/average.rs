@@ -5,14 +5,14 @@
 /// Each sample weighs `dt / (dt + reach)`: the exponential average in its implicit form, which
 /// stays between the old value and the new one for every `dt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Average {
+pub struct Average {
     value: f64,
     weight: f64,
 }
 
 impl Average {
     /// Takes in `value`, which held for `dt_us`.
-    pub(crate) fn take(&mut self, value: f64, dt_us: u64, reach_us: u64) {
+    pub fn take(&mut self, value: f64, dt_us: u64, reach_us: u64) {
         if dt_us == 0 {
             return;
         }
@@ -24,7 +24,8 @@ impl Average {
     }
 
     /// The average; 0 before the first sample.
-    pub(crate) fn value(&self) -> f64 {
+    #[must_use]
+    pub fn value(&self) -> f64 {
         self.value
     }
 }

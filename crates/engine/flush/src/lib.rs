@@ -33,6 +33,8 @@ pub use action::{
     Action, BATCH_PAGES, CHECKPOINT_WORTH_SHARE, Cause, Finished, FlushPolicy, WritePace,
 };
 pub use admit::{ADMIT_WORDS, Admit, AdmitRule, RedoPace, UserWork};
+pub use ages::Ages;
+pub use average::Average;
 pub use batch_cost::BatchCost;
 pub use configured::policy;
 pub use demand::FrameDemand;

@@ -5,6 +5,7 @@
 //! prints nothing. Every reader takes a [`Root`], so that a directory can stand in for the machine.
 //! What the host does not say stays absent; odd input is skipped, never a panic.
 
+mod below;
 mod cgroup;
 mod cpu;
 mod device;
@@ -40,6 +41,7 @@ mod usage;
 mod virtualisation;
 mod watch;
 
+pub use below::DevicesBelow;
 pub use cpu::CpuTimes;
 pub use device::device_facts;
 pub use diskstats::{delta, device_counters, parse_diskstats, parse_stat};

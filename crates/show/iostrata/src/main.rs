@@ -28,6 +28,8 @@ mod study_diff;
 mod study_run;
 mod study_show;
 mod study_text;
+mod tune_command;
+mod watch_command;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -85,6 +87,8 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
         Command::Engine(args) => engine_command::run(args, &interruption),
         Command::Tpcc(args) => database_command::tpcc(args, &interruption),
         Command::Oltp(args) => database_command::oltp(args, &interruption),
+        Command::Tune(args) => tune_command::run(args, &interruption),
+        Command::Watch(args) => watch_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),
         Command::Restore(args) => restore_command::run(args),
         Command::Completions(args) => help_files_command::completions(args),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -54,6 +55,17 @@ impl Interruption {
     /// The exit code of the signal that came first: 129, 130 or 143.
     pub fn exit_code(&self) -> u8 {
         128 + self.signal.load(Ordering::SeqCst) as u8
+    }
+}
+
+/// Waits, but not once it is over.
+pub fn pause(time: Duration, is_over: &dyn Fn() -> bool) {
+    const LOOK: Duration = Duration::from_millis(20);
+    let until = Instant::now() + time;
+    while !is_over()
+        && let Some(left) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())
+    {
+        std::thread::sleep(left.min(LOOK));
     }
 }
 

@@ -95,6 +95,8 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Prepare => "prepare",
         RunKind::Tpcc => "tpcc",
         RunKind::Oltp => "oltp",
+        RunKind::Watch => "watch",
+        RunKind::Tune => "tune",
         RunKind::Unknown => "run",
     }
 }

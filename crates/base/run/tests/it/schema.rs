@@ -6,7 +6,7 @@ use iostrata_run::{
     CheckDocument, CrashTestDocument, DiskFaultDocument, DiskListDocument, DiskStartDocument,
     DiskStopDocument, EngineCheckDocument, EngineStatsDocument, Event, FioDocument, FlushDocument,
     IoDocument, Manifest, PrepareDocument, ProbeDocument, QueueDocument, StudyDiffDocument,
-    StudyDocument, TransactionDocument,
+    StudyDocument, TransactionDocument, WatchDocument, WatchSample,
 };
 use iostrata_spec::fio::FioPlan;
 use schemars::{JsonSchema, schema_for};
@@ -65,6 +65,12 @@ fn tpcc_check() {
 #[test]
 fn prepare() {
     check::<PrepareDocument>("prepare");
+}
+
+#[test]
+fn watch() {
+    check::<WatchDocument>("watch");
+    check::<WatchSample>("watch-sample");
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod private;
 mod settings;
 mod values;
 mod variables;
+mod watched;

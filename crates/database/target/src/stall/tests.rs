@@ -153,3 +153,23 @@ fn a_high_age_explains_nothing_while_every_session_waits_for_a_lock() {
     assert_eq!(cause(waiting([6, 7])), StallCause::RedoFull, "one session waits for the redo");
     assert_eq!(cause(waiting([3, 8])), StallCause::RedoFull, "most had no lock to wait for once");
 }
+
+#[test]
+fn an_age_that_always_stands_high_gives_way_to_what_counts_waits() {
+    let high = |second, is_within: bool| TargetSample {
+        checkpoint_age_bytes: Some(97),
+        checkpoint_age_limit_bytes: Some(100),
+        log_buffer_waits: counter(second, 0, 40),
+        pending_writes: Some(u64::from(is_within)),
+        ..nothing()
+    };
+    assert_eq!(cause(high), StallCause::LogBuffer);
+    let alone =
+        |second, is_within| TargetSample { log_buffer_waits: None, ..high(second, is_within) };
+    assert_eq!(cause(alone), StallCause::RedoFull, "where nothing else counts, it is the redo");
+    let risen = |second, is_within| TargetSample {
+        checkpoint_age_bytes: Some(if is_within { 97 } else { 80 }),
+        ..high(second, is_within)
+    };
+    assert_eq!(cause(risen), StallCause::RedoFull, "it rose with the stall");
+}

@@ -18,6 +18,7 @@ mod fit;
 mod fit_tests;
 mod outcome;
 mod plan;
+mod plant;
 mod simulate;
 mod state;
 mod tasks;
@@ -33,4 +34,5 @@ pub use plan::{
     Demand, FOLLOWED, FlushChange, FlushLoad, FlushPlan, FlushPlanError, PageAccess, SPAN_S_MAX,
     USERS_MAX,
 };
+pub use plant::{FlushPlant, PlantView};
 pub use simulate::run;

@@ -32,17 +32,13 @@ const KEPT: f64 = 0.95;
 pub fn run(plan: &FlushPlan) -> Result<FlushOutcome, FlushPlanError> {
     plan.check()?;
     let mut world = World::new(plan);
-    let end_ns = (plan.span_s * 1e9) as u64;
     world.start();
-    while let Some((at_ns, what)) = world.agenda.due(end_ns) {
-        world.now_ns = at_ns;
-        world.happen(what);
-    }
+    world.run_until((plan.span_s * 1e9) as u64);
     Ok(world.outcome())
 }
 
 impl World {
-    fn new(plan: &FlushPlan) -> Self {
+    pub(super) fn new(plan: &FlushPlan) -> Self {
         let settings = &plan.settings;
         let page_bytes = u64::from(settings.page_size);
         let capacity = settings.redo_log_capacity / SEGMENTS * (SEGMENTS - 1);
@@ -101,7 +97,7 @@ impl World {
         }
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         self.note_look(0);
         self.note(SECOND_NS, Happening::Second);
         for at in 0..self.plan.changes.len() {
@@ -111,6 +107,15 @@ impl World {
             Demand::Users(users) => self.set_active(users as usize),
             Demand::Rate(_) => self.note(0, Happening::Arrival),
         }
+    }
+
+    /// Lets everything happen that is due until then.
+    pub(super) fn run_until(&mut self, end_ns: u64) {
+        while let Some((at_ns, what)) = self.agenda.due(end_ns) {
+            self.now_ns = at_ns;
+            self.happen(what);
+        }
+        self.now_ns = end_ns.max(self.now_ns);
     }
 
     fn happen(&mut self, what: Happening) {
@@ -125,7 +130,7 @@ impl World {
             Happening::Cleaner { turn } => self.look(turn),
             Happening::Task(slot) => self.go_on(slot),
             Happening::Second => self.second_is_over(),
-            Happening::Change(at) => self.change(at),
+            Happening::Change(at) => self.change(self.plan.changes[at].1),
         }
     }
 
@@ -138,8 +143,8 @@ impl World {
         }
     }
 
-    fn change(&mut self, at: usize) {
-        match self.plan.changes[at].1 {
+    pub(super) fn change(&mut self, change: FlushChange) {
+        match change {
             FlushChange::IopsLimit(iops) => self.volume.set_limit(iops),
             FlushChange::Load(factor) => {
                 let was = std::mem::replace(&mut self.load, factor);
@@ -173,7 +178,7 @@ impl World {
         (tps / FOLLOWED_PER_S).ceil().clamp(1.0, most)
     }
 
-    fn outcome(mut self) -> FlushOutcome {
+    pub(super) fn outcome(mut self) -> FlushOutcome {
         self.dirty.spread(self.redo.lsn);
         let users = match self.plan.load.demand {
             Demand::Users(users) => f64::from(users),

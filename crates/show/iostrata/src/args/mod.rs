@@ -14,7 +14,9 @@ mod restore;
 mod simulate;
 mod simulate_flush;
 mod study;
+mod tune;
 mod value;
+mod watch;
 
 pub use database::{
     DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
@@ -35,6 +37,9 @@ pub use simulate_flush::{FlushArgs, Timed};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
+pub use watch::WatchArgs;
+
+pub use tune::{ModeWord, TuneArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,6 +85,18 @@ pub enum Command {
     Tpcc(TpccArgs),
     /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
     Oltp(OltpArgs),
+    /// Hold a live server's throughput steady by adjusting its dynamic settings
+    ///
+    /// Keeps the checkpoint age below the point at which all writers wait, so that throughput does
+    /// not dip whenever the redo runs out. Every change is written down first and put back at the
+    /// end; `iostrata restore` does so after a kill. docs/tune.md explains what it moves and why.
+    Tune(Box<TuneArgs>),
+    /// Show how far redo is from its limit, what is flushed and why, and name the cause of stalls
+    ///
+    /// Watches MySQL, MariaDB and Percona Server, and embedded engines that another process holds.
+    /// Reads what they count anyway and changes nothing. docs/watch.md says what each tells, which
+    /// rights that needs, and how stalls are found.
+    Watch(WatchArgs),
     /// Show or write again the report of a finished or partial run
     Report(ReportArgs),
     /// Put back every system setting that a killed run left changed, and remove its files
@@ -114,7 +131,9 @@ impl Command {
             Self::Engine(args) => args.action.is_quiet(),
             Self::Tpcc(args) => args.action.is_quiet(),
             Self::Oltp(args) => args.action.is_quiet(),
+            Self::Tune(args) => args.printing.quiet,
             Self::Restore(args) => args.printing.quiet,
+            Self::Watch(args) => args.printing.quiet,
             Self::Report(_) => false,
             Self::Completions(_) | Self::Man(_) | Self::Worker => true,
         }

@@ -25,4 +25,6 @@ mod stalls;
 mod study;
 mod study_kill;
 mod study_transactions;
+mod tune;
 mod views;
+mod watch;

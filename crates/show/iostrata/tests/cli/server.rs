@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::harness::{Bench, document, number, stderr, stdout};
 
 /// A server in a directory of its own.
-struct Private {
+pub struct Private {
     session: Session<System>,
     server: PrivateServer,
     dir: tempfile::TempDir,
@@ -22,7 +22,7 @@ struct Private {
 
 impl Private {
     /// With these options; none where no server is installed, which it says.
-    fn start(options: &[&str]) -> Option<Self> {
+    pub fn start(options: &[&str]) -> Option<Self> {
         Self::start_in(tempfile::tempdir().unwrap(), options)
     }
 
@@ -43,7 +43,7 @@ impl Private {
     }
 
     /// The address of a database there, for this user.
-    fn target(&self, user: &str, database: &str) -> String {
+    pub fn target(&self, user: &str, database: &str) -> String {
         let address = self.server.address().replacen("/?", &format!("/{database}?"), 1);
         address.replacen("root@", &format!("{user}@"), 1)
     }
@@ -75,7 +75,7 @@ impl Private {
         self.server.stop(&mut self.session).unwrap();
     }
 
-    fn end(mut self) -> tempfile::TempDir {
+    pub fn end(mut self) -> tempfile::TempDir {
         self.server.remove(&mut self.session).unwrap();
         self.dir
     }

@@ -17,6 +17,7 @@ mod queue;
 mod study;
 mod transaction_course;
 mod transactions;
+mod watch;
 
 pub(crate) use diff::document as diff;
 
@@ -30,7 +31,7 @@ use crate::head::Head;
 type Builder = fn(&RunView<'_>, On) -> Option<(Head, Report)>;
 
 /// Every kind; the last one shows what there is of a run without a result.
-const KINDS: [Builder; 9] = [
+const KINDS: [Builder; 10] = [
     probe::report,
     study::report,
     io::report,
@@ -39,6 +40,7 @@ const KINDS: [Builder; 9] = [
     flush::report,
     transactions::report,
     prepare::report,
+    watch::report,
     partial::report,
 ];
 

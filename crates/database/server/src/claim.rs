@@ -1,0 +1,48 @@
+//! One of a kind at a server: a named lock that lives as long as its connection.
+//!
+//! Invariant: whoever holds it is the only one, on whichever host it runs; the server itself lets go
+//! of it when the connection ends.
+
+use std::sync::Arc;
+
+use iostrata_target::TargetError;
+use mysql::Conn;
+
+use crate::connect::texts;
+use crate::failure;
+
+/// A claim that is held.
+#[derive(Debug)]
+pub struct Claim {
+    conn: Conn,
+    target: Arc<str>,
+    name: &'static str,
+}
+
+impl Claim {
+    /// Claims a name, a word, on a connection of its own; nothing when another one holds it.
+    pub(crate) fn take(
+        conn: Conn,
+        target: Arc<str>,
+        name: &'static str,
+    ) -> Result<Option<Self>, TargetError> {
+        let mut claim = Self { conn, target, name };
+        let is_ours = claim.says(&format!("SELECT GET_LOCK('{name}', 0)"))?;
+        Ok(is_ours.then_some(claim))
+    }
+
+    /// Whether it is held still. Keeps the connection from being idle for too long.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn holds(&mut self) -> Result<bool, TargetError> {
+        self.says(&format!("SELECT IS_USED_LOCK('{}') = CONNECTION_ID()", self.name))
+    }
+
+    fn says(&mut self, sql: &str) -> Result<bool, TargetError> {
+        let answer = texts(&mut self.conn, sql);
+        let answer = answer.map_err(|error| failure::told(&self.target, sql, &error))?;
+        let cell = answer.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        Ok(cell.as_deref() == Some("1"))
+    }
+}

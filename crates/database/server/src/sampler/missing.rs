@@ -1,0 +1,108 @@
+//! What a server does not tell, and what would make it tell.
+//!
+//! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is one.
+
+use super::told::{METRICS, Told};
+use crate::flavour::{Flavour, ServerVersion};
+
+/// What the user may not ask, with what the server said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refused {
+    /// INNODB_METRICS.
+    pub(crate) metrics: Option<String>,
+    /// SHOW ENGINE INNODB STATUS.
+    pub(crate) text: Option<String>,
+}
+
+/// Sentences on what is missing from a sample.
+pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -> Vec<String> {
+    let mut out = Vec::new();
+    let sample = told.sample(version);
+    let grant = "GRANT PROCESS ON *.* TO this user";
+    let absent: Vec<&str> = METRICS
+        .iter()
+        .filter(|source| !source.field.is_empty())
+        .filter(|source| !source.names.iter().any(|name| told.metrics.contains_key(*name)))
+        .filter(|source| !source.status.iter().any(|name| told.status.contains_key(*name)))
+        .filter(|source| !is_in_text(told, source.field))
+        .filter(|source| {
+            source.field != "checkpoint_age_limit_bytes"
+                || sample.checkpoint_age_limit_bytes.is_none()
+        })
+        .map(|source| source.field)
+        .collect();
+    if !absent.is_empty() {
+        let fields = absent.join(", ");
+        out.push(match &refused.metrics {
+            Some(_) => format!(
+                "{fields}: this user may not read information_schema.INNODB_METRICS; {grant}"
+            ),
+            None => format!(
+                "{fields}: the server counts them only when it is told to; add --enable-counters"
+            ),
+        });
+    }
+    if refused.text.is_some() && sample.checkpoint_age_bytes.is_none() {
+        out.push(format!(
+            "checkpoint age: this version tells it by SHOW ENGINE INNODB STATUS only, which this \
+             user may not read; {grant}"
+        ));
+    }
+    if sample.transactions.is_none() && told.ended().is_none() {
+        out.push("tps: the server tells no Com_commit".to_owned());
+    }
+    if matches!(version.flavour, Flavour::MySql | Flavour::MariaDb | Flavour::Percona) {
+        out.push(
+            "purge_per_s: servers do not count what purge has done; whether it keeps up shows in \
+             history_list_length"
+                .to_owned(),
+        );
+    }
+    out
+}
+
+fn is_in_text(told: &Told, field: &str) -> bool {
+    match field {
+        "checkpoint_age_bytes" => told.text.lsn.is_some() && told.text.checkpoint_lsn.is_some(),
+        "redo_bytes_per_s" => told.text.lsn.is_some(),
+        "durable redo" => told.text.flushed_lsn.is_some(),
+        "history_list_length" => told.text.history.is_some(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::monitor_text::MonitorText;
+    use super::*;
+
+    fn of(told: &Told, refused: &Refused) -> String {
+        missing(told, &ServerVersion::recognise("5.6.24", "MySQL"), refused).join("\n")
+    }
+
+    #[test]
+    fn who_may_not_ask_is_told_the_grant() {
+        let refused = Refused { metrics: Some("1227".into()), text: Some("1227".into()) };
+        let said = of(&Told::default(), &refused);
+        assert!(
+            said.contains("checkpoint age:") && said.contains("GRANT PROCESS ON *.*"),
+            "{said}"
+        );
+        assert!(!said.contains("--enable-counters"), "{said}");
+    }
+
+    #[test]
+    fn what_is_switched_off_is_told_the_switch() {
+        let text = MonitorText {
+            lsn: Some(2),
+            flushed_lsn: Some(2),
+            checkpoint_lsn: Some(1),
+            history: Some(0),
+            ..MonitorText::default()
+        };
+        let said = of(&Told { text, ..Told::default() }, &Refused::default());
+        let line = said.lines().next().unwrap();
+        assert!(line.contains("flush_adaptive_pages_per_s") && line.contains("--enable-counters"));
+        assert!(!line.contains("checkpoint_age_bytes") && !line.contains("history"), "{line}");
+    }
+}

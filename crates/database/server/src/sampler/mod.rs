@@ -1,0 +1,96 @@
+//! What goes on in a server, from its status, on a connection of its own.
+//!
+//! Invariants: two to four statements per sample, which read what the server counts anyway; nothing is
+//! switched on for it. Status comes first, metrics and the monitor's text only for what it lacks. The
+//! names differ between flavours and versions: docs/watch.md has the table. After a failure the
+//! next sample connects again.
+
+mod limits;
+mod missing;
+mod monitor_text;
+mod round;
+mod told;
+mod transaction_count;
+
+use std::sync::Arc;
+
+use iostrata_target::{Sampler, TargetError, TargetSample};
+use mysql::{Conn, Error};
+
+use crate::connect::{Connector, texts};
+use crate::flavour::ServerVersion;
+use round::Round;
+pub(crate) use round::counters_off_sql;
+use transaction_count::TransactionCount;
+
+/// Starts that lie so close are the same: they come from two clocks, in whole seconds.
+const SAME_START_S: u64 = 2;
+
+/// Asks one server.
+pub(crate) struct StatusSampler {
+    connector: Connector,
+    name: Arc<str>,
+    version: ServerVersion,
+    /// Absent after a failure, until the next sample.
+    round: Option<Round>,
+    transactions: TransactionCount,
+    started_s: Option<u64>,
+    missing: Vec<String>,
+}
+
+impl StatusSampler {
+    /// Connects.
+    ///
+    /// # Errors
+    /// As any connection.
+    pub(crate) fn open(
+        connector: Connector,
+        name: Arc<str>,
+        version: ServerVersion,
+    ) -> Result<Self, TargetError> {
+        let round = Some(Round::begin(&connector, &name)?);
+        let (transactions, missing) = (TransactionCount::default(), Vec::new());
+        Ok(Self { connector, name, version, round, transactions, started_s: None, missing })
+    }
+
+    fn ask(&mut self) -> Result<TargetSample, TargetError> {
+        let round = match &mut self.round {
+            Some(round) => round,
+            None => self.round.insert(Round::begin(&self.connector, &self.name)?),
+        };
+        let told = round.ask(&self.name)?;
+        let started_s = round.now_s.zip(told.status("Uptime"));
+        let started_s = started_s.map(|(now_s, uptime_s)| now_s.saturating_sub(uptime_s));
+        let is_known =
+            |known: &u64| started_s.is_some_and(|new| new.abs_diff(*known) <= SAME_START_S);
+        self.started_s = self.started_s.filter(is_known).or(started_s);
+        let handler = told.status("Handler_commit");
+        let transactions = self.transactions.count(told.ended(), handler, round.own_commits);
+        self.missing = missing::missing(&told, &self.version, &round.refused);
+        Ok(TargetSample { started_s: self.started_s, transactions, ..told.sample(&self.version) })
+    }
+}
+
+impl Sampler for StatusSampler {
+    fn sample(&mut self) -> Result<TargetSample, TargetError> {
+        self.ask().inspect_err(|_| self.round = None)
+    }
+
+    fn missing(&self) -> Vec<String> {
+        self.missing.clone()
+    }
+}
+
+/// Bytes of the files of the connection's database, from whichever table has them.
+pub(crate) fn data_bytes(conn: &mut Conn) -> Option<u64> {
+    let of = |conn: &mut Conn, table: &str| -> Result<Option<u64>, Error> {
+        let sql = format!(
+            "SELECT CAST(SUM(FILE_SIZE) AS UNSIGNED) FROM information_schema.{table} \
+             WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()"
+        );
+        let answer = texts(conn, &sql)?.into_iter().next().unwrap_or_default();
+        Ok(answer.into_iter().next().flatten().and_then(|bytes| bytes.parse().ok()))
+    };
+    let tables = ["INNODB_TABLESPACES", "INNODB_SYS_TABLESPACES"];
+    tables.into_iter().find_map(|table| of(conn, table).ok().flatten())
+}

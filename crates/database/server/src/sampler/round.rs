@@ -1,0 +1,177 @@
+//! The statements of a sample, on one connection.
+//!
+//! Invariant: what a user may not ask is asked once per connection, and is missing from then on. Which
+//! metrics are on is looked at again after a while: others may switch them.
+
+use iostrata_target::{TargetError, Trouble};
+use mysql::Conn;
+
+use super::missing::Refused;
+use super::monitor_text::MonitorText;
+use super::told::{EVENT_SCHEDULER, METRICS, MetricSource, Numbers, STATUS, Told, VARIABLES};
+use crate::connect::{Connector, Patience, texts};
+use crate::failure;
+
+/// Samples until the metrics are asked for although none that is needed was on.
+const METRICS_AGAIN: u32 = 30;
+/// How a metric that is on says so, in MySQL and in MariaDB.
+const STATES: [&str; 2] = ["STATUS", "ENABLED"];
+const UNKNOWN_COLUMN: &str = "1054";
+const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
+
+/// A connection with what is asked on it.
+pub(crate) struct Round {
+    conn: Conn,
+    status_sql: String,
+    variables: Vec<String>,
+    variables_sql: String,
+    /// By the names that this server has for their state.
+    metrics_sql: String,
+    /// Samples until the metrics are asked for.
+    metrics_in: u32,
+    /// Time of the server, in seconds since 1970.
+    pub(crate) now_s: Option<u64>,
+    /// What a sample adds to `Handler_commit`.
+    pub(crate) own_commits: u64,
+    pub(crate) refused: Refused,
+}
+
+type Rows = Vec<Vec<Option<String>>>;
+
+fn list<'a>(names: impl IntoIterator<Item = &'a &'a str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
+    quoted.join(", ")
+}
+
+fn numbers(rows: Rows) -> Numbers {
+    let number = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter();
+        Some((row.next()??, row.next()??.parse().ok()?))
+    };
+    rows.into_iter().filter_map(number).collect()
+}
+
+fn metrics_sql(state: &str) -> String {
+    let names = list(METRICS.iter().flat_map(|source| source.names));
+    format!(
+        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {state} IN ('enabled', '1') \
+         AND NAME IN ({names})"
+    )
+}
+
+/// Asks for the counters that are off and would tell more, in MySQL or MariaDB by the name of their
+/// state. What status tells is left off.
+pub(crate) fn counters_off_sql(state: &str) -> String {
+    let only_metrics = METRICS.iter().filter(|source| source.status.is_empty());
+    let names = list(only_metrics.flat_map(|source| source.names));
+    format!(
+        "SELECT NAME FROM information_schema.INNODB_METRICS WHERE {state} NOT IN ('enabled', '1') \
+         AND NAME IN ({names})"
+    )
+}
+
+impl Round {
+    /// Connects, and finds out what this server has.
+    ///
+    /// # Errors
+    /// As any connection.
+    pub(crate) fn begin(connector: &Connector, name: &str) -> Result<Self, TargetError> {
+        let mut round = Self {
+            conn: connector.connect(Patience::Short)?,
+            status_sql: format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list(STATUS)),
+            variables: Vec::new(),
+            variables_sql: "SELECT UNIX_TIMESTAMP()".to_owned(),
+            metrics_sql: metrics_sql(STATES[0]),
+            metrics_in: 0,
+            now_s: None,
+            own_commits: 0,
+            refused: Refused::default(),
+        };
+        let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(VARIABLES));
+        let rows = round.rows(name, &sql)?.into_iter();
+        let there: Vec<String> = rows.filter_map(|row| row.into_iter().next().flatten()).collect();
+        for variable in VARIABLES.iter().filter(|name| there.iter().any(|one| one == *name)) {
+            round.variables.push((*variable).to_owned());
+            // A word becomes a number.
+            let word = if *variable == EVENT_SCHEDULER { " = 'ON'" } else { "" };
+            round.variables_sql += &format!(", @@global.{variable}{word}");
+        }
+        // What a sample commits itself, beside what asking for it does.
+        let before = round.commits(name)?;
+        let asking = round.commits(name)?.saturating_sub(before);
+        let before = before + asking;
+        round.ask(name)?;
+        round.own_commits = round.commits(name)?.saturating_sub(before + asking);
+        Ok(round)
+    }
+
+    fn commits(&mut self, name: &str) -> Result<u64, TargetError> {
+        let rows = self.rows(name, "SHOW SESSION STATUS LIKE 'Handler_commit'")?;
+        Ok(numbers(rows).into_values().next().unwrap_or(0))
+    }
+
+    fn rows(&mut self, name: &str, sql: &str) -> Result<Rows, TargetError> {
+        let attempt = "reading status and variables";
+        texts(&mut self.conn, sql).map_err(|error| failure::told(name, attempt, &error))
+    }
+
+    /// Asks everything once.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) fn ask(&mut self, name: &str) -> Result<Told, TargetError> {
+        let status = self.status_sql.clone();
+        let mut told = Told { status: numbers(self.rows(name, &status)?), ..Told::default() };
+        self.ask_variables(name, &mut told)?;
+        self.ask_metrics(name, &mut told)?;
+        if told.needs_text() && self.refused.text.is_none() {
+            match self.rows(name, MONITOR) {
+                Ok(rows) => {
+                    let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
+                    told.text = MonitorText::parse(&text.unwrap_or_default());
+                }
+                Err(error) if error.trouble == Trouble::Gone => return Err(error),
+                Err(error) => self.refused.text = Some(error.text),
+            }
+        }
+        Ok(told)
+    }
+
+    fn ask_variables(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        let sql = self.variables_sql.clone();
+        let row = self.rows(name, &sql)?.into_iter().next().unwrap_or_default();
+        let mut values = row.into_iter().map(|value| value?.parse::<u64>().ok());
+        self.now_s = values.next().flatten();
+        let named = self.variables.iter().cloned().zip(values);
+        told.variables = named.filter_map(|(name, value)| Some((name, value?))).collect();
+        Ok(())
+    }
+
+    fn ask_metrics(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        if self.refused.metrics.is_some() {
+            return Ok(());
+        }
+        self.metrics_in = self.metrics_in.saturating_sub(1);
+        if self.metrics_in > 0 {
+            return Ok(());
+        }
+        let sql = self.metrics_sql.clone();
+        match self.rows(name, &sql) {
+            Ok(rows) => told.metrics = numbers(rows),
+            Err(error) if error.trouble == Trouble::Gone => return Err(error),
+            Err(error) if error.code == UNKNOWN_COLUMN && sql == metrics_sql(STATES[0]) => {
+                self.metrics_sql = metrics_sql(STATES[1]);
+                return self.ask_metrics(name, told);
+            }
+            Err(error) => self.refused.metrics = Some(error.text),
+        }
+        let is_needed = |source: &&MetricSource| {
+            let is_told = source.status.iter().any(|name| told.status.contains_key(*name));
+            !is_told && source.names.iter().any(|name| told.metrics.contains_key(*name))
+        };
+        if !METRICS.iter().any(|source| is_needed(&source)) {
+            self.metrics_in = METRICS_AGAIN;
+        }
+        Ok(())
+    }
+}

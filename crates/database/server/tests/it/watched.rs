@@ -1,0 +1,126 @@
+//! What real servers of every flavour tell while they run.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use iostrata_server::private::TestServer;
+use iostrata_server::{ServerAddress, ServerTarget};
+use iostrata_target::{Sampler, Target, TargetSample, Trouble};
+
+use crate::fixture::{Place, on_each_server, schema, statement};
+
+/// What asks a server.
+fn sampler(target: &ServerTarget) -> Box<dyn Sampler> {
+    target.sampler().unwrap().unwrap()
+}
+
+fn told(sample: &TargetSample) {
+    let age = sample.checkpoint_age_bytes.unwrap();
+    let limit = sample.checkpoint_age_limit_bytes.unwrap();
+    let capacity = sample.redo_capacity_bytes.unwrap();
+    assert!(age < capacity && limit < capacity, "{sample:?}");
+    // Every flavour stops its writers at about eight tenths of the redo.
+    let share = limit as f64 / capacity as f64;
+    assert!((0.7..0.95).contains(&share), "{share} {sample:?}");
+    let async_age = sample.checkpoint_age_async_bytes.unwrap();
+    assert!(async_age < limit && async_age > limit / 2, "{sample:?}");
+    assert!(sample.redo_end_bytes.unwrap() >= sample.redo_durable_bytes.unwrap());
+    assert!(sample.dirty_pages.unwrap() <= sample.pool_pages.unwrap(), "{sample:?}");
+    assert!(sample.history_list_length.is_some() && sample.pages_flushed.is_some());
+    assert!(sample.pending_ios().is_some() && sample.row_locks_waiting.is_some());
+    assert!(sample.log_buffer_waits.is_some() && sample.free_page_waits.is_some());
+    assert!(sample.started_s.unwrap() > 1_600_000_000, "{sample:?}");
+}
+
+#[test]
+fn every_flavour_tells_age_limit_and_transactions() {
+    on_each_server("watched", |place| {
+        let schema = schema();
+        place.make(&schema);
+        let mut sampler = sampler(&place.target);
+        sampler.sample().unwrap();
+        let before = sampler.sample().unwrap();
+        told(&before);
+        // Whoever watches is no load.
+        let idle = sampler.sample().unwrap();
+        assert_eq!(idle.transactions, before.transactions, "{before:?} {idle:?}");
+        assert_eq!(idle.started_s, before.started_s);
+        for statement in 0..20 {
+            let sql = format!("INSERT INTO heap VALUES ({statement}, 1)");
+            place.order(&sql).unwrap();
+        }
+        let after = sampler.sample().unwrap();
+        let more = after.transactions.unwrap() - idle.transactions.unwrap();
+        eprintln!("20 statements that commit themselves are {more} transactions");
+        assert!((20..=400).contains(&more), "{more}");
+        assert!(after.redo_end_bytes > idle.redo_end_bytes);
+        let mut session = place
+            .session(&schema, vec![statement("DELETE FROM heap LIMIT 1", vec![])], true)
+            .unwrap();
+        for _ in 0..10 {
+            session.session.begin().unwrap();
+            session.run(0, &[]);
+            let ticket = session.session.commit().unwrap();
+            session.session.settle(ticket, true).unwrap();
+        }
+        let last = sampler.sample().unwrap();
+        assert_eq!(
+            last.transactions.unwrap() - after.transactions.unwrap(),
+            10,
+            "those of clients"
+        );
+        let missing = sampler.missing().join("\n");
+        assert!(!missing.contains("checkpoint_age"), "{missing}");
+        eprintln!("{missing}\n{last:?}");
+    });
+}
+
+/// The same server for a user who may do nothing.
+fn as_nobody(place: &Place) -> ServerTarget {
+    let host = &place.address.hosts[0];
+    let user = "iostrata_nobody";
+    let _not_there = place.order(&format!("DROP USER {user}@'127.0.0.1'"));
+    place.order(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'no'")).unwrap();
+    let address: ServerAddress = format!("mysql://{user}:no@{host}/").parse().unwrap();
+    ServerTarget::open(address, None).unwrap()
+}
+
+#[test]
+fn who_has_no_rights_is_told_which_to_ask_for() {
+    on_each_server("no_rights", |place| {
+        if place.address.hosts.is_empty() {
+            eprintln!("skipped: {} is no port", place.address);
+            return;
+        }
+        let target = as_nobody(place);
+        let mut sampler = sampler(&target);
+        let sample = sampler.sample().unwrap();
+        assert!(sample.dirty_pages.is_some() && sample.transactions.is_some(), "{sample:?}");
+        let missing = sampler.missing().join("\n");
+        assert!(missing.contains("GRANT PROCESS ON *.*"), "{missing}");
+        let is_old = target.version().numbers < (8, 0, 0);
+        assert_eq!(sample.checkpoint_age_bytes.is_none(), is_old, "{missing}");
+        assert_eq!(missing.contains("SHOW ENGINE INNODB STATUS"), is_old, "{missing}");
+        place.order("DROP USER iostrata_nobody@'127.0.0.1'").unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_was_started_again_is_found_again() {
+    let Some(mut server) = TestServer::start().unwrap() else {
+        eprintln!("skipped: mariadbd is not installed");
+        return;
+    };
+    let target = server.target("again").unwrap();
+    let mut sampler = sampler(&target);
+    let before = sampler.sample().unwrap();
+    server.kill().unwrap();
+    let gone = sampler.sample().unwrap_err();
+    assert_eq!(gone.trouble, Trouble::Gone, "{gone}");
+    // A start is told in whole seconds.
+    sleep(Duration::from_secs(4));
+    server.start_again().unwrap();
+    let after = sampler.sample().unwrap();
+    assert!(after.started_s.unwrap() > before.started_s.unwrap() + 2, "{before:?} {after:?}");
+    assert!(after.transactions >= before.transactions, "a count does not go back");
+}

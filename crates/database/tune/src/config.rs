@@ -1,0 +1,182 @@
+//! What the user allows: bounds of each setting, the set-point, the read latency to keep.
+//!
+//! The text is TOML: `set_point_pct`, `read_ms_max`, `allow_delay`, and a table for each setting
+//! with `min`, `max`.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+use toml::de::{DeTable, DeValue};
+
+use crate::lever::Lever;
+
+/// Bounds of a setting's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// What the user allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneConfig {
+    /// Where the checkpoint age is held, in percent of the age at which writers wait.
+    pub set_point_pct: f64,
+    /// Mean time of a device's read, in milliseconds, above which less is flushed while the age
+    /// allows it.
+    pub read_ms_max: Option<f64>,
+    /// Whether writers may be slowed down by `innodb_max_purge_lag` when the device cannot follow.
+    pub allow_delay: bool,
+    bounds: BTreeMap<Lever, Bounds>,
+}
+
+impl Default for TuneConfig {
+    fn default() -> Self {
+        let bounds = BTreeMap::new();
+        Self { set_point_pct: 85.0, read_ms_max: None, allow_delay: false, bounds }
+    }
+}
+
+/// Text that is no configuration.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConfigError {
+    /// No TOML.
+    #[error("{0}")]
+    Text(String),
+    /// A name that is none.
+    #[error("`{name}` is unknown; use set_point_pct, read_ms_max, allow_delay, or a table of {}",
+        Lever::ALL.map(Lever::name).join(", "))]
+    Name {
+        /// What was found.
+        name: String,
+    },
+    /// A value that is out of its bounds.
+    #[error("{name}: {found} is out of range; it takes {takes}")]
+    Value {
+        /// Of which entry.
+        name: String,
+        /// What was found.
+        found: String,
+        /// What would do.
+        takes: String,
+    },
+}
+
+impl TuneConfig {
+    /// From the text of a file.
+    ///
+    /// # Errors
+    /// The first entry that is wrong.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let root = DeTable::parse(text);
+        let root = root.map_err(|error| ConfigError::Text(error.to_string()))?;
+        let mut config = Self::default();
+        for (name, value) in root.into_inner() {
+            config.take(name.get_ref(), value.get_ref())?;
+        }
+        Ok(config)
+    }
+
+    fn take(&mut self, name: &str, value: &DeValue<'_>) -> Result<(), ConfigError> {
+        match (name, value) {
+            ("set_point_pct", _) => self.set_point_pct = number(name, value, (10.0, 95.0))?,
+            ("read_ms_max", _) => self.read_ms_max = Some(number(name, value, (0.01, 1e5))?),
+            ("allow_delay", DeValue::Boolean(allows)) => self.allow_delay = *allows,
+            ("allow_delay", _) => return Err(wrong(name, value, "true or false".to_owned())),
+            (_, DeValue::Table(table)) => {
+                let lever = Lever::named(name).ok_or_else(|| unknown(name))?;
+                self.bounds.insert(lever, bounds(lever, table)?);
+            }
+            _ => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+
+    /// The bounds of a setting: the server's own where the user gave none.
+    pub fn bounds(&self, lever: Lever) -> Bounds {
+        let (min, max) = lever.range();
+        self.bounds.get(&lever).copied().unwrap_or(Bounds { min, max })
+    }
+}
+
+fn bounds(lever: Lever, table: &DeTable<'_>) -> Result<Bounds, ConfigError> {
+    let (min, max) = lever.range();
+    let mut found = Bounds { min, max };
+    for (key, value) in table {
+        let name = format!("{}.{}", lever.name(), key.get_ref());
+        let number = number(&name, value.get_ref(), (min, max));
+        match key.get_ref().as_ref() {
+            "min" => found.min = number?,
+            "max" => found.max = number?,
+            _ => return Err(ConfigError::Name { name }),
+        }
+    }
+    if found.min > found.max {
+        let (name, takes) = (format!("{}.min", lever.name()), "at most its max".to_owned());
+        return Err(ConfigError::Value { name, found: found.min.to_string(), takes });
+    }
+    Ok(found)
+}
+
+fn number(name: &str, value: &DeValue<'_>, (min, max): (f64, f64)) -> Result<f64, ConfigError> {
+    let text = shown(value);
+    let number = text.replace('_', "").parse::<f64>().ok();
+    let is_within = |number: &f64| (min..=max).contains(number);
+    number.filter(is_within).ok_or_else(|| wrong(name, value, format!("{min} to {max}")))
+}
+
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(on) => if *on { "1" } else { "0" }.to_owned(),
+        DeValue::String(text) => format!("\"{text}\""),
+        other => other.type_str().to_owned(),
+    }
+}
+
+fn wrong(name: &str, value: &DeValue<'_>, takes: String) -> ConfigError {
+    ConfigError::Value { name: name.to_owned(), found: shown(value), takes }
+}
+
+fn unknown(name: &str) -> ConfigError {
+    ConfigError::Name { name: name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_is_allowed() {
+        let text = "set_point_pct = 70\nread_ms_max = 12.5\nallow_delay = true\n\
+                    [innodb_io_capacity]\nmin = 300\nmax = 4_000\n[flush_neighbors]\nmin = 1\n";
+        let config = TuneConfig::parse(text).unwrap();
+        assert_eq!((config.set_point_pct, config.read_ms_max), (70.0, Some(12.5)));
+        assert!(config.allow_delay);
+        assert_eq!(config.bounds(Lever::IoCapacity), Bounds { min: 300.0, max: 4000.0 });
+        assert_eq!(config.bounds(Lever::FlushNeighbors), Bounds { min: 1.0, max: 2.0 });
+        assert_eq!(config.bounds(Lever::IoCapacityMax).min, 100.0);
+        assert_eq!(TuneConfig::parse("").unwrap(), TuneConfig::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_would_do() {
+        for (text, says) in [
+            ("set_point_pct = 5", "set_point_pct: 5 is out of range; it takes 10 to 95"),
+            ("allow_delay = 2", "allow_delay: 2 is out of range; it takes true or false"),
+            ("[innodb_io_capacity]\nmin = 50", "innodb_io_capacity.min: 50 is out of range"),
+            ("[io_capacity]\nmin = 900\nmax = 300", "innodb_io_capacity.min: 900"),
+            ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown"),
+            ("[buffer_pool_size]\nmin = 1", "`buffer_pool_size` is unknown"),
+            ("setpoint = 5", "`setpoint` is unknown"),
+            ("set_point_pct = \"many\"", "\"many\" is out of range"),
+        ] {
+            let error = TuneConfig::parse(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        assert!(matches!(TuneConfig::parse("a = "), Err(ConfigError::Text(_))));
+    }
+}

@@ -1,0 +1,125 @@
+//! One sample in, settings to change out.
+//!
+//! Invariant: a move names a setting that the server has, a value within the user's bounds, and one
+//! that differs from the present; nothing is moved that somebody else has set meanwhile.
+
+use std::collections::BTreeSet;
+
+use iostrata_target::TargetSample;
+
+use crate::auto_raise::AutoRaise;
+use crate::config::TuneConfig;
+use crate::generation::Generation;
+use crate::lever::{Lever, LeverValues, Move};
+use crate::monitor::{Missing, Monitor};
+use crate::steady::{Steady, StepView};
+
+pub use crate::monitor::Vitals;
+
+/// How a server is led.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TuneMode {
+    /// The checkpoint age is held at its set-point.
+    #[default]
+    Steady,
+    /// `innodb_io_capacity` rises whenever the redo was found nearly full ten times.
+    AutoRaise,
+}
+
+/// A server at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// Now, in microseconds of a clock that never goes back.
+    pub now_us: u64,
+    /// What the server tells.
+    pub sample: &'a TargetSample,
+    /// The settings as they are now.
+    pub present: &'a LeverValues,
+    /// Mean time of a read of the device below, in milliseconds, where it is known.
+    pub read_ms: Option<f64>,
+}
+
+/// Leads one server from its start to its end.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    mode: TuneMode,
+    config: TuneConfig,
+    before: LeverValues,
+    monitor: Monitor,
+    steady: Steady,
+    auto_raise: AutoRaise,
+    left: BTreeSet<Lever>,
+    vitals: Vitals,
+}
+
+impl Controller {
+    /// For a server whose settings are now `before`.
+    pub fn new(
+        generation: Generation,
+        mode: TuneMode,
+        config: TuneConfig,
+        before: LeverValues,
+    ) -> Self {
+        Self {
+            mode,
+            config,
+            before,
+            monitor: Monitor::default(),
+            steady: Steady::new(generation),
+            auto_raise: AutoRaise::default(),
+            left: BTreeSet::new(),
+            vitals: Vitals::default(),
+        }
+    }
+
+    /// What to change now, in the order in which it is to be done.
+    ///
+    /// # Errors
+    /// When the server does not tell what is needed.
+    pub fn step(&mut self, look: &Look<'_>) -> Result<Vec<Move>, Missing> {
+        self.vitals = self.monitor.take(look.now_us, look.sample)?;
+        // Without a rate nothing can be said.
+        if self.vitals.dt_s == 0.0 {
+            return Ok(Vec::new());
+        }
+        let view = StepView {
+            now_us: look.now_us,
+            now: &self.vitals,
+            present: look.present,
+            before: &self.before,
+            config: &self.config,
+            ages: self.monitor.ages(),
+            read_ms: look.read_ms,
+        };
+        let moves = match self.mode {
+            TuneMode::Steady => self.steady.step(&view),
+            TuneMode::AutoRaise => self.auto_raise.step(&self.vitals, look.present, &self.config),
+        };
+        Ok(moves.into_iter().filter_map(|one| self.allowed(one, look.present)).collect())
+    }
+
+    fn allowed(&self, mut one: Move, present: &LeverValues) -> Option<Move> {
+        let now = present.get(one.lever).filter(|_| !self.left.contains(&one.lever))?;
+        // The way back is always allowed.
+        if self.before.get(one.lever) != Some(one.to) {
+            let bounds = self.config.bounds(one.lever);
+            one.to = one.to.clamp(bounds.min, bounds.max);
+        }
+        (one.to != now).then_some(one)
+    }
+
+    /// Moves a setting no more: somebody else has set it.
+    pub fn leave(&mut self, lever: Lever) {
+        self.left.insert(lever);
+    }
+
+    /// What went on at the last step.
+    pub fn vitals(&self) -> &Vitals {
+        &self.vitals
+    }
+
+    /// Whether the server is led now; otherwise it has its own settings.
+    pub fn is_leading(&self) -> bool {
+        self.mode == TuneMode::AutoRaise || self.steady.is_leading
+    }
+}

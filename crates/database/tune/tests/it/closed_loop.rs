@@ -1,0 +1,105 @@
+//! What tuning promises: after a minute the worst two seconds are near the mean, whatever the
+//! device, the redo and the load do; and a server that needs nothing is left alone.
+
+use iostrata_settings::PolicyName;
+use iostrata_sim::flush::{FlushChange, PageAccess};
+use iostrata_tune::Lever;
+use proptest::prelude::*;
+
+use crate::rig::{PlantCase, run};
+
+/// Flat from a second on: the worst two seconds over the mean.
+const FLAT: f64 = 0.8;
+
+#[test]
+fn the_stall_is_there_without_and_gone_with_it() {
+    let case = PlantCase::stall();
+    let (own, led) = (run(&case, false), run(&case, true));
+    // The model lets users go on after each batch, so its stall is milder than a server's.
+    assert!(own.worst(20) < 0.3, "untuned: {}", own.worst(20));
+    assert!(led.worst(60) > 0.9, "tuned: {}", led.worst(60));
+    assert!(led.mean(60) > 0.9 * own.mean(60), "{} of {}", led.mean(60), own.mean(60));
+    assert!(led.age_max(60) < 1.0, "the wall was met: {}", led.age_max(60));
+}
+
+#[test]
+fn whatever_the_redo_and_the_device_it_is_flat_after_a_minute() {
+    for redo in ["100M", "500M"] {
+        for iops in [800.0, 1500.0, 4000.0] {
+            let case = PlantCase { redo, iops, ..PlantCase::stall() };
+            let (own, led) = (run(&case, false), run(&case, true));
+            assert!(led.worst(60) > FLAT, "{redo} {iops}: {}", led.worst(60));
+            assert!(led.age_max(60) < 1.0, "{redo} {iops}: the wall was met");
+            assert!(led.mean(60) > 0.9 * own.mean(60), "{redo} {iops}: {}", led.mean(60));
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_halved_and_a_load_that_doubles_are_followed() {
+    for (name, change) in [
+        ("halved", FlushChange::IopsLimit(750.0)),
+        ("doubled load", FlushChange::Load(2.0)),
+        ("halved load", FlushChange::Load(0.5)),
+    ] {
+        let case = PlantCase { changes: vec![(180.0, change)], span_s: 480, ..PlantCase::stall() };
+        let led = run(&case, true);
+        assert!(led.worst(240) > FLAT, "{name}: {}", led.worst(240));
+    }
+}
+
+#[test]
+fn every_known_page_cleaner_is_led() {
+    for policy in [PolicyName::PageCleaner56, PolicyName::PageCleaner57, PolicyName::PageCleaner84]
+    {
+        let case = PlantCase { policy, ..PlantCase::stall() };
+        let (own, led) = (run(&case, false), run(&case, true));
+        assert!(led.worst(90) > FLAT, "{policy}: {} of {}", led.worst(90), own.worst(90));
+    }
+}
+
+#[test]
+fn a_server_that_needs_nothing_is_left_alone() {
+    // Few pages, changed again and again, and a redo that lasts for long.
+    let access = PageAccess::HotSet { data_pct: 0.1, changes_pct: 99.0 };
+    let case = PlantCase { redo: "8G", iops: 20_000.0, access, span_s: 200, ..PlantCase::stall() };
+    let (own, led) = (run(&case, false), run(&case, true));
+    assert_eq!(led.moves, []);
+    assert_eq!(led.mean(0), own.mean(0));
+}
+
+#[test]
+fn a_server_gets_its_own_settings_back_when_the_load_has_gone() {
+    let changes = vec![(120.0, FlushChange::Load(0.0))];
+    let led = run(&PlantCase { changes, span_s: 400, ..PlantCase::stall() }, true);
+    let last = |lever| led.moves.iter().rfind(|(_, one, _)| *one == lever).map(|one| one.2);
+    assert_eq!(last(Lever::IoCapacity), Some(200.0), "{:?}", led.moves);
+    assert_eq!(last(Lever::MaxDirtyPagesPctLwm), Some(0.0));
+    assert_eq!(last(Lever::AdaptiveFlushing), Some(1.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn whatever_goes_on_settings_stay_in_bounds_and_nobody_meets_the_wall_for_long(
+        iops in 600.0_f64..6000.0,
+        users in 2_u32..32,
+        noise in 0.0_f64..0.5,
+        half_at in 60.0_f64..120.0,
+        seed in any::<u64>(),
+    ) {
+        let changes = vec![(half_at, FlushChange::IopsLimit(iops / 2.0))];
+        let case = PlantCase { iops, users, noise, changes, seed, span_s: 300, ..PlantCase::stall() };
+        let (own, led) = (run(&case, false), run(&case, true));
+        for (_, lever, to) in &led.moves {
+            prop_assert!((0.0..=1e6).contains(to), "{lever:?} {to}");
+        }
+        let stopped = |ran: &crate::rig::Ran| {
+            let still = ran.seconds[180..].iter().filter(|second| second.commits < 1.0);
+            still.count()
+        };
+        prop_assert!(stopped(&led) <= stopped(&own), "{} {}", stopped(&led), stopped(&own));
+        prop_assert!(led.worst(180) > 0.6, "{}", led.worst(180));
+    }
+}

@@ -1,0 +1,210 @@
+//! Finds stalls while they go on.
+//!
+//! A target stalls when its throughput of the last second is under half the median of the last
+//! minute while somebody waits for an answer. Invariants: while a stall goes on, its seconds do not
+//! count to what is usual, so that a long one does not become usual by itself; one that goes on keeps
+//! its start. What chance explains is no stall: where a second has few transactions, as long is looked
+//! back as sixteen of them usually take. That nobody sends anything is no stall either.
+
+use std::collections::VecDeque;
+
+use iostrata_run::{StallCause, WatchStall};
+use iostrata_target::{Sampled, Stalled, stall_cause};
+
+use crate::moment::Moment;
+use crate::span::Span;
+
+/// How far back the usual is looked for, in seconds.
+const MEMORY_S: f64 = 60.0;
+/// Rates that are kept beyond that, where samples are far apart.
+const RATES_KEPT: usize = 10;
+/// Rates, and seconds of them, without which nothing is usual yet.
+const RATES_MIN: usize = 5;
+const RATES_MIN_S: f64 = 4.0;
+/// The share of the usual throughput below which a target stalls.
+const STALLED: f64 = 0.5;
+/// How far is looked back, in seconds: by the contract, and at most on a slow target.
+const LOOK_S: f64 = 1.0;
+const LOOK_S_MAX: f64 = 15.0;
+/// Transactions that are usual in what is looked at: fewer may fail to come by chance.
+const EXPECTED_MIN: f64 = 16.0;
+/// Standard deviations of a count that chance may take away.
+const DEVIATIONS: f64 = 4.0;
+/// Samples are a little early or late.
+const JITTER: f64 = 0.1;
+/// Stalls with less than this between them are one, in seconds.
+const GAP_S: f64 = 2.0;
+/// What goes on so long without any cause that shows is another load, in seconds.
+const UNEXPLAINED_S: f64 = 60.0;
+
+/// A throughput while nothing stalled, with the sessions that waited for an answer.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    at_s: f64,
+    tps: f64,
+    running: Option<u64>,
+}
+
+/// The stall that goes on, or the last one.
+#[derive(Clone, Debug)]
+struct Going {
+    stall: WatchStall,
+    is_going: bool,
+}
+
+/// What a sample says of stalls.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Whether the target stalls.
+    pub(crate) is_going: bool,
+    /// The stall that goes on, or has just ended.
+    pub(crate) stall: Option<WatchStall>,
+}
+
+/// The samples of the last minute, and what they say of stalls.
+#[derive(Debug, Default)]
+pub(crate) struct Stalls {
+    moments: VecDeque<Moment>,
+    /// The same for the causes, with those that were refused.
+    sampled: VecDeque<Sampled>,
+    usual: VecDeque<Usual>,
+    last: Option<Going>,
+}
+
+impl Stalls {
+    /// A target that was started again is another one.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A sample that was refused. A stall ends with the target.
+    pub(crate) fn refused(&mut self, at_s: f64, code: String) -> Option<WatchStall> {
+        self.sampled.push_back(Sampled { at_s, sample: Err(code) });
+        self.end()
+    }
+
+    /// Takes the next sample.
+    pub(crate) fn take(&mut self, moment: Moment) -> Found {
+        self.remember(moment);
+        let now_s = moment.at_s;
+        let Some((tps, seconds, running)) = self.recent(&moment) else { return Found::default() };
+        let usual = self.usual_tps();
+        let is_low = usual.is_some_and(|usual| is_low(tps, seconds, usual));
+        let waits = || match running {
+            Some(running) => self.is_crowded(running),
+            // Who does not tell shows by its causes whether anybody waits.
+            None => self.cause(now_s - seconds, now_s, None).0 != StallCause::Unknown,
+        };
+        if !is_low || !waits() {
+            self.usual.push_back(Usual { at_s: now_s, tps, running });
+            return Found { is_going: false, stall: self.end() };
+        }
+        self.go_on(now_s, seconds, running)
+    }
+
+    /// Begins a stall, or lengthens the one that goes on.
+    fn go_on(&mut self, now_s: f64, seconds: f64, running: Option<u64>) -> Found {
+        let follows = |stall: &WatchStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
+        let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
+        let mut stall = before.map_or_else(
+            || WatchStall { t_s: now_s - seconds, ..WatchStall::default() },
+            |last| last.stall,
+        );
+        stall.length_s = now_s - stall.t_s;
+        let (cause, evidence) = self.cause(stall.t_s, now_s, running);
+        // What was known of it stays known when it shows no more.
+        if cause != StallCause::Unknown || stall.evidence.is_empty() {
+            (stall.cause, stall.evidence) = (cause, evidence);
+        }
+        if stall.cause == StallCause::Unknown && stall.length_s > UNEXPLAINED_S {
+            self.usual.clear();
+            return Found { is_going: false, stall: Some(stall) };
+        }
+        self.last = Some(Going { stall: stall.clone(), is_going: true });
+        Found { is_going: true, stall: Some(stall) }
+    }
+
+    /// The stall that has just ended.
+    fn end(&mut self) -> Option<WatchStall> {
+        let last = self.last.as_mut().filter(|last| last.is_going)?;
+        last.is_going = false;
+        Some(last.stall.clone())
+    }
+
+    fn cause(&self, from_s: f64, to_s: f64, running: Option<u64>) -> (StallCause, String) {
+        // Where nobody tells how many there are, row locks of all of them are not told either.
+        let sessions = running.map_or(u32::MAX, |count| count.try_into().unwrap_or(u32::MAX));
+        let all: Vec<Sampled> = self.sampled.iter().cloned().collect();
+        stall_cause(&all, Stalled { from_s, to_s, sessions })
+    }
+
+    fn remember(&mut self, moment: Moment) {
+        self.moments.push_back(moment);
+        self.sampled.push_back(Sampled { at_s: moment.at_s, sample: Ok(moment.sample) });
+        let since_s = match &self.last {
+            Some(last) if last.is_going => moment.at_s.min(last.stall.t_s) - MEMORY_S,
+            _ => moment.at_s - MEMORY_S,
+        };
+        let is_old = |at_s: f64, kept: usize| at_s < since_s && kept > RATES_KEPT;
+        while self.moments.front().is_some_and(|one| is_old(one.at_s, self.moments.len())) {
+            self.moments.pop_front();
+        }
+        while self.sampled.front().is_some_and(|one| is_old(one.at_s, self.sampled.len())) {
+            self.sampled.pop_front();
+        }
+        // While a stall goes on, what was usual before it stays.
+        while self.usual.front().is_some_and(|one| is_old(one.at_s, self.usual.len())) {
+            self.usual.pop_front();
+        }
+    }
+
+    /// Throughput of what is looked at, how long that is, and the sessions that waited meanwhile.
+    fn recent(&self, now: &Moment) -> Option<(f64, f64, Option<u64>)> {
+        let look_s = match self.usual_tps() {
+            Some(usual) if usual > 0.0 => (EXPECTED_MIN / usual).clamp(LOOK_S, LOOK_S_MAX),
+            _ => LOOK_S,
+        };
+        let until_s = now.taken_s() - look_s * (1.0 - JITTER);
+        let before = self.moments.iter().rev().find(|one| one.taken_s() <= until_s)?;
+        let span = Span::between(before, now)?;
+        let tps = span.per_s(|one| one.transactions)?;
+        let since_s = before.taken_s();
+        let recent = self.moments.iter().filter(|one| one.taken_s() > since_s);
+        let running: Option<Vec<u64>> = recent.map(|one| one.sample.sessions_running).collect();
+        Some((tps, span.seconds, running.and_then(|all| median(all, u64::cmp))))
+    }
+
+    fn usual_tps(&self) -> Option<f64> {
+        let (first, last) = (self.usual.front()?, self.usual.back()?);
+        let is_known =
+            self.usual.len() >= RATES_MIN && last.at_s - first.at_s >= RATES_MIN_S * (1.0 - JITTER);
+        let rates = self.usual.iter().map(|one| one.tps).collect();
+        median(rates, f64::total_cmp).filter(|_| is_known)
+    }
+
+    /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer do.
+    fn is_crowded(&self, running: u64) -> bool {
+        let usual = self.usual.iter().filter_map(|one| one.running).collect();
+        let usual = median(usual, u64::cmp).unwrap_or(0);
+        running > 0 && 2 * running >= usual
+    }
+}
+
+/// Whether a throughput is under half of the usual, and not by chance.
+fn is_low(tps: f64, seconds: f64, usual: f64) -> bool {
+    let (expected, found) = (usual * seconds, tps * seconds);
+    // The last second may be a little short of the sixteenth transaction.
+    tps < STALLED * usual && expected - found >= DEVIATIONS * expected.sqrt() * (1.0 - JITTER)
+}
+
+/// The lower median.
+fn median<T: Copy>(
+    mut values: Vec<T>,
+    order: impl FnMut(&T, &T) -> std::cmp::Ordering,
+) -> Option<T> {
+    values.sort_by(order);
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests;

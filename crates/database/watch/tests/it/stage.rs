@@ -1,0 +1,188 @@
+//! A private server with a load on it, watched.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use iostrata_change::{Change, DeviceRef, Session, StateDir, System};
+use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerProgram};
+use iostrata_server::{ServerAddress, ServerTarget};
+use iostrata_spec::study::IoLimits;
+use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, Value};
+use iostrata_watch::{Seen, Watch, Watched};
+use tempfile::TempDir;
+
+/// The group of the server's limits.
+const GROUP: &str = "watched";
+/// From one sample to the next.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// A server of its own, and the sessions at work on it.
+pub struct Stage {
+    server: Option<PrivateServer>,
+    session: Session<System>,
+    stop: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<()>>,
+    dir: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    /// Starts MariaDB with these options, and with a bound on its writes per second. None where that
+    /// cannot be done, which it says.
+    pub fn begin(test: &str, options: &[&str], write_iops: Option<u64>) -> Option<Self> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = match ServerProgram::find("mariadbd") {
+            Ok(program) => program,
+            Err(PrivateError::Missing { .. }) => {
+                eprintln!("skipped: {test}: mariadbd is not installed");
+                return None;
+            }
+            Err(other) => panic!("{other}"),
+        };
+        // Short, because sockets are in it.
+        let dir = TempDir::with_prefix("io-").unwrap();
+        let state = StateDir::at(dir.path().join("state"));
+        let mut session = Session::begin(&state, System::new()).unwrap();
+        let mut plan = PrivatePlan::new(program, dir.path().canonicalize().unwrap().join("s"));
+        let usual = ["--innodb-flush-method=O_DIRECT", "--skip-log-bin"];
+        let all = usual.iter().chain(options);
+        plan.options = all.map(|option| (*option).to_owned()).collect();
+        plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
+        let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
+        if let Some(writes) = write_iops {
+            let limits = IoLimits { write_iops: Some(writes), ..IoLimits::default() };
+            let device = device_below(dir.path())?;
+            let device = DeviceRef::Named { path: device, overwrite: false };
+            let group = Change::IoGroup { name: GROUP.to_owned(), device, limits };
+            if let Err(error) = session.apply(group) {
+                eprintln!("skipped: {test}: {error}");
+                return None;
+            }
+        }
+        server.run(&mut session, &[]).unwrap();
+        let stop = Arc::default();
+        let workers = Vec::new();
+        Some(Self { server: Some(server), session, stop, workers, dir, _alone: alone })
+    }
+
+    /// Starts the server again, this time within its limits.
+    pub fn limited(mut self) -> Self {
+        let server = self.server.as_mut().unwrap();
+        server.stop(&mut self.session).unwrap();
+        server.enter(GROUP);
+        server.run(&mut self.session, &[]).unwrap();
+        self
+    }
+
+    pub fn target(&self) -> ServerTarget {
+        let address = self.server.as_ref().unwrap().address().replacen("/?", "/shop?", 1);
+        ServerTarget::open(address.parse::<ServerAddress>().unwrap(), None).unwrap()
+    }
+
+    /// Runs statements one after the other.
+    pub fn order(&self, statements: &[&str]) {
+        let mut worker = Worker::open(&self.target(), statements, true);
+        (0..statements.len()).for_each(|at| worker.run(at, &[]));
+    }
+
+    /// Lets sessions run a statement with a random number up to `rows`, until the end.
+    pub fn load(&mut self, sessions: usize, sql: &str, rows: u64) {
+        for n in 0..sessions {
+            let (target, stop) = (self.target(), Arc::clone(&self.stop));
+            let (sql, mut state) = (sql.to_owned(), n as u64 + 7);
+            self.workers.push(thread::spawn(move || {
+                let mut worker = Worker::open(&target, &[&sql], true);
+                while !stop.load(Ordering::Relaxed) {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    worker.run(0, &[Value::Int(1 + ((state >> 33) % rows) as i64)]);
+                }
+            }));
+        }
+    }
+
+    /// Watches for so long; what is done on the way is done after some seconds.
+    pub fn watch(
+        &mut self,
+        seconds: u64,
+        mut then: Option<(u64, Box<dyn FnOnce(&mut Self)>)>,
+    ) -> Vec<Watched> {
+        let (mut sampler, mut watch) =
+            (self.target().sampler().unwrap().unwrap(), Watch::default());
+        let (began, mut all) = (Instant::now(), Vec::new());
+        while began.elapsed() < Duration::from_secs(seconds) {
+            if then.as_ref().is_some_and(|(at, _)| began.elapsed() >= Duration::from_secs(*at)) {
+                (then.take().unwrap().1)(self);
+            }
+            let at_s = began.elapsed().as_secs_f64();
+            let sample = sampler.sample();
+            let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
+            all.push(watch.take(Seen { at_s, sample, sample_us, device: None }));
+            sleep(EVERY);
+        }
+        all
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.workers.drain(..).map(JoinHandle::join).all(|one| one.is_ok());
+        let removed = self.server.take().map(|server| server.remove(&mut self.session));
+        let is_removed = removed.is_none_or(|removed| removed.is_ok());
+        assert!((ended && is_removed) || thread::panicking(), "{:?}", self.dir.path());
+    }
+}
+
+/// The disk that a directory lies on.
+fn device_below(dir: &std::path::Path) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let dir = dir.canonicalize().unwrap();
+    let of = |line: &str| {
+        let mut words = line.split(' ');
+        let (source, at) = (PathBuf::from(words.next()?), PathBuf::from(words.next()?));
+        dir.starts_with(&at).then_some((at.as_os_str().len(), source))
+    };
+    let (_, source) = mounts.lines().filter_map(of).max_by_key(|(len, _)| *len)?;
+    let known = source.starts_with("/dev").then_some(source);
+    if known.is_none() {
+        eprintln!("skipped: {} does not lie on a block device", dir.display());
+    }
+    known
+}
+
+/// A session that runs statements, each a transaction of its own or in one that stays open.
+pub struct Worker {
+    session: Box<dyn iostrata_target::Session>,
+    out: Rows,
+}
+
+impl Worker {
+    pub fn open(target: &ServerTarget, statements: &[&str], autocommit: bool) -> Self {
+        let op = |sql: &&str| {
+            let gives =
+                if sql.starts_with("SELECT") { vec![ColumnType::Int { bytes: 8 }] } else { vec![] };
+            let access = Access::Statement { sql: (*sql).to_owned(), gives };
+            Op { name: "statement", table: 0, access }
+        };
+        let ops = statements.iter().map(op).collect::<Vec<_>>();
+        let options = SessionOptions { ops: ops.into(), autocommit, ..SessionOptions::default() };
+        let session = target.session(&Arc::new(Schema::default()), &options).unwrap();
+        Self { session, out: Rows::new(1) }
+    }
+
+    pub fn begin(&mut self) {
+        self.session.begin().unwrap();
+    }
+
+    pub fn run(&mut self, at: usize, args: &[Value<'_>]) {
+        let mut tries = 0;
+        while let Err(error) = self.session.run(OpId(at), args, &mut self.out) {
+            tries += 1;
+            assert!(tries < 100 && error.trouble == iostrata_target::Trouble::Retry, "{error}");
+        }
+    }
+}

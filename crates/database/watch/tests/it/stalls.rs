@@ -1,0 +1,149 @@
+//! Four ways to stall a real server, and the cause that is named while it stalls.
+//!
+//! Each runs some seconds of an even load first, so that something is usual.
+
+use iostrata_run::{StallCause, WatchStall};
+use iostrata_watch::Watched;
+
+use crate::stage::{Stage, Worker};
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, v INT, pad VARCHAR(255)) ENGINE=InnoDB";
+const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
+
+/// Long forms run so many times as long.
+fn times() -> u64 {
+    if std::env::var_os("IOSTRATA_SOAK").is_some() { 6 } else { 1 }
+}
+
+fn fill(rows: u64) -> String {
+    format!("INSERT INTO t SELECT seq, 0, REPEAT('x', 200) FROM seq_1_to_{rows}")
+}
+
+/// The stalls that were seen while they went on.
+fn stalls(all: &[Watched]) -> Vec<&WatchStall> {
+    all.iter().filter(|one| one.sample.stalled).filter_map(|one| one.stall.as_ref()).collect()
+}
+
+/// The cause was named while the target stalled, and no other one.
+fn assert_named(all: &[Watched], cause: StallCause) {
+    let course: Vec<String> = all
+        .iter()
+        .map(|one| {
+            let sample = &one.sample;
+            format!(
+                "{:.1} s: {:?} tps, age {:?} %, running {:?}, {:?} {:?}",
+                sample.t_s,
+                sample.tps.map(f64::round),
+                sample.checkpoint_age_pct.map(f64::round),
+                sample.sessions_running,
+                sample.stall_cause,
+                sample.stall_evidence,
+            )
+        })
+        .collect();
+    let found = stalls(all);
+    let named = found.iter().filter(|stall| stall.cause == cause).count();
+    let others: Vec<StallCause> = found.iter().map(|stall| stall.cause).collect();
+    let is_alone = others.iter().all(|one| [cause, StallCause::Unknown].contains(one));
+    assert!(named > 0 && is_alone, "{others:?}\n{}", course.join("\n"));
+    let stall = found.last().unwrap();
+    eprintln!("{cause}: at {:.1} s for {:.1} s: {}", stall.t_s, stall.length_s, stall.evidence);
+}
+
+#[test]
+fn redo_that_runs_full_is_named() {
+    let options = [
+        "--innodb-buffer-pool-size=256M",
+        "--innodb-log-file-size=24M",
+        "--innodb-flush-log-at-trx-commit=2",
+    ];
+    let Some(stage) = Stage::begin("redo_that_runs_full_is_named", &options, Some(150)) else {
+        return;
+    };
+    stage.order(&[TABLE, &fill(200_000)]);
+    let mut stage = stage.limited();
+    stage.load(4, UPDATE, 200_000);
+    let all = stage.watch(24 * times(), None);
+    assert_named(&all, StallCause::RedoFull);
+}
+
+#[test]
+fn purge_that_an_old_view_blocks_is_named() {
+    let options = ["--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=2"];
+    let Some(mut stage) = Stage::begin("purge_that_an_old_view_blocks_is_named", &options, None)
+    else {
+        return;
+    };
+    stage.order(&[TABLE, &fill(10_000)]);
+    let mut old = Worker::open(&stage.target(), &["SELECT COUNT(*) FROM t"], false);
+    old.begin();
+    old.run(0, &[]);
+    stage.load(4, UPDATE, 10_000);
+    let hold_back = |stage: &mut Stage| {
+        stage.order(&[
+            "SET GLOBAL innodb_max_purge_lag_delay = 400000",
+            "SET GLOBAL innodb_max_purge_lag = 200",
+        ]);
+    };
+    let all = stage.watch(16 * times(), Some((8, Box::new(hold_back))));
+    drop(old);
+    stage.order(&["SET GLOBAL innodb_max_purge_lag = 0"]);
+    assert_named(&all, StallCause::Purge);
+}
+
+#[test]
+fn a_small_log_buffer_is_named() {
+    let options = [
+        "--innodb-buffer-pool-size=512M",
+        "--innodb-log-buffer-size=2M",
+        "--innodb-log-file-size=1G",
+        "--innodb-flush-log-at-trx-commit=2",
+    ];
+    let Some(stage) = Stage::begin("a_small_log_buffer_is_named", &options, Some(60)) else {
+        return;
+    };
+    stage.order(&[
+        TABLE,
+        &fill(1_000),
+        "CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB",
+        "INSERT INTO b SELECT seq, '' FROM seq_1_to_8",
+    ]);
+    let mut stage = stage.limited();
+    stage.load(4, UPDATE, 1_000);
+    let large = |stage: &mut Stage| {
+        let sql = "UPDATE b SET v = REPEAT(CHAR(97 + FLOOR(25 * RAND())), 4000000) WHERE id = ?";
+        stage.load(3, sql, 8);
+    };
+    let all = stage.watch(18 * times(), Some((8, Box::new(large))));
+    assert_named(&all, StallCause::LogBuffer);
+}
+
+#[test]
+fn too_small_a_pool_is_named() {
+    let options = [
+        "--innodb-buffer-pool-size=12M",
+        "--innodb-log-file-size=1G",
+        "--innodb-flush-log-at-trx-commit=2",
+    ];
+    let Some(stage) = Stage::begin("too_small_a_pool_is_named", &options, Some(80)) else { return };
+    stage.order(&[TABLE, &fill(200_000)]);
+    let mut stage = stage.limited();
+    stage.load(2, UPDATE, 100);
+    let wide = |stage: &mut Stage| stage.load(8, UPDATE, 200_000);
+    let all = stage.watch(20 * times(), Some((8, Box::new(wide))));
+    assert_named(&all, StallCause::FreePages);
+}
+
+#[test]
+fn an_even_load_and_an_idle_server_raise_nothing() {
+    let options = ["--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=2"];
+    let test = "an_even_load_and_an_idle_server_raise_nothing";
+    let Some(mut stage) = Stage::begin(test, &options, None) else { return };
+    stage.order(&[TABLE, &fill(1_000)]);
+    // One row: the sessions wait for each other, which is usual here.
+    stage.load(2, UPDATE, 1_000);
+    let even = stage.watch(8 * times(), None);
+    let found = stalls(&even);
+    assert!(found.is_empty(), "{found:?}");
+    assert!(even.last().unwrap().sample.tps.unwrap() > 0.0, "statements are transactions here");
+}

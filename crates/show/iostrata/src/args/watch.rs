@@ -1,0 +1,62 @@
+//! `iostrata watch`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{Printing, value};
+
+/// Shortest and longest time between samples.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// Arguments of `iostrata watch`.
+#[derive(Args, Clone, Debug)]
+pub struct WatchArgs {
+    /// What to watch: mysql://user[:password]@host:port[?socket=PATH], or engine:DIR
+    ///
+    /// Several may be named. What a server's address leaves out comes from --defaults-file or
+    /// ~/.my.cnf, and the password from MYSQL_PWD. An engine is watched by the status page that the
+    /// process publishes which holds it.
+    #[arg(value_name = "TARGET", required = true)]
+    pub targets: Vec<String>,
+    /// From one sample to the next: 100ms to 60s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub interval: Duration,
+    /// Print one sample and end; it takes two, an interval apart, so that there are rates
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub once: bool,
+    /// Print each sample as one line of JSON
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true,
+          conflicts_with = "json")]
+    pub json_lines: bool,
+    /// Keep everything in a run directory, for `iostrata report DIR`
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+    /// End after this time [default: at SIGINT or SIGTERM]
+    #[arg(long, value_name = "TIME", value_parser = value::bound)]
+    pub time: Option<Duration>,
+    /// Switch on the counters of pages flushed by reason that are off, and off again at the end
+    ///
+    /// Needs the right SYSTEM_VARIABLES_ADMIN or SUPER. What is switched on is journaled first;
+    /// after a kill, iostrata restore switches it off.
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub enable_counters: bool,
+    /// An option file of MySQL's clients, read in place of ~/.my.cnf
+    #[arg(long, value_name = "FILE")]
+    pub defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = value::duration(text)?;
+    match (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        true => Ok(interval),
+        false => Err(format!("`{text}` is out of range; use 100ms to 60s")),
+    }
+}

@@ -1,0 +1,88 @@
+//! What the arguments and the configuration come to.
+
+use std::time::Duration;
+
+use iostrata_server::{Credentials, ServerAddress};
+use iostrata_tune::{TuneConfig, TuneMode};
+
+use crate::args::{ModeWord, TuneArgs};
+use crate::exit_error::ExitError;
+
+/// The shortest time between two looks: averages of the server are those of whole seconds.
+const INTERVAL_LEAST: Duration = Duration::from_millis(200);
+
+/// A server, and how it is led.
+#[derive(Clone, Debug)]
+pub struct TunePlan {
+    /// The server, with all that is needed to log in.
+    pub address: ServerAddress,
+    /// How it is led.
+    pub mode: TuneMode,
+    /// What is allowed.
+    pub config: TuneConfig,
+    /// Time between two looks.
+    pub interval: Duration,
+    /// Time after which it ends.
+    pub time: Option<Duration>,
+    /// Whether nothing is changed.
+    pub is_dry: bool,
+}
+
+impl TunePlan {
+    /// Of the arguments.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn of(args: &TuneArgs) -> Result<Self, ExitError> {
+        let usage = |error: &dyn std::fmt::Display| ExitError::Usage(error.to_string());
+        if args.target.starts_with("engine:") {
+            return Err(usage(
+                &"engine:DIR: the embedded engine holds its checkpoint age by itself; tune is for \
+                  servers (mysql://user@host:port)",
+            ));
+        }
+        let address: ServerAddress = args.target.parse().map_err(|error| usage(&error))?;
+        if address.hosts.len() > 1 {
+            let hosts = address.hosts.len();
+            return Err(usage(&format!("{hosts} hosts: one tune leads one server; name one host")));
+        }
+        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let address = credentials.complete(address).map_err(|error| usage(&error))?;
+        if args.interval < INTERVAL_LEAST {
+            return Err(usage(
+                &"--interval: a server is asked five times a second at most; use 1s",
+            ));
+        }
+        let mode = match args.mode {
+            ModeWord::Steady => TuneMode::Steady,
+            ModeWord::AutoRaise => TuneMode::AutoRaise,
+        };
+        Ok(Self {
+            address,
+            mode,
+            config: config(args)?,
+            interval: args.interval,
+            time: args.time,
+            is_dry: args.dry_run,
+        })
+    }
+}
+
+fn config(args: &TuneArgs) -> Result<TuneConfig, ExitError> {
+    let mut config = TuneConfig::default();
+    if let Some(path) = &args.config {
+        let wrong = |error: &dyn std::fmt::Display| {
+            ExitError::Usage(format!("--config {}: {error}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        config = TuneConfig::parse(&text).map_err(|error| wrong(&error))?;
+    }
+    if let Some(pct) = args.set_point {
+        if !(10..=95).contains(&pct) {
+            return Err(ExitError::Usage(format!("--set-point {pct}: use 10 to 95")));
+        }
+        config.set_point_pct = f64::from(pct);
+    }
+    config.allow_delay |= args.allow_delay;
+    Ok(config)
+}

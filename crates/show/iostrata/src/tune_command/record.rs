@@ -1,0 +1,95 @@
+//! What is kept of a tuning: samples, every change, what it came to.
+//!
+//! Invariant: a tuning of weeks fits into memory: the longer it lasts, the fewer samples are kept.
+
+use std::time::{Duration, Instant};
+
+use iostrata_host::DevicesBelow;
+use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
+use iostrata_target::{TargetFacts, TargetSample};
+use iostrata_watch::{Record as Samples, Seen, Watch};
+
+use crate::watch_command::source::{device_of, since_last, target_of};
+
+/// After so many samples every second one is kept, after twice as many every third.
+const KEPT_ALL: usize = 10_000;
+
+/// Gathers the document.
+pub struct TuneRecord {
+    start: Instant,
+    watch: Watch,
+    device: Option<DevicesBelow>,
+    samples: Samples,
+    seen: usize,
+    last: Option<WatchSample>,
+    target: WatchTarget,
+    settings: Vec<TunedSetting>,
+}
+
+impl TuneRecord {
+    /// Begins now; a server on this host has its device below.
+    pub fn begin(facts: &TargetFacts, is_local: bool) -> Self {
+        Self {
+            start: Instant::now(),
+            watch: Watch::default(),
+            device: device_of(facts, is_local),
+            samples: Samples::default(),
+            seen: 0,
+            last: None,
+            target: target_of(facts),
+            settings: Vec::new(),
+        }
+    }
+
+    /// When it began.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Seconds since then.
+    pub fn at_s(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Takes in a sample, and how long the server took to answer.
+    pub fn take(&mut self, sample: &TargetSample, took: Duration) {
+        let watched = self.watch.take(Seen {
+            at_s: self.at_s(),
+            sample: Ok(*sample),
+            sample_us: took.as_secs_f64() * 1e6,
+            device: self.device.as_mut().and_then(since_last),
+        });
+        if self.seen.is_multiple_of(self.seen / KEPT_ALL + 1) || watched.stall.is_some() {
+            self.samples.add(&watched);
+        }
+        self.seen += 1;
+        self.last = Some(watched.sample);
+    }
+
+    /// Transactions per second of late.
+    pub fn tps_recent(&self) -> Option<f64> {
+        self.last.as_ref()?.tps
+    }
+
+    /// Mean time of a read of the device below, in milliseconds.
+    pub fn read_ms(&self) -> Option<f64> {
+        self.last.as_ref()?.device.as_ref()?.read_ms
+    }
+
+    /// A change that was made.
+    pub fn changed(&mut self, one: TunedSetting) {
+        self.settings.push(one);
+    }
+
+    /// What the server does not tell, and why.
+    pub fn note_missing(&mut self, missing: Vec<String>) {
+        self.target.missing = missing;
+    }
+
+    /// What came of it.
+    pub fn document(self) -> WatchDocument {
+        let document = self.samples.document(self.target);
+        let duration_s = self.start.elapsed().as_secs_f64();
+        WatchDocument { settings: self.settings, duration_s, ..document }
+    }
+}

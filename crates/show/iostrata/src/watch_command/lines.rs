@@ -1,0 +1,241 @@
+//! A line per sample in aligned columns, for pipes and plain terminals.
+//!
+//! Invariant: a figure that is not told is a dash. The names of the columns come again every twenty
+//! lines.
+
+use iostrata_run::{WatchDevice, WatchSample, WatchTarget};
+
+use super::stream::{Arrived, Next, Stream};
+use crate::display::{Display, print_text};
+use crate::exit_error::ExitError;
+
+/// Lines from one header to the next.
+const HEADER_EVERY: usize = 20;
+/// Width of a target's name where several are watched.
+const NAME_WIDTH: usize = 24;
+const MIB: f64 = 1_048_576.0;
+
+/// A column: its name, its width, its figure.
+struct Column {
+    name: &'static str,
+    width: usize,
+    of: fn(&WatchSample) -> String,
+}
+
+const fn column(name: &'static str, width: usize, of: fn(&WatchSample) -> String) -> Column {
+    Column { name, width, of }
+}
+
+/// All columns of the target itself.
+const COLUMNS: &[Column] = &[
+    column("tps", 6, |one| compact(one.tps)),
+    column("age%", 5, |one| compact(one.checkpoint_age_pct)),
+    column("ageM", 6, |one| mib(one.checkpoint_age_bytes)),
+    column("left", 5, |one| compact(one.redo_seconds_left)),
+    column("redoM/s", 7, |one| compact(one.redo_bytes_per_s.map(|bytes| bytes / MIB))),
+    column("dirty%", 6, |one| compact(one.dirty_pct)),
+    column("flush/s", 7, |one| compact(one.flushed_pages_per_s)),
+    column("adapt", 6, |one| compact(one.flush_adaptive_pages_per_s)),
+    column("lru", 5, |one| compact(one.flush_lru_pages_per_s)),
+    column("bgrd", 5, |one| compact(one.flush_background_pages_per_s)),
+    column("sync", 5, |one| compact(one.flush_sync_pages_per_s)),
+    column("hist", 6, |one| whole(one.history_list_length)),
+    column("purge", 6, |one| compact(one.purge_per_s)),
+    column("rd", 3, |one| whole(one.pending_reads)),
+    column("wr", 3, |one| whole(one.pending_writes)),
+    column("sy", 3, |one| whole(one.pending_syncs)),
+    column("run", 4, |one| whole(one.sessions_running)),
+    column("lock", 4, |one| whole(one.row_locks_waiting)),
+];
+
+/// The columns of the device, where one is known.
+const DEVICE_COLUMNS: &[Column] = &[
+    column("r/s", 6, |one| device(one, |of| Some(of.reads_per_s))),
+    column("w/s", 6, |one| device(one, |of| Some(of.writes_per_s))),
+    column("r ms", 5, |one| device(one, |of| of.read_ms)),
+    column("w ms", 5, |one| device(one, |of| of.write_ms)),
+    column("qd", 5, |one| device(one, |of| Some(of.in_flight))),
+];
+
+/// Shows samples as they come.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn show(stream: &mut Stream, display: &Display, is_terminal: bool) -> Result<(), ExitError> {
+    let layout = Layout::begin(stream, display);
+    let mut lines = 0;
+    loop {
+        let arrived = match stream.next() {
+            Next::Sample(arrived) => arrived,
+            Next::Nothing => continue,
+            Next::End => break,
+        };
+        if arrived.is_first {
+            continue;
+        }
+        if lines % HEADER_EVERY == 0 {
+            print_text(&layout.header())?;
+        }
+        lines += 1;
+        print_text(&layout.line(&arrived))?;
+    }
+    // What the terminal shows of Ctrl-C stands on the last line.
+    if is_terminal { print_text("\n") } else { Ok(()) }
+}
+
+/// Shows one sample of each target.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn once(stream: &Stream, samples: &[Arrived], display: &Display) -> Result<(), ExitError> {
+    let layout = Layout::begin(stream, display);
+    let lines: String = samples.iter().map(|arrived| layout.line(arrived)).collect();
+    print_text(&(layout.header() + &lines))
+}
+
+/// Which columns there are.
+struct Layout {
+    names: Vec<String>,
+    has_device: bool,
+}
+
+impl Layout {
+    /// Names the targets and what they do not tell.
+    fn begin(stream: &Stream, display: &Display) -> Self {
+        for target in &stream.targets {
+            display.note(&format!("{}: {} {}", target.name, target.flavour, target.version));
+            target.missing.iter().for_each(|text| display.note(&format!("  no {text}")));
+        }
+        let lacks =
+            |target: &WatchTarget| target.missing.iter().any(|one| one.starts_with("device"));
+        let has_device = !stream.targets.iter().all(lacks);
+        let names = stream.targets.iter().map(|target| short_name(&target.name)).collect();
+        Self { names, has_device }
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &'static Column> {
+        let device = if self.has_device { DEVICE_COLUMNS } else { &[] };
+        COLUMNS.iter().chain(device)
+    }
+
+    fn header(&self) -> String {
+        let name =
+            if self.names.len() > 1 { format!("{:NAME_WIDTH$} ", "target") } else { String::new() };
+        let names = self.columns().map(|column| format!(" {:>1$}", column.name, column.width));
+        format!("{name}{:>6}{}\n", "t", names.collect::<String>())
+    }
+
+    fn line(&self, arrived: &Arrived) -> String {
+        let sample = &arrived.watched.sample;
+        let name = match self.names.get(arrived.target) {
+            Some(name) if self.names.len() > 1 => format!("{name:NAME_WIDTH$} "),
+            _ => String::new(),
+        };
+        let t = format!("{:>6}", format!("{:.1}", sample.t_s).trim_end_matches(".0"));
+        if let Some(error) = &sample.error {
+            return format!("{name}{t}  no answer: {error}\n");
+        }
+        let figures =
+            self.columns().map(|column| format!(" {:>1$}", (column.of)(sample), column.width));
+        let end = match (&sample.stall_cause, sample.restarted) {
+            (_, true) => "  restarted".to_owned(),
+            (Some(cause), _) => {
+                let since = arrived.watched.stall.as_ref().map_or(0.0, |stall| stall.length_s);
+                let evidence = sample.stall_evidence.as_deref().unwrap_or_default();
+                format!("  STALL {since:.0} s, {cause}: {evidence}")
+            }
+            _ => String::new(),
+        };
+        format!("{name}{t}{}{end}\n", figures.collect::<String>())
+    }
+}
+
+/// The end of a name is what tells servers apart.
+fn short_name(name: &str) -> String {
+    let bare = name.strip_prefix("mysql://").unwrap_or(name);
+    let bare = bare.rsplit_once('@').map_or(bare, |(_, host)| host);
+    let skipped = bare.chars().count().saturating_sub(NAME_WIDTH);
+    bare.chars().skip(skipped).collect()
+}
+
+fn device(sample: &WatchSample, of: fn(&WatchDevice) -> Option<f64>) -> String {
+    compact(sample.device.as_ref().and_then(of))
+}
+
+fn mib(bytes: Option<u64>) -> String {
+    compact(bytes.map(|bytes| bytes as f64 / MIB))
+}
+
+fn whole(count: Option<u64>) -> String {
+    count.map_or("-".to_owned(), |count| match count {
+        0..=99_999 => count.to_string(),
+        more => compact(Some(more as f64)),
+    })
+}
+
+/// A figure in at most five letters.
+fn compact(figure: Option<f64>) -> String {
+    let Some(figure) = figure else { return "-".to_owned() };
+    match figure {
+        f if f < 9.95 && f > 0.0 => format!("{f:.1}"),
+        f if f < 9_999.5 => format!("{f:.0}"),
+        f if f < 99_950.0 => format!("{:.1}K", f / 1e3),
+        f if f < 999_500.0 => format!("{:.0}K", f / 1e3),
+        f if f < 99_950_000.0 => format!("{:.1}M", f / 1e6),
+        f if f < 999_500_000.0 => format!("{:.0}M", f / 1e6),
+        f => format!("{:.0}G", f / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_run::{StallCause, WatchStall};
+    use iostrata_watch::Watched;
+
+    #[test]
+    fn figures_are_short() {
+        for (figure, text) in [
+            (0.0, "0"),
+            (0.04, "0.0"),
+            (3.16, "3.2"),
+            (612.4, "612"),
+            (12_345.0, "12.3K"),
+            (250_000.0, "250K"),
+            (3_400_000.0, "3.4M"),
+            (7e9, "7G"),
+        ] {
+            assert_eq!(compact(Some(figure)), text);
+        }
+        assert_eq!((compact(None), whole(None)), ("-".to_owned(), "-".to_owned()));
+    }
+
+    #[test]
+    fn a_line_is_as_wide_as_its_header_and_ends_with_the_stall() {
+        let layout = Layout { names: vec!["a".to_owned()], has_device: true };
+        let sample = WatchSample {
+            t_s: 12.0,
+            tps: Some(3.0),
+            stalled: true,
+            stall_cause: Some(StallCause::RedoFull),
+            stall_evidence: Some("the age was at 99 % of its limit".to_owned()),
+            ..WatchSample::default()
+        };
+        let stall = Some(WatchStall { length_s: 4.2, ..WatchStall::default() });
+        let line = layout.line(&Arrived {
+            target: 0,
+            watched: Watched { sample, stall },
+            is_first: false,
+        });
+        let (figures, said) = line.split_once("  STALL ").unwrap();
+        assert_eq!(figures.len(), layout.header().trim_end_matches('\n').len());
+        assert_eq!(said, "4 s, redo full: the age was at 99 % of its limit\n");
+    }
+
+    #[test]
+    fn names_are_told_apart_by_their_ends() {
+        assert_eq!(short_name("mysql://b@127.0.0.1:3396/tpcc"), "127.0.0.1:3396/tpcc");
+        let long = short_name("mysql://b@a-very-long-name-of-a-host.example.com:3306");
+        assert!(long.len() == NAME_WIDTH && long.ends_with(".com:3306"));
+    }
+}

@@ -1,0 +1,128 @@
+//! `iostrata watch`: samples of targets as they come, in one of several views.
+//!
+//! Invariant: nothing is changed on what is watched, but for counters when that is asked for. Views take samples from a [`Stream`]; what is
+//! recorded is recorded there, whichever view runs.
+
+mod counters;
+mod lines;
+pub mod source;
+mod stream;
+
+use std::io::IsTerminal;
+
+use iostrata_run::{RunKind, RunResult, WatchDocument};
+
+use crate::args::WatchArgs;
+use crate::display::{Display, print_json, print_text};
+use crate::exit_error::ExitError;
+use crate::run_sink::RunSink;
+use crate::signals::Interruption;
+use counters::Counters;
+use source::Source;
+use stream::{Arrived, Next, Stream};
+
+/// Runs the command.
+///
+/// # Errors
+/// As the contract's exit codes say.
+pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitError> {
+    let is_one = args.targets.len() == 1;
+    if !is_one && (args.record.is_some() || args.printing.json) {
+        let option = if args.printing.json { "--json" } else { "--record" };
+        return Err(ExitError::Usage(format!(
+            "{option}: {} targets were named; name one, or use --json-lines",
+            args.targets.len()
+        )));
+    }
+    let display = Display::new(args.printing.quiet);
+    let mut sink = match &args.record {
+        Some(dir) => Some(RunSink::begin(RunKind::Watch, "watch", Some(dir), &display)?),
+        None => None,
+    };
+    let counters = if args.enable_counters { Some(Counters::enable(args)?) } else { None };
+    let sources: Result<Vec<Source>, ExitError> =
+        args.targets.iter().map(|target| Source::open(target, args)).collect();
+    let mut stream = Stream::begin(sources?, args, interruption)?;
+    let ended = view(args, &mut stream, &display);
+    let ended = ended.and(counters.map_or(Ok(()), Counters::put_back));
+    let document = stream.document();
+    if let (Some(sink), Some(document)) = (&mut sink, &document) {
+        keep(sink, document, args)?;
+    }
+    if let Some(document) = document.filter(|_| args.printing.json && !args.once) {
+        print_json(&document)?;
+    }
+    let ended = ended.and(match interruption.is_set() {
+        true => Err(ExitError::Interrupted(interruption.exit_code())),
+        false => Ok(()),
+    });
+    match sink {
+        Some(sink) => sink.end(ended),
+        None => ended,
+    }
+}
+
+/// Shows the samples until they end. A screen for terminals takes the stream in place of the lines.
+fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
+    match args {
+        WatchArgs { once: true, .. } => once(args, stream, display),
+        WatchArgs { json_lines: true, .. } => each(stream, json_line),
+        args if args.printing.json => each(stream, |_| Ok(())),
+        _ => lines::show(stream, display, std::io::stdout().is_terminal()),
+    }
+}
+
+/// Takes every sample as it comes.
+fn each(
+    stream: &mut Stream,
+    mut take: impl FnMut(&Arrived) -> Result<(), ExitError>,
+) -> Result<(), ExitError> {
+    loop {
+        match stream.next() {
+            Next::Sample(arrived) => take(&arrived)?,
+            Next::Nothing => {}
+            Next::End => return Ok(()),
+        }
+    }
+}
+
+fn json_line(arrived: &Arrived) -> Result<(), ExitError> {
+    let text = serde_json::to_string(&arrived.watched.sample)
+        .map_err(|error| ExitError::Bug(format!("the sample cannot be written: {error}")))?;
+    print_text(&format!("{text}\n"))
+}
+
+/// The first sample with rates of each target.
+fn once(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
+    let mut samples: Vec<Arrived> = Vec::new();
+    each(stream, |arrived| {
+        samples.retain(|one| one.target != arrived.target);
+        samples.push(arrived.clone());
+        Ok(())
+    })?;
+    samples.sort_by_key(|one| one.target);
+    if let Some(error) = samples.iter().find_map(|one| one.watched.sample.error.as_ref()) {
+        return Err(ExitError::NotHere(error.clone()));
+    }
+    if args.json_lines {
+        return samples.iter().try_for_each(json_line);
+    }
+    match samples.first() {
+        Some(only) if args.printing.json => print_json(&only.watched.sample),
+        _ => lines::once(stream, &samples, display),
+    }
+}
+
+/// Keeps the document with its report, and says where.
+fn keep(
+    sink: &mut RunSink<'_>,
+    document: &WatchDocument,
+    args: &WatchArgs,
+) -> Result<(), ExitError> {
+    let is_kept = sink.keep_with_report(document);
+    if is_kept && !args.printing.json && !args.json_lines && !args.once {
+        let result = RunResult::Watch(Box::new(document.clone()));
+        sink.print(&result, &[], false)?;
+    }
+    Ok(())
+}

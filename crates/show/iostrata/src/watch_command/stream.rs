@@ -1,0 +1,145 @@
+//! The samples of all targets as they come, each target on a thread of its own.
+//!
+//! Invariant: a target that does not answer holds up no other. The first sample of each is taken
+//! before the stream begins, so that a target that cannot be watched ends the command.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, sleep};
+use std::time::{Duration, Instant};
+
+use iostrata_run::{WatchDocument, WatchTarget};
+use iostrata_watch::{Record, Watched};
+
+use super::source::Source;
+use crate::args::WatchArgs;
+use crate::exit_error::ExitError;
+use crate::signals::Interruption;
+
+/// How long is waited for a sample until signals are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A sample of one of the targets.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// Its place among the targets.
+    pub target: usize,
+    /// What it came to.
+    pub watched: Watched,
+    /// Whether it is the first of its target, which has no rates.
+    pub is_first: bool,
+}
+
+/// What came next.
+#[derive(Debug)]
+pub enum Next {
+    /// A sample.
+    Sample(Box<Arrived>),
+    /// Nothing yet: time for a view to look at its keys.
+    Nothing,
+    /// Nothing more: the time is over, or a signal came.
+    End,
+}
+
+/// The samples of all targets.
+pub struct Stream {
+    /// What is watched, in the order in which it was named.
+    pub targets: Vec<WatchTarget>,
+    first: VecDeque<Arrived>,
+    receiver: Receiver<Arrived>,
+    interruption: Interruption,
+    record: Option<Record>,
+}
+
+/// When samples are taken.
+#[derive(Clone, Copy)]
+struct Schedule {
+    began: Instant,
+    interval: Duration,
+    /// After which no sample is taken.
+    until: Option<Duration>,
+}
+
+impl Stream {
+    /// Takes the first sample of each target and begins.
+    ///
+    /// # Errors
+    /// A target that refuses its first sample.
+    pub fn begin(
+        mut sources: Vec<Source>,
+        args: &WatchArgs,
+        interruption: &Interruption,
+    ) -> Result<Self, ExitError> {
+        let until = if args.once { Some(args.interval) } else { args.time };
+        let schedule = Schedule { began: Instant::now(), interval: args.interval, until };
+        let is_one = sources.len() == 1;
+        let mut first = VecDeque::new();
+        for (target, source) in sources.iter_mut().enumerate() {
+            let watched = source.take(schedule.began);
+            if let Some(error) = watched.sample.error {
+                return Err(ExitError::NotHere(error));
+            }
+            source.note_missing();
+            first.push_back(Arrived { target, watched, is_first: true });
+        }
+        let targets: Vec<WatchTarget> = sources.iter().map(|one| one.target.clone()).collect();
+        let (sender, receiver) = channel();
+        for (target, source) in sources.into_iter().enumerate() {
+            let sender = sender.clone();
+            let thread = Builder::new().name("watch".to_owned());
+            let spawned = thread.spawn(move || sample(source, target, schedule, &sender));
+            spawned
+                .map_err(|error| ExitError::NotHere(format!("cannot start a thread: {error}")))?;
+        }
+        let keeps = is_one && (args.record.is_some() || args.printing.json);
+        let record = keeps.then(Record::default);
+        Ok(Self { targets, first, receiver, interruption: interruption.clone(), record })
+    }
+
+    /// The next sample, if one comes soon.
+    pub fn next(&mut self) -> Next {
+        if self.interruption.is_set() {
+            return Next::End;
+        }
+        let arrived = match self.first.pop_front() {
+            Some(first) => Ok(first),
+            None => self.receiver.recv_timeout(LOOK),
+        };
+        match arrived {
+            Ok(mut arrived) => {
+                if self.targets.len() > 1 {
+                    let name = self.targets.get(arrived.target).map(|target| target.name.clone());
+                    arrived.watched.sample.target = name;
+                }
+                if let Some(record) = &mut self.record {
+                    record.add(&arrived.watched);
+                }
+                Next::Sample(Box::new(arrived))
+            }
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+
+    /// Everything that came, where it is kept.
+    pub fn document(&self) -> Option<WatchDocument> {
+        let target = self.targets.first()?.clone();
+        Some(self.record.as_ref()?.document(target))
+    }
+}
+
+/// Takes samples until the time is over or nobody listens.
+fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arrived>) {
+    let Schedule { began, interval, until } = schedule;
+    let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);
+    let mut due = interval;
+    while !is_over(due) {
+        sleep(due.saturating_sub(began.elapsed()));
+        let watched = source.take(began);
+        if to.send(Arrived { target, watched, is_first: false }).is_err() {
+            return;
+        }
+        // One that took long is not made up for.
+        due = (due + interval).max(began.elapsed());
+    }
+}

@@ -1,0 +1,130 @@
+//! `tune` on a private MariaDB with a small redo: led under load, and as before afterwards, whether
+//! it was asked to end or killed.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_target::Target;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::{Bench, stderr, stdout};
+use crate::server::Private;
+
+/// A redo that goes round within seconds.
+const OPTIONS: [&str; 3] = [
+    "--innodb-log-file-size=10M",
+    "--innodb-buffer-pool-size=128M",
+    "--innodb-flush-log-at-trx-commit=0",
+];
+
+/// The settings of the server's engine, as it tells them.
+fn settings(private: &Private) -> BTreeMap<String, String> {
+    let address: ServerAddress = private.target("root", "").parse().unwrap();
+    let address = Credentials::default().complete(address).unwrap();
+    let facts = ServerTarget::open(address, None).unwrap().facts().unwrap();
+    facts.settings.into_iter().filter(|(name, _)| name.starts_with("innodb_")).collect()
+}
+
+fn start(bench: &Bench, line: &str) -> Child {
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child, signal: Signal) -> Output {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// A server with a load for so many seconds.
+fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Child)> {
+    let private = Private::start(&OPTIONS)?;
+    let target = private.target("root", "oltp");
+    let tables = "--tables 1 --table-size 20000";
+    let made = bench.line(&format!("oltp update_index prepare --target {target} {tables} --quiet"));
+    assert!(made.status.success(), "{}", stderr(&made));
+    let run = format!("oltp update_index run --target {target} {tables} --threads 4 --quiet");
+    let load = start(bench, &format!("{run} --warmup-time 0 --time {seconds}"));
+    std::thread::sleep(Duration::from_secs(2));
+    Some((private, load))
+}
+
+#[test]
+fn a_led_server_is_as_before_after_a_signal_and_after_a_kill() {
+    let bench = Bench::new();
+    let Some((private, load)) = loaded(&bench, 26) else { return };
+    let before = settings(&private);
+    let target = private.target("root", "oltp");
+    let tune = start(&bench, &format!("tune {target} --json --out led"));
+    std::thread::sleep(Duration::from_secs(7));
+    assert_ne!(settings(&private), before, "the server is led");
+    let second = bench.line(&format!("tune {target} --time 1"));
+    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+    let ended = end(tune, Signal::TERM);
+    assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
+    assert_eq!(settings(&private), before);
+    let led: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let changes = led["settings"].as_array().unwrap();
+    assert!(changes.iter().any(|one| one["name"] == "innodb_io_capacity"), "{changes:?}");
+    assert!(changes.iter().all(|one| one["why"].as_str().is_some_and(|why| why.len() > 10)));
+    assert!(led["pages_written_per_txn"].as_f64().unwrap() > 0.0);
+    let report = bench.line("report led");
+    assert!(report.status.success(), "{}", stderr(&report));
+
+    let tune = start(&bench, &format!("tune {target} --quiet --out killed"));
+    std::thread::sleep(Duration::from_secs(7));
+    assert_ne!(settings(&private), before, "the server is led");
+    end(tune, Signal::KILL);
+    assert_ne!(settings(&private), before, "nobody puts back what a killed one left");
+    let restored = bench.line(&format!("restore --target {target}"));
+    assert!(restored.status.success(), "{}{}", stdout(&restored), stderr(&restored));
+    assert_eq!(settings(&private), before);
+    end(load, Signal::TERM);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_an_idle_server_is_left_alone() {
+    let bench = Bench::new();
+    let Some((private, load)) = loaded(&bench, 12) else { return };
+    let before = settings(&private);
+    let target = private.target("root", "oltp");
+    let dry = bench.line(&format!("tune {target} --dry-run --time 6 --out dry"));
+    assert!(dry.status.success(), "{}", stderr(&dry));
+    assert!(stdout(&dry).contains("not set: --dry-run"), "{}", stdout(&dry));
+    assert_eq!(settings(&private), before);
+    end(load, Signal::TERM);
+    std::thread::sleep(Duration::from_secs(1));
+    let other = Private::start(&[]).unwrap();
+    let target = other.target("root", "");
+    let idle = bench.line(&format!("tune {target} --time 3 --json --quiet --out idle"));
+    assert!(idle.status.success(), "{}", stderr(&idle));
+    let idle: Value = serde_json::from_slice(&idle.stdout).unwrap();
+    assert_eq!(idle["settings"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn what_cannot_be_led_is_refused_with_the_reason() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("odd.toml"), "[innodb_io_capacity]\nmin = 5\n").unwrap();
+    let server = "mysql://root@127.0.0.1:1";
+    for (line, says) in [
+        ("tune engine:db".to_owned(), "holds its checkpoint age by itself"),
+        ("tune mysql://a@h1:1,h2:2".to_owned(), "one tune leads one server"),
+        (format!("tune {server} --config odd.toml"), "innodb_io_capacity.min: 5 is out of range"),
+        (format!("tune {server} --config none.toml"), "none.toml"),
+        (format!("tune {server} --set-point 99"), "use 10 to 95"),
+        (format!("tune {server} --interval 10ms"), "--interval"),
+    ] {
+        let output = bench.line(&line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    let Some(private) = Private::start(&["--read-only=ON"]) else { return };
+    let output = bench.line(&format!("tune {} --time 1", private.target("root", "")));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("read_only is ON"), "{}", stderr(&output));
+}
