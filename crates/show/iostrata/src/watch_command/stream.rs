@@ -19,6 +19,9 @@ use crate::signals::Interruption;
 /// How long is waited for a sample until signals are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// An engine has published anew by then.
+const PUBLISHED: Duration = Duration::from_millis(1_500);
+
 /// A sample of one of the targets.
 #[derive(Clone, Debug)]
 pub struct Arrived {
@@ -58,6 +61,8 @@ struct Schedule {
     interval: Duration,
     /// After which no sample is taken.
     until: Option<Duration>,
+    /// Whether one sample with rates is all that is wanted.
+    is_once: bool,
 }
 
 impl Stream {
@@ -71,7 +76,8 @@ impl Stream {
         interruption: &Interruption,
     ) -> Result<Self, ExitError> {
         let until = if args.once { Some(args.interval) } else { args.time };
-        let schedule = Schedule { began: Instant::now(), interval: args.interval, until };
+        let schedule =
+            Schedule { began: Instant::now(), interval: args.interval, until, is_once: args.once };
         let is_one = sources.len() == 1;
         let mut first = VecDeque::new();
         for (target, source) in sources.iter_mut().enumerate() {
@@ -130,12 +136,17 @@ impl Stream {
 
 /// Takes samples until the time is over or nobody listens.
 fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arrived>) {
-    let Schedule { began, interval, until } = schedule;
+    let Schedule { began, interval, until, is_once } = schedule;
     let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);
     let mut due = interval;
     while !is_over(due) {
         sleep(due.saturating_sub(began.elapsed()));
-        let watched = source.take(began);
+        let mut watched = source.take(began);
+        // What an engine publishes every second may not be new yet.
+        while is_once && watched.sample.tps.is_none() && began.elapsed() < interval + PUBLISHED {
+            sleep(LOOK);
+            watched = source.take(began);
+        }
         if to.send(Arrived { target, watched, is_first: false }).is_err() {
             return;
         }
