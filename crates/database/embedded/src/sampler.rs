@@ -105,8 +105,8 @@ impl PublishedSampler {
         Ok(sampler)
     }
 
-    /// What the engine is. Settings are those that are kept with its data; a process may have opened
-    /// it with others.
+    /// What the engine is. Settings are those that are kept with its data; a process may have
+    /// opened it with others.
     pub fn facts(&self) -> TargetFacts {
         let value = |name: &str| Some((name.to_owned(), self.settings.get(name).ok()?));
         TargetFacts {

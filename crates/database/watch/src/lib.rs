@@ -12,6 +12,6 @@ mod span;
 mod stalls;
 mod watch;
 
-pub use moment::Seen;
-pub use record::Record;
+pub use moment::TimedSample;
+pub use record::WatchRecord;
 pub use watch::{Watch, Watched};

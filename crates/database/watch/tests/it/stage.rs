@@ -11,7 +11,7 @@ use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerP
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
 use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, Value};
-use iostrata_watch::{Seen, Watch, Watched};
+use iostrata_watch::{TimedSample, Watch, Watched};
 use tempfile::TempDir;
 
 /// The group of the server's limits.
@@ -119,7 +119,7 @@ impl Stage {
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
-            all.push(watch.take(Seen { at_s, sample, sample_us, device: None }));
+            all.push(watch.take(TimedSample { at_s, sample, sample_us, device: None }));
             sleep(EVERY);
         }
         all

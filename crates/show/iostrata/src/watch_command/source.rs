@@ -9,7 +9,7 @@ use iostrata_run::host::Iostat;
 use iostrata_run::{WatchDevice, WatchTarget};
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetFacts};
-use iostrata_watch::{Seen, Watch, Watched};
+use iostrata_watch::{TimedSample, Watch, Watched};
 
 use crate::args::WatchArgs;
 use crate::database_command::ending;
@@ -109,7 +109,7 @@ impl Source {
             let name = below.name();
             below.since_last().map(|delta| of_device(name, &Iostat::of(&delta)))
         });
-        self.watch.take(Seen { at_s: before.as_secs_f64(), sample, sample_us, device })
+        self.watch.take(TimedSample { at_s: before.as_secs_f64(), sample, sample_us, device })
     }
 
     /// Says what the target does not tell, once it was asked.

@@ -9,7 +9,7 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use iostrata_run::{WatchDocument, WatchTarget};
-use iostrata_watch::{Record, Watched};
+use iostrata_watch::{WatchRecord, Watched};
 
 use super::source::Source;
 use crate::args::WatchArgs;
@@ -51,7 +51,7 @@ pub struct Stream {
     first: VecDeque<Arrived>,
     receiver: Receiver<Arrived>,
     interruption: Interruption,
-    record: Option<Record>,
+    record: Option<WatchRecord>,
 }
 
 /// When samples are taken.
@@ -98,7 +98,7 @@ impl Stream {
                 .map_err(|error| ExitError::NotHere(format!("cannot start a thread: {error}")))?;
         }
         let keeps = is_one && (args.record.is_some() || args.printing.json);
-        let record = keeps.then(Record::default);
+        let record = keeps.then(WatchRecord::default);
         Ok(Self { targets, first, receiver, interruption: interruption.clone(), record })
     }
 
