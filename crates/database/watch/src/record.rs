@@ -102,7 +102,7 @@ mod tests {
             record.add(&one);
         }
         let document = record.document(WatchTarget::default());
-        // 100 in one second, 60 in three, 40 in one; the second that nothing is known of is left out.
+        // 100 in one second, 60 in three, 40 in one; a second without a rate is left out.
         assert_eq!(document.tps, Some(40.0));
         assert_eq!(document.pages_written_per_txn, Some(2.0));
         assert_eq!((document.duration_s, document.samples.len()), (6.0, 5));

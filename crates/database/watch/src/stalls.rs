@@ -2,9 +2,9 @@
 //!
 //! A target stalls when its throughput of the last second is under half the median of the last
 //! minute while somebody waits for an answer. Invariants: while a stall goes on, its seconds do not
-//! count to what is usual, so that a long one does not become usual by itself; one that goes on keeps
-//! its start. What chance explains is no stall: where a second has few transactions, as long is looked
-//! back as sixteen of them usually take. That nobody sends anything is no stall either.
+//! count to what is usual, so that a long one does not become usual by itself; one that goes on
+//! keeps its start. What chance explains is no stall: where a second has few transactions, as long
+//! is looked back as sixteen of them usually take. That nobody sends anything is no stall either.
 
 use std::collections::VecDeque;
 
@@ -184,7 +184,8 @@ impl Stalls {
         median(rates, f64::total_cmp).filter(|_| is_known)
     }
 
-    /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer do.
+    /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer
+    /// do.
     fn is_crowded(&self, running: u64) -> bool {
         let usual = self.usual.iter().filter_map(|one| one.running).collect();
         let usual = median(usual, u64::cmp).unwrap_or(0);

@@ -69,7 +69,7 @@ impl Source {
         let facts = server.facts().map_err(ending)?;
         let Some(sampler) = server.sampler().map_err(ending)? else {
             return Err(ExitError::NotHere(format!(
-                "{}: {} {} has no InnoDB to watch; watch works on MySQL, MariaDB and Percona Server",
+                "{}: {} {} has no InnoDB to watch; name a MySQL, MariaDB or Percona Server",
                 facts.name, facts.flavour, facts.version
             )));
         };
