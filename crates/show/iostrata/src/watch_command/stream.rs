@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_run::{WatchDocument, WatchTarget};
+use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
 use iostrata_watch::{WatchRecord, Watched};
 
 use super::source::Source;
@@ -85,6 +85,13 @@ impl Stream {
             if let Some(error) = watched.sample.error {
                 return Err(ExitError::NotHere(error));
             }
+            if tells_nothing(&watched.sample) {
+                let WatchTarget { name, flavour, version, .. } = &source.target;
+                return Err(ExitError::NotHere(format!(
+                    "{name}: {flavour} {version} tells nothing of InnoDB; name a MySQL, MariaDB or \
+                     Percona Server"
+                )));
+            }
             source.note_missing();
             first.push_back(Arrived { target, watched, is_first: true });
         }
@@ -132,6 +139,12 @@ impl Stream {
         let target = self.targets.first()?.clone();
         Some(self.record.as_ref()?.document(target))
     }
+}
+
+/// Whether there is nothing to show.
+fn tells_nothing(sample: &WatchSample) -> bool {
+    let told = [sample.dirty_pages, sample.checkpoint_age_bytes, sample.history_list_length];
+    told.iter().all(Option::is_none)
 }
 
 /// Takes samples until the time is over or nobody listens.
