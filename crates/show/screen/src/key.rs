@@ -47,7 +47,7 @@ pub(crate) const KEYS: &[KeyHelp] = &[
     KeyHelp {
         keys: "space",
         short: "pause",
-        long: "hold the screen; samples are still taken, and shown when it goes on",
+        long: "hold the screen; samples are still taken",
         several: false,
     },
     KeyHelp { keys: "l", short: "log", long: "charts on a logarithmic scale", several: false },
@@ -57,7 +57,7 @@ pub(crate) const KEYS: &[KeyHelp] = &[
     KeyHelp {
         keys: "1-9",
         short: "target",
-        long: "the target with this number; arrows: the one before or after",
+        long: "this target; arrows: the one before or after",
         several: true,
     },
 ];

@@ -38,7 +38,8 @@ impl Look {
 
     /// What a figure is called, and what is of little weight.
     pub(crate) fn label(self) -> Style {
-        if self.colour { Style::new().fg(Color::DarkGray) } else { Style::new() }
+        // Dark grey would be unseen where a theme makes it the background.
+        if self.colour { Style::new().add_modifier(Modifier::DIM) } else { Style::new() }
     }
 
     /// The name of a group of figures.

@@ -23,8 +23,8 @@ fn exported() -> BTreeSet<&'static str> {
 }
 
 fn assert_exported(file: &str, text: &str) {
-    let found = names(text);
-    let unknown: Vec<&&str> = found.difference(&exported()).collect();
+    let (found, exported) = (names(text), exported());
+    let unknown: Vec<&&str> = found.difference(&exported).collect();
     assert!(unknown.is_empty(), "{file} names what is not exported: {unknown:?}");
     assert!(found.len() > 3, "{file} names nothing");
 }

@@ -77,17 +77,39 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn query(port: u16, expr: &str) -> Option<Value> {
+/// The results of an expression; none while Prometheus is not ready.
+fn query(port: u16, expr: &str) -> Option<Vec<Value>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let encoded: String = expr.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let request = format!(
-        "GET /api/v1/query?query={expr} HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        "GET /api/v1/query?query={encoded} HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
     let found: Value = serde_json::from_str(body).ok()?;
-    found["data"]["result"].get(0).map(|first| first["value"][1].clone())
+    assert_eq!(found["status"], "success", "{expr}: {found}");
+    found["data"]["result"].as_array().cloned()
+}
+
+/// The one value of an expression.
+fn value(port: u16, expr: &str) -> Option<Value> {
+    query(port, expr)?.first().map(|first| first["value"][1].clone())
+}
+
+/// The expressions of the shipped dashboard, with Grafana's words filled in.
+fn dashboard() -> Vec<String> {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../contrib/grafana/iostrata-dashboard.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let expr = |target: &Value| {
+        let text = target["expr"].as_str().unwrap();
+        text.replace("$target", ".*").replace("$__rate_interval", "1m")
+    };
+    targets.map(expr).collect()
 }
 
 #[test]
@@ -120,10 +142,22 @@ fn prometheus_scrapes_it() {
     let limit = "max(iostrata_checkpoint_age_limit_bytes)";
     let found = (0..300).find_map(|_| {
         sleep(Duration::from_millis(200));
-        query(port, limit)
+        value(port, limit)
     });
     assert_eq!(found, Some(Value::from("84216915")));
     // What vanished is down, and has no figures.
-    assert_eq!(query(port, "count(iostrata_target_up==0)"), Some(Value::from("1")));
-    assert_eq!(query(port, "count(iostrata_dirty_pages)"), Some(Value::from("2")));
+    assert_eq!(value(port, "count(iostrata_target_up==0)"), Some(Value::from("1")));
+    assert_eq!(value(port, "count(iostrata_dirty_pages)"), Some(Value::from("2")));
+    // A rate takes two scrapes.
+    let rate = "rate(iostrata_transactions_total[1m])";
+    let rises = (0..300).any(|_| {
+        sleep(Duration::from_millis(200));
+        query(port, rate).is_some_and(|found| !found.is_empty())
+    });
+    assert!(rises);
+    for expr in dashboard() {
+        let found = query(port, &expr).unwrap();
+        // Nothing stalls meanwhile.
+        assert!(!found.is_empty() || expr.ends_with("> 0"), "{expr} shows nothing");
+    }
 }

@@ -60,12 +60,14 @@ fn figures(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let made =
         words::told(sample.redo_bytes_per_s, |rate| format!("{}/s", iostrata_units::bytes(rate)));
     let style = pct.map_or(look.figure(), |pct| style(sample, pct, look));
-    let mut figures = vec![Figure::new("checkpoint age", age)];
+    // The title says of what, where there is no room to say it again.
+    let name = if at.width < 70 { "age" } else { "checkpoint age" };
+    let mut figures = vec![Figure::new(name, age)];
     if sample.checkpoint_age_bytes.is_some() {
         figures.push(Figure::new("", words::percent(pct)).style(style));
     }
-    figures.push(Figure::new("redo", made));
     figures.push(Figure::new("full in", words::ahead(sample.redo_seconds_left)));
+    figures.push(Figure::new("redo", made));
     paper.figures(at, figures);
 }
 
@@ -103,7 +105,7 @@ fn marks(sample: &WatchSample, look: Look) -> Vec<Mark> {
 fn gauge(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
     let look = paper.look;
     let Some(pct) = sample.checkpoint_age_pct.filter(|pct| pct.is_finite()) else {
-        let text = "no gauge: the target does not tell its checkpoint age and its limit";
+        let text = "no gauge: no checkpoint age with its limit is told";
         paper.write_within(at.x, at.y, at.width, Line::styled(text, look.absent()));
         return;
     };

@@ -10,17 +10,17 @@ use crate::view::View;
 
 /// What is not plain from its name.
 const FIGURES: &[(&str, &str)] = &[
-    ("checkpoint age", "redo that recovery would read; at its limit writers wait for a checkpoint"),
-    ("async, sync", "ages from which pages are flushed in earnest, and before everything else"),
-    ("full in", "time to the limit if redo is made as now and no checkpoint follows"),
+    ("checkpoint age", "redo that recovery would read; at the limit writers wait"),
+    ("async", "the age from which pages are flushed as fast as possible"),
+    ("sync", "the age from which flushing goes before everything else"),
+    ("full in", "time to the limit at this rate and without a checkpoint"),
     ("adaptive", "pages written ahead, so that redo does not run out"),
     ("LRU", "pages written to free their frames"),
     ("background", "pages written because nothing else was to be done"),
     ("sync", "pages written because redo was about to run out"),
     ("history", "commits whose old row versions are not purged yet"),
-    ("stall", "the last second had less than half the median rate of the last minute"),
-    ("!", "above the bars: the target stalled"),
-    ("n/a", "the target does not tell it"),
+    ("stall", "a second below half the median rate of the last minute"),
+    ("!, n/a", "above bars: a stall; the target does not tell it"),
 ];
 
 const NAME: usize = 16;
@@ -37,13 +37,9 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     };
     let keys = KEYS.iter().filter(|key| !key.several || view.has_several());
     lines.extend(keys.map(|key| explained(key.keys, key.long)));
-    lines.push(Line::default());
-    lines.extend(FIGURES.iter().map(|(name, text)| explained(name, text)));
     let missing = view.one().map(|course| course.target.missing.as_slice()).unwrap_or_default();
-    if !missing.is_empty() {
-        lines.push(Line::default());
-        lines.extend(missing.iter().map(|text| Line::raw(format!("  not told: {text}"))));
-    }
+    lines.extend(missing.iter().map(|text| explained("not told", text)));
+    lines.extend(FIGURES.iter().map(|(name, text)| explained(name, text)));
     for (row, line) in (2..height.saturating_sub(1)).zip(lines) {
         let at = Rect::new(0, row, width, 1);
         paper.write_within(at.x, at.y, at.width, line);

@@ -21,7 +21,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let locks_style = if locks == words::NOT_TOLD { look.absent() } else { look.figure() };
     let left = vec![
         Span::styled(words::count(now.and_then(|one| one.tps)), style),
-        Span::styled(" tps   row locks waited for ", look.label()),
+        Span::styled(" tps   row lock waits ", look.label()),
         Span::styled(format!("{locks} "), locks_style),
     ];
     let right = match max {
