@@ -84,7 +84,7 @@ mod tests {
         assert!(text.contains("iostrata_target_up{target=\"a\"} 1\n"));
         assert!(!text.contains("iostrata_target_up{target=\"b\"}"), "nobody asked it yet");
         let odd = WatchSample { checkpoint_age_pct: Some(f64::NAN), ..WatchSample::default() };
-        assert!(!exposition(&[known("a", Some(odd))]).contains("ratio"));
+        assert!(!exposition(&[known("a", Some(odd))]).contains("age_ratio"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::error::MetricsError;
-use crate::request::{Asked, HEAD_BYTES_MAX, answer, asked};
+use crate::request::{AskedPage, HEAD_BYTES_MAX, answer, asked};
 
 /// Connections that are served at once.
 const CONNECTIONS_MAX: usize = 8;
@@ -84,7 +84,7 @@ fn listen(listener: &TcpListener, text: &BoardText, is_over: &AtomicBool) {
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
-        let place = Place::take(&open);
+        let place = OpenConnection::take(&open);
         if place.is_beyond(CONNECTIONS_MAX) {
             continue;
         }
@@ -100,12 +100,12 @@ fn listen(listener: &TcpListener, text: &BoardText, is_over: &AtomicBool) {
 }
 
 /// A connection that counts while it lasts.
-struct Place {
+struct OpenConnection {
     open: Arc<AtomicUsize>,
     number: usize,
 }
 
-impl Place {
+impl OpenConnection {
     fn take(open: &Arc<AtomicUsize>) -> Self {
         let number = open.fetch_add(1, Ordering::SeqCst) + 1;
         Self { open: Arc::clone(open), number }
@@ -116,7 +116,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::SeqCst);
     }
@@ -131,7 +131,7 @@ fn serve(mut stream: TcpStream, text: &BoardText) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)
 }
 
-fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Asked> {
+fn read(stream: &mut TcpStream, until: Instant) -> io::Result<AskedPage> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     loop {

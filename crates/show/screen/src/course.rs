@@ -1,7 +1,7 @@
 //! What one target told so far.
 //!
-//! Invariant: keeps the last [`SAMPLES_MAX`] samples and the last [`EPISODES_MAX`] episodes, however
-//! long it is watched.
+//! Invariant: keeps the last [`SAMPLES_MAX`] samples and the last [`EPISODES_MAX`] episodes,
+//! however long it is watched.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const EPISODES_MAX: usize = 200;
 
 /// How a target is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum Health {
     /// No sample came yet.
     Waiting,
     /// It runs.
@@ -86,15 +86,15 @@ impl Course {
     }
 
     /// How it is now.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> Health {
         let open = self.episodes.back().filter(|one| self.is_open(one));
         match (self.last(), open) {
-            (None, _) => State::Waiting,
+            (None, _) => Health::Waiting,
             (_, Some(one)) if matches!(one.trouble, Trouble::Stall(_)) => {
-                State::Stalled(one.clone())
+                Health::Stalled(one.clone())
             }
-            (_, Some(one)) if one.trouble == Trouble::Silent => State::Silent(one.clone()),
-            _ => State::Running,
+            (_, Some(one)) if one.trouble == Trouble::Silent => Health::Silent(one.clone()),
+            _ => Health::Running,
         }
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_long_course_keeps_its_end_only() {
         let mut course = Course::new(WatchTarget::default());
-        assert_eq!(course.state(), State::Waiting);
+        assert_eq!(course.state(), Health::Waiting);
         for at in 0..3 * SAMPLES_MAX {
             let stalled = at % 3 == 2;
             course.take(WatchSample { t_s: at as f64, stalled, ..WatchSample::default() });
@@ -114,8 +114,8 @@ mod tests {
         let (before, samples) = course.samples();
         assert_eq!((before, samples.len()), (2 * SAMPLES_MAX, SAMPLES_MAX));
         assert_eq!(course.episodes().count(), EPISODES_MAX);
-        assert!(matches!(course.state(), State::Stalled(_)));
+        assert!(matches!(course.state(), Health::Stalled(_)));
         course.take(WatchSample { t_s: 1e6, ..WatchSample::default() });
-        assert_eq!(course.state(), State::Running);
+        assert_eq!(course.state(), Health::Running);
     }
 }

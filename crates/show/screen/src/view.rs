@@ -4,7 +4,7 @@
 
 use iostrata_run::{WatchSample, WatchTarget};
 
-use crate::course::{Course, State};
+use crate::course::{Course, Health};
 use crate::key::Key;
 
 /// What a key leads to beyond the screen.
@@ -134,10 +134,10 @@ impl View {
         let weight = |index: usize| {
             let course = &self.shown()[index];
             let rank = match course.state() {
-                State::Stalled(_) => 3,
-                State::Silent(_) => 2,
-                State::Running => 1,
-                State::Waiting => 0,
+                Health::Stalled(_) => 3,
+                Health::Silent(_) => 2,
+                Health::Running => 1,
+                Health::Waiting => 0,
             };
             let age = course.last().and_then(|last| last.checkpoint_age_pct);
             (rank, age.unwrap_or(-1.0))

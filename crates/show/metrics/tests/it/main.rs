@@ -1,5 +1,7 @@
 //! Metrics as Prometheus sees them.
 
+#![allow(clippy::unwrap_used)]
+
 mod contrib;
 mod promtool;
 mod served;

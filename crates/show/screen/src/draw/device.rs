@@ -10,11 +10,11 @@ use super::words;
 /// Rows of it.
 pub(crate) const ROWS: u16 = 2;
 
-type Column =
+type DeviceColumn =
     (&'static str, &'static str, fn(&WatchDevice) -> Option<f64>, fn(Option<f64>) -> String);
 
 /// Name, short name, value and how it is written.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [DeviceColumn; 6] = [
     ("reads/s", "r/s", |one| Some(one.reads_per_s), words::count),
     ("writes/s", "w/s", |one| Some(one.writes_per_s), words::count),
     ("flushes/s", "f/s", |one| one.flushes_per_s, words::count),

@@ -17,7 +17,7 @@ mod words;
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
-use crate::course::{Course, State};
+use crate::course::{Course, Health};
 use crate::episode::Episode;
 use crate::key::KEYS;
 use crate::look::Look;
@@ -98,9 +98,9 @@ fn status_words(course: &Course) -> (String, bool) {
         (format!("{} for {length}{evidence}{}", one.words(), one.evidence), true)
     };
     match course.state() {
-        State::Waiting => ("waiting for the first sample".to_owned(), false),
-        State::Stalled(one) | State::Silent(one) => lasting(&one),
-        State::Running => {
+        Health::Waiting => ("waiting for the first sample".to_owned(), false),
+        Health::Stalled(one) | Health::Silent(one) => lasting(&one),
+        Health::Running => {
             let now = course.last().map_or(0.0, |last| last.t_s);
             let text = match course.episodes().find(|one| one.is_stall()) {
                 Some(one) => {

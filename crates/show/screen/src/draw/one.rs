@@ -21,7 +21,7 @@ const FIXED: u16 = 2 + age::ROWS + flushing::ROWS + 2 + 1;
 
 /// Rows of each part that can be more or less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
+struct Division {
     is_wide: bool,
     /// The chart of transactions, without its title.
     tps: u16,
@@ -33,7 +33,7 @@ struct Plan {
     has_device: bool,
 }
 
-impl Plan {
+impl Division {
     fn of(width: u16, height: u16) -> Self {
         let is_wide = width >= WIDE;
         let mut rest = height.saturating_sub(FIXED);
@@ -65,7 +65,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
         return;
     };
     let (width, height) = paper.size();
-    let plan = Plan::of(width, height);
+    let plan = Division::of(width, height);
     let none = WatchSample::default();
     let sample = course.last().unwrap_or(&none);
     let name = format!("{}  {}", course.target.name, words::version(&course.target));
@@ -112,7 +112,7 @@ mod tests {
     fn the_parts_fill_every_screen() {
         for width in [40, 80, 109, 110, 200] {
             for height in 17..120 {
-                let plan = Plan::of(width, height);
+                let plan = Division::of(width, height);
                 let mut rows = FIXED + plan.tps + plan.age + plan.events;
                 if !plan.is_wide {
                     rows += u16::from(plan.has_purge) + 2 * u16::from(plan.has_device);
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn twenty_four_rows_hold_everything() {
-        let plan = Plan::of(80, 24);
+        let plan = Division::of(80, 24);
         assert!(plan.has_purge && plan.has_device && !plan.is_wide);
         assert_eq!((plan.tps, plan.events, plan.age), (3, 3, 0));
-        let plan = Plan::of(120, 40);
+        let plan = Division::of(120, 40);
         assert!(plan.is_wide && plan.age == 3 && plan.tps >= 8 && plan.events >= 6, "{plan:?}");
     }
 }

@@ -9,23 +9,23 @@ use super::events::Event;
 use super::paper::Paper;
 use super::{age, events, header, words};
 use crate::bars::{self, Bar, Fold};
-use crate::course::{Course, State};
+use crate::course::{Course, Health};
 use crate::view::View;
 
 /// A column right of the target's name; the first ones are left out last.
-struct Column {
+struct TableColumn {
     name: &'static str,
     width: u16,
     text: fn(&WatchSample) -> String,
 }
 
-const COLUMNS: [Column; 6] = [
-    Column { name: "age", width: 9, text: |one| words::percent(one.checkpoint_age_pct) },
-    Column { name: "tps", width: 9, text: |one| words::count(one.tps) },
-    Column { name: "full in", width: 9, text: |one| words::ahead(one.redo_seconds_left) },
-    Column { name: "pages/s", width: 9, text: |one| words::count(one.flushed_pages_per_s) },
-    Column { name: "history", width: 9, text: |one| words::number(one.history_list_length) },
-    Column { name: "dirty", width: 9, text: |one| words::percent(one.dirty_pct) },
+const COLUMNS: [TableColumn; 6] = [
+    TableColumn { name: "age", width: 9, text: |one| words::percent(one.checkpoint_age_pct) },
+    TableColumn { name: "tps", width: 9, text: |one| words::count(one.tps) },
+    TableColumn { name: "full in", width: 9, text: |one| words::ahead(one.redo_seconds_left) },
+    TableColumn { name: "pages/s", width: 9, text: |one| words::count(one.flushed_pages_per_s) },
+    TableColumn { name: "history", width: 9, text: |one| words::number(one.history_list_length) },
+    TableColumn { name: "dirty", width: 9, text: |one| words::percent(one.dirty_pct) },
 ];
 
 /// Columns of the number of a target, of its state, and the fewest of its name.
@@ -56,7 +56,7 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
     let name_width = room.min(longest.max(NAME_MIN) + 2);
     let chart = Rect::new(NUMBER + STATE + used + name_width, 0, room - name_width, 1);
     titles(paper, columns, name_width, chart);
-    // Three rows above the table; a title and the keys below it. The strip of events takes the rest.
+    // Three rows stand above the table, a title and the keys below it; events take the rest.
     let room = height.saturating_sub(3 + 2);
     let wanted = order.len() as u16 + 1;
     let rows = wanted.min(room.saturating_sub(EVENTS_MIN)).max(1);
@@ -73,9 +73,9 @@ pub(crate) fn draw(paper: &mut Paper<'_>, view: &View) {
 }
 
 /// As many columns as leave room for a name.
-fn columns(width: u16) -> &'static [Column] {
+fn columns(width: u16) -> &'static [TableColumn] {
     let mut rest = width.saturating_sub(NUMBER + STATE + NAME_MIN + 1);
-    let fits = |one: &&Column| {
+    let fits = |one: &&TableColumn| {
         let fits = one.width <= rest;
         rest = rest.saturating_sub(one.width);
         fits
@@ -84,7 +84,7 @@ fn columns(width: u16) -> &'static [Column] {
     &COLUMNS[..count]
 }
 
-fn titles(paper: &mut Paper<'_>, columns: &[Column], name_width: u16, chart: Rect) {
+fn titles(paper: &mut Paper<'_>, columns: &[TableColumn], name_width: u16, chart: Rect) {
     let look = paper.look;
     paper.write(NUMBER, 2, Line::styled("target", look.label()));
     paper.write(NUMBER + name_width, 2, Line::styled("state", look.label()));
@@ -98,7 +98,7 @@ fn titles(paper: &mut Paper<'_>, columns: &[Column], name_width: u16, chart: Rec
     }
 }
 
-type Places<'a> = (&'a [Column], u16, Rect);
+type Places<'a> = (&'a [TableColumn], u16, Rect);
 
 fn line(
     paper: &mut Paper<'_>,
@@ -115,9 +115,9 @@ fn line(
     let name = words::short_name(&course.target.name, usize::from(name_width) - 1);
     paper.write(NUMBER, row, Line::styled(name, style));
     let (state, state_style) = match course.state() {
-        State::Waiting => ("waiting".to_owned(), look.label()),
-        State::Running => ("running".to_owned(), look.good()),
-        State::Stalled(one) | State::Silent(one) => (format!(" {} ", one.words()), look.alarm()),
+        Health::Waiting => ("waiting".to_owned(), look.label()),
+        Health::Running => ("running".to_owned(), look.good()),
+        Health::Stalled(one) | Health::Silent(one) => (format!(" {} ", one.words()), look.alarm()),
     };
     let state = Line::styled(state, state_style);
     paper.write_within(NUMBER + name_width, row, STATE - 1, state);
