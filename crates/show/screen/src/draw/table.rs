@@ -94,7 +94,8 @@ fn titles(paper: &mut Paper<'_>, columns: &[TableColumn], name_width: u16, chart
         paper.write_right(end, 2, column.name, look.label());
     }
     if chart.width > 8 {
-        paper.write(chart.x + 2, 2, Line::styled("transactions", look.label()));
+        let name = if chart.width < 14 { "tps" } else { "transactions" };
+        paper.write(chart.x + 2, 2, Line::styled(name, look.label()));
     }
 }
 
