@@ -151,7 +151,9 @@ pub const CRATES: &[CrateRules] = &[
         ],
     },
     CrateRules { name: "diagnose", tier: Tier::Study, is_pure: true, may_use: BASE },
+    CrateRules { name: "metrics", tier: Tier::Show, is_pure: false, may_use: &["run"] },
     CrateRules { name: "report", tier: Tier::Show, is_pure: false, may_use: BASE },
+    CrateRules { name: "screen", tier: Tier::Show, is_pure: false, may_use: &["units", "run"] },
     CrateRules {
         name: "iostrata",
         tier: Tier::Show,
@@ -159,7 +161,7 @@ pub const CRATES: &[CrateRules] = &[
         may_use: &[
             "units", "stats", "spec", "run", "io", "load", "host", "change", "sim", "emudisk",
             "engine", "settings", "target", "embedded", "server", "watch", "workload", "tune",
-            "study", "diagnose", "report",
+            "study", "diagnose", "metrics", "report", "screen",
         ],
     },
     CrateRules { name: "xtask", tier: Tier::Xtask, is_pure: false, may_use: &["stats"] },
@@ -181,7 +183,8 @@ pub const OWNERS: &[(&str, &[&str])] = &[
     ("io-uring", &["io"]),
     ("perf-event-open-sys", &["profile"]),
     ("maud", &["report"]),
-    ("ratatui", &["iostrata"]),
+    ("httparse", &["metrics"]),
+    ("ratatui", &["screen"]),
     ("axum", &[]),
     ("tokio", &[]),
     ("mysql", &["server"]),

@@ -24,7 +24,11 @@ pub struct WatchSample {
     pub checkpoint_age_bytes: Option<u64>,
     /// The checkpoint age at which writers wait for a checkpoint, in bytes.
     pub checkpoint_age_limit_bytes: Option<u64>,
-    /// Checkpoint age in percent of that limit.
+    /// The checkpoint age from which pages are flushed as fast as possible, in bytes.
+    pub checkpoint_age_async_bytes: Option<u64>,
+    /// The checkpoint age from which flushing goes before everything else, in bytes.
+    pub checkpoint_age_sync_bytes: Option<u64>,
+    /// Checkpoint age in percent of the limit.
     pub checkpoint_age_pct: Option<f64>,
     /// Redo made per second, in bytes.
     pub redo_bytes_per_s: Option<f64>,

@@ -1,0 +1,34 @@
+//! What is known of every target, as Prometheus reads it.
+
+use iostrata_run::{WatchSample, WatchTarget};
+
+use crate::catalogue::Known;
+use crate::exposition;
+
+/// What is known of every target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Board {
+    targets: Vec<Known>,
+}
+
+impl Board {
+    /// Nothing is told yet.
+    pub fn new(targets: &[WatchTarget]) -> Self {
+        let known = |target: &WatchTarget| Known { target: target.clone(), ..Known::default() };
+        Self { targets: targets.iter().map(known).collect() }
+    }
+
+    /// Takes a sample of the target with this index; there is nothing to tell of others. Every
+    /// sample belongs here, in the order of time: rates become totals.
+    pub fn take(&mut self, index: usize, sample: &WatchSample) {
+        if let Some(known) = self.targets.get_mut(index) {
+            known.totals.take(sample);
+            known.last = Some(sample.clone());
+        }
+    }
+
+    /// All of it in Prometheus's text format.
+    pub fn text(&self) -> String {
+        exposition::exposition(&self.targets)
+    }
+}

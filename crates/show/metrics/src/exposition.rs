@@ -1,0 +1,103 @@
+//! The text that Prometheus reads, version 0.0.4.
+//!
+//! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+
+use std::fmt::Write;
+
+use crate::catalogue::{Known, METRICS, Metric, MetricKind};
+
+/// The text of all metrics of all targets; a metric that none has is left out.
+pub(crate) fn exposition(targets: &[Known]) -> String {
+    let mut text = String::new();
+    for metric in METRICS {
+        family(&mut text, metric, targets);
+    }
+    text
+}
+
+fn family(text: &mut String, metric: &Metric, targets: &[Known]) {
+    let name = metric.name;
+    let mut lines = String::new();
+    for one in targets {
+        for (labels, value) in (metric.values)(one) {
+            if !value.is_finite() {
+                continue;
+            }
+            let mut all = format!("target=\"{}\"", escaped(&one.target.name));
+            for (label, word) in labels {
+                // Writing to a string does not fail.
+                let _written = write!(all, ",{label}=\"{}\"", escaped(&word));
+            }
+            let _written = writeln!(lines, "{name}{{{all}}} {value}");
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    let kind = match metric.kind {
+        MetricKind::Gauge => "gauge",
+        MetricKind::Counter => "counter",
+    };
+    let _written = write!(text, "# HELP {name} {}\n# TYPE {name} {kind}\n{lines}", metric.help);
+}
+
+/// A label's value: backslash, quotation mark and line feed are escaped.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostrata_run::{WatchSample, WatchTarget};
+
+    fn known(name: &str, last: Option<WatchSample>) -> Known {
+        let target = WatchTarget { name: name.to_owned(), ..WatchTarget::default() };
+        Known { target, last, ..Known::default() }
+    }
+
+    #[test]
+    fn values_stand_below_their_kind_and_meaning() {
+        let sample = WatchSample {
+            checkpoint_age_bytes: Some(83_886_080),
+            checkpoint_age_pct: Some(12.5),
+            furious_flushes: Some(0),
+            ..WatchSample::default()
+        };
+        let text = exposition(&[known("a", Some(sample)), known("b", None)]);
+        assert!(text.contains(
+            "# HELP iostrata_checkpoint_age_bytes Redo that recovery would read.\n\
+             # TYPE iostrata_checkpoint_age_bytes gauge\n\
+             iostrata_checkpoint_age_bytes{target=\"a\"} 83886080\n"
+        ));
+        assert!(text.contains("iostrata_checkpoint_age_ratio{target=\"a\"} 0.125\n"), "{text}");
+        assert!(text.contains("# TYPE iostrata_furious_flushes_total counter\n"), "{text}");
+        assert!(text.contains("iostrata_furious_flushes_total{target=\"a\"} 0\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_told_is_left_out() {
+        let text = exposition(&[known("a", Some(WatchSample::default())), known("b", None)]);
+        for name in ["checkpoint_age", "pending", "transactions_total", "dirty", "device"] {
+            assert!(!text.contains(name), "{name}: {text}");
+        }
+        assert!(text.contains("iostrata_target_up{target=\"a\"} 1\n"));
+        assert!(!text.contains("iostrata_target_up{target=\"b\"}"), "nobody asked it yet");
+        let odd = WatchSample { checkpoint_age_pct: Some(f64::NAN), ..WatchSample::default() };
+        assert!(!exposition(&[known("a", Some(odd))]).contains("age_ratio"));
+    }
+
+    #[test]
+    fn a_target_without_an_answer_has_no_figures() {
+        let silent = WatchSample { error: Some("gone".to_owned()), ..WatchSample::default() };
+        let text = exposition(&[known("a", Some(silent))]);
+        assert!(text.contains("iostrata_target_up{target=\"a\"} 0\n"));
+        assert!(!text.contains("iostrata_stalled{") && !text.contains("sample_duration"));
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        let text = exposition(&[known("a\"b\\c\nd", None)]);
+        assert!(text.contains("{target=\"a\\\"b\\\\c\\nd\",flavour=\"\""), "{text}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Purge, and requests of files in flight.
+
+use iostrata_run::WatchSample;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::paper::{Figure, Paper};
+use super::words;
+use crate::bars::{self, Fold};
+use crate::course::Course;
+
+/// Columns of a name and of its figure, beside a chart.
+const NAME: u16 = 12;
+const FIGURE: u16 = 8;
+
+/// Everything in one row.
+pub(crate) fn row(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
+    let mut figures = vec![
+        Figure::new("history", words::number(sample.history_list_length)),
+        Figure::new("purge", per_second(sample)),
+    ];
+    figures.extend(waiting(sample));
+    paper.figures(at, figures);
+}
+
+/// History and purge with their last minutes, and what waits: three rows.
+pub(crate) fn rows(paper: &mut Paper<'_>, at: Rect, course: &Course) {
+    let none = WatchSample::default();
+    let sample = course.last().unwrap_or(&none);
+    let history = |one: &WatchSample| one.history_list_length.map(|length| length as f64);
+    chart(paper, at, "history", &words::number(sample.history_list_length), (course, history));
+    let below = Rect { y: at.y + 1, ..at };
+    chart(paper, below, "purge", &per_second(sample), (course, |one| one.purge_per_s));
+    paper.figures(Rect { y: at.y + 2, ..at }, waiting(sample));
+}
+
+type Chart<'a> = (&'a Course, fn(&WatchSample) -> Option<f64>);
+
+fn chart(paper: &mut Paper<'_>, at: Rect, name: &str, figure: &str, (course, of): Chart<'_>) {
+    let look = paper.look;
+    paper.write_within(at.x, at.y, NAME, Line::styled(name.to_owned(), look.label()));
+    let is_told = figure != words::NOT_TOLD;
+    let style = if is_told { look.figure() } else { look.absent() };
+    paper.write_right(at.x + NAME + FIGURE, at.y, figure, style);
+    let width = at.width.saturating_sub(NAME + FIGURE + 2);
+    let shown = bars::bars(course, usize::from(width), Fold::Mean, of);
+    let max = bars::largest(&shown).unwrap_or(0.0);
+    let room = Rect::new(at.x + NAME + FIGURE + 2, at.y, width, 1);
+    paper.bars(room, &shown, max, |_| look.good());
+}
+
+fn per_second(sample: &WatchSample) -> String {
+    words::told(sample.purge_per_s, |rate| iostrata_units::rate(rate).replace(" /s", "/s"))
+}
+
+fn waiting(sample: &WatchSample) -> Vec<Figure<'static>> {
+    vec![
+        Figure::new("pending reads", words::number(sample.pending_reads)),
+        Figure::new("writes", words::number(sample.pending_writes)),
+        Figure::new("syncs", words::number(sample.pending_syncs)),
+    ]
+}

@@ -1,0 +1,31 @@
+//! Watched targets as a full-screen view of a terminal.
+//!
+//! Purpose: samples come in, a screen shows them: checkpoint age and its limits, flushing by kind,
+//! purge, I/O, the device, and every stall with its cause. [`run`] owns the terminal while it
+//! lasts; state and drawing below it are pure, and take samples and keys instead of clocks and
+//! terminals.
+//! Invariants: a value that a target does not tell is drawn as `n/a` or as a gap, never as 0. What
+//! matters is said in words or by reverse video, so that a screen without colours says the same.
+//! The terminal is as it was after every way out, panics included.
+//! It asks no target for anything: the samples come from whoever watches.
+
+mod bars;
+mod course;
+mod draw;
+mod episode;
+mod error;
+mod key;
+mod look;
+#[cfg(any(test, feature = "testing"))]
+pub mod made_up;
+mod run;
+mod terminal;
+mod view;
+
+pub use error::ScreenError;
+pub use look::Look;
+pub use run::{Ending, run};
+pub use terminal::restore;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! The screen on a real terminal.
+
+#![allow(clippy::unwrap_used)]
+
+mod terminal;
