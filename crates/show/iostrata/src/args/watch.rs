@@ -1,9 +1,11 @@
 //! `iostrata watch`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use iostrata_metrics::listen_address;
 
 use super::{Printing, value};
 
@@ -33,6 +35,13 @@ pub struct WatchArgs {
           default_value = "0", value_parser = value::switch, hide_default_value = true,
           conflicts_with = "json")]
     pub json_lines: bool,
+    /// Print lines, also in a terminal, where the whole screen is used otherwise
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true)]
+    pub lines: bool,
+    /// Tell Prometheus the same at http://ADDR:PORT/metrics; a port alone is one of this host
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listening)]
+    pub metrics_addr: Option<SocketAddr>,
     /// Keep everything in a run directory, for `iostrata report DIR`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
@@ -51,6 +60,10 @@ pub struct WatchArgs {
     pub defaults_file: Option<PathBuf>,
     #[command(flatten)]
     pub printing: Printing,
+}
+
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    listen_address(text).map_err(|error| error.to_string())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use iostrata_host::DevicesBelow;
 use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
 use iostrata_target::{TargetFacts, TargetSample};
-use iostrata_watch::{Record as Samples, TimedSample, Watch};
+use iostrata_watch::{TimedSample, Watch, WatchRecord as Samples};
 
 use crate::watch_command::source::{device_of, since_last, target_of};
 

@@ -1,15 +1,18 @@
 //! `iostrata watch`: samples of targets as they come, in one of several views.
 //!
-//! Invariant: nothing is changed on what is watched, but for counters when that is asked for. Views take samples from a [`Stream`]; what is
-//! recorded is recorded there, whichever view runs.
+//! Invariant: nothing is changed on what is watched, but for counters when that is asked for. Views
+//! take samples from a [`Stream`]; what is recorded and exported is so there, whichever view runs.
 
 mod counters;
+mod export;
 mod lines;
+mod screen;
 pub mod source;
 mod stream;
 
 use std::io::IsTerminal;
 
+use iostrata_diagnose::diagnose_watch;
 use iostrata_run::{RunKind, RunResult, WatchDocument};
 
 use crate::args::WatchArgs;
@@ -18,6 +21,7 @@ use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
 use counters::Counters;
+use export::Export;
 use source::Source;
 use stream::{Arrived, Next, Stream};
 
@@ -43,9 +47,14 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let sources: Result<Vec<Source>, ExitError> =
         args.targets.iter().map(|target| Source::open(target, args)).collect();
     let mut stream = Stream::begin(sources?, args, interruption)?;
+    let export = match args.metrics_addr {
+        Some(address) => Some(Export::start(address, &mut stream, &display)?),
+        None => None,
+    };
     let ended = view(args, &mut stream, &display);
     let ended = ended.and(counters.map_or(Ok(()), Counters::put_back));
-    let document = stream.document();
+    drop(export);
+    let document = stream.document().map(concluded);
     if let (Some(sink), Some(document)) = (&mut sink, &document) {
         keep(sink, document, args)?;
     }
@@ -62,13 +71,22 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     }
 }
 
-/// Shows the samples until they end. A screen for terminals takes the stream in place of the lines.
+/// With what follows from it.
+fn concluded(document: WatchDocument) -> WatchDocument {
+    let (findings, advice) = diagnose_watch(&document);
+    WatchDocument { findings, advice, ..document }
+}
+
+/// Shows the samples until they end.
 fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
     match args {
         WatchArgs { once: true, .. } => once(args, stream, display),
         WatchArgs { json_lines: true, .. } => each(stream, json_line),
         args if args.printing.json => each(stream, |_| Ok(())),
-        _ => lines::show(stream, display, std::io::stdout().is_terminal()),
+        _ if args.lines || args.printing.quiet || !screen::is_there() => {
+            lines::show(stream, display, std::io::stdout().is_terminal())
+        }
+        _ => screen::show(stream),
     }
 }
 

@@ -4,10 +4,13 @@
 //! before the stream begins, so that a target that cannot be watched ends the command.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
+use iostrata_metrics::Board;
 use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
 use iostrata_watch::{WatchRecord, Watched};
 
@@ -52,6 +55,7 @@ pub struct Stream {
     receiver: Receiver<Arrived>,
     interruption: Interruption,
     record: Option<WatchRecord>,
+    board: Option<Arc<Mutex<Board>>>,
 }
 
 /// When samples are taken.
@@ -106,7 +110,18 @@ impl Stream {
         }
         let keeps = is_one && (args.record.is_some() || args.printing.json);
         let record = keeps.then(WatchRecord::default);
-        Ok(Self { targets, first, receiver, interruption: interruption.clone(), record })
+        let interruption = interruption.clone();
+        Ok(Self { targets, first, receiver, interruption, record, board: None })
+    }
+
+    /// From now on a board takes every sample.
+    pub fn export_to(&mut self, board: Arc<Mutex<Board>>) {
+        self.board = Some(board);
+    }
+
+    /// Set by a signal that ends it.
+    pub fn stop_flag(&self) -> &Arc<AtomicBool> {
+        self.interruption.flag()
     }
 
     /// The next sample, if one comes soon.
@@ -126,6 +141,10 @@ impl Stream {
                 }
                 if let Some(record) = &mut self.record {
                     record.add(&arrived.watched);
+                }
+                if let Some(board) = &self.board {
+                    let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+                    board.take(arrived.target, &arrived.watched.sample);
                 }
                 Next::Sample(Box::new(arrived))
             }
