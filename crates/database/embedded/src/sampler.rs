@@ -11,8 +11,9 @@ use iostrata_target::{Sampler, TargetError, TargetFacts, TargetSample, Trouble};
 use crate::error::told;
 
 /// A page that is older was left by an engine that has ended, in microseconds: one is published
-/// every second.
+/// every second. Where its process is not seen, which may be hidden from this one, less is enough.
 const STALE_US: u64 = 5_000_000;
+const STALE_UNSEEN_US: u64 = 1_500_000;
 
 /// Reads the counters of an engine.
 pub(crate) struct CounterSampler {
@@ -104,8 +105,8 @@ impl PublishedSampler {
         Ok(sampler)
     }
 
-    /// What the engine is. Settings are those that are kept with its data; a process may have opened
-    /// it with others.
+    /// What the engine is. Settings are those that are kept with its data; a process may have
+    /// opened it with others.
     pub fn facts(&self) -> TargetFacts {
         let value = |name: &str| Some((name.to_owned(), self.settings.get(name).ok()?));
         TargetFacts {
@@ -135,7 +136,8 @@ impl Sampler for PublishedSampler {
             return Err(self.gone("no process has published its counters here".to_owned()));
         };
         let age_us = unix_us().map_or(0, |now| now.saturating_sub(page.unix_us));
-        if age_us > STALE_US {
+        let is_seen = Path::new("/proc").join(page.process_id.to_string()).exists();
+        if age_us > if is_seen { STALE_US } else { STALE_UNSEEN_US } {
             return Err(self.gone(format!(
                 "no process holds this engine: process {} published its counters {} s ago and \
                  nothing since",

@@ -116,8 +116,8 @@ impl ServerTarget {
     /// When the server does not answer, or the user may not see them.
     pub fn counters_off(&self) -> Result<Vec<String>, TargetError> {
         let mut link = self.link()?;
-        let rows = self.ask(&mut link, &sampler::counters_off_sql("STATUS"));
-        let rows = rows.or_else(|_| self.ask(&mut link, &sampler::counters_off_sql("ENABLED")))?;
+        let [mysql, mariadb] = sampler::counters_off_sql();
+        let rows = self.ask(&mut link, &mysql).or_else(|_| self.ask(&mut link, &mariadb))?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 

@@ -5,7 +5,7 @@ use iostrata_target::{TargetError, TargetSample};
 
 /// A sample as it was taken.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct TimedSample {
     /// When it was asked for, in seconds since watching began.
     pub at_s: f64,
     /// What the target said.
@@ -18,13 +18,13 @@ pub struct Seen {
 
 /// A sample that was answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct SampleMoment {
     /// On the watcher's clock, in seconds.
     pub(crate) at_s: f64,
     pub(crate) sample: TargetSample,
 }
 
-impl Moment {
+impl SampleMoment {
     /// When the target took it, in seconds on the clock of its samples.
     pub(crate) fn taken_s(&self) -> f64 {
         self.sample.taken_us.map_or(self.at_s, |us| us as f64 / 1e6)

@@ -6,7 +6,7 @@ use crate::watch::Watched;
 
 /// Collects what was watched.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct WatchRecord {
     samples: Vec<WatchSample>,
     stalls: Vec<WatchStall>,
     transactions: Sum,
@@ -29,7 +29,7 @@ impl Sum {
     }
 }
 
-impl Record {
+impl WatchRecord {
     /// Adds what a sample came to.
     pub fn add(&mut self, watched: &Watched) {
         let sample = &watched.sample;
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn rates_are_weighed_by_time_and_a_stall_is_kept_once() {
-        let mut record = Record::default();
+        let mut record = WatchRecord::default();
         for one in [
             watched(0.0, None, None),
             watched(1.0, Some(100.0), None),
@@ -102,13 +102,13 @@ mod tests {
             record.add(&one);
         }
         let document = record.document(WatchTarget::default());
-        // 100 in one second, 60 in three, 40 in one; the second that nothing is known of is left out.
+        // 100 in one second, 60 in three, 40 in one; a second without a rate is left out.
         assert_eq!(document.tps, Some(40.0));
         assert_eq!(document.pages_written_per_txn, Some(2.0));
         assert_eq!((document.duration_s, document.samples.len()), (6.0, 5));
         let stalls: Vec<(f64, f64)> =
             document.stalls.iter().map(|one| (one.t_s, one.length_s)).collect();
         assert_eq!(stalls, [(1.0, 4.0), (5.5, 0.5)]);
-        assert_eq!(Record::default().document(WatchTarget::default()).tps, None);
+        assert_eq!(WatchRecord::default().document(WatchTarget::default()).tps, None);
     }
 }

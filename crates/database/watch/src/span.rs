@@ -5,37 +5,37 @@
 
 use iostrata_target::TargetSample;
 
-use crate::moment::Moment;
+use crate::moment::SampleMoment;
 
 /// Starts that lie so close are the same: a server tells them in whole seconds, from two clocks.
 const SAME_START_S: u64 = 2;
 
-pub(crate) type Field = fn(&TargetSample) -> Option<u64>;
+pub(crate) type SampleField = fn(&TargetSample) -> Option<u64>;
 
 /// The time between two samples.
 #[derive(Clone, Copy)]
-pub(crate) struct Span<'a> {
+pub(crate) struct SampleSpan<'a> {
     before: &'a TargetSample,
     after: &'a TargetSample,
     /// How long it was.
     pub(crate) seconds: f64,
 }
 
-impl<'a> Span<'a> {
+impl<'a> SampleSpan<'a> {
     /// Nothing where no time passed on the target's clock, or where it was restarted in between.
-    pub(crate) fn between(before: &'a Moment, after: &'a Moment) -> Option<Self> {
+    pub(crate) fn between(before: &'a SampleMoment, after: &'a SampleMoment) -> Option<Self> {
         let seconds = after.taken_s() - before.taken_s();
         let span = Self { before: &before.sample, after: &after.sample, seconds };
         (seconds > 0.0 && !is_restarted(&before.sample, &after.sample)).then_some(span)
     }
 
     /// By how much a counter grew.
-    pub(crate) fn grown(&self, field: Field) -> Option<u64> {
+    pub(crate) fn grown(&self, field: SampleField) -> Option<u64> {
         field(self.after)?.checked_sub(field(self.before)?)
     }
 
     /// By how much it grew per second.
-    pub(crate) fn per_s(&self, field: Field) -> Option<f64> {
+    pub(crate) fn per_s(&self, field: SampleField) -> Option<f64> {
         Some(self.grown(field)? as f64 / self.seconds)
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! A target stalls when its throughput of the last second is under half the median of the last
 //! minute while somebody waits for an answer. Invariants: while a stall goes on, its seconds do not
-//! count to what is usual, so that a long one does not become usual by itself; one that goes on keeps
-//! its start. What chance explains is no stall: where a second has few transactions, as long is looked
-//! back as sixteen of them usually take. That nobody sends anything is no stall either.
+//! count to what is usual, so that a long one does not become usual by itself; one that goes on
+//! keeps its start. What chance explains is no stall: where a second has few transactions, as long
+//! is looked back as sixteen of them usually take. That nobody sends anything is no stall either.
 
 use std::collections::VecDeque;
 
 use iostrata_run::{StallCause, WatchStall};
 use iostrata_target::{Sampled, Stalled, stall_cause};
 
-use crate::moment::Moment;
-use crate::span::Span;
+use crate::moment::SampleMoment;
+use crate::span::SampleSpan;
 
 /// How far back the usual is looked for, in seconds.
 const MEMORY_S: f64 = 60.0;
@@ -54,7 +54,7 @@ struct Going {
 
 /// What a sample says of stalls.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundStall {
     /// Whether the target stalls.
     pub(crate) is_going: bool,
     /// The stall that goes on, or has just ended.
@@ -64,7 +64,7 @@ pub(crate) struct Found {
 /// The samples of the last minute, and what they say of stalls.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
-    moments: VecDeque<Moment>,
+    moments: VecDeque<SampleMoment>,
     /// The same for the causes, with those that were refused.
     sampled: VecDeque<Sampled>,
     usual: VecDeque<Usual>,
@@ -84,10 +84,12 @@ impl Stalls {
     }
 
     /// Takes the next sample.
-    pub(crate) fn take(&mut self, moment: Moment) -> Found {
+    pub(crate) fn take(&mut self, moment: SampleMoment) -> FoundStall {
         self.remember(moment);
         let now_s = moment.at_s;
-        let Some((tps, seconds, running)) = self.recent(&moment) else { return Found::default() };
+        let Some((tps, seconds, running)) = self.recent(&moment) else {
+            return FoundStall::default();
+        };
         let usual = self.usual_tps();
         let is_low = usual.is_some_and(|usual| is_low(tps, seconds, usual));
         let waits = || match running {
@@ -97,13 +99,13 @@ impl Stalls {
         };
         if !is_low || !waits() {
             self.usual.push_back(Usual { at_s: now_s, tps, running });
-            return Found { is_going: false, stall: self.end() };
+            return FoundStall { is_going: false, stall: self.end() };
         }
         self.go_on(now_s, seconds, running)
     }
 
     /// Begins a stall, or lengthens the one that goes on.
-    fn go_on(&mut self, now_s: f64, seconds: f64, running: Option<u64>) -> Found {
+    fn go_on(&mut self, now_s: f64, seconds: f64, running: Option<u64>) -> FoundStall {
         let follows = |stall: &WatchStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
         let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
         let mut stall = before.map_or_else(
@@ -118,10 +120,10 @@ impl Stalls {
         }
         if stall.cause == StallCause::Unknown && stall.length_s > UNEXPLAINED_S {
             self.usual.clear();
-            return Found { is_going: false, stall: Some(stall) };
+            return FoundStall { is_going: false, stall: Some(stall) };
         }
         self.last = Some(Going { stall: stall.clone(), is_going: true });
-        Found { is_going: true, stall: Some(stall) }
+        FoundStall { is_going: true, stall: Some(stall) }
     }
 
     /// The stall that has just ended.
@@ -138,7 +140,7 @@ impl Stalls {
         stall_cause(&all, Stalled { from_s, to_s, sessions })
     }
 
-    fn remember(&mut self, moment: Moment) {
+    fn remember(&mut self, moment: SampleMoment) {
         self.moments.push_back(moment);
         self.sampled.push_back(Sampled { at_s: moment.at_s, sample: Ok(moment.sample) });
         let since_s = match &self.last {
@@ -159,14 +161,14 @@ impl Stalls {
     }
 
     /// Throughput of what is looked at, how long that is, and the sessions that waited meanwhile.
-    fn recent(&self, now: &Moment) -> Option<(f64, f64, Option<u64>)> {
+    fn recent(&self, now: &SampleMoment) -> Option<(f64, f64, Option<u64>)> {
         let look_s = match self.usual_tps() {
             Some(usual) if usual > 0.0 => (EXPECTED_MIN / usual).clamp(LOOK_S, LOOK_S_MAX),
             _ => LOOK_S,
         };
         let until_s = now.taken_s() - look_s * (1.0 - JITTER);
         let before = self.moments.iter().rev().find(|one| one.taken_s() <= until_s)?;
-        let span = Span::between(before, now)?;
+        let span = SampleSpan::between(before, now)?;
         let tps = span.per_s(|one| one.transactions)?;
         let since_s = before.taken_s();
         let recent = self.moments.iter().filter(|one| one.taken_s() > since_s);
@@ -182,7 +184,8 @@ impl Stalls {
         median(rates, f64::total_cmp).filter(|_| is_known)
     }
 
-    /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer do.
+    /// Whether so many sessions wait as are to be expected of a stall: where load went away, fewer
+    /// do.
     fn is_crowded(&self, running: u64) -> bool {
         let usual = self.usual.iter().filter_map(|one| one.running).collect();
         let usual = median(usual, u64::cmp).unwrap_or(0);

@@ -3,14 +3,14 @@
 use iostrata_run::{WatchSample, WatchStall};
 use iostrata_target::TargetSample;
 
-use crate::moment::{Moment, Seen};
-use crate::span::{Span, is_restarted};
+use crate::moment::{SampleMoment, TimedSample};
+use crate::span::{SampleSpan, is_restarted};
 use crate::stalls::Stalls;
 
 /// A target that is watched.
 #[derive(Debug, Default)]
 pub struct Watch {
-    last: Option<Moment>,
+    last: Option<SampleMoment>,
     /// What was last said of it; a target that took no new sample did what it did before.
     said: WatchSample,
     furious_flushes: Option<u64>,
@@ -29,10 +29,10 @@ pub struct Watched {
 
 impl Watch {
     /// Takes the next sample.
-    pub fn take(&mut self, seen: Seen) -> Watched {
+    pub fn take(&mut self, seen: TimedSample) -> Watched {
         let mut said = match &seen.sample {
             Ok(sample) => {
-                let moment = Moment { at_s: seen.at_s, sample: *sample };
+                let moment = SampleMoment { at_s: seen.at_s, sample: *sample };
                 return self.answered(moment, seen);
             }
             Err(error) => WatchSample { error: Some(error.to_string()), ..WatchSample::default() },
@@ -44,7 +44,7 @@ impl Watch {
         Watched { sample: said, stall }
     }
 
-    fn answered(&mut self, moment: Moment, seen: Seen) -> Watched {
+    fn answered(&mut self, moment: SampleMoment, seen: TimedSample) -> Watched {
         let last = self.last.replace(moment);
         let is_same = last.is_some_and(|last| {
             moment.sample.taken_us.is_some() && last.sample.taken_us == moment.sample.taken_us
@@ -52,7 +52,7 @@ impl Watch {
         let mut stall = None;
         if !is_same {
             let restarted = last.is_some_and(|last| is_restarted(&last.sample, &moment.sample));
-            let span = last.as_ref().and_then(|last| Span::between(last, &moment));
+            let span = last.as_ref().and_then(|last| SampleSpan::between(last, &moment));
             self.said = self.figures(&moment.sample, span);
             self.said.restarted = restarted;
             if restarted {
@@ -74,8 +74,8 @@ impl Watch {
     }
 
     /// The figures of a sample, and of the time since the one before.
-    fn figures(&mut self, now: &TargetSample, span: Option<Span<'_>>) -> WatchSample {
-        let per_s = |field: crate::span::Field| span.and_then(|span| span.per_s(field));
+    fn figures(&mut self, now: &TargetSample, span: Option<SampleSpan<'_>>) -> WatchSample {
+        let per_s = |field: crate::span::SampleField| span.and_then(|span| span.per_s(field));
         let pct = |part: Option<u64>, whole: Option<u64>| {
             let whole = whole.filter(|whole| *whole > 0)?;
             Some(100.0 * part? as f64 / whole as f64)

@@ -14,8 +14,9 @@ use crate::failure;
 
 /// Samples until the metrics are asked for although none that is needed was on.
 const METRICS_AGAIN: u32 = 30;
-/// How a metric that is on says so, in MySQL and in MariaDB.
-const STATES: [&str; 2] = ["STATUS", "ENABLED"];
+/// What a metric that is on says, in MySQL and in MariaDB. A number is compared with a number: a word
+/// would be 0.
+const IS_ON: [&str; 2] = ["STATUS = 'enabled'", "ENABLED = 1"];
 const UNKNOWN_COLUMN: &str = "1054";
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 
@@ -51,23 +52,24 @@ fn numbers(rows: Rows) -> Numbers {
     rows.into_iter().filter_map(number).collect()
 }
 
-fn metrics_sql(state: &str) -> String {
+fn metrics_sql(is_on: &str) -> String {
     let names = list(METRICS.iter().flat_map(|source| source.names));
     format!(
-        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {state} IN ('enabled', '1') \
-         AND NAME IN ({names})"
+        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {is_on} AND NAME IN ({names})"
     )
 }
 
-/// Asks for the counters that are off and would tell more, in MySQL or MariaDB by the name of their
-/// state. What status tells is left off.
-pub(crate) fn counters_off_sql(state: &str) -> String {
+/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB. Those that status
+/// tells are left off.
+pub(crate) fn counters_off_sql() -> [String; 2] {
     let only_metrics = METRICS.iter().filter(|source| source.status.is_empty());
     let names = list(only_metrics.flat_map(|source| source.names));
-    format!(
-        "SELECT NAME FROM information_schema.INNODB_METRICS WHERE {state} NOT IN ('enabled', '1') \
-         AND NAME IN ({names})"
-    )
+    IS_ON.map(|is_on| {
+        format!(
+            "SELECT NAME FROM information_schema.INNODB_METRICS WHERE NOT ({is_on}) AND NAME IN \
+             ({names})"
+        )
+    })
 }
 
 impl Round {
@@ -81,7 +83,7 @@ impl Round {
             status_sql: format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", list(STATUS)),
             variables: Vec::new(),
             variables_sql: "SELECT UNIX_TIMESTAMP()".to_owned(),
-            metrics_sql: metrics_sql(STATES[0]),
+            metrics_sql: metrics_sql(IS_ON[0]),
             metrics_in: 0,
             now_s: None,
             own_commits: 0,
@@ -159,8 +161,8 @@ impl Round {
         match self.rows(name, &sql) {
             Ok(rows) => told.metrics = numbers(rows),
             Err(error) if error.trouble == Trouble::Gone => return Err(error),
-            Err(error) if error.code == UNKNOWN_COLUMN && sql == metrics_sql(STATES[0]) => {
-                self.metrics_sql = metrics_sql(STATES[1]);
+            Err(error) if error.code == UNKNOWN_COLUMN && sql == metrics_sql(IS_ON[0]) => {
+                self.metrics_sql = metrics_sql(IS_ON[1]);
                 return self.ask_metrics(name, told);
             }
             Err(error) => self.refused.metrics = Some(error.text),

@@ -27,7 +27,7 @@ fn course_of(
             checkpoint_age_limit_bytes: Some(100),
             ..TargetSample::default()
         };
-        let found = stalls.take(Moment { at_s: second as f64, sample });
+        let found = stalls.take(SampleMoment { at_s: second as f64, sample });
         if found.is_going {
             stalled.push(second);
         }
@@ -145,7 +145,7 @@ fn tenths_of_a_second_are_looked_at_second_by_second() {
             sessions_running: Some(8),
             ..TargetSample::default()
         };
-        if stalls.take(Moment { at_s: tenth as f64 / 10.0, sample }).is_going {
+        if stalls.take(SampleMoment { at_s: tenth as f64 / 10.0, sample }).is_going {
             stalled.push(tenth);
         }
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn seen(at_s: f64, sample: TargetSample) -> Seen {
-    Seen { at_s, sample: Ok(sample), sample_us: 250.0, device: None }
+fn seen(at_s: f64, sample: TargetSample) -> TimedSample {
+    TimedSample { at_s, sample: Ok(sample), sample_us: 250.0, device: None }
 }
 
 fn sample(second: u64) -> TargetSample {
@@ -56,7 +56,7 @@ fn a_restart_has_no_rates_and_is_told_once() {
         text: "lost".to_owned(),
         fix: None,
     };
-    let refused = Seen { sample: Err(gone), ..seen(1.0, sample(0)) };
+    let refused = TimedSample { sample: Err(gone), ..seen(1.0, sample(0)) };
     assert_eq!(watch.take(refused).sample.error.as_deref(), Some("t: lost"));
     let anew = TargetSample { started_s: Some(1_060), ..sample(60) };
     let after = watch.take(seen(2.0, anew)).sample;

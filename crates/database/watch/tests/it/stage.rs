@@ -11,7 +11,7 @@ use iostrata_server::private::{PrivateError, PrivatePlan, PrivateServer, ServerP
 use iostrata_server::{ServerAddress, ServerTarget};
 use iostrata_spec::study::IoLimits;
 use iostrata_target::{Access, ColumnType, Op, OpId, Rows, Schema, SessionOptions, Target, Value};
-use iostrata_watch::{Seen, Watch, Watched};
+use iostrata_watch::{TimedSample, Watch, Watched};
 use tempfile::TempDir;
 
 /// The group of the server's limits.
@@ -30,9 +30,9 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts MariaDB with these options, and with a bound on its writes per second. None where that
+    /// Starts MariaDB with these options, and with bounds on its I/O. None where that
     /// cannot be done, which it says.
-    pub fn begin(test: &str, options: &[&str], write_iops: Option<u64>) -> Option<Self> {
+    pub fn begin(test: &str, options: &[&str], limits: IoLimits) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let program = match ServerProgram::find("mariadbd") {
@@ -48,13 +48,12 @@ impl Stage {
         let state = StateDir::at(dir.path().join("state"));
         let mut session = Session::begin(&state, System::new()).unwrap();
         let mut plan = PrivatePlan::new(program, dir.path().canonicalize().unwrap().join("s"));
-        let usual = ["--innodb-flush-method=O_DIRECT", "--skip-log-bin"];
+        let usual = ["--skip-log-bin"];
         let all = usual.iter().chain(options);
         plan.options = all.map(|option| (*option).to_owned()).collect();
         plan.first_statements = vec!["CREATE DATABASE IF NOT EXISTS shop".to_owned()];
         let mut server = PrivateServer::prepare(&mut session, &plan).unwrap();
-        if let Some(writes) = write_iops {
-            let limits = IoLimits { write_iops: Some(writes), ..IoLimits::default() };
+        if !limits.is_none() {
             let device = device_below(dir.path())?;
             let device = DeviceRef::Named { path: device, overwrite: false };
             let group = Change::IoGroup { name: GROUP.to_owned(), device, limits };
@@ -120,7 +119,7 @@ impl Stage {
             let at_s = began.elapsed().as_secs_f64();
             let sample = sampler.sample();
             let sample_us = (began.elapsed().as_secs_f64() - at_s) * 1e6;
-            all.push(watch.take(Seen { at_s, sample, sample_us, device: None }));
+            all.push(watch.take(TimedSample { at_s, sample, sample_us, device: None }));
             sleep(EVERY);
         }
         all

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use iostrata_host::DevicesBelow;
 use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
 use iostrata_target::{TargetFacts, TargetSample};
-use iostrata_watch::{Record as Samples, Seen, Watch};
+use iostrata_watch::{TimedSample, Watch, WatchRecord};
 
 use crate::watch_command::source::{device_of, since_last, target_of};
 
@@ -19,7 +19,7 @@ pub struct TuneRecord {
     start: Instant,
     watch: Watch,
     device: Option<DevicesBelow>,
-    samples: Samples,
+    samples: WatchRecord,
     seen: usize,
     last: Option<WatchSample>,
     target: WatchTarget,
@@ -33,7 +33,7 @@ impl TuneRecord {
             start: Instant::now(),
             watch: Watch::default(),
             device: device_of(facts, is_local),
-            samples: Samples::default(),
+            samples: WatchRecord::default(),
             seen: 0,
             last: None,
             target: target_of(facts),
@@ -53,7 +53,7 @@ impl TuneRecord {
 
     /// Takes in a sample, and how long the server took to answer.
     pub fn take(&mut self, sample: &TargetSample, took: Duration) {
-        let watched = self.watch.take(Seen {
+        let watched = self.watch.take(TimedSample {
             at_s: self.at_s(),
             sample: Ok(*sample),
             sample_us: took.as_secs_f64() * 1e6,

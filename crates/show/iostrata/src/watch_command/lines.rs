@@ -16,18 +16,18 @@ const NAME_WIDTH: usize = 24;
 const MIB: f64 = 1_048_576.0;
 
 /// A column: its name, its width, its figure.
-struct Column {
+struct LineColumn {
     name: &'static str,
     width: usize,
     of: fn(&WatchSample) -> String,
 }
 
-const fn column(name: &'static str, width: usize, of: fn(&WatchSample) -> String) -> Column {
-    Column { name, width, of }
+const fn column(name: &'static str, width: usize, of: fn(&WatchSample) -> String) -> LineColumn {
+    LineColumn { name, width, of }
 }
 
 /// All columns of the target itself.
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[LineColumn] = &[
     column("tps", 6, |one| compact(one.tps)),
     column("age%", 5, |one| compact(one.checkpoint_age_pct)),
     column("ageM", 6, |one| mib(one.checkpoint_age_bytes)),
@@ -49,7 +49,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The columns of the device, where one is known.
-const DEVICE_COLUMNS: &[Column] = &[
+const DEVICE_COLUMNS: &[LineColumn] = &[
     column("r/s", 6, |one| device(one, |of| Some(of.reads_per_s))),
     column("w/s", 6, |one| device(one, |of| Some(of.writes_per_s))),
     column("r ms", 5, |one| device(one, |of| of.read_ms)),
@@ -62,7 +62,7 @@ const DEVICE_COLUMNS: &[Column] = &[
 /// # Errors
 /// When stdout cannot be written.
 pub fn show(stream: &mut Stream, display: &Display, is_terminal: bool) -> Result<(), ExitError> {
-    let layout = Layout::begin(stream, display);
+    let layout = LineLayout::begin(stream, display);
     let mut lines = 0;
     loop {
         let arrived = match stream.next() {
@@ -88,18 +88,18 @@ pub fn show(stream: &mut Stream, display: &Display, is_terminal: bool) -> Result
 /// # Errors
 /// When stdout cannot be written.
 pub fn once(stream: &Stream, samples: &[Arrived], display: &Display) -> Result<(), ExitError> {
-    let layout = Layout::begin(stream, display);
+    let layout = LineLayout::begin(stream, display);
     let lines: String = samples.iter().map(|arrived| layout.line(arrived)).collect();
     print_text(&(layout.header() + &lines))
 }
 
 /// Which columns there are.
-struct Layout {
+struct LineLayout {
     names: Vec<String>,
     has_device: bool,
 }
 
-impl Layout {
+impl LineLayout {
     /// Names the targets and what they do not tell.
     fn begin(stream: &Stream, display: &Display) -> Self {
         for target in &stream.targets {
@@ -113,7 +113,7 @@ impl Layout {
         Self { names, has_device }
     }
 
-    fn columns(&self) -> impl Iterator<Item = &'static Column> {
+    fn columns(&self) -> impl Iterator<Item = &'static LineColumn> {
         let device = if self.has_device { DEVICE_COLUMNS } else { &[] };
         COLUMNS.iter().chain(device)
     }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_line_is_as_wide_as_its_header_and_ends_with_the_stall() {
-        let layout = Layout { names: vec!["a".to_owned()], has_device: true };
+        let layout = LineLayout { names: vec!["a".to_owned()], has_device: true };
         let sample = WatchSample {
             t_s: 12.0,
             tps: Some(3.0),

@@ -9,7 +9,7 @@ use iostrata_run::host::Iostat;
 use iostrata_run::{WatchDevice, WatchTarget};
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetFacts};
-use iostrata_watch::{Seen, Watch, Watched};
+use iostrata_watch::{TimedSample, Watch, Watched};
 
 use crate::args::WatchArgs;
 use crate::database_command::ending;
@@ -69,7 +69,7 @@ impl Source {
         let facts = server.facts().map_err(ending)?;
         let Some(sampler) = server.sampler().map_err(ending)? else {
             return Err(ExitError::NotHere(format!(
-                "{}: {} {} has no InnoDB to watch; watch works on MySQL, MariaDB and Percona Server",
+                "{}: {} {} has no InnoDB to watch; name a MySQL, MariaDB or Percona Server",
                 facts.name, facts.flavour, facts.version
             )));
         };
@@ -93,7 +93,7 @@ impl Source {
         let sample = self.sampler.sample();
         let sample_us = (began.elapsed().saturating_sub(before)).as_secs_f64() * 1e6;
         let device = self.device.as_mut().and_then(since_last);
-        self.watch.take(Seen { at_s: before.as_secs_f64(), sample, sample_us, device })
+        self.watch.take(TimedSample { at_s: before.as_secs_f64(), sample, sample_us, device })
     }
 
     /// Says what the target does not tell, once it was asked.

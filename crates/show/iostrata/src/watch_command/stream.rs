@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use iostrata_run::{WatchDocument, WatchTarget};
-use iostrata_watch::{Record, Watched};
+use iostrata_run::{WatchDocument, WatchSample, WatchTarget};
+use iostrata_watch::{WatchRecord, Watched};
 
 use super::source::Source;
 use crate::args::WatchArgs;
@@ -18,6 +18,9 @@ use crate::signals::Interruption;
 
 /// How long is waited for a sample until signals are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// An engine has published anew by then.
+const PUBLISHED: Duration = Duration::from_millis(1_500);
 
 /// A sample of one of the targets.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ pub struct Stream {
     first: VecDeque<Arrived>,
     receiver: Receiver<Arrived>,
     interruption: Interruption,
-    record: Option<Record>,
+    record: Option<WatchRecord>,
 }
 
 /// When samples are taken.
@@ -58,6 +61,8 @@ struct Schedule {
     interval: Duration,
     /// After which no sample is taken.
     until: Option<Duration>,
+    /// Whether one sample with rates is all that is wanted.
+    is_once: bool,
 }
 
 impl Stream {
@@ -71,13 +76,21 @@ impl Stream {
         interruption: &Interruption,
     ) -> Result<Self, ExitError> {
         let until = if args.once { Some(args.interval) } else { args.time };
-        let schedule = Schedule { began: Instant::now(), interval: args.interval, until };
+        let schedule =
+            Schedule { began: Instant::now(), interval: args.interval, until, is_once: args.once };
         let is_one = sources.len() == 1;
         let mut first = VecDeque::new();
         for (target, source) in sources.iter_mut().enumerate() {
             let watched = source.take(schedule.began);
             if let Some(error) = watched.sample.error {
                 return Err(ExitError::NotHere(error));
+            }
+            if tells_nothing(&watched.sample) {
+                let WatchTarget { name, flavour, version, .. } = &source.target;
+                return Err(ExitError::NotHere(format!(
+                    "{name}: {flavour} {version} tells nothing of InnoDB; name a MySQL, MariaDB or \
+                     Percona Server"
+                )));
             }
             source.note_missing();
             first.push_back(Arrived { target, watched, is_first: true });
@@ -92,7 +105,7 @@ impl Stream {
                 .map_err(|error| ExitError::NotHere(format!("cannot start a thread: {error}")))?;
         }
         let keeps = is_one && (args.record.is_some() || args.printing.json);
-        let record = keeps.then(Record::default);
+        let record = keeps.then(WatchRecord::default);
         Ok(Self { targets, first, receiver, interruption: interruption.clone(), record })
     }
 
@@ -128,14 +141,25 @@ impl Stream {
     }
 }
 
+/// Whether there is nothing to show.
+fn tells_nothing(sample: &WatchSample) -> bool {
+    let told = [sample.dirty_pages, sample.checkpoint_age_bytes, sample.history_list_length];
+    told.iter().all(Option::is_none)
+}
+
 /// Takes samples until the time is over or nobody listens.
 fn sample(mut source: Source, target: usize, schedule: Schedule, to: &Sender<Arrived>) {
-    let Schedule { began, interval, until } = schedule;
+    let Schedule { began, interval, until, is_once } = schedule;
     let is_over = |due: Duration| until.is_some_and(|until| due > until + interval / 2);
     let mut due = interval;
     while !is_over(due) {
         sleep(due.saturating_sub(began.elapsed()));
-        let watched = source.take(began);
+        let mut watched = source.take(began);
+        // What an engine publishes every second may not be new yet.
+        while is_once && watched.sample.tps.is_none() && began.elapsed() < interval + PUBLISHED {
+            sleep(LOOK);
+            watched = source.take(began);
+        }
         if to.send(Arrived { target, watched, is_first: false }).is_err() {
             return;
         }
