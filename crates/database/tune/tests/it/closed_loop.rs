@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn whatever_goes_on_settings_stay_in_bounds_and_nobody_meets_the_wall_for_long(
+    fn whatever_goes_on_settings_stay_in_bounds_and_the_wall_is_not_met_for_long(
         iops in 600.0_f64..6000.0,
         users in 2_u32..32,
         noise in 0.0_f64..0.5,
