@@ -20,22 +20,23 @@ pub struct TuneSample {
 }
 
 impl TuneSample {
-    /// Of the documents of a load and of the tuner beside it.
+    /// Of the documents of a load, but for its last seconds, and of the tuner beside it.
     ///
     /// # Errors
     /// When a figure is missing.
-    pub fn of(is_tuned: bool, load: &Value, tuned: &Value) -> Result<Self> {
-        let number = |path: &str| {
-            load.pointer(path).and_then(Value::as_f64).with_context(|| format!("no {path}"))
-        };
+    pub fn of(is_tuned: bool, load: &Value, tuned: &Value, last_s: usize) -> Result<Self> {
         let series = load.pointer("/series/tps").and_then(Value::as_array).context("no series")?;
-        let series: Vec<f64> = series.iter().filter_map(Value::as_f64).collect();
-        let tps = number("/tps")?;
+        let mut series: Vec<f64> = series.iter().filter_map(Value::as_f64).collect();
+        // The tuner ends before the load, and what follows is not its doing.
+        series.truncate(series.len().saturating_sub(last_s));
+        let tps = series.iter().sum::<f64>() / series.len().max(1) as f64;
+        let worst = series.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
+        let worst = worst.reduce(f64::min).context("the series is too short")?;
         Ok(Self {
             is_tuned,
             tps,
             tps_of_cycles: whole_cycles(&series).unwrap_or(tps),
-            worst_2s: number("/stability/min_over_mean_2s")?,
+            worst_2s: worst / tps,
             pages_per_txn: tuned["pages_written_per_txn"].as_f64(),
             changes: tuned["settings"].as_array().map_or(0, Vec::len),
         })
@@ -141,11 +142,10 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_documents() {
-        let load = json!({"tps": 400.0, "series": {"tps": [400.0, 400.0]},
-            "stability": {"min_over_mean_2s": 0.85}});
+        let load = json!({"series": {"tps": [500.0, 400.0, 300.0, 9.0]}});
         let tuned = json!({"pages_written_per_txn": 1.5, "settings": [1, 2]});
-        let sample = TuneSample::of(true, &load, &tuned).unwrap();
-        assert_eq!((sample.tps, sample.worst_2s, sample.changes), (400.0, 0.85, 2));
-        assert!(TuneSample::of(true, &json!({}), &tuned).is_err());
+        let sample = TuneSample::of(true, &load, &tuned, 1).unwrap();
+        assert_eq!((sample.tps, sample.worst_2s, sample.changes), (400.0, 0.875, 2));
+        assert!(TuneSample::of(true, &json!({}), &tuned, 1).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One of a kind at a server: a named lock that lives as long as its connection.
 //!
-//! Invariant: whoever holds it is the only one, on whichever host it runs; the server itself lets go
-//! of it when the connection ends.
+//! Invariant: whoever holds it is the only one, on whichever host it runs; the server itself lets
+//! go of it when the connection ends.
 
 use std::sync::Arc;
 

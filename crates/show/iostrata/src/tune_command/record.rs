@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use iostrata_host::DevicesBelow;
 use iostrata_run::{TunedSetting, WatchDocument, WatchSample, WatchTarget};
 use iostrata_target::{TargetFacts, TargetSample};
-use iostrata_watch::{TimedSample, Watch, WatchRecord as Samples};
+use iostrata_watch::{TimedSample, Watch, WatchRecord};
 
 use crate::watch_command::source::{device_of, since_last, target_of};
 
@@ -19,7 +19,7 @@ pub struct TuneRecord {
     start: Instant,
     watch: Watch,
     device: Option<DevicesBelow>,
-    samples: Samples,
+    samples: WatchRecord,
     seen: usize,
     last: Option<WatchSample>,
     target: WatchTarget,
@@ -33,7 +33,7 @@ impl TuneRecord {
             start: Instant::now(),
             watch: Watch::default(),
             device: device_of(facts, is_local),
-            samples: Samples::default(),
+            samples: WatchRecord::default(),
             seen: 0,
             last: None,
             target: target_of(facts),
