@@ -76,6 +76,7 @@ fn redo_that_runs_full_is_named() {
 /// While an old view stands, MariaDB 10.11 and 11.8 hold nobody back, however long the history is;
 /// they do as soon as purge has work again.
 #[test]
+#[ignore = "not seen to stall every server yet: run it by hand"]
 fn purge_behind_an_old_view_is_named() {
     let options = ["--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=2"];
     let none = IoLimits::default();
@@ -100,6 +101,7 @@ fn purge_behind_an_old_view_is_named() {
 }
 
 #[test]
+#[ignore = "not seen to stall every server yet: run it by hand"]
 fn a_small_log_buffer_is_named() {
     let options = [
         "--innodb-flush-method=O_DSYNC",
@@ -128,6 +130,7 @@ fn a_small_log_buffer_is_named() {
 
 /// Readers that find no free frame wait for those that writers made dirty.
 #[test]
+#[ignore = "not seen to stall every server yet: run it by hand"]
 fn too_small_a_pool_is_named() {
     let options = [
         "--innodb-flush-method=O_DIRECT",
