@@ -17,8 +17,8 @@ use crate::failure;
 pub struct MySqlServers {
     /// Where the user's name and password are when the address does not say them.
     pub credentials: Credentials,
-    /// Addresses that are complete: one of them is used in place of an address that is printed like
-    /// it, because what is printed holds no password.
+    /// Addresses that are complete: one of them is used in place of an address that is printed
+    /// like it, because what is printed holds no password.
     pub known: Vec<ServerAddress>,
 }
 
@@ -42,7 +42,8 @@ impl MySqlServers {
     }
 }
 
-/// What stands before the name of a counter of InnoDB, which is switched on and off like a variable.
+/// What stands before the name of a counter of InnoDB, which is switched on and off like a
+/// variable.
 pub const COUNTER: &str = "innodb_metrics.";
 /// A counter that counts.
 pub const ON: &str = "on";

@@ -1,7 +1,7 @@
 //! `iostrata watch`: samples of targets as they come, in one of several views.
 //!
-//! Invariant: nothing is changed on what is watched, but for counters when that is asked for. Views take samples from a [`Stream`]; what is
-//! recorded is recorded there, whichever view runs.
+//! Invariant: nothing is changed on what is watched, but for counters when that is asked for.
+//! Views take samples from a [`Stream`]; what is recorded is recorded there, whichever view runs.
 
 mod counters;
 mod lines;
@@ -17,7 +17,7 @@ use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-use counters::Counters;
+use counters::EnabledCounters;
 use source::Source;
 use stream::{Arrived, Next, Stream};
 
@@ -39,12 +39,12 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
         Some(dir) => Some(RunSink::begin(RunKind::Watch, "watch", Some(dir), &display)?),
         None => None,
     };
-    let counters = if args.enable_counters { Some(Counters::enable(args)?) } else { None };
+    let counters = if args.enable_counters { Some(EnabledCounters::enable(args)?) } else { None };
     let sources: Result<Vec<Source>, ExitError> =
         args.targets.iter().map(|target| Source::open(target, args)).collect();
     let mut stream = Stream::begin(sources?, args, interruption)?;
     let ended = view(args, &mut stream, &display);
-    let ended = ended.and(counters.map_or(Ok(()), Counters::put_back));
+    let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     let document = stream.document();
     if let (Some(sink), Some(document)) = (&mut sink, &document) {
         keep(sink, document, args)?;
@@ -62,7 +62,8 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     }
 }
 
-/// Shows the samples until they end. A screen for terminals takes the stream in place of the lines.
+/// Shows the samples until they end. A screen for terminals takes the stream in place of the
+/// lines.
 fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
     match args {
         WatchArgs { once: true, .. } => once(args, stream, display),
