@@ -51,7 +51,8 @@ impl MySqlServers {
     }
 }
 
-/// What stands before the name of a counter of InnoDB, which is switched on and off like a variable.
+/// What stands before the name of a counter of InnoDB, which is switched on and off like a
+/// variable.
 pub const COUNTER: &str = "innodb_metrics.";
 /// A counter that counts.
 pub const ON: &str = "on";

@@ -1,7 +1,7 @@
 //! What the devices below a path do from one look to the next, for whoever looks at them for long.
 //!
-//! Invariant: a look costs one small file per device. Devices that serve one file system together are
-//! one.
+//! Invariant: a look costs one small file per device. Devices that serve one file system together
+//! are one.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The checkpoint ages at which a server flushes at any price and lets writers wait.
 //!
-//! Invariant: pure. What a server says itself comes before what is computed; a version whose rule is
-//! not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
+//! Invariant: pure. What a server says itself comes before what is computed; a version whose rule
+//! is not known has none. The numbers are of 100 MiB of redo, as real servers tell them.
 
 use super::told::Told;
 use crate::flavour::{Flavour, ServerVersion};

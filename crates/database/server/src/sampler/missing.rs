@@ -1,6 +1,7 @@
 //! What a server does not tell, and what would make it tell.
 //!
-//! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is one.
+//! Invariant: pure. Every sentence names a field of the samples and the fix, as far as there is
+//! one.
 
 use super::told::{METRICS, Told};
 use crate::flavour::{Flavour, ServerVersion};

@@ -1,9 +1,9 @@
 //! What goes on in a server, from its status, on a connection of its own.
 //!
-//! Invariants: two to four statements per sample, which read what the server counts anyway; nothing is
-//! switched on for it. Status comes first, metrics and the monitor's text only for what it lacks. The
-//! names differ between flavours and versions: docs/watch.md has the table. After a failure the
-//! next sample connects again.
+//! Invariants: two to four statements per sample, which read what the server counts anyway;
+//! nothing is switched on for it. Status comes first, metrics and the monitor's text only for what
+//! it lacks. The names differ between flavours and versions: docs/watch.md has the table. After a
+//! failure the next sample connects again.
 
 mod limits;
 mod missing;
@@ -19,7 +19,7 @@ use mysql::{Conn, Error};
 
 use crate::connect::{Connector, texts};
 use crate::flavour::ServerVersion;
-use round::Round;
+use round::StatusRound;
 pub(crate) use round::counters_off_sql;
 use transaction_count::TransactionCount;
 
@@ -32,7 +32,7 @@ pub(crate) struct StatusSampler {
     name: Arc<str>,
     version: ServerVersion,
     /// Absent after a failure, until the next sample.
-    round: Option<Round>,
+    round: Option<StatusRound>,
     transactions: TransactionCount,
     started_s: Option<u64>,
     missing: Vec<String>,
@@ -48,7 +48,7 @@ impl StatusSampler {
         name: Arc<str>,
         version: ServerVersion,
     ) -> Result<Self, TargetError> {
-        let round = Some(Round::begin(&connector, &name)?);
+        let round = Some(StatusRound::begin(&connector, &name)?);
         let (transactions, missing) = (TransactionCount::default(), Vec::new());
         Ok(Self { connector, name, version, round, transactions, started_s: None, missing })
     }
@@ -56,7 +56,7 @@ impl StatusSampler {
     fn ask(&mut self) -> Result<TargetSample, TargetError> {
         let round = match &mut self.round {
             Some(round) => round,
-            None => self.round.insert(Round::begin(&self.connector, &self.name)?),
+            None => self.round.insert(StatusRound::begin(&self.connector, &self.name)?),
         };
         let told = round.ask(&self.name)?;
         let started_s = round.now_s.zip(told.status("Uptime"));

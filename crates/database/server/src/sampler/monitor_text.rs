@@ -1,7 +1,7 @@
 //! The text of `SHOW ENGINE INNODB STATUS`, as far as nothing else tells it.
 //!
-//! Invariant: lines are found by what they begin with, wherever they stand; what a version does not
-//! print is absent, and a line that says no number is none.
+//! Invariant: lines are found by what they begin with, wherever they stand; what a version does
+//! not print is absent, and a line that says no number is none.
 
 /// What the text says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The statements of a sample, on one connection.
 //!
-//! Invariant: what a user may not ask is asked once per connection, and is missing from then on. Which
-//! metrics are on is looked at again after a while: others may switch them.
+//! Invariant: what a user may not ask is asked once per connection, and is missing from then on.
+//! Which metrics are on is looked at again after a while: others may switch them.
 
 use iostrata_target::{TargetError, Trouble};
 use mysql::Conn;
@@ -14,14 +14,14 @@ use crate::failure;
 
 /// Samples until the metrics are asked for although none that is needed was on.
 const METRICS_AGAIN: u32 = 30;
-/// What a metric that is on says, in MySQL and in MariaDB. A number is compared with a number: a word
-/// would be 0.
+/// What a metric that is on says, in MySQL and in MariaDB. A number is compared with a number: a
+/// word would be 0.
 const IS_ON: [&str; 2] = ["STATUS = 'enabled'", "ENABLED = 1"];
 const UNKNOWN_COLUMN: &str = "1054";
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 
 /// A connection with what is asked on it.
-pub(crate) struct Round {
+pub(crate) struct StatusRound {
     conn: Conn,
     status_sql: String,
     variables: Vec<String>,
@@ -55,12 +55,13 @@ fn numbers(rows: Rows) -> Numbers {
 fn metrics_sql(is_on: &str) -> String {
     let names = list(METRICS.iter().flat_map(|source| source.names));
     format!(
-        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {is_on} AND NAME IN ({names})"
+        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {is_on} AND NAME IN \
+         ({names})"
     )
 }
 
-/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB. Those that status
-/// tells are left off.
+/// Ask for the counters that are off and would tell more, in MySQL and in MariaDB. Those that
+/// status tells are left off.
 pub(crate) fn counters_off_sql() -> [String; 2] {
     let only_metrics = METRICS.iter().filter(|source| source.status.is_empty());
     let names = list(only_metrics.flat_map(|source| source.names));
@@ -72,7 +73,7 @@ pub(crate) fn counters_off_sql() -> [String; 2] {
     })
 }
 
-impl Round {
+impl StatusRound {
     /// Connects, and finds out what this server has.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What a server was asked and said, and what it means.
 //!
-//! Invariant: pure. Each flavour and version has what it has; a metric that is off is absent, although
-//! it reads 0, and so is a number that is none.
+//! Invariant: pure. Each flavour and version has what it has; a metric that is off is absent,
+//! although it reads 0, and so is a number that is none.
 
 use std::collections::HashMap;
 
@@ -178,7 +178,8 @@ impl Told {
         Some(self.status("Threads_running")?.saturating_sub(1 + scheduler))
     }
 
-    /// The history beyond which writers are held back. A delay of 0 leaves the limit without effect.
+    /// The history beyond which writers are held back. A delay of 0 leaves the limit without
+    /// effect.
     fn history_limit(&self) -> Option<u64> {
         let held = self.variable("innodb_max_purge_lag_delay").unwrap_or(0) > 0;
         self.variable("innodb_max_purge_lag").filter(|limit| held && *limit > 0)
@@ -232,5 +233,4 @@ impl Told {
 }
 
 #[cfg(test)]
-#[path = "told_tests.rs"]
 mod tests;

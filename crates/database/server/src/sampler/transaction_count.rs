@@ -2,8 +2,8 @@
 //!
 //! `Com_commit` and `Com_rollback` count what clients end by a statement. Where clients let every
 //! statement be a transaction, and on replicas, these stand still and `Handler_commit` moves; it
-//! counts every statement of a transaction too, so that it is taken only there, and the sampler's own
-//! statements, which are taken off. Invariant: pure; the count never goes back.
+//! counts every statement of a transaction too, so that it is taken only there, and the sampler's
+//! own statements, which are taken off. Invariant: pure; the count never goes back.
 
 /// How much of what was counted before still speaks at the next sample.
 const MEMORY: f64 = 0.95;

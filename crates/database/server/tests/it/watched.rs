@@ -71,6 +71,9 @@ fn every_flavour_tells_age_limit_and_transactions() {
         );
         let missing = sampler.missing().join("\n");
         assert!(!missing.contains("checkpoint_age"), "{missing}");
+        // Off by default; a counter that is off reads 0.
+        assert_eq!(last.pages_flushed_adaptive, None);
+        assert!(missing.contains("flush_adaptive_pages_per_s"), "{missing}");
         eprintln!("{missing}\n{last:?}");
     });
 }

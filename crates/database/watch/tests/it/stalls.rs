@@ -99,33 +99,6 @@ fn purge_behind_an_old_view_is_named() {
     assert_named(&all, StallCause::Purge);
 }
 
-#[test]
-fn a_small_log_buffer_is_named() {
-    let options = [
-        "--innodb-flush-method=O_DSYNC",
-        "--innodb-buffer-pool-size=512M",
-        "--innodb-log-buffer-size=2M",
-        "--innodb-log-file-size=1G",
-        "--innodb-flush-log-at-trx-commit=0",
-    ];
-    let limits = IoLimits { write_bytes_per_s: Some(10 << 20), ..IoLimits::default() };
-    let Some(stage) = Stage::begin("a_small_log_buffer_is_named", &options, limits) else { return };
-    stage.order(&[
-        TABLE,
-        &fill(1_000),
-        "CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB",
-        "INSERT INTO b SELECT seq, '' FROM seq_1_to_8",
-    ]);
-    let mut stage = stage.limited();
-    stage.load(1, UPDATE, 1_000);
-    let large = |stage: &mut Stage| {
-        let sql = "UPDATE b SET v = REPEAT(CHAR(97 + FLOOR(25 * RAND())), 4000000) WHERE id = ?";
-        stage.load(3, sql, 8);
-    };
-    let all = stage.watch(18 * times(), Some((8, Box::new(large))));
-    assert_named(&all, StallCause::LogBuffer);
-}
-
 /// Readers that find no free frame wait for those that writers made dirty.
 #[test]
 fn too_small_a_pool_is_named() {

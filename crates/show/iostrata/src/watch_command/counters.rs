@@ -1,4 +1,4 @@
-//! Counters of servers that are switched on while they are watched.
+//! EnabledCounters of servers that are switched on while they are watched.
 //!
 //! Invariant: each is journaled before it is switched on, and switched off at the end; one that was
 //! on already stays on.
@@ -10,12 +10,12 @@ use crate::args::WatchArgs;
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
 
-/// Counters that were switched on; dropped, they are off again.
-pub struct Counters {
+/// EnabledCounters that were switched on; dropped, they are off again.
+pub struct EnabledCounters {
     session: Session<System>,
 }
 
-impl Counters {
+impl EnabledCounters {
     /// Switches on what is off, on every server that is named.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-use counters::Counters;
+use counters::EnabledCounters;
 use export::Export;
 use source::Source;
 use stream::{Arrived, Next, Stream};
@@ -43,7 +43,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
         Some(dir) => Some(RunSink::begin(RunKind::Watch, "watch", Some(dir), &display)?),
         None => None,
     };
-    let counters = if args.enable_counters { Some(Counters::enable(args)?) } else { None };
+    let counters = if args.enable_counters { Some(EnabledCounters::enable(args)?) } else { None };
     let sources: Result<Vec<Source>, ExitError> =
         args.targets.iter().map(|target| Source::open(target, args)).collect();
     let mut stream = Stream::begin(sources?, args, interruption)?;
@@ -52,7 +52,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
         None => None,
     };
     let ended = view(args, &mut stream, &display);
-    let ended = ended.and(counters.map_or(Ok(()), Counters::put_back));
+    let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     drop(export);
     let document = stream.document().map(concluded);
     if let (Some(sink), Some(document)) = (&mut sink, &document) {

@@ -176,11 +176,11 @@ fn kept(text: &str) -> (Told, ServerVersion) {
 #[test]
 fn five_servers_are_understood() {
     for (text, limit, by_text) in [
-        (include_str!("../../tests/fixtures/mysql-5.6.txt"), 78_959_579, true),
-        (include_str!("../../tests/fixtures/mysql-9.7.txt"), 87_084_236, false),
-        (include_str!("../../tests/fixtures/mariadb-10.11.txt"), 84_216_915, false),
-        (include_str!("../../tests/fixtures/mariadb-11.4.txt"), 84_216_915, false),
-        (include_str!("../../tests/fixtures/mariadb-11.8.txt"), 84_216_915, false),
+        (include_str!("../../../tests/fixtures/mysql-5.6.txt"), 78_959_579, true),
+        (include_str!("../../../tests/fixtures/mysql-9.7.txt"), 87_084_236, false),
+        (include_str!("../../../tests/fixtures/mariadb-10.11.txt"), 84_216_915, false),
+        (include_str!("../../../tests/fixtures/mariadb-11.4.txt"), 84_216_915, false),
+        (include_str!("../../../tests/fixtures/mariadb-11.8.txt"), 84_216_915, false),
     ] {
         let (told, version) = kept(text);
         let name = &version.text;
