@@ -103,7 +103,7 @@ pub fn stalling_at(second: u64) -> WatchSample {
         stall_evidence: stalled
             .then(|| format!("checkpoint age at {pct:.1} % of its limit, {sync:.0} sync pages/s")),
         sample_us: 640.0,
-        error: None,
+        ..WatchSample::default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! EnabledCounters of servers that are switched on while they are watched.
+//! Counters of servers that are switched on while they are watched.
 //!
 //! Invariant: each is journaled before it is switched on, and switched off at the end; one that was
 //! on already stays on.
@@ -10,7 +10,7 @@ use crate::args::WatchArgs;
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
 
-/// EnabledCounters that were switched on; dropped, they are off again.
+/// Counters that were switched on; dropped, they are off again.
 pub struct EnabledCounters {
     session: Session<System>,
 }
