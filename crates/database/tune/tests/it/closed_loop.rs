@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn whatever_goes_on_settings_stay_in_bounds_and_the_wall_is_not_met_for_long(
-        iops in 600.0_f64..6000.0,
+        iops in 1200.0_f64..6000.0,
         users in 2_u32..32,
         noise in 0.0_f64..0.5,
         half_at in 60.0_f64..120.0,
