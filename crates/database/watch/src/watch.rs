@@ -93,6 +93,7 @@ impl Watch {
             tps,
             checkpoint_age_bytes: age,
             checkpoint_age_limit_bytes: limit,
+            checkpoint_age_async_bytes: now.checkpoint_age_async_bytes,
             checkpoint_age_pct: pct(age, limit),
             redo_bytes_per_s,
             redo_seconds_left: ratio(left, redo_bytes_per_s),

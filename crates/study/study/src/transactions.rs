@@ -22,8 +22,8 @@ use iostrata_stats::{
 
 /// Stalls that a document lists: the longest.
 const STALLS_MAX: usize = 100;
-/// Fewer transactions than these fail to come by chance: a stretch in which the mean rate would give
-/// fewer is no stall.
+/// Fewer transactions than these fail to come by chance: a stretch in which the mean rate would
+/// give fewer is no stall.
 const STALL_TRANSACTIONS_MIN: f64 = 20.0;
 
 /// What is known of a run of transactions beside its windows.

@@ -6,6 +6,7 @@
 //! failure the next sample connects again.
 
 mod limits;
+mod meaning;
 mod missing;
 mod monitor_text;
 mod round;

@@ -1,5 +1,7 @@
 //! What servers said under load, small parts of it, and what it means.
 
+use super::super::monitor_text::MonitorText;
+use super::super::told::{METRICS, Numbers, STATUS, VARIABLES};
 use super::*;
 use crate::flavour::Flavour;
 
