@@ -58,11 +58,11 @@ pub const COUNTER: &str = "innodb_metrics.";
 pub const ON: &str = "on";
 const OFF: &str = "off";
 
+/// Asks a server for rows of texts.
+type Asks<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, ServerError> + 'a;
+
 /// The states of counters, by the names that they are asked by.
-fn counters(
-    ask: &mut dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, ServerError>,
-    names: &[&str],
-) -> Result<ServerValues, ServerError> {
+fn counters(ask: &mut Asks<'_>, names: &[&str]) -> Result<ServerValues, ServerError> {
     let words = names.iter().map(|name| Ok(format!("'{}'", counter_of(checked(name)?))));
     let words = words.collect::<Result<Vec<String>, ServerError>>()?.join(", ");
     // The column of the state has another name in each flavour.
