@@ -3,8 +3,8 @@
 //! `cargo run --release -p iostrata-engine --example flushing -- DIR [NAME=VALUE ...]`
 //! `seconds`, `threads`, `more_threads` (which begin with the last third of the seconds), `rows`
 //! (of 200 bytes), `batch` (updates of a commit), `rate` (commits per second of all threads; 0 for
-//! as fast as it goes) and any setting of the engine. The first third of the seconds is not counted,
-//! the others are each told. Figures of one run without intervals: for a first look.
+//! as fast as it goes) and any setting of the engine. The first third of the seconds is not
+//! counted, the others are each told. Figures of one run without intervals: for a first look.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

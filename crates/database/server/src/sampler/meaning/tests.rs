@@ -1,7 +1,7 @@
 //! What servers said under load, small parts of it, and what it means.
 
 use super::super::monitor_text::MonitorText;
-use super::super::told::{METRICS, Numbers, STATUS, VARIABLES};
+use super::super::told::{METRICS, Numbers, STATUS};
 use super::*;
 use crate::flavour::Flavour;
 
