@@ -29,6 +29,9 @@ pub struct Stage {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// What happens on a stage in the middle of watching.
+pub type Then = Box<dyn FnOnce(&mut Stage)>;
+
 impl Stage {
     /// Starts MariaDB with these options, and with bounds on its I/O. None where that
     /// cannot be done, which it says.
@@ -104,11 +107,7 @@ impl Stage {
     }
 
     /// Watches for so long; what is done on the way is done after some seconds.
-    pub fn watch(
-        &mut self,
-        seconds: u64,
-        mut then: Option<(u64, Box<dyn FnOnce(&mut Self)>)>,
-    ) -> Vec<Watched> {
+    pub fn watch(&mut self, seconds: u64, mut then: Option<(u64, Then)>) -> Vec<Watched> {
         let (mut sampler, mut watch) =
             (self.target().sampler().unwrap().unwrap(), Watch::default());
         let (began, mut all) = (Instant::now(), Vec::new());

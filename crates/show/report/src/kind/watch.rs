@@ -17,6 +17,8 @@ const RATE: &str = "transactions/s";
 const STALLS: usize = 10;
 
 type Figure = fn(&WatchSample) -> Option<f64>;
+/// A chart's name, title and unit.
+type Named = (&'static str, &'static str, &'static str);
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Watch(watched)) = view.result else { return None };
@@ -138,7 +140,7 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
 }
 
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [((&str, &str, &'static str), &[(&str, Figure)]); 7] = [
+    let all: [(Named, &[(&str, Figure)]); 7] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
