@@ -176,9 +176,8 @@ impl TuneBench {
             if began.elapsed() > READY_WITHIN {
                 bail!("no server within {} s", READY_WITHIN.as_secs());
             }
-            // A look that ends at once: whether there is a server, with its tables and its load.
-            let probe = self.tune(address, true, &format!("{name}-probe"));
-            let probe = probe.args(&["--time", "2"]).json()?;
+            // Whether there is a server, with its tables and its load.
+            let probe = self.look(address)?;
             if probe.is_some_and(|look| look["tps"].as_f64().is_some_and(|tps| tps > 1.0)) {
                 break;
             }
@@ -190,6 +189,14 @@ impl TuneBench {
             tune = tune.args(&self.tuner.iter().map(String::as_str).collect::<Vec<_>>());
         }
         tune.spawn()
+    }
+
+    /// A look that ends at once; nothing while there is no server.
+    fn look(&self, address: &str) -> Result<Option<Value>> {
+        let mut command = Command::new(&self.iostrata);
+        command.args(["watch", address, "--once", "--json", "--quiet"]).stderr(Stdio::null());
+        let output = command.output().context("cannot run iostrata")?;
+        Ok(serde_json::from_slice(&output.stdout).ok().filter(|_| output.status.success()))
     }
 
     fn tune(&self, address: &str, is_dry: bool, name: &str) -> TuneCall {
@@ -225,12 +232,6 @@ impl TuneCall {
     fn args(mut self, words: &[&str]) -> Self {
         self.0.args(words);
         self
-    }
-
-    /// Its document; nothing when it could not run.
-    fn json(mut self) -> Result<Option<Value>> {
-        let output = self.0.stderr(Stdio::null()).output().context("cannot run iostrata")?;
-        Ok(serde_json::from_slice(&output.stdout).ok().filter(|_| output.status.success()))
     }
 
     fn spawn(mut self) -> Result<Child> {
