@@ -11,6 +11,7 @@ use iostrata_server::{Credentials, MySqlServers, ServerAddress};
 use iostrata_units as units;
 
 use crate::args::RestoreArgs;
+use crate::database_command::server_address;
 use crate::display::{print_json, print_text};
 use crate::exit_error::ExitError;
 
@@ -83,9 +84,7 @@ fn address(target: &str, credentials: &Credentials) -> Result<ServerAddress, Exi
             "--target: not a target; write mysql://user@host:port/db or engine:DIR".to_owned(),
         ));
     }
-    let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("--target: {error}"));
-    let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
-    credentials.complete(address).map_err(|error| usage(&error))
+    server_address(target, credentials, "--target: ")
 }
 
 /// One line per thing; `what` is the one server that was asked for.

@@ -12,7 +12,7 @@ mod prepare;
 mod private;
 mod run;
 
-pub use opened::ending;
+pub use opened::{ending, server_address};
 
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
 use crate::exit_error::ExitError;

@@ -42,10 +42,8 @@ impl Opened {
                 "--engine {setting}: a server's settings are its own; use it with engine:DIR"
             )));
         }
-        let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("--target: {error}"));
-        let address: ServerAddress = args.target.parse().map_err(|error| usage(&error))?;
         let credentials = Credentials { defaults_file: args.defaults_file.clone() };
-        let address = credentials.complete(address).map_err(|error| usage(&error))?;
+        let address = server_address(&args.target, &credentials, "--target: ")?;
         let storage_engine = args.storage_engine.clone();
         if makes && address.database.is_some() {
             // Whoever may not make one needs it to be there, which opening says.
@@ -101,6 +99,21 @@ impl Opened {
             Self::Server(_) => Ok(()),
         }
     }
+}
+
+/// A server's address as the user wrote it, with what it leaves out. Errors begin with the prefix,
+/// which names the option, and repeat no password.
+///
+/// # Errors
+/// What is no address; an option file that cannot be read.
+pub fn server_address(
+    target: &str,
+    credentials: &Credentials,
+    prefix: &str,
+) -> Result<ServerAddress, ExitError> {
+    let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("{prefix}{error}"));
+    let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
+    credentials.complete(address).map_err(|error| usage(&error))
 }
 
 /// How a command ends that a target refused.

@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::database::OwnTables;
 use crate::args::ProbeArgs;
-use crate::database_command::ending;
+use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
@@ -48,10 +48,8 @@ impl ProbedPlace {
         if !target.contains("://") {
             return Ok(Self::Directory(PathBuf::from(target)));
         }
-        let usage = |error: &dyn std::fmt::Display| ExitError::Usage(format!("--target: {error}"));
-        let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
         let credentials = Credentials { defaults_file: args.defaults_file.clone() };
-        let address = credentials.complete(address).map_err(|error| usage(&error))?;
+        let address = server_address(target, &credentials, "--target: ")?;
         let data = DataPlace::of(&address).map_err(ending)?;
         Ok(Self::Server(Box::new(ServerPlace { address, data: writable(data) })))
     }

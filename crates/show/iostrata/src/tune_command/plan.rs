@@ -6,6 +6,7 @@ use iostrata_server::{Credentials, ServerAddress};
 use iostrata_tune::{TuneConfig, TuneMode};
 
 use crate::args::{ModeWord, TuneArgs};
+use crate::database_command::server_address;
 use crate::exit_error::ExitError;
 
 /// The shortest time between two looks: averages of the server are those of whole seconds.
@@ -41,13 +42,12 @@ impl TunePlan {
                   servers (mysql://user@host:port)",
             ));
         }
-        let address: ServerAddress = args.target.parse().map_err(|error| usage(&error))?;
+        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let address = server_address(&args.target, &credentials, "")?;
         if address.hosts.len() > 1 {
             let hosts = address.hosts.len();
             return Err(usage(&format!("{hosts} hosts: one tune leads one server; name one host")));
         }
-        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
-        let address = credentials.complete(address).map_err(|error| usage(&error))?;
         if args.interval < INTERVAL_LEAST {
             return Err(usage(
                 &"--interval: a server is asked five times a second at most; use 1s",

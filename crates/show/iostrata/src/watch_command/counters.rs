@@ -7,7 +7,7 @@ use iostrata_change::{Change, ServerSetting, Session, StateDir, System};
 use iostrata_server::{COUNTER, Credentials, MySqlServers, ON, ServerAddress, ServerTarget};
 
 use crate::args::WatchArgs;
-use crate::database_command::ending;
+use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 
 /// Counters that were switched on; dropped, they are off again.
@@ -24,9 +24,7 @@ impl EnabledCounters {
         let credentials = Credentials { defaults_file: args.defaults_file.clone() };
         let mut known: Vec<ServerAddress> = Vec::new();
         for target in args.targets.iter().filter(|target| target.starts_with("mysql://")) {
-            let usage = |error: &dyn std::fmt::Display| ExitError::Usage(error.to_string());
-            let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
-            known.push(credentials.complete(address).map_err(|error| usage(&error))?);
+            known.push(server_address(target, &credentials, "")?);
         }
         let servers = MySqlServers { credentials, known: known.clone() };
         let here = |error: &dyn std::fmt::Display| {

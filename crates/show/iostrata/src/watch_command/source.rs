@@ -7,12 +7,12 @@ use iostrata_embedded::PublishedSampler;
 use iostrata_host::{DevicesBelow, Root};
 use iostrata_run::host::Iostat;
 use iostrata_run::{WatchDevice, WatchTarget};
-use iostrata_server::{Credentials, ServerAddress, ServerTarget};
+use iostrata_server::{Credentials, ServerTarget};
 use iostrata_target::{Sampler, Target, TargetFacts};
 use iostrata_watch::{TimedSample, Watch, Watched};
 
 use crate::args::WatchArgs;
-use crate::database_command::ending;
+use crate::database_command::{ending, server_address};
 use crate::exit_error::ExitError;
 
 /// Settings of a server that are kept besides those of its storage engine.
@@ -54,10 +54,8 @@ impl Source {
                 target.split(':').next().unwrap_or_default()
             )));
         }
-        let usage = |error: &dyn std::fmt::Display| ExitError::Usage(error.to_string());
-        let address: ServerAddress = target.parse().map_err(|error| usage(&error))?;
         let credentials = Credentials { defaults_file: args.defaults_file.clone() };
-        let address = credentials.complete(address).map_err(|error| usage(&error))?;
+        let address = server_address(target, &credentials, "")?;
         if address.hosts.len() > 1 {
             return Err(ExitError::Usage(format!(
                 "{address}: each server is watched by itself; name {} targets",
