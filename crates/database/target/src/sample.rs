@@ -8,7 +8,8 @@ use crate::error::TargetError;
 /// What goes on in a target at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetSample {
-    /// When the target started, in seconds since 1970: another value is another start.
+    /// When the target started, in seconds since 1970, off by a second or two:
+    /// [`TargetSample::was_restarted_since`] compares.
     pub started_s: Option<u64>,
     /// When the target took the sample, in microseconds since 1970, where that is not now.
     pub taken_us: Option<u64>,
@@ -70,7 +71,16 @@ pub struct TargetSample {
     pub sessions_running: Option<u64>,
 }
 
+/// Starts that lie so close are the same: they come from two clocks, in whole seconds.
+const SAME_START_S: u64 = 2;
+
 impl TargetSample {
+    /// Whether the target was started between this sample and an earlier one.
+    pub fn was_restarted_since(&self, before: &Self) -> bool {
+        let starts = before.started_s.zip(self.started_s);
+        starts.is_some_and(|(before, now)| before.abs_diff(now) > SAME_START_S)
+    }
+
     /// Reads, writes and syncs of files in flight.
     pub fn pending_ios(&self) -> Option<u64> {
         Some(self.pending_reads? + self.pending_writes? + self.pending_syncs.unwrap_or(0))
@@ -89,5 +99,24 @@ pub trait Sampler: Send {
     /// so far have shown it.
     fn missing(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_another_beyond_what_two_clocks_differ_by() {
+        let at = |started_s| TargetSample { started_s, ..TargetSample::default() };
+        for (before, now, is_another) in [
+            (Some(1_000), Some(1_002), false),
+            (Some(1_002), Some(1_000), false),
+            (Some(1_000), Some(1_003), true),
+            (None, Some(1_003), false),
+            (Some(1_000), None, false),
+        ] {
+            assert_eq!(at(now).was_restarted_since(&at(before)), is_another, "{before:?} {now:?}");
+        }
     }
 }

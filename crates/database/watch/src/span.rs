@@ -7,9 +7,6 @@ use iostrata_target::TargetSample;
 
 use crate::moment::SampleMoment;
 
-/// Starts that lie so close are the same: a server tells them in whole seconds, from two clocks.
-const SAME_START_S: u64 = 2;
-
 pub(crate) type SampleField = fn(&TargetSample) -> Option<u64>;
 
 /// The time between two samples.
@@ -26,7 +23,7 @@ impl<'a> SampleSpan<'a> {
     pub(crate) fn between(before: &'a SampleMoment, after: &'a SampleMoment) -> Option<Self> {
         let seconds = after.taken_s() - before.taken_s();
         let span = Self { before: &before.sample, after: &after.sample, seconds };
-        (seconds > 0.0 && !is_restarted(&before.sample, &after.sample)).then_some(span)
+        (seconds > 0.0 && !after.sample.was_restarted_since(&before.sample)).then_some(span)
     }
 
     /// By how much a counter grew.
@@ -38,10 +35,4 @@ impl<'a> SampleSpan<'a> {
     pub(crate) fn per_s(&self, field: SampleField) -> Option<f64> {
         Some(self.grown(field)? as f64 / self.seconds)
     }
-}
-
-/// Whether the target was started between two samples.
-pub(crate) fn is_restarted(before: &TargetSample, after: &TargetSample) -> bool {
-    let starts = before.started_s.zip(after.started_s);
-    starts.is_some_and(|(before, after)| before.abs_diff(after) > SAME_START_S)
 }

@@ -4,7 +4,7 @@ use iostrata_run::{WatchSample, WatchStall};
 use iostrata_target::TargetSample;
 
 use crate::moment::{SampleMoment, TimedSample};
-use crate::span::{SampleSpan, is_restarted};
+use crate::span::SampleSpan;
 use crate::stalls::Stalls;
 
 /// A target that is watched.
@@ -51,7 +51,8 @@ impl Watch {
         });
         let mut stall = None;
         if !is_same {
-            let restarted = last.is_some_and(|last| is_restarted(&last.sample, &moment.sample));
+            let restarted =
+                last.is_some_and(|last| moment.sample.was_restarted_since(&last.sample));
             let span = last.as_ref().and_then(|last| SampleSpan::between(last, &moment));
             self.said = self.figures(&moment.sample, span);
             self.said.restarted = restarted;

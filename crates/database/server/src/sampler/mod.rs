@@ -24,9 +24,6 @@ use round::StatusRound;
 pub(crate) use round::counters_off_sql;
 use transaction_count::TransactionCount;
 
-/// Starts that lie so close are the same: they come from two clocks, in whole seconds.
-const SAME_START_S: u64 = 2;
-
 /// Asks one server.
 pub(crate) struct StatusSampler {
     connector: Connector,
@@ -35,7 +32,6 @@ pub(crate) struct StatusSampler {
     /// Absent after a failure, until the next sample.
     round: Option<StatusRound>,
     transactions: TransactionCount,
-    started_s: Option<u64>,
     missing: Vec<String>,
 }
 
@@ -51,7 +47,7 @@ impl StatusSampler {
     ) -> Result<Self, TargetError> {
         let round = Some(StatusRound::begin(&connector, &name)?);
         let (transactions, missing) = (TransactionCount::default(), Vec::new());
-        Ok(Self { connector, name, version, round, transactions, started_s: None, missing })
+        Ok(Self { connector, name, version, round, transactions, missing })
     }
 
     fn ask(&mut self) -> Result<TargetSample, TargetError> {
@@ -62,13 +58,10 @@ impl StatusSampler {
         let told = round.ask(&self.name)?;
         let started_s = round.now_s.zip(told.status("Uptime"));
         let started_s = started_s.map(|(now_s, uptime_s)| now_s.saturating_sub(uptime_s));
-        let is_known =
-            |known: &u64| started_s.is_some_and(|new| new.abs_diff(*known) <= SAME_START_S);
-        self.started_s = self.started_s.filter(is_known).or(started_s);
         let handler = told.status("Handler_commit");
         let transactions = self.transactions.count(told.ended(), handler, round.own_commits);
         self.missing = missing::missing(&told, &self.version, &round.refused);
-        Ok(TargetSample { started_s: self.started_s, transactions, ..told.sample(&self.version) })
+        Ok(TargetSample { started_s, transactions, ..told.sample(&self.version) })
     }
 }
 

@@ -40,7 +40,8 @@ pub struct Lead {
     sampler: Box<dyn Sampler>,
     controller: Controller,
     present: LeverValues,
-    started_s: Option<u64>,
+    /// The first sample: another start since is another server.
+    first: TargetSample,
 }
 
 impl Lead {
@@ -70,8 +71,7 @@ impl Lead {
         controller.step(&look).map_err(|error| refused(&facts, &error.to_string()))?;
         let claim = if plan.is_dry { None } else { Some(claim(&target, &facts)?) };
         hands.take_hold(&present)?;
-        let started_s = sample.started_s;
-        Ok(Self { target, facts, claim, sampler, controller, present, started_s })
+        Ok(Self { target, facts, claim, sampler, controller, present, first: sample })
     }
 
     /// Leads until it is over or the server is lost.
@@ -99,7 +99,7 @@ impl Lead {
                 Ok(sample) => sample,
                 Err(error) => return lost(error),
             };
-            if self.is_another(&sample) {
+            if sample.was_restarted_since(&self.first) {
                 return Ok(restarted());
             }
             record.take(&sample, asked.elapsed());
@@ -115,12 +115,6 @@ impl Lead {
                 }
             }
         }
-    }
-
-    fn is_another(&self, sample: &TargetSample) -> bool {
-        // Start times are computed from an uptime in whole seconds.
-        let both = self.started_s.zip(sample.started_s);
-        both.is_some_and(|(then, now)| then.abs_diff(now) > 2)
     }
 
     /// One step: what the controller wants is done.
