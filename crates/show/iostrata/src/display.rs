@@ -4,6 +4,7 @@
 //! document and nothing else. Where stderr is no terminal, progress is left out.
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,39 +12,36 @@ use iostrata_io::Progress;
 
 use crate::exit_error::ExitError;
 
-/// What a command shows while it works.
+/// What a command shows while it works. The bar begins with the first progress: a command that
+/// shows something else has none.
 pub struct Display {
     quiet: bool,
-    bar: ProgressBar,
+    bar: OnceLock<ProgressBar>,
 }
 
 impl Display {
     /// A display; `quiet` shows nothing.
     pub fn new(quiet: bool) -> Self {
-        let bar = if quiet || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            let bar = ProgressBar::new(1000);
-            if let Ok(style) = ProgressStyle::with_template("{bar:28} {percent:>3} %  {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        };
-        Self { quiet, bar }
+        Self { quiet, bar: OnceLock::new() }
     }
 
     /// A line for the user that is no result.
     pub fn note(&self, text: &str) {
-        if !self.quiet {
-            self.bar.suspend(|| anstream::eprintln!("{text}"));
+        if self.quiet {
+            return;
+        }
+        match self.bar.get() {
+            // It draws the bar again.
+            Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),
+            None => anstream::eprintln!("{text}"),
         }
     }
 
     /// How far it has come: a share from 0 to 1 and what is being done.
     pub fn progress(&self, share: f64, text: &str) {
-        self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
-        self.bar.set_message(text.to_owned());
+        let bar = self.bar.get_or_init(|| bar(self.quiet));
+        bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+        bar.set_message(text.to_owned());
     }
 
     /// How far filling files has come.
@@ -55,8 +53,22 @@ impl Display {
 
     /// Takes the progress display away.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
     }
+}
+
+fn bar(quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:28} {percent:>3} %  {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 /// Prints a JSON document on stdout.

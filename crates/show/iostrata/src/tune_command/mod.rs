@@ -36,8 +36,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError> {
     let plan = TunePlan::of(args)?;
     let display = Display::new(args.printing.quiet);
-    // It ends when it is told to: there is no progress to show.
-    display.finish();
     let narrator = Narrator::new(&display, &args.printing);
     let mut hands = Hands::new(&plan)?;
     let first = Lead::begin(&plan, &mut hands)?;

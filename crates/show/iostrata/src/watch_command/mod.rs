@@ -79,8 +79,6 @@ fn concluded(document: WatchDocument) -> WatchDocument {
 
 /// Shows the samples until they end.
 fn view(args: &WatchArgs, stream: &mut Stream, display: &Display) -> Result<(), ExitError> {
-    // Nothing draws beside a view.
-    display.finish();
     match args {
         WatchArgs { once: true, .. } => once(args, stream, display),
         WatchArgs { json_lines: true, .. } => each(stream, json_line),
