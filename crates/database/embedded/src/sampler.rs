@@ -48,6 +48,7 @@ fn sample_of(all: &Counters, settings: &Settings) -> TargetSample {
         checkpoint_age_bytes: Some(all[Counter::CheckpointAge]),
         checkpoint_age_limit_bytes: Some(all[Counter::CheckpointMaxAge]),
         checkpoint_age_async_bytes: Some(all[Counter::LogMaxModifiedAgeAsync]),
+        checkpoint_age_sync_bytes: Some(all[Counter::LogMaxModifiedAgeSync]),
         redo_capacity_bytes: Some(settings.redo_log_capacity),
         redo_end_bytes: Some(all[Counter::LsnCurrent]),
         redo_durable_bytes: Some(all[Counter::LsnFlushed]),

@@ -19,6 +19,8 @@ pub struct TargetSample {
     pub checkpoint_age_limit_bytes: Option<u64>,
     /// The checkpoint age from which pages are flushed as fast as possible.
     pub checkpoint_age_async_bytes: Option<u64>,
+    /// The checkpoint age from which flushing goes before everything else.
+    pub checkpoint_age_sync_bytes: Option<u64>,
     /// Size of the redo.
     pub redo_capacity_bytes: Option<u64>,
     /// End of the redo, in bytes.

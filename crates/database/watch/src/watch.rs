@@ -95,6 +95,7 @@ impl Watch {
             checkpoint_age_bytes: age,
             checkpoint_age_limit_bytes: limit,
             checkpoint_age_async_bytes: now.checkpoint_age_async_bytes,
+            checkpoint_age_sync_bytes: now.checkpoint_age_sync_bytes,
             checkpoint_age_pct: pct(age, limit),
             redo_bytes_per_s,
             redo_seconds_left: ratio(left, redo_bytes_per_s),

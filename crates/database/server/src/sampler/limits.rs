@@ -13,6 +13,8 @@ pub(crate) struct AgeLimits {
     pub(crate) limit: Option<u64>,
     /// From which pages are flushed as fast as possible.
     pub(crate) flush_all: Option<u64>,
+    /// From which flushing goes before everything else.
+    pub(crate) flush_first: Option<u64>,
     /// All of the redo.
     pub(crate) capacity: Option<u64>,
 }
@@ -43,12 +45,14 @@ pub(crate) fn age_limits(told: &Told, version: &ServerVersion) -> AgeLimits {
     // MariaDB flushes at any price from seven eighths on (73,689,801 of 84,216,915).
     let of_own = own.filter(|_| version.flavour == Flavour::MariaDb).map(|own| own - own / 8);
     let metric = |name: &str| told.metric(name).filter(|bytes| *bytes > 0);
+    let flush_first = metric("log_max_modified_age_sync");
     AgeLimits {
-        limit: own.or(metric("log_max_modified_age_sync")).or(computed.0),
+        limit: own.or(flush_first).or(computed.0),
         flush_all: metric("log_max_modified_age_async")
             .or(told.text.age_target)
             .or(of_own)
             .or(computed.1),
+        flush_first,
         capacity,
     }
 }
@@ -107,6 +111,7 @@ mod tests {
             [("log_max_modified_age_sync", 87_086_592), ("log_max_modified_age_async", 81_281_024)];
         let found = of(&told(&status, &[], &metrics), "9.7.4");
         assert_eq!((found.limit, found.flush_all), (Some(87_086_592), Some(81_281_024)));
+        assert_eq!(found.flush_first, Some(87_086_592));
     }
 
     #[test]
@@ -115,7 +120,7 @@ mod tests {
         let files = [("innodb_log_file_size", 100 * MIB)];
         let found = of(&told(&status, &files, &[]), "11.4.5-MariaDB");
         assert_eq!((found.limit, found.flush_all), (Some(84_216_915), Some(73_689_801)));
-        assert_eq!(found.capacity, Some(100 * MIB));
+        assert_eq!((found.capacity, found.flush_first), (Some(100 * MIB), None));
     }
 
     #[test]

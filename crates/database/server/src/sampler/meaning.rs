@@ -22,6 +22,7 @@ impl Told {
             checkpoint_age_bytes: self.age().or_else(in_text),
             checkpoint_age_limit_bytes: limits.limit,
             checkpoint_age_async_bytes: limits.flush_all,
+            checkpoint_age_sync_bytes: limits.flush_first,
             redo_capacity_bytes: limits.capacity,
             redo_end_bytes: innodb("lsn_current")
                 .or_else(|| innodb("redo_log_current_lsn"))

@@ -33,7 +33,10 @@ fn both_ways_tell_the_same() {
         last = Some(watch.take(seen).sample);
         sleep(Duration::from_millis(600));
     }
-    assert_eq!(last.unwrap().tps, Some(0.0));
+    let last = last.unwrap();
+    assert_eq!(last.tps, Some(0.0));
+    let marks = [last.checkpoint_age_async_bytes, last.checkpoint_age_sync_bytes];
+    assert!(marks[0] < marks[1] && marks[1] <= last.checkpoint_age_limit_bytes, "{last:?}");
     target.close().unwrap();
 }
 
