@@ -82,7 +82,5 @@ pub use transaction_document::{
     TransactionSeries, TransactionTarget,
 };
 pub use unknown::{Refusal, Unknown, refusal, share_refusal};
-pub use watch_document::{
-    TunedSetting, WatchDevice, WatchDocument, WatchSample, WatchStall, WatchTarget,
-};
+pub use watch_document::{TunedSetting, WatchDevice, WatchDocument, WatchSample, WatchTarget};
 pub use writer::RunWriter;

@@ -43,15 +43,16 @@ impl fmt::Display for StallCause {
     }
 }
 
-/// A time in which every window of one second had less than half of the mean rate.
+/// A time in which every window of one second had less than half of the rate that is usual: the
+/// mean of a measured window, the median of the minute before of a target that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionStall {
-    /// When it began, in seconds of the measured window.
+    /// When it began, in seconds since measuring or watching began.
     pub t_s: f64,
     /// How long it lasted, in seconds.
     pub length_s: f64,
-    /// Transactions per second in its worst second.
+    /// Transactions per second in its worst window.
     pub min_tps: f64,
     /// What the target waited for.
     pub cause: StallCause,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advice, Finding, StallCause};
+use crate::{Advice, Finding, StallCause, TransactionStall};
 
 /// A target at one moment, and what it did since the moment before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,20 +120,6 @@ pub struct WatchTarget {
     pub missing: Vec<String>,
 }
 
-/// A stretch in which the target stalled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WatchStall {
-    /// When it began, in seconds since watching began.
-    pub t_s: f64,
-    /// How long it lasted, in seconds.
-    pub length_s: f64,
-    /// What the target waited for.
-    pub cause: StallCause,
-    /// What speaks for it.
-    pub evidence: String,
-}
-
 /// A setting that `tune` changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -161,7 +147,7 @@ pub struct WatchDocument {
     /// Every sample.
     pub samples: Vec<WatchSample>,
     /// Every stall.
-    pub stalls: Vec<WatchStall>,
+    pub stalls: Vec<TransactionStall>,
     /// Transactions per second over all of it.
     pub tps: Option<f64>,
     /// Pages written per transaction over all of it.

@@ -1,6 +1,6 @@
 //! Everything that was watched of one target, as the document that is kept.
 
-use iostrata_run::{WatchDocument, WatchSample, WatchStall, WatchTarget};
+use iostrata_run::{TransactionStall, WatchDocument, WatchSample, WatchTarget};
 
 use crate::watch::Watched;
 
@@ -8,7 +8,7 @@ use crate::watch::Watched;
 #[derive(Clone, Debug, Default)]
 pub struct WatchRecord {
     samples: Vec<WatchSample>,
-    stalls: Vec<WatchStall>,
+    stalls: Vec<TransactionStall>,
     transactions: Sum,
     pages: Sum,
 }
@@ -84,7 +84,7 @@ mod tests {
         let sample = WatchSample { t_s, tps, flushed_pages_per_s, ..WatchSample::default() };
         let stall = stall.map(|(t_s, length_s)| {
             let (cause, evidence) = (StallCause::RedoFull, "full".to_owned());
-            WatchStall { t_s, length_s, cause, evidence }
+            TransactionStall { t_s, length_s, min_tps: 0.0, cause, evidence }
         });
         Watched { sample, stall }
     }

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use iostrata_run::{StallCause, WatchStall};
+use iostrata_run::{StallCause, TransactionStall};
 use iostrata_target::{Sampled, Stalled, stall_cause};
 
 use crate::moment::SampleMoment;
@@ -48,7 +48,7 @@ struct Usual {
 /// The stall that goes on, or the last one.
 #[derive(Clone, Debug)]
 struct Going {
-    stall: WatchStall,
+    stall: TransactionStall,
     is_going: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct FoundStall {
     /// Whether the target stalls.
     pub(crate) is_going: bool,
     /// The stall that goes on, or has just ended.
-    pub(crate) stall: Option<WatchStall>,
+    pub(crate) stall: Option<TransactionStall>,
 }
 
 /// The samples of the last minute, and what they say of stalls.
@@ -78,7 +78,7 @@ impl Stalls {
     }
 
     /// A sample that was refused. A stall ends with the target.
-    pub(crate) fn refused(&mut self, at_s: f64, code: String) -> Option<WatchStall> {
+    pub(crate) fn refused(&mut self, at_s: f64, code: String) -> Option<TransactionStall> {
         self.sampled.push_back(Sampled { at_s, sample: Err(code) });
         self.end()
     }
@@ -101,18 +101,29 @@ impl Stalls {
             self.usual.push_back(Usual { at_s: now_s, tps, running });
             return FoundStall { is_going: false, stall: self.end() };
         }
-        self.go_on(now_s, seconds, running)
+        self.go_on(now_s, (tps, seconds), running)
     }
 
     /// Begins a stall, or lengthens the one that goes on.
-    fn go_on(&mut self, now_s: f64, seconds: f64, running: Option<u64>) -> FoundStall {
-        let follows = |stall: &WatchStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
+    fn go_on(
+        &mut self,
+        now_s: f64,
+        (tps, seconds): (f64, f64),
+        running: Option<u64>,
+    ) -> FoundStall {
+        let follows =
+            |stall: &TransactionStall| stall.t_s + stall.length_s + GAP_S >= now_s - seconds;
         let before = self.last.take().filter(|last| last.is_going || follows(&last.stall));
         let mut stall = before.map_or_else(
-            || WatchStall { t_s: now_s - seconds, ..WatchStall::default() },
+            || TransactionStall {
+                t_s: now_s - seconds,
+                min_tps: tps,
+                ..TransactionStall::default()
+            },
             |last| last.stall,
         );
         stall.length_s = now_s - stall.t_s;
+        stall.min_tps = stall.min_tps.min(tps);
         let (cause, evidence) = self.cause(stall.t_s, now_s, running);
         // What was known of it stays known when it shows no more.
         if cause != StallCause::Unknown || stall.evidence.is_empty() {
@@ -127,7 +138,7 @@ impl Stalls {
     }
 
     /// The stall that has just ended.
-    fn end(&mut self) -> Option<WatchStall> {
+    fn end(&mut self) -> Option<TransactionStall> {
         let last = self.last.as_mut().filter(|last| last.is_going)?;
         last.is_going = false;
         Some(last.stall.clone())

@@ -1,6 +1,6 @@
 //! From one sample to the next: what is printed of each.
 
-use iostrata_run::{WatchSample, WatchStall};
+use iostrata_run::{TransactionStall, WatchSample};
 use iostrata_target::TargetSample;
 
 use crate::moment::{SampleMoment, TimedSample};
@@ -24,7 +24,7 @@ pub struct Watched {
     pub sample: WatchSample,
     /// The stall that goes on, or has just ended, as far as it is known. A later one with the same
     /// start replaces it.
-    pub stall: Option<WatchStall>,
+    pub stall: Option<TransactionStall>,
 }
 
 impl Watch {

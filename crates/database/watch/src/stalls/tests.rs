@@ -9,15 +9,15 @@ use super::*;
 type Second = (u64, u64, u64);
 
 /// Which seconds stalled, and every stall.
-fn course(seconds: impl IntoIterator<Item = Second>) -> (Vec<usize>, Vec<WatchStall>) {
+fn course(seconds: impl IntoIterator<Item = Second>) -> (Vec<usize>, Vec<TransactionStall>) {
     course_of(seconds.into_iter().map(|(tps, running, age)| (tps, Some(running), age)))
 }
 
 fn course_of(
     seconds: impl IntoIterator<Item = (u64, Option<u64>, u64)>,
-) -> (Vec<usize>, Vec<WatchStall>) {
+) -> (Vec<usize>, Vec<TransactionStall>) {
     let (mut stalls, mut total) = (Stalls::default(), 0);
-    let (mut stalled, mut all): (Vec<usize>, Vec<WatchStall>) = Default::default();
+    let (mut stalled, mut all): (Vec<usize>, Vec<TransactionStall>) = Default::default();
     for (second, (tps, sessions_running, age)) in seconds.into_iter().enumerate() {
         total += tps;
         let sample = TargetSample {
@@ -53,7 +53,7 @@ fn redo_that_runs_full_is_a_stall_with_its_start_and_cause() {
     let (stalled, all) = course(steady(30, 610).chain(fall).chain(steady(10, 640)));
     assert_eq!(stalled, [30, 31, 32, 33]);
     let [stall] = &all[..] else { panic!("{all:?}") };
-    assert_eq!((stall.t_s, stall.length_s), (29.0, 4.0));
+    assert_eq!((stall.t_s, stall.length_s, stall.min_tps), (29.0, 4.0, 3.0));
     assert_eq!(stall.cause, StallCause::RedoFull);
 }
 
@@ -71,7 +71,7 @@ fn a_short_breath_does_not_end_a_stall() {
     let (stalled, all) = course(steady(20, 500).chain(breath).chain(steady(5, 500)));
     assert_eq!(stalled, [20, 21, 23]);
     assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(all[0].length_s, 4.0);
+    assert_eq!((all[0].length_s, all[0].min_tps), (4.0, 0.0));
 }
 
 #[test]

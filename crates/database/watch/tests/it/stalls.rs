@@ -2,7 +2,7 @@
 //!
 //! Each runs some seconds of an even load first, so that something is usual.
 
-use iostrata_run::{StallCause, WatchStall};
+use iostrata_run::{StallCause, TransactionStall};
 use iostrata_spec::study::IoLimits;
 use iostrata_watch::Watched;
 
@@ -25,7 +25,7 @@ fn fill(rows: u64) -> String {
 }
 
 /// The stalls that were seen while they went on.
-fn stalls(all: &[Watched]) -> Vec<&WatchStall> {
+fn stalls(all: &[Watched]) -> Vec<&TransactionStall> {
     all.iter().filter(|one| one.sample.stalled).filter_map(|one| one.stall.as_ref()).collect()
 }
 

@@ -190,7 +190,7 @@ fn compact(figure: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{StallCause, WatchStall};
+    use iostrata_run::{StallCause, TransactionStall};
     use iostrata_watch::Watched;
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             stall_evidence: Some("the age was at 99 % of its limit".to_owned()),
             ..WatchSample::default()
         };
-        let stall = Some(WatchStall { length_s: 4.2, ..WatchStall::default() });
+        let stall = Some(TransactionStall { length_s: 4.2, ..TransactionStall::default() });
         let line = layout.line(&Arrived {
             target: 0,
             watched: Watched { sample, stall },

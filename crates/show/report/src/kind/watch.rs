@@ -1,6 +1,8 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
-use iostrata_run::{RunResult, StallCause, TunedSetting, WatchDocument, WatchSample, WatchStall};
+use iostrata_run::{
+    RunResult, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
+};
 
 use super::common::{facts, findings};
 use crate::RunView;
@@ -76,7 +78,7 @@ fn cards(watched: &WatchDocument) -> Vec<Card> {
         cards.push(Card { title: "flushing", big: words::small(pages).into(), text: of.into() });
     }
     let longest = watched.stalls.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s));
-    if let Some(WatchStall { t_s, length_s, cause, .. }) = longest {
+    if let Some(TransactionStall { t_s, length_s, cause, .. }) = longest {
         let of = format!("at {}: {cause}", words::value(*t_s, "s"));
         let big = words::value(*length_s, "s").into();
         cards.push(Card { title: "longest stall", big, text: of.into() });

@@ -1,6 +1,8 @@
 //! Recordings that are made for tests: settings of a real server, and a course.
 
-use iostrata_run::{StallCause, WatchDevice, WatchDocument, WatchSample, WatchStall, WatchTarget};
+use iostrata_run::{
+    StallCause, TransactionStall, WatchDevice, WatchDocument, WatchSample, WatchTarget,
+};
 
 /// Samples, one a second.
 const SECONDS: u32 = 240;
@@ -74,7 +76,13 @@ pub(super) fn with(
 /// A stall of this cause.
 pub(super) fn stalled(mut document: WatchDocument, cause: StallCause) -> WatchDocument {
     let evidence = "made for a test".to_owned();
-    document.stalls.push(WatchStall { t_s: 60.0, length_s: 4.0, cause, evidence });
+    document.stalls.push(TransactionStall {
+        t_s: 60.0,
+        length_s: 4.0,
+        min_tps: 9.0,
+        cause,
+        evidence,
+    });
     document
 }
 
