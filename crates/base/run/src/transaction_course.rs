@@ -60,11 +60,11 @@ pub struct TransactionStall {
     pub evidence: String,
 }
 
-/// What it cost to ask the target how it is while it was measured.
+/// What it cost to ask the target how it is while it was measured or watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SamplerCost {
-    /// Samples that were taken, one per second.
+    /// Samples that were taken.
     pub samples: u64,
     /// Samples that failed.
     pub failed: u64,

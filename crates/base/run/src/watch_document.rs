@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advice, Finding, StallCause, TransactionStall};
+use crate::{Advice, Finding, SamplerCost, StallCause, TransactionStall};
 
 /// A target at one moment, and what it did since the moment before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -144,10 +144,19 @@ pub struct WatchDocument {
     pub target: WatchTarget,
     /// How long, in seconds.
     pub duration_s: f64,
-    /// Every sample.
+    /// The samples, evenly spaced: the longer it lasted, the fewer of those that were taken.
     pub samples: Vec<WatchSample>,
     /// Every stall.
     pub stalls: Vec<TransactionStall>,
+    /// How long the stalls lasted together, in seconds.
+    #[serde(default)]
+    pub stalled_s: f64,
+    /// The highest checkpoint age, in percent of its limit.
+    #[serde(default)]
+    pub checkpoint_age_pct_max: Option<f64>,
+    /// What it cost to ask the target.
+    #[serde(default)]
+    pub sampler: SamplerCost,
     /// Transactions per second over all of it.
     pub tps: Option<f64>,
     /// Pages written per transaction over all of it.

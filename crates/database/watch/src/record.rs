@@ -1,13 +1,27 @@
 //! Everything that was watched of one target, as the document that is kept.
+//!
+//! Invariant: a recording of weeks fits into memory: the longer it lasts, the fewer samples are
+//! kept, evenly spaced; what is summed up is summed up over all of them.
 
-use iostrata_run::{TransactionStall, WatchDocument, WatchSample, WatchTarget};
+use iostrata_run::{SamplerCost, TransactionStall, WatchDocument, WatchSample, WatchTarget};
 
 use crate::watch::Watched;
 
+/// When there are so many samples, every second one is dropped.
+const KEPT_MAX: usize = 10_000;
+
 /// Collects what was watched.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WatchRecord {
     samples: Vec<WatchSample>,
+    /// Of so many samples one is kept.
+    every: u64,
+    taken: u64,
+    failed: u64,
+    last_s: Option<f64>,
+    sample_us_sum: f64,
+    sample_us_max: f64,
+    age_pct_max: Option<f64>,
     stalls: Vec<TransactionStall>,
     transactions: Sum,
     pages: Sum,
@@ -29,13 +43,36 @@ impl Sum {
     }
 }
 
+impl Default for WatchRecord {
+    fn default() -> Self {
+        Self {
+            samples: Vec::new(),
+            every: 1,
+            taken: 0,
+            failed: 0,
+            last_s: None,
+            sample_us_sum: 0.0,
+            sample_us_max: 0.0,
+            age_pct_max: None,
+            stalls: Vec::new(),
+            transactions: Sum::default(),
+            pages: Sum::default(),
+        }
+    }
+}
+
 impl WatchRecord {
     /// Adds what a sample came to.
     pub fn add(&mut self, watched: &Watched) {
         let sample = &watched.sample;
-        let seconds = self.samples.last().map_or(0.0, |last| sample.t_s - last.t_s);
+        let seconds = self.last_s.replace(sample.t_s).map_or(0.0, |last_s| sample.t_s - last_s);
         self.transactions.add(sample.tps, seconds);
         self.pages.add(sample.flushed_pages_per_s, seconds);
+        let ages = [self.age_pct_max, sample.checkpoint_age_pct];
+        self.age_pct_max = ages.into_iter().flatten().reduce(f64::max);
+        self.sample_us_sum += sample.sample_us;
+        self.sample_us_max = self.sample_us_max.max(sample.sample_us);
+        self.failed += u64::from(sample.error.is_some());
         if let Some(stall) = &watched.stall {
             // One that goes on replaces what was known of it.
             match self.stalls.last_mut().filter(|last| last.t_s == stall.t_s) {
@@ -43,17 +80,22 @@ impl WatchRecord {
                 None => self.stalls.push(stall.clone()),
             }
         }
+        if self.taken.is_multiple_of(self.every) {
+            self.keep(sample);
+        }
+        self.taken += 1;
+    }
+
+    fn keep(&mut self, sample: &WatchSample) {
+        if self.samples.len() == KEPT_MAX {
+            let mut at = 0;
+            self.samples.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+        }
         self.samples.push(sample.clone());
-    }
-
-    /// How many samples there are.
-    pub fn len(&self) -> usize {
-        self.samples.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.samples.is_empty()
     }
 
     /// The document of it.
@@ -63,9 +105,17 @@ impl WatchRecord {
         let per_txn = transactions.count > 0.0 && pages.seconds > 0.0;
         WatchDocument {
             target,
-            duration_s: self.samples.last().map_or(0.0, |last| last.t_s),
+            duration_s: self.last_s.unwrap_or_default(),
             samples: self.samples.clone(),
             stalls: self.stalls.clone(),
+            stalled_s: self.stalls.iter().map(|stall| stall.length_s).sum(),
+            checkpoint_age_pct_max: self.age_pct_max,
+            sampler: SamplerCost {
+                samples: self.taken,
+                failed: self.failed,
+                sample_us_mean: self.sample_us_sum / self.taken.max(1) as f64,
+                sample_us_max: self.sample_us_max,
+            },
             tps: has_time.then(|| transactions.count / transactions.seconds),
             pages_written_per_txn: per_txn.then(|| pages.count / transactions.count),
             ..WatchDocument::default()
@@ -109,6 +159,28 @@ mod tests {
         let stalls: Vec<(f64, f64)> =
             document.stalls.iter().map(|one| (one.t_s, one.length_s)).collect();
         assert_eq!(stalls, [(1.0, 4.0), (5.5, 0.5)]);
+        assert_eq!(document.stalled_s, 4.5);
         assert_eq!(WatchRecord::default().document(WatchTarget::default()).tps, None);
+    }
+
+    #[test]
+    fn a_long_recording_keeps_evenly_spaced_samples_and_sums_of_all() {
+        let mut record = WatchRecord::default();
+        let seconds = 5 * KEPT_MAX / 2;
+        for second in 0..=seconds {
+            let mut one = watched(second as f64, (second > 0).then_some(10.0), None);
+            // Told by a sample that is not kept.
+            one.sample.checkpoint_age_pct = Some(if second == 7 { 99.0 } else { 50.0 });
+            one.sample.sample_us = if second == 9 { 500.0 } else { 100.0 };
+            one.sample.error = (second % 100 == 3).then(|| "gone".to_owned());
+            record.add(&one);
+        }
+        let document = record.document(WatchTarget::default());
+        assert!((KEPT_MAX / 2..=KEPT_MAX).contains(&document.samples.len()));
+        assert!(document.samples.windows(2).all(|pair| pair[1].t_s - pair[0].t_s == 4.0));
+        assert_eq!((document.samples[0].t_s, document.duration_s), (0.0, seconds as f64));
+        assert_eq!((document.tps, document.checkpoint_age_pct_max), (Some(10.0), Some(99.0)));
+        let SamplerCost { samples, failed, sample_us_max, .. } = document.sampler;
+        assert_eq!((samples, failed, sample_us_max), (seconds as u64 + 1, 250, 500.0));
     }
 }

@@ -1,6 +1,4 @@
 //! What is kept of a tuning: samples, every change, what it came to.
-//!
-//! Invariant: a tuning of weeks fits into memory: the longer it lasts, the fewer samples are kept.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +9,12 @@ use iostrata_watch::{TimedSample, Watch, WatchRecord};
 
 use crate::watch_command::source::{device_of, since_last, target_of};
 
-/// After so many samples every second one is kept, after twice as many every third.
-const KEPT_ALL: usize = 10_000;
-
 /// Gathers the document.
 pub struct TuneRecord {
     start: Instant,
     watch: Watch,
     device: Option<DevicesBelow>,
     samples: WatchRecord,
-    seen: usize,
     last: Option<WatchSample>,
     target: WatchTarget,
     settings: Vec<TunedSetting>,
@@ -34,7 +28,6 @@ impl TuneRecord {
             watch: Watch::default(),
             device: device_of(facts, is_local),
             samples: WatchRecord::default(),
-            seen: 0,
             last: None,
             target: target_of(facts),
             settings: Vec::new(),
@@ -59,10 +52,7 @@ impl TuneRecord {
             sample_us: took.as_secs_f64() * 1e6,
             device: self.device.as_mut().and_then(since_last),
         });
-        if self.seen.is_multiple_of(self.seen / KEPT_ALL + 1) || watched.stall.is_some() {
-            self.samples.add(&watched);
-        }
-        self.seen += 1;
+        self.samples.add(&watched);
         self.last = Some(watched.sample);
     }
 

@@ -1,7 +1,7 @@
 //! What was watched of a target: its course, its stalls, and what was changed on it.
 
 use iostrata_run::{
-    RunResult, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
+    RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
 };
 
 use super::common::{facts, findings};
@@ -52,8 +52,7 @@ fn headline(watched: &WatchDocument) -> Vec<String> {
             format!("it stalled once, for {length}: {}", only.cause)
         }
         all => {
-            let seconds: f64 = all.iter().map(|stall| stall.length_s).sum();
-            let length = words::value(seconds, "s");
+            let length = words::value(watched.stalled_s, "s");
             format!("it stalled {} times, {length} together", all.len())
         }
     };
@@ -67,8 +66,7 @@ fn cards(watched: &WatchDocument) -> Vec<Card> {
         let of = format!("mean over {}", words::value(watched.duration_s, "s"));
         cards.push(Card { title: "transactions", big, text: of.into() });
     }
-    let ages = watched.samples.iter().filter_map(|one| one.checkpoint_age_pct);
-    if let Some(most) = ages.reduce(f64::max) {
+    if let Some(most) = watched.checkpoint_age_pct_max {
         let big = words::value(most, "percent").into();
         let of = "the highest checkpoint age, of the age at which writers wait";
         cards.push(Card { title: "redo", big, text: of.into() });
@@ -96,6 +94,7 @@ fn stalls(watched: &WatchDocument) -> Blocks {
     let table = Table::of(&watched.stalls)
         .numbers("at", |stall| value(stall.t_s, "s"))
         .numbers("length", |stall| value(stall.length_s, "s"))
+        .numbers("lowest rate", |stall| value(stall.min_tps, RATE))
         .words("cause", |stall| text(stall.cause.to_string()))
         .words("what speaks for it", |stall| text(stall.evidence.as_str()))
         .most(STALLS);
@@ -204,17 +203,16 @@ fn changed(settings: &[TunedSetting]) -> Option<Blocks> {
 /// What it is, what it does not tell, and what asking it cost.
 fn target(watched: &WatchDocument) -> Blocks {
     let mut body = Blocks::new();
-    let us = watched.samples.iter().map(|one| one.sample_us);
-    if let Some(most) = us.reduce(f64::max) {
+    let SamplerCost { samples, failed, sample_us_max, .. } = watched.sampler;
+    if samples > 0 {
         body.say(format!(
             "The target was asked {}; the longest answer took {}.",
-            iostrata_units::times(watched.samples.len() as u64),
-            words::value(most, "us")
+            iostrata_units::times(samples),
+            words::value(sample_us_max, "us")
         ));
     }
-    let failed = watched.samples.iter().filter(|one| one.error.is_some()).count();
     if failed > 0 {
-        body.note(format!("It did not answer {}.", iostrata_units::times(failed as u64)));
+        body.note(format!("It did not answer {}.", iostrata_units::times(failed)));
     }
     if !watched.target.missing.is_empty() {
         body.title(On::FILES, "What it does not tell");
