@@ -1,9 +1,10 @@
-//! Sections that several kinds have: findings, series, what is missing, cautions.
+//! Sections that several kinds have: findings, advice, series, what is missing, cautions.
 
 use std::collections::BTreeSet;
 
 use iostrata_run::{
-    Event, Finding, FindingKind, OpFigures, Replicate, StreamFigures, Unavailable, Unknown,
+    Advice, Event, Finding, FindingKind, OpFigures, Replicate, Risk, StreamFigures, Unavailable,
+    Unknown,
 };
 use iostrata_spec::{Layer, Point};
 use iostrata_stats::{LatencyUs, Verdict};
@@ -18,6 +19,8 @@ use crate::words;
 
 /// What could not be measured that a terminal names.
 const UNAVAILABLE: usize = 4;
+/// Where the settings of the server stand.
+const SERVER: &str = "my.cnf";
 /// Evidence that names points; they stand in the curve's own row.
 const POINTS: &str = "points";
 
@@ -74,6 +77,49 @@ fn finding(all: &[Finding], n: usize, finding: &Finding) -> Entry {
         about: about.with(Span::Code(finding.id.clone())),
         text: Vec::new(),
         facts: facts.map(|(name, what)| fact(words::evidence(name, what))).collect(),
+    }
+}
+
+/// A fragment to copy for the server, then every advice with risk and undo.
+pub(super) fn changes(all: &[Advice]) -> Blocks {
+    let mut body = Blocks::new();
+    if all.is_empty() {
+        let none = "Nothing was advised.";
+        body.add(On::FILES, Block::Text(Style::Lead(Tone::Plain), none.into()));
+        return body;
+    }
+    // A value cannot bring lines of its own into a file that is copied.
+    let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
+    let server = all.iter().filter(|advice| advice.where_.contains(SERVER));
+    let lines =
+        server.map(|one| format!("{} = {}\n", one_line(&one.setting), one_line(&one.value)));
+    let lines: String = lines.collect();
+    if !lines.is_empty() {
+        body.title(On::PAGE, "For the server");
+        body.add(On::PAGE, Block::Snippet("advice-my-cnf", format!("[mysqld]\n{lines}")));
+    }
+    body.add(On::ALL, Block::Entries(all.iter().map(advice).collect()));
+    body
+}
+
+fn advice(advice: &Advice) -> Entry {
+    let tag = |tone, text: &str| Span::Tag(tone, text.to_owned());
+    let mut about = Text::default();
+    if let Some(default) = &advice.default {
+        about = about.with(tag(Tone::Plain, &format!("default {default}")));
+    }
+    about = about.with(tag(Tone::Plain, &advice.where_));
+    let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
+    about = about.with(tag(tone, words::risk(advice.risk)));
+    for id in &advice.why {
+        about = about.with(Span::Link(format!("finding-{id}"), id.clone())).plain(" ");
+    }
+    Entry {
+        of: advice.setting.clone(),
+        title: Text(vec![Span::Code(format!("{} = {}", advice.setting, advice.value))]),
+        about,
+        text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
+        ..Entry::default()
     }
 }
 

@@ -4,7 +4,7 @@ use iostrata_run::{
     RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
 };
 
-use super::common::{facts, findings};
+use super::common::{changes, facts, findings};
 use crate::RunView;
 use crate::cell::{Text, Tone, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, solid};
@@ -36,6 +36,9 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.add("changed", "What was set", changed(&watched.settings));
     if !watched.findings.is_empty() {
         report.add("findings", "Findings", findings(&watched.findings, false, None));
+    }
+    if !watched.advice.is_empty() {
+        report.add("advice", "What to change", changes(&watched.advice));
     }
     report.add("settings", "The target", target(watched));
     Some((view.head(None, None).with_place(&watched.target.name), report))

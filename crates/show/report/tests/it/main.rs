@@ -12,3 +12,4 @@ mod study_text;
 mod terminal;
 mod transactions;
 mod unknown;
+mod watch;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use iostrata_run::{Advice, Finding, FindingKind, Loss, ProbeDocument, Risk, RunResult, Rung};
+use iostrata_run::{Finding, FindingKind, Loss, ProbeDocument, RunResult, Rung};
 use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdict;
 
-use super::common::{findings, method, over_time, replicate_verdicts, unavailable, unknown};
+use super::common::{
+    changes, findings, method, over_time, replicate_verdicts, unavailable, unknown,
+};
 use super::host::host;
 use crate::RunView;
 use crate::cell::{
@@ -14,7 +16,7 @@ use crate::cell::{
 };
 use crate::chart::{Bar, Chart, Hover, Plot};
 use crate::colour::Colour;
-use crate::document::{Block, Blocks, Entry, On, Report, Style, Table, TableLayout, all_verdicts};
+use crate::document::{Block, Blocks, On, Report, Style, Table, TableLayout, all_verdicts};
 use crate::head::Head;
 use crate::words;
 
@@ -26,8 +28,6 @@ use ladder::{Depth, LADDER, Row as LadderRow};
 
 /// Losses that a terminal names, and comparisons that are open.
 const LOSSES: usize = 3;
-/// Where the settings of the server stand.
-const SERVER: &str = "my.cnf";
 
 pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let Some(RunResult::Probe(probe)) = view.result else { return None };
@@ -43,7 +43,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     let cleared = "Every suspicion that was raised was cleared by the points that test it.";
     let cleared = is_whole.then_some(cleared);
     report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
-    report.add("advice", changes_title(probe), changes(probe));
+    report.add("advice", changes_title(probe), changes(&probe.advice));
     report.add("redo", "Redo log size", redo(probe));
     report.add("verified", "Tried here, in turns", verifications(probe));
     report.add("latency", "Application and device", latency(probe));
@@ -292,49 +292,6 @@ fn changes_title(probe: &ProbeDocument) -> &'static str {
         "What to change"
     } else {
         "Settings for this storage"
-    }
-}
-
-/// A fragment to copy for the server, then every advice with risk and undo.
-fn changes(probe: &ProbeDocument) -> Blocks {
-    let mut body = Blocks::new();
-    if probe.advice.is_empty() {
-        let none = "Nothing was advised.";
-        body.add(On::FILES, Block::Text(Style::Lead(Tone::Plain), none.into()));
-        return body;
-    }
-    // A value cannot bring lines of its own into a file that is copied.
-    let one_line = |text: &str| text.replace(|c: char| c.is_control(), " ");
-    let server = probe.advice.iter().filter(|advice| advice.where_.starts_with(SERVER));
-    let lines =
-        server.map(|one| format!("{} = {}\n", one_line(&one.setting), one_line(&one.value)));
-    let lines: String = lines.collect();
-    if !lines.is_empty() {
-        body.title(On::PAGE, "For the server");
-        body.add(On::PAGE, Block::Snippet("advice-my-cnf", format!("[mysqld]\n{lines}")));
-    }
-    body.add(On::ALL, Block::Entries(probe.advice.iter().map(advice).collect()));
-    body
-}
-
-fn advice(advice: &Advice) -> Entry {
-    let tag = |tone, text: &str| Span::Tag(tone, text.to_owned());
-    let mut about = Text::default();
-    if let Some(default) = &advice.default {
-        about = about.with(tag(Tone::Plain, &format!("default {default}")));
-    }
-    about = about.with(tag(Tone::Plain, &advice.where_));
-    let tone = if advice.risk == Risk::None { Tone::Good } else { Tone::Warn };
-    about = about.with(tag(tone, words::risk(advice.risk)));
-    for id in &advice.why {
-        about = about.with(Span::Link(format!("finding-{id}"), id.clone())).plain(" ");
-    }
-    Entry {
-        of: advice.setting.clone(),
-        title: Text(vec![Span::Code(format!("{} = {}", advice.setting, advice.value))]),
-        about,
-        text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
-        ..Entry::default()
     }
 }
 

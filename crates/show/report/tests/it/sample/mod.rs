@@ -62,7 +62,7 @@ impl Sample {
     }
 }
 
-fn manifest(kind: RunKind, arguments: &[&str]) -> Manifest {
+pub fn manifest(kind: RunKind, arguments: &[&str]) -> Manifest {
     let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
     Manifest::new(kind, "0.1.0", &arguments, "2026-01-02T03:04:05Z".parse().unwrap())
 }
