@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use iostrata_change::{ServerError, ServerToken, ServerValues, Servers};
+use iostrata_change::{ServerError, ServerToken, ServerValues, Servers, variable_literal};
 use iostrata_target::{TargetError, Trouble};
 use mysql::Conn;
 
@@ -105,16 +105,6 @@ fn checked(name: &str) -> Result<&str, ServerError> {
     Err(ServerError::Refused(format!("`{name}` is no name of a variable")))
 }
 
-/// A value as SET takes it: numbers as they are, words in quotes.
-fn value_text(value: &str) -> String {
-    if value.parse::<i128>().is_ok() || value.parse::<f64>().is_ok_and(f64::is_finite) {
-        return value.to_owned();
-    }
-    let mut out = Vec::new();
-    crate::kind::literal(value.into(), crate::kind::ValueKind::Text, true, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 impl Servers for MySqlServers {
     fn look(
         &self,
@@ -153,7 +143,7 @@ impl Servers for MySqlServers {
 
     fn set_variable(&self, address: &str, name: &str, value: &str) -> Result<(), ServerError> {
         let sql = match (checked(name)?.strip_prefix(COUNTER), value) {
-            (None, _) => format!("SET GLOBAL {name} = {}", value_text(value)),
+            (None, _) => format!("SET GLOBAL {name} = {}", variable_literal(value)),
             (Some(counter), ON) => format!("SET GLOBAL innodb_monitor_enable = '{counter}'"),
             (Some(counter), _) => format!("SET GLOBAL innodb_monitor_disable = '{counter}'"),
         };
@@ -180,20 +170,6 @@ fn token(here: &TextRows, uptime: &TextRows) -> Option<ServerToken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_set_as_numbers_and_words_as_words() {
-        for (value, text) in [
-            ("2000", "2000"),
-            ("0.001", "0.001"),
-            ("18446744073709551615", "18446744073709551615"),
-            ("ON", "'ON'"),
-            ("a'b", "'a''b'"),
-            ("inf", "'inf'"),
-        ] {
-            assert_eq!(value_text(value), text);
-        }
-    }
 
     #[test]
     fn a_known_address_lends_its_secrets_to_the_same_place() {

@@ -47,6 +47,7 @@ pub use greeting::Greeting;
 pub use in_place::{changes_in_place, wait_until_undone};
 pub use instance::write_instance;
 pub use journal::leftover::{Leftover, leftovers};
+pub use kind::settings::variable_literal;
 pub use measuring_files::{LeftFile, MeasuringFiles};
 pub use owner::Owner;
 pub use platform::{MountRequest, Platform, Refusal, RunError};

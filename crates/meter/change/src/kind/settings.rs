@@ -308,7 +308,7 @@ impl<'a> Placed<'a> {
         let alone: Vec<&str> = changed.iter().filter(is_alone).copied().collect();
         names.extend(alone);
         let statement = |name: &str| {
-            let value = literal(self.prior.get(name)?);
+            let value = variable_literal(self.prior.get(name)?);
             Some(format!("SET GLOBAL {name} = {value};"))
         };
         names.into_iter().filter_map(statement).collect()
@@ -316,7 +316,7 @@ impl<'a> Placed<'a> {
 }
 
 /// A value as SET takes it: numbers as they are, words in quotes.
-fn literal(value: &str) -> String {
+pub fn variable_literal(value: &str) -> String {
     if value.parse::<i128>().is_ok() || value.parse::<f64>().is_ok_and(f64::is_finite) {
         return value.to_owned();
     }
@@ -343,8 +343,15 @@ mod tests {
 
     #[test]
     fn words_are_quoted() {
-        assert_eq!(literal("0.001000"), "0.001000");
-        assert_eq!(literal("ON"), "'ON'");
-        assert_eq!(literal("a'b\\"), "'a''b\\\\'");
+        for (value, text) in [
+            ("2000", "2000"),
+            ("0.001000", "0.001000"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("ON", "'ON'"),
+            ("inf", "'inf'"),
+            ("a'b\\", "'a''b\\\\'"),
+        ] {
+            assert_eq!(variable_literal(value), text);
+        }
     }
 }
