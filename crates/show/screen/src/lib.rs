@@ -22,6 +22,7 @@ mod run;
 mod terminal;
 mod view;
 
+pub use draw::short_name;
 pub use error::ScreenError;
 pub use look::Look;
 pub use run::{Ending, run};

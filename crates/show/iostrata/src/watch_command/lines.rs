@@ -4,6 +4,7 @@
 //! lines.
 
 use iostrata_run::{WatchDevice, WatchSample, WatchTarget};
+use iostrata_screen::short_name;
 
 use super::stream::{Arrived, Next, Stream};
 use crate::display::{Display, print_text};
@@ -109,7 +110,8 @@ impl LineLayout {
         let lacks =
             |target: &WatchTarget| target.missing.iter().any(|one| one.starts_with("device"));
         let has_device = !stream.targets.iter().all(lacks);
-        let names = stream.targets.iter().map(|target| short_name(&target.name)).collect();
+        let names =
+            stream.targets.iter().map(|target| short_name(&target.name, NAME_WIDTH)).collect();
         Self { names, has_device }
     }
 
@@ -148,14 +150,6 @@ impl LineLayout {
         };
         format!("{name}{t}{}{end}\n", figures.collect::<String>())
     }
-}
-
-/// The end of a name is what tells servers apart.
-fn short_name(name: &str) -> String {
-    let bare = name.strip_prefix("mysql://").unwrap_or(name);
-    let bare = bare.rsplit_once('@').map_or(bare, |(_, host)| host);
-    let skipped = bare.chars().count().saturating_sub(NAME_WIDTH);
-    bare.chars().skip(skipped).collect()
 }
 
 fn device(sample: &WatchSample, of: fn(&WatchDevice) -> Option<f64>) -> String {
@@ -230,12 +224,5 @@ mod tests {
         let (figures, said) = line.split_once("  STALL ").unwrap();
         assert_eq!(figures.len(), layout.header().trim_end_matches('\n').len());
         assert_eq!(said, "4 s, redo full: the age was at 99 % of its limit\n");
-    }
-
-    #[test]
-    fn names_are_told_apart_by_their_ends() {
-        assert_eq!(short_name("mysql://b@127.0.0.1:3396/tpcc"), "127.0.0.1:3396/tpcc");
-        let long = short_name("mysql://b@a-very-long-name-of-a-host.example.com:3306");
-        assert!(long.len() == NAME_WIDTH && long.ends_with(".com:3306"));
     }
 }

@@ -14,6 +14,8 @@ mod table;
 mod throughput;
 mod words;
 
+pub use words::short_name;
+
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 

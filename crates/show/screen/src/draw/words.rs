@@ -75,7 +75,7 @@ pub(crate) fn version(target: &WatchTarget) -> String {
 }
 
 /// An address in few columns: without its scheme and user, its middle left out where it must be.
-pub(crate) fn short_name(name: &str, room: usize) -> String {
+pub fn short_name(name: &str, room: usize) -> String {
     let rest = name.split_once("://").map_or(name, |(_, rest)| rest);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let chars: Vec<char> = rest.chars().collect();
