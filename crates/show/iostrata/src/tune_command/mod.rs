@@ -45,7 +45,7 @@ pub fn run(args: &TuneArgs, interruption: &Interruption) -> Result<(), ExitError
     let ended = go_on(first, &plan, &mut hands, (&narrator, &mut record), interruption);
     let put_back = hands.put_back(&narrator);
     let document = record.document();
-    narrator.summary(&document);
+    narrator.summary(&document, plan.is_dry);
     let is_kept = sink.keep_with_report(&document);
     if args.printing.json {
         print_json(&RunResult::Watch(Box::new(document)))?;

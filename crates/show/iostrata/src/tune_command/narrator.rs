@@ -2,6 +2,7 @@
 
 use iostrata_run::{TunedSetting, WatchDocument};
 use iostrata_tune::Vitals;
+use iostrata_units::times;
 
 use crate::args::Printing;
 use crate::display::{Display, print_text};
@@ -52,16 +53,21 @@ impl<'a> Narrator<'a> {
     }
 
     /// What came of it.
-    pub fn summary(&self, document: &WatchDocument) {
+    pub fn summary(&self, document: &WatchDocument, is_dry: bool) {
         let per_txn = document.pages_written_per_txn.map_or_else(String::new, |pages| {
             format!(", {pages:.2} pages written per transaction")
         });
         let tps = document.tps.map_or_else(String::new, |tps| format!(", {tps:.0} tps"));
-        self.say(&format!(
-            "led for {:.0} s: {} changes{tps}{per_txn}, {} stalls",
-            document.duration_s,
-            document.settings.len(),
-            document.stalls.len(),
-        ));
+        let led = match (is_dry, document.settings.len() as u64) {
+            (true, _) => "watched, nothing was set (--dry-run)".to_owned(),
+            (false, 0) => "watched, nothing had to be set".to_owned(),
+            (false, changes) => format!("led, settings changed {}", times(changes)),
+        };
+        let stalled = match document.stalls.len() as u64 {
+            0 => "it never stalled".to_owned(),
+            stalls => format!("it stalled {}", times(stalls)),
+        };
+        let lasted = document.duration_s;
+        self.say(&format!("{lasted:.0} s: {led}{tps}{per_txn}; {stalled}"));
     }
 }
