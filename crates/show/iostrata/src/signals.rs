@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the command to end and clean up, the second ends it
-//! at once, but never before the system is as it was.
+//! at once, but never before the system and the terminal are as they were.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -33,6 +33,7 @@ impl Interruption {
                 if heard.asked.load(Ordering::SeqCst) {
                     iostrata_change::wait_until_undone();
                     iostrata_io::remove_leftovers();
+                    iostrata_screen::restore();
                     std::process::exit(128 + signal);
                 }
                 heard.signal.store(signal, Ordering::SeqCst);
