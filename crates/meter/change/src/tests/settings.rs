@@ -25,8 +25,22 @@ fn session(state: &StateDir) -> Session<FakePlatform> {
     session_on(state, GroupVersion::V1)
 }
 
-fn tuned(session: &mut Session<FakePlatform>) -> Applied {
-    session.apply(settings(&[(BOUNDED[0], 4_000), (BOUNDED[1], 5_000)], &[NEIGHBORS])).unwrap()
+/// A group of settings in place at a MySQL, with one that may be adjusted.
+struct Tuned {
+    _dir: TempDir,
+    state: StateDir,
+    /// Before.
+    first: Machine,
+    session: Session<FakePlatform>,
+    group: Applied,
+}
+
+fn tuned() -> Tuned {
+    let (_dir, state, first) = begin(GroupVersion::V1);
+    let mut session = session(&state);
+    let both = settings(&[(BOUNDED[0], 4_000), (BOUNDED[1], 5_000)], &[NEIGHBORS]);
+    let group = session.apply(both).unwrap();
+    Tuned { _dir, state, first, session, group }
 }
 
 fn set(platform: &FakePlatform, name: &str, value: u64) {
@@ -46,9 +60,7 @@ fn killed(session: Session<FakePlatform>, state: &StateDir) -> FakePlatform {
 fn restored(
     happened: impl FnOnce(&mut FakePlatform),
 ) -> (FakePlatform, RestoreReport, StateDir, TempDir) {
-    let (dir, state, _) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    tuned(&mut session);
+    let Tuned { _dir: dir, state, session, .. } = tuned();
     let mut platform = killed(session, &state);
     happened(&mut platform);
     let report = restore(&state, &platform);
@@ -129,9 +141,7 @@ fn a_group_is_adjusted_in_an_order_in_which_nothing_is_cut() {
 
 #[test]
 fn what_is_adjusted_was_named_before() {
-    let (_dir, state, _) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    let group = tuned(&mut session);
+    let Tuned { _dir, mut session, group, .. } = tuned();
     let unnamed = session.adjust(group.id, &wanted(&[(BOUNDED[3], 5)])).unwrap_err().to_string();
     assert!(unnamed.contains("name it as adjustable there"), "{unnamed}");
     session.undo(group.id).unwrap();
@@ -141,9 +151,7 @@ fn what_is_adjusted_was_named_before() {
 
 #[test]
 fn a_refused_value_leaves_the_group_in_place() {
-    let (_dir, state, first) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    let group = tuned(&mut session);
+    let Tuned { _dir, first, mut session, group, .. } = tuned();
     *session.platform().refused_variable.borrow_mut() = Some(NEIGHBORS.to_owned());
     let both = wanted(&[(NEIGHBORS, 0), (BOUNDED[0], 300)]);
     let refused = session.adjust(group.id, &both).unwrap_err().to_string();
@@ -159,9 +167,7 @@ fn a_refused_value_leaves_the_group_in_place() {
 
 #[test]
 fn what_somebody_else_changes_meanwhile_is_not_adjusted() {
-    let (_dir, state, _) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    let group = tuned(&mut session);
+    let Tuned { _dir, mut session, group, .. } = tuned();
     set(session.platform(), BOUNDED[0], 777);
     let theirs = session.adjust(group.id, &wanted(&[(BOUNDED[0], 400)])).unwrap_err();
     assert!(matches!(&theirs, ChangeError::SetByOther { found, .. } if found == "777"), "{theirs}");
@@ -175,9 +181,7 @@ fn what_somebody_else_changes_meanwhile_is_not_adjusted() {
 
 #[test]
 fn a_server_that_was_restarted_is_neither_adjusted_nor_put_back() {
-    let (_dir, state, _) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    let group = tuned(&mut session);
+    let Tuned { _dir, mut session, group, .. } = tuned();
     session.platform().machine.borrow_mut().started_s += 60;
     set(session.platform(), BOUNDED[0], 250);
     let other = session.adjust(group.id, &wanted(&[(BOUNDED[0], 400)])).unwrap_err();
@@ -267,9 +271,7 @@ fn by_hand_the_values_come_back_from_anywhere() {
 
 #[test]
 fn one_process_at_a_time_changes_the_settings_of_a_server() {
-    let (_dir, state, first) = begin(GroupVersion::V1);
-    let mut one = session(&state);
-    let group = tuned(&mut one);
+    let Tuned { _dir, state, first, session: mut one, group } = tuned();
     let mut second = session(&state);
     let taken = second.apply(settings(&[(NEIGHBORS, 0)], &[])).unwrap_err().to_string();
     assert!(
@@ -296,9 +298,7 @@ fn one_process_at_a_time_changes_the_settings_of_a_server() {
 
 #[test]
 fn one_server_is_restored_by_the_address_that_is_named() {
-    let (_dir, state, _) = begin(GroupVersion::V1);
-    let mut session = session(&state);
-    tuned(&mut session);
+    let Tuned { _dir, state, session, .. } = tuned();
     let platform = killed(session, &state);
     let other = String::from_utf8(fs::read(&state.journals()[0]).unwrap()).unwrap();
     let other = other.replace("/data/mysql", "/data/other").replace("3306\"", "3307\"");
