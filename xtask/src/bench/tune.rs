@@ -12,6 +12,8 @@ mod judge;
 mod kept;
 mod limit;
 mod measure;
+mod picture;
+mod run;
 mod scenario;
 mod server;
 mod table;
@@ -25,8 +27,9 @@ use super::iostrata::Iostrata;
 use crate::args::Args;
 use crate::test::execute;
 use crate::workspace::Workspace;
-use kept::{Kept, RunKey};
-use measure::{Measure, Setting};
+use kept::Kept;
+use measure::Measure;
+use run::{RunKey, RunTimes};
 use scenario::{Scenario, Side};
 use server::BenchServer;
 
@@ -81,15 +84,15 @@ pub fn run(mut args: Args) -> Result<()> {
         let tuner = tuner.split_whitespace().map(str::to_owned).collect();
         let measure =
             Measure { iostrata: iostrata.clone(), home, prepared: kept.prepared(), tuner };
-        let setting = Setting { warm_up_s, seconds };
-        let measured = bench.measure(&measure, setting, &kept, &lock);
+        let times = RunTimes { warm_up_s, seconds };
+        let measured = bench.measure(&measure, times, &kept, &lock);
         fs::remove_dir_all(&measure.home)?;
         measured?;
     }
     let runs = kept.all()?;
     let rows = judge::rows(&runs);
     if !picture.as_os_str().is_empty() {
-        kept.draw(&iostrata, &rows, &picture)?;
+        picture::draw(&kept, &iostrata, &rows, &picture)?;
     }
     if is_json { table::print_json(&rows) } else { table::print(&rows) }
 }
@@ -98,7 +101,7 @@ impl TuneBench {
     /// Measures what is not kept yet.
     fn measure(&self, measure: &Measure, setting: Setting, kept: &Kept, lock: &Path) -> Result<()> {
         for key in self.keys() {
-            if kept.has(&key, setting) {
+            if kept.has(&key, times) {
                 eprintln!("{key}: kept");
                 continue;
             }
@@ -112,7 +115,7 @@ impl TuneBench {
             let recording = kept.recording_of(&key)?;
             let run = {
                 let _alone = alone(lock)?;
-                measure.run(&key, server, setting, (&fixed, &recording))?
+                measure.run(&key, server, times, (&fixed, &recording))?
             };
             eprintln!("{key}: {}", figures::of_run(&run)?);
             kept.keep(&run)?;

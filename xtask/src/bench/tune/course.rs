@@ -1,8 +1,8 @@
 //! What a server did second by second, from a recording of it.
 //!
 //! Method: a sample tells a rate since the sample before; rates are spread over the seconds that
-//! they are of, so that a sample that came late weighs as much as its time. Invariant: a second that
-//! no sample tells of has no figure, and counts for nothing.
+//! they are of, so that a sample that came late weighs as much as its time. Invariant: a second
+//! that no sample tells of has no figure, and counts for nothing.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ const CYCLE_LEAST_S: usize = 30;
 
 /// Rates of each second since the recording began.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Course {
+pub struct TuneCourse {
     tps: Vec<f64>,
     pages_per_s: Vec<f64>,
 }
 
-impl Course {
+impl TuneCourse {
     /// Of the document of `tune` or `watch`.
     ///
     /// # Errors
@@ -80,8 +80,8 @@ impl Course {
         pairs.map(|pair| f64::midpoint(pair[0], pair[1])).reduce(f64::min)
     }
 
-    /// How long it takes from the first of some seconds on until no two seconds among them are below
-    /// a rate.
+    /// How long it takes from the first of some seconds on until no two among them are below a
+    /// rate.
     pub fn settled_after_s(&self, seconds: &Range<usize>, tps: f64) -> usize {
         let pairs = self.of_seconds(seconds).windows(2);
         let is_below = |pair: &[f64]| f64::midpoint(pair[0], pair[1]) < tps;
@@ -119,8 +119,8 @@ mod tests {
 
     use super::*;
 
-    fn course(tps: &[f64]) -> Course {
-        Course { tps: tps.to_vec(), pages_per_s: vec![2.0; tps.len()] }
+    fn course(tps: &[f64]) -> TuneCourse {
+        TuneCourse { tps: tps.to_vec(), pages_per_s: vec![2.0; tps.len()] }
     }
 
     #[test]
@@ -128,11 +128,11 @@ mod tests {
         let sample =
             |t_s: f64, tps: f64| json!({"t_s": t_s, "tps": tps, "flushed_pages_per_s": 10.0});
         let samples = [sample(1.0, 100.0), sample(1.5, 80.0), sample(4.0, 20.0)];
-        let course = Course::of(&json!({"samples": samples})).unwrap();
+        let course = TuneCourse::of(&json!({"samples": samples})).unwrap();
         assert_eq!(course.tps, [100.0, 50.0, 20.0, 20.0]);
         assert_eq!(course.worst_2s(&(0..4)), Some(20.0));
         assert_eq!(course.pages_per_txn(&(0..4)), Some(40.0 / 190.0));
-        assert!(Course::of(&json!({"samples": []})).is_err());
+        assert!(TuneCourse::of(&json!({"samples": []})).is_err());
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 
-use super::course::Course;
-use super::kept::KeptRun;
+use super::course::TuneCourse;
+use super::run::KeptRun;
 
 /// So long after a change the part behind it begins: what is between is the way there.
 pub const SETTLING_S: usize = 30;
@@ -15,7 +15,7 @@ pub const FLAT: f64 = 0.8;
 
 /// A part of the measured time: all of it, or what is before a change or behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct TunePart {
     pub tps: f64,
     /// Over whole cycles of its stalls, where there are two.
     pub tps_of_cycles: Option<f64>,
@@ -25,7 +25,7 @@ pub struct Part {
     pub flat_after_s: usize,
 }
 
-impl Part {
+impl TunePart {
     /// What it came to in the long run.
     pub fn tps_in_the_long_run(&self) -> f64 {
         self.tps_of_cycles.unwrap_or(self.tps)
@@ -35,7 +35,7 @@ impl Part {
 /// What one run came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    pub parts: Vec<Part>,
+    pub parts: Vec<TunePart>,
     pub pages_per_txn: Option<f64>,
     pub changes: usize,
 }
@@ -69,8 +69,8 @@ impl fmt::Display for Figures {
 /// # Errors
 /// When its recording ends before what is measured begins.
 pub fn of_run(run: &KeptRun) -> Result<Figures> {
-    let course = Course::of(&run.watched)?;
-    let (warm_up, seconds) = (run.setting.warm_up_s as usize, run.setting.seconds as usize);
+    let course = TuneCourse::of(&run.watched)?;
+    let (warm_up, seconds) = (run.times.warm_up_s as usize, run.times.seconds as usize);
     let end = (warm_up + seconds).min(course.seconds());
     // What leads to it, and what counts.
     let parts: Vec<(Range<usize>, Range<usize>)> = match run.change_at_s() {
@@ -88,11 +88,11 @@ pub fn of_run(run: &KeptRun) -> Result<Figures> {
     })
 }
 
-fn part(course: &Course, way: &Range<usize>, counted: &Range<usize>) -> Result<Part> {
+fn part(course: &TuneCourse, way: &Range<usize>, counted: &Range<usize>) -> Result<TunePart> {
     let short = "the recording is too short";
     let tps = course.tps(counted).filter(|tps| *tps > 0.0).context(short)?;
     let worst = course.worst_2s(counted).context(short)?;
-    Ok(Part {
+    Ok(TunePart {
         tps,
         tps_of_cycles: course.tps_of_cycles(counted),
         worst_2s: worst / tps,
@@ -104,8 +104,7 @@ fn part(course: &Course, way: &Range<usize>, counted: &Range<usize>) -> Result<P
 mod tests {
     use serde_json::json;
 
-    use super::super::kept::RunKey;
-    use super::super::measure::Setting;
+    use super::super::run::{RunKey, RunTimes};
     use super::super::scenario::{self, Side};
     use super::*;
 
@@ -126,7 +125,7 @@ mod tests {
                 side: Side::Tuned,
                 round: 1,
             },
-            setting: Setting { warm_up_s: 50, seconds: 300 },
+            times: RunTimes { warm_up_s: 50, seconds: 300 },
             watched: json!({"samples": samples.collect::<Vec<_>>(), "settings": [1, 2]}),
         };
         let figures = of_run(&run).unwrap();

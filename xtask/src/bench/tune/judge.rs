@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::figures::{FLAT, Figures, of_run};
-use super::kept::{KeptRun, RunKey};
-use super::measure::Setting;
+use super::run::{KeptRun, RunKey, RunTimes};
 use super::scenario::Side;
 
 /// Of the untuned mean.
@@ -18,9 +17,9 @@ const FLAT_WITHIN_S: usize = 60;
 
 /// A line of the table: the best run of a side.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TuneRow {
     pub key: RunKey,
-    pub setting: Setting,
+    pub times: RunTimes,
     pub figures: Figures,
     /// Of how many runs it is the best.
     pub runs: usize,
@@ -29,23 +28,23 @@ pub struct Row {
 }
 
 /// The lines of the table, in the order of servers, scenarios and sides.
-pub fn rows(runs: &[KeptRun]) -> Vec<Row> {
-    let mut sides: BTreeMap<(String, usize, Side), Vec<Row>> = BTreeMap::new();
+pub fn rows(runs: &[KeptRun]) -> Vec<TuneRow> {
+    let mut sides: BTreeMap<(String, usize, Side), Vec<TuneRow>> = BTreeMap::new();
     for run in runs {
         let Ok(figures) = of_run(run) else {
             eprintln!("{}: not in the table: its recording is too short", run.key);
             continue;
         };
         let key = (run.key.server.clone(), run.key.scenario_at(), run.key.side);
-        let (key_of_run, setting) = (run.key.clone(), run.setting);
-        let row = Row { key: key_of_run, setting, figures, runs: 1, misses: None };
+        let (key_of_run, times) = (run.key.clone(), run.times);
+        let row = TuneRow { key: key_of_run, times, figures, runs: 1, misses: None };
         sides.entry(key).or_default().push(row);
     }
-    let mut rows: Vec<Row> = sides.into_values().filter_map(best).collect();
-    let untuned: Vec<Row> =
+    let mut rows: Vec<TuneRow> = sides.into_values().filter_map(best).collect();
+    let untuned: Vec<TuneRow> =
         rows.iter().filter(|row| row.key.side == Side::Untuned).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.key.side != Side::Untuned) {
-        let is_beside = |other: &&Row| {
+        let is_beside = |other: &&TuneRow| {
             other.key.server == row.key.server && other.key.scenario == row.key.scenario
         };
         row.misses = untuned.iter().find(is_beside).map(|other| misses(row, other));
@@ -54,19 +53,20 @@ pub fn rows(runs: &[KeptRun]) -> Vec<Row> {
 }
 
 /// The steadiest one; of untuned ones, which are only compared with, the fastest.
-fn best(mut side: Vec<Row>) -> Option<Row> {
+fn best(mut side: Vec<TuneRow>) -> Option<TuneRow> {
     let runs = side.len();
-    let tps =
-        |row: &Row| row.figures.parts.iter().map(|part| part.tps_in_the_long_run()).sum::<f64>();
+    let tps = |row: &TuneRow| {
+        row.figures.parts.iter().map(|part| part.tps_in_the_long_run()).sum::<f64>()
+    };
     side.sort_by(|a, b| match a.key.side {
         Side::Untuned => tps(a).total_cmp(&tps(b)),
         Side::Tuned | Side::Fixed => a.figures.worst_2s().total_cmp(&b.figures.worst_2s()),
     });
-    side.pop().map(|row| Row { runs, ..row })
+    side.pop().map(|row| TuneRow { runs, ..row })
 }
 
 /// What a side misses of what is to be reached, against the untuned one.
-fn misses(row: &Row, untuned: &Row) -> Vec<String> {
+fn misses(row: &TuneRow, untuned: &TuneRow) -> Vec<String> {
     let mut misses = Vec::new();
     let stalls = untuned.figures.worst_2s() < STALLS;
     let share = if stalls { MEAN } else { MEAN_WITHOUT_STALLS };
@@ -87,12 +87,12 @@ fn misses(row: &Row, untuned: &Row) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::Part;
+    use super::super::figures::TunePart;
     use super::super::scenario;
     use super::*;
 
-    fn row(side: Side, tps: f64, worst_2s: f64) -> Row {
-        let part = Part { tps, tps_of_cycles: None, worst_2s, flat_after_s: 4 };
+    fn row(side: Side, tps: f64, worst_2s: f64) -> TuneRow {
+        let part = TunePart { tps, tps_of_cycles: None, worst_2s, flat_after_s: 4 };
         let key = RunKey {
             server: "mysql-9.7".to_owned(),
             scenario: scenario::named(&[]).unwrap()[0],
@@ -100,8 +100,8 @@ mod tests {
             round: 1,
         };
         let figures = Figures { parts: vec![part], pages_per_txn: None, changes: 0 };
-        let setting = Setting { warm_up_s: 60, seconds: 300 };
-        Row { key, setting, figures, runs: 1, misses: None }
+        let times = RunTimes { warm_up_s: 60, seconds: 300 };
+        TuneRow { key, times, figures, runs: 1, misses: None }
     }
 
     #[test]

@@ -3,17 +3,14 @@
 //! Invariant: a run is there whole or not at all, since its document is moved to its place as the
 //! last step.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::judge::Row;
-use super::measure::Setting;
-use super::scenario::{SCENARIOS, Scenario, Side};
+use super::run::{KeptRun, RunKey, RunTimes};
+use super::scenario::{SCENARIOS, Side};
 
 /// Where loaded data is, and the runs of a picture.
 const PREPARED: &str = "prepared";
@@ -21,72 +18,6 @@ const PICTURE: &str = "picture";
 /// The document of a run, and its run directory.
 const DOCUMENT: &str = "run.json";
 const RECORDING: &str = "recording";
-
-/// Which run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunKey {
-    pub server: String,
-    pub scenario: &'static Scenario,
-    pub side: Side,
-    /// From 1.
-    pub round: usize,
-}
-
-impl RunKey {
-    /// Its place among scenarios.
-    pub fn scenario_at(&self) -> usize {
-        SCENARIOS.iter().position(|one| one.name == self.scenario.name).unwrap_or(0)
-    }
-}
-
-impl fmt::Display for RunKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { server, scenario, side, round } = self;
-        write!(f, "{server}, {}, {}, round {round}", scenario.name, side.name())
-    }
-}
-
-/// A run that has ended.
-#[derive(Clone, Debug)]
-pub struct KeptRun {
-    pub key: RunKey,
-    pub setting: Setting,
-    /// What `tune` printed, or watched.
-    pub watched: Value,
-}
-
-impl KeptRun {
-    /// When something changed, in seconds since tuning began.
-    pub fn change_at_s(&self) -> Option<usize> {
-        self.key.scenario.change.map(|_| self.setting.change_at_s() as usize)
-    }
-
-    /// What a setting was on average while it was measured, before anything changed; nothing where
-    /// it was not set.
-    fn mean_of(&self, name: &str) -> Option<f64> {
-        let from = self.setting.warm_up_s as f64;
-        let until = self.change_at_s().map_or(f64::INFINITY, |at| at as f64);
-        let until = until.min(from + self.setting.seconds as f64);
-        let changes = self.watched["settings"].as_array()?.iter();
-        let values = changes.filter(|one| one["name"] == name);
-        let values = values.filter_map(|one| {
-            let value = match one["to"].as_str()? {
-                "ON" => 1.0,
-                "OFF" => 0.0,
-                number => number.parse().ok()?,
-            };
-            Some((one["t_s"].as_f64()?, value))
-        });
-        let values: Vec<(f64, f64)> = values.filter(|(t_s, _)| *t_s < until).collect();
-        let ends = values.iter().skip(1).map(|(t_s, _)| *t_s).chain([until]);
-        let held = |((t_s, value), end): (&(f64, f64), f64)| {
-            (value * (end.max(from) - t_s.max(from)), end.max(from) - t_s.max(from))
-        };
-        let sums = values.iter().zip(ends).map(held);
-        let (sum, time) = sums.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-        (time > 0.0).then(|| sum / time)
-    }
-}
 
 /// The directory of runs.
 pub struct Kept {
@@ -108,6 +39,16 @@ impl Kept {
         self.dir.join(PREPARED)
     }
 
+    /// Where a picture's runs are named.
+    pub fn picture(&self) -> PathBuf {
+        self.dir.join(PICTURE)
+    }
+
+    /// Where the recording of a run that is kept lies.
+    pub fn recording_at(&self, key: &RunKey) -> PathBuf {
+        self.place(key).join(RECORDING)
+    }
+
     fn place(&self, key: &RunKey) -> PathBuf {
         let run = format!("{}-{}", key.side.name(), key.round);
         self.dir.join(&key.server).join(key.scenario.name).join(run)
@@ -126,9 +67,9 @@ impl Kept {
         Ok(place.join(RECORDING))
     }
 
-    /// Whether a run with this setting is there.
-    pub fn has(&self, key: &RunKey, setting: Setting) -> bool {
-        self.read(key).is_ok_and(|run| run.setting == setting)
+    /// Whether a run with these times is there.
+    pub fn has(&self, key: &RunKey, times: RunTimes) -> bool {
+        self.read(key).is_ok_and(|run| run.times == times)
     }
 
     /// Keeps a run.
@@ -139,8 +80,8 @@ impl Kept {
         let place = self.place(&run.key);
         fs::create_dir_all(&place)?;
         let text = json!({
-            "warm_up_s": run.setting.warm_up_s,
-            "seconds": run.setting.seconds,
+            "warm_up_s": run.times.warm_up_s,
+            "seconds": run.times.seconds,
             "watched": run.watched,
         });
         let new = place.join("run.json.new");
@@ -155,8 +96,8 @@ impl Kept {
             serde_json::from_str(&fs::read_to_string(&path).with_context(said)?)
                 .with_context(said)?;
         let number = |name: &str| document[name].as_u64().with_context(said);
-        let setting = Setting { warm_up_s: number("warm_up_s")?, seconds: number("seconds")? };
-        Ok(KeptRun { key: key.clone(), setting, watched: document["watched"].take() })
+        let times = RunTimes { warm_up_s: number("warm_up_s")?, seconds: number("seconds")? };
+        Ok(KeptRun { key: key.clone(), times, watched: document["watched"].take() })
     }
 
     /// All runs.
@@ -199,51 +140,6 @@ impl Kept {
         };
         Ok(names.into_iter().filter_map(option).collect())
     }
-
-    /// Draws the best runs, untuned above tuned.
-    ///
-    /// # Errors
-    /// When a run has no recording, or the program refuses.
-    pub fn draw(&self, iostrata: &Path, rows: &[Row], picture: &Path) -> Result<()> {
-        let dir = self.dir.join(PICTURE);
-        if dir.exists() {
-            fs::remove_dir_all(&dir)?;
-        }
-        fs::create_dir_all(&dir)?;
-        let servers = rows.iter().map(|row| &row.key.server);
-        let is_one = servers.clone().all(|one| Some(one) == servers.clone().next());
-        let mut command = Command::new(iostrata);
-        command.current_dir(&dir).arg("report");
-        for pair in rows_of_pairs(rows).chunks(2) {
-            for side in [0, 1] {
-                for row in pair.iter().map(|pair| pair[side]) {
-                    let server = if is_one { "" } else { &row.key.server };
-                    let comma = if is_one { "" } else { ", " };
-                    let title = row.key.scenario.title;
-                    let name = format!("{server}{comma}{title}, {}", row.key.side.name());
-                    let recording = self.place(&row.key).join(RECORDING);
-                    std::os::unix::fs::symlink(&recording, dir.join(&name))?;
-                    command.arg(&name);
-                }
-            }
-        }
-        let output = command.args(["--format", "svg"]).output().context("cannot run iostrata")?;
-        if !output.status.success() {
-            bail!("iostrata report: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        fs::write(picture, output.stdout).with_context(|| picture.display().to_string())
-    }
-}
-
-/// Untuned rows with their tuned ones.
-fn rows_of_pairs(rows: &[Row]) -> Vec<[&Row; 2]> {
-    let is_of = |row: &&Row, other: &Row, side: Side| {
-        let (a, b) = (&row.key, &other.key);
-        a.side == side && a.server == b.server && a.scenario == b.scenario
-    };
-    let untuned = rows.iter().filter(|row| row.key.side == Side::Untuned);
-    let pair = |row| Some([row, rows.iter().find(|one| is_of(one, row, Side::Tuned))?]);
-    untuned.filter_map(pair).collect()
 }
 
 /// The entries of a directory in order; none where it is not there.
@@ -272,8 +168,8 @@ mod tests {
     fn run(side: Side, settings: Value) -> KeptRun {
         let server = "mariadb-10.11".to_owned();
         let key = RunKey { server, scenario: &SCENARIOS[1], side, round: 2 };
-        let setting = Setting { warm_up_s: 10, seconds: 100 };
-        KeptRun { key, setting, watched: json!({"samples": [], "settings": settings}) }
+        let times = RunTimes { warm_up_s: 10, seconds: 100 };
+        KeptRun { key, times, watched: json!({"samples": [], "settings": settings}) }
     }
 
     #[test]
@@ -291,8 +187,8 @@ mod tests {
         let kept = Kept::in_dir(place.clone()).unwrap();
         let tuned = run(Side::Tuned, settings);
         kept.keep(&tuned).unwrap();
-        assert!(kept.has(&tuned.key, tuned.setting));
-        assert!(!kept.has(&tuned.key, Setting { seconds: 99, ..tuned.setting }));
+        assert!(kept.has(&tuned.key, tuned.times));
+        assert!(!kept.has(&tuned.key, RunTimes { seconds: 99, ..tuned.times }));
         let fixed = kept.fixed_of(&RunKey { side: Side::Fixed, ..tuned.key.clone() }).unwrap();
         let expected = [
             "innodb_adaptive_flushing=0",

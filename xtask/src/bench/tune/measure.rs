@@ -1,7 +1,7 @@
 //! One measured run: a private server with its load, and the tuner or a watcher beside it.
 //!
-//! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are asked alike; the
-//! tuner ends while the server runs.
+//! Invariant: `tune --dry-run` watches the sides that are not tuned, so that all are asked alike;
+//! the tuner ends while the server runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::kept::{KeptRun, RunKey};
 use super::limit;
-use super::scenario::{Change, Side};
+use super::run::{KeptRun, RunKey, RunTimes};
+use super::scenario::{Side, TuneChange};
 use super::server::BenchServer;
 
 /// A server that loads its tables takes so long at most.
@@ -23,20 +23,6 @@ const READY_WITHIN: Duration = Duration::from_secs(900);
 const LONGER_S: u64 = 8;
 const WAREHOUSES: &str = "4";
 const THREADS: &str = "8";
-
-/// How long a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    pub warm_up_s: u64,
-    pub seconds: u64,
-}
-
-impl Setting {
-    /// When a change comes, in seconds since tuning began.
-    pub fn change_at_s(self) -> u64 {
-        self.warm_up_s + self.seconds / 2
-    }
-}
 
 /// What runs are made with.
 pub struct Measure {
@@ -58,27 +44,27 @@ impl Measure {
         &self,
         key: &RunKey,
         server: &BenchServer,
-        setting: Setting,
+        times: RunTimes,
         (fixed, recording): (&[String], &Path),
     ) -> Result<KeptRun> {
         let server_dir = self.home.join("s");
-        let mut load = self.load(key, server, setting, (fixed, &server_dir))?;
+        let mut load = self.load(key, server, times, (fixed, &server_dir))?;
         let socket = server_dir.join("socket");
         let address = format!("mysql://root@localhost/tpcc?socket={}", socket.display());
         let begun = self.await_load(&mut load, &address);
-        let begun = begun.and_then(|()| self.tuner(key, setting, (&address, recording)));
+        let begun = begun.and_then(|()| self.tuner(key, times, (&address, recording)));
         let tuner = match begun {
             Ok(tuner) => tuner,
             Err(error) => return Err(end(load).err().unwrap_or(error)),
         };
-        let more = self.change(key, setting, (load.id(), &address));
+        let more = self.change(key, times, (load.id(), &address));
         let watched = document(tuner, "tune");
         let load = document(load, "tpcc run");
         if let Some(mut more) = more? {
             more.wait()?;
         }
         load?;
-        Ok(KeptRun { key: key.clone(), setting, watched: watched? })
+        Ok(KeptRun { key: key.clone(), times, watched: watched? })
     }
 
     /// The server with its load, as one program.
@@ -86,7 +72,7 @@ impl Measure {
         &self,
         key: &RunKey,
         server: &BenchServer,
-        setting: Setting,
+        times: RunTimes,
         (fixed, dir): (&[String], &Path),
     ) -> Result<Child> {
         fs::create_dir_all(&self.prepared)?;
@@ -110,8 +96,8 @@ impl Measure {
             command.args(["--server-option", option]);
         }
         command.args(["--warehouses", WAREHOUSES, "--threads", THREADS]);
-        command.args(["--warmup-time", &setting.warm_up_s.to_string()]);
-        command.args(["--time", &(setting.seconds + LONGER_S).to_string()]);
+        command.args(["--warmup-time", &times.warm_up_s.to_string()]);
+        command.args(["--time", &(times.seconds + LONGER_S).to_string()]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         command.spawn().context("cannot run iostrata")
     }
@@ -144,10 +130,10 @@ impl Measure {
     fn tuner(
         &self,
         key: &RunKey,
-        setting: Setting,
+        times: RunTimes,
         (address, recording): (&str, &Path),
     ) -> Result<Child> {
-        let seconds = (setting.warm_up_s + setting.seconds).to_string();
+        let seconds = (times.warm_up_s + times.seconds).to_string();
         let mut command = Command::new(&self.iostrata);
         command.current_dir(&self.home).args(["tune", address, "--json", "--time", &seconds]);
         command.arg("--out").arg(recording);
@@ -162,20 +148,20 @@ impl Measure {
     fn change(
         &self,
         key: &RunKey,
-        setting: Setting,
+        times: RunTimes,
         (load, address): (u32, &str),
     ) -> Result<Option<Child>> {
         let Some(change) = key.scenario.change else { return Ok(None) };
-        sleep(Duration::from_secs(setting.change_at_s()));
+        sleep(Duration::from_secs(times.change_at_s()));
         match change {
-            Change::LimitHalved => limit::halve(load).map(|()| None),
-            Change::LoadDoubled => self.more_load(setting, address).map(Some),
+            TuneChange::LimitHalved => limit::halve(load).map(|()| None),
+            TuneChange::LoadDoubled => self.more_load(times, address).map(Some),
         }
     }
 
     /// As many threads again.
-    fn more_load(&self, setting: Setting, address: &str) -> Result<Child> {
-        let seconds = setting.warm_up_s + setting.seconds - setting.change_at_s() + 2;
+    fn more_load(&self, times: RunTimes, address: &str) -> Result<Child> {
+        let seconds = times.warm_up_s + times.seconds - times.change_at_s() + 2;
         let mut command = Command::new(&self.iostrata);
         command.current_dir(&self.home).args(["tpcc", "run", "--quiet", "--json", "--compat"]);
         command.args(["sysbench-tpcc", "--target", address, "--warmup-time", "0", "--seed", "2"]);

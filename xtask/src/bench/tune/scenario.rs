@@ -13,14 +13,14 @@ pub struct Scenario {
     /// Reads per second and writes per second that the volume is held to.
     pub iops: u64,
     /// What becomes otherwise in the middle of the measured time.
-    pub change: Option<Change>,
+    pub change: Option<TuneChange>,
     /// Whether it is for every server, or for the first alone.
     pub is_everywhere: bool,
 }
 
 /// What becomes otherwise in the middle of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TuneChange {
     /// The volume is held to half as many requests.
     LimitHalved,
     /// As many threads again run the load.
@@ -46,13 +46,13 @@ pub const SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "halved",
         title: "1,500 IOPS, then 750",
-        change: Some(Change::LimitHalved),
+        change: Some(TuneChange::LimitHalved),
         ..ONCE
     },
     Scenario {
         name: "doubled",
         title: "8 threads, then 16",
-        change: Some(Change::LoadDoubled),
+        change: Some(TuneChange::LoadDoubled),
         ..ONCE
     },
     Scenario { name: "iops-800", title: "redo 100 MB, 800 IOPS", iops: 800, ..ONCE },

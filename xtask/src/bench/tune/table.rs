@@ -3,15 +3,15 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::figures::{Part, SETTLING_S};
-use super::judge::Row;
+use super::figures::{SETTLING_S, TunePart};
+use super::judge::TuneRow;
 use super::scenario::Side;
 
 /// Prints the table in Markdown.
 ///
 /// # Errors
 /// None; as its sibling.
-pub fn print(rows: &[Row]) -> Result<()> {
+pub fn print(rows: &[TuneRow]) -> Result<()> {
     for line in lines(rows) {
         println!("{line}");
     }
@@ -30,7 +30,7 @@ const HEAD: [&str; 9] = [
     "reached",
 ];
 
-fn lines(rows: &[Row]) -> Vec<String> {
+fn lines(rows: &[TuneRow]) -> Vec<String> {
     let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
     let mut lines = vec![line(&HEAD.map(str::to_owned)), line(&HEAD.map(|_| "---".to_owned()))];
     lines.extend(rows.iter().map(|row| line(&cells(row))));
@@ -44,8 +44,8 @@ fn lines(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-fn cells(row: &Row) -> [String; 9] {
-    let parts = |of: &dyn Fn(&Part) -> String| {
+fn cells(row: &TuneRow) -> [String; 9] {
+    let parts = |of: &dyn Fn(&TunePart) -> String| {
         row.figures.parts.iter().map(of).collect::<Vec<_>>().join(" / ")
     };
     let is_tuned = row.key.side == Side::Tuned;
@@ -56,8 +56,9 @@ fn cells(row: &Row) -> [String; 9] {
         (Some(misses), _) => format!("no: {}", misses.join(", ")),
     };
     let (server, scenario) = (&row.key.server, row.key.scenario.title);
-    let time = format!("{} s, best of {}", row.setting.seconds, row.runs);
-    let cycles = |part: &Part| part.tps_of_cycles.map_or("-".to_owned(), |tps| format!("{tps:.0}"));
+    let time = format!("{} s, best of {}", row.times.seconds, row.runs);
+    let cycles =
+        |part: &TunePart| part.tps_of_cycles.map_or("-".to_owned(), |tps| format!("{tps:.0}"));
     let pages = row.figures.pages_per_txn;
     [
         format!("{server}, {scenario}"),
@@ -76,14 +77,14 @@ fn cells(row: &Row) -> [String; 9] {
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub fn print_json(rows: &[Row]) -> Result<()> {
+pub fn print_json(rows: &[TuneRow]) -> Result<()> {
     let rows: Vec<Value> = rows.iter().map(json_of).collect();
     println!("{}", serde_json::to_string_pretty(&rows)?);
     Ok(())
 }
 
-fn json_of(row: &Row) -> Value {
-    let part = |part: &Part| {
+fn json_of(row: &TuneRow) -> Value {
+    let part = |part: &TunePart| {
         json!({
             "tps": part.tps,
             "tps_of_cycles": part.tps_of_cycles,
@@ -96,8 +97,8 @@ fn json_of(row: &Row) -> Value {
         "scenario": row.key.scenario.name,
         "side": row.key.side.name(),
         "runs": row.runs,
-        "warm_up_s": row.setting.warm_up_s,
-        "seconds": row.setting.seconds,
+        "warm_up_s": row.times.warm_up_s,
+        "seconds": row.times.seconds,
         "parts": row.figures.parts.iter().map(part).collect::<Vec<_>>(),
         "pages_written_per_txn": row.figures.pages_per_txn,
         "changes": row.figures.changes,
@@ -108,22 +109,21 @@ fn json_of(row: &Row) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::figures::Figures;
-    use super::super::kept::RunKey;
-    use super::super::measure::Setting;
+    use super::super::run::{RunKey, RunTimes};
     use super::super::scenario;
     use super::*;
 
     #[test]
     fn a_line_says_each_part_and_what_is_missed() {
-        let part = |tps| Part { tps, tps_of_cycles: None, worst_2s: 0.7, flat_after_s: 9 };
-        let row = Row {
+        let part = |tps| TunePart { tps, tps_of_cycles: None, worst_2s: 0.7, flat_after_s: 9 };
+        let row = TuneRow {
             key: RunKey {
                 server: "mariadb-10.11".to_owned(),
                 scenario: scenario::named(&["doubled".to_owned()]).unwrap()[0],
                 side: Side::Tuned,
                 round: 2,
             },
-            setting: Setting { warm_up_s: 60, seconds: 300 },
+            times: RunTimes { warm_up_s: 60, seconds: 300 },
             figures: Figures {
                 parts: vec![part(420.4), part(390.0)],
                 pages_per_txn: Some(1.456),

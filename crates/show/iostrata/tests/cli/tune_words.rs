@@ -1,9 +1,11 @@
-//! What `--mode auto-raise`, `--allow-delay` and `read_ms_max` do on a private MariaDB.
+//! What `--mode auto-raise`, `--allow-delay` and `read_ms_max` do on a private MariaDB, and what it
+//! is told that calls itself something else.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::harness::{Bench, document, stderr};
+use crate::server::Private;
 use crate::tune::{end, loaded, settings};
 
 /// The changes of a document.
@@ -87,4 +89,23 @@ fn less_is_written_while_reads_are_slow() {
     }
     assert_eq!(settings(&private), before);
     end(load, Signal::TERM);
+}
+
+#[test]
+fn a_server_of_an_unknown_kind_is_refused_and_left_as_it_is() {
+    let bench = Bench::new();
+    for (version, called) in [
+        ("8.0.11-TiDB-v7.5.0", "tidb 7.5.0"),
+        ("10.4.34-MariaDB", "mariadb 10.4.34"),
+        ("5.5.62-strange", "unknown 5.5.62"),
+    ] {
+        let Some(private) = Private::start(&[&format!("--version={version}")]) else { return };
+        let before = settings(&private);
+        let output = bench.line(&format!("tune {} --time 2", private.target("root", "")));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{version}: {said}");
+        assert!(said.contains("its page cleaner is not known"), "{version}: {said}");
+        assert!(said.contains(called), "{version}: {said}");
+        assert_eq!(settings(&private), before, "{version}");
+    }
 }

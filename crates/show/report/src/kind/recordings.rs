@@ -1,7 +1,7 @@
 //! Recordings of servers as one picture: the throughput of each, all at one scale.
 //!
-//! Invariant: panels stand in the order in which the runs were named, two beside each other, so that
-//! whoever names them chooses what is above what.
+//! Invariant: panels stand in the order in which the runs were named, two beside each other, so
+//! that whoever names them chooses what is above what.
 
 use iostrata_run::WatchDocument;
 
