@@ -36,6 +36,8 @@ impl TuneCourse {
                 spread(&mut seconds, before_s..t_s, rate);
                 before_s = t_s;
             }
+            // The last second is not whole.
+            seconds.truncate(before_s as usize);
             seconds
         };
         let course = Self { tps: rates("tps"), pages_per_s: rates("flushed_pages_per_s") };
@@ -102,8 +104,7 @@ fn mean(series: &[f64]) -> Option<f64> {
     (!series.is_empty()).then(|| series.iter().sum::<f64>() / series.len() as f64)
 }
 
-/// Adds a rate to each second that it is of, by the part of it. The last second is only whole once
-/// the next sample came.
+/// Adds a rate to each second that it is of, by the part of it.
 fn spread(seconds: &mut Vec<f64>, time_s: Range<f64>, rate: f64) {
     let end = time_s.end.max(0.0).ceil() as usize;
     seconds.resize(end.max(seconds.len()), 0.0);
@@ -127,7 +128,7 @@ mod tests {
     fn a_late_sample_is_of_all_its_seconds() {
         let sample =
             |t_s: f64, tps: f64| json!({"t_s": t_s, "tps": tps, "flushed_pages_per_s": 10.0});
-        let samples = [sample(1.0, 100.0), sample(1.5, 80.0), sample(4.0, 20.0)];
+        let samples = [sample(1.0, 100.0), sample(1.5, 80.0), sample(4.1, 20.0)];
         let course = TuneCourse::of(&json!({"samples": samples})).unwrap();
         assert_eq!(course.tps, [100.0, 50.0, 20.0, 20.0]);
         assert_eq!(course.worst_2s(&(0..4)), Some(20.0));
