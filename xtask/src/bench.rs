@@ -21,7 +21,6 @@ mod table;
 mod tpcc;
 mod tpcc_table;
 mod tune;
-mod tune_table;
 
 use anyhow::{Result, bail};
 

@@ -35,7 +35,7 @@ cargo xtask <chore>
   bench peers         the embedded engine against redb, fjall, SQLite and RocksDB
   bench tpcc          TPC-C on the embedded engine, on SQLite and RocksDB, and on a private
                       MariaDB in its own words and in sysbench-tpcc's
-  bench tune          a private server whose redo runs out, with iostrata tune and without
+  bench tune          private servers whose redo runs out, with iostrata tune and without
   servers install | start | stop | list | programs --dir DIR [--port N] [--only NAME]
                       five servers of MySQL and MariaDB to test on; list prints what
                       IOSTRATA_TEST_SERVERS takes, programs what IOSTRATA_TEST_PROGRAMS does
@@ -43,7 +43,11 @@ cargo xtask <chore>
 Options of bench: --pairs N, --runtime SECONDS; of parity also --dir DIR, --size SIZE;
 of disk --runtime SECONDS, --disks LIST (in quotes, by blanks); of peers see bench peers --help;
 of tpcc --rounds N, --seconds N (of a window), --threads LIST (tried by each side, for
---step-seconds N each), --warehouses N, --sides LIST, --dir DIR, --json.
+--step-seconds N each), --warehouses N, --sides LIST, --dir DIR, --json;
+of tune --scenario LIST, --server LIST, --side LIST (untuned, tuned, fixed), --rounds N,
+--warm-up N, --seconds N, --keep DIR (ended runs, which are not measured again), --table (of what
+is kept, nothing is measured), --svg FILE, --lock FILE (held while a run is measured), --dir DIR,
+--tune WORDS (for the tuner), --program FILE (instead of the release build), --json.
 ";
 
 fn main() -> ExitCode {

@@ -114,6 +114,19 @@ impl SuiteServers {
     }
 }
 
+/// Names of all servers that there are recipes of.
+pub fn names() -> Vec<&'static str> {
+    FLEET.iter().map(|recipe| recipe.name).collect()
+}
+
+/// The program of one of them where it is installed below a directory, or in the system.
+pub fn program_of(name: &str, dir: &Path) -> Option<PathBuf> {
+    let recipe = FLEET.iter().find(|recipe| recipe.name == name)?;
+    let in_system = Path::new(recipe.program);
+    let in_system = (in_system.is_absolute() && in_system.is_file()).then(|| in_system.to_owned());
+    program(recipe, dir).map(PathBuf::from).or(in_system.filter(|_| recipe.check(dir).is_ok()))
+}
+
 /// Servers that run for a while.
 pub struct RunningServers {
     homes: Vec<PathBuf>,

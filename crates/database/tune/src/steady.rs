@@ -60,12 +60,15 @@ pub(crate) struct Steady {
     pace: SteadyPace,
     device: DeviceLimit,
     ease: f64,
+    /// Whether more is wanted than the device can, or the user allows.
+    is_short: bool,
 }
 
 impl Steady {
     pub fn new(generation: Generation) -> Self {
         let (pace, device) = (SteadyPace::default(), DeviceLimit::default());
-        Self { generation, is_leading: false, calm_s: 0.0, pace, device, ease: 1.0 }
+        let (is_leading, is_short) = (false, false);
+        Self { generation, is_leading, calm_s: 0.0, pace, device, ease: 1.0, is_short }
     }
 
     pub fn step(&mut self, view: &StepView<'_>) -> Vec<Move> {
@@ -81,10 +84,9 @@ impl Steady {
             return let_go(view);
         }
         let target = self.target(view);
-        moves.extend(capacity(view, target, !moves.is_empty()));
+        moves.extend(capacity(view, (target, self.ease), !moves.is_empty()));
         if view.config.allow_delay {
-            let is_short = self.device.pages_per_s().is_some();
-            moves.extend(delay::moves(view.now, is_short, view.present, view.before));
+            moves.extend(delay::moves(view.now, self.is_short, view.present, view.before));
         }
         moves
     }
@@ -109,6 +111,7 @@ impl Steady {
         let bounds = config.bounds(Lever::IoCapacity);
         let most = bounds.max.min(config.bounds(Lever::IoCapacityMax).max);
         let target = (asked * self.ease).min(limit).min(most).max(bounds.min);
+        self.is_short = limit.is_finite() || asked * self.ease > most;
         if target < asked {
             self.pace.bounded(target / asked);
         }
@@ -125,6 +128,13 @@ impl Steady {
             false => (self.ease / factor).min(1.0),
         };
     }
+}
+
+/// Why less is wanted than the age asks for.
+fn for_reads(read_ms: Option<f64>, ease: f64) -> String {
+    let less = format!("{:.0} % less", 100.0 * (1.0 - ease));
+    let said = |ms| format!(", {less} as reads take {ms:.1} ms");
+    read_ms.filter(|_| ease < 1.0).map(said).unwrap_or_default()
 }
 
 fn set_point_bytes(view: &StepView<'_>) -> f64 {
@@ -151,8 +161,9 @@ fn let_go(view: &StepView<'_>) -> Vec<Move> {
     view.before.iter().filter(differs).map(back).collect()
 }
 
-/// The moves that bring the two capacities to a target.
-fn capacity(view: &StepView<'_>, target: f64, is_first: bool) -> Vec<Move> {
+/// The moves that bring the two capacities to a target, which is less by a factor for the sake of
+/// reads.
+fn capacity(view: &StepView<'_>, (target, ease): (f64, f64), is_first: bool) -> Vec<Move> {
     let StepView { now, present, config, .. } = view;
     let (io_lever, max_lever) = (Lever::IoCapacity, Lever::IoCapacityMax);
     let Some(io) = present.get(io_lever) else { return Vec::new() };
@@ -167,11 +178,12 @@ fn capacity(view: &StepView<'_>, target: f64, is_first: bool) -> Vec<Move> {
     if !is_near {
         let why = format!(
             "age {:.0} % of its limit, set-point {:.0} %; {:.1} MB/s of redo over {:.0} dirty \
-             pages want {target:.0} pages/s",
+             pages want {target:.0} pages/s{}",
             now.age_pct(),
             config.set_point_pct,
             now.redo_bytes_per_s / 1e6,
             now.dirty_pages,
+            for_reads(view.read_ms, ease),
         );
         moves.push(Move { lever: io_lever, to, why });
     }

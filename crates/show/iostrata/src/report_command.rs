@@ -1,6 +1,6 @@
 //! `iostrata report`: makes the views of runs again, finished or partial.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use iostrata_diagnose::{ProbeEnd, summarise, summarise_study};
 use iostrata_report::RunView;
@@ -17,9 +17,7 @@ use crate::exit_error::ExitError;
 pub fn run(args: &ReportArgs) -> Result<(), ExitError> {
     let format = if args.json { Some(Format::Json) } else { args.format };
     if format == Some(Format::Svg) && args.runs.len() > 1 {
-        let found = args.runs.len();
-        let text = format!("--format svg makes one picture and was given {found} runs; name one");
-        return Err(ExitError::Usage(text));
+        return recordings(&args.runs);
     }
     args.runs.iter().try_for_each(|dir| one(dir, format))
 }
@@ -50,14 +48,36 @@ fn one(dir: &Path, format: Option<Format>) -> Result<(), ExitError> {
         Some(Format::Html) => write_html(dir, &run, &view),
         Some(Format::Markdown) => print_text(&iostrata_report::markdown(&view)),
         Some(Format::Terminal) => summary(),
-        Some(Format::Svg) => match iostrata_report::svg(&view) {
-            Ok(picture) => print_text(&picture),
-            Err(error) => Err(ExitError::Usage(format!("{}: {error}", dir.display()))),
+        Some(Format::Svg) => match view.result {
+            Some(RunResult::Watch(_)) => recordings(&[dir.to_owned()]),
+            _ => match iostrata_report::svg(&view) {
+                Ok(picture) => print_text(&picture),
+                Err(error) => Err(ExitError::Usage(format!("{}: {error}", dir.display()))),
+            },
         },
         Some(Format::Json) => match view.result {
             Some(result) => print_json(result),
             None => Err(ExitError::NotHere(format!("{}: no result was kept", dir.display()))),
         },
+    }
+}
+
+/// Recordings as one picture, by the names of their directories.
+fn recordings(dirs: &[PathBuf]) -> Result<(), ExitError> {
+    let open = |dir: &PathBuf| {
+        let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
+        let run = RunReader::open(dir).map_err(|error| ExitError::Usage(error.to_string()))?;
+        Ok((name, run))
+    };
+    let runs = dirs.iter().map(open).collect::<Result<Vec<_>, ExitError>>()?;
+    let views: Vec<(&str, RunView<'_>)> =
+        runs.iter().map(|(name, run)| (name.as_str(), RunView::of(run))).collect();
+    match iostrata_report::svg_of_recordings(&views) {
+        Ok(picture) => print_text(&picture),
+        Err(error) => {
+            let text = format!("several runs are drawn where all are recordings: {error}");
+            Err(ExitError::Usage(text))
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use std::fmt::{self, Display, Formatter};
 
 use document::On;
 use iostrata_run::host::ProfileDiff;
-use iostrata_run::{RunReader, StudyPoint};
+use iostrata_run::{RunReader, RunResult, StudyPoint};
 use terminal::Terminal;
 
 /// A run in the forms that are files.
@@ -65,7 +65,8 @@ impl Display for NoSheet {
             f,
             "a run of `{command}` has no picture of its own (its charts are in report.html); "
         )?;
-        write!(f, "--format svg draws finished runs of `iostrata simulate flush`")
+        write!(f, "--format svg draws finished runs of `iostrata simulate flush`, ")?;
+        write!(f, "`iostrata watch` and `iostrata tune`")
     }
 }
 
@@ -79,6 +80,25 @@ pub fn svg(view: &RunView<'_>) -> Result<String, NoSheet> {
     let sheet = kind::sheet(view);
     let none = || NoSheet { command: view.head(None, None).command };
     sheet.as_ref().map(svg::sheet).ok_or_else(none)
+}
+
+/// Recordings of `watch` and `tune` as one SVG file, each with the name that it goes by: the
+/// throughput of two beside each other, the next two below.
+///
+/// # Errors
+/// For the first run that is no finished recording, or when none tells transactions.
+pub fn svg_of_recordings(runs: &[(&str, RunView<'_>)]) -> Result<String, NoSheet> {
+    let none = |view: &RunView<'_>| NoSheet { command: view.head(None, None).command };
+    let mut recordings = Vec::new();
+    for (name, view) in runs {
+        match view.result {
+            Some(RunResult::Watch(watched)) => recordings.push((*name, &**watched)),
+            _ => return Err(none(view)),
+        }
+    }
+    let command = || runs.first().map_or_else(String::new, |(_, view)| none(view).command);
+    let sheet = kind::sheet_of_recordings(&recordings);
+    sheet.as_ref().map(svg::sheet).ok_or_else(|| NoSheet { command: command() })
 }
 
 /// The report in Markdown, without charts.

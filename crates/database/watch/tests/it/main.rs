@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod engine;
+mod log_buffer;
 mod stage;
 mod stalls;

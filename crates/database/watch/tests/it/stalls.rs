@@ -30,7 +30,7 @@ fn stalls(all: &[Watched]) -> Vec<&TransactionStall> {
 }
 
 /// The cause was named while the target stalled, and no other one.
-fn assert_named(all: &[Watched], cause: StallCause) {
+pub fn assert_named(all: &[Watched], cause: StallCause) {
     let course: Vec<String> = all
         .iter()
         .map(|one| {

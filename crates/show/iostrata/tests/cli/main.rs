@@ -26,5 +26,7 @@ mod study;
 mod study_kill;
 mod study_transactions;
 mod tune;
+mod tune_lost;
+mod tune_words;
 mod views;
 mod watch;

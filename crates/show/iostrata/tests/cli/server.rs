@@ -49,7 +49,7 @@ impl Private {
     }
 
     /// Runs statements in a transaction and holds it open for a while.
-    fn hold(&self, statements: &[&str], open: Duration) {
+    pub fn hold(&self, statements: &[&str], open: Duration) {
         let address: ServerAddress = self.target("root", "tpcc").parse().unwrap();
         let address = Credentials::default().complete(address).unwrap();
         let target = ServerTarget::open(address, None).unwrap();
@@ -70,9 +70,14 @@ impl Private {
         session.settle(ticket, true).unwrap();
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.server.kill(&self.session).unwrap();
         self.server.stop(&mut self.session).unwrap();
+    }
+
+    /// Starts it again on the same data.
+    pub fn start_again(&mut self) {
+        self.server.run(&mut self.session, &[]).unwrap();
     }
 
     pub fn end(mut self) -> tempfile::TempDir {
@@ -163,7 +168,7 @@ fn killed(bench: &Bench, mut private: Private, target: &str) -> Private {
     std::thread::sleep(Duration::from_secs(4));
     private.kill();
     std::thread::sleep(Duration::from_millis(1_500));
-    private.server.run(&mut private.session, &[]).unwrap();
+    private.start_again();
     let run = document(&child.wait_with_output().unwrap(), "tpcc");
     assert!(number(&run, "/tps") > 0.0 && errors(&run) >= 1.0, "{}", run["errors"]);
     let last = run["series"]["tps"].as_array().unwrap().last().and_then(Value::as_f64);

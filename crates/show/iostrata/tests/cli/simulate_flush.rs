@@ -139,7 +139,9 @@ fn a_picture_is_of_one_finished_simulation() {
     assert!(bench.line(simulate).status.success());
     let io = "io --path F --ioengine null --runtime 100ms --quiet --out IO";
     assert!(bench.line(io).status.success());
-    for (runs, words) in [("IO", "`iostrata io` has no picture"), ("RUN RUN", "given 2 runs")] {
+    for (runs, words) in
+        [("IO", "`iostrata io` has no picture"), ("RUN RUN", "where all are recordings")]
+    {
         let output = bench.line(&format!("report {runs} --format svg"));
         assert_eq!(output.status.code(), Some(2), "{runs}");
         assert!(stderr(&output).contains(words), "{runs}: {}", stderr(&output));

@@ -21,26 +21,26 @@ const OPTIONS: [&str; 3] = [
 ];
 
 /// The settings of the server's engine, as it tells them.
-fn settings(private: &Private) -> BTreeMap<String, String> {
+pub fn settings(private: &Private) -> BTreeMap<String, String> {
     let address: ServerAddress = private.target("root", "").parse().unwrap();
     let address = Credentials::default().complete(address).unwrap();
     let facts = ServerTarget::open(address, None).unwrap().facts().unwrap();
     facts.settings.into_iter().filter(|(name, _)| name.starts_with("innodb_")).collect()
 }
 
-fn start(bench: &Bench, line: &str) -> Child {
+pub fn start(bench: &Bench, line: &str) -> Child {
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn end(child: Child, signal: Signal) -> Output {
+pub fn end(child: Child, signal: Signal) -> Output {
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, signal).unwrap();
     child.wait_with_output().unwrap()
 }
 
 /// A server with a load for so many seconds.
-fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Child)> {
+pub fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Child)> {
     let private = Private::start(&OPTIONS)?;
     let target = private.target("root", "oltp");
     let tables = "--tables 1 --table-size 20000";

@@ -14,12 +14,14 @@ mod partial;
 mod prepare;
 mod probe;
 mod queue;
+mod recordings;
 mod study;
 mod transaction_course;
 mod transactions;
 mod watch;
 
 pub(crate) use diff::document as diff;
+pub(crate) use recordings::sheet as sheet_of_recordings;
 
 use iostrata_run::RunResult;
 

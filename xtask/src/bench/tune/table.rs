@@ -1,0 +1,142 @@
+//! The table of `bench tune`: how flat, how fast, at what cost in pages.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::figures::{SETTLING_S, TunePart};
+use super::judge::TuneRow;
+use super::scenario::Side;
+
+/// Prints the table in Markdown.
+///
+/// # Errors
+/// None; as its sibling.
+pub fn print(rows: &[TuneRow]) -> Result<()> {
+    for line in lines(rows) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+const HEAD: [&str; 9] = [
+    "server, scenario",
+    "side",
+    "transactions/s",
+    "over whole cycles",
+    "worst 2 s over the mean",
+    "pages/transaction",
+    "flat after, s",
+    "changes",
+    "reached",
+];
+
+fn lines(rows: &[TuneRow]) -> Vec<String> {
+    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![line(&HEAD.map(str::to_owned)), line(&HEAD.map(|_| "---".to_owned()))];
+    lines.extend(rows.iter().map(|row| line(&cells(row))));
+    if rows.iter().any(|row| row.figures.parts.len() > 1) {
+        lines.push(String::new());
+        lines.push(format!(
+            "Where something changes in the middle, the part before it stands first. The part \
+             behind it begins {SETTLING_S} s after the change."
+        ));
+    }
+    lines
+}
+
+fn cells(row: &TuneRow) -> [String; 9] {
+    let parts = |of: &dyn Fn(&TunePart) -> String| {
+        row.figures.parts.iter().map(of).collect::<Vec<_>>().join(" / ")
+    };
+    let is_tuned = row.key.side == Side::Tuned;
+    let reached = match (&row.misses, row.key.side) {
+        (None, _) => String::new(),
+        (Some(misses), _) if misses.is_empty() => "yes".to_owned(),
+        (Some(misses), Side::Fixed) => format!("fails: {}", misses.join(", ")),
+        (Some(misses), _) => format!("no: {}", misses.join(", ")),
+    };
+    let (server, scenario) = (&row.key.server, row.key.scenario.title);
+    let time = format!("{} s, best of {}", row.times.seconds, row.runs);
+    let cycles =
+        |part: &TunePart| part.tps_of_cycles.map_or("-".to_owned(), |tps| format!("{tps:.0}"));
+    let pages = row.figures.pages_per_txn;
+    [
+        format!("{server}, {scenario}"),
+        format!("{} ({time})", row.key.side.name()),
+        parts(&|part| format!("{:.0}", part.tps)),
+        parts(&cycles),
+        parts(&|part| format!("{:.2}", part.worst_2s)),
+        pages.map_or("n/a".to_owned(), |pages| format!("{pages:.2}")),
+        if is_tuned { parts(&|part| part.flat_after_s.to_string()) } else { String::new() },
+        if is_tuned { row.figures.changes.to_string() } else { String::new() },
+        reached,
+    ]
+}
+
+/// The same as one document.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn print_json(rows: &[TuneRow]) -> Result<()> {
+    let rows: Vec<Value> = rows.iter().map(json_of).collect();
+    println!("{}", serde_json::to_string_pretty(&rows)?);
+    Ok(())
+}
+
+fn json_of(row: &TuneRow) -> Value {
+    let part = |part: &TunePart| {
+        json!({
+            "tps": part.tps,
+            "tps_of_cycles": part.tps_of_cycles,
+            "worst_2s_over_mean": part.worst_2s,
+            "flat_after_s": part.flat_after_s,
+        })
+    };
+    json!({
+        "server": row.key.server,
+        "scenario": row.key.scenario.name,
+        "side": row.key.side.name(),
+        "runs": row.runs,
+        "warm_up_s": row.times.warm_up_s,
+        "seconds": row.times.seconds,
+        "parts": row.figures.parts.iter().map(part).collect::<Vec<_>>(),
+        "pages_written_per_txn": row.figures.pages_per_txn,
+        "changes": row.figures.changes,
+        "misses": row.misses,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::Figures;
+    use super::super::run::{RunKey, RunTimes};
+    use super::super::scenario;
+    use super::*;
+
+    #[test]
+    fn a_line_says_each_part_and_what_is_missed() {
+        let part = |tps| TunePart { tps, tps_of_cycles: None, worst_2s: 0.7, flat_after_s: 9 };
+        let row = TuneRow {
+            key: RunKey {
+                server: "mariadb-10.11".to_owned(),
+                scenario: scenario::named(&["doubled".to_owned()]).unwrap()[0],
+                side: Side::Tuned,
+                round: 2,
+            },
+            times: RunTimes { warm_up_s: 60, seconds: 300 },
+            figures: Figures {
+                parts: vec![part(420.4), part(390.0)],
+                pages_per_txn: Some(1.456),
+                changes: 31,
+            },
+            runs: 2,
+            misses: Some(vec!["worst 2 s 0.70".to_owned()]),
+        };
+        let all = lines(&[row]);
+        let expected = "| mariadb-10.11, 8 threads, then 16 | tuned (300 s, best of 2) | 420 / 390 \
+                        | - / - | 0.70 / 0.70 | 1.46 | 9 / 9 | 31 | no: worst 2 s 0.70 |";
+        assert_eq!(all[2], expected);
+        assert_eq!(all[0].matches('|').count(), all[2].matches('|').count());
+        assert!(all.last().unwrap().contains("30 s after the change"));
+    }
+}
