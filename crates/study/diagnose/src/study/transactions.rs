@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_run::host::DeviceDelta;
 use iostrata_run::{
     Replicate, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
 };
@@ -84,7 +85,9 @@ impl<'a> Window<'a> {
         add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
         // The sum of none is -0.
         add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
-        add(ThenMetric::PagesPerTransaction, self.pages_per_transaction());
+        for (metric, used) in self.used_in_all() {
+            add(metric, used.zip(self.done()).map(|(used, done)| used / done));
+        }
         if let Some(course) = &self.counts.course {
             let per_min = course.furious_flushes.map(|count| 60.0 * count as f64 / duration_s);
             add(ThenMetric::FuriousFlushesPerMin, per_min);
@@ -114,11 +117,32 @@ impl<'a> Window<'a> {
         all
     }
 
-    fn pages_per_transaction(&self) -> Option<f64> {
+    /// Transactions; none where none was completed.
+    fn done(&self) -> Option<f64> {
         let moved = self.stream.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
         let done: u64 = moved.map(|(_, op)| op.ios).sum();
-        let pages = self.counts.used?.page_writes?;
-        (done > 0).then(|| pages / done as f64)
+        (done > 0).then_some(done as f64)
+    }
+
+    /// What the database counted in the window, and what its volume's devices did.
+    fn used_in_all(&self) -> [(ThenMetric, Option<f64>); 9] {
+        let used = self.counts.used.unwrap_or_default();
+        let logs = used.redo_syncs.map(|redo| redo + used.binlog_syncs.unwrap_or(0.0));
+        let evidence = self.replicate.evidence.as_ref();
+        let delta = evidence.and_then(|evidence| evidence.device_delta);
+        let device = |of: fn(&DeviceDelta) -> u64| delta.as_ref().map(|delta| of(delta) as f64);
+        let flushes = delta.and_then(|delta| delta.counters.flushes).map(|count| count as f64);
+        [
+            (ThenMetric::PagesPerTransaction, used.page_writes),
+            (ThenMetric::SyncsPerTransaction, logs),
+            (ThenMetric::RedoBytesPerTransaction, used.redo_bytes),
+            (ThenMetric::DoublewritePagesPerTransaction, used.doublewrite_pages),
+            (ThenMetric::CpuUsPerTransaction, used.cpu_us),
+            (ThenMetric::FlushesPerTransaction, flushes),
+            (ThenMetric::DeviceWritesPerTransaction, device(|delta| delta.counters.writes)),
+            (ThenMetric::DeviceWriteBytesPerTransaction, device(DeviceDelta::written_bytes)),
+            (ThenMetric::DeviceReadsPerTransaction, device(|delta| delta.counters.reads)),
+        ]
     }
 }
 
@@ -135,7 +159,11 @@ mod tests {
         let stall =
             TransactionStall { length_s: 0.5, cause: StallCause::RedoFull, ..<_>::default() };
         let course = TargetCourse { furious_flushes: Some(3), ..TargetCourse::default() };
-        let used = ResourceUse { page_writes: Some(30.0), ..ResourceUse::default() };
+        let used = ResourceUse {
+            page_writes: Some(30.0),
+            redo_syncs: Some(50.0),
+            ..ResourceUse::default()
+        };
         let stream = StreamFigures {
             total: Some(Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default())),
             transactions: Some(TransactionFigures {

@@ -35,7 +35,7 @@ pub fn run<W: Platform>(
     session: &mut Session<W>,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
-    databases: &mut dyn Databases,
+    databases: &mut dyn Databases<W>,
 ) -> Result<RunOutcome, StudyError> {
     let program = Some(task.place.program.clone());
     let meter = Meter::new(&Root::system(), None, interrupted, program);
@@ -139,6 +139,7 @@ impl<W: Platform> Rounds<'_, W> {
             StudyError::Change(ChangeError::Unavailable { what: setting, why, fix }) => {
                 Unavailable::impossible(what, format!("{setting}: {why}"), Some(fix))
             }
+            StudyError::NotHere { why, fix } => Unavailable::impossible(what, why, Some(fix)),
             StudyError::Run(_)
             | StudyError::Change(
                 ChangeError::Refused { .. } | ChangeError::Journal(_) | ChangeError::Ending,
@@ -155,8 +156,11 @@ impl<W: Platform> Rounds<'_, W> {
             if self.bench.pipeline.is_interrupted() {
                 return Ok(());
             }
-            self.bench.prepare(&self.task.plan.cells[cell])?;
+            self.prepare(cell)?;
         }
+        let cells: Vec<usize> =
+            cells.iter().copied().filter(|cell| !self.left_out.contains(cell)).collect();
+        let cells = cells.as_slice();
         let end_s = measuring.budget.map(|budget| {
             let left_s = budget.as_secs_f64() - self.bench.pipeline.elapsed_s();
             self.bench.pipeline.elapsed_s() + left_s.max(0.0) * share
@@ -182,6 +186,16 @@ impl<W: Platform> Rounds<'_, W> {
         let window = self.rounds(cells, &pacing, end_s)?;
         self.once_more(cells, window, end_s)?;
         if measuring.traced { self.trace(cells) } else { Ok(()) }
+    }
+
+    /// Makes what a cell needs. A database that cannot be had keeps no other cell from its turn.
+    fn prepare(&mut self, cell: usize) -> Result<(), StudyError> {
+        let it = &self.task.plan.cells[cell];
+        match self.bench.prepare(it) {
+            Err(_) if self.bench.pipeline.is_interrupted() => Ok(()),
+            Err(error) if it.transactions.is_some() => self.leave_out(&[cell], &it.title, error),
+            done => done,
+        }
     }
 
     /// How many of some cells are warmed up before each window.
