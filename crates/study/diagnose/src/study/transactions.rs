@@ -14,6 +14,7 @@ use iostrata_spec::OpKind;
 use iostrata_spec::study::ThenMetric;
 use iostrata_stats::{LatencyHistogram, Measured, Verdict, combine, stability};
 
+use super::busy::{Worked, bound};
 use crate::figure::metric_of;
 
 /// Stalls that a point lists.
@@ -52,6 +53,7 @@ pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<S
         left_out,
         stalls,
         series: first.stream.series.per_second(),
+        bound: bound(&windows.iter().filter_map(Window::worked).collect::<Vec<_>>()),
     })
 }
 
@@ -66,6 +68,11 @@ impl<'a> Window<'a> {
     fn of(replicate: &'a Replicate) -> Option<Self> {
         let stream = replicate.streams.first()?;
         Some(Self { replicate, stream, counts: stream.transactions.as_ref()? })
+    }
+
+    fn worked(&self) -> Option<Worked<'a>> {
+        let used = self.counts.used.unwrap_or_default();
+        Some(Worked { tps: metric_of(self.replicate)?.value, used, replicate: self.replicate })
     }
 
     fn figures(&self) -> Vec<(ThenMetric, Measured)> {
@@ -149,7 +156,8 @@ impl<'a> Window<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
+    use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
+    use iostrata_run::{Resource, ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
@@ -211,12 +219,41 @@ mod tests {
         assert_eq!(value("min_over_mean_1s"), Some(0.5), "of 1 and 0");
         assert_eq!(value("stalled_pct"), Some(25.0));
         assert_eq!(value("furious_flushes_per_min"), Some(90.0));
+        assert_eq!(value("syncs_per_transaction"), Some(0.5), "50 for each 100");
+        assert_eq!(found.bound, None, "nothing was seen of the machine");
         assert_eq!(value("history_length"), None, "what is not told is absent");
         assert_eq!((found.left_out, found.stalls.len()), (1, 2));
         assert_eq!(found.series.tps, [50.0, 50.0], "of the first window");
         let mut requests = even;
         requests.streams[0].transactions = None;
         assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn what_was_at_work_for_most_of_the_time_binds() {
+        let mut one = replicate([10; 10]);
+        let mut evidence = Evidence { seconds: 2.0, ..Evidence::default() };
+        let counters = DeviceCounters {
+            writes: 300,
+            flushes: Some(200),
+            flush_ms: Some(1600),
+            ..DeviceCounters::default()
+        };
+        evidence.device_delta = Some(DeviceDelta { seconds: 2.0, counters });
+        evidence.cpu = Some(CpuShares { user_pct: 40.0, idle_pct: 60.0, ..CpuShares::default() });
+        one.evidence = Some(evidence);
+        let found = transactions(&[&one], 0).unwrap();
+        let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
+        assert_eq!(value("flushes_per_transaction"), Some(2.0));
+        assert_eq!(value("device_writes_per_transaction"), Some(3.0));
+        let bound = found.bound.unwrap();
+        assert_eq!((bound.resource, bound.reached_pct), (Resource::Syncs, 80.0));
+        assert_eq!(bound.value, 62.5, "50 in four fifths of the time");
+        let per_txn: Vec<Option<f64>> = bound.resources.iter().map(|one| one.per_txn).collect();
+        assert_eq!(per_txn, [Some(0.5), Some(0.3), None]);
+        one.evidence.as_mut().unwrap().cpu.as_mut().unwrap().user_pct = 95.0;
+        let found = transactions(&[&one], 0).unwrap().bound.unwrap();
+        assert_eq!((found.resource, found.reached_pct), (Resource::Cpu, 95.0));
     }
 
     #[test]

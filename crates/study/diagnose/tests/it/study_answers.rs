@@ -13,6 +13,7 @@ fn asked(kind: &str) -> Vec<Answer> {
     let answer = |asks: &str, of: LevelAt, over: LevelAt, at: Vec<LevelAt>, take: Take| Answer {
         asks: asks.to_owned(),
         from: AnswerFrom::Contrast(Contrast {
+            steps: Vec::new(),
             metric: ThenMetric::Iops,
             at,
             of: vec![of],

@@ -168,6 +168,7 @@ impl<W: Platform> Rounds<'_, W> {
         let pacing = Pacing {
             points: cells.len(),
             warmed_points: self.warmed(cells),
+            server_points: self.on_servers(cells),
             replicates: measuring.replicates,
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
@@ -202,6 +203,10 @@ impl<W: Platform> Rounds<'_, W> {
     fn warmed(&self, cells: &[usize]) -> usize {
         let is_warmed = |cell: &&usize| self.task.plan.cells[**cell].transactions.is_some();
         cells.iter().filter(is_warmed).count()
+    }
+
+    fn on_servers(&self, cells: &[usize]) -> usize {
+        cells.iter().filter(|cell| self.task.plan.cells[**cell].is_on_server()).count()
     }
 
     /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows
