@@ -13,7 +13,7 @@ const WINDOW_OVERHEAD_S: f64 = 0.08;
 const DATABASE_OVERHEAD_S: f64 = 4.0;
 /// The same of a server beyond that: it is started under the point's conditions, and shut down with
 /// every dirty page written.
-const SERVER_OVERHEAD_S: f64 = 5.0;
+const SERVER_OVERHEAD_S: f64 = 4.0;
 /// Length of a traced pass beside its overhead, in seconds.
 pub const TRACED_S: f64 = 0.3;
 /// Replicates of every point that a budget should hold. At eight, Student's t costs little: the
