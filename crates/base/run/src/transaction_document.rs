@@ -204,8 +204,8 @@ pub struct StudyTransactions {
     pub stalls: Vec<TransactionStall>,
     /// Transactions per second in the first window that is not left out.
     pub series: TransactionSeries,
-    /// What binds: the resource that was at work for most of the time; absent where nothing was seen
-    /// of the machine.
+    /// What binds: the resource that was at work for most of the time; absent where nothing was
+    /// seen of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<TransactionBound>,
 }

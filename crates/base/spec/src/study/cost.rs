@@ -34,6 +34,8 @@ const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
 const SERVER_BYTES: u64 = 400 << 20;
 /// Bytes of a warehouse of TPC-C, with what a study adds to it.
 const WAREHOUSE_BYTES: u64 = 160 << 20;
+/// Bytes of an object of `stress` with its history.
+const OBJECT_BYTES: u64 = 3_000;
 /// Making a server's data directory, starting and ending it for the load.
 const SERVER_S: f64 = 12.0;
 /// Loading a warehouse.
@@ -130,7 +132,7 @@ pub fn database_bytes<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> u64 {
 }
 
 /// What loads share that have the same tables.
-type TablesKey<'a> = [Option<&'a str>; 8];
+type TablesKey<'a> = [Option<&'a str>; 9];
 
 fn tables_key(spec: &TransactionSpec) -> TablesKey<'_> {
     let text = |name: &str| spec.settings.get(name).map(String::as_str);
@@ -139,6 +141,7 @@ fn tables_key(spec: &TransactionSpec) -> TablesKey<'_> {
         Some(&spec.target),
         text("rows"),
         text("warehouses"),
+        text("objects"),
         text("storage_engine"),
         text("engine.page_size"),
         text("database.page_size"),
@@ -159,7 +162,8 @@ fn bytes_of(spec: &TransactionSpec) -> u64 {
     let own = if spec.target == ENGINE { DATABASE_BYTES } else { DATABASE_BYTES + SERVER_BYTES };
     let rows = number(spec, "rows").saturating_mul(ROW_BYTES);
     let warehouses = number(spec, "warehouses").saturating_mul(WAREHOUSE_BYTES);
-    let tables = rows.saturating_add(warehouses);
+    let objects = number(spec, "objects").saturating_mul(OBJECT_BYTES);
+    let tables = rows.saturating_add(warehouses).saturating_add(objects);
     tables.saturating_add(redo.unwrap_or(REDO_BYTES)).saturating_add(own)
 }
 

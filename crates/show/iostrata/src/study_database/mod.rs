@@ -1,9 +1,9 @@
 //! The databases of a study's points: the embedded engine and private servers on the study's own
 //! volumes.
 //!
-//! Invariants: what a study's text says of the engine is checked before anything is touched, what it
-//! says of a server by starting it; tables are loaded once for all points that can share them, which
-//! are those that agree on the rows and on what is decided when the data is created.
+//! Invariants: what a study's text says of the engine is checked before anything is touched, what
+//! it says of a server by starting it; tables are loaded once for all points that can share them,
+//! which are those that agree on the rows and on what is decided when the data is created.
 
 mod options;
 mod programs;

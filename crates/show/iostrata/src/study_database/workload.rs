@@ -5,13 +5,17 @@
 use std::sync::atomic::AtomicBool;
 
 use iostrata_load::TransactionSource;
-use iostrata_spec::study::setting::{TPCC, TPCC_COMPAT, UPDATES};
+use iostrata_spec::study::setting::{INSERT, STRESS, TPCC, TPCC_COMPAT, UPDATES};
 use iostrata_spec::{Access, TransactionSpec};
 use iostrata_target::{Isolation, Schema, Target, TargetError};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
+use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 use iostrata_workload::oltp::{self, Distribution, Member, OltpSpec, OltpTerminals};
+use iostrata_workload::stress::{self, StressMix, StressSpec, StressTerminals};
 use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Waits};
 
+/// History rows of each object of `stress`.
+const STRESS_HISTORY: i64 = 20;
 /// Tables are equal, whatever the seed of a replicate is.
 const TABLE_SEED: u64 = 1;
 
@@ -24,6 +28,10 @@ pub enum StudyWorkload {
     Tpcc(i64, u64),
     /// The load of sysbench-tpcc.
     Kit(CompatSpec),
+    /// Objects with a history of fixed length.
+    Stress(StressSpec),
+    /// Inserts into random places of three indexes.
+    Insert(InsertSpec),
 }
 
 impl StudyWorkload {
@@ -39,6 +47,24 @@ impl StudyWorkload {
                 foreign_keys: false,
                 seed: load.seed,
             }),
+            STRESS => {
+                let reads = number("read_pct").and_then(|pct| u8::try_from(pct).ok());
+                Self::Stress(StressSpec {
+                    objects: i64::from(number("objects").unwrap_or(1)),
+                    history: STRESS_HISTORY,
+                    mix: StressMix::reads_pct(reads.unwrap_or(50)),
+                    seed: load.seed,
+                    isolation: Isolation::RepeatableRead,
+                    as_text: false,
+                })
+            }
+            INSERT => Self::Insert(InsertSpec {
+                rows: i64::from(number("rows").unwrap_or(0)),
+                rows_per_commit: number("commit_rows").unwrap_or(1),
+                seed: load.seed,
+                isolation: Isolation::RepeatableRead,
+                as_text: false,
+            }),
             _ => Self::Oltp(oltp_of(load, number("rows"), number("row_updates"))),
         }
     }
@@ -49,6 +75,8 @@ impl StudyWorkload {
             Self::Oltp(spec) => oltp::schema(spec.tables),
             Self::Tpcc(..) => tpcc::schema(),
             Self::Kit(spec) => compat::schema(spec.tables),
+            Self::Stress(_) => stress::schema(),
+            Self::Insert(_) => insert::schema(),
         }
     }
 
@@ -58,6 +86,8 @@ impl StudyWorkload {
         match load.workload.as_str() {
             TPCC => format!("tpcc-{}", size("warehouses")),
             TPCC_COMPAT => format!("kit-{}", size("warehouses")),
+            STRESS => format!("{STRESS}-{}", size("objects")),
+            INSERT => format!("{INSERT}-{}", size("rows")),
             UPDATES => format!("{UPDATES}-{}", size("rows")),
             _ => format!("oltp-{}", size("rows")),
         }
@@ -95,6 +125,14 @@ impl StudyWorkload {
                 let how = (threads, tpcc::now_s());
                 compat::prepare(target, &spec, how, stop, &|_, _| ()).map(drop)
             }
+            Self::Stress(spec) => {
+                let spec = StressSpec { seed: TABLE_SEED, ..spec.clone() };
+                stress::prepare(target, &spec, (threads, true), stop, &|_, _| ()).map(drop)
+            }
+            Self::Insert(spec) => {
+                let spec = InsertSpec { seed: TABLE_SEED, ..spec.clone() };
+                insert::prepare(target, &spec, true, stop, &|_| ()).map(drop)
+            }
         }
     }
 
@@ -106,6 +144,8 @@ impl StudyWorkload {
     pub fn read_all(&self, target: &dyn Target) -> Result<(), TargetError> {
         match self {
             Self::Oltp(spec) => oltp::read_all(target, spec),
+            Self::Stress(_) => stress::read_all(target),
+            Self::Insert(_) => insert::read_all(target),
             Self::Tpcc(..) | Self::Kit(_) => Ok(()),
         }
     }
@@ -137,6 +177,8 @@ impl StudyWorkload {
             Self::Kit(spec) => {
                 Box::new(CompatTerminals::new(target, *spec, Isolation::RepeatableRead)?)
             }
+            Self::Stress(spec) => Box::new(StressTerminals::new(target, spec.clone(), blocks)?),
+            Self::Insert(spec) => Box::new(InsertTerminals::new(target, spec.clone(), blocks)?),
         })
     }
 }

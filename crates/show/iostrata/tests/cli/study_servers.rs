@@ -1,4 +1,4 @@
-//! Studies with private servers as levels: measured, refused in their cells, killed and gone on with.
+//! Studies with private servers as levels: measured, refused in their cells, killed and gone on.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -42,7 +42,7 @@ pub fn run<W: Platform>(
     let measuring = &task.plan.measuring;
     let (probes, missing) = Probes::open(measuring.profile_hz);
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
-    pipeline.before_s = before_s(task.done);
+    pipeline.before_s = pace::before_s(task.done);
     let bench = Bench::new(session, pipeline, probes, databases);
     let standings = standings(task);
     let mut rounds =
@@ -380,16 +380,6 @@ impl<W: Platform> Rounds<'_, W> {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
-}
-
-/// Seconds that the stored part of the run took.
-fn before_s(done: &[Event]) -> f64 {
-    let end = |event: &Event| match event {
-        Event::Replicate(replicate) => replicate.started_s + replicate.duration_s,
-        Event::Interrupted { at_s, .. } | Event::Finished { at_s, .. } => *at_s,
-        _ => 0.0,
-    };
-    done.iter().map(end).fold(0.0, f64::max)
 }
 
 /// What every cell has already.

@@ -113,6 +113,9 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         }
         (SettingId::Target, _) => target_words(label),
         (SettingId::Warehouses, _) => format!("{label} warehouse{plural}"),
+        (SettingId::Objects, _) => format!("{label} objects"),
+        (SettingId::ReadPct, _) => format!("{label} % reads"),
+        (SettingId::CommitRows, _) => format!("{label} row{plural} a commit"),
         (SettingId::RedoVolume, Ok(SettingValue::Switch(true))) => "redo apart".to_owned(),
         (SettingId::RedoVolume, _) => "redo beside the data".to_owned(),
         (SettingId::SecondWorkers, _) if label == "0" => "no second engine".to_owned(),

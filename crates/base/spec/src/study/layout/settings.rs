@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
 use crate::study::setting::{
-    ENGINE, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, Setting, SettingId,
-    SettingKind, SettingValue, TPCC, TPCC_COMPAT, UPDATES,
+    ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS, Setting,
+    SettingId, SettingKind, SettingValue, TPCC, TPCC_COMPAT, UPDATES,
 };
 use crate::study::text::factor::Assigned;
 use crate::{Rw, Words};
@@ -162,11 +162,15 @@ impl<'a> Settings<'a> {
 
     /// Tables are counted in rows or in warehouses, and only servers have storage engines.
     fn is_of_database(&self, id: SettingId) -> bool {
-        let is_tpcc = [TPCC, TPCC_COMPAT].contains(&self.workload());
+        let is_one_of = |words: &[&str]| words.contains(&self.workload());
+        let is_tpcc = is_one_of(&[TPCC, TPCC_COMPAT]);
         match id {
             SettingId::RowUpdates => self.workload() == UPDATES,
             SettingId::Warehouses => is_tpcc,
-            SettingId::Rows | SettingId::RandomDistribution => !is_tpcc,
+            SettingId::Rows => !is_tpcc && !is_one_of(&[STRESS]),
+            SettingId::RandomDistribution => !is_tpcc && !is_one_of(&[STRESS, INSERT]),
+            SettingId::Objects | SettingId::ReadPct => is_one_of(&[STRESS]),
+            SettingId::CommitRows => is_one_of(&[INSERT]),
             SettingId::StorageEngine => !self.is_on_engine(),
             SettingId::Database(name) if name.starts_with(OF_ENGINE) => self.is_on_engine(),
             SettingId::Database(name) if name.starts_with(OF_SERVER) => !self.is_on_engine(),

@@ -13,11 +13,14 @@ use crate::{Access, Overload, TransactionPacing, TransactionSpec};
 /// Arrivals that may wait for a session: more than any window brings.
 const QUEUE_MAX: u32 = 10_000_000;
 /// What the tables are, and what is done with them.
-const OF_TABLES: [SettingId; 5] = [
+const OF_TABLES: [SettingId; 8] = [
     SettingId::Rows,
     SettingId::RowUpdates,
     SettingId::RandomDistribution,
     SettingId::Warehouses,
+    SettingId::Objects,
+    SettingId::ReadPct,
+    SettingId::CommitRows,
     SettingId::StorageEngine,
 ];
 /// Between the seeds of two engines: more than a study has replicates.

@@ -38,14 +38,20 @@ pub const UPDATES: &str = "updates";
 pub const TPCC: &str = "tpcc";
 /// The word for the load of sysbench-tpcc, which servers run.
 pub const TPCC_COMPAT: &str = "tpcc_compat";
+/// The word for a load of objects with a history of fixed length.
+pub const STRESS: &str = "stress";
+/// The word for inserts into random places of three indexes.
+pub const INSERT: &str = "insert";
 /// The word for the embedded engine.
 pub const ENGINE: &str = "engine";
 
-const WORKLOAD_NAMES: [&str; 9] = [
+const WORKLOAD_NAMES: [&str; 11] = [
     REQUESTS,
     UPDATES,
     TPCC,
     TPCC_COMPAT,
+    STRESS,
+    INSERT,
     "oltp_read_write",
     "oltp_read_only",
     "oltp_write_only",
@@ -202,11 +208,17 @@ settings! {
         Target "target": Database, default "engine",
             "The database, with its data on the volume: the embedded engine, or a private server";
         Rows "rows": Count(1, i32::MAX as u64), short "rows", default "100000",
-            "Rows of the table, about 200 bytes each";
+            "Rows of the table, about 200 bytes each; of `insert` those that are there before";
         Warehouses "warehouses": Count(1, 100_000), short "wh", default "2",
             "Warehouses of TPC-C, about 100 MB each";
+        Objects "objects": Count(1, i32::MAX as u64), short "objects", default "50000",
+            "Objects of `stress`, each with 20 rows of history";
+        ReadPct "read_pct": Count(0, 100), short "r", default "50",
+            "Transactions of `stress` that only read, percent; the others write";
+        CommitRows "commit_rows": Count(1, 10_000), short "c", default "1",
+            "Rows that a transaction of `insert` inserts";
         StorageEngine "storage_engine": Text,
-            "Storage engine of a server's tables, such as MyISAM; without it the server's own choice";
+            "Storage engine of a server's tables, such as MyISAM; without it the server's choice";
         RedoVolume "redo_volume": Switch, default "false",
             "Whether the redo lies on a volume of its own, equal to that of the data";
         RowUpdates "row_updates": Count(1, 10_000), short "u", default "10",

@@ -8,8 +8,8 @@ mod database;
 mod value;
 
 pub use catalogue::{
-    ENGINE, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, SettingId, TPCC,
-    TPCC_COMPAT, UPDATES,
+    ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS,
+    SettingId, TPCC, TPCC_COMPAT, UPDATES,
 };
 pub use value::SettingValue;
 
