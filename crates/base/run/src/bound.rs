@@ -120,6 +120,7 @@ pub struct TransactionBound {
     pub reached_pct_ci95: Option<Interval>,
     /// Rounds behind it, or independent samples, as `basis` says.
     pub reached_pct_n: u64,
+    /// `own_window` where each window was set against what its own devices and processors did,
     /// `paired_rounds` where the bound of each round was compared with what was reached in it,
     /// `independent` where the two were measured at different times.
     pub basis: String,

@@ -10,7 +10,9 @@ use iostrata_spec::OpKind;
 use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 
-use crate::{DatasetGrowth, LatencyTarget, SamplerCost, TransactionStall, Unknown};
+use crate::{
+    DatasetGrowth, LatencyTarget, SamplerCost, TransactionBound, TransactionStall, Unknown,
+};
 
 /// Transactions of a workload on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -202,4 +204,8 @@ pub struct StudyTransactions {
     pub stalls: Vec<TransactionStall>,
     /// Transactions per second in the first window that is not left out.
     pub series: TransactionSeries,
+    /// What binds: the resource that was at work for most of the time; absent where nothing was
+    /// seen of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<TransactionBound>,
 }

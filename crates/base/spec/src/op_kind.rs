@@ -50,6 +50,7 @@ kinds! {
     OrderStatus "order_status" "order statuses" "TPC-C: where is an order?"
     Delivery "delivery" "deliveries" "TPC-C: a batch of orders is delivered."
     StockLevel "stock_level" "stock levels" "TPC-C: what runs short?"
+    ReadWrite "read_write" "read-writes" "Stress: an object is read and changed."
     Transaction "transaction" "transactions" "Transactions of a workload that has one type."
 }
 
@@ -63,7 +64,7 @@ impl OpKind {
     fn series_name(self) -> Cow<'static, str> {
         match self {
             Self::Sync => "syncs".into(),
-            other => other.plural().replace(' ', "_").into(),
+            other => other.plural().replace([' ', '-'], "_").into(),
         }
     }
 }

@@ -1,12 +1,18 @@
 //! Database workloads: what is run on a target.
 //!
-//! Purpose: TPC-C as specified, the OLTP family in sysbench's words: tables, first rows, terminals,
-//! transactions and checks. Invariants: a workload uses a target's public operations alone and
-//! knows no database; the same seed asks for the same things. It measures nothing: the driver in
-//! `load` does.
+//! Purpose: TPC-C as specified, the OLTP family in sysbench's words, a load inspired by dbSTRESS,
+//! inserts into random places of indexes: tables, first rows, terminals, transactions and checks.
+//! Invariants: a workload uses a target's public operations alone and knows no database; the same
+//! seed asks for the same things. It measures nothing: the driver in `load` does.
 
 pub mod compat;
+mod condition;
 mod filling;
+pub mod insert;
+mod loaded_mark;
 pub mod oltp;
 mod slots;
+pub mod stress;
 pub mod tpcc;
+
+pub use condition::{Checked, Condition};

@@ -76,7 +76,7 @@ fn run_study(args: &RunArgs, interruption: &Interruption) -> Result<(), ExitErro
         return show_plan(&spec, &plan, &changes, args.choice.parts(), args.common.printing.json);
     }
     let plan = watched(plan, args.no_profile, args.no_trace);
-    study_run::run(plan, &args.place, &args.common, interruption)
+    study_run::run(plan, &args.place, &args.servers.servers, &args.common, interruption)
 }
 
 /// Leaves out what is not wanted beside the figures.
@@ -89,5 +89,5 @@ fn watched(mut plan: StudyPlan, no_profile: bool, no_trace: bool) -> StudyPlan {
 }
 
 fn resume(args: &ResumeArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    study_run::resume(&args.run, args.printing, interruption)
+    study_run::resume(&args.run, &args.servers.servers, args.printing, interruption)
 }

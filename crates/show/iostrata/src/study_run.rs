@@ -21,7 +21,7 @@ use crate::exit_error::{ExitError, exit_error};
 use crate::restore_command;
 use crate::run_sink::RunSink;
 use crate::signals::Interruption;
-use crate::study_database::StudyDatabases;
+use crate::study_database::{ServerPrograms, StudyDatabases};
 
 /// Where the volumes of a run are made, below its directory.
 const VOLUMES: &str = "volumes";
@@ -45,10 +45,12 @@ pub fn changes(plan: &StudyPlan, place: &StudyPlace) -> Result<Vec<String>, Exit
 pub fn run(
     plan: StudyPlan,
     place: &StudyPlace,
+    servers: &[String],
     common: &Common,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
     needs_root(&plan)?;
+    let databases = StudyDatabases::new(ServerPrograms::named(servers)?);
     let display = Display::new(common.printing.quiet);
     // What the options say must be right before a run directory is made.
     place_of(&plan, place, PathBuf::new())?;
@@ -67,7 +69,8 @@ pub fn run(
     let host = begin(&mut sink, &plan, &dir, place.device.as_ref())?;
     let place = place_of(&plan, place, absolute(&dir)?)?;
     display.note(&announced(&plan, &place, &host)?);
-    go_on(&plan, &place, host, &[], sink, common.printing.json, &display, interruption)
+    let task = StudyTask { plan: &plan, place, done: &[] };
+    go_on(&task, host, databases, sink, common.printing.json, &display, interruption)
 }
 
 /// Goes on with a study that was killed or interrupted.
@@ -76,6 +79,7 @@ pub fn run(
 /// As the contract's exit codes say.
 pub fn resume(
     run: &Path,
+    servers: &[String],
     printing: Printing,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
@@ -83,6 +87,7 @@ pub fn resume(
     let mut reader = RunReader::open(run).map_err(|error| bad(error.to_string()))?;
     reader.read_histograms().map_err(|error| bad(error.to_string()))?;
     let manifest = reader.manifest().clone();
+    let databases = StudyDatabases::new(ServerPrograms::named(servers)?);
     let (Some(plan), Some(host)) = (manifest.study.clone(), manifest.host.clone()) else {
         return Err(bad("this run is no study; name the run directory of one".to_owned()));
     };
@@ -108,15 +113,14 @@ pub fn resume(
         .map_err(|error| ExitError::NotHere(format!("{}: {error}", place.dir.display())))?;
     let sink = RunSink::resumed(writer, manifest, &display);
     let done = reader.events().to_vec();
-    go_on(&plan, &place, host, &done, sink, printing.json, &display, interruption)
+    let task = StudyTask { plan: &plan, place, done: &done };
+    go_on(&task, host, databases, sink, printing.json, &display, interruption)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the two ways in share everything after it")]
 fn go_on(
-    plan: &StudyPlan,
-    place: &VolumePlace,
+    task: &StudyTask<'_>,
     host: ProbeHost,
-    done: &[Event],
+    mut databases: StudyDatabases,
     mut sink: RunSink<'_>,
     json: bool,
     display: &Display,
@@ -124,18 +128,16 @@ fn go_on(
 ) -> Result<(), ExitError> {
     let mut session = Session::begin(&StateDir::of_user(), System::new())
         .map_err(|error| ExitError::NotHere(error.to_string()))?;
-    let task = StudyTask { plan, place: place.clone(), done };
     // What is not stored would have to be measured again.
     sink.goes_on = false;
-    let mut databases = StudyDatabases::default();
     let stop = interruption.flag();
-    let outcome = factorial::run(&task, &mut session, stop, &mut sink, &mut databases);
+    let outcome = factorial::run(task, &mut session, stop, &mut sink, &mut databases);
     sink.goes_on = true;
     display.progress(1.0, "putting everything back");
     let undone = session.undo_all();
     display.finish();
     // Only if it is empty: whatever else lies there is not ours.
-    let _kept_if_not_empty = std::fs::remove_dir(&place.dir);
+    let _kept_if_not_empty = std::fs::remove_dir(&task.place.dir);
     tell_undone(&undone, display);
     let outcome = match outcome {
         Err(_) if interruption.is_set() => {
@@ -143,7 +145,8 @@ fn go_on(
         }
         outcome => outcome.map_err(exit_error)?,
     };
-    let mut document = summarise_study(host, plan, &outcome.events, ProbeEnd::of(&outcome.events));
+    let mut document =
+        summarise_study(host, task.plan, &outcome.events, ProbeEnd::of(&outcome.events));
     document.report = sink.report();
     if !sink.keep_with_report(&document) {
         document.report = None;

@@ -71,6 +71,30 @@ pub enum StudyError {
         /// What the target said.
         code: String,
     },
+    /// A database that a point asks for is not there, or lacks one of its settings.
+    #[error("{why}; {fix}")]
+    NotHere {
+        /// What was found, or what the database said.
+        why: String,
+        /// What would help.
+        fix: String,
+    },
+    /// A database ended by itself.
+    #[error("{error}; the server had ended, and its last words were: {said}")]
+    Died {
+        /// What was noticed of it.
+        error: Box<StudyError>,
+        /// The end of its error log.
+        said: String,
+    },
+    /// A server does not start under the settings of a point.
+    #[error("{version} does not start with these settings: {said}")]
+    NotStarted {
+        /// Which server.
+        version: String,
+        /// The end of its error log.
+        said: String,
+    },
     /// The second of two databases on one volume could not do what was asked.
     #[error("the second engine: {0}")]
     Second(Box<StudyError>),

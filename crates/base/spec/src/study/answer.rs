@@ -49,6 +49,9 @@ pub struct Contrast {
     /// `only`: every point above with the one below that is equal otherwise. `max`, `min`: the best
     /// or the worst point of either side, whatever its other levels.
     pub take: Take,
+    /// The way from below the line to above it, where it is taken in steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<ContrastStep>,
     /// The sentence where the ratio is above one.
     pub more: String,
     /// Where it is below.
@@ -57,7 +60,34 @@ pub struct Contrast {
     pub same: String,
 }
 
+/// A step from below the line of a contrast to above it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ContrastStep {
+    /// What it is, in words: `the syncs`.
+    pub name: String,
+    /// The levels that it comes to.
+    pub to: Vec<LevelAt>,
+}
+
 impl Contrast {
+    /// Each step as a contrast of its own: what it comes to over what the one before came to.
+    pub fn of_steps(&self) -> Vec<(&str, Contrast)> {
+        let mut from = &self.over;
+        let step = |step: &'_ ContrastStep, from: &[LevelAt]| Contrast {
+            of: step.to.clone(),
+            over: from.to_vec(),
+            steps: Vec::new(),
+            ..self.clone()
+        };
+        let mut all = Vec::new();
+        for one in &self.steps {
+            all.push((one.name.as_str(), step(one, from)));
+            from = &one.to;
+        }
+        all
+    }
+
     /// The cells of each side, above and below the line, by their place.
     pub fn sides(&self, cells: &[Cell]) -> [Vec<usize>; 2] {
         // A factor that this extent does not vary keeps nothing out.

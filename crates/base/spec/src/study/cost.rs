@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::pacing::{Pacing as Pace, TRACED_S};
+use super::setting::ENGINE;
 use super::{Cell, StudyPlan, Volume, VolumeKind};
 use crate::{IoSpec, Mix, Pacing, Preparation, TransactionSpec};
 use iostrata_units::parse_size;
@@ -29,10 +30,22 @@ const DATABASE_WRITE_BYTES: f64 = 1024.0 * 1024.0;
 const DATABASE_BYTES_PER_S_MAX: f64 = 400.0 * 1024.0 * 1024.0;
 const WRITTEN_BYTES_PER_S_MAX: f64 = 2.0 * 1024.0 * 1024.0 * 1024.0;
 
+/// A server's data directory before there is any table of ours in it, with what grows of it.
+const SERVER_BYTES: u64 = 400 << 20;
+/// Bytes of a warehouse of TPC-C, with what a study adds to it.
+const WAREHOUSE_BYTES: u64 = 160 << 20;
+/// Bytes of an object of `stress` with its history.
+const OBJECT_BYTES: u64 = 3_000;
+/// Making a server's data directory, starting and ending it for the load.
+const SERVER_S: f64 = 12.0;
+/// Loading a warehouse.
+const WAREHOUSE_S: f64 = 4.0;
 /// Bytes of a row with its share of the indexes, of pages that are not full and of what grows.
 const ROW_BYTES: u64 = 400;
 /// The redo of a database where nothing is said of it.
 const REDO_BYTES: u64 = 128 << 20;
+/// What MySQL calls it.
+const SERVER_REDO: &str = "server.innodb_redo_log_capacity";
 /// Everything else that a database keeps: doublewrite files, versions, room to grow.
 const DATABASE_BYTES: u64 = 128 << 20;
 
@@ -94,6 +107,7 @@ fn pace(plan: &StudyPlan, preparation_s: f64) -> Pace {
     Pace {
         points: plan.cells.len(),
         warmed_points: plan.cells.iter().filter(|cell| cell.transactions.is_some()).count(),
+        server_points: plan.cells.iter().filter(|cell| cell.is_on_server()).count(),
         replicates: measuring.replicates,
         replicates_max: measuring.replicates_max,
         traced: measuring.traced,
@@ -105,26 +119,65 @@ fn pace(plan: &StudyPlan, preparation_s: f64) -> Pace {
 /// Bytes that the databases of some cells take on their volume: cells with equal tables share one,
 /// whatever else they set. A second database shares none with a first.
 pub fn database_bytes<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> u64 {
-    let mut largest: BTreeMap<(bool, [Option<&str>; 3]), u64> = BTreeMap::new();
+    let mut largest: BTreeMap<(bool, TablesKey<'_>), u64> = BTreeMap::new();
     let both = |cell: &'a Cell| {
         let first = cell.transactions.iter().map(|spec| (false, spec));
         first.chain(cell.second.iter().map(|spec| (true, spec)))
     };
     for (is_second, spec) in cells.into_iter().flat_map(both) {
-        let text = |name: &str| spec.settings.get(name).map(String::as_str);
-        let tables = [Some(spec.workload.as_str()), text("rows"), text("engine.page_size")];
-        let bytes = largest.entry((is_second, tables)).or_default();
+        let bytes = largest.entry((is_second, tables_key(spec))).or_default();
         *bytes = (*bytes).max(bytes_of(spec));
     }
     largest.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
+/// What loads share that have the same tables.
+type TablesKey<'a> = [Option<&'a str>; 9];
+
+fn tables_key(spec: &TransactionSpec) -> TablesKey<'_> {
+    let text = |name: &str| spec.settings.get(name).map(String::as_str);
+    [
+        Some(&spec.workload),
+        Some(&spec.target),
+        text("rows"),
+        text("warehouses"),
+        text("objects"),
+        text("storage_engine"),
+        text("engine.page_size"),
+        text("database.page_size"),
+        text("server.innodb_page_size"),
+    ]
+}
+
+fn number(spec: &TransactionSpec, name: &str) -> u64 {
+    spec.settings.get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 fn bytes_of(spec: &TransactionSpec) -> u64 {
-    let text = |name: &str| spec.settings.get(name);
-    let rows = text("rows").and_then(|rows| rows.parse().ok()).unwrap_or(0_u64);
-    let redo = text("engine.redo_log_capacity").and_then(|text| parse_size(text).ok());
-    let redo = redo.unwrap_or(REDO_BYTES);
-    rows.saturating_mul(ROW_BYTES).saturating_add(redo).saturating_add(DATABASE_BYTES)
+    let size = |name: &str| spec.settings.get(name).and_then(|text| parse_size(text).ok());
+    let redo = ["engine.redo_log_capacity", "database.redo_log_capacity", SERVER_REDO]
+        .into_iter()
+        .filter_map(size)
+        .max();
+    let own = if spec.target == ENGINE { DATABASE_BYTES } else { DATABASE_BYTES + SERVER_BYTES };
+    let rows = number(spec, "rows").saturating_mul(ROW_BYTES);
+    let warehouses = number(spec, "warehouses").saturating_mul(WAREHOUSE_BYTES);
+    let objects = number(spec, "objects").saturating_mul(OBJECT_BYTES);
+    let tables = rows.saturating_add(warehouses).saturating_add(objects);
+    tables.saturating_add(redo.unwrap_or(REDO_BYTES)).saturating_add(own)
+}
+
+/// Seconds for the data of every database of a volume, beside the writing of its bytes.
+fn databases_s<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> f64 {
+    let loads = cells.into_iter().filter_map(|cell| cell.transactions.as_ref());
+    let each: BTreeMap<TablesKey<'_>, f64> = loads
+        .map(|load| {
+            let server_s = if load.target == ENGINE { 0.0 } else { SERVER_S };
+            let warehouses_s = WAREHOUSE_S * number(load, "warehouses") as f64;
+            (tables_key(load), server_s + warehouses_s)
+        })
+        .collect();
+    each.values().sum()
 }
 
 fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
@@ -133,7 +186,9 @@ fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
         None if volume.kind == VolumeKind::Here => (0.0, FILL_BYTES_PER_S),
         None => (VOLUME_S, FILL_BYTES_PER_S),
     };
-    f64::from(volume.count) * each_s + prepared(plan, volume) as f64 / bytes_per_s
+    let on_it = plan.cells.iter().filter(|cell| cell.volume == *volume);
+    let written_s = prepared(plan, volume) as f64 / bytes_per_s;
+    f64::from(volume.count) * each_s + written_s + databases_s(on_it)
 }
 
 /// File sets of one shape are shared by the cells of a volume.

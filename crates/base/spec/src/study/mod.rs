@@ -28,7 +28,7 @@ mod then;
 #[cfg(test)]
 mod transaction_tests;
 
-pub use answer::{Answer, AnswerFrom, Contrast, filled};
+pub use answer::{Answer, AnswerFrom, Contrast, ContrastStep, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
 pub use cost::{PlanCost, cost, database_bytes};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};

@@ -11,6 +11,9 @@ const WINDOW_OVERHEAD_S: f64 = 0.08;
 /// The same of transactions: the database is opened, warmed up until its redo has gone round, which
 /// takes as long as the window or less, and closed.
 const DATABASE_OVERHEAD_S: f64 = 4.0;
+/// The same of a server beyond that: it is started under the point's conditions, and shut down with
+/// every dirty page written.
+const SERVER_OVERHEAD_S: f64 = 4.0;
 /// Length of a traced pass beside its overhead, in seconds.
 pub const TRACED_S: f64 = 0.3;
 /// Replicates of every point that a budget should hold. At eight, Student's t costs little: the
@@ -28,6 +31,8 @@ pub struct Pacing {
     pub points: usize,
     /// Points of them with a warm-up before each window.
     pub warmed_points: usize,
+    /// Points of those that are on servers.
+    pub server_points: usize,
     /// Replicates that every point shall have.
     pub replicates: u32,
     /// More are never spent on one point.
@@ -53,7 +58,9 @@ impl Pacing {
 
     /// What is beside a window, as far as it is the same whatever its length, in seconds.
     pub fn overhead_s(&self) -> f64 {
-        WINDOW_OVERHEAD_S + DATABASE_OVERHEAD_S * self.warmed_share()
+        let server_share = self.server_points as f64 / self.points.max(1) as f64;
+        let of_databases = DATABASE_OVERHEAD_S * self.warmed_share();
+        WINDOW_OVERHEAD_S + of_databases + SERVER_OVERHEAD_S * server_share
     }
 
     /// Replicates that windows are made short enough for.
@@ -115,6 +122,7 @@ mod tests {
         Pacing {
             points,
             warmed_points: 0,
+            server_points: 0,
             replicates: 3,
             replicates_max: 30,
             traced: true,
@@ -173,6 +181,13 @@ mod tests {
         assert!((warmed.rounds_s() - 900.0).abs() < 1.0, "{}", warmed.rounds_s());
         assert!((20.0..25.0).contains(&warmed.window_s()), "{}", warmed.window_s());
         assert_eq!(warmed.traced_s(), 0.0, "they have no traced pass");
+    }
+
+    #[test]
+    fn servers_take_time_to_start_and_to_end() {
+        let engines = Pacing { warmed_points: 6, ..pacing(6, 400.0) };
+        let servers = Pacing { server_points: 6, ..engines };
+        assert_eq!(servers.overhead_s() - engines.overhead_s(), SERVER_OVERHEAD_S);
     }
 
     #[test]

@@ -64,6 +64,22 @@ pub enum ThenMetric {
     FuriousFlushesPerMin,
     /// Pages of 16 KiB written in place for each transaction.
     PagesPerTransaction,
+    /// Syncs of the logs for each transaction, by the database's own counters.
+    SyncsPerTransaction,
+    /// Flushes that reached the volume's devices for each transaction.
+    FlushesPerTransaction,
+    /// Writes that the volume's devices completed for each transaction.
+    DeviceWritesPerTransaction,
+    /// Bytes that they wrote for each transaction.
+    DeviceWriteBytesPerTransaction,
+    /// Reads that they completed for each transaction.
+    DeviceReadsPerTransaction,
+    /// Bytes of redo for each transaction.
+    RedoBytesPerTransaction,
+    /// Pages of 16 KiB written to doublewrite files for each transaction.
+    DoublewritePagesPerTransaction,
+    /// Processor time of the database and of what drives it for each transaction, in microseconds.
+    CpuUsPerTransaction,
     /// Redo made per second.
     RedoBytesPerS,
     /// Pages that became dirty per second.
@@ -84,7 +100,7 @@ pub enum ThenMetric {
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 27] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 35] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -104,6 +120,14 @@ impl ThenMetric {
         ("flushed_for_redo_pct", ThenMetric::FlushedForRedoPct, "percent"),
         ("furious_flushes_per_min", ThenMetric::FuriousFlushesPerMin, "/min"),
         ("pages_per_transaction", ThenMetric::PagesPerTransaction, "pages"),
+        ("syncs_per_transaction", ThenMetric::SyncsPerTransaction, "syncs"),
+        ("flushes_per_transaction", ThenMetric::FlushesPerTransaction, "flushes"),
+        ("device_writes_per_transaction", ThenMetric::DeviceWritesPerTransaction, "writes"),
+        ("device_write_bytes_per_transaction", ThenMetric::DeviceWriteBytesPerTransaction, "B"),
+        ("device_reads_per_transaction", ThenMetric::DeviceReadsPerTransaction, "reads"),
+        ("redo_bytes_per_transaction", ThenMetric::RedoBytesPerTransaction, "B"),
+        ("doublewrite_pages_per_transaction", ThenMetric::DoublewritePagesPerTransaction, "pages"),
+        ("cpu_us_per_transaction", ThenMetric::CpuUsPerTransaction, "us"),
         ("redo_bytes_per_s", ThenMetric::RedoBytesPerS, "B/s"),
         ("pages_dirtied_per_s", ThenMetric::PagesDirtiedPerS, "/s"),
         ("checkpoint_age_pct", ThenMetric::CheckpointAgePct, "percent"),

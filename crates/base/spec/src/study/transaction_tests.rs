@@ -152,7 +152,7 @@ fn what_has_no_meaning_is_refused_with_its_place() {
         (
             "[base]\nworkload='updates'\ntarget='oracle'\n[factors]\nworkers=[1]",
             "5:8",
-            &["use one of engine"],
+            &["use one of engine, mariadb, mysql"],
         ),
         (
             "[base]\nworkload='updates'\nfilesystem='raw'\n[factors]\nworkers=[1]",
@@ -174,6 +174,86 @@ fn what_has_no_meaning_is_refused_with_its_place() {
     ];
     for (text, place, words) in wrong {
         let error = parsed(text).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("a.toml:{place}: ")), "{text}\n{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{text}\n{error}");
+    }
+}
+
+const SERVERS: &str = "[base]\nworkload='tpcc'\nfilesystem='ext4'\nwarehouses=3\nrows=7\n\
+                       storage_engine='InnoDB'\n'engine.policy'='steady'\n\
+                       'database.io_capacity'=300\n'server.innodb_io_capacity_max'=900\n\
+                       [factors]\ntarget=['engine','MariaDB-10.11','mysql']\n";
+
+fn said(cell: &Cell) -> String {
+    let load = cell.transactions.as_ref().unwrap();
+    let all = load.settings.iter().map(|(name, value)| format!("{name}={value}"));
+    all.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_target_takes_its_own_settings_and_those_that_both_have() {
+    let cells = cells(SERVERS);
+    let names: Vec<(&str, &str)> =
+        cells.iter().map(|cell| (cell.id.as_str(), cell.title.as_str())).collect();
+    assert_eq!(
+        names,
+        [("engine", "engine"), ("mariadb_10_11", "MariaDB 10.11"), ("mysql", "MySQL")]
+    );
+    assert_eq!(said(&cells[0]), "engine.io_capacity=300 engine.policy=steady warehouses=3");
+    let of_server = "database.io_capacity=300 server.innodb_io_capacity_max=900 \
+                     storage_engine=InnoDB warehouses=3";
+    assert_eq!((said(&cells[1]), said(&cells[2])), (of_server.into(), of_server.into()));
+    assert_eq!(cells[1].transactions.as_ref().unwrap().target, "mariadb-10.11");
+    assert!(cells[1].is_on_server() && !cells[0].is_on_server());
+    let each: Vec<u64> = cells.iter().map(|cell| database_bytes([cell])).collect();
+    assert!(each[1] > each[0] + (300 << 20), "a server keeps more: {each:?}");
+    assert_eq!(database_bytes(&cells), each.iter().sum::<u64>(), "none shares its tables");
+}
+
+#[test]
+fn what_is_said_of_the_engine_itself_stands_over_what_is_said_of_both() {
+    let text = "[base]\nworkload='tpcc'\n'engine.io_capacity'=100\n\
+                [factors]\n'database.io_capacity'=[200]\ntarget=['engine','mysql']";
+    let cells = cells(text);
+    assert_eq!(said(&cells[0]), "engine.io_capacity=100 warehouses=2");
+    assert_eq!(said(&cells[1]), "database.io_capacity=200 warehouses=2");
+    assert_eq!((cells[0].id.as_str(), cells[1].id.as_str()), ("engine", "io200_mysql"));
+}
+
+#[test]
+fn redo_of_its_own_volume_needs_one() {
+    let text = "[base]\nworkload='updates'\nfilesystem='ext4'\n[factors]\n\
+                redo_volume=[false,true]";
+    let both = cells(text);
+    let counts: Vec<u32> = both.iter().map(|cell| cell.volume.count).collect();
+    assert_eq!(counts, [1, 2]);
+    assert_eq!((both[0].id.as_str(), both[1].id.as_str()), ("no_redo_volume", "redo_volume"));
+    assert_eq!(
+        said(&both[1]),
+        "random_distribution=uniform redo_volume=true row_updates=10 rows=100000"
+    );
+}
+
+#[test]
+fn what_a_target_cannot_be_given_is_refused_with_its_place() {
+    let wrong: [(&str, &str, &[&str]); 5] = [
+        ("workload='tpcc_compat'\n[factors]\nworkers=[1]", "4:10", &["only servers take"]),
+        (
+            "workload='updates'\nredo_volume=true\n[factors]\nworkers=[1]",
+            "5:13",
+            &["use filesystem ext4"],
+        ),
+        ("workload='updates'\ntarget='mysql-9.x'\n[factors]\nworkers=[1]", "5:8", &["mysql-10.11"]),
+        ("workload='updates'\n[factors]\nstorage_engine=['InnoDB']", "6:17", &["has no meaning"]),
+        (
+            "workload='updates'\ntarget='mysql'\nsecond_workers=2\n'second.policy'='steady'\n\
+             [factors]\nworkers=[1]",
+            "6:16",
+            &["beside an engine"],
+        ),
+    ];
+    for (text, place, words) in wrong {
+        let error = parsed(&format!("[base]\n{text}")).map(drop).unwrap_err().to_string();
         assert!(error.starts_with(&format!("a.toml:{place}: ")), "{text}\n{error}");
         assert!(words.iter().all(|word| error.contains(word)), "{text}\n{error}");
     }

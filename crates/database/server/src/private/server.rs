@@ -20,6 +20,8 @@ use super::program::ServerProgram;
 pub enum DataSource {
     /// It is made, without users but root, who needs no password over the socket.
     Fresh,
+    /// It is made at this place, below a directory that the same session made.
+    FreshAt(PathBuf),
     /// It is a copy of this data directory, of a server of the same version that was shut down.
     CopyOf(PathBuf),
     /// It is this very directory, which the user named and which stays.
@@ -116,7 +118,7 @@ impl PrivateServer {
         let made = session.apply(Change::ServerDirectory { path: plan.dir.clone() })?;
         let dir = made.effect.dir().map_or_else(|| plan.dir.clone(), Path::to_path_buf);
         let data = match &plan.data {
-            DataSource::InPlace(data) => session.platform().real(data),
+            DataSource::InPlace(data) | DataSource::FreshAt(data) => session.platform().real(data),
             DataSource::Fresh | DataSource::CopyOf(_) => dir.join("data"),
         };
         let server = Self { plan, layout: Layout { dir, data }, directory: made.id, running: None };
@@ -141,7 +143,7 @@ impl PrivateServer {
             fs::write(&file, lines).map_err(|e| PrivateError::system("write", &file, e))?;
         }
         match data {
-            DataSource::Fresh => {
+            DataSource::Fresh | DataSource::FreshAt(_) => {
                 data_dir::make_fresh(program, &self.layout, *run_as, self.as_root(), options)
             }
             DataSource::CopyOf(from) => data_dir::copy(platform, from, &self.layout.data, *run_as),
@@ -257,9 +259,15 @@ impl PrivateServer {
         options::address(&self.layout.socket())
     }
 
-    /// From its next start on it runs in the groups of this name, which the same session made.
-    pub fn enter(&mut self, group: &str) {
-        self.plan.group = Some(group.to_owned());
+    /// From its next start on it runs in the groups of this name, which the same session made; in
+    /// those of this process without one.
+    pub fn enter(&mut self, group: Option<&str>) {
+        self.plan.group = group.map(str::to_owned);
+    }
+
+    /// What it said at its end, where it has ended by itself.
+    pub fn last_words<W: Platform>(&self, session: &Session<W>) -> Option<String> {
+        session.platform().said(self.process()?)
     }
 
     /// The directory that was made for it.

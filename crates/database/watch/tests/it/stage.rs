@@ -75,7 +75,7 @@ impl Stage {
     pub fn limited(mut self) -> Self {
         let server = self.server.as_mut().unwrap();
         server.stop(&mut self.session).unwrap();
-        server.enter(GROUP);
+        server.enter(Some(GROUP));
         server.run(&mut self.session, &[]).unwrap();
         self
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
+use crate::condition::Condition;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
 
@@ -17,19 +18,6 @@ use district::{District, DistrictRows};
 
 /// How many conditions there are.
 pub const CONDITIONS: usize = 12;
-/// Violations that are told of one condition.
-const TOLD_MAX: usize = 3;
-
-/// What came of one condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
-    /// Places where it does not hold.
-    pub violations: u64,
-    /// The first of them, in words.
-    pub told: Vec<String>,
-    /// What was checked in its place, where it does not hold as written after a run.
-    pub instead: Option<String>,
-}
 
 /// What came of all conditions, from the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,11 +38,7 @@ impl CheckOutcome {
 
     /// Notes that a condition, counted from 1, does not hold somewhere.
     fn violated(&mut self, condition: usize, tell: impl FnOnce() -> String) {
-        let of = &mut self.conditions[condition - 1];
-        of.violations += 1;
-        if of.told.len() < TOLD_MAX {
-            of.told.push(tell());
-        }
+        self.conditions[condition - 1].violated(tell);
     }
 
     /// Notes whether two values are equal, as a condition, counted from 1, wants it.

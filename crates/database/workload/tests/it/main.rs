@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 mod cluster;
+mod insert;
 mod kills;
 mod oltp;
 mod servers;
+mod stress;
 mod tpcc;
 
 use std::path::Path;

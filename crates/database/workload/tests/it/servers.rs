@@ -6,11 +6,14 @@ use std::sync::atomic::AtomicBool;
 use iostrata_server::{Credentials, ServerAddress, ServerTarget};
 use iostrata_target::{Isolation, Target};
 use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
+use iostrata_workload::insert::{self, InsertSpec, InsertTerminals};
 use iostrata_workload::oltp::{self, Member, OltpSpec, OltpTerminals};
+use iostrata_workload::stress::StressTerminals;
 use iostrata_workload::tpcc::{
     self, CheckPlan, Dataset, Mix, PrepareOptions, TerminalOptions, Terminals,
 };
 
+use crate::stress::{GO_ON, broken};
 use crate::{private_server, run, terminal_options};
 
 /// A database of its own on every server.
@@ -89,5 +92,41 @@ fn the_load_of_sysbench_tpcc_runs_on_servers() {
         assert_eq!(compat::cleanup(target, 1).unwrap(), 9);
         let schema = compat::schema(1);
         assert!(target.present(&schema).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn objects_keep_their_history_on_servers() {
+    use iostrata_workload::stress;
+    on_every_server("iostrata_test_stress", |target| {
+        let spec = crate::stress::small();
+        stress::prepare(target, &spec, (2, true), &GO_ON, &|_, _| {}).unwrap();
+        assert_eq!(broken(&crate::stress::check(target)), [0; 0]);
+        let source = StressTerminals::new(target, spec, true).unwrap();
+        assert_eq!(run(&source, 4, 50).settled, 400);
+        let checked = crate::stress::check(target);
+        assert_eq!((broken(&checked), checked.rows), (vec![], 1_470));
+        stress::prepare(target, &crate::stress::small(), (2, true), &GO_ON, &|_, _| {}).unwrap();
+        crate::stress::damage(target);
+        assert!(stress::cleanup(target).unwrap());
+    });
+}
+
+#[test]
+fn rows_are_inserted_into_servers() {
+    on_every_server("iostrata_test_insert", |target| {
+        let spec = InsertSpec { rows: 5_000, ..InsertSpec::default() };
+        insert::prepare(target, &spec, true, &GO_ON, &|_| {}).unwrap();
+        assert_eq!(broken(&crate::insert::check(target)), [0; 0]);
+        let mut rows = 5_000;
+        for (rows_per_commit, turns) in [(1, 50), (7, 20), (2_500, 1)] {
+            let spec = InsertSpec { rows_per_commit, ..spec.clone() };
+            let source = InsertTerminals::new(target, spec, true).unwrap();
+            rows += run(&source, 2, turns).settled * u64::from(rows_per_commit);
+        }
+        let checked = crate::insert::check(target);
+        assert_eq!((broken(&checked), checked.rows), (vec![], rows));
+        crate::insert::damage(target);
+        assert!(insert::cleanup(target).unwrap());
     });
 }

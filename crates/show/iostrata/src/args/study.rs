@@ -120,6 +120,15 @@ pub struct StudyPlace {
     pub overwrite_contents: Option<PathBuf>,
 }
 
+/// Which servers a study may start.
+#[derive(Args, Debug)]
+pub struct StudyServers {
+    /// A server program for targets such as mariadb-10.11; its version says for which (may be given
+    /// several times) [default: those in IOSTRATA_SERVER_PROGRAMS, then what is installed]
+    #[arg(long = "server", value_name = "PROGRAM")]
+    pub servers: Vec<String>,
+}
+
 /// Arguments of `iostrata study show`.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
@@ -138,6 +147,8 @@ pub struct RunArgs {
     pub choice: StudyChoice,
     #[command(flatten)]
     pub place: StudyPlace,
+    #[command(flatten)]
+    pub servers: StudyServers,
     /// Show the plan and every system change, and stop there
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
@@ -160,6 +171,8 @@ pub struct ResumeArgs {
     /// The run directory of the study
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
+    #[command(flatten)]
+    pub servers: StudyServers,
     #[command(flatten)]
     pub printing: Printing,
 }

@@ -65,7 +65,7 @@ pub fn with_server(
     }
     if is_limited {
         server.stop(&mut session).map_err(|error| here(&error))?;
-        server.enter(GROUP);
+        server.enter(Some(GROUP));
     }
     if server.process().is_none() {
         server.run(&mut session, &[]).map_err(|error| here(&error))?;

@@ -24,6 +24,7 @@ mod simulate_flush;
 mod stalls;
 mod study;
 mod study_kill;
+mod study_servers;
 mod study_transactions;
 mod tune;
 mod tune_lost;

@@ -124,7 +124,8 @@ fn decided(
     let is_part = |point: &&StudyPoint| sides.points.iter().any(|ids| ids.contains(&point.id));
     let verdicts: Verdicts =
         points.iter().filter(is_part).flat_map(|point| point.verdicts.iter()).collect();
-    let text = sentence(contrast, &comparison, &sides, &verdicts);
+    let text = sentence(contrast, &comparison, &sides, &verdicts)
+        .map(|text| text + &in_steps(contrast, plan, seen, &comparison));
     let answer = match text {
         Ok(text) => StudyAnswer { asks: asks.to_owned(), text, is_known: true, ..<_>::default() },
         Err(why) => unknown(asks, &why),
@@ -229,6 +230,43 @@ fn sentence(
     };
     let said = with_figures(template, contrast.metric, found.ratio, sides);
     Ok(format!("{said} (95 % {low:.2} to {high:.2} times){}", but(verdicts)))
+}
+
+/// How much each step makes of the ratio, where it was taken in steps: the logarithms of ratios add
+/// up, so that shares of them do.
+fn in_steps(
+    contrast: &Contrast,
+    plan: &StudyPlan,
+    seen: &BTreeMap<&str, Seen<'_>>,
+    total: &Comparison,
+) -> String {
+    let steps = contrast.of_steps();
+    if steps.is_empty() {
+        return String::new();
+    }
+    let ratio = |step: &Contrast| {
+        let sides = sides(step, plan, seen)?;
+        let compared = paired_measured(&sides.below, &sides.above).ok()?;
+        Some((compared.ratio, compared.ratio_ci95?))
+    };
+    let each: Option<Vec<(&str, f64, [f64; 2])>> = steps
+        .iter()
+        .map(|(name, step)| ratio(step).map(|(ratio, ends)| (*name, ratio, ends)))
+        .collect();
+    let Some(each) = each else {
+        return "; not every step to it was measured, so it cannot be split".to_owned();
+    };
+    let words = each.iter().map(|(name, ratio, [low, high])| {
+        let share = 100.0 * ratio.ln() / total.ratio.ln();
+        format!("{name} {ratio:.2} times ({share:.0} %; 95 % {low:.2} to {high:.2})")
+    });
+    let product: f64 = each.iter().map(|(_, ratio, _)| ratio).product();
+    let within = total.ratio_ci95.is_some_and(|[low, high]| (low..=high).contains(&product));
+    format!(
+        ". Of this {}; together {product:.2} times, {} the interval of the whole",
+        words.collect::<Vec<_>>().join(", "),
+        if within { "within" } else { "outside" }
+    )
 }
 
 /// What a reader must know before repeating the sentence.

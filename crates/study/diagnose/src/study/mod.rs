@@ -5,6 +5,7 @@
 
 mod answer;
 mod axis;
+mod busy;
 mod caution;
 mod effect;
 mod finding;

@@ -111,6 +111,14 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         | ThenMetric::FlushedForRedoPct
         | ThenMetric::FuriousFlushesPerMin
         | ThenMetric::PagesPerTransaction
+        | ThenMetric::SyncsPerTransaction
+        | ThenMetric::FlushesPerTransaction
+        | ThenMetric::DeviceWritesPerTransaction
+        | ThenMetric::DeviceWriteBytesPerTransaction
+        | ThenMetric::DeviceReadsPerTransaction
+        | ThenMetric::RedoBytesPerTransaction
+        | ThenMetric::DoublewritePagesPerTransaction
+        | ThenMetric::CpuUsPerTransaction
         | ThenMetric::RedoBytesPerS
         | ThenMetric::PagesDirtiedPerS
         | ThenMetric::CheckpointAgePct

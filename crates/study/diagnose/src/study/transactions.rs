@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use iostrata_run::host::DeviceDelta;
 use iostrata_run::{
     Replicate, StreamFigures, StudyTransactions, TransactionFigures, TransactionStall,
 };
@@ -13,6 +14,7 @@ use iostrata_spec::OpKind;
 use iostrata_spec::study::ThenMetric;
 use iostrata_stats::{LatencyHistogram, Measured, Verdict, combine, stability};
 
+use super::busy::{Worked, bound};
 use crate::figure::metric_of;
 
 /// Stalls that a point lists.
@@ -51,6 +53,7 @@ pub(super) fn transactions(replicates: &[&Replicate], left_out: u32) -> Option<S
         left_out,
         stalls,
         series: first.stream.series.per_second(),
+        bound: bound(&windows.iter().filter_map(Window::worked).collect::<Vec<_>>()),
     })
 }
 
@@ -65,6 +68,11 @@ impl<'a> Window<'a> {
     fn of(replicate: &'a Replicate) -> Option<Self> {
         let stream = replicate.streams.first()?;
         Some(Self { replicate, stream, counts: stream.transactions.as_ref()? })
+    }
+
+    fn worked(&self) -> Option<Worked<'a>> {
+        let used = self.counts.used.unwrap_or_default();
+        Some(Worked { tps: metric_of(self.replicate)?.value, used, replicate: self.replicate })
     }
 
     fn figures(&self) -> Vec<(ThenMetric, Measured)> {
@@ -84,7 +92,9 @@ impl<'a> Window<'a> {
         add(ThenMetric::LatencyP999Us, self.latencies().percentile_us(99.9));
         // The sum of none is -0.
         add(ThenMetric::StalledPct, Some(100.0 * (stalled_s / duration_s).min(1.0) + 0.0));
-        add(ThenMetric::PagesPerTransaction, self.pages_per_transaction());
+        for (metric, used) in self.used_in_all() {
+            add(metric, used.zip(self.done()).map(|(used, done)| used / done));
+        }
         if let Some(course) = &self.counts.course {
             let per_min = course.furious_flushes.map(|count| 60.0 * count as f64 / duration_s);
             add(ThenMetric::FuriousFlushesPerMin, per_min);
@@ -114,18 +124,40 @@ impl<'a> Window<'a> {
         all
     }
 
-    fn pages_per_transaction(&self) -> Option<f64> {
+    /// Transactions; none where none was completed.
+    fn done(&self) -> Option<f64> {
         let moved = self.stream.ops.iter().filter(|(kind, _)| *kind != OpKind::Sync);
         let done: u64 = moved.map(|(_, op)| op.ios).sum();
-        let pages = self.counts.used?.page_writes?;
-        (done > 0).then(|| pages / done as f64)
+        (done > 0).then_some(done as f64)
+    }
+
+    /// What the database counted in the window, and what its volume's devices did.
+    fn used_in_all(&self) -> [(ThenMetric, Option<f64>); 9] {
+        let used = self.counts.used.unwrap_or_default();
+        let logs = used.redo_syncs.map(|redo| redo + used.binlog_syncs.unwrap_or(0.0));
+        let evidence = self.replicate.evidence.as_ref();
+        let delta = evidence.and_then(|evidence| evidence.device_delta);
+        let device = |of: fn(&DeviceDelta) -> u64| delta.as_ref().map(|delta| of(delta) as f64);
+        let flushes = delta.and_then(|delta| delta.counters.flushes).map(|count| count as f64);
+        [
+            (ThenMetric::PagesPerTransaction, used.page_writes),
+            (ThenMetric::SyncsPerTransaction, logs),
+            (ThenMetric::RedoBytesPerTransaction, used.redo_bytes),
+            (ThenMetric::DoublewritePagesPerTransaction, used.doublewrite_pages),
+            (ThenMetric::CpuUsPerTransaction, used.cpu_us),
+            (ThenMetric::FlushesPerTransaction, flushes),
+            (ThenMetric::DeviceWritesPerTransaction, device(|delta| delta.counters.writes)),
+            (ThenMetric::DeviceWriteBytesPerTransaction, device(DeviceDelta::written_bytes)),
+            (ThenMetric::DeviceReadsPerTransaction, device(|delta| delta.counters.reads)),
+        ]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iostrata_run::{ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
+    use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
+    use iostrata_run::{Resource, ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
@@ -135,7 +167,11 @@ mod tests {
         let stall =
             TransactionStall { length_s: 0.5, cause: StallCause::RedoFull, ..<_>::default() };
         let course = TargetCourse { furious_flushes: Some(3), ..TargetCourse::default() };
-        let used = ResourceUse { page_writes: Some(30.0), ..ResourceUse::default() };
+        let used = ResourceUse {
+            page_writes: Some(30.0),
+            redo_syncs: Some(50.0),
+            ..ResourceUse::default()
+        };
         let stream = StreamFigures {
             total: Some(Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default())),
             transactions: Some(TransactionFigures {
@@ -183,12 +219,41 @@ mod tests {
         assert_eq!(value("min_over_mean_1s"), Some(0.5), "of 1 and 0");
         assert_eq!(value("stalled_pct"), Some(25.0));
         assert_eq!(value("furious_flushes_per_min"), Some(90.0));
+        assert_eq!(value("syncs_per_transaction"), Some(0.5), "50 for each 100");
+        assert_eq!(found.bound, None, "nothing was seen of the machine");
         assert_eq!(value("history_length"), None, "what is not told is absent");
         assert_eq!((found.left_out, found.stalls.len()), (1, 2));
         assert_eq!(found.series.tps, [50.0, 50.0], "of the first window");
         let mut requests = even;
         requests.streams[0].transactions = None;
         assert_eq!(transactions(&[&requests], 0), None);
+    }
+
+    #[test]
+    fn what_was_at_work_for_most_of_the_time_binds() {
+        let mut one = replicate([10; 10]);
+        let mut evidence = Evidence { seconds: 2.0, ..Evidence::default() };
+        let counters = DeviceCounters {
+            writes: 300,
+            flushes: Some(200),
+            flush_ms: Some(1600),
+            ..DeviceCounters::default()
+        };
+        evidence.device_delta = Some(DeviceDelta { seconds: 2.0, counters });
+        evidence.cpu = Some(CpuShares { user_pct: 40.0, idle_pct: 60.0, ..CpuShares::default() });
+        one.evidence = Some(evidence);
+        let found = transactions(&[&one], 0).unwrap();
+        let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
+        assert_eq!(value("flushes_per_transaction"), Some(2.0));
+        assert_eq!(value("device_writes_per_transaction"), Some(3.0));
+        let bound = found.bound.unwrap();
+        assert_eq!((bound.resource, bound.reached_pct), (Resource::Syncs, 80.0));
+        assert_eq!(bound.value, 62.5, "50 in four fifths of the time");
+        let per_txn: Vec<Option<f64>> = bound.resources.iter().map(|one| one.per_txn).collect();
+        assert_eq!(per_txn, [Some(0.5), Some(0.3), None]);
+        one.evidence.as_mut().unwrap().cpu.as_mut().unwrap().user_pct = 95.0;
+        let found = transactions(&[&one], 0).unwrap().bound.unwrap();
+        assert_eq!((found.resource, found.reached_pct), (Resource::Cpu, 95.0));
     }
 
     #[test]

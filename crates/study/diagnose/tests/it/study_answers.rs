@@ -2,7 +2,9 @@
 
 use iostrata_diagnose::{ProbeEnd, summarise_study};
 use iostrata_run::{Event, Replicate, StudyDocument};
-use iostrata_spec::study::{Answer, AnswerFrom, Contrast, LevelAt, Take, ThenMetric};
+use iostrata_spec::study::{
+    Answer, AnswerFrom, Contrast, ContrastStep, LevelAt, StudyPlan, Take, ThenMetric,
+};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use crate::study::{Storage, clean, events, level, of_2012, plan};
@@ -13,6 +15,7 @@ fn asked(kind: &str) -> Vec<Answer> {
     let answer = |asks: &str, of: LevelAt, over: LevelAt, at: Vec<LevelAt>, take: Take| Answer {
         asks: asks.to_owned(),
         from: AnswerFrom::Contrast(Contrast {
+            steps: Vec::new(),
             metric: ThenMetric::Iops,
             at,
             of: vec![of],
@@ -65,6 +68,41 @@ fn a_question_is_answered_by_its_own_contrasts() {
     for answer in &same.answers {
         assert!(answer.is_known && answer.text.starts_with("no difference (95 % "), "{answer:?}");
     }
+}
+
+#[test]
+fn a_ratio_is_split_into_the_steps_that_were_measured() {
+    let mut plan = plan();
+    let mut answers = asked("ext4");
+    let AnswerFrom::Contrast(files) = &mut answers[1].from else { panic!("a contrast") };
+    let step = |name: &str, files: u32| ContrastStep {
+        name: name.to_owned(),
+        to: vec![level("files", files)],
+    };
+    files.steps = vec![step("a second file makes", 2), step("two more", 4)];
+    plan.answers = answers;
+    let text = |plan: &StudyPlan, events: &[Event]| {
+        let document = summarise_study(host(), plan, events, ProbeEnd::default());
+        document.answers[1].text.clone()
+    };
+    let all = events(&plan, of_2012);
+    let said = text(&plan, &all);
+    let parts =
+        ["4.0", ". Of this a second file makes ", " %; 95 % ", ", two more ", "; together "];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    assert!(said.ends_with("times, within the interval of the whole"), "{said}");
+    let shares: f64 = said
+        .split("times (")
+        .skip(1)
+        .map(|rest| rest.split(" %").next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert!((99.0..=101.0).contains(&shares), "{shares}: {said}");
+    let gone = |event: &Event| match event {
+        Event::Replicate(one) => one.point.id != "ext4_w64_f2",
+        _ => true,
+    };
+    let without: Vec<Event> = all.into_iter().filter(gone).collect();
+    assert!(text(&plan, &without).contains("cannot be split"), "a step is missing");
 }
 
 #[test]

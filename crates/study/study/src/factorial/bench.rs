@@ -40,7 +40,7 @@ pub(super) struct Bench<'a, W: Platform> {
     pub pipeline: Pipeline<'a>,
     pub probes: Probes,
     pub ceilings: Vec<Ceiling>,
-    pub databases: &'a mut dyn Databases,
+    pub databases: &'a mut dyn Databases<W>,
     root: Root,
     conditions: ConditionState,
     volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
@@ -53,7 +53,7 @@ impl<'a, W: Platform> Bench<'a, W> {
         session: &'a mut Session<W>,
         pipeline: Pipeline<'a>,
         probes: Probes,
-        databases: &'a mut dyn Databases,
+        databases: &'a mut dyn Databases<W>,
     ) -> Self {
         Self {
             session,
@@ -95,6 +95,9 @@ impl<'a, W: Platform> Bench<'a, W> {
         }
         while let Some((volume, ids)) = self.volumes.pop() {
             self.pipeline.filled_bytes += volume.filled_bytes();
+            for dir in &volume.databases {
+                self.databases.forget(self.session, dir)?;
+            }
             drop(volume);
             for id in ids.into_iter().rev() {
                 self.session.undo(id)?;
@@ -151,15 +154,21 @@ impl<'a, W: Platform> Bench<'a, W> {
         &mut self.volumes[volume].0.disks
     }
 
-    /// A directory of databases on a volume; made, through the journal, when first asked for, and
+    /// The groups in which the conditions hold, where some are of groups.
+    pub(super) fn group(&self) -> Option<&'static str> {
+        self.conditions.group()
+    }
+
+    /// A directory of databases on a member of a volume; made, through the journal, when first asked for, and
     /// removed with the volume.
     pub(super) fn database_directory(
         &mut self,
         volume: usize,
+        member: usize,
         name: &'static str,
     ) -> Result<PathBuf, StudyError> {
         let (mounted, ids) = &mut self.volumes[volume];
-        let path = mounted.places[0].join(name);
+        let path = mounted.places[member].join(name);
         if mounted.databases.contains(&path) {
             return Ok(path);
         }

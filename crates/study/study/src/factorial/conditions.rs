@@ -118,6 +118,11 @@ impl ConditionState {
         Ok(made)
     }
 
+    /// The name of the groups of the workload, where there are any.
+    pub(super) fn group(&self) -> Option<&'static str> {
+        self.group.as_ref().filter(|(_, ids)| !ids.is_empty()).map(|_| GROUP)
+    }
+
     /// Forgets everything; the changes to be undone, the latest of each setting first.
     pub(super) fn clear(&mut self) -> Vec<ChangeId> {
         let mut ids = Vec::new();

@@ -4,13 +4,14 @@
 //! file knows no database. Invariant: a window begins with the redo gone round, or says that it has
 //! not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use iostrata_change::{Platform, Session};
 use iostrata_load::{Load, Surroundings, TransactionLoad, TransactionSource, WindowObserver};
 use iostrata_spec::TransactionSpec;
-use iostrata_target::{Sampler, Target, TargetError};
+use iostrata_target::{Sampler, Target};
 
 use crate::StudyError;
 
@@ -27,41 +28,81 @@ const READ_ONLY_SHARE: f64 = 0.25;
 const LOOK_S: f64 = 0.1;
 
 /// Who makes databases.
-pub trait Databases {
-    /// Opens a database in a directory of the study's own, with the tables and settings of a load
+pub trait Databases<W: Platform> {
+    /// Opens a database in directories of the study's own, with the tables and settings of a load
     /// and nothing to be purged. Tables are loaded where they are not there yet; otherwise they are
     /// used as the last load left them. `progress` hears what is being done.
     ///
     /// # Errors
-    /// What the database said; `stop` was set.
+    /// [`StudyError::NotHere`] where there is no such database or it has no such setting; what the
+    /// database said; `stop` was set.
     fn open(
         &mut self,
+        session: &mut Session<W>,
         load: &TransactionSpec,
-        dir: &Path,
+        place: &DatabasePlace,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Box<dyn StudiedDatabase>, TargetError>;
+    ) -> Result<Box<dyn StudiedDatabase<W>>, StudyError>;
+
+    /// Lets go of every database in a directory, which is removed next.
+    ///
+    /// # Errors
+    /// What is still there of one.
+    fn forget(&mut self, session: &mut Session<W>, dir: &Path) -> Result<(), StudyError>;
 }
 
-/// A database that is open.
-pub trait StudiedDatabase {
+/// Where a database lies on the volumes of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabasePlace {
+    /// The directory of its data.
+    pub data: PathBuf,
+    /// That of its redo, where that has a volume of its own.
+    pub redo: Option<PathBuf>,
+}
+
+/// A database that is open: between [`StudiedDatabase::begin`] and [`StudiedDatabase::end`] the
+/// conditions of its point hold.
+pub trait StudiedDatabase<W: Platform> {
+    /// The conditions hold from now on; those of control groups in the groups of this name, which
+    /// this process is in. A server is started in them.
+    ///
+    /// # Errors
+    /// As [`Databases::open`].
+    fn begin(
+        &mut self,
+        session: &mut Session<W>,
+        group: Option<&str>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), StudyError>;
+
+    /// The conditions are taken back next. A server is shut down.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    fn end(&mut self, session: &mut Session<W>) -> Result<(), StudyError>;
+
     /// The database.
-    fn target(&self) -> &dyn Target;
+    ///
+    /// # Errors
+    /// When it does not run.
+    fn target(&self) -> Result<&dyn Target, StudyError>;
 
     /// The transactions of a load.
     ///
     /// # Errors
     /// What the database said.
-    fn source(
-        &self,
-        load: &TransactionSpec,
-    ) -> Result<Box<dyn TransactionSource + '_>, TargetError>;
+    fn source(&self, load: &TransactionSpec)
+    -> Result<Box<dyn TransactionSource + '_>, StudyError>;
+
+    /// What a database said that has ended by itself; nothing while it runs.
+    fn last_words(&self, session: &Session<W>) -> Option<String>;
 
     /// Closes it, with everything written that has to be.
     ///
     /// # Errors
     /// What the database said.
-    fn close(self: Box<Self>) -> Result<(), TargetError>;
+    fn close(self: Box<Self>) -> Result<(), StudyError>;
 }
 
 /// How a warm-up ended.

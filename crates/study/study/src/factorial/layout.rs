@@ -144,8 +144,11 @@ fn volume(
     memory_bytes: &mut u64,
 ) -> Result<VolumeLayout, StudyError> {
     let cells: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.volume == *volume).collect();
-    let set_bytes = filled(&cells, volume);
-    let each = set_bytes / u64::from(volume.count.max(1));
+    let of_databases = database_bytes(cells.iter().copied());
+    let set_bytes = filled(&cells, volume) + of_databases;
+    // Files are spread over the members; a database has its data on one of them, and its redo on
+    // that or another.
+    let each = (set_bytes - of_databases) / u64::from(volume.count.max(1)) + of_databases;
     let needed = if volume.kind == VolumeKind::Raw {
         each
     } else {
@@ -175,7 +178,7 @@ fn volume(
     })
 }
 
-/// Every set that stays is there at the same time; of those that are used up, the largest one.
+/// Bytes of files. Every set that stays is there at the same time; of those that are used up, the largest one.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     let shapes: BTreeSet<SetShape> =
         cells.iter().filter_map(|cell| cell.requests()).map(SetShape::of).collect();
@@ -184,10 +187,7 @@ fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     };
     match volume.kind {
         VolumeKind::Raw => shapes.iter().map(|shape| shape.size_bytes).max().unwrap_or(0),
-        _ => {
-            let files = sizes(false).sum::<u64>() + sizes(true).max().unwrap_or(0);
-            files + database_bytes(cells.iter().copied())
-        }
+        _ => sizes(false).sum::<u64>() + sizes(true).max().unwrap_or(0),
     }
 }
 

@@ -26,7 +26,7 @@ mod second;
 mod transactions;
 mod volume;
 
-pub use database::{Databases, StudiedDatabase};
+pub use database::{DatabasePlace, Databases, StudiedDatabase};
 pub use layout::{VolumeLayout, filled_bytes, lay_out, space_bytes};
 pub use preview::changes_of;
 pub use rounds::run;

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use iostrata_run::Event;
 use iostrata_spec::study::pacing::TRACED_S;
 use iostrata_stats::{Measured, Need, more_needed};
 
@@ -53,6 +54,16 @@ pub(super) fn once_more(
 /// Whether one more replicate of this length still fits.
 pub(super) fn fits(left: Option<Duration>, takes_s: f64) -> bool {
     left.is_none_or(|left| left.as_secs_f64() >= takes_s)
+}
+
+/// Seconds that the stored part of the run took.
+pub(super) fn before_s(done: &[Event]) -> f64 {
+    let end = |event: &Event| match event {
+        Event::Replicate(replicate) => replicate.started_s + replicate.duration_s,
+        Event::Interrupted { at_s, .. } | Event::Finished { at_s, .. } => *at_s,
+        _ => 0.0,
+    };
+    done.iter().map(end).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

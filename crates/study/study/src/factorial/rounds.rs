@@ -35,14 +35,14 @@ pub fn run<W: Platform>(
     session: &mut Session<W>,
     interrupted: &AtomicBool,
     listener: &mut dyn Listener,
-    databases: &mut dyn Databases,
+    databases: &mut dyn Databases<W>,
 ) -> Result<RunOutcome, StudyError> {
     let program = Some(task.place.program.clone());
     let meter = Meter::new(&Root::system(), None, interrupted, program);
     let measuring = &task.plan.measuring;
     let (probes, missing) = Probes::open(measuring.profile_hz);
     let mut pipeline = Pipeline::new(listener, meter, FileSetCache::default(), interrupted);
-    pipeline.before_s = before_s(task.done);
+    pipeline.before_s = pace::before_s(task.done);
     let bench = Bench::new(session, pipeline, probes, databases);
     let standings = standings(task);
     let mut rounds =
@@ -139,6 +139,7 @@ impl<W: Platform> Rounds<'_, W> {
             StudyError::Change(ChangeError::Unavailable { what: setting, why, fix }) => {
                 Unavailable::impossible(what, format!("{setting}: {why}"), Some(fix))
             }
+            StudyError::NotHere { why, fix } => Unavailable::impossible(what, why, Some(fix)),
             StudyError::Run(_)
             | StudyError::Change(
                 ChangeError::Refused { .. } | ChangeError::Journal(_) | ChangeError::Ending,
@@ -155,8 +156,11 @@ impl<W: Platform> Rounds<'_, W> {
             if self.bench.pipeline.is_interrupted() {
                 return Ok(());
             }
-            self.bench.prepare(&self.task.plan.cells[cell])?;
+            self.prepare(cell)?;
         }
+        let cells: Vec<usize> =
+            cells.iter().copied().filter(|cell| !self.left_out.contains(cell)).collect();
+        let cells = cells.as_slice();
         let end_s = measuring.budget.map(|budget| {
             let left_s = budget.as_secs_f64() - self.bench.pipeline.elapsed_s();
             self.bench.pipeline.elapsed_s() + left_s.max(0.0) * share
@@ -164,6 +168,7 @@ impl<W: Platform> Rounds<'_, W> {
         let pacing = Pacing {
             points: cells.len(),
             warmed_points: self.warmed(cells),
+            server_points: self.on_servers(cells),
             replicates: measuring.replicates,
             replicates_max: measuring.replicates_max,
             traced: measuring.traced,
@@ -184,10 +189,24 @@ impl<W: Platform> Rounds<'_, W> {
         if measuring.traced { self.trace(cells) } else { Ok(()) }
     }
 
+    /// Makes what a cell needs. A database that cannot be had keeps no other cell from its turn.
+    fn prepare(&mut self, cell: usize) -> Result<(), StudyError> {
+        let it = &self.task.plan.cells[cell];
+        match self.bench.prepare(it) {
+            Err(_) if self.bench.pipeline.is_interrupted() => Ok(()),
+            Err(error) if it.transactions.is_some() => self.leave_out(&[cell], &it.title, error),
+            done => done,
+        }
+    }
+
     /// How many of some cells are warmed up before each window.
     fn warmed(&self, cells: &[usize]) -> usize {
         let is_warmed = |cell: &&usize| self.task.plan.cells[**cell].transactions.is_some();
         cells.iter().filter(is_warmed).count()
+    }
+
+    fn on_servers(&self, cells: &[usize]) -> usize {
+        cells.iter().filter(|cell| self.task.plan.cells[**cell].is_on_server()).count()
     }
 
     /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows
@@ -361,16 +380,6 @@ impl<W: Platform> Rounds<'_, W> {
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
-}
-
-/// Seconds that the stored part of the run took.
-fn before_s(done: &[Event]) -> f64 {
-    let end = |event: &Event| match event {
-        Event::Replicate(replicate) => replicate.started_s + replicate.duration_s,
-        Event::Interrupted { at_s, .. } | Event::Finished { at_s, .. } => *at_s,
-        _ => 0.0,
-    };
-    done.iter().map(end).fold(0.0, f64::max)
 }
 
 /// What every cell has already.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use iostrata_change::Platform;
 use iostrata_load::{Load, LoadError, Surroundings, TransactionLoad, WindowObserver};
 use iostrata_run::{SecondDatabase, Series, StreamFigures};
 use iostrata_spec::TransactionSpec;
@@ -22,12 +23,12 @@ const WINDOWS_BEYOND: f64 = 2.0;
 const BEYOND: Duration = Duration::from_secs(60);
 
 /// A second database that is open.
-pub(super) struct Second {
-    pub database: Box<dyn StudiedDatabase>,
+pub(super) struct Second<W: Platform> {
+    pub database: Box<dyn StudiedDatabase<W>>,
     pub load: TransactionSpec,
 }
 
-impl Second {
+impl<W: Platform> Second<W> {
     /// Keeps it under load while the other is measured for a window. `measure` gets who has to hear
     /// of that window.
     ///
@@ -38,7 +39,7 @@ impl Second {
         window: Duration,
         measure: impl FnOnce(&mut dyn Watcher) -> Result<T, StudyError>,
     ) -> Result<(T, SecondDatabase), StudyError> {
-        let target = self.database.target();
+        let target = self.database.target()?;
         let used = || target.used().unwrap_or_default();
         let mut watch = SecondWatch { used: UseWatch::new(&used), opened: None, closed: None };
         let (measured, begun, streams) = self.under_load(window, || measure(&mut watch))?;
@@ -56,7 +57,7 @@ impl Second {
         during: impl FnOnce() -> Result<T, StudyError>,
     ) -> Result<(T, Option<Instant>, Vec<StreamFigures>), StudyError> {
         let of_second = |error: StudyError| StudyError::Second(Box::new(error));
-        let source = self.database.source(&self.load).map_err(|error| of_second(error.into()))?;
+        let source = self.database.source(&self.load).map_err(of_second)?;
         let runtime = window.mul_f64(WARM_UP_WINDOWS_MAX + WINDOWS_BEYOND) + BEYOND;
         let load = TransactionSpec { runtime: Some(runtime), ..self.load.clone() };
         let (over, begun) = (AtomicBool::new(false), OnceLock::new());

@@ -9,17 +9,22 @@ use std::time::Instant;
 use iostrata_change::Platform;
 use iostrata_load::TransactionLoad;
 use iostrata_run::{Event, Replicate, TransactionFigures};
+use iostrata_spec::study::setting::{Setting, SettingId};
 use iostrata_spec::study::{Cell, Conditions};
 use iostrata_spec::{Point, TransactionSpec};
 use iostrata_stats::Measured;
 use iostrata_units::seconds;
 
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, figure_of};
-use super::database::{StudiedDatabase, WarmedUp, warm_up};
+use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
 use super::point::transactions;
 use super::second::Second;
 use crate::use_watch::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
+
+/// Where data lies, of the members of a volume, and redo that is not beside it.
+const DATA_MEMBER: usize = 0;
+const REDO_MEMBER: usize = 1;
 
 impl<W: Platform> Bench<'_, W> {
     /// Loads the tables of a cell, so that no round begins with that.
@@ -52,7 +57,7 @@ impl<W: Platform> Bench<'_, W> {
             TransactionSpec { runtime: Some(how.window), seed, ..load.clone() }
         };
         let load = of_replicate(load);
-        let database = self.open_database(&load, cell, DATABASES)?;
+        let mut database = self.open_database(&load, cell, DATABASES)?;
         let second = match cell.second.as_ref().map(of_replicate) {
             Some(load) => {
                 let database = self.open_database(&load, cell, SECOND_DATABASES)?;
@@ -62,15 +67,22 @@ impl<W: Platform> Bench<'_, W> {
         };
         let at = self.volume_of(cell);
         let measured = self.switch(cell, &cell.conditions).and_then(|()| {
+            self.begin_in_group(&mut *database, how)?;
             let mut point = transactions(cell, &load);
             point.metric.op =
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
             self.run_beside(second.as_ref(), &*database, &point, replicate, how)
         });
+        let last_words = |error: StudyError| match database.last_words(self.session) {
+            Some(said) => StudyError::Died { error: Box::new(error), said },
+            None => error,
+        };
+        let measured = measured.map_err(last_words);
         self.count_written(&*database);
         second.iter().for_each(|second| self.count_written(&*second.database));
+        let ended = database.end(self.session);
         // Closing writes every dirty page, and is no part of what the limits are for.
-        let unlimited = self.switch(cell, &Conditions::default());
+        let unlimited = ended.and_then(|()| self.switch(cell, &Conditions::default()));
         let closed = database.close();
         let second_closed = second.map_or(Ok(()), |second| second.database.close());
         let Some(mut replicate) = measured? else { return Ok(None) };
@@ -85,11 +97,24 @@ impl<W: Platform> Bench<'_, W> {
         Ok(Some((figure, started.elapsed().as_secs_f64())))
     }
 
+    /// Tells a database that the conditions of its point hold.
+    fn begin_in_group(
+        &mut self,
+        database: &mut dyn StudiedDatabase<W>,
+        how: &How,
+    ) -> Result<(), StudyError> {
+        let group = self.group();
+        let listener = &mut *self.pipeline.listener;
+        let mut progress =
+            |text: &str| listener.progress(how.share, &format!("{}: {text}", how.text));
+        database.begin(self.session, group, &mut progress)
+    }
+
     /// Warm-up and window, with a second database under load meanwhile where there is one.
     fn run_beside(
         &mut self,
-        second: Option<&Second>,
-        database: &dyn StudiedDatabase,
+        second: Option<&Second<W>>,
+        database: &dyn StudiedDatabase<W>,
         point: &Point,
         replicate: u32,
         how: &How,
@@ -109,15 +134,17 @@ impl<W: Platform> Bench<'_, W> {
     }
 
     /// Counts what a database has written since it was opened, as far as it tells.
-    fn count_written(&mut self, database: &dyn StudiedDatabase) {
-        let used = database.target().used().unwrap_or_default();
+    fn count_written(&mut self, database: &dyn StudiedDatabase<W>) {
+        // A server that does not run, or not any more, tells nothing.
+        let Ok(target) = database.target() else { return };
+        let used = target.used().unwrap_or_default();
         self.pipeline.filled_bytes += used.written_bytes();
     }
 
     /// Warm-up and window; nothing when a signal came.
     fn run(
         &mut self,
-        database: &dyn StudiedDatabase,
+        database: &dyn StudiedDatabase<W>,
         point: &Point,
         replicate: u32,
         how: &How,
@@ -130,7 +157,7 @@ impl<W: Platform> Bench<'_, W> {
             let text = format!("{}: warming up, {:.0} %", how.text, 100.0 * done);
             listener.progress(how.share, &text);
         };
-        let target = database.target();
+        let target = database.target()?;
         let warmed = warm_up(target, &*source, load, how.window, stop, &mut said)?;
         if self.pipeline.is_interrupted() {
             return Ok(None);
@@ -177,14 +204,20 @@ impl<W: Platform> Bench<'_, W> {
         load: &TransactionSpec,
         cell: &Cell,
         directory: &'static str,
-    ) -> Result<Box<dyn StudiedDatabase>, StudyError> {
+    ) -> Result<Box<dyn StudiedDatabase<W>>, StudyError> {
         self.switch(cell, &Conditions::default())?;
         let volume = self.volume_of(cell);
-        let dir = self.database_directory(volume, directory)?;
+        let place = DatabasePlace {
+            data: self.database_directory(volume, DATA_MEMBER, directory)?,
+            redo: match load.settings.contains_key(Setting::of(SettingId::RedoVolume).name) {
+                true => Some(self.database_directory(volume, REDO_MEMBER, directory)?),
+                false => None,
+            },
+        };
         let (stop, share) = (self.pipeline.stop(), 0.0);
         let (databases, listener) = (&mut *self.databases, &mut *self.pipeline.listener);
         let mut progress = |text: &str| listener.progress(share, text);
-        Ok(databases.open(load, &dir, stop, &mut progress)?)
+        databases.open(self.session, load, &place, stop, &mut progress)
     }
 }
 

@@ -12,9 +12,10 @@ use iostrata_spec::study::{
     VolumeKind,
 };
 use iostrata_spec::{IoSpec, Mix, TransactionSpec};
-use iostrata_study::factorial::{self, Databases, StudiedDatabase, StudyTask, VolumePlace};
+use iostrata_study::factorial::{
+    self, DatabasePlace, Databases, StudiedDatabase, StudyTask, VolumePlace,
+};
 use iostrata_study::{Listener, StudyError};
-use iostrata_target::TargetError;
 
 /// Keeps nothing and counts what is stored; it can ask for an end after so many replicates.
 struct Keeper<'a> {
@@ -38,15 +39,20 @@ impl Listener for Keeper<'_> {
 /// None of these studies runs transactions.
 struct NoDatabases;
 
-impl Databases for NoDatabases {
+impl Databases<System> for NoDatabases {
     fn open(
         &mut self,
+        _session: &mut Session,
         load: &TransactionSpec,
-        _dir: &Path,
+        _place: &DatabasePlace,
         _stop: &AtomicBool,
         _progress: &mut dyn FnMut(&str),
-    ) -> Result<Box<dyn StudiedDatabase>, TargetError> {
+    ) -> Result<Box<dyn StudiedDatabase<System>>, StudyError> {
         panic!("{} was asked for", load.workload)
+    }
+
+    fn forget(&mut self, _session: &mut Session, _dir: &Path) -> Result<(), StudyError> {
+        Ok(())
     }
 }
 

@@ -39,11 +39,12 @@ const BTRFS_BYTES_MIN: u64 = 128 << 20;
 /// When the files do not fit it, or not all of its members get a file.
 pub(in crate::study) fn volume(settings: &Settings<'_>) -> Result<Volume, Conflict> {
     let kind = settings.filesystem();
-    let count = settings.count(SettingId::Volumes).unwrap_or(1);
+    let has_redo = !settings.makes_requests() && settings.is_on(SettingId::RedoVolume);
+    let count = if has_redo { 2 } else { settings.count(SettingId::Volumes).unwrap_or(1) };
     let bytes = settings.bytes(SettingId::VolumeSize);
     let files = settings.count(SettingId::Files);
     let size = settings.bytes(SettingId::Size).unwrap_or(0);
-    if let Some(files) = files
+    if let Some(files) = files.filter(|_| !has_redo)
         && files < count
     {
         let why = format!("{count} volumes and only {files} files to spread over them");

@@ -111,6 +111,13 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
             let own = name.split_once('.').map_or(name, |(_, own)| own);
             format!("{whose}{} {label}", own.replace('_', " "))
         }
+        (SettingId::Target, _) => target_words(label),
+        (SettingId::Warehouses, _) => format!("{label} warehouse{plural}"),
+        (SettingId::Objects, _) => format!("{label} objects"),
+        (SettingId::ReadPct, _) => format!("{label} % reads"),
+        (SettingId::CommitRows, _) => format!("{label} row{plural} a commit"),
+        (SettingId::RedoVolume, Ok(SettingValue::Switch(true))) => "redo apart".to_owned(),
+        (SettingId::RedoVolume, _) => "redo beside the data".to_owned(),
         (SettingId::SecondWorkers, _) if label == "0" => "no second engine".to_owned(),
         (SettingId::SecondWorkers, _) => format!("{label} worker{plural} on a second engine"),
         (SettingId::SecondRowUpdates, _) => format!("{label} rows a transaction on the second"),
@@ -123,6 +130,15 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (_, Ok(SettingValue::Switch(true))) => setting.name.replace('_', " "),
         (_, Ok(SettingValue::Switch(false))) => format!("no {}", setting.name.replace('_', " ")),
         _ => format!("{} {label}", setting.name),
+    }
+}
+
+/// `MariaDB 10.11`, `MySQL`, `engine`.
+fn target_words(label: &str) -> String {
+    match label.split_once('-').unwrap_or((label, "")) {
+        ("mariadb", version) => format!("MariaDB {version}").trim_end().to_owned(),
+        ("mysql", version) => format!("MySQL {version}").trim_end().to_owned(),
+        _ => label.to_owned(),
     }
 }
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use crate::disk::DiskSpec;
 use crate::study::VolumeKind;
 use crate::study::setting::{
-    OF_SECOND, REQUESTS, SETTINGS, Setting, SettingId, SettingKind, SettingValue, UPDATES,
+    ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS, Setting,
+    SettingId, SettingKind, SettingValue, TPCC, TPCC_COMPAT, UPDATES,
 };
 use crate::study::text::factor::Assigned;
 use crate::{Rw, Words};
@@ -119,6 +120,11 @@ impl<'a> Settings<'a> {
         self.workload() == REQUESTS
     }
 
+    /// Whether the embedded engine is what transactions run on.
+    pub fn is_on_engine(&self) -> bool {
+        self.assigned(SettingId::Target).is_none_or(|set| set.label == ENGINE)
+    }
+
     /// Settings of a database, the measured or the second one, by what stands before their names.
     pub fn of_database(
         &self,
@@ -142,14 +148,42 @@ impl<'a> Settings<'a> {
         let shared = [SettingId::Workload, SettingId::Workers, SettingId::RateProcess];
         match (Setting::of(id).kind, self.makes_requests()) {
             _ if shared.contains(&id) => true,
-            (SettingKind::Workload, false) => id == SettingId::RandomDistribution,
+            (SettingKind::Workload, false) => {
+                id == SettingId::RandomDistribution && self.is_of_database(id)
+            }
             // A second engine beside requests is refused, not dropped.
             (SettingKind::Transactions, true) => {
                 id == SettingId::SecondWorkers && self.has_second()
             }
             _ if is_of_second(id) => self.is_second_meant(id),
-            _ => id != SettingId::RowUpdates || self.workload() == UPDATES,
+            _ => self.is_of_database(id),
         }
+    }
+
+    /// Tables are counted in rows or in warehouses, and only servers have storage engines.
+    fn is_of_database(&self, id: SettingId) -> bool {
+        let is_one_of = |words: &[&str]| words.contains(&self.workload());
+        let is_tpcc = is_one_of(&[TPCC, TPCC_COMPAT]);
+        match id {
+            SettingId::RowUpdates => self.workload() == UPDATES,
+            SettingId::Warehouses => is_tpcc,
+            SettingId::Rows => !is_tpcc && !is_one_of(&[STRESS]),
+            SettingId::RandomDistribution => !is_tpcc && !is_one_of(&[STRESS, INSERT]),
+            SettingId::Objects | SettingId::ReadPct => is_one_of(&[STRESS]),
+            SettingId::CommitRows => is_one_of(&[INSERT]),
+            SettingId::StorageEngine => !self.is_on_engine(),
+            SettingId::Database(name) if name.starts_with(OF_ENGINE) => self.is_on_engine(),
+            SettingId::Database(name) if name.starts_with(OF_SERVER) => !self.is_on_engine(),
+            SettingId::Database(name) if name.starts_with(OF_BOTH) => {
+                let own = name.strip_prefix(OF_BOTH).unwrap_or_default();
+                !(self.is_on_engine() && self.names_of(OF_ENGINE).any(|other| other == own))
+            }
+            _ => true,
+        }
+    }
+
+    fn names_of(&self, prefix: &'static str) -> impl Iterator<Item = &'static str> {
+        self.of_database(prefix).map(|(own, _)| own)
     }
 
     /// Whether a second engine runs on the volume, too.

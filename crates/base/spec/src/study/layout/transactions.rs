@@ -4,12 +4,25 @@ use std::time::Duration;
 
 use super::conflict::{Conflict, refuse};
 use super::settings::Settings;
-use crate::study::setting::{OF_ENGINE, OF_SECOND, Setting, SettingId, SettingValue};
+use crate::study::setting::{
+    OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, Setting, SettingId, SettingValue, TPCC_COMPAT,
+};
 use crate::study::{Measuring, VolumeKind};
 use crate::{Access, Overload, TransactionPacing, TransactionSpec};
 
 /// Arrivals that may wait for a session: more than any window brings.
 const QUEUE_MAX: u32 = 10_000_000;
+/// What the tables are, and what is done with them.
+const OF_TABLES: [SettingId; 8] = [
+    SettingId::Rows,
+    SettingId::RowUpdates,
+    SettingId::RandomDistribution,
+    SettingId::Warehouses,
+    SettingId::Objects,
+    SettingId::ReadPct,
+    SettingId::CommitRows,
+    SettingId::StorageEngine,
+];
 /// Between the seeds of two engines: more than a study has replicates.
 const SECOND_SEED: u64 = 1 << 32;
 
@@ -39,6 +52,14 @@ pub(in crate::study) fn transactions(
         let why = "transactions choose rows, not blocks";
         return refuse(SettingId::RandomDistribution, why, "use uniform or zipf:0.99");
     }
+    if settings.workload() == TPCC_COMPAT && settings.is_on_engine() {
+        let why = "sends statements as text, which only servers take";
+        return refuse(SettingId::Workload, why, "use tpcc, or a server as target");
+    }
+    if settings.is_on(SettingId::RedoVolume) && settings.filesystem() == VolumeKind::Here {
+        let why = "nothing is made beside the directory as it is";
+        return refuse(SettingId::RedoVolume, why, "use filesystem ext4, xfs or btrfs");
+    }
     let text = |id| settings.assigned(id).map(|set| set.label.clone());
     let mut spec = TransactionSpec {
         threads: settings.count(SettingId::Workers).unwrap_or(1) as u32,
@@ -51,11 +72,24 @@ pub(in crate::study) fn transactions(
         seed: measuring.seed,
         ..TransactionSpec::new(settings.workload(), text(SettingId::Target).unwrap_or_default())
     };
-    for id in [SettingId::Rows, SettingId::RowUpdates, SettingId::RandomDistribution] {
+    for id in OF_TABLES {
         let own = settings.assigned(id).map(|set| (set.setting.name.to_owned(), set.label.clone()));
         spec.settings.extend(own);
     }
-    spec.settings.extend(of_engine(settings, OF_ENGINE));
+    if settings.is_on(SettingId::RedoVolume) {
+        spec.settings.insert(Setting::of(SettingId::RedoVolume).name.to_owned(), true.to_string());
+    }
+    if settings.is_on_engine() {
+        // What is said of the engine itself stands over what is said of every database.
+        spec.settings.extend(of_engine(settings, OF_BOTH));
+        spec.settings.extend(of_engine(settings, OF_ENGINE));
+    } else {
+        for prefix in [OF_BOTH, OF_SERVER] {
+            let named = settings.of_database(prefix);
+            spec.settings
+                .extend(named.map(|(own, set)| (format!("{prefix}{own}"), set.label.clone())));
+        }
+    }
     Ok(Some(spec))
 }
 
@@ -84,6 +118,10 @@ pub(in crate::study) fn second(
         let why = "nothing works on a second engine here";
         let fix = "say how many sessions do, such as second_workers = 4, or 0 for no such engine";
         return said.map_or(Ok(None), |id| refuse(id, why, fix));
+    }
+    if !settings.is_on_engine() {
+        let why = "a second engine runs beside an engine, and a server is what runs here";
+        return refuse(SettingId::SecondWorkers, why, "use target = \"engine\", or leave it out");
     }
     if said.is_none() {
         let why = "nothing says what the second engine is like";

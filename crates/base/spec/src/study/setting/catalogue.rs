@@ -3,7 +3,9 @@
 //! Invariant: the order is that of the documents; queue attributes stand in the order in which they
 //! are set, the scheduler first, because it resets the others.
 
-use super::Takes::{self, Bytes, Count, Disk, Distribution, Number, Options, Switch, Word};
+use super::Takes::{
+    self, Bytes, Count, Database, Disk, Distribution, Number, Options, Switch, Text, Word,
+};
 use super::{Setting, SettingKind, WordSet};
 use crate::check::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DEPTH_MAX, FILES_MAX, JOBS_MAX};
 use crate::study::VolumeKind;
@@ -32,19 +34,36 @@ const ENGINES: WordSet = WordSet {
 pub const REQUESTS: &str = "requests";
 /// The word for transactions that change rows of one table.
 pub const UPDATES: &str = "updates";
+/// The word for TPC-C.
+pub const TPCC: &str = "tpcc";
+/// The word for the load of sysbench-tpcc, which servers run.
+pub const TPCC_COMPAT: &str = "tpcc_compat";
+/// The word for a load of objects with a history of fixed length.
+pub const STRESS: &str = "stress";
+/// The word for inserts into random places of three indexes.
+pub const INSERT: &str = "insert";
+/// The word for the embedded engine.
+pub const ENGINE: &str = "engine";
 
-const WORKLOAD_NAMES: [&str; 7] = [
+const WORKLOAD_NAMES: [&str; 11] = [
     REQUESTS,
     UPDATES,
+    TPCC,
+    TPCC_COMPAT,
+    STRESS,
+    INSERT,
     "oltp_read_write",
     "oltp_read_only",
     "oltp_write_only",
     "oltp_point_select",
     "oltp_update_index",
 ];
-const TARGET_NAMES: [&str; 1] = ["engine"];
-/// What stands before the settings of the database that is measured.
+/// What stands before settings of the engine, where that is what is measured.
 pub const OF_ENGINE: &str = "engine.";
+/// Before options of a server, by its own names, where one is measured.
+pub const OF_SERVER: &str = "server.";
+/// And before settings that the engine and servers both have, by the engine's names.
+pub const OF_BOTH: &str = "database.";
 /// And before those of a second one of the same kind on the same volume.
 pub const OF_SECOND: &str = "second.";
 
@@ -52,11 +71,6 @@ pub const OF_SECOND: &str = "second.";
 const WORKLOADS: WordSet = WordSet {
     names: || WORKLOAD_NAMES.to_vec(),
     name_of: |text| WORKLOAD_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
-};
-/// What it can run on.
-const TARGETS: WordSet = WordSet {
-    names: || TARGET_NAMES.to_vec(),
-    name_of: |text| TARGET_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(text)),
 };
 
 const fn words<T: Words>() -> Takes {
@@ -191,10 +205,22 @@ settings! {
     Transactions {
         Workload "workload": Word(WORKLOADS), default "requests",
             "What runs: requests of files, or transactions of a database";
-        Target "target": Word(TARGETS), default "engine",
-            "The database, with its data on the volume";
+        Target "target": Database, default "engine",
+            "The database, with its data on the volume: the embedded engine, or a private server";
         Rows "rows": Count(1, i32::MAX as u64), short "rows", default "100000",
-            "Rows of the table, about 200 bytes each";
+            "Rows of the table, about 200 bytes each; of `insert` those that are there before";
+        Warehouses "warehouses": Count(1, 100_000), short "wh", default "2",
+            "Warehouses of TPC-C, about 100 MB each";
+        Objects "objects": Count(1, i32::MAX as u64), short "objects", default "50000",
+            "Objects of `stress`, each with 20 rows of history";
+        ReadPct "read_pct": Count(0, 100), short "r", default "50",
+            "Transactions of `stress` that only read, percent; the others write";
+        CommitRows "commit_rows": Count(1, 10_000), short "c", default "1",
+            "Rows that a transaction of `insert` inserts";
+        StorageEngine "storage_engine": Text,
+            "Storage engine of a server's tables, such as MyISAM; without it the server's choice";
+        RedoVolume "redo_volume": Switch, default "false",
+            "Whether the redo lies on a volume of its own, equal to that of the data";
         RowUpdates "row_updates": Count(1, 10_000), short "u", default "10",
             "Rows that a transaction of `updates` changes";
         RateTps "rate_tps": Number(1e9), short "rate", default "0",

@@ -7,7 +7,10 @@ mod catalogue;
 mod database;
 mod value;
 
-pub use catalogue::{OF_ENGINE, OF_SECOND, REQUESTS, SETTINGS, SettingId, UPDATES};
+pub use catalogue::{
+    ENGINE, INSERT, OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, REQUESTS, SETTINGS, STRESS,
+    SettingId, TPCC, TPCC_COMPAT, UPDATES,
+};
 pub use value::SettingValue;
 
 use iostrata_units::parse_size;
@@ -59,6 +62,8 @@ pub enum Takes {
     Distribution,
     /// An emulated disk, or `none`.
     Disk,
+    /// The embedded engine, or a server's flavour with or without its version.
+    Database,
     /// Whatever the database takes; who knows it checks it.
     Text,
 }
@@ -165,6 +170,7 @@ impl Setting {
                 self.takes,
                 Takes::Count(..) | Takes::Bytes(..) | Takes::Number(_) | Takes::Text
             )
+            && self.id != SettingId::StorageEngine
     }
 }
 

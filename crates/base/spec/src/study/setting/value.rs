@@ -4,11 +4,13 @@
 
 use iostrata_units::{Size, parse_size};
 
-use super::{Setting, Takes, WordSet};
+use super::{ENGINE, Setting, Takes, WordSet};
 use crate::disk::{DiskSpec, DiskSpecError};
 use crate::words::unknown;
 use crate::{Access, ValueError};
 
+/// Servers that can be a target.
+const FLAVOURS: [&str; 2] = ["mariadb", "mysql"];
 /// The word for no emulated disk.
 const NO_DISK: &str = "none";
 
@@ -54,6 +56,7 @@ impl Setting {
             Takes::Options(between) => options(text, between),
             Takes::Distribution => text.parse().map(SettingValue::Access),
             Takes::Disk => disk(text),
+            Takes::Database => database(text),
             Takes::Text => plain(text),
         }
     }
@@ -100,6 +103,9 @@ impl Setting {
             Takes::Distribution => "`uniform`, `coverage`, `zipf:0.99`".to_owned(),
             Takes::Disk => {
                 "`none`, `hdd-15k`, `hdd-15k,queue=1`, `nvme-no-plp,flush=2ms`".to_owned()
+            }
+            Takes::Database => {
+                "`engine`, `mariadb`, `mysql`, `mariadb-10.11`, `mysql-9.7`".to_owned()
             }
             Takes::Text => "what the database takes".to_owned(),
         }
@@ -184,6 +190,25 @@ fn plain(text: &str) -> Result<SettingValue, ValueError> {
     Ok(SettingValue::Text(size.map_or_else(|| text.to_owned(), |size| Size(size).to_string())))
 }
 
+/// `engine`, or `mariadb` or `mysql`, with or without a version behind it.
+fn database(text: &str) -> Result<SettingValue, ValueError> {
+    let name = text.trim().to_ascii_lowercase();
+    let (flavour, version) = match name.split_once('-') {
+        Some((flavour, version)) => (flavour, Some(version)),
+        None => (name.as_str(), None),
+    };
+    let is_number = |part: &str| (1..=4).contains(&part.len()) && part.parse::<u16>().is_ok();
+    let is_version =
+        |version: &str| version.split('.').count() <= 3 && version.split('.').all(is_number);
+    match (FLAVOURS.contains(&flavour), version) {
+        _ if name == ENGINE => Ok(SettingValue::Text(name)),
+        (true, None) => Ok(SettingValue::Text(name)),
+        (true, Some(version)) if is_version(version) => Ok(SettingValue::Text(name)),
+        (true, Some(_)) => refuse("is no version", format!("write it so: {flavour}-10.11")),
+        (false, _) => Err(unknown(text, &[ENGINE, FLAVOURS[0], FLAVOURS[1]])),
+    }
+}
+
 fn disk(text: &str) -> Result<SettingValue, ValueError> {
     if text.eq_ignore_ascii_case(NO_DISK) {
         return Ok(SettingValue::Disk(None));
@@ -221,6 +246,7 @@ mod tests {
         assert_eq!(label("random_distribution", "zipf"), "zipf:0.99");
         assert_eq!(label("rw", "RandRead"), "randread");
         assert_eq!(label("disk", "HDD_15K, queue=1"), "hdd-15k,queue=1");
+        assert_eq!(label("target", "MariaDB-10.11"), "mariadb-10.11");
         assert_eq!(label("disk", "nvme,flush=2ms"), label("disk", "nvme,flush=2000us"));
     }
 
@@ -241,6 +267,9 @@ mod tests {
             ("disk", "hdd-15", "did you mean `hdd-15k`?"),
             ("disk", "floppy", "and none for no emulated disk"),
             ("disk", "hdd-15k,spindles=4", "docs/disks.md"),
+            ("target", "oracle", "use one of engine, mariadb, mysql"),
+            ("target", "mariadb-ten", "mariadb-10.11"),
+            ("target", "engine-2", "use one of engine"),
         ] {
             let error = Setting::named(setting).unwrap().parse(text).unwrap_err();
             assert!(error.fix.contains(fix), "{setting} {text}: {error}");

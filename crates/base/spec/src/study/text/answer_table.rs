@@ -4,13 +4,17 @@ use super::error::StudyTextError;
 use super::fields::Fields;
 use super::then_table::{LevelReader, metric, take};
 use super::tree::TomlEntry;
-use crate::study::answer::{Answer, AnswerFrom, Contrast, PLACEHOLDERS, named};
+use crate::study::answer::{Answer, AnswerFrom, Contrast, ContrastStep, PLACEHOLDERS, named};
 use crate::study::{LevelAt, Take};
 
 const THING: &str = "[[answer]]";
 /// Its keys.
 pub(in crate::study) const KEYS: &[&str] =
-    &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same"];
+    &["asks", "findings", "metric", "at", "of", "over", "take", "more", "less", "same", "step"];
+const STEP: &str = "[[answer.step]]";
+const STEP_KEYS: &[&str] = &["name", "to"];
+/// More than these nobody keeps apart.
+const STEPS_MAX: usize = 8;
 /// A study may have so many answers: more than these nobody reads at the top of a page.
 const ANSWERS_MAX: usize = 12;
 
@@ -77,11 +81,54 @@ fn contrast(
         more: sentence(levels, fields, "more", at)?,
         less: sentence(levels, fields, "less", at)?,
         same: sentence(levels, fields, "same", at)?,
+        steps: steps(levels, fields)?,
     };
+    check_steps(levels, &found, at)?;
     match unpaired(&found, levels) {
         None => Ok(found),
         Some((why, fix)) => Err(levels.source.error(at, THING, asks, why, fix)),
     }
+}
+
+fn steps(
+    levels: &LevelReader<'_>,
+    fields: &Fields<'_>,
+) -> Result<Vec<ContrastStep>, StudyTextError> {
+    let step = |(at, entries): &(usize, &[TomlEntry])| {
+        let own = Fields::open(levels.source, STEP, entries, STEP_KEYS)?;
+        let name = own.needed("name", *at, "say what the step is: name = \"the syncs\"")?.text;
+        let to = levels.levels(&format!("{STEP} to"), own.table("to")?)?;
+        if to.is_empty() {
+            let fix = "name the levels that it comes to: to = { method = \"direct\" }";
+            return Err(levels.source.error(*at, format!("{STEP} to"), &name, "is missing", fix));
+        }
+        Ok(ContrastStep { name, to })
+    };
+    fields.tables("step")?.iter().map(step).collect()
+}
+
+/// Steps lead to the points above the line, and each has points of its own.
+fn check_steps(
+    levels: &LevelReader<'_>,
+    contrast: &Contrast,
+    at: usize,
+) -> Result<(), StudyTextError> {
+    let Some(last) = contrast.steps.last() else { return Ok(()) };
+    let refuse =
+        |found: &str, why: &str, fix: &str| Err(levels.source.error(at, STEP, found, why, fix));
+    if contrast.steps.len() > STEPS_MAX {
+        let found = contrast.steps.len().to_string();
+        return refuse(&found, "too many steps", &format!("use {STEPS_MAX} at most"));
+    }
+    if last.to != contrast.of {
+        return refuse(&last.name, "the last step does not lead to `of`", "end with `of`");
+    }
+    for (name, step) in contrast.of_steps() {
+        if let Some((why, fix)) = unpaired(&step, levels) {
+            return refuse(name, &why, fix);
+        }
+    }
+    Ok(())
 }
 
 /// Why no points of the full extent can be set against each other.

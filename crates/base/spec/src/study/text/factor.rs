@@ -110,8 +110,14 @@ fn assigned(
 }
 
 fn setting_fix(name: &str) -> String {
-    if ["engine", "second"].contains(&name) {
-        return format!("write the whole name in quotes: \"{name}.policy\" = ...");
+    let example = match name {
+        "engine" | "second" => Some("policy"),
+        "server" => Some("innodb_io_capacity"),
+        "database" => Some("io_capacity"),
+        _ => None,
+    };
+    if let Some(example) = example {
+        return format!("write the whole name in quotes: \"{name}.{example}\" = ...");
     }
     match Setting::nearest(name) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -33,7 +33,9 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
     body.say(
         "The worst second of a window over its mean: 1 is perfectly even, 0 a second in which \
          nothing was done. Stalled is the share of the time below half the mean rate, with what \
-         the database waited for most of it. Each window begins when the redo has gone round.",
+         the database waited for most of it. Busiest is what was at work for most of the time: \
+         flushes of the device, its I/O limit, or the processors. Each window begins when the \
+         redo has gone round.",
     );
     body.table(On::ALL, speed(study, &all));
     body.add(On::PAGE, over_time(study, &all));
@@ -79,16 +81,24 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         .numbers("99.9 % within", |item| of(item, ThenMetric::LatencyP999Us))
         .numbers("Stalled", |item| of(item, ThenMetric::StalledPct))
         .words("By", |item| text(main_cause(item.1)))
+        .words("Busiest", |item| text(busiest(item.1)))
         .words_on(On::FILES, "Cautions", |item| verdicts(&item.0.verdicts))
         .each(|item, row| row.point = Some((item.0.id.clone(), item.0.title.clone())))
         .into()
 }
 
 fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    const COLUMNS: [(&str, ThenMetric); 11] = [
+    const COLUMNS: [(&str, ThenMetric); 18] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
         ("Pages a transaction", ThenMetric::PagesPerTransaction),
+        ("Log syncs a transaction", ThenMetric::SyncsPerTransaction),
+        ("Device flushes", ThenMetric::FlushesPerTransaction),
+        ("Device writes", ThenMetric::DeviceWritesPerTransaction),
+        ("Device bytes", ThenMetric::DeviceWriteBytesPerTransaction),
+        ("Device reads", ThenMetric::DeviceReadsPerTransaction),
+        ("Doublewrite pages", ThenMetric::DoublewritePagesPerTransaction),
+        ("Processor time", ThenMetric::CpuUsPerTransaction),
         ("Written for want of redo", ThenMetric::FlushedForRedoPct),
         ("Furious flushes", ThenMetric::FuriousFlushesPerMin),
         ("Age, mean", ThenMetric::CheckpointAgePct),
@@ -110,6 +120,13 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         .numbers("Left out", |item| count(u64::from(item.1.left_out)))
         .kind(TableLayout::Wide)
         .into()
+}
+
+/// The resource that was at work for most of the time, and for how much of it.
+fn busiest(of: &StudyTransactions) -> String {
+    of.bound.as_ref().map_or_else(String::new, |bound| {
+        format!("{} {:.0} %", bound.resource.title(), bound.reached_pct)
+    })
 }
 
 /// What the database waited for in most of the time that was lost.

@@ -1,0 +1,15 @@
+//! Inserts into random places of three indexes: the load of an investigation of 2009.
+//!
+//! Purpose: rows with a counted key, three random keys and a string, so many in a commit, into a
+//! table that only grows. While the indexes fit into memory the processor decides; afterwards the
+//! disk does, and whoever sorts its writes.
+
+mod check;
+mod prepare;
+mod row;
+mod terminals;
+
+pub use check::check;
+pub use prepare::{InsertPrepared, InsertSpec, cleanup, prepare, read_all, rows, rows_loaded};
+pub use row::{TABLE, schema};
+pub use terminals::InsertTerminals;

@@ -1,0 +1,196 @@
+//! What a workload has loaded, as a table of its own with one row of numbers says.
+//!
+//! Invariants: the table is the last one of its schema; it is made before the others and removed
+//! after them, so that tables without it are somebody else's and are never touched. Its row is
+//! written when everything is loaded: without it loading has not ended.
+
+use std::sync::Arc;
+
+use iostrata_target::{
+    Access, Column, ColumnType, Fold, Op, OpId, Order, Rows, Schema, SessionOptions, Table, Target,
+    TargetError, Value,
+};
+
+/// The version of the tables that this program makes and reads.
+const VERSION: i64 = 1;
+
+/// The table of a mark with these numbers.
+pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
+    let all = ["version"].iter().chain(numbers);
+    let column = |name: &&str| Column {
+        name: (*name).to_owned(),
+        of: ColumnType::Int { bytes: 8 },
+        is_nullable: false,
+    };
+    Table {
+        name: name.to_owned(),
+        columns: all.map(column).collect(),
+        key: vec![0],
+        indexes: Vec::new(),
+        auto_increment: false,
+    }
+}
+
+/// What a target holds of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    /// Loading has not come to its end.
+    Unfinished,
+    /// With the numbers of the mark.
+    Loaded(Vec<i64>),
+}
+
+/// The mark of one workload's tables.
+pub(crate) struct LoadedMark<'a> {
+    pub schema: &'a Arc<Schema>,
+    /// The command that works on them, for fixes.
+    pub command: &'static str,
+}
+
+impl LoadedMark<'_> {
+    fn number(&self) -> usize {
+        self.schema.tables.len() - 1
+    }
+
+    fn refused(&self, target: &dyn Target, code: &str, what: String, fix: &str) -> TargetError {
+        TargetError::not_ready(&target.name(), code, what, fix)
+    }
+
+    /// What is there.
+    ///
+    /// # Errors
+    /// What the target said; tables that are somebody else's, or of another version.
+    pub fn read(&self, target: &dyn Target) -> Result<Found, TargetError> {
+        let present = target.present(self.schema)?;
+        if !present.contains(&self.number()) {
+            let strange = present.first().map(|table| &self.schema.tables[*table].name);
+            return strange.map_or(Ok(Found::Nothing), |table| {
+                let what =
+                    format!("a table {table} is there, and nothing says that iostrata made it");
+                let fix = "use an empty database, or drop the table yourself";
+                Err(self.refused(target, "foreign_tables", what, fix))
+            });
+        }
+        let columns: Vec<usize> = (0..self.schema.tables[self.number()].columns.len()).collect();
+        let all = Access::Scan {
+            index: None,
+            prefix: 0,
+            is_range: false,
+            order: Order::Ascending,
+            limit: None,
+            locks: false,
+            columns,
+            fold: Fold::Rows,
+        };
+        let mut rows = Rows::default();
+        self.run(target, "read the mark", all, &[], &mut rows)?;
+        if rows.is_empty() {
+            return Ok(Found::Unfinished);
+        }
+        let numbers: Vec<i64> = rows.row(0).map(Value::int).collect();
+        match numbers.split_first() {
+            Some((&VERSION, numbers)) => Ok(Found::Loaded(numbers.to_vec())),
+            found => {
+                let found = found.map_or(0, |(version, _)| *version);
+                let what = format!("the tables are of version {found}, this program's {VERSION}");
+                let fix = format!("load them again by `{} prepare --reset`", self.command);
+                Err(self.refused(target, "version", what, &fix))
+            }
+        }
+    }
+
+    /// The numbers of tables that can be used.
+    ///
+    /// # Errors
+    /// As [`LoadedMark::read`]; nothing was prepared, or not to the end.
+    pub fn ready(&self, target: &dyn Target) -> Result<Vec<i64>, TargetError> {
+        let what = match self.read(target)? {
+            Found::Loaded(numbers) => return Ok(numbers),
+            Found::Nothing => format!("no tables of {} are there", self.command),
+            Found::Unfinished => {
+                format!("the tables of {} are not loaded to the end", self.command)
+            }
+        };
+        let fix = format!("load them with `{} prepare`", self.command);
+        Err(self.refused(target, "not_prepared", what, &fix))
+    }
+
+    /// Makes room for tables with these numbers: removes what an attempt left half done, or with
+    /// `resets` whatever is there, and makes all tables, empty. False where they are loaded
+    /// already.
+    ///
+    /// # Errors
+    /// What the target said; tables that are somebody else's, or with other numbers.
+    pub fn begin(
+        &self,
+        target: &dyn Target,
+        numbers: &[i64],
+        resets: bool,
+    ) -> Result<bool, TargetError> {
+        match self.read(target) {
+            Ok(Found::Loaded(found)) if !resets => {
+                if found == numbers {
+                    return Ok(false);
+                }
+                let names = self.schema.tables[self.number()].columns[1..].iter().zip(found);
+                let found: Vec<String> =
+                    names.map(|(column, number)| format!("{number} {}", column.name)).collect();
+                let what =
+                    format!("tables of {} are there, with {}", self.command, found.join(", "));
+                let fix = "name these numbers, or load others in their place with --reset";
+                return Err(self.refused(target, "other_dataset", what, fix));
+            }
+            Err(error) if !(resets && error.code == "version") => return Err(error),
+            _ => self.remove_all(target).map(drop)?,
+        }
+        target.create(self.schema, self.number())?;
+        (0..self.number()).try_for_each(|table| target.create(self.schema, table))?;
+        Ok(true)
+    }
+
+    /// Notes that everything is loaded, with these numbers.
+    ///
+    /// # Errors
+    /// What the target said.
+    pub fn set(&self, target: &dyn Target, numbers: &[i64]) -> Result<(), TargetError> {
+        let row: Vec<Value<'_>> =
+            [VERSION].iter().chain(numbers).map(|number| Value::Int(*number)).collect();
+        self.run(target, "write the mark", Access::Insert, &row, &mut Rows::default())
+    }
+
+    /// Removes all tables; whether there were any.
+    ///
+    /// # Errors
+    /// What the target said; tables that are somebody else's.
+    pub fn remove(&self, target: &dyn Target) -> Result<bool, TargetError> {
+        match self.read(target) {
+            Ok(Found::Nothing) => Ok(false),
+            Err(error) if error.code != "version" => Err(error),
+            _ => self.remove_all(target),
+        }
+    }
+
+    fn remove_all(&self, target: &dyn Target) -> Result<bool, TargetError> {
+        let present = target.present(self.schema)?;
+        present.iter().try_for_each(|table| target.remove(self.schema, *table))?;
+        Ok(!present.is_empty())
+    }
+
+    fn run(
+        &self,
+        target: &dyn Target,
+        name: &'static str,
+        access: Access,
+        args: &[Value<'_>],
+        rows: &mut Rows,
+    ) -> Result<(), TargetError> {
+        let ops = [Op { name, table: self.number(), access }].into();
+        let options = SessionOptions { ops, ..SessionOptions::default() };
+        let mut session = target.session(self.schema, &options)?;
+        session.begin()?;
+        session.run(OpId(0), args, rows)?;
+        let ticket = session.commit()?;
+        session.settle(ticket, true).map(drop)
+    }
+}

@@ -1,0 +1,340 @@
+//! Private servers as databases of a study.
+//!
+//! Invariants: the data of a server is made and loaded once for all points that agree on it; a
+//! server runs under the conditions and options of its point alone, from its start to its end. Its
+//! data lies on the study's volume, its socket in a short directory of its own.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iostrata_change::{ChangeError, Platform, Session};
+use iostrata_load::TransactionSource;
+use iostrata_server::private::{DataSource, PrivateError, PrivatePlan, PrivateServer};
+use iostrata_server::{AddressError, ServerAddress, ServerTarget};
+use iostrata_spec::TransactionSpec;
+use iostrata_study::StudyError;
+use iostrata_study::factorial::{DatabasePlace, StudiedDatabase};
+use iostrata_target::{Target, TargetError};
+
+use super::options::ServerOptions;
+use super::programs::ServerPrograms;
+use super::workload::StudyWorkload;
+
+/// The database of the tables.
+const DATABASE: &str = "study";
+/// Connections that load tables at the same time.
+const LOADERS: usize = 4;
+/// What servers say of an engine that they lack.
+const NO_ENGINE: [&str; 2] = ["storage engine", "storage-engine"];
+
+/// Servers whose data is loaded, by the directories of their data.
+#[derive(Debug, Default)]
+pub struct LoadedServers {
+    programs: ServerPrograms,
+    by_data: BTreeMap<PathBuf, Rc<RefCell<PrivateServer>>>,
+    /// How many directories were made, for their names.
+    made: usize,
+}
+
+impl LoadedServers {
+    /// With the programs that the user named.
+    pub fn new(programs: ServerPrograms) -> Self {
+        Self { programs, ..Self::default() }
+    }
+
+    /// A server of a load, with its data made and loaded; it does not run yet.
+    ///
+    /// # Errors
+    /// As `Databases::open`.
+    pub fn open<W: Platform>(
+        &mut self,
+        session: &mut Session<W>,
+        load: &TransactionSpec,
+        place: &DatabasePlace,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<StudyServer, StudyError> {
+        let program = self.programs.find(&load.target)?;
+        let name = name_of_data(&program.version.to_string(), load);
+        let redo = place.redo.as_ref().map(|dir| dir.join(&name));
+        let options = ServerOptions::of(&program.version, load, redo.as_deref());
+        let data = place.data.join(&name);
+        let mut studied = StudyServer {
+            server: match self.by_data.get(&data) {
+                Some(server) => Rc::clone(server),
+                None => {
+                    progress(&format!("making the data of {}", program.version));
+                    self.made += 1;
+                    let dir = format!("iostrata-{}-{}", std::process::id(), self.made);
+                    let plan = PrivatePlan {
+                        data: DataSource::FreshAt(data.clone()),
+                        options: options.of_data.clone(),
+                        ..PrivatePlan::new(program, std::env::temp_dir().join(dir))
+                    };
+                    Rc::new(RefCell::new(made(session, &plan, redo.as_deref())?))
+                }
+            },
+            options,
+            workload: StudyWorkload::of(load),
+            storage_engine: load.settings.get("storage_engine").cloned(),
+            target: None,
+        };
+        if self.by_data.contains_key(&data) || stop.load(Ordering::Relaxed) {
+            return Ok(studied);
+        }
+        progress(&format!("loading {name}"));
+        match studied.fill(session, stop) {
+            Ok(()) => drop(self.by_data.insert(data, Rc::clone(&studied.server))),
+            Err(error) => {
+                studied.remove(session, &data, redo.as_deref())?;
+                return Err(error);
+            }
+        }
+        Ok(studied)
+    }
+
+    /// Removes every server with data in a directory.
+    ///
+    /// # Errors
+    /// What cannot be ended.
+    pub fn forget<W: Platform>(
+        &mut self,
+        session: &mut Session<W>,
+        dir: &Path,
+    ) -> Result<(), StudyError> {
+        let there: Vec<PathBuf> =
+            self.by_data.keys().filter(|data| data.starts_with(dir)).cloned().collect();
+        for data in there {
+            // Points that used it have let go of it.
+            let server = self.by_data.remove(&data).and_then(Rc::into_inner);
+            if let Some(server) = server {
+                server.into_inner().remove(session).map_err(|error| not_here(error, ""))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Equal for loads that can share their data.
+fn name_of_data(version: &str, load: &TransactionSpec) -> String {
+    let safe = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+    let mut name = format!("{}-{}", safe(version), StudyWorkload::tables(load));
+    for (setting, value) in &load.settings {
+        let is_of_data = ["storage_engine", "server.lower_case_table_names"].contains(&&**setting)
+            || ["page_size", "data_file_path", "undo_tablespaces", "file_per_table"]
+                .iter()
+                .any(|of_data| setting.ends_with(of_data));
+        if is_of_data {
+            name.push_str(&format!("-{}", safe(value)));
+        }
+    }
+    name.to_ascii_lowercase()
+}
+
+/// Makes the data of a server.
+fn made<W: Platform>(
+    session: &mut Session<W>,
+    plan: &PrivatePlan,
+    redo: Option<&Path>,
+) -> Result<PrivateServer, StudyError> {
+    if let Some(dir) = redo {
+        let version = &plan.program.version;
+        let not_made = |error: std::io::Error| StudyError::NotStarted {
+            version: version.to_string(),
+            said: format!("cannot make {}: {error}", dir.display()),
+        };
+        // Below a directory that the study made, and removed with it.
+        std::fs::create_dir_all(dir).map_err(not_made)?;
+    }
+    let version = plan.program.version.to_string();
+    PrivateServer::prepare(session, plan).map_err(|error| {
+        if let DataSource::FreshAt(data) = &plan.data {
+            clear(data);
+        }
+        not_here(error, &version)
+    })
+}
+
+/// Removes what a failed attempt left below the study's own directory; what stays shows in the next
+/// attempt.
+fn clear(dir: &Path) {
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+/// A server for the points of a study.
+#[derive(Debug)]
+pub struct StudyServer {
+    server: Rc<RefCell<PrivateServer>>,
+    options: ServerOptions,
+    workload: StudyWorkload,
+    storage_engine: Option<String>,
+    /// While it runs.
+    target: Option<ServerTarget>,
+}
+
+impl StudyServer {
+    fn version(&self) -> String {
+        self.server.borrow().program().version.to_string()
+    }
+
+    /// Loads its tables, and shuts it down.
+    fn fill<W: Platform>(
+        &mut self,
+        session: &mut Session<W>,
+        stop: &AtomicBool,
+    ) -> Result<(), StudyError> {
+        self.run(session, &self.options.for_loading())?;
+        let loaded = match &self.target {
+            Some(target) => self.workload.load(target, LOADERS, stop),
+            None => Ok(()),
+        };
+        let stopped = self.halt(session);
+        loaded.map_err(|error| self.told(error))?;
+        stopped
+    }
+
+    fn run<W: Platform>(
+        &mut self,
+        session: &mut Session<W>,
+        options: &[String],
+    ) -> Result<(), StudyError> {
+        let version = self.version();
+        let mut server = self.server.borrow_mut();
+        server.run(session, options).map_err(|error| not_here(error, &version))?;
+        let address = server.address().replacen("/?", &format!("/{DATABASE}?"), 1);
+        drop(server);
+        let opened = address
+            .parse::<ServerAddress>()
+            .map_err(|error: AddressError| StudyError::NotStarted {
+                version,
+                said: error.to_string(),
+            })
+            .and_then(|address| {
+                ServerTarget::create_database(address.clone())?;
+                Ok(ServerTarget::open(address, self.storage_engine.clone())?)
+            });
+        match opened {
+            Ok(target) => self.target = Some(target),
+            Err(error) => {
+                self.halt(session)?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn halt<W: Platform>(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
+        self.target = None;
+        let version = self.version();
+        self.server.borrow_mut().stop(session).map_err(|error| not_here(error, &version))
+    }
+
+    /// Removes it with its data, so that the next point that wants it begins anew.
+    fn remove<W: Platform>(
+        self,
+        session: &mut Session<W>,
+        data: &Path,
+        redo: Option<&Path>,
+    ) -> Result<(), StudyError> {
+        if let Some(server) = Rc::into_inner(self.server) {
+            server.into_inner().remove(session).map_err(|error| not_here(error, ""))?;
+        }
+        clear(data);
+        redo.iter().for_each(|dir| clear(dir));
+        Ok(())
+    }
+
+    /// What a server lacks is no failure.
+    fn told(&self, error: TargetError) -> StudyError {
+        if NO_ENGINE.iter().any(|words| error.text.to_ascii_lowercase().contains(words)) {
+            let fix = "name one of SHOW ENGINES, or load its plugin: server.plugin_load_add";
+            let why = format!("{} says: {}", self.version(), error.text);
+            return StudyError::NotHere { why, fix: fix.to_owned() };
+        }
+        error.into()
+    }
+}
+
+impl<W: Platform> StudiedDatabase<W> for StudyServer {
+    fn begin(
+        &mut self,
+        session: &mut Session<W>,
+        group: Option<&str>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), StudyError> {
+        progress(&format!("starting {}", self.version()));
+        self.server.borrow_mut().enter(group);
+        let options = self.options.at_start.clone();
+        self.run(session, &options)?;
+        if let Some(target) = &self.target {
+            progress("reading the tables");
+            self.workload.read_all(target)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, session: &mut Session<W>) -> Result<(), StudyError> {
+        let halted = self.halt(session);
+        self.server.borrow_mut().enter(None);
+        halted
+    }
+
+    fn target(&self) -> Result<&dyn Target, StudyError> {
+        match &self.target {
+            Some(target) => Ok(target),
+            None => Err(StudyError::NotStarted {
+                version: self.version(),
+                said: "it was not started".to_owned(),
+            }),
+        }
+    }
+
+    fn source(
+        &self,
+        load: &TransactionSpec,
+    ) -> Result<Box<dyn TransactionSource + '_>, StudyError> {
+        let target = StudiedDatabase::<W>::target(self)?;
+        Ok(StudyWorkload::of(load).source(target, true)?)
+    }
+
+    fn last_words(&self, session: &Session<W>) -> Option<String> {
+        self.server.borrow().last_words(session)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StudyError> {
+        Ok(())
+    }
+}
+
+/// What a server lacks, apart from what went wrong with it.
+fn not_here(error: PrivateError, version: &str) -> StudyError {
+    let lacks = |said: &str| {
+        let said = said.to_ascii_lowercase();
+        NO_ENGINE.iter().any(|words| said.contains(words))
+    };
+    match error {
+        PrivateError::UnknownOption { version, said } => StudyError::NotHere {
+            why: format!("{version} refuses an option: {said}"),
+            fix: "leave it out for this target, or see its manual for the name".to_owned(),
+        },
+        PrivateError::Reserved { option, why } => StudyError::NotHere {
+            why: format!("{option} cannot be chosen: {why}"),
+            fix: "leave it out".to_owned(),
+        },
+        PrivateError::Change(ChangeError::Unavailable { why, .. }) if lacks(&why) => {
+            StudyError::NotHere {
+                why: format!("{version} says: {why}"),
+                fix: "name one of SHOW ENGINES, or load its plugin: server.plugin_load_add"
+                    .to_owned(),
+            }
+        }
+        PrivateError::Change(ChangeError::Unavailable { why, .. }) => {
+            StudyError::NotStarted { version: version.to_owned(), said: why }
+        }
+        PrivateError::Change(error) => error.into(),
+        other => StudyError::NotStarted { version: version.to_owned(), said: other.to_string() },
+    }
+}

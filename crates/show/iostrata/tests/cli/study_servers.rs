@@ -1,0 +1,145 @@
+//! Studies with private servers as levels: measured, refused in their cells, killed and gone on.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Bench, document, stderr, stdout};
+
+/// An engine, a server, one that nobody has, an option that servers lack, a storage engine that is
+/// none, and a setting of which a server dies.
+const STUDY: &str = r#"
+name = "both"
+title = "The engine beside a server"
+[base]
+workload = "updates"
+filesystem = "here"
+rows = 2000
+workers = 2
+"database.redo_log_capacity" = "8M"
+"database.buffer_pool_size" = "16M"
+[factors]
+target = ["engine", "mariadb", "mariadb-5.1"]
+[[part]]
+name = "lacking"
+[part.factors]
+target = ["mariadb"]
+"server.no_such_option" = [1]
+[[part]]
+name = "no_engine"
+[part.factors]
+target = ["mariadb"]
+storage_engine = ["NoSuchEngine"]
+[[part]]
+name = "dying"
+[part.factors]
+target = ["mariadb"]
+"server.innodb_data_home_dir" = ["/no/such/place"]
+[measure]
+replicates = 2
+replicates_max = 2
+point_time = "700ms"
+trace = false
+profile_hz = 0
+"#;
+
+fn has_server() -> bool {
+    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
+    let is_there = dirs.iter().any(|dir| Path::new(dir).join("mariadbd").exists());
+    if !is_there {
+        eprintln!("skipped: mariadbd is not installed");
+    }
+    is_there
+}
+
+/// Whether something is named so in a list of what could not be measured, and says all of this.
+fn is_said(unavailable: &Value, what: &str, words: &[&str]) -> bool {
+    let all = unavailable.as_array().unwrap();
+    let found = all.iter().find(|one| one["what"].as_str().unwrap() == what);
+    found.is_some_and(|one| words.iter().all(|word| one.to_string().contains(word)))
+}
+
+/// Servers that work on data below a directory.
+fn servers_below(dir: &Path) -> Vec<String> {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = lines.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(&format!("--datadir={}", dir.display()))).collect()
+}
+
+#[test]
+fn a_server_stands_beside_the_engine_and_what_it_lacks_is_said_in_its_cell() {
+    if !has_server() {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::write(bench.path("both.toml"), STUDY).unwrap();
+    let document = document(&bench.line("study run both.toml --out RUN --json"), "study");
+    let points = document["points"].as_array().unwrap();
+    let ids: Vec<&str> = points.iter().map(|point| point["id"].as_str().unwrap()).collect();
+    let missing = &document["unavailable"];
+    assert_eq!(ids, ["engine", "mariadb"], "{missing:#}");
+    for point in points {
+        let figures = &point["transactions"]["figures"];
+        for name in ["tps", "syncs_per_transaction", "cpu_us_per_transaction"] {
+            assert!(figures[name]["value"].as_f64().unwrap() > 0.0, "{name}: {figures:#}");
+        }
+    }
+    let fix = "--server PROGRAM";
+    assert!(is_said(missing, "MariaDB 5.1", &["mariadb-5.1", "impossible", fix]), "{missing:#}");
+    let lacking = ["no_such_option", "impossible", "unknown variable"];
+    assert!(is_said(missing, "MariaDB, no such option 1", &lacking), "{missing:#}");
+    let engine = ["NoSuchEngine", "impossible"];
+    assert!(is_said(missing, "MariaDB, storage_engine NoSuchEngine", &engine), "{missing:#}");
+    let dying = ["/no/such/place", "failed", "does not start"];
+    let what = "MariaDB, innodb data home dir /no/such/place";
+    assert!(is_said(missing, what, &dying), "{missing:#}");
+    assert!(!bench.path("RUN/volumes").exists(), "the data of servers is gone");
+    assert_eq!(servers_below(&bench.path("")), [""; 0]);
+}
+
+#[test]
+fn a_killed_study_of_servers_is_restored_and_goes_on() {
+    if !has_server() {
+        return;
+    }
+    let bench = Bench::new();
+    let text = STUDY.replace(r#"["engine", "mariadb", "mariadb-5.1"]"#, r#"["mariadb"]"#);
+    let text = text.split("[[part]]").next().unwrap().to_owned();
+    let measure = STUDY.split("[measure]").nth(1).unwrap();
+    std::fs::write(bench.path("both.toml"), format!("{text}[measure]{measure}")).unwrap();
+    let mut child = bench
+        .command(&["study", "run", "both.toml", "--out", "RUN", "--quiet", "--replicates", "3"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let events = || std::fs::read_to_string(bench.path("RUN/events.jsonl")).unwrap_or_default();
+    let replicates = || events().matches("\"event\":\"replicate\"").count();
+    while replicates() < 1 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = bench.line("restore");
+    assert_eq!(output.status.code(), Some(0), "{} {}", stdout(&output), stderr(&output));
+    assert_eq!(servers_below(&bench.path("")), [""; 0], "a killed study leaves no server");
+    assert!(!bench.path("RUN/volumes/iostrata-databases").exists(), "{}", stdout(&output));
+    let had = replicates();
+    let document = document(&bench.line("study resume RUN --json"), "study");
+    assert_eq!(document["points"].as_array().unwrap().len(), 1);
+    assert_eq!((document["interrupted"].as_bool(), replicates()), (Some(false), 3));
+    assert!(had < 3, "it went on");
+}
+
+#[test]
+fn a_program_that_is_no_server_is_refused_before_anything_is_made() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("both.toml"), STUDY).unwrap();
+    let output = bench.line("study run both.toml --out RUN --server /bin/true");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--server /bin/true"), "{}", stderr(&output));
+    assert!(!bench.path("RUN").exists());
+}

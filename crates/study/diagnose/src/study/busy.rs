@@ -1,0 +1,93 @@
+//! What binds the transactions of a study's point: which resource was at work for most of the time.
+//!
+//! Invariants: a study measures no rungs below its points, so that each window is set against what
+//! its own devices and processors did in it: a resource at work for a share of the time while so
+//! many transactions were done allows as many as it would in the whole time. Only what is done one
+//! at a time, or held to a limit, is a share of the time; what is not counted bounds nothing.
+
+use iostrata_run::{BoundResource, Replicate, Resource, ResourceUse, TransactionBound};
+use iostrata_stats::{Measured, Verdicts, combine};
+
+/// How the bound was found, beside those of rungs.
+const OWN_WINDOW: &str = "own_window";
+
+/// One window: transactions per second, what one of them used, and what was seen of the machine.
+#[derive(Clone, Copy)]
+pub(super) struct Worked<'a> {
+    pub tps: f64,
+    pub used: ResourceUse,
+    pub replicate: &'a Replicate,
+}
+
+impl Worked<'_> {
+    /// Shares of the time, from 0 to 1, in which resources were at work.
+    fn shares(&self) -> [(Resource, Option<f64>); 3] {
+        let evidence = self.replicate.evidence.as_ref();
+        let share = |pct: f64| (pct / 100.0).clamp(0.0, 1.0);
+        let cpu = evidence.and_then(|seen| seen.cpu).map(|cpu| share(cpu.busy_pct()));
+        let limit = evidence.and_then(|seen| seen.throttle.as_ref()?.io_limit_used_pct).map(share);
+        // The kernel combines flushes that wait at the same time: one is under way at a time.
+        let delta = evidence.and_then(|seen| seen.device_delta);
+        let flushing = delta.and_then(|delta| {
+            Some((delta.counters.flush_ms? as f64 / 1e3 / delta.seconds).clamp(0.0, 1.0))
+        });
+        [(Resource::Syncs, flushing), (Resource::PageWrites, limit), (Resource::Cpu, cpu)]
+    }
+
+    fn per_txn(&self, resource: Resource) -> Option<f64> {
+        let done = self.tps * self.replicate.duration_s;
+        let used = match resource {
+            Resource::Syncs => self.used.redo_syncs? + self.used.binlog_syncs.unwrap_or(0.0),
+            Resource::PageWrites => self.used.page_writes?,
+            _ => self.used.cpu_us?,
+        };
+        (done > 0.0).then(|| used / done)
+    }
+}
+
+/// What binds, over all windows; nothing where no resource is known to have been at work.
+pub(super) fn bound(windows: &[Worked<'_>]) -> Option<TransactionBound> {
+    let alone = |value: f64| Measured::without_interval(value, 1, Verdicts::none());
+    let over_all = |of: &dyn Fn(&Worked<'_>) -> Option<f64>| {
+        let each: Option<Vec<Measured>> = windows.iter().map(|one| of(one).map(alone)).collect();
+        combine(&each?)
+    };
+    let share_of = |one: &Worked<'_>, resource: Resource| {
+        let found = one.shares().into_iter().find(|(name, _)| *name == resource);
+        found.and_then(|(_, share)| share).filter(|share| *share > 0.0)
+    };
+    let units =
+        [(Resource::Syncs, "syncs"), (Resource::PageWrites, "pages"), (Resource::Cpu, "us")];
+    let all: Vec<(Option<Measured>, Option<Measured>, BoundResource)> = units
+        .into_iter()
+        .map(|(name, unit)| {
+            let share = over_all(&|one| share_of(one, name));
+            let allows = over_all(&|one| Some(one.tps / share_of(one, name)?));
+            let resource = BoundResource {
+                name,
+                allows_per_s: allows.as_ref().map(|allows| allows.value),
+                allows_per_s_ci95: allows.as_ref().and_then(|allows| allows.ci95),
+                per_txn: over_all(&|one| one.per_txn(name)).map(|used| used.value),
+                unit: unit.to_owned(),
+                rungs: Vec::new(),
+            };
+            (share, allows, resource)
+        })
+        .collect();
+    let known = all
+        .iter()
+        .filter_map(|(share, allows, of)| Some((share.as_ref()?, allows.as_ref()?, of.name)));
+    let (share, allows, resource) = known.max_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
+    Some(TransactionBound {
+        value: allows.value,
+        value_ci95: allows.ci95,
+        value_n: allows.n,
+        unit: windows.first()?.replicate.point.metric.unit.clone(),
+        resource,
+        reached_pct: 100.0 * share.value,
+        reached_pct_ci95: share.ci95.map(|ends| ends.map(|end| (100.0 * end).clamp(0.0, 100.0))),
+        reached_pct_n: share.n,
+        basis: OWN_WINDOW.to_owned(),
+        resources: all.into_iter().map(|(_, _, resource)| resource).collect(),
+    })
+}
