@@ -73,7 +73,7 @@ impl<W: Platform> Bench<'_, W> {
             let mut point = transactions(cell, &load);
             point.metric.op =
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
-            self.run_beside(second.as_ref(), &*database, &point, replicate, how)
+            self.run_beside(second.as_ref(), &*database, &point, replicate, how, at)
         });
         let last_words = |error: StudyError| match database.last_words(self.session) {
             Some(said) => StudyError::Died { error: Box::new(error), said },
@@ -115,7 +115,7 @@ impl<W: Platform> Bench<'_, W> {
         database.begin(self.session, group, &mut progress)
     }
 
-    /// Warm-up and window, with a second database under load meanwhile where there is one.
+    /// Warm-up and window on the volume `at`, with a second database under load meanwhile where there is one.
     fn run_beside(
         &mut self,
         second: Option<&Second<W>>,
@@ -123,10 +123,13 @@ impl<W: Platform> Bench<'_, W> {
         point: &Point,
         replicate: u32,
         how: &How,
+        at: usize,
     ) -> Result<Option<Replicate>, StudyError> {
-        let Some(second) = second else { return self.run(database, point, replicate, how, None) };
+        let Some(second) = second else {
+            return self.run(database, point, replicate, how, at, None);
+        };
         let (measured, figures) = second.beside(how.window, |watcher| {
-            self.run(database, point, replicate, how, Some(watcher))
+            self.run(database, point, replicate, how, at, Some(watcher))
         })?;
         let with_second = |mut replicate: Replicate| {
             let stream = replicate.streams.first_mut();
@@ -187,6 +190,7 @@ impl<W: Platform> Bench<'_, W> {
         point: &Point,
         replicate: u32,
         how: &How,
+        at: usize,
         beside: Option<&mut dyn Watcher>,
     ) -> Result<Option<Replicate>, StudyError> {
         let Some(load) = &point.transactions else { return Ok(None) };
@@ -206,7 +210,8 @@ impl<W: Platform> Bench<'_, W> {
         let used = || target.used().unwrap_or_default();
         let mut watch = UseWatch::new(&used);
         let transactions = TransactionLoad::new(&*source, load, true);
-        let mut watchers: Vec<&mut dyn Watcher> = vec![&mut watch, &mut sampling];
+        let disks = &mut self.volumes[at].0.disks;
+        let mut watchers: Vec<&mut dyn Watcher> = vec![disks, &mut watch, &mut sampling];
         if let Some(second) = beside {
             watchers.push(second);
         }
