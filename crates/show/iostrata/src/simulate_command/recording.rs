@@ -101,7 +101,8 @@ fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
                 .to_owned(),
         ),
         _ => Err(format!(
-            "it is a run of `{}`; give one of `iostrata tpcc run`, or of `run` of oltp, stress or insert",
+            "it is a run of `{}`; give one of `iostrata tpcc run`, or of `run` of oltp, stress or \
+             insert",
             reader.manifest().arguments.first().map_or("another command", String::as_str)
         )),
     }

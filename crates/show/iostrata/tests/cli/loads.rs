@@ -142,6 +142,7 @@ fn both_loads_run_on_a_server_with_each_storage_engine_that_it_has() {
     refused(&bench, &asked("Aria"), &["--storage-engine Aria", "there with MyISAM", "--reset"]);
     let run = format!("insert run {} --time 1 --storage-engine Aria", target("rows"));
     refused(&bench, &run, &["there with MyISAM"]);
+    drop(private.end());
 }
 
 /// Every server program that there is: the installed one, and those named for tests.
