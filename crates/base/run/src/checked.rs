@@ -157,6 +157,9 @@ impl TransactionDocument {
         if !stays(&mut self.unknown, named, refusal(self.tps, self.tps_ci95), self.tps_ci95) {
             (self.tps_ci95, self.nopm, self.stability) = (None, None, None);
             self.drift = None;
+            if let Some(insert) = &mut self.insert {
+                (insert.rows_per_s, insert.rows_per_s_ci95) = (None, None);
+            }
         }
         self.levels.retain(|level| {
             let mut name = format!("level_{}", level.threads);

@@ -74,8 +74,8 @@ pub use study_document::{
     StudyOp, StudyPoint, StudyResponse, ThenRow, UslDocument,
 };
 pub use transaction_course::{
-    DatasetGrowth, LatencyTarget, RateBound, SamplerCost, StallCause, TargetCourse,
-    TransactionStall,
+    DatasetGrowth, InsertFigures, InsertGrowth, LatencyTarget, RateBound, SamplerCost, StallCause,
+    TargetCourse, TransactionStall,
 };
 pub use transaction_document::{
     DriverCost, StudyTransactions, TransactionDocument, TransactionDurability, TransactionLevel,

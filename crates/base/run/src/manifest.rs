@@ -48,6 +48,10 @@ pub enum RunKind {
     Tpcc,
     /// Other transactions of an online database: a [`crate::TransactionDocument`].
     Oltp,
+    /// The load of objects and their history: a [`crate::TransactionDocument`].
+    Stress,
+    /// Inserts into indexes: a [`crate::TransactionDocument`].
+    Insert,
     /// Loading the tables of a workload: a [`crate::PrepareDocument`].
     Prepare,
     /// Watching a target: a [`crate::WatchDocument`].

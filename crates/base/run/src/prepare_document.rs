@@ -26,16 +26,18 @@ pub struct PrepareDocument {
     pub duration_s: f64,
 }
 
-/// What `tpcc check` found.
+/// What `check` of a workload found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckDocument {
     /// Whether all conditions hold.
     pub ok: bool,
-    /// The twelve conditions of the specification's clause 3.3.2.
+    /// All conditions: of TPC-C the twelve of the specification's clause 3.3.2.
     pub conditions: Vec<ConditionDocument>,
-    /// Warehouses that were checked.
-    pub warehouses: u64,
+    /// How much was checked.
+    pub size: u64,
+    /// Of what: `warehouses`, `objects`, `rows`.
+    pub size_unit: String,
     /// Rows that were read.
     pub rows: u64,
 }

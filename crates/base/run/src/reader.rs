@@ -38,7 +38,7 @@ pub enum RunResult {
     Prepare(Box<PrepareDocument>),
     /// Of `iostrata tpcc run`.
     Tpcc(Box<TransactionDocument>),
-    /// Of `iostrata oltp ... run`.
+    /// Of `run` of every other workload of transactions.
     Oltp(Box<TransactionDocument>),
     /// Of `iostrata watch` and `iostrata tune`.
     Watch(Box<WatchDocument>),
@@ -250,7 +250,9 @@ fn read_result(dir: &Path, manifest: &Manifest) -> Result<Option<RunResult>, Run
         RunKind::SimulateFlush => RunResult::SimulateFlush(from_json(&path, 1, &text)?),
         RunKind::Prepare => RunResult::Prepare(from_json(&path, 1, &text)?),
         RunKind::Tpcc => RunResult::Tpcc(from_json(&path, 1, &text)?),
-        RunKind::Oltp => RunResult::Oltp(from_json(&path, 1, &text)?),
+        RunKind::Oltp | RunKind::Stress | RunKind::Insert => {
+            RunResult::Oltp(from_json(&path, 1, &text)?)
+        }
         RunKind::Watch | RunKind::Tune => RunResult::Watch(from_json(&path, 1, &text)?),
         RunKind::Unknown => return Ok(None),
     };

@@ -110,6 +110,45 @@ pub struct DatasetGrowth {
     pub bytes_after: Option<u64>,
 }
 
+/// What inserting rows came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InsertFigures {
+    /// Rows that one commit inserts.
+    pub rows_per_commit: u32,
+    /// Rows per second whose commits were acknowledged; null where the rate of commits is not
+    /// known.
+    pub rows_per_s: Option<f64>,
+    /// 95 % interval of the mean over this window.
+    pub rows_per_s_ci95: Option<Interval>,
+    /// Independent samples behind it.
+    pub rows_per_s_n: u64,
+    /// The storage engine of the table; null where the target has one only.
+    pub storage_engine: Option<String>,
+    /// Rows and sizes over time.
+    pub growth: InsertGrowth,
+}
+
+/// How a table grew: one entry per second of all levels, their warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InsertGrowth {
+    /// The end of each second, from the beginning of the run.
+    pub t_s: Vec<f64>,
+    /// Sessions in it.
+    pub threads: Vec<u32>,
+    /// Rows of the table at its end.
+    pub rows: Vec<u64>,
+    /// Rows per second in it.
+    pub rows_per_s: Vec<f64>,
+    /// Bytes of the indexes at its end, without the one by which rows are kept. Servers estimate
+    /// them for InnoDB, a while late. Null where the target does not tell; entries where it did
+    /// not answer.
+    pub index_bytes: Option<Vec<Option<u64>>>,
+    /// Bytes of rows and indexes together, by the size of the files where that is known.
+    pub table_bytes: Option<Vec<Option<u64>>>,
+}
+
 /// Why the search for a rate ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

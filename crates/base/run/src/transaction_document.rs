@@ -1,4 +1,4 @@
-//! What `iostrata tpcc run` and `iostrata oltp ... run` print with `--json` and keep as
+//! What `run` of `iostrata tpcc`, `oltp`, `stress` and `insert` prints with `--json` and keeps as
 //! `result.json`.
 //!
 //! Invariants: only transactions that are settled are counted, failed and repeated ones never;
@@ -11,7 +11,8 @@ use iostrata_stats::{Drift, Interval, LatencyUs, Measured, Stability, Verdicts};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DatasetGrowth, LatencyTarget, SamplerCost, TransactionBound, TransactionStall, Unknown,
+    DatasetGrowth, InsertFigures, LatencyTarget, SamplerCost, TransactionBound, TransactionStall,
+    Unknown,
 };
 
 /// Transactions of a workload on a target.
@@ -56,6 +57,9 @@ pub struct TransactionDocument {
     /// How much the tables grew; null where nothing is known.
     #[serde(default)]
     pub dataset: Option<DatasetGrowth>,
+    /// What inserting came to; null for other workloads.
+    #[serde(default)]
+    pub insert: Option<InsertFigures>,
     /// Transactions that failed, by the target's code.
     pub errors: BTreeMap<String, u64>,
     /// How often a transaction was begun again.

@@ -53,20 +53,21 @@ fn sum(
     out: &mut Rows,
 ) -> Result<u64, OpError> {
     let layout = &table.shared.layout;
-    let (mut text, mut sum) = (Vec::new(), None::<i64>);
+    let (mut text, mut sum) = (Vec::new(), 0_i64);
     each_row(run, table, (&action.path, action.order()), args, &mut |key, row| {
         let read = layout.read(layout.places[action.columns[0]], (key, row), &mut text);
         match read.ok_or_else(|| table.damaged(key))? {
             Value::Int(number) => {
                 let column = || layout.column_name(action.columns[0]).to_owned();
                 let too_large = || OpError::SumTooLarge { column: column() };
-                sum = Some(sum.unwrap_or(0).checked_add(number).ok_or_else(too_large)?);
+                sum = sum.checked_add(number).ok_or_else(too_large)?;
             }
             Value::Null | Value::Text(_) => {}
         }
         Ok(())
     })?;
-    out.push(sum.map_or(Value::Null, Value::Int));
+    // Of no rows it is 0, as workloads get it of every target.
+    out.push(sum.into());
     Ok(1)
 }
 

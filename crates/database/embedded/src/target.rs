@@ -7,8 +7,8 @@ use iostrata_engine::{Engine, EngineError, Isolation, OpenOptions, STATUS_FILE, 
 use iostrata_run::ResourceUse;
 use iostrata_settings::CATALOGUE;
 use iostrata_target::{
-    Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError,
-    TargetFacts, Trouble,
+    Isolation as Level, Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target,
+    TargetError, TargetFacts, Trouble,
 };
 
 use crate::compile::{compile, needs};
@@ -369,5 +369,11 @@ impl Target for EmbeddedTarget {
 
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
         Ok(data_bytes(&self.directory))
+    }
+
+    fn table_facts(&self, _schema: &Schema, _table: usize) -> Result<TableFacts, TargetError> {
+        // Tables share the data files.
+        let table_bytes = data_bytes(&self.directory);
+        Ok(TableFacts { table_bytes, ..TableFacts::default() })
     }
 }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use iostrata_run::ResourceUse;
 use iostrata_target::{
-    Part, Rows, Sampler, Schema, Session, SessionOptions, Target, TargetError, TargetFacts, Trouble,
+    Part, Rows, Sampler, Schema, Session, SessionOptions, TableFacts, Target, TargetError,
+    TargetFacts, Trouble,
 };
 use mysql::Conn;
 
@@ -24,6 +25,9 @@ use crate::sampler::{self, StatusSampler};
 use crate::session::ServerSession;
 use crate::sql;
 use crate::used;
+
+/// What servers say of a storage engine that they do not have, or have switched off.
+const NO_ENGINE: [&str; 3] = ["1286", "1289", "3161"];
 
 /// A database on a server of MySQL's family, or on several that serve the same one.
 #[derive(Debug)]
@@ -159,6 +163,24 @@ impl ServerTarget {
         Ok(loaded.parts.insert(part) && loaded.was_empty && !overlaps)
     }
 
+    /// The error for a storage engine that the server does not have or has switched off, if that
+    /// is what it said.
+    fn lacking(&self, link: &mut Link, engine: &str, error: TargetError) -> TargetError {
+        if !NO_ENGINE.contains(&error.code.as_str()) {
+            return error;
+        }
+        let sql = "SELECT ENGINE FROM information_schema.ENGINES \
+                   WHERE SUPPORT IN ('YES', 'DEFAULT') ORDER BY ENGINE";
+        let there: Vec<String> =
+            self.ask(link, sql).unwrap_or_default().into_iter().flatten().flatten().collect();
+        let fix = match there.is_empty() {
+            true => "SHOW ENGINES lists what this server has".to_owned(),
+            false => format!("this server has {}", there.join(", ")),
+        };
+        let text = format!("storage engine {engine} is not available here: {}", error.text);
+        TargetError { text, fix: Some(fix), ..error }
+    }
+
     fn forget(&self, table: &str, now: Option<Loaded>) {
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         match now {
@@ -219,7 +241,16 @@ impl Target for ServerTarget {
 
     fn create(&self, schema: &Schema, table: usize) -> Result<(), TargetError> {
         let table = &schema.tables[table];
-        self.link()?.order(&sql::create(table, self.storage_engine.as_deref()))?;
+        let (mut link, engine) = (self.link()?, self.storage_engine.as_deref());
+        if engine.is_some() {
+            // A server may else take another engine in place of one that it lacks.
+            link.order("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_ENGINE_SUBSTITUTION')")?;
+        }
+        let created = link.order(&sql::create(table, engine));
+        created.map_err(|error| match engine {
+            Some(engine) => self.lacking(&mut link, engine, error),
+            None => error,
+        })?;
         self.forget(&table.name, Some(Loaded { was_empty: true, parts: HashSet::new() }));
         Ok(())
     }
@@ -284,5 +315,11 @@ impl Target for ServerTarget {
 
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
         Ok(sampler::data_bytes(self.link()?.conn()))
+    }
+
+    fn table_facts(&self, schema: &Schema, table: usize) -> Result<TableFacts, TargetError> {
+        let (mut link, name) = (self.link()?, &schema.tables[table].name);
+        let facts = sampler::table_facts(link.conn(), name);
+        facts.map_err(|error| link.told(&format!("asking for the size of {name}"), &error))
     }
 }

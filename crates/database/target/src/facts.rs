@@ -2,6 +2,18 @@
 
 use iostrata_run::{TransactionDurability, TransactionTarget};
 
+/// How a table is kept, and how large it is. Absent is what the target does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableFacts {
+    /// The storage engine of a server that has several.
+    pub storage_engine: Option<String>,
+    /// Bytes of rows and indexes together: of its file, or of all files where tables share them.
+    pub table_bytes: Option<u64>,
+    /// Bytes of its indexes without that of the key where rows are kept by it. Servers may only
+    /// estimate it, and late.
+    pub index_bytes: Option<u64>,
+}
+
 /// What a target says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetFacts {

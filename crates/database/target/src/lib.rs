@@ -16,7 +16,7 @@ mod stall;
 mod value;
 
 pub use error::{TargetError, Trouble};
-pub use facts::TargetFacts;
+pub use facts::{TableFacts, TargetFacts};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
 pub use sample::{Sampler, TargetSample};

@@ -97,7 +97,7 @@ pub enum Fold {
     /// They are given as they are.
     #[default]
     Rows,
-    /// The only wanted column is summed up: one row with the sum.
+    /// The only wanted column is summed up: one row with the sum, 0 where there is none.
     Sum,
     /// They are ordered by the only wanted column.
     Sorted,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use iostrata_run::ResourceUse;
 
 use crate::error::TargetError;
-use crate::facts::TargetFacts;
+use crate::facts::{TableFacts, TargetFacts};
 use crate::op::{Op, OpId};
 use crate::rows::Rows;
 use crate::sample::Sampler;
@@ -136,6 +136,14 @@ pub trait Target: Send + Sync {
     /// When the target does not answer.
     fn data_bytes(&self) -> Result<Option<u64>, TargetError> {
         Ok(None)
+    }
+
+    /// How a table is kept, and how large it is now; cheap enough for once a second.
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn table_facts(&self, _schema: &Schema, _table: usize) -> Result<TableFacts, TargetError> {
+        Ok(TableFacts::default())
     }
 }
 

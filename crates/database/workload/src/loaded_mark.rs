@@ -33,7 +33,7 @@ pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
 
 /// What a target holds of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LoadState {
     Nothing,
     /// Loading has not come to its end.
     Unfinished,
@@ -61,11 +61,11 @@ impl LoadedMark<'_> {
     ///
     /// # Errors
     /// What the target said; tables that are somebody else's, or of another version.
-    pub fn read(&self, target: &dyn Target) -> Result<Found, TargetError> {
+    pub fn read(&self, target: &dyn Target) -> Result<LoadState, TargetError> {
         let present = target.present(self.schema)?;
         if !present.contains(&self.number()) {
             let strange = present.first().map(|table| &self.schema.tables[*table].name);
-            return strange.map_or(Ok(Found::Nothing), |table| {
+            return strange.map_or(Ok(LoadState::Nothing), |table| {
                 let what =
                     format!("a table {table} is there, and nothing says that iostrata made it");
                 let fix = "use an empty database, or drop the table yourself";
@@ -86,11 +86,11 @@ impl LoadedMark<'_> {
         let mut rows = Rows::default();
         self.run(target, "read the mark", all, &[], &mut rows)?;
         if rows.is_empty() {
-            return Ok(Found::Unfinished);
+            return Ok(LoadState::Unfinished);
         }
         let numbers: Vec<i64> = rows.row(0).map(Value::int).collect();
         match numbers.split_first() {
-            Some((&VERSION, numbers)) => Ok(Found::Loaded(numbers.to_vec())),
+            Some((&VERSION, numbers)) => Ok(LoadState::Loaded(numbers.to_vec())),
             found => {
                 let found = found.map_or(0, |(version, _)| *version);
                 let what = format!("the tables are of version {found}, this program's {VERSION}");
@@ -106,9 +106,9 @@ impl LoadedMark<'_> {
     /// As [`LoadedMark::read`]; nothing was prepared, or not to the end.
     pub fn ready(&self, target: &dyn Target) -> Result<Vec<i64>, TargetError> {
         let what = match self.read(target)? {
-            Found::Loaded(numbers) => return Ok(numbers),
-            Found::Nothing => format!("no tables of {} are there", self.command),
-            Found::Unfinished => {
+            LoadState::Loaded(numbers) => return Ok(numbers),
+            LoadState::Nothing => format!("no tables of {} are there", self.command),
+            LoadState::Unfinished => {
                 format!("the tables of {} are not loaded to the end", self.command)
             }
         };
@@ -129,7 +129,7 @@ impl LoadedMark<'_> {
         resets: bool,
     ) -> Result<bool, TargetError> {
         match self.read(target) {
-            Ok(Found::Loaded(found)) if !resets => {
+            Ok(LoadState::Loaded(found)) if !resets => {
                 if found == numbers {
                     return Ok(false);
                 }
@@ -165,7 +165,7 @@ impl LoadedMark<'_> {
     /// What the target said; tables that are somebody else's.
     pub fn remove(&self, target: &dyn Target) -> Result<bool, TargetError> {
         match self.read(target) {
-            Ok(Found::Nothing) => Ok(false),
+            Ok(LoadState::Nothing) => Ok(false),
             Err(error) if error.code != "version" => Err(error),
             _ => self.remove_all(target),
         }

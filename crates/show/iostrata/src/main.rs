@@ -87,6 +87,8 @@ fn run(cli: &Cli) -> Result<(), ExitError> {
         Command::Engine(args) => engine_command::run(args, &interruption),
         Command::Tpcc(args) => database_command::tpcc(args, &interruption),
         Command::Oltp(args) => database_command::oltp(args, &interruption),
+        Command::Stress(args) => database_command::stress(args, &interruption),
+        Command::Insert(args) => database_command::insert(args, &interruption),
         Command::Tune(args) => tune_command::run(args, &interruption),
         Command::Watch(args) => watch_command::run(args, &interruption),
         Command::Report(args) => report_command::run(args),

@@ -95,6 +95,8 @@ fn command(kind: RunKind) -> &'static str {
         RunKind::Prepare => "prepare",
         RunKind::Tpcc => "tpcc",
         RunKind::Oltp => "oltp",
+        RunKind::Stress => "stress",
+        RunKind::Insert => "insert",
         RunKind::Watch => "watch",
         RunKind::Tune => "tune",
         RunKind::Unknown => "run",

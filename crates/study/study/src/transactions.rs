@@ -286,6 +286,7 @@ impl<'a> Driven<'a> {
             stalls: self.counts.stalls.clone(),
             sampler: self.counts.sampler,
             dataset: facts.dataset,
+            insert: None,
             errors: self.counts.errors.clone(),
             retries: self.counts.retries,
             arrivals: is_scheduled.then_some(self.counts.arrivals),

@@ -19,6 +19,10 @@ pub struct Evidence {
     pub device_delta: Option<DeviceDelta>,
     /// What every device of the stack did, from the top down, `device` included.
     pub layers: Vec<NamedIostat>,
+    /// What the volume of a database's redo did, where that has one of its own; its part of
+    /// `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redo_device: Option<NamedIostat>,
     /// How device, processors and pressure went over time.
     pub device_series: Option<DeviceSeries>,
     /// How the processors spent the window.

@@ -80,6 +80,12 @@ pub enum ThenMetric {
     DoublewritePagesPerTransaction,
     /// Processor time of the database and of what drives it for each transaction, in microseconds.
     CpuUsPerTransaction,
+    /// Writes per second on a volume of the redo's own.
+    RedoDeviceWritesPerS,
+    /// KiB per second that they wrote.
+    RedoDeviceKibPerS,
+    /// Flushes per second there.
+    RedoDeviceFlushesPerS,
     /// Redo made per second.
     RedoBytesPerS,
     /// Pages that became dirty per second.
@@ -100,7 +106,7 @@ pub enum ThenMetric {
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 35] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 38] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -128,6 +134,9 @@ impl ThenMetric {
         ("redo_bytes_per_transaction", ThenMetric::RedoBytesPerTransaction, "B"),
         ("doublewrite_pages_per_transaction", ThenMetric::DoublewritePagesPerTransaction, "pages"),
         ("cpu_us_per_transaction", ThenMetric::CpuUsPerTransaction, "us"),
+        ("redo_device_writes_per_s", ThenMetric::RedoDeviceWritesPerS, "/s"),
+        ("redo_device_kib_per_s", ThenMetric::RedoDeviceKibPerS, "KiB/s"),
+        ("redo_device_flushes_per_s", ThenMetric::RedoDeviceFlushesPerS, "/s"),
         ("redo_bytes_per_s", ThenMetric::RedoBytesPerS, "B/s"),
         ("pages_dirtied_per_s", ThenMetric::PagesDirtiedPerS, "/s"),
         ("checkpoint_age_pct", ThenMetric::CheckpointAgePct, "percent"),

@@ -39,7 +39,7 @@ pub fn folded(mut rows: Vec<Row>, fold: Fold) -> Vec<Row> {
                 _ => None,
             });
             let sum = numbers.reduce(|a, b| a + b);
-            rows = vec![vec![sum.map_or(Kept::Null, Kept::Int)]];
+            rows = vec![vec![Kept::Int(sum.unwrap_or(0))]];
         }
         Fold::Sorted => rows.sort(),
         Fold::Distinct => {

@@ -115,6 +115,8 @@ pub(super) fn running(program: &ServerProgram, wanted: &RunningOptions<'_>) -> V
         None => arguments.push("--skip-networking".to_owned()),
     }
     arguments.extend(["--skip-name-resolve".to_owned(), "--server-id=1".to_owned()]);
+    // More sessions than servers admit by default, for staircases up to 256 and beyond.
+    arguments.push("--max-connections=1000".to_owned());
     let version = &program.version;
     if version.is_mariadb && version.is_from(11, 4) {
         // It would make a key at every start, which takes seconds.

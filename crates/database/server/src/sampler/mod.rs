@@ -15,7 +15,7 @@ mod transaction_count;
 
 use std::sync::Arc;
 
-use iostrata_target::{Sampler, TargetError, TargetSample};
+use iostrata_target::{Sampler, TableFacts, TargetError, TargetSample};
 use mysql::{Conn, Error};
 
 use crate::connect::{Connector, texts};
@@ -77,10 +77,36 @@ impl Sampler for StatusSampler {
 
 /// Bytes of the files of the connection's database, from whichever table has them.
 pub(crate) fn data_bytes(conn: &mut Conn) -> Option<u64> {
+    file_bytes(conn, "SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()")
+}
+
+/// How a table of the connection's database is kept, and how large it is.
+///
+/// # Errors
+/// What the server said.
+pub(crate) fn table_facts(conn: &mut Conn, table: &str) -> Result<TableFacts, Error> {
+    // MySQL keeps what it tells for a day unless it is asked for it anew. Others do not know this.
+    let _unknown = texts(conn, "SET SESSION information_schema_stats_expiry = 0");
+    let sql = format!(
+        "SELECT ENGINE, DATA_LENGTH, INDEX_LENGTH FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}'"
+    );
+    let mut row = texts(conn, &sql)?.into_iter().next().unwrap_or_default().into_iter();
+    let storage_engine = row.next().flatten();
+    let mut bytes = || row.next().flatten().and_then(|bytes| bytes.parse::<u64>().ok());
+    let (data, index_bytes) = (bytes(), bytes());
+    // Its file is as large as it is now; what InnoDB says of its pages is an earlier estimate.
+    let file = file_bytes(conn, &format!("NAME = CONCAT(DATABASE(), '/{table}')"));
+    let table_bytes = file.or_else(|| Some(data? + index_bytes.unwrap_or(0)));
+    Ok(TableFacts { storage_engine, table_bytes, index_bytes })
+}
+
+/// Bytes of the files of InnoDB's tables with such names.
+fn file_bytes(conn: &mut Conn, which: &str) -> Option<u64> {
     let of = |conn: &mut Conn, table: &str| -> Result<Option<u64>, Error> {
         let sql = format!(
             "SELECT CAST(SUM(FILE_SIZE) AS UNSIGNED) FROM information_schema.{table} \
-             WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()"
+             WHERE {which}"
         );
         let answer = texts(conn, &sql)?.into_iter().next().unwrap_or_default();
         Ok(answer.into_iter().next().flatten().and_then(|bytes| bytes.parse().ok()))

@@ -55,6 +55,14 @@ pub fn check(target: &dyn Target, progress: &mut dyn FnMut(f64)) -> Result<Check
     Ok(checked)
 }
 
+/// Reads every row and every index once, so that the target has in memory what has room there.
+///
+/// # Errors
+/// What the target said.
+pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
+    check(target, &mut |_| {}).map(drop)
+}
+
 fn conditions(loaded: i64) -> Vec<Condition> {
     let mut conditions = vec![
         Condition::new("every row holds what was inserted"),

@@ -9,7 +9,7 @@ mod prepare;
 mod row;
 mod terminals;
 
-pub use check::check;
-pub use prepare::{InsertPrepared, InsertSpec, cleanup, prepare, read_all, rows, rows_loaded};
+pub use check::{check, read_all};
+pub use prepare::{InsertPrepared, InsertSpec, cleanup, prepare, rows, rows_loaded};
 pub use row::{TABLE, schema};
-pub use terminals::InsertTerminals;
+pub use terminals::{DEVIATIONS, InsertTerminals};

@@ -125,14 +125,6 @@ pub fn prepare(
     Ok(InsertPrepared { rows, rows_before: 0 })
 }
 
-/// Reads every row once, so that the target has in memory what has room there.
-///
-/// # Errors
-/// What the target said.
-pub fn read_all(target: &dyn Target) -> Result<(), TargetError> {
-    crate::insert::check(target, &mut |_| {}).map(drop)
-}
-
 /// Removes the table, if this program made it; whether it was there.
 ///
 /// # Errors

@@ -99,7 +99,8 @@ impl TransactionSource for StressTerminals<'_> {
         slots: u32,
     ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
         let slots = Slots::open(slots, || self.session())?;
-        let work = Work { of: self, rows: Rows::default(), note: Vec::new(), keys: Vec::new() };
+        let work =
+            Statements { of: self, rows: Rows::default(), note: Vec::new(), keys: Vec::new() };
         Ok(Box::new(StressWorker { of: self, slots, work }))
     }
 }
@@ -107,7 +108,7 @@ impl TransactionSource for StressTerminals<'_> {
 struct StressWorker<'a> {
     of: &'a StressTerminals<'a>,
     slots: Slots<()>,
-    work: Work<'a>,
+    work: Statements<'a>,
 }
 
 impl TransactionWorker for StressWorker<'_> {
@@ -139,14 +140,14 @@ impl TransactionWorker for StressWorker<'_> {
 }
 
 /// Runs the statements of transactions.
-struct Work<'a> {
+struct Statements<'a> {
     of: &'a StressTerminals<'a>,
     rows: Rows,
     note: Vec<u8>,
     keys: Vec<i64>,
 }
 
-impl Work<'_> {
+impl Statements<'_> {
     /// One transaction, on one object.
     fn all(
         &mut self,

@@ -80,7 +80,7 @@ pub enum TpccAction {
     /// Check the twelve consistency conditions
     ///
     /// Exit code 1 when one does not hold.
-    Check(TpccCheckArgs),
+    Check(CheckArgs),
     /// Remove the tables
     #[command(visible_alias = "clean")]
     Cleanup(TpccCleanupArgs),
@@ -147,9 +147,9 @@ pub struct TpccPrepareArgs {
     pub printing: Printing,
 }
 
-/// Arguments of `iostrata tpcc check`.
+/// Arguments of `check`, and of `cleanup` where a target has tables of one kind.
 #[derive(Args, Debug)]
-pub struct TpccCheckArgs {
+pub struct CheckArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]

@@ -8,20 +8,22 @@ mod disk;
 mod engine;
 mod fio;
 mod help_files;
+mod insert;
 mod io;
 mod probe;
 mod restore;
 mod simulate;
 mod simulate_flush;
+mod stress;
 mod study;
 mod tune;
 mod value;
 mod watch;
 
 pub use database::{
-    DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs, OltpRunArgs,
-    OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs, TpccAction, TpccArgs,
-    TpccCheckArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    CheckArgs, DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs,
+    OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs, TpccAction, TpccArgs,
+    TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{
@@ -29,11 +31,13 @@ pub use engine::{
 };
 pub use fio::{FioArgs, OutputFormat};
 pub use help_files::{CompletionsArgs, ManArgs, write_man_pages};
+pub use insert::{InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs};
 pub use io::IoArgs;
 pub use probe::{Format, ProbeArgs, ReportArgs};
 pub use restore::RestoreArgs;
 pub use simulate::{QueueArgs, SimulateAction, SimulateArgs};
 pub use simulate_flush::{FlushArgs, Timed};
+pub use stress::{StressAction, StressArgs, StressPrepareArgs, StressRunArgs};
 pub use study::{
     DiffArgs, ListArgs, ResumeArgs, RunArgs, ShowArgs, StudyAction, StudyArgs, StudyPlace,
 };
@@ -85,6 +89,17 @@ pub enum Command {
     Tpcc(TpccArgs),
     /// Run one of sysbench's OLTP workloads on the embedded engine or on a server
     Oltp(OltpArgs),
+    /// Read and change objects with a history of fixed length, on the engine or on a server
+    ///
+    /// Inspired by dbSTRESS. A history row that is added replaces the oldest one, so that the
+    /// tables keep their size and only undo, the work of purge and dirty pages grow.
+    /// docs/loads.md describes tables and transactions.
+    Stress(StressArgs),
+    /// Insert rows with three random secondary keys, on the engine or on a server
+    ///
+    /// Reports rows per second against the size of the indexes; on servers with MyISAM, Aria,
+    /// InnoDB or RocksDB. docs/loads.md describes the table and what is counted.
+    Insert(InsertArgs),
     /// Hold a live server's throughput steady by adjusting its dynamic settings
     ///
     /// Keeps the checkpoint age below the point at which all writers wait, so that throughput does
@@ -131,6 +146,8 @@ impl Command {
             Self::Engine(args) => args.action.is_quiet(),
             Self::Tpcc(args) => args.action.is_quiet(),
             Self::Oltp(args) => args.action.is_quiet(),
+            Self::Stress(args) => args.action.is_quiet(),
+            Self::Insert(args) => args.action.is_quiet(),
             Self::Tune(args) => args.printing.quiet,
             Self::Restore(args) => args.printing.quiet,
             Self::Watch(args) => args.printing.quiet,

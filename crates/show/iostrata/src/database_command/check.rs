@@ -1,47 +1,68 @@
-//! `tpcc check`.
+//! `check`: what holds of a workload's tables.
 
 use iostrata_run::{CheckDocument, ConditionDocument};
 use iostrata_workload::tpcc::{self, CheckOutcome, CheckPlan, Dataset, Stage};
+use iostrata_workload::{Checked, Condition};
 
 use super::opened::{Opened, ending};
-use crate::args::TpccCheckArgs;
+use crate::args::{CheckArgs, Printing};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 
-/// Runs the command.
+/// Runs `tpcc check`.
 ///
 /// # Errors
 /// As the contract's exit codes say; a condition that does not hold is exit code 1.
-pub fn run(args: &TpccCheckArgs) -> Result<(), ExitError> {
+pub fn tpcc(args: &CheckArgs) -> Result<(), ExitError> {
     let opened = Opened::open(&args.target, &tpcc::schema(), false)?;
     let checked = check(&opened, args.printing.quiet || args.printing.json);
     opened.close()?;
-    let document = document(&checked?);
-    match args.printing.json {
-        true => print_json(&document)?,
-        false => print_text(&text(&document))?,
-    }
-    let broken = document.conditions.iter().filter(|condition| !condition.ok).count();
-    verdict(broken, "")
+    told(&document(&checked?), args.printing)
 }
 
-/// Checks an open target after a run, without a document of its own.
+/// Checks an open target after a run of TPC-C, without a document of its own.
 ///
 /// # Errors
 /// What the target said; a condition that does not hold is exit code 1.
 pub fn judge(opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
-    let outcome = check(opened, is_quiet)?;
-    let broken = outcome.conditions.iter().filter(|condition| condition.violations > 0);
-    let told: Vec<&str> =
-        broken.clone().flat_map(|condition| &condition.told).map(String::as_str).collect();
-    verdict(broken.count(), &format!(": {}", told.join("; ")))
+    verdict(&document(&check(opened, is_quiet)?))
 }
 
-fn verdict(broken: usize, told: &str) -> Result<(), ExitError> {
-    match broken {
-        0 => Ok(()),
-        n => Err(ExitError::Judged(format!("{n} of the twelve conditions do not hold{told}"))),
+/// Prints what a check found.
+///
+/// # Errors
+/// A condition that does not hold is exit code 1.
+pub fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitError> {
+    match printing.json {
+        true => print_json(document)?,
+        false => print_text(&text(document))?,
     }
+    let broken = broken(document).count();
+    (broken == 0).then_some(()).ok_or_else(|| ExitError::Judged(not_held(document, broken)))
+}
+
+/// Judges a check after a run: what is wrong is in the error.
+///
+/// # Errors
+/// A condition that does not hold is exit code 1.
+pub fn verdict(document: &CheckDocument) -> Result<(), ExitError> {
+    let found: Vec<&str> = broken(document).map(|condition| condition.detail.as_str()).collect();
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(ExitError::Judged(format!(
+            "{}: {}",
+            not_held(document, found.len()),
+            found.join("; ")
+        ))),
+    }
+}
+
+fn broken(document: &CheckDocument) -> impl Iterator<Item = &ConditionDocument> {
+    document.conditions.iter().filter(|condition| !condition.ok)
+}
+
+fn not_held(document: &CheckDocument, broken: usize) -> String {
+    format!("{broken} of the {} conditions do not hold", document.conditions.len())
 }
 
 fn check(opened: &Opened, is_quiet: bool) -> Result<CheckOutcome, ExitError> {
@@ -60,9 +81,30 @@ fn check_all(opened: &Opened, display: &Display) -> Result<CheckOutcome, ExitErr
 }
 
 fn document(outcome: &CheckOutcome) -> CheckDocument {
-    let condition = |(condition, id): (&tpcc::Condition, u32)| {
+    CheckDocument {
+        ok: outcome.is_ok(),
+        conditions: conditions(&outcome.conditions),
+        size: outcome.warehouses as u64,
+        size_unit: "warehouses".to_owned(),
+        rows: outcome.rows,
+    }
+}
+
+/// The document of a check of so many of something.
+pub fn document_of(checked: &Checked, size: u64, size_unit: &str) -> CheckDocument {
+    CheckDocument {
+        ok: checked.is_ok(),
+        conditions: conditions(&checked.conditions),
+        size,
+        size_unit: size_unit.to_owned(),
+        rows: checked.rows,
+    }
+}
+
+fn conditions(all: &[Condition]) -> Vec<ConditionDocument> {
+    let condition = |(condition, id): (&Condition, u32)| {
         let ok = condition.violations == 0;
-        let detail = match (ok, &condition.instead) {
+        let found = match (ok, &condition.instead) {
             (true, None) => "holds".to_owned(),
             (true, Some(instead)) => format!("holds; {instead}"),
             (false, _) => {
@@ -70,25 +112,24 @@ fn document(outcome: &CheckOutcome) -> CheckDocument {
                 format!("{} violations: {told}", condition.violations)
             }
         };
+        let detail = match condition.says.as_str() {
+            "" => found,
+            says => format!("{says}: {found}"),
+        };
         ConditionDocument { id, ok, detail }
     };
-    CheckDocument {
-        ok: outcome.is_ok(),
-        conditions: outcome.conditions.iter().zip(1..).map(condition).collect(),
-        warehouses: outcome.warehouses as u64,
-        rows: outcome.rows,
-    }
+    all.iter().zip(1..).map(condition).collect()
 }
 
 fn text(document: &CheckDocument) -> String {
-    let verdict = match document.conditions.iter().filter(|condition| !condition.ok).count() {
-        0 => "All twelve conditions hold".to_owned(),
+    let CheckDocument { conditions, size, size_unit, rows, .. } = document;
+    let verdict = match broken(document).count() {
+        0 => format!("All {} conditions hold", conditions.len()),
         1 => "One condition does not hold".to_owned(),
         n => format!("{n} conditions do not hold"),
     };
-    let mut text =
-        format!("{verdict}: {} warehouses, {} rows read.\n", document.warehouses, document.rows);
-    for ConditionDocument { id, ok, detail } in &document.conditions {
+    let mut text = format!("{verdict}: {size} {size_unit}, {rows} rows read.\n");
+    for ConditionDocument { id, ok, detail } in conditions {
         let mark = if *ok { "ok" } else { "NO" };
         text += &format!("  {id:>2}  {mark}  {detail}\n");
     }

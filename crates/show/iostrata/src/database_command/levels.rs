@@ -2,6 +2,7 @@
 //!
 //! Invariant: a level that was measured is kept, whatever comes after it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use iostrata_load::{TransactionLoad, TransactionSource};
@@ -46,6 +47,8 @@ pub struct Levels<'r, 'p> {
     pub source: &'r dyn TransactionSource,
     /// Whether the target is on this machine.
     pub reaches_storage: bool,
+    /// The threads of the window that is open; 0 between windows.
+    pub measuring: &'r AtomicU32,
     /// Where lines of progress go.
     pub display: &'r Display,
     /// Every level so far.
@@ -152,7 +155,8 @@ impl Levels<'_, '_> {
         let mut lines = LiveLines::new(self.display, spec.threads, self.interval_s());
         let mut sampling = Sampling::of(self.target, &mut |text| self.display.note(text));
         let title = point.title.clone();
-        let watchers: &mut [&mut dyn Watcher] = &mut [&mut lines, &mut sampling];
+        let mut told = OpenWindow { measuring: self.measuring, threads: spec.threads };
+        let watchers: &mut [&mut dyn Watcher] = &mut [&mut lines, &mut sampling, &mut told];
         let measured = self.pipeline.measure(&point, at, &load, &share, &title, watchers);
         let Measurement { mut replicate, interrupted, error } = measured.map_err(exit_error)?;
         sampling.explain(&mut replicate, spec.threads);
@@ -177,6 +181,22 @@ impl Levels<'_, '_> {
         use std::io::IsTerminal;
         let by_default = u32::from(std::io::stderr().is_terminal());
         self.drive.report_interval.unwrap_or(by_default)
+    }
+}
+
+/// Tells whether a window is open.
+struct OpenWindow<'a> {
+    measuring: &'a AtomicU32,
+    threads: u32,
+}
+
+impl Watcher for OpenWindow<'_> {
+    fn opened(&mut self) {
+        self.measuring.store(self.threads, Ordering::Release);
+    }
+
+    fn closed(&mut self) {
+        self.measuring.store(0, Ordering::Release);
     }
 }
 

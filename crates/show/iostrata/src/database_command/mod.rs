@@ -1,9 +1,11 @@
-//! `iostrata tpcc` and `iostrata oltp`: a workload on a target.
+//! `iostrata tpcc`, `oltp`, `stress` and `insert`: a workload on a target.
 //!
 //! Invariant: the same words and the same steps for every target; what a target cannot do is its
 //! own answer.
 
 mod check;
+mod growth;
+mod insert;
 mod levels;
 mod live;
 mod opened;
@@ -11,8 +13,11 @@ mod plan;
 mod prepare;
 mod private;
 mod run;
+mod stress;
 
+pub use insert::insert;
 pub use opened::{ending, server_address};
+pub use stress::stress;
 
 use crate::args::{OltpAction, OltpArgs, TpccAction, TpccArgs};
 use crate::exit_error::ExitError;
@@ -26,7 +31,7 @@ pub fn tpcc(args: &TpccArgs, interruption: &Interruption) -> Result<(), ExitErro
     match &args.action {
         TpccAction::Prepare(args) => prepare::tpcc(args, interruption),
         TpccAction::Run(args) => run::tpcc(args, interruption),
-        TpccAction::Check(args) => check::run(args),
+        TpccAction::Check(args) => check::tpcc(args),
         TpccAction::Cleanup(args) => prepare::tpcc_cleanup(args),
     }
 }

@@ -59,6 +59,11 @@ impl Opened {
         schema: &Schema,
         makes: bool,
     ) -> Result<Self, ExitError> {
+        if let Some(name) = &args.storage_engine {
+            return Err(ExitError::Usage(format!(
+                "--storage-engine {name}: the embedded engine is one; use it with mysql://"
+            )));
+        }
         let settings: Result<Vec<(String, String)>, ExitError> = args
             .engine
             .iter()
@@ -81,6 +86,29 @@ impl Opened {
         match self {
             Self::Engine(target) => target,
             Self::Server(target) => &**target,
+        }
+    }
+
+    /// The storage engine of a table, which is the one that was asked for, if any was.
+    ///
+    /// # Errors
+    /// Another one; what the target said.
+    pub fn storage_engine(
+        &self,
+        asked: Option<&str>,
+        schema: &Schema,
+        table: usize,
+    ) -> Result<Option<String>, ExitError> {
+        let found = self.target().table_facts(schema, table).map_err(ending)?.storage_engine;
+        match (asked, &found) {
+            (Some(asked), Some(found)) if !asked.eq_ignore_ascii_case(found) => {
+                Err(ExitError::Usage(format!(
+                    "--storage-engine {asked}: table {} is there with {found}; load it again with \
+                     `prepare --reset`",
+                    schema.tables[table].name
+                )))
+            }
+            _ => Ok(found),
         }
     }
 

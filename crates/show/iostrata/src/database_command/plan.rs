@@ -3,15 +3,17 @@
 //! Invariant: what was measured is kept and printed before any failure is told.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 
 use iostrata_host::Root;
 use iostrata_load::TransactionSource;
-use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument};
+use iostrata_run::{DatasetGrowth, RunKind, RunResult, TransactionDocument, TransactionDurability};
 use iostrata_spec::TransactionSpec;
 use iostrata_study::{FileSetCache, Meter, Pipeline, TransactionFacts, transaction_document};
 use iostrata_target::Target;
 use iostrata_workload::tpcc::Dataset;
 
+use super::growth::{self, Growth};
 use super::levels::Levels;
 use super::opened::ending;
 use crate::args::{Common, DriveArgs, IsolationWord, TargetArgs};
@@ -36,6 +38,10 @@ pub struct RunPlan<'a> {
     pub spec: TransactionSpec,
     /// How the workload differs from the specification that it follows.
     pub deviations: Vec<String>,
+    /// The storage engine of the tables, where a server told it.
+    pub storage_engine: Option<String>,
+    /// What is to be seen of a table that grows.
+    pub growth: Option<Growth<'a>>,
     /// Whether the tables are TPC-C's, whose orders can be counted.
     pub counts_orders: bool,
 }
@@ -44,6 +50,13 @@ impl RunPlan<'_> {
     /// Notes a setting of the workload.
     pub fn set(&mut self, name: &str, value: impl ToString) {
         self.spec.settings.insert(name.to_owned(), value.to_string());
+    }
+
+    /// Notes the storage engine of the tables where it was told.
+    pub fn note_storage_engine(&mut self) {
+        if let Some(engine) = self.storage_engine.clone() {
+            self.set("storage_engine", engine);
+        }
     }
 
     /// Measures every level, keeps and prints what came of it.
@@ -67,7 +80,7 @@ impl RunPlan<'_> {
         let meter = Meter::new(&Root::system(), path.as_ref(), interruption.flag(), None);
         let (files, flag) = (FileSetCache::default(), interruption.flag());
         let mut pipeline = Pipeline::new(&mut sink, meter, files, flag);
-        let before = self.size(target);
+        let (before, measuring) = (self.size(target), AtomicU32::new(0));
         let mut levels = Levels {
             pipeline: &mut pipeline,
             spec: &self.spec,
@@ -76,14 +89,17 @@ impl RunPlan<'_> {
             target,
             source,
             reaches_storage: path.is_some(),
+            measuring: &measuring,
             display: &display,
             replicates: Vec::new(),
             failure: None,
         };
-        let measured = match self.drive.latency_target {
+        let measure = || match self.drive.latency_target {
             Some(objective) => levels.search(objective),
             None => levels.staircase().map(|()| None),
         };
+        let growth = self.growth.as_ref();
+        let (measured, grown) = growth::beside(growth, target, &measuring, measure);
         let Levels { replicates, failure, .. } = levels;
         display.finish();
         facts.latency_target = measured?;
@@ -100,6 +116,9 @@ impl RunPlan<'_> {
         let Some(mut document) = transaction_document(&replicates, &facts) else {
             return sink.end(ended);
         };
+        document.insert = growth
+            .zip(grown)
+            .map(|(growth, grown)| growth.figures(&document, self.storage_engine.clone(), grown));
         document.run = sink.shown();
         if !sink.keep_with_report(&document) {
             document.run = None;
@@ -129,9 +148,20 @@ impl RunPlan<'_> {
             IsolationWord::RepeatableRead => "repeatable read",
             IsolationWord::Serializable => "serializable",
         };
+        let is_innodb = |engine: &String| engine.eq_ignore_ascii_case("InnoDB");
+        let durability = match &self.storage_engine {
+            // What the server says of commits is said of InnoDB.
+            Some(engine) if !is_innodb(engine) => TransactionDurability {
+                flush_log_at_commit: None,
+                doublewrite: None,
+                flush_method: None,
+                ..facts.durability.clone()
+            },
+            _ => facts.durability.clone(),
+        };
         Ok(TransactionFacts {
             target: facts.identity(is_recorded),
-            durability: facts.durability,
+            durability,
             isolation: isolation.to_owned(),
             deviations: self.deviations.clone(),
             ..TransactionFacts::default()

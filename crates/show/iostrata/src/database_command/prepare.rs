@@ -1,5 +1,6 @@
 //! `prepare` and `cleanup`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use iostrata_run::{Event, PrepareDocument, RunKind};
@@ -28,11 +29,7 @@ pub fn tpcc(args: &TpccPrepareArgs, interruption: &Interruption) -> Result<(), E
         return Err(ExitError::Usage("--warehouses 0: load at least one".to_owned()));
     }
     let display = Display::new(args.printing.quiet);
-    let sink = args
-        .out
-        .as_deref()
-        .map(|out| RunSink::begin(RunKind::Prepare, "tpcc-prepare", Some(out), &display));
-    let mut sink = sink.transpose()?;
+    let mut kept = KeptLoad::begin("tpcc", args.out.as_deref(), &display)?;
     let started = Instant::now();
     let loaded = match args.compat.compat {
         None => load(args, &display, interruption),
@@ -51,12 +48,39 @@ pub fn tpcc(args: &TpccPrepareArgs, interruption: &Interruption) -> Result<(), E
         rows_per_s: rows as f64 / duration_s.max(f64::MIN_POSITIVE),
         duration_s,
     };
-    if let Some(sink) = &mut sink {
-        let finished = Event::Finished { at_s: duration_s, bytes_written: 0 };
-        iostrata_study::Listener::store(sink, &finished).map_err(crate::exit_error::exit_error)?;
-        sink.keep(&document);
-    }
+    kept.end(&document)?;
     say(&document, args.printing)
+}
+
+/// The run directory of a load, if one is wanted.
+pub struct KeptLoad<'a>(Option<RunSink<'a>>);
+
+impl<'a> KeptLoad<'a> {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(
+        workload: &str,
+        out: Option<&Path>,
+        display: &'a Display,
+    ) -> Result<Self, ExitError> {
+        let name = format!("{workload}-prepare");
+        let begin = |out| RunSink::begin(RunKind::Prepare, &name, Some(out), display);
+        out.map(begin).transpose().map(Self)
+    }
+
+    /// Keeps what the load came to.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end(&mut self, document: &PrepareDocument) -> Result<(), ExitError> {
+        let Some(sink) = &mut self.0 else { return Ok(()) };
+        let finished = Event::Finished { at_s: document.duration_s, bytes_written: 0 };
+        iostrata_study::Listener::store(sink, &finished).map_err(crate::exit_error::exit_error)?;
+        sink.keep(document);
+        Ok(())
+    }
 }
 
 fn load(
@@ -259,7 +283,11 @@ pub fn oltp_cleanup(args: &OltpPrepareArgs) -> Result<(), ExitError> {
     removed_tables(removed, opened, args.printing)
 }
 
-fn removed_tables(
+/// Says whether tables were removed, and closes the target.
+///
+/// # Errors
+/// What the target said.
+pub fn removed_tables(
     removed: Result<bool, TargetError>,
     opened: Opened,
     printing: Printing,
@@ -273,7 +301,11 @@ fn removed_tables(
     }
 }
 
-fn say(document: &PrepareDocument, printing: Printing) -> Result<(), ExitError> {
+/// Prints what was loaded.
+///
+/// # Errors
+/// When nothing can be printed.
+pub fn say(document: &PrepareDocument, printing: Printing) -> Result<(), ExitError> {
     if printing.json {
         return print_json(document);
     }
@@ -293,7 +325,7 @@ fn say(document: &PrepareDocument, printing: Printing) -> Result<(), ExitError> 
 }
 
 /// A load that a signal stopped ends as one.
-fn stopped(error: ExitError, interruption: &Interruption) -> ExitError {
+pub fn stopped(error: ExitError, interruption: &Interruption) -> ExitError {
     match interruption.is_set() {
         true => ExitError::Interrupted(interruption.exit_code()),
         false => error,

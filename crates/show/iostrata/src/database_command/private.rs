@@ -28,6 +28,11 @@ pub struct Tables<'a> {
     pub contents: String,
 }
 
+/// What is said of tables with a storage engine, so that others are not taken for them.
+pub fn in_engine(storage_engine: Option<&str>) -> String {
+    storage_engine.map_or(String::new(), |engine| format!(", {}", engine.to_ascii_lowercase()))
+}
+
 /// Runs `run` on a server that is started for it, once `load` has filled its tables; both get the
 /// address of their database there.
 ///

@@ -71,6 +71,8 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
         drive: &args.drive,
         common: &args.common,
         spec,
+        storage_engine: None,
+        growth: None,
         deviations: tpcc::deviations(&options).into_iter().map(str::to_owned).collect(),
         counts_orders: true,
     };
@@ -113,6 +115,8 @@ fn kit_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), 
         drive: &args.drive,
         common: &args.common,
         spec,
+        storage_engine: None,
+        growth: None,
         deviations: compat::DEVIATIONS.iter().map(|text| (*text).to_owned()).collect(),
         counts_orders: false,
     };
@@ -163,6 +167,8 @@ pub fn oltp(
         drive: &args.drive,
         common: &args.common,
         spec,
+        storage_engine: None,
+        growth: None,
         deviations: Vec::new(),
         counts_orders: false,
     };
@@ -177,7 +183,8 @@ pub fn oltp(
     ended.and(opened.close())
 }
 
-fn isolation(word: IsolationWord) -> Isolation {
+/// What sessions see of each other.
+pub fn isolation(word: IsolationWord) -> Isolation {
     match word {
         IsolationWord::ReadCommitted => Isolation::ReadCommitted,
         IsolationWord::RepeatableRead => Isolation::RepeatableRead,
@@ -216,7 +223,10 @@ fn mix(text: &str) -> Result<Mix, ExitError> {
 }
 
 /// What every load of transactions has.
-fn spec(
+///
+/// # Errors
+/// What cannot be run.
+pub fn spec(
     workload: &str,
     target: &TargetArgs,
     drive: &DriveArgs,

@@ -96,12 +96,13 @@ fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
     let kind = reader.manifest().kind;
     match (reader.result(), kind) {
         (Some(RunResult::Tpcc(document) | RunResult::Oltp(document)), _) => Ok(document),
-        (None, RunKind::Tpcc | RunKind::Oltp) => Err(
+        (None, RunKind::Tpcc | RunKind::Oltp | RunKind::Stress | RunKind::Insert) => Err(
             "the run was stopped before its end and has no result; record it again and let it end"
                 .to_owned(),
         ),
         _ => Err(format!(
-            "it is a run of `{}`; give one of `iostrata tpcc run` or `iostrata oltp ... run`",
+            "it is a run of `{}`; give one of `iostrata tpcc run`, or of `run` of oltp, stress or \
+             insert",
             reader.manifest().arguments.first().map_or("another command", String::as_str)
         )),
     }

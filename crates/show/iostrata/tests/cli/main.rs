@@ -11,6 +11,7 @@ mod files_kill;
 mod fio;
 mod harness;
 mod help_files;
+mod loads;
 mod options;
 mod planted;
 mod private_server;

@@ -9,6 +9,7 @@ mod diff;
 mod fio;
 mod flush;
 mod host;
+mod insert_growth;
 mod io;
 mod partial;
 mod prepare;

@@ -9,6 +9,7 @@ use iostrata_stats::{LatencyUs, Stability};
 
 use super::common::{facts, latencies, method, percentiles, replicate_verdicts};
 use super::host::host;
+use super::insert_growth::{ROWS, inserted};
 use super::transaction_course;
 use crate::RunView;
 use crate::cell::{Text, Tone, count, empty, figure, optional, text, value, verdicts};
@@ -30,6 +31,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.strip = cards(run);
     report.add("transactions", "Transactions", types(run));
     report.add("time", "Over time", transaction_course::over_time(run));
+    report.add("rows", "Rows", run.insert.as_ref().map(inserted));
     let by = match run.latency_target {
         Some(_) => "By the rate of arrivals",
         None => "By the number of threads",
@@ -55,9 +57,11 @@ fn headline(run: &TransactionDocument) -> Vec<String> {
     let nopm = run.nopm.map_or(String::new(), |nopm| {
         format!(", {} new orders per minute", words::grouped(nopm as u64))
     });
+    let rows = run.insert.as_ref().and_then(|insert| insert.rows_per_s);
+    let rows = rows.map_or(String::new(), |rows| format!(", {}", words::value(rows, ROWS)));
     let threads = words::counted(run.threads as usize, "thread");
     let steady = run.stability.map(|stability| steadiness(&stability));
-    let speed = format!("{}{nopm} with {threads}", tps.text);
+    let speed = format!("{}{nopm}{rows} with {threads}", tps.text);
     [Some(speed), steady].into_iter().flatten().collect()
 }
 

@@ -1,7 +1,9 @@
 //! The report of transactions.
 
 use iostrata_report::{html, markdown, terminal};
-use iostrata_run::{LatencyTarget, RateBound, RunResult, TransactionDocument};
+use iostrata_run::{
+    InsertFigures, InsertGrowth, LatencyTarget, RateBound, RunResult, TransactionDocument,
+};
 
 use crate::complete::changed;
 use crate::sample::{self, Sample};
@@ -108,6 +110,40 @@ fn a_search_says_what_it_found_and_what_bounds_it() {
     });
     let text = terminal(&of(document).view(), 100, false);
     assert!(text.contains("No rate that was tried") && text.contains("time of the run"), "{text}");
+}
+
+#[test]
+fn inserts_show_rows_and_what_they_cost_as_the_indexes_grow() {
+    let mut document = sample::transactions_document();
+    let growth = InsertGrowth {
+        t_s: vec![1.0, 2.0, 3.0],
+        threads: vec![4, 4, 4],
+        rows: vec![1_100_000, 1_190_000, 1_234_567],
+        rows_per_s: vec![100_000.0, 90_000.0, 44_567.0],
+        index_bytes: Some(vec![Some(1 << 30), Some(3 << 29), Some(2 << 30)]),
+        table_bytes: None,
+    };
+    document.insert = Some(InsertFigures {
+        rows_per_commit: 100,
+        rows_per_s: Some(143_260.0),
+        rows_per_s_ci95: Some([141_100.0, 145_400.0]),
+        rows_per_s_n: 61,
+        storage_engine: Some("Aria".into()),
+        growth,
+    });
+    let text = terminal(&of(document.clone()).view(), 100, false);
+    for said in ["143 K rows/s with 16 threads", "1,234,567", "Aria", "indexes at the end"] {
+        assert!(text.contains(said), "{said} is missing in:\n{text}");
+    }
+    assert!(!text.contains("table at the end"), "it was not told");
+    let page = html(&of(document.clone()).view());
+    for said in ["chart-insert-time", "chart-insert-size", "GiB of indexes", "1,190,000 rows"] {
+        assert!(page.contains(said), "{said} is not in the page");
+    }
+    let insert = document.insert.as_mut().unwrap();
+    insert.growth.table_bytes = insert.growth.index_bytes.take();
+    let page = html(&of(document).view());
+    assert!(page.contains("GiB of table and indexes"));
 }
 
 #[test]

@@ -119,6 +119,9 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         | ThenMetric::RedoBytesPerTransaction
         | ThenMetric::DoublewritePagesPerTransaction
         | ThenMetric::CpuUsPerTransaction
+        | ThenMetric::RedoDeviceWritesPerS
+        | ThenMetric::RedoDeviceKibPerS
+        | ThenMetric::RedoDeviceFlushesPerS
         | ThenMetric::RedoBytesPerS
         | ThenMetric::PagesDirtiedPerS
         | ThenMetric::CheckpointAgePct

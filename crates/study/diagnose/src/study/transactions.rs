@@ -106,6 +106,12 @@ impl<'a> Window<'a> {
             let history = course.history_list_length_max.map(|length| length as f64);
             add(ThenMetric::HistoryLength, history);
         }
+        let seen = self.replicate.evidence.as_ref();
+        if let Some(redo) = seen.and_then(|seen| seen.redo_device.as_ref()) {
+            add(ThenMetric::RedoDeviceWritesPerS, Some(redo.iostat.writes_per_s));
+            add(ThenMetric::RedoDeviceKibPerS, Some(redo.iostat.write_kib_per_s));
+            add(ThenMetric::RedoDeviceFlushesPerS, redo.iostat.flushes_per_s);
+        }
         if let Some(second) = &self.counts.second {
             let pages = second.used.page_writes;
             let own = self.counts.used.and_then(|used| used.page_writes);

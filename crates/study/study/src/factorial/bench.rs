@@ -42,8 +42,8 @@ pub(super) struct Bench<'a, W: Platform> {
     pub ceilings: Vec<Ceiling>,
     pub databases: &'a mut dyn Databases<W>,
     root: Root,
-    conditions: ConditionState,
-    volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
+    pub conditions: ConditionState,
+    pub volumes: Vec<(MountedVolume, Vec<ChangeId>)>,
     /// What the kernel took otherwise than asked, said once each.
     said: BTreeMap<String, ()>,
 }
@@ -107,7 +107,7 @@ impl<'a, W: Platform> Bench<'a, W> {
     }
 
     /// Stores what a change did, each text once.
-    fn record(&mut self, applied: &Applied) -> Result<(), StudyError> {
+    pub(super) fn record(&mut self, applied: &Applied) -> Result<(), StudyError> {
         let text = applied.change.describe();
         let (asked, took) = match applied.effect.asked_and_took() {
             Some((asked, took)) => (Some(asked.to_owned()), Some(took.to_owned())),
@@ -152,31 +152,6 @@ impl<'a, W: Platform> Bench<'a, W> {
     /// What reaches the emulated disks of a volume.
     pub(super) fn disks_of(&mut self, volume: usize) -> &mut DiskProbe {
         &mut self.volumes[volume].0.disks
-    }
-
-    /// The groups in which the conditions hold, where some are of groups.
-    pub(super) fn group(&self) -> Option<&'static str> {
-        self.conditions.group()
-    }
-
-    /// A directory of databases on a member of a volume; made, through the journal, when first asked for, and
-    /// removed with the volume.
-    pub(super) fn database_directory(
-        &mut self,
-        volume: usize,
-        member: usize,
-        name: &'static str,
-    ) -> Result<PathBuf, StudyError> {
-        let (mounted, ids) = &mut self.volumes[volume];
-        let path = mounted.places[member].join(name);
-        if mounted.databases.contains(&path) {
-            return Ok(path);
-        }
-        let made = self.session.apply(Change::ServerDirectory { path: path.clone() })?;
-        ids.push(made.id);
-        mounted.databases.push(path.clone());
-        self.record(&made)?;
-        Ok(path)
     }
 
     /// Puts a cell's conditions in place and finds its files.

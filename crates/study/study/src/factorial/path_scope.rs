@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use iostrata_blocktrace::TraceScope;
 use iostrata_host::{Root, Scope, describe_path};
-use iostrata_run::host::PathFacts;
+use iostrata_run::host::{NamedIostat, PathFacts};
 
 use crate::StudyError;
 
@@ -27,6 +27,12 @@ impl PathScope {
             scope.facts.push(facts);
         }
         Ok(scope)
+    }
+
+    /// What the device of one place did, among those of all.
+    pub(super) fn of_place(&self, place: usize, layers: &[NamedIostat]) -> Option<NamedIostat> {
+        let device = self.facts.get(place)?.devices.first()?;
+        layers.iter().find(|layer| layer.name == device.name).cloned()
     }
 
     /// What to trace: the devices of every place, for the calls of this process.

@@ -4,10 +4,12 @@
 //! which hold from the first transaction of the warm-up to the last one of the window; every window
 //! begins on a database that was closed and opened, with the redo gone round since.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
-use iostrata_change::Platform;
+use iostrata_change::{Change, Platform};
 use iostrata_load::TransactionLoad;
+use iostrata_run::host::NamedIostat;
 use iostrata_run::{Event, Replicate, TransactionFigures};
 use iostrata_spec::study::setting::{Setting, SettingId};
 use iostrata_spec::study::{Cell, Conditions};
@@ -71,7 +73,7 @@ impl<W: Platform> Bench<'_, W> {
             let mut point = transactions(cell, &load);
             point.metric.op =
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
-            self.run_beside(second.as_ref(), &*database, &point, replicate, how)
+            self.run_beside(second.as_ref(), &*database, &point, replicate, how, at)
         });
         let last_words = |error: StudyError| match database.last_words(self.session) {
             Some(said) => StudyError::Died { error: Box::new(error), said },
@@ -91,6 +93,9 @@ impl<W: Platform> Bench<'_, W> {
         let evidence = replicate.evidence.as_mut();
         if let Some(evidence) = evidence {
             evidence.emulated = self.disks_of(at).take();
+            if has_redo_volume(&load) {
+                evidence.redo_device = self.device_of((at, REDO_MEMBER), &evidence.layers);
+            }
         }
         let figure = figure_of(&replicate);
         self.pipeline.store(Event::Replicate(Box::new(replicate)))?;
@@ -110,7 +115,7 @@ impl<W: Platform> Bench<'_, W> {
         database.begin(self.session, group, &mut progress)
     }
 
-    /// Warm-up and window, with a second database under load meanwhile where there is one.
+    /// Warm-up and window on the volume `at`, with a second database under load meanwhile where there is one.
     fn run_beside(
         &mut self,
         second: Option<&Second<W>>,
@@ -118,10 +123,13 @@ impl<W: Platform> Bench<'_, W> {
         point: &Point,
         replicate: u32,
         how: &How,
+        at: usize,
     ) -> Result<Option<Replicate>, StudyError> {
-        let Some(second) = second else { return self.run(database, point, replicate, how, None) };
+        let Some(second) = second else {
+            return self.run(database, point, replicate, how, at, None);
+        };
         let (measured, figures) = second.beside(how.window, |watcher| {
-            self.run(database, point, replicate, how, Some(watcher))
+            self.run(database, point, replicate, how, at, Some(watcher))
         })?;
         let with_second = |mut replicate: Replicate| {
             let stream = replicate.streams.first_mut();
@@ -131,6 +139,40 @@ impl<W: Platform> Bench<'_, W> {
             replicate
         };
         Ok(measured.map(with_second))
+    }
+
+    /// What the device of one member of a volume did, among those of all.
+    fn device_of(
+        &self,
+        (volume, member): (usize, usize),
+        layers: &[NamedIostat],
+    ) -> Option<NamedIostat> {
+        self.volumes[volume].0.scope.of_place(member, layers)
+    }
+
+    /// The groups in which the conditions hold, where some are of groups.
+    fn group(&self) -> Option<&'static str> {
+        self.conditions.group()
+    }
+
+    /// A directory of databases on a member of a volume; made, through the journal, when first asked for, and
+    /// removed with the volume.
+    fn database_directory(
+        &mut self,
+        volume: usize,
+        member: usize,
+        name: &'static str,
+    ) -> Result<PathBuf, StudyError> {
+        let (mounted, ids) = &mut self.volumes[volume];
+        let path = mounted.places[member].join(name);
+        if mounted.databases.contains(&path) {
+            return Ok(path);
+        }
+        let made = self.session.apply(Change::ServerDirectory { path: path.clone() })?;
+        ids.push(made.id);
+        mounted.databases.push(path.clone());
+        self.record(&made)?;
+        Ok(path)
     }
 
     /// Counts what a database has written since it was opened, as far as it tells.
@@ -148,6 +190,7 @@ impl<W: Platform> Bench<'_, W> {
         point: &Point,
         replicate: u32,
         how: &How,
+        at: usize,
         beside: Option<&mut dyn Watcher>,
     ) -> Result<Option<Replicate>, StudyError> {
         let Some(load) = &point.transactions else { return Ok(None) };
@@ -167,7 +210,8 @@ impl<W: Platform> Bench<'_, W> {
         let used = || target.used().unwrap_or_default();
         let mut watch = UseWatch::new(&used);
         let transactions = TransactionLoad::new(&*source, load, true);
-        let mut watchers: Vec<&mut dyn Watcher> = vec![&mut watch, &mut sampling];
+        let disks = &mut self.volumes[at].0.disks;
+        let mut watchers: Vec<&mut dyn Watcher> = vec![disks, &mut watch, &mut sampling];
         if let Some(second) = beside {
             watchers.push(second);
         }
@@ -209,7 +253,7 @@ impl<W: Platform> Bench<'_, W> {
         let volume = self.volume_of(cell);
         let place = DatabasePlace {
             data: self.database_directory(volume, DATA_MEMBER, directory)?,
-            redo: match load.settings.contains_key(Setting::of(SettingId::RedoVolume).name) {
+            redo: match has_redo_volume(load) {
                 true => Some(self.database_directory(volume, REDO_MEMBER, directory)?),
                 false => None,
             },
@@ -219,6 +263,10 @@ impl<W: Platform> Bench<'_, W> {
         let mut progress = |text: &str| listener.progress(share, text);
         databases.open(self.session, load, &place, stop, &mut progress)
     }
+}
+
+fn has_redo_volume(load: &TransactionSpec) -> bool {
+    load.settings.contains_key(Setting::of(SettingId::RedoVolume).name)
 }
 
 /// The rate of a window as one sample: its seconds hang together by the round of the redo, so that

@@ -88,7 +88,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
 }
 
 fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    const COLUMNS: [(&str, ThenMetric); 18] = [
+    const COLUMNS: [(&str, ThenMetric); 21] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
         ("Pages a transaction", ThenMetric::PagesPerTransaction),
@@ -99,6 +99,9 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         ("Device reads", ThenMetric::DeviceReadsPerTransaction),
         ("Doublewrite pages", ThenMetric::DoublewritePagesPerTransaction),
         ("Processor time", ThenMetric::CpuUsPerTransaction),
+        ("Redo volume, writes", ThenMetric::RedoDeviceWritesPerS),
+        ("Its KiB", ThenMetric::RedoDeviceKibPerS),
+        ("Its flushes", ThenMetric::RedoDeviceFlushesPerS),
         ("Written for want of redo", ThenMetric::FlushedForRedoPct),
         ("Furious flushes", ThenMetric::FuriousFlushesPerMin),
         ("Age, mean", ThenMetric::CheckpointAgePct),

@@ -87,6 +87,7 @@ pub fn transactions() -> TransactionDocument {
             sample_us_mean: 412.0,
             sample_us_max: 2_300.0,
         }),
+        insert: None,
         dataset: Some(DatasetGrowth {
             orders_before: Some(120_000),
             orders_after: Some(139_254),
