@@ -40,7 +40,8 @@ pub struct Lead {
     sampler: Box<dyn Sampler>,
     controller: Controller,
     present: LeverValues,
-    started_s: Option<u64>,
+    /// When it was started, in seconds since 1970, where it tells.
+    pub started_s: Option<u64>,
 }
 
 impl Lead {
@@ -99,7 +100,7 @@ impl Lead {
                 Ok(sample) => sample,
                 Err(error) => return lost(error),
             };
-            if self.is_another(&sample) {
+            if is_another(self.started_s, sample.started_s) {
                 return Ok(restarted());
             }
             record.take(&sample, asked.elapsed());
@@ -115,12 +116,6 @@ impl Lead {
                 }
             }
         }
-    }
-
-    fn is_another(&self, sample: &TargetSample) -> bool {
-        // Start times are computed from an uptime in whole seconds.
-        let both = self.started_s.zip(sample.started_s);
-        both.is_some_and(|(then, now)| then.abs_diff(now) > 2)
     }
 
     /// One step: what the controller wants is done.
@@ -200,6 +195,12 @@ impl Lead {
         }
         Ok(())
     }
+}
+
+/// Whether a server was started at another time than before.
+pub fn is_another(then_s: Option<u64>, now_s: Option<u64>) -> bool {
+    // Start times are computed from an uptime in whole seconds.
+    then_s.zip(now_s).is_some_and(|(then, now)| then.abs_diff(now) > 2)
 }
 
 fn restarted() -> LeadEnd {

@@ -21,7 +21,7 @@ use crate::run_sink::RunSink;
 use crate::signals::{Interruption, pause};
 
 use hands::Hands;
-use lead::{Lead, LeadEnd};
+use lead::{Lead, LeadEnd, is_another};
 use narrator::Narrator;
 use plan::TunePlan;
 use record::TuneRecord;
@@ -73,6 +73,7 @@ fn go_on(
     let is_over = || interruption.is_set() || until.is_some_and(|until| Instant::now() >= until);
     let mut lead = first;
     loop {
+        let started_s = lead.started_s;
         let lost = match lead.run(plan, hands, (narrator, record), &is_over)? {
             LeadEnd::Asked => return Ok(()),
             LeadEnd::Lost(why) => why,
@@ -87,7 +88,11 @@ fn go_on(
                 break lead;
             }
         };
-        narrator.say("the server answers again: it is led from the beginning");
+        let back = match is_another(started_s, lead.started_s) {
+            true => "the server was started again and has its own settings",
+            false => "the same server answers again and was put back",
+        };
+        narrator.say(&format!("{back}: it is led from the beginning"));
     }
 }
 
