@@ -99,7 +99,7 @@ pub fn run(mut args: Args) -> Result<()> {
 
 impl TuneBench {
     /// Measures what is not kept yet.
-    fn measure(&self, measure: &Measure, setting: Setting, kept: &Kept, lock: &Path) -> Result<()> {
+    fn measure(&self, measure: &Measure, times: RunTimes, kept: &Kept, lock: &Path) -> Result<()> {
         for key in self.keys() {
             if kept.has(&key, times) {
                 eprintln!("{key}: kept");

@@ -41,7 +41,7 @@ pub struct Lead {
     controller: Controller,
     present: LeverValues,
     /// The first sample: another start since is another server.
-    first: TargetSample,
+    pub first: TargetSample,
 }
 
 impl Lead {

@@ -71,6 +71,7 @@ fn go_on(
     let is_over = || interruption.is_set() || until.is_some_and(|until| Instant::now() >= until);
     let mut lead = first;
     loop {
+        let before = lead.first.clone();
         let lost = match lead.run(plan, hands, (narrator, record), &is_over)? {
             LeadEnd::Asked => return Ok(()),
             LeadEnd::Lost(why) => why,
@@ -85,7 +86,11 @@ fn go_on(
                 break lead;
             }
         };
-        narrator.say("the server answers again: it is led from the beginning");
+        let back = match lead.first.was_restarted_since(&before) {
+            true => "the server was started again and has its own settings",
+            false => "the same server answers again and was put back",
+        };
+        narrator.say(&format!("{back}: it is led from the beginning"));
     }
 }
 

@@ -49,8 +49,13 @@ impl Private {
     }
 
     /// Runs statements in a transaction and holds it open for a while.
-    pub fn hold(&self, statements: &[&str], open: Duration) {
-        let address: ServerAddress = self.target("root", "tpcc").parse().unwrap();
+    fn hold(&self, statements: &[&str], open: Duration) {
+        self.hold_in("tpcc", statements, open);
+    }
+
+    /// The same in any database.
+    pub fn hold_in(&self, database: &str, statements: &[&str], open: Duration) {
+        let address: ServerAddress = self.target("root", database).parse().unwrap();
         let address = Credentials::default().complete(address).unwrap();
         let target = ServerTarget::open(address, None).unwrap();
         let op = |sql: &&str| {

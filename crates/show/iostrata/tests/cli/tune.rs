@@ -28,19 +28,32 @@ pub fn settings(private: &Private) -> BTreeMap<String, String> {
     facts.settings.into_iter().filter(|(name, _)| name.starts_with("innodb_")).collect()
 }
 
-pub fn start(bench: &Bench, line: &str) -> Child {
-    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+/// A program that is ended with its value at the latest, so that a test that fails leaves none.
+pub struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
+            child.wait().unwrap();
+        }
+    }
 }
 
-pub fn end(child: Child, signal: Signal) -> Output {
+pub fn start(bench: &Bench, line: &str) -> Running {
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+}
+
+pub fn end(mut running: Running, signal: Signal) -> Output {
+    let child = running.0.take().unwrap();
     let pid = Pid::from_raw(child.id() as i32).unwrap();
     kill_process(pid, signal).unwrap();
     child.wait_with_output().unwrap()
 }
 
 /// A server with a load for so many seconds.
-pub fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Child)> {
+pub fn loaded(bench: &Bench, seconds: u32) -> Option<(Private, Running)> {
     let private = Private::start(&OPTIONS)?;
     let target = private.target("root", "oltp");
     let tables = "--tables 1 --table-size 20000";

@@ -23,7 +23,7 @@ fn the_same_server_is_put_back_and_led_from_the_beginning() {
     let tune = start(&bench, &format!("tune {} --json --out cut", private.target("root", "")));
     std::thread::sleep(Duration::from_secs(6));
     assert_ne!(settings(&private), before, "the server is led");
-    private.hold(&[CUT], Duration::ZERO);
+    private.hold_in("oltp", &[CUT], Duration::ZERO);
     std::thread::sleep(Duration::from_secs(6));
     assert_ne!(settings(&private), before, "it is led again");
     let ended = end(tune, Signal::TERM);

@@ -73,14 +73,13 @@ fn less_is_written_while_reads_are_slow() {
     let before = settings(&private);
     let target = private.target("root", "oltp");
     // Reads beside the server, none of which is as fast as this.
-    std::fs::write(bench.path("reads.toml"), "read_ms_max = 0.001\n").unwrap();
+    std::fs::write(bench.path("reads.toml"), "read_ms_max = 0.01\n").unwrap();
     let reads = "io --path F --size 64M --rw randread --bs 4k --direct --runtime 14s --quiet";
     let reads = crate::tune::start(&bench, &format!("{reads} --out READS"));
     let line = format!("tune {target} --config reads.toml --time 12 --json --quiet");
     let led = document(&bench.line(&line), "watch");
-    let read = reads.wait_with_output().unwrap();
-    assert!(read.status.success(), "{}", stderr(&read));
-    let is_told = |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.001);
+    end(reads, Signal::TERM);
+    let is_told = |one: &Value| one["device"]["read_ms"].as_f64().is_some_and(|ms| ms > 0.01);
     if !led["samples"].as_array().unwrap().iter().any(is_told) {
         eprintln!("skipped: the device below does not tell how long reads take");
     } else {
