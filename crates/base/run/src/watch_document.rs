@@ -69,6 +69,13 @@ pub struct WatchSample {
     pub sessions_running: Option<u64>,
     /// The device below the data, where it is on this host.
     pub device: Option<WatchDevice>,
+    /// For how long the oldest open transaction is open, in seconds; 0 where none is open. Servers
+    /// are asked for it every five seconds.
+    #[serde(default)]
+    pub oldest_transaction_s: Option<f64>,
+    /// How the target names it: by the connection of a server, by the transaction of an engine.
+    #[serde(default)]
+    pub oldest_transaction_id: Option<u64>,
     /// Whether the target was started again since the sample before.
     #[serde(default)]
     pub restarted: bool,

@@ -114,9 +114,13 @@ fn advice(advice: &Advice) -> Entry {
     for id in &advice.why {
         about = about.with(Span::Link(format!("finding-{id}"), id.clone())).plain(" ");
     }
+    let statement = match advice.value.is_empty() {
+        true => advice.setting.clone(),
+        false => format!("{} = {}", advice.setting, advice.value),
+    };
     Entry {
         of: advice.setting.clone(),
-        title: Text(vec![Span::Code(format!("{} = {}", advice.setting, advice.value))]),
+        title: Text(vec![Span::Code(statement)]),
         about,
         text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
         ..Entry::default()

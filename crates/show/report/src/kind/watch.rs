@@ -144,7 +144,7 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
 }
 
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [(Named, &[(&str, Figure)]); 7] = [
+    let all: [(Named, &[(&str, Figure)]); 8] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
@@ -171,6 +171,10 @@ fn course(watched: &WatchDocument) -> Option<Blocks> {
                 ("reads", |one| Some(one.device.as_ref()?.reads_per_s)),
                 ("writes", |one| Some(one.device.as_ref()?.writes_per_s)),
             ],
+        (
+            ("open", "Age of the oldest open transaction", "s"),
+            &[("oldest transaction", |one| one.oldest_transaction_s)],
+        ),
         ),
         (
             ("latency", "The device's mean time of a request", "ms"),
