@@ -21,4 +21,4 @@ pub(crate) const ALL: [&str; 6] = [MANIFEST, EVENTS, HISTOGRAMS, SERIES, RESULT,
 /// Changes when older programs can no longer read what is written.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Changes when something was added that older programs can leave out.
-pub const FORMAT_MINOR: u32 = 3;
+pub const FORMAT_MINOR: u32 = 4;
