@@ -285,6 +285,15 @@ pub struct Verification {
     pub after_n: u64,
     /// Unit of both.
     pub unit: String,
+    /// By how much the figure changed from pair to pair, in percent.
+    #[serde(default)]
+    pub effect_pct: Option<f64>,
+    /// Its 95 % interval.
+    #[serde(default)]
+    pub effect_pct_ci95: Option<Interval>,
+    /// Pairs behind it.
+    #[serde(default)]
+    pub effect_pct_n: u64,
     /// Whether the paired interval confirms the gain.
     pub confirmed: bool,
 }

@@ -28,3 +28,4 @@ mod study_transactions;
 mod tune;
 mod views;
 mod watch;
+mod watch_advice;
