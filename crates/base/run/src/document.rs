@@ -182,15 +182,17 @@ pub enum Risk {
     Durability,
     /// Wear of the device.
     Wear,
+    /// What a client has not committed: it is rolled back.
+    Uncommitted,
 }
 
 /// A setting to change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
-    /// The setting's own name.
+    /// The setting's own name; or a statement to run.
     pub setting: String,
-    /// The value to give it.
+    /// The value to give it; empty for a statement.
     pub value: String,
     /// What servers have unless told otherwise, where that is known.
     #[serde(default)]
@@ -260,7 +262,8 @@ pub struct CurvePoint {
     pub latency_p99_us: Option<f64>,
 }
 
-/// A setting tried inside the probe's own files, before and after.
+/// A setting that was tried, before and after: inside the probe's own files, or on a server that
+/// is watched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
@@ -282,6 +285,15 @@ pub struct Verification {
     pub after_n: u64,
     /// Unit of both.
     pub unit: String,
+    /// By how much the figure changed from pair to pair, in percent.
+    #[serde(default)]
+    pub effect_pct: Option<f64>,
+    /// Its 95 % interval.
+    #[serde(default)]
+    pub effect_pct_ci95: Option<Interval>,
+    /// Pairs behind it.
+    #[serde(default)]
+    pub effect_pct_n: u64,
     /// Whether the paired interval confirms the gain.
     pub confirmed: bool,
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advice, Finding, SamplerCost, StallCause, TransactionStall};
+use crate::{
+    Advice, Finding, SamplerCost, StallCause, TransactionStall, Unavailable, Verification,
+};
 
 /// A target at one moment, and what it did since the moment before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +69,13 @@ pub struct WatchSample {
     /// Sessions that wait for an answer, without the watcher's own.
     #[serde(default)]
     pub sessions_running: Option<u64>,
+    /// For how long the oldest open transaction is open, in seconds; 0 where none is open. Servers
+    /// are asked for it every five seconds.
+    #[serde(default)]
+    pub oldest_transaction_s: Option<f64>,
+    /// How the target names it: by the connection of a server, by the transaction of an engine.
+    #[serde(default)]
+    pub oldest_transaction_id: Option<u64>,
     /// The device below the data, where it is on this host.
     pub device: Option<WatchDevice>,
     /// Whether the target was started again since the sample before.
@@ -167,4 +176,10 @@ pub struct WatchDocument {
     pub findings: Vec<Finding>,
     /// What should be set.
     pub advice: Vec<Advice>,
+    /// What came of trying it, in turns with the settings that held. Empty unless asked for.
+    #[serde(default)]
+    pub verifications: Vec<Verification>,
+    /// Advice that was to be tried and could not, with the reason.
+    #[serde(default)]
+    pub unavailable: Vec<Unavailable>,
 }

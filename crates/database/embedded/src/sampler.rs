@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use iostrata_engine::{Engine, Settings, read_status};
 use iostrata_settings::{CATALOGUE, Counter, Counters};
-use iostrata_target::{Sampler, TargetError, TargetFacts, TargetSample, Trouble};
+use iostrata_target::{
+    OldestTransaction, Sampler, TargetError, TargetFacts, TargetSample, Trouble,
+};
 
 use crate::error::told;
 
@@ -72,6 +74,10 @@ fn sample_of(all: &Counters, settings: &Settings) -> TargetSample {
         pending_writes: Some(all[Counter::DataPendingWrites]),
         transactions: Some(all[Counter::Commits] + all[Counter::TrxRollbacks]),
         row_locks_waiting: Some(all[Counter::RowLockCurrentWaits]),
+        oldest_transaction: Some(OldestTransaction {
+            age_s: all[Counter::OldestSnapshotAge],
+            id: Some(all[Counter::OldestSnapshotTrx]).filter(|id| *id > 0),
+        }),
         ..TargetSample::default()
     }
 }

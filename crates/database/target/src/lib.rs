@@ -19,7 +19,7 @@ pub use error::{TargetError, Trouble};
 pub use facts::{TableFacts, TargetFacts};
 pub use op::{Access, Assign, Change, Fold, JoinBelow, Op, OpId, Order};
 pub use rows::Rows;
-pub use sample::{Sampler, TargetSample};
+pub use sample::{OldestTransaction, Sampler, TargetSample};
 pub use schema::{Column, ColumnType, Index, Schema, Table};
 pub use session::{Isolation, Part, Session, SessionCost, SessionOptions, Target, Ticket};
 pub use stall::{Sampled, Stalled, stall_cause};

@@ -71,6 +71,18 @@ pub struct TargetSample {
     pub row_locks_waiting: Option<u64>,
     /// Sessions that wait for an answer, without the sampler's own.
     pub sessions_running: Option<u64>,
+    /// The transaction that is open for the longest time.
+    pub oldest_transaction: Option<OldestTransaction>,
+}
+
+/// The transaction that is open for the longest time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OldestTransaction {
+    /// For how long, in seconds; 0 where none is open.
+    pub age_s: u64,
+    /// How the target names it: by the connection of a server, by the transaction of an engine.
+    /// Absent where none is open, and of one that no connection holds.
+    pub id: Option<u64>,
 }
 
 /// Starts that lie so close are the same: they come from two clocks, in whole seconds.

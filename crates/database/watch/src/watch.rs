@@ -115,6 +115,8 @@ impl Watch {
             pending_syncs: now.pending_syncs,
             row_locks_waiting: now.row_locks_waiting,
             sessions_running: now.sessions_running,
+            oldest_transaction_s: now.oldest_transaction.map(|one| one.age_s as f64),
+            oldest_transaction_id: now.oldest_transaction.and_then(|one| one.id),
             ..WatchSample::default()
         }
     }

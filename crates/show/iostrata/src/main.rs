@@ -20,6 +20,7 @@ mod probe_command;
 mod report_command;
 mod restore_command;
 mod run_sink;
+mod server_group;
 mod signals;
 mod simulate_command;
 mod study_command;

@@ -146,6 +146,11 @@ pub(crate) const METRICS: &[Metric] = &[
         "Commits whose old row versions are not purged yet.",
         |one| last(one, |last| Some(last.history_list_length? as f64))
     ),
+    gauge!(
+        "iostrata_oldest_transaction_seconds",
+        "For how long the oldest open transaction is open; 0 where none is open.",
+        |one| last(one, |last| last.oldest_transaction_s)
+    ),
     counter!(
         "iostrata_purged_commits_total",
         "Commits whose old row versions were purged.",

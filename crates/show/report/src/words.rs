@@ -136,6 +136,7 @@ pub(crate) fn risk(risk: Risk) -> &'static str {
         Risk::None => "no risk",
         Risk::Durability => "durability: a crash may lose more",
         Risk::Wear => "wear: the device ages faster",
+        Risk::Uncommitted => "uncommitted: what its client has not committed is rolled back",
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) enum Trouble {
     Furious(u64),
     /// The target did not answer.
     Silent,
+    /// The target was started again.
+    Restart,
 }
 
 /// A stretch of one kind of trouble.
@@ -36,6 +38,8 @@ impl Episode {
     pub(crate) fn of(sample: &WatchSample, before: Option<&WatchSample>) -> Option<Self> {
         let (trouble, evidence) = if let Some(error) = &sample.error {
             (Trouble::Silent, error.clone())
+        } else if sample.restarted {
+            (Trouble::Restart, String::new())
         } else if sample.stalled {
             let evidence = sample.stall_evidence.clone().unwrap_or_default();
             (Trouble::Stall(sample.stall_cause.unwrap_or_default()), evidence)
@@ -106,6 +110,7 @@ impl Episode {
             Trouble::Furious(1) => "furious flush".to_owned(),
             Trouble::Furious(count) => format!("{count} furious flushes"),
             Trouble::Silent => "NO ANSWER".to_owned(),
+            Trouble::Restart => "restarted".to_owned(),
         }
     }
 }
@@ -172,6 +177,10 @@ mod tests {
         let words: Vec<String> = found.iter().map(Episode::words).collect();
         assert_eq!(words, ["3 furious flushes", "NO ANSWER"]);
         assert_eq!((found[1].length_s(), found[1].evidence.as_str()), (2.0, "connection refused"));
+        let anew = WatchSample { restarted: true, ..furious(6.0, 0) };
+        let found = joined(&[silent(5.0), anew, furious(7.0, 0)]);
+        let words: Vec<String> = found.iter().map(Episode::words).collect();
+        assert_eq!(words, ["NO ANSWER", "restarted"]);
         // A counter that was set back or is told for the first time is no flush.
         assert!(joined(&[furious(1.0, 5), furious(2.0, 0)]).is_empty());
         assert!(joined(&[WatchSample::default(), furious(2.0, 9)]).is_empty());

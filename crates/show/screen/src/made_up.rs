@@ -89,6 +89,9 @@ pub fn stalling_at(second: u64) -> WatchSample {
         pending_writes: Some(if stalled { 64 } else { 2 }),
         pending_syncs: Some(1),
         row_locks_waiting: Some(if stalled { 3 } else { 0 }),
+        sessions_running: Some(if stalled { 32 } else { 9 }),
+        oldest_transaction_s: Some(second as f64),
+        oldest_transaction_id: Some(41),
         device: Some(WatchDevice {
             name: "vda".to_owned(),
             reads_per_s: tps * 0.6,

@@ -128,6 +128,27 @@ fn a_target_that_does_not_answer_says_why() {
 }
 
 #[test]
+fn an_old_transaction_and_a_restart_are_told() {
+    let mut view = View::new(&[WatchTarget::default()]);
+    let open = |second: u64| WatchSample {
+        sessions_running: Some(7),
+        oldest_transaction_s: Some(second as f64),
+        oldest_transaction_id: Some(41),
+        restarted: second == 20,
+        ..made_up::steady_at(second)
+    };
+    (0..59).for_each(|second| view.take(0, open(second)));
+    let found = text(&view, 80, 24, PLAIN);
+    assert!(!found.contains("is open for") && found.contains("sessions 7"), "{found}");
+    assert!(found.contains("restarted"), "{found}");
+    view.take(0, open(75));
+    let found = text(&view, 80, 24, PLAIN);
+    assert!(found.contains("running; no stall so far; a transaction is open for 75 s (id 41)"));
+    let found = text(&view, 120, 40, PLAIN);
+    assert!(found.contains("open 75 s (id 41)"), "{found}");
+}
+
+#[test]
 fn every_size_is_drawn_without_a_panic() {
     let mut views = [stalling(300), several(100), View::new(&[]), View::new(&[made_up::steady()])];
     for round in 0..3 {

@@ -6,7 +6,7 @@
 
 use iostrata_run::{Event, ProbeHost, Replicate, Verification};
 use iostrata_spec::{Better, Point, rung};
-use iostrata_stats::{Conclusion, Measured, combine, paired_measured};
+use iostrata_stats::{Comparison, Conclusion, Measured, combine, paired_measured};
 
 use crate::advice::advise;
 use crate::case::Case;
@@ -121,7 +121,8 @@ fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
         Better::Higher => Conclusion::Higher,
         Better::Lower => Conclusion::Lower,
     };
-    let conclusion = paired_measured(&first, &second).ok().map(|found| found.conclusion);
+    let found = paired_measured(&first, &second).ok();
+    let (effect_pct, effect_pct_ci95) = found.as_ref().map(Comparison::change_pct).unzip();
     Some(Verification {
         setting: trial.setting.to_owned(),
         text: trial.text.to_owned(),
@@ -132,6 +133,9 @@ fn verification(log: &Observed<'_>, trial: &Trial) -> Option<Verification> {
         after_ci95: after.ci95,
         after_n: after.n,
         unit: metric.unit.clone(),
-        confirmed: conclusion == Some(better),
+        effect_pct,
+        effect_pct_ci95: effect_pct_ci95.flatten(),
+        effect_pct_n: found.as_ref().map_or(0, |found| found.n),
+        confirmed: found.is_some_and(|found| found.conclusion == better),
     })
 }

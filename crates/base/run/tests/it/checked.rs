@@ -83,6 +83,9 @@ fn an_impossible_verification_is_named() {
         after_ci95: None,
         after_n: 3,
         unit: "writes/s".to_owned(),
+        effect_pct: None,
+        effect_pct_ci95: None,
+        effect_pct_n: 0,
         confirmed: true,
     };
     document.verifications = vec![verification("a", 0.0), verification("b", 120.0)];

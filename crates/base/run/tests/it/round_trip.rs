@@ -2,7 +2,8 @@
 
 use iostrata_run::{
     Event, Manifest, OpFigures, RunKind, RunReader, RunResult, RunWriteError, RunWriter,
-    TransactionDocument, TransactionFigures, layout,
+    StallCause, TransactionDocument, TransactionFigures, TransactionStall, TunedSetting,
+    WatchDocument, WatchSample, layout,
 };
 use iostrata_spec::{OpKind, TransactionSpec};
 use iostrata_stats::{Latencies, LatencyUs};
@@ -189,4 +190,38 @@ fn types_of_transactions_are_names_in_their_document() {
     RunWriter::create(root.path(), &manifest).unwrap().write_result(&document).unwrap();
     let read = RunReader::open(root.path()).unwrap();
     assert_eq!(read.result(), Some(&RunResult::Tpcc(Box::new(document))));
+}
+
+#[test]
+fn watched_and_tuned_targets_come_back() {
+    let stall = TransactionStall { cause: StallCause::RedoFull, ..TransactionStall::default() };
+    let name = "innodb_io_capacity".to_owned();
+    let document = WatchDocument {
+        samples: vec![WatchSample { tps: Some(400.0), ..WatchSample::default() }],
+        stalls: vec![stall],
+        stalled_s: 4.0,
+        checkpoint_age_pct_max: Some(99.0),
+        settings: vec![TunedSetting { name, ..TunedSetting::default() }],
+        ..WatchDocument::default()
+    };
+    for kind in [RunKind::Watch, RunKind::Tune] {
+        let root = tempfile::tempdir().unwrap();
+        let manifest = Manifest { kind, ..sample::manifest() };
+        RunWriter::create(root.path(), &manifest).unwrap().write_result(&document).unwrap();
+        let read = RunReader::open(root.path()).unwrap();
+        assert!(read.manifest().format_version.minor >= 4, "1.4 added them");
+        assert_eq!(read.result(), Some(&RunResult::Watch(Box::new(document.clone()))));
+        // What a document of an older program lacks is absent.
+        let path = root.path().join(layout::RESULT);
+        let mut older: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let fields = older.as_object_mut().unwrap();
+        for name in ["stalled_s", "checkpoint_age_pct_max", "sampler", "verifications"] {
+            assert!(fields.remove(name).is_some(), "{name}");
+        }
+        std::fs::write(&path, older.to_string()).unwrap();
+        let read = RunReader::open(root.path()).unwrap();
+        let Some(RunResult::Watch(found)) = read.result() else { panic!("{:?}", read.result()) };
+        assert_eq!((found.checkpoint_age_pct_max, &found.stalls), (None, &document.stalls));
+    }
 }

@@ -52,6 +52,7 @@ impl Told {
             pending_syncs: syncs.map(|data| data + innodb("os_log_pending_fsyncs").unwrap_or(0)),
             row_locks_waiting: innodb("row_lock_current_waits"),
             sessions_running: self.sessions_running(),
+            oldest_transaction: self.oldest_transaction,
             ..TargetSample::default()
         }
     }

@@ -13,6 +13,8 @@ pub(crate) struct Refused {
     pub(crate) metrics: Option<String>,
     /// SHOW ENGINE INNODB STATUS.
     pub(crate) text: Option<String>,
+    /// INNODB_TRX.
+    pub(crate) transactions: Option<String>,
 }
 
 /// Sentences on what is missing from a sample.
@@ -49,6 +51,11 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
              user may not read; {grant}"
         ));
     }
+    if refused.transactions.is_some() {
+        out.push(format!(
+            "oldest_transaction_s: this user may not read information_schema.INNODB_TRX; {grant}"
+        ));
+    }
     if sample.transactions.is_none() && told.ended().is_none() {
         out.push("tps: the server tells no Com_commit".to_owned());
     }
@@ -83,8 +90,10 @@ mod tests {
 
     #[test]
     fn who_may_not_ask_is_told_the_grant() {
-        let refused = Refused { metrics: Some("1227".into()), text: Some("1227".into()) };
+        let no = || Some("1227".to_owned());
+        let refused = Refused { metrics: no(), text: no(), transactions: no() };
         let said = of(&Told::default(), &refused);
+        assert!(said.contains("oldest_transaction_s: this user may not read"), "{said}");
         assert!(
             said.contains("checkpoint age:") && said.contains("GRANT PROCESS ON *.*"),
             "{said}"
@@ -105,5 +114,6 @@ mod tests {
         let line = said.lines().next().unwrap();
         assert!(line.contains("flush_adaptive_pages_per_s") && line.contains("--enable-counters"));
         assert!(!line.contains("checkpoint_age_bytes") && !line.contains("history"), "{line}");
+        assert!(!said.contains("oldest_transaction"), "{said}");
     }
 }

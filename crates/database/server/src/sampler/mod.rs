@@ -1,9 +1,9 @@
 //! What goes on in a server, from its status, on a connection of its own.
 //!
-//! Invariants: two to four statements per sample, which read what the server counts anyway;
-//! nothing is switched on for it. Status comes first, metrics and the monitor's text only for what
-//! it lacks. The names differ between flavours and versions: docs/watch.md has the table. After a
-//! failure the next sample connects again.
+//! Invariants: two to four statements per sample, which read what the server counts anyway, and
+//! one more every few seconds for open transactions; nothing is switched on for it. Status comes
+//! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
+//! and versions: docs/watch.md has the table. After a failure the next sample connects again.
 
 mod limits;
 mod meaning;

@@ -3,7 +3,7 @@
 //! Invariant: what a user may not ask is asked once per connection, and is missing from then on.
 //! Which metrics are on is looked at again after a while: others may switch them.
 
-use iostrata_target::{TargetError, Trouble};
+use iostrata_target::{OldestTransaction, TargetError, Trouble};
 use mysql::Conn;
 
 use super::missing::Refused;
@@ -18,6 +18,14 @@ const METRICS_AGAIN: u32 = 30;
 /// word would be 0.
 const IS_ON: [&str; 2] = ["STATUS = 'enabled'", "ENABLED = 1"];
 const UNKNOWN_COLUMN: &str = "1054";
+/// Seconds until open transactions are looked at again: the server lists all of them for it.
+const TRANSACTIONS_AGAIN_S: u64 = 5;
+/// When the oldest began, by the clock of the server's system, and who holds it.
+const OLDEST_SQL: &str = "SELECT CAST(UNIX_TIMESTAMP(trx_started) AS UNSIGNED), \
+                          trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE \
+                          trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started LIMIT 1";
+/// Times of transactions are in it, whatever other times are in.
+const SYSTEM_TIME_SQL: &str = "SET SESSION time_zone = 'SYSTEM'";
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 
 /// A connection with what is asked on it.
@@ -30,6 +38,8 @@ pub(crate) struct StatusRound {
     metrics_sql: String,
     /// Samples until the metrics are asked for.
     metrics_in: u32,
+    /// When transactions were looked at; when the oldest that was open began, and its connection.
+    transactions: Option<(u64, Option<(u64, Option<u64>)>)>,
     /// Time of the server, in seconds since 1970.
     pub(crate) now_s: Option<u64>,
     /// What a sample adds to `Handler_commit`.
@@ -86,10 +96,12 @@ impl StatusRound {
             variables_sql: "SELECT UNIX_TIMESTAMP()".to_owned(),
             metrics_sql: metrics_sql(IS_ON[0]),
             metrics_in: 0,
+            transactions: None,
             now_s: None,
             own_commits: 0,
             refused: Refused::default(),
         };
+        round.rows(name, SYSTEM_TIME_SQL)?;
         let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(VARIABLES));
         let rows = round.rows(name, &sql)?.into_iter();
         let there: Vec<String> = rows.filter_map(|row| row.into_iter().next().flatten()).collect();
@@ -127,6 +139,7 @@ impl StatusRound {
         let mut told = Told { status: numbers(self.rows(name, &status)?), ..Told::default() };
         self.ask_variables(name, &mut told)?;
         self.ask_metrics(name, &mut told)?;
+        self.ask_transactions(name, &mut told)?;
         if told.needs_text() && self.refused.text.is_none() {
             match self.rows(name, MONITOR) {
                 Ok(rows) => {
@@ -147,6 +160,37 @@ impl StatusRound {
         self.now_s = values.next().flatten();
         let named = self.variables.iter().cloned().zip(values);
         told.variables = named.filter_map(|(name, value)| Some((name, value?))).collect();
+        Ok(())
+    }
+
+    fn ask_transactions(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
+        let Some(now_s) = self.now_s.filter(|_| self.refused.transactions.is_none()) else {
+            return Ok(());
+        };
+        let known = self.transactions.filter(|(at_s, _)| now_s < at_s + TRANSACTIONS_AGAIN_S);
+        let oldest = match known {
+            Some((_, oldest)) => oldest,
+            None => match self.rows(name, OLDEST_SQL) {
+                Ok(rows) => rows.into_iter().next().and_then(|row| {
+                    let mut numbers = row.into_iter().map(|cell| cell?.parse::<u64>().ok());
+                    let began_s = numbers.next().flatten()?;
+                    // One that was prepared before a restart is of connection 0, which is none.
+                    Some((began_s, numbers.next().flatten().filter(|id| *id > 0)))
+                }),
+                Err(error) if error.trouble == Trouble::Gone => return Err(error),
+                Err(error) => {
+                    self.refused.transactions = Some(error.text);
+                    return Ok(());
+                }
+            },
+        };
+        if known.is_none() {
+            self.transactions = Some((now_s, oldest));
+        }
+        told.oldest_transaction =
+            Some(oldest.map_or_else(OldestTransaction::default, |(began_s, id)| {
+                OldestTransaction { age_s: now_s.saturating_sub(began_s), id }
+            }));
         Ok(())
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use iostrata_target::OldestTransaction;
+
 use super::monitor_text::MonitorText;
 
 /// Numbers by name.
@@ -132,6 +134,8 @@ pub(crate) struct Told {
     pub(crate) metrics: Numbers,
     /// Where it was asked.
     pub(crate) text: MonitorText,
+    /// Where it may be asked.
+    pub(crate) oldest_transaction: Option<OldestTransaction>,
 }
 
 impl Told {

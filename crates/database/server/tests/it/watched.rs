@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iostrata_server::private::TestServer;
 use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{Sampler, Target, TargetSample, Trouble};
+use iostrata_target::{ColumnType, Sampler, Target, TargetSample, Trouble};
 
 use crate::fixture::{Place, on_each_server, schema, statement};
 
@@ -78,6 +78,34 @@ fn every_flavour_tells_age_limit_and_transactions() {
     });
 }
 
+#[test]
+fn the_oldest_open_transaction_is_told_with_its_connection() {
+    on_each_server("oldest", |place| {
+        let schema = schema();
+        place.make(&schema);
+        place.order("INSERT INTO heap VALUES (1, 1)").unwrap();
+        let mut sampler = sampler(&place.target);
+        let none = sampler.sample().unwrap().oldest_transaction.unwrap();
+        assert_eq!((none.age_s, none.id), (0, None), "nobody else is there");
+        let number = || vec![ColumnType::Int { bytes: 8 }];
+        let statements = ["SELECT COUNT(*) FROM heap", "SELECT CONNECTION_ID()"];
+        let statements = statements.map(|sql| statement(sql, number())).to_vec();
+        let mut session = place.session(&schema, statements, true).unwrap();
+        session.session.begin().unwrap();
+        session.run(0, &[]);
+        let id = session.rows(1, &[]).join("");
+        // Open transactions are looked at every five seconds.
+        sleep(Duration::from_secs(6));
+        let found = sampler.sample().unwrap().oldest_transaction.unwrap();
+        assert_eq!(found.id.map(|id| format!("Int({id})")), Some(id));
+        assert!((5..15).contains(&found.age_s), "{found:?}");
+        let ticket = session.session.commit().unwrap();
+        session.session.settle(ticket, true).unwrap();
+        sleep(Duration::from_secs(6));
+        assert_eq!(sampler.sample().unwrap().oldest_transaction, Some(none));
+    });
+}
+
 /// The same server for a user who may do nothing.
 fn as_nobody(place: &Place) -> ServerTarget {
     let host = &place.address.hosts[0];
@@ -101,6 +129,8 @@ fn who_has_no_rights_is_told_which_to_ask_for() {
         assert!(sample.dirty_pages.is_some() && sample.transactions.is_some(), "{sample:?}");
         let missing = sampler.missing().join("\n");
         assert!(missing.contains("GRANT PROCESS ON *.*"), "{missing}");
+        assert!(missing.contains("oldest_transaction_s: this user may not"), "{missing}");
+        assert_eq!(sample.oldest_transaction, None);
         let is_old = target.version().numbers < (8, 0, 0);
         assert_eq!(sample.checkpoint_age_bytes.is_none(), is_old, "{missing}");
         assert_eq!(missing.contains("SHOW ENGINE INNODB STATUS"), is_old, "{missing}");

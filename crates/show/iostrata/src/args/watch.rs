@@ -13,6 +13,10 @@ use super::{Printing, value};
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
+/// Shortest and longest window in which advice is tried.
+const WINDOW_MIN: Duration = Duration::from_secs(2);
+const WINDOW_MAX: Duration = Duration::from_secs(600);
+
 /// Arguments of `iostrata watch`.
 #[derive(Args, Clone, Debug)]
 pub struct WatchArgs {
@@ -55,6 +59,18 @@ pub struct WatchArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
           default_value = "0", value_parser = value::switch, hide_default_value = true)]
     pub enable_counters: bool,
+    /// After the recording try what it advises, in turns with the settings of before
+    ///
+    /// Needs --record, --time, one server and the right SYSTEM_VARIABLES_ADMIN or SUPER. Tried is
+    /// what a server takes while it runs and what shows within a window. What is set is journaled
+    /// first and put back at the end; after a kill, iostrata restore puts it back.
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "0|1", default_missing_value = "1",
+          default_value = "0", value_parser = value::switch, hide_default_value = true,
+          conflicts_with = "once")]
+    pub verify: bool,
+    /// Length of each of the eight windows of --verify: 2s to 10m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = window)]
+    pub verify_window: Duration,
     /// An option file of MySQL's clients, read in place of ~/.my.cnf
     #[arg(long, value_name = "FILE")]
     pub defaults_file: Option<PathBuf>,
@@ -64,6 +80,14 @@ pub struct WatchArgs {
 
 fn listening(text: &str) -> Result<SocketAddr, String> {
     listen_address(text).map_err(|error| error.to_string())
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let window = value::duration(text)?;
+    match (WINDOW_MIN..=WINDOW_MAX).contains(&window) {
+        true => Ok(window),
+        false => Err(format!("`{text}` is out of range; use 2s to 10m")),
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -13,13 +13,11 @@ use super::hands::{Hands, Set};
 use super::narrator::Narrator;
 use super::plan::TunePlan;
 use super::record::TuneRecord;
-use super::rights::may_set;
+use super::rights::{claim, refuse_replica, refuse_without_rights, refused};
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
 use crate::signals::pause;
 
-/// The lock that a tuner holds at its server.
-const CLAIM: &str = "iostrata_tune";
 /// Seconds between two lines of status; settings are looked at then, too.
 const STATUS_S: f64 = 10.0;
 
@@ -56,8 +54,7 @@ impl Lead {
             .map_err(|error| ExitError::Usage(error.to_string()))?;
         let facts = target.facts().map_err(ending)?;
         refuse_replica(&facts)?;
-        let grants = target.grants().map_err(ending)?;
-        may_set(&grants, version).map_err(|why| refused(&facts, &why))?;
+        refuse_without_rights(&target, &facts)?;
         let present = levers(&facts);
         if present.get(Lever::IoCapacity).is_none() {
             return Err(refused(&facts, "it shows no innodb_io_capacity; is InnoDB off?"));
@@ -209,31 +206,4 @@ fn lost(error: TargetError) -> Result<LeadEnd, ExitError> {
 
 fn levers(facts: &TargetFacts) -> LeverValues {
     LeverValues::of(facts.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))
-}
-
-fn refused(facts: &TargetFacts, why: &str) -> ExitError {
-    ExitError::Usage(format!("{}: {why}", facts.name))
-}
-
-/// A replica's redo is another server's doing, and who made it read-only wants nothing set on it.
-fn refuse_replica(facts: &TargetFacts) -> Result<(), ExitError> {
-    let is_on = |name: &str| {
-        let value = facts.settings.iter().find(|(known, _)| known == name);
-        value.is_some_and(|(_, value)| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1"))
-    };
-    match ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|name| is_on(name))
-    {
-        None => Ok(()),
-        Some(name) => Err(refused(
-            facts,
-            &format!(
-                "{name} is ON: a server that is not written to is not tuned; name its primary"
-            ),
-        )),
-    }
-}
-
-fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
-    let other = "another iostrata tune leads this server; end that one first";
-    target.claim(CLAIM).map_err(ending)?.ok_or_else(|| refused(facts, other))
 }

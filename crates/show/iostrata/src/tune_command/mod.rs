@@ -8,7 +8,7 @@ mod lead;
 mod narrator;
 mod plan;
 mod record;
-mod rights;
+pub mod rights;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,13 @@
-//! Whether the user may set what is to be set.
+//! Whether a server may be set: by this user, and by nobody else at the same time.
 
-use iostrata_server::{Flavour, ServerVersion};
+use iostrata_server::{Claim, Flavour, ServerTarget, ServerVersion};
+use iostrata_target::TargetFacts;
+
+use crate::database_command::ending;
+use crate::exit_error::ExitError;
+
+/// The lock that whoever leads a server holds there.
+const CLAIM: &str = "iostrata_tune";
 
 /// What each of these allows in the servers that have it.
 const ENOUGH: [&str; 3] = ["ALL PRIVILEGES", "SUPER", "SYSTEM_VARIABLES_ADMIN"];
@@ -10,7 +17,7 @@ const ENOUGH: [&str; 3] = ["ALL PRIVILEGES", "SUPER", "SYSTEM_VARIABLES_ADMIN"];
 ///
 /// # Errors
 /// Why not, with the statement that allows it.
-pub fn may_set(grants: &[String], version: &ServerVersion) -> Result<(), String> {
+fn may_set(grants: &[String], version: &ServerVersion) -> Result<(), String> {
     let upper: Vec<String> = grants.iter().map(|grant| grant.to_ascii_uppercase()).collect();
     let is_enough = |grant: &String| {
         let (rights, place) = grant.split_once(" ON ").unwrap_or((grant, ""));
@@ -29,6 +36,50 @@ pub fn may_set(grants: &[String], version: &ServerVersion) -> Result<(), String>
     Err(format!(
         "this user may not SET GLOBAL; as an administrator: GRANT {right} ON *.* TO {user}"
     ))
+}
+
+/// Refuses a server, with the reason.
+pub fn refused(facts: &TargetFacts, why: &str) -> ExitError {
+    ExitError::Usage(format!("{}: {why}", facts.name))
+}
+
+/// A replica's redo is another server's doing, and who made it read-only wants nothing set on it.
+///
+/// # Errors
+/// Which setting says so.
+pub fn refuse_replica(facts: &TargetFacts) -> Result<(), ExitError> {
+    let is_on = |name: &str| {
+        let value = facts.settings.iter().find(|(known, _)| known == name);
+        value.is_some_and(|(_, value)| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1"))
+    };
+    match ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|name| is_on(name))
+    {
+        None => Ok(()),
+        Some(name) => Err(refused(
+            facts,
+            &format!(
+                "{name} is ON: a server that is not written to is not tuned; name its primary"
+            ),
+        )),
+    }
+}
+
+/// Makes sure that the user may set the server's settings.
+///
+/// # Errors
+/// Why not, with the statement that allows it.
+pub fn refuse_without_rights(target: &ServerTarget, facts: &TargetFacts) -> Result<(), ExitError> {
+    let grants = target.grants().map_err(ending)?;
+    may_set(&grants, target.version()).map_err(|why| refused(facts, &why))
+}
+
+/// Claims the server for as long as the claim lives.
+///
+/// # Errors
+/// When somebody else leads it.
+pub fn claim(target: &ServerTarget, facts: &TargetFacts) -> Result<Claim, ExitError> {
+    let other = "another iostrata tune leads this server; end that one first";
+    target.claim(CLAIM).map_err(ending)?.ok_or_else(|| refused(facts, other))
 }
 
 #[cfg(test)]

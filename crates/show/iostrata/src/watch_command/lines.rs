@@ -47,6 +47,7 @@ const COLUMNS: &[LineColumn] = &[
     column("sy", 3, |one| whole(one.pending_syncs)),
     column("run", 4, |one| whole(one.sessions_running)),
     column("lock", 4, |one| whole(one.row_locks_waiting)),
+    column("open", 5, |one| compact(one.oldest_transaction_s)),
 ];
 
 /// The columns of the device, where one is known.

@@ -1,7 +1,8 @@
 //! `iostrata watch`: samples of targets as they come, in one of several views.
 //!
-//! Invariant: nothing is changed on what is watched, but for counters when that is asked for. Views
-//! take samples from a [`Stream`]; what is recorded and exported is so there, whichever view runs.
+//! Invariant: nothing is changed on what is watched, but for counters, and for the settings that a
+//! recording advises, when that is asked for. Views take samples from a [`Stream`]; what is
+//! recorded and exported is so there, whichever view runs.
 
 mod counters;
 mod export;
@@ -9,6 +10,7 @@ mod lines;
 mod screen;
 pub mod source;
 mod stream;
+mod trial;
 
 use std::io::IsTerminal;
 
@@ -24,6 +26,7 @@ use counters::EnabledCounters;
 use export::Export;
 use source::Source;
 use stream::{Arrived, Next, Stream};
+use trial::Trial;
 
 /// Runs the command.
 ///
@@ -38,6 +41,7 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
             args.targets.len()
         )));
     }
+    let trial = if args.verify { Some(Trial::begin(args)?) } else { None };
     let display = Display::new(args.printing.quiet);
     let mut sink = match &args.record {
         Some(dir) => Some(RunSink::begin(RunKind::Watch, "watch", Some(dir), &display)?),
@@ -54,14 +58,20 @@ pub fn run(args: &WatchArgs, interruption: &Interruption) -> Result<(), ExitErro
     let ended = view(args, &mut stream, &display);
     let ended = ended.and(counters.map_or(Ok(()), EnabledCounters::put_back));
     drop(export);
-    let document = stream.document().map(concluded);
+    let mut document = stream.document().map(concluded);
+    let tried = match (&trial, &mut document) {
+        (Some(trial), Some(document)) if ended.is_ok() && !interruption.is_set() => {
+            trial.run(args, document, (&display, interruption))
+        }
+        _ => Ok(()),
+    };
     if let (Some(sink), Some(document)) = (&mut sink, &document) {
         keep(sink, document, args)?;
     }
     if let Some(document) = document.filter(|_| args.printing.json && !args.once) {
         print_json(&document)?;
     }
-    let ended = ended.and(match interruption.is_set() {
+    let ended = ended.and(tried).and(match interruption.is_set() {
         true => Err(ExitError::Interrupted(interruption.exit_code())),
         false => Ok(()),
     });

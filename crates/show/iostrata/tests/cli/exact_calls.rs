@@ -1,8 +1,15 @@
 //! The contract's exact calls, each run as it stands there, and the shape of what they print.
 
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::server::Private;
+use crate::watch::has_all_fields;
 
 /// What every document of `io` holds: `iops = ios / duration_s`, inside its interval.
 fn assert_rates(document: &Value, op: &str) {
@@ -132,4 +139,48 @@ fn probe_read_only_writes_its_file_once() {
     let rungs = document["rungs"].as_array().unwrap();
     assert!(rungs.iter().all(|rung| !rung["name"].as_str().unwrap().contains("write")));
     assert_eq!(stderr(&output), "", "--quiet");
+}
+
+/// Runs a call until it has done something, and ends it as a user does.
+fn until_terminated(bench: &Bench, line: &str, has_begun: &dyn Fn() -> bool) -> Output {
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !has_begun() && Instant::now() < until {
+        sleep(Duration::from_millis(50));
+    }
+    sleep(Duration::from_secs(3));
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{line}: {}", stderr(&output));
+    output
+}
+
+#[test]
+fn watch_tells_once_and_line_by_line() {
+    let Some(private) = Private::start(&["--innodb-buffer-pool-size=32M"]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "mysql");
+    let sample = document(&bench.line(&format!("watch {target} --once --json")), "watch-sample");
+    let lines = until_terminated(&bench, &format!("watch {target} --json-lines"), &|| true);
+    let lines = stdout(&lines);
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let all: Vec<Value> = lines.chain([sample]).collect();
+    assert!(all.len() >= 3, "{all:?}");
+    for one in &all {
+        has_all_fields(one);
+        assert_eq!(one["stalled"], false, "{one}");
+    }
+}
+
+#[test]
+fn tune_keeps_its_run_and_ends_by_a_signal() {
+    let Some(private) = Private::start(&["--innodb-buffer-pool-size=32M"]) else { return };
+    let bench = Bench::new();
+    let target = private.target("root", "mysql");
+    let begun = || bench.path("RUN/run.json").is_file();
+    until_terminated(&bench, &format!("tune {target} --out RUN"), &begun);
+    let kept = document(&bench.line("report RUN --json"), "watch");
+    assert!(kept["settings"].is_array() && kept.get("pages_written_per_txn").is_some(), "{kept}");
+    assert!(number(&kept, "/duration_s") > 0.0);
 }

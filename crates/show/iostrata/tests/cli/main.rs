@@ -32,3 +32,4 @@ mod tune_lost;
 mod tune_words;
 mod views;
 mod watch;
+mod watch_advice;

@@ -33,7 +33,7 @@ const FIELDS: [&str; 20] = [
     "stall_cause",
 ];
 
-fn has_all_fields(sample: &Value) {
+pub fn has_all_fields(sample: &Value) {
     let sample = sample.as_object().unwrap();
     for field in FIELDS {
         assert!(sample.contains_key(field), "{field} is missing in {sample:?}");

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use iostrata_run::{
     Advice, Event, Finding, FindingKind, OpFigures, Replicate, Risk, StreamFigures, Unavailable,
-    Unknown,
+    Unknown, Verification,
 };
 use iostrata_spec::{Layer, Point};
 use iostrata_stats::{LatencyUs, Verdict};
 use serde_json::Value;
 
 use crate::RunView;
-use crate::cell::{Span, Text, Tone, count, figure, optional, text, verdicts};
+use crate::cell::{Span, Text, Tone, code, count, figure, optional, text, verdicts};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, Stroke};
 use crate::colour::Colour;
 use crate::document::{Block, Blocks, Entry, On, Style, Table, TableOf};
@@ -114,13 +114,39 @@ fn advice(advice: &Advice) -> Entry {
     for id in &advice.why {
         about = about.with(Span::Link(format!("finding-{id}"), id.clone())).plain(" ");
     }
+    let statement = match advice.value.is_empty() {
+        true => advice.setting.clone(),
+        false => format!("{} = {}", advice.setting, advice.value),
+    };
     Entry {
         of: advice.setting.clone(),
-        title: Text(vec![Span::Code(format!("{} = {}", advice.setting, advice.value))]),
+        title: Text(vec![Span::Code(statement)]),
         about,
         text: vec![advice.text.clone(), format!("To undo: {}", advice.undo)],
         ..Entry::default()
     }
+}
+
+/// Settings that were tried; `how` says in which way.
+pub(super) fn verifications(all: &[Verification], how: &str) -> Option<Blocks> {
+    let result = |confirmed: bool| match confirmed {
+        true => Span::Tag(Tone::Good, "confirmed".to_owned()),
+        false => Span::Tag(Tone::Plain, "no measurable gain".to_owned()),
+    };
+    let table = Table::of(all)
+        .words("Setting", |one| code(&one.setting))
+        .words("What was tried", |one| text(&one.text))
+        .numbers("Before", |one| figure(one.before, one.before_ci95, one.before_n, &one.unit))
+        .numbers("After", |one| figure(one.after, one.after_ci95, one.after_n, &one.unit))
+        .numbers("Effect", |one| match one.effect_pct {
+            Some(effect) => figure(effect, one.effect_pct_ci95, one.effect_pct_n, "percent"),
+            None => text(""),
+        })
+        .words("Result", |one| text(Text(vec![result(one.confirmed)])));
+    let mut body = Blocks::new();
+    body.say(how);
+    body.table(On::ALL, table);
+    (!all.is_empty()).then_some(body)
 }
 
 /// What is not known, with the reason of each.

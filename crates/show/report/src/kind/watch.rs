@@ -4,7 +4,7 @@ use iostrata_run::{
     RunResult, SamplerCost, StallCause, TransactionStall, TunedSetting, WatchDocument, WatchSample,
 };
 
-use super::common::{changes, facts, findings};
+use super::common::{changes, facts, findings, unavailable, verifications};
 use crate::RunView;
 use crate::cell::{Text, Tone, text, value};
 use crate::chart::{Chart, Course, Line, Lines, Plot, Scale, Slices, solid};
@@ -15,6 +15,10 @@ use crate::words;
 
 /// What is counted per second.
 const RATE: &str = "transactions/s";
+/// How settings are tried out.
+const TRIED: &str = "Set on the server under the load that it had, and measured in turns with the \
+                     settings of before, which it has again. A pair is two windows one after the \
+                     other.";
 /// Stalls that a terminal lists.
 const STALLS: usize = 10;
 
@@ -40,6 +44,8 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     if !watched.advice.is_empty() {
         report.add("advice", "What to change", changes(&watched.advice));
     }
+    report.add("verified", "Tried here, in turns", verifications(&watched.verifications, TRIED));
+    report.add("unavailable", "Not tried", unavailable(view, &watched.unavailable));
     report.add("settings", "The target", target(watched));
     Some((view.head(None, None).with_place(&watched.target.name), report))
 }
@@ -144,7 +150,7 @@ fn told<'a>(watched: &WatchDocument, lines: &[(&'a str, Figure)]) -> Vec<(&'a st
 }
 
 fn course(watched: &WatchDocument) -> Option<Blocks> {
-    let all: [(Named, &[(&str, Figure)]); 7] = [
+    let all: [(Named, &[(&str, Figure)]); 8] = [
         (("tps", "Throughput", RATE), &[("transactions", |one| one.tps)]),
         (
             ("age", "Checkpoint age, of the age at which writers wait", "percent"),
@@ -164,6 +170,10 @@ fn course(watched: &WatchDocument) -> Option<Blocks> {
         (
             ("history", "History list", "commits"),
             &[("history list", |one| one.history_list_length.map(|count| count as f64))],
+        ),
+        (
+            ("open", "Age of the oldest open transaction", "s"),
+            &[("oldest transaction", |one| one.oldest_transaction_s)],
         ),
         (
             ("device", "The device", "requests/s"),

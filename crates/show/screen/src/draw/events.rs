@@ -57,7 +57,7 @@ fn lines(look: Look, event: &Event<'_>, width: usize) -> Vec<Line<'static>> {
     let length = if event.is_open { format!("{length} so far") } else { length };
     let style = match episode.trouble {
         Trouble::Stall(_) | Trouble::Silent => look.alarm(),
-        Trouble::Furious(_) => look.warning(),
+        Trouble::Furious(_) | Trouble::Restart => look.warning(),
     };
     let mut spans = vec![Span::styled(words::clock(episode.t_s), look.label()), Span::raw("  ")];
     if let Some(target) = &event.target {

@@ -104,6 +104,10 @@ fn status_words(course: &Course) -> (String, bool) {
         Health::Stalled(one) | Health::Silent(one) => lasting(&one),
         Health::Running => {
             let now = course.last().map_or(0.0, |last| last.t_s);
+            let old = course.last().and_then(|last| {
+                let age_s = last.oldest_transaction_s.filter(|age_s| *age_s >= purge::TOO_OLD_S)?;
+                Some(format!("; a transaction is open for {}", purge::oldest_words(last, age_s)))
+            });
             let text = match course.episodes().find(|one| one.is_stall()) {
                 Some(one) => {
                     let ago = words::length(now - one.end_s);
@@ -112,7 +116,7 @@ fn status_words(course: &Course) -> (String, bool) {
                 }
                 None => "running; no stall so far".to_owned(),
             };
-            (text, false)
+            (text + &old.unwrap_or_default(), false)
         }
     }
 }

@@ -8,10 +8,17 @@ use super::paper::{Figure, Paper};
 use super::words;
 use crate::bars::{self, Fold};
 use crate::course::Course;
+use crate::look::Look;
 
 /// Columns of a name and of its figure, beside a chart.
 const NAME: u16 = 12;
 const FIGURE: u16 = 8;
+/// Seconds from which on an open transaction is shown, and from which on it is a warning: what it
+/// sees is not purged.
+const OLD_S: f64 = 10.0;
+pub(crate) const TOO_OLD_S: f64 = 60.0;
+/// Columns that have room for it beside the rest.
+const ROOMY: u16 = 95;
 
 /// Everything in one row.
 pub(crate) fn row(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
@@ -20,6 +27,9 @@ pub(crate) fn row(paper: &mut Paper<'_>, at: Rect, sample: &WatchSample) {
         Figure::new("purge", per_second(sample)),
     ];
     figures.extend(waiting(sample));
+    if at.width >= ROOMY {
+        figures.extend(oldest(paper.look, sample));
+    }
     paper.figures(at, figures);
 }
 
@@ -31,7 +41,22 @@ pub(crate) fn rows(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     chart(paper, at, "history", &words::number(sample.history_list_length), (course, history));
     let below = Rect { y: at.y + 1, ..at };
     chart(paper, below, "purge", &per_second(sample), (course, |one| one.purge_per_s));
-    paper.figures(Rect { y: at.y + 2, ..at }, waiting(sample));
+    let mut figures = waiting(sample);
+    figures.extend(oldest(paper.look, sample));
+    paper.figures(Rect { y: at.y + 2, ..at }, figures);
+}
+
+/// The oldest open transaction, once it is old enough to matter.
+fn oldest(look: Look, sample: &WatchSample) -> Option<Figure<'static>> {
+    let age_s = sample.oldest_transaction_s.filter(|age_s| *age_s >= OLD_S)?;
+    let style = if age_s >= TOO_OLD_S { look.warning() } else { look.figure() };
+    Some(Figure::new("open", oldest_words(sample, age_s)).style(style))
+}
+
+/// `74 s (id 41)`.
+pub(crate) fn oldest_words(sample: &WatchSample, age_s: f64) -> String {
+    let id = sample.oldest_transaction_id.map_or(String::new(), |id| format!(" (id {id})"));
+    format!("{}{id}", words::length(age_s))
 }
 
 type Chart<'a> = (&'a Course, fn(&WatchSample) -> Option<f64>);

@@ -17,12 +17,16 @@ pub(crate) fn draw(paper: &mut Paper<'_>, at: Rect, course: &Course) {
     let max = bars::largest(&shown);
     let now = course.last();
     let style = if now.is_some_and(|one| one.stalled) { look.alarm() } else { look.figure() };
-    let locks = words::number(now.and_then(|one| one.row_locks_waiting));
-    let locks_style = if locks == words::NOT_TOLD { look.absent() } else { look.figure() };
+    let figure = |count: Option<u64>| {
+        let style = if count.is_some() { look.figure() } else { look.absent() };
+        Span::styled(format!("{} ", words::number(count)), style)
+    };
     let left = vec![
         Span::styled(words::count(now.and_then(|one| one.tps)), style),
-        Span::styled(" tps   row lock waits ", look.label()),
-        Span::styled(format!("{locks} "), locks_style),
+        Span::styled(" tps   sessions ", look.label()),
+        figure(now.and_then(|one| one.sessions_running)),
+        Span::styled("  row lock waits ", look.label()),
+        figure(now.and_then(|one| one.row_locks_waiting)),
     ];
     let right = match max {
         Some(_) => format!("{}; last {}", paper.scale(max), span(course, shown.len())),

@@ -17,6 +17,7 @@ mod purge;
 mod recording;
 mod redo;
 mod traps;
+mod trial;
 
 #[cfg(test)]
 mod made;
@@ -26,6 +27,7 @@ mod tests;
 use iostrata_run::{Advice, Finding, WatchDocument};
 
 use recording::Recording;
+pub use trial::WatchTrial;
 
 /// Every statement by name; `docs/watch-findings.md` has an entry for each.
 pub const WATCH_FINDINGS: [&str; 15] = [

@@ -1,6 +1,6 @@
 //! History that grows: purge is too slow, or a view holds it.
 
-use iostrata_run::{FindingKind, Risk, StallCause};
+use iostrata_run::{Advice, FindingKind, Risk, StallCause};
 use iostrata_spec::Layer;
 use iostrata_units::{count, seconds};
 
@@ -17,6 +17,10 @@ const GROWN_SHARE_MIN: f64 = 0.5;
 const STEPS_UP_MIN: f64 = 0.6;
 /// Purge that does less than this share of what history grows by stands.
 const STANDS_SHARE: f64 = 0.02;
+/// A transaction that holds purge back has been open for so long, in seconds, and so much of the
+/// growth came meanwhile.
+const HELD_S_MIN: f64 = 5.0;
+const HELD_SHARE_MIN: f64 = 0.5;
 /// More threads than this were not seen to help.
 const THREADS_MAX: f64 = 8.0;
 
@@ -63,37 +67,111 @@ fn stands(recording: &Recording<'_>, growth: &Growth) -> Option<bool> {
     Some(purge.value < STANDS_SHARE * growth.per_s)
 }
 
-/// History grows while purge stands: an old view needs what would be purged.
+/// One transaction that was open while history grew.
+struct Holder {
+    /// How the target names it.
+    id: Option<u64>,
+    age_s: f64,
+}
+
+impl Holder {
+    /// The transaction that is the oldest at the end, where half of the growth came while it was.
+    fn of(recording: &Recording<'_>, growth: &Growth) -> Option<Self> {
+        let held = recording.series_of(|sample| {
+            let age_s = sample.oldest_transaction_s.filter(|age_s| *age_s > 0.0)?;
+            let length = sample.history_list_length? as f64;
+            Some((sample.oldest_transaction_id, age_s, length))
+        });
+        let (id, age_s, last) = *held.last()?;
+        let (.., first) = held.iter().find(|(other, ..)| *other == id)?;
+        let is_held = last - first >= HELD_SHARE_MIN * (growth.last - growth.first);
+        (is_held && age_s >= HELD_S_MIN).then_some(Self { id, age_s })
+    }
+
+    /// What it is, and what ends it.
+    fn words(&self, family: Family) -> String {
+        let age = seconds(self.age_s);
+        match (family, self.id) {
+            (Family::Engine, Some(id)) => {
+                format!("Transaction {id}, open for {age}, holds purge back")
+            }
+            (Family::Engine, None) => format!("A snapshot, open for {age}, holds purge back"),
+            (_, Some(id)) => {
+                format!("The transaction of connection {id}, open for {age}, holds purge back")
+            }
+            (_, None) => format!(
+                "A prepared transaction that no connection holds, open for {age}, holds purge back"
+            ),
+        }
+    }
+
+    /// The statement that ends it.
+    fn advice(&self, family: Family, text: &str) -> Option<Advice> {
+        let id = self.id.filter(|_| family != Family::Engine)?;
+        Some(Advice {
+            setting: format!("KILL {id}"),
+            value: String::new(),
+            default: None,
+            where_: "SQL, as its user or with CONNECTION_ADMIN or SUPER".to_owned(),
+            why: vec![HELD.to_owned()],
+            text: text.to_owned(),
+            risk: Risk::Uncommitted,
+            undo: "none; its client begins the transaction again".to_owned(),
+        })
+    }
+}
+
+/// History grows while purge stands, or while one transaction stays open: what would be purged is
+/// still seen.
 pub(super) fn held_by_view(recording: &Recording<'_>) -> Option<Concluded> {
     let growth = Growth::of(recording)?;
-    if !stands(recording, &growth)? {
+    let holder = Holder::of(recording, &growth);
+    if !is_held(recording, &growth, holder.as_ref()) {
         return None;
     }
-    let purge = recording.mean(|sample| sample.purge_per_s)?;
-    let who = match recording.family {
-        Family::Engine => "end the snapshot or transaction that was opened first",
-        _ => {
-            "it is the first of SELECT trx_mysql_thread_id, trx_started FROM \
-             information_schema.INNODB_TRX ORDER BY trx_started; end it (KILL)"
+    let family = recording.family;
+    let who = match (&holder, family) {
+        (Some(Holder { id: Some(id), .. }), Family::MySql | Family::MariaDb) => {
+            format!("let its client end it, or KILL {id}")
         }
+        (Some(Holder { id: None, .. }), Family::MySql | Family::MariaDb) => {
+            "XA RECOVER lists it; XA COMMIT or XA ROLLBACK ends it".to_owned()
+        }
+        (_, Family::Engine) => "end the snapshot or transaction that was opened first".to_owned(),
+        (None, _) => "it is the first of SELECT trx_mysql_thread_id, trx_started FROM \
+                      information_schema.INNODB_TRX ORDER BY trx_started; end it (KILL)"
+            .to_owned(),
     };
-    let text = format!(
-        "A transaction that was opened before and is still open holds purge back: {} while purge \
-         stood. No setting helps: {who}.",
-        growth.words()
-    );
-    let evidence = growth.evidence().measured("purge_per_s", &purge);
+    let unnamed = "A transaction that was opened before and is still open holds purge back";
+    let named = holder.as_ref().map_or(unnamed.to_owned(), |holder| holder.words(family));
+    let purge = recording.mean(|sample| sample.purge_per_s);
+    let meanwhile = if purge.is_some() { " while purge stood" } else { "" };
+    let text = format!("{named}: {}{meanwhile}. No setting helps: {who}.", growth.words());
+    let mut evidence = growth.evidence();
+    if let Some(purge) = &purge {
+        evidence = evidence.measured("purge_per_s", purge);
+    }
+    if let Some(Holder { id, age_s }) = &holder {
+        evidence = evidence.with("oldest_transaction_s", *age_s).with("oldest_transaction_id", *id);
+    }
+    let advice = holder.and_then(|holder| holder.advice(family, &text));
+    let n = purge.map_or(recording.document.samples.len() as u64, |purge| purge.n);
     let layer = Layer::Transactions;
-    let finding = finding(HELD, FindingKind::Loss, layer, text, (purge.n, evidence));
-    Some(Concluded::only(finding))
+    let finding = finding(HELD, FindingKind::Loss, layer, text, (n, evidence));
+    Some(Concluded { finding, advice: advice.into_iter().collect() })
+}
+
+/// Whether something holds purge back. Servers do not count what purge does: there the transaction
+/// that stays open shows it.
+fn is_held(recording: &Recording<'_>, growth: &Growth, holder: Option<&Holder>) -> bool {
+    stands(recording, growth).unwrap_or(holder.is_some())
 }
 
 /// History grows although purge works.
 pub(super) fn behind(recording: &Recording<'_>) -> Option<Concluded> {
     let growth = Growth::of(recording)?;
     let purge = recording.mean(|sample| sample.purge_per_s);
-    // Whether purge stands is not known where the target does not count it.
-    if stands(recording, &growth) == Some(true) {
+    if is_held(recording, &growth, Holder::of(recording, &growth).as_ref()) {
         return None;
     }
     let (stalls, stalled_s) = recording.stalls(StallCause::Purge);

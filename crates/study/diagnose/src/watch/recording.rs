@@ -67,6 +67,11 @@ impl<'d> Recording<'d> {
 
     /// The values of a figure, in the order of time.
     pub fn series(&self, of: impl Fn(&WatchSample) -> Option<f64>) -> Vec<f64> {
+        self.series_of(of)
+    }
+
+    /// The same of what is more than a number.
+    pub fn series_of<T>(&self, of: impl Fn(&WatchSample) -> Option<T>) -> Vec<T> {
         self.samples.iter().filter_map(|sample| of(sample)).collect()
     }
 

@@ -247,6 +247,22 @@ fn history_grows_behind_purge_or_behind_a_view() {
     let (finding, advice) = found(&stands, "purge_held_by_view");
     assert!(advice.is_empty() && finding.text.contains("INNODB_TRX"), "{}", finding.text);
     assert_eq!(ids(&stands), ["purge_held_by_view"]);
+    // An open transaction is named, also where purge is not counted.
+    let open = |document, id: fn(usize) -> u64| {
+        with(document, |at, sample| {
+            sample.purge_per_s = None;
+            sample.oldest_transaction_s = Some(at as f64 + 61.0);
+            sample.oldest_transaction_id = Some(id(at));
+        })
+    };
+    let (finding, advice) = found(&open(grows(calm()), |_| 41), "purge_held_by_view");
+    assert!(finding.text.contains("connection 41, open for 5 min"), "{}", finding.text);
+    assert_eq!((advice[0].setting.as_str(), advice[0].risk), ("KILL 41", Risk::Uncommitted));
+    assert_eq!(ids(&open(grows(calm()), |_| 41)), ["purge_held_by_view"]);
+    // Transactions that come and go, or one that came late, hold nothing; nor where nothing grows.
+    assert_eq!(ids(&open(grows(calm()), |at| at as u64 / 3)), ["purge_behind"]);
+    assert_eq!(ids(&open(grows(calm()), |at| at as u64 / 200)), ["purge_behind"]);
+    assert_eq!(ids(&open(calm(), |_| 41)), Vec::<String>::new());
     // Where purge is not counted, nothing is said of threads.
     let uncounted = with(grows(calm()), |_, sample| sample.purge_per_s = None);
     let (_, advice) = found(&uncounted, "purge_behind");

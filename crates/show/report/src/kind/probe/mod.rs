@@ -7,12 +7,12 @@ use iostrata_spec::{Better, Layer};
 use iostrata_stats::Verdict;
 
 use super::common::{
-    changes, findings, method, over_time, replicate_verdicts, unavailable, unknown,
+    changes, findings, method, over_time, replicate_verdicts, unavailable, unknown, verifications,
 };
 use super::host::host;
 use crate::RunView;
 use crate::cell::{
-    Span, Text, Tone, code, count, figure, interval, layer, optional, text, value, verdicts,
+    Span, Text, Tone, count, figure, interval, layer, optional, text, value, verdicts,
 };
 use crate::chart::{Bar, Chart, Hover, Plot};
 use crate::colour::Colour;
@@ -26,6 +26,8 @@ mod ladder;
 
 use ladder::{Depth, LADDER, Row as LadderRow};
 
+/// How settings are tried out.
+const TRIED: &str = "Applied inside the probe's own files and measured in turns, before and after.";
 /// Losses that a terminal names, and comparisons that are open.
 const LOSSES: usize = 3;
 
@@ -45,7 +47,7 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
     report.add("findings", "Findings", findings(&probe.findings, probe.interrupted, cleared));
     report.add("advice", changes_title(probe), changes(&probe.advice));
     report.add("redo", "Redo log size", redo(probe));
-    report.add("verified", "Tried here, in turns", verifications(probe));
+    report.add("verified", "Tried here, in turns", verifications(&probe.verifications, TRIED));
     report.add("latency", "Application and device", latency(probe));
     report.add("unavailable", "Not measured here", unavailable(view, &probe.unavailable));
     report.add("host", "The machine", host(view, Some(&probe.host)));
@@ -310,24 +312,6 @@ fn redo(probe: &ProbeDocument) -> Option<Blocks> {
     );
     body.table(On::FILES, table);
     (!probe.redo_table.is_empty()).then_some(body)
-}
-
-/// Settings that were tried in the probe's own files.
-fn verifications(probe: &ProbeDocument) -> Option<Blocks> {
-    let result = |confirmed: bool| match confirmed {
-        true => Span::Tag(Tone::Good, "confirmed".to_owned()),
-        false => Span::Tag(Tone::Plain, "no measurable gain".to_owned()),
-    };
-    let table = Table::of(&probe.verifications)
-        .words("Setting", |one| code(&one.setting))
-        .words("What was tried", |one| text(&one.text))
-        .numbers("Before", |one| figure(one.before, one.before_ci95, one.before_n, &one.unit))
-        .numbers("After", |one| figure(one.after, one.after_ci95, one.after_n, &one.unit))
-        .words("Result", |one| text(Text(vec![result(one.confirmed)])));
-    let mut body = Blocks::new();
-    body.say("Applied inside the probe's own files and measured in turns, before and after.");
-    body.table(On::ALL, table);
-    (!probe.verifications.is_empty()).then_some(body)
 }
 
 /// Latency seen by the application beside the device's own.

@@ -278,6 +278,9 @@ pub fn probe() -> ProbeDocument {
             after_ci95: Some([15_870.2, 16_110.6]),
             after_n: 3,
             unit: "writes/s".into(),
+            effect_pct: None,
+            effect_pct_ci95: None,
+            effect_pct_n: 0,
             confirmed: true,
         }],
         unavailable: vec![Unavailable::impossible(

@@ -1,0 +1,181 @@
+//! `watch --verify`: the advised settings tried on the server that was watched, in turns with those
+//! of before.
+//!
+//! Invariants: what is set was written down before, and is put back whichever way the trial ends; a
+//! server that is not known for sure is refused before the recording begins. The load is the
+//! server's own: nothing is sent to it.
+
+use std::time::{Duration, Instant};
+
+use iostrata_change::ServerSetting;
+use iostrata_diagnose::WatchTrial;
+use iostrata_run::{Unavailable, WatchDocument, WatchTarget};
+use iostrata_server::{Claim, Credentials, ServerAddress, ServerTarget};
+use iostrata_target::Target;
+use iostrata_watch::WatchRecord;
+
+use super::source::Source;
+use crate::args::WatchArgs;
+use crate::database_command::{ending, server_address};
+use crate::display::Display;
+use crate::exit_error::ExitError;
+use crate::server_group::{GroupSet, ServerGroup};
+use crate::signals::{Interruption, pause};
+use crate::tune_command::rights::{claim, refuse_replica, refuse_without_rights};
+
+/// Windows before and after, one after the other in turns: A B B A A B B A.
+const PAIRS: u64 = 4;
+/// Share of a window that passes before it, so that the settings have taken hold.
+const SETTLING: f64 = 1.0 / 3.0;
+
+/// A server on which advice may be tried.
+pub struct Trial {
+    address: ServerAddress,
+    window: Duration,
+    interval: Duration,
+    _claim: Claim,
+}
+
+/// The settings of before, or the advised ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TrialSide {
+    Before,
+    After,
+}
+
+impl Trial {
+    /// Makes sure that the server may be set.
+    ///
+    /// # Errors
+    /// What is refused, with the reason.
+    pub fn begin(args: &WatchArgs) -> Result<Self, ExitError> {
+        let usage = |why: &str| ExitError::Usage(format!("--verify: {why}"));
+        if args.record.is_none() || args.time.is_none() {
+            return Err(usage("it tries what a recording advises; add --record DIR and --time"));
+        }
+        let server = args.targets.first().filter(|target| target.starts_with("mysql://"));
+        let Some(server) = server else {
+            return Err(usage("it sets settings of a server; name mysql://user@host:port"));
+        };
+        let credentials = Credentials { defaults_file: args.defaults_file.clone() };
+        let address = server_address(server, &credentials, "")?;
+        let target = ServerTarget::open(address.clone(), None).map_err(ending)?;
+        let facts = target.facts().map_err(ending)?;
+        refuse_replica(&facts)?;
+        refuse_without_rights(&target, &facts)?;
+        let claim = claim(&target, &facts)?;
+        Ok(Self { address, window: args.verify_window, interval: args.interval, _claim: claim })
+    }
+
+    /// Tries what the recording advises, and adds what came of it.
+    ///
+    /// # Errors
+    /// A server that does not answer any more, or that refuses a setting; what could not be put
+    /// back.
+    pub fn run(
+        &self,
+        args: &WatchArgs,
+        document: &mut WatchDocument,
+        (display, interruption): (&Display, &Interruption),
+    ) -> Result<(), ExitError> {
+        let trial = WatchTrial::of(&document.advice);
+        document.unavailable.extend(trial.left_out.iter().cloned());
+        if trial.settings.is_empty() {
+            display.note("Nothing that was advised can be tried on the server while it runs.");
+            return Ok(());
+        }
+        let windows = 2 * PAIRS;
+        let seconds = iostrata_units::seconds(self.window.as_secs_f64());
+        let words = trial.words();
+        display.note(&format!("Trying {words}: {windows} windows of {seconds}, in turns."));
+        let names = trial.settings.iter().map(|(name, _)| name.clone()).collect();
+        let mut group = ServerGroup::new(&self.address)?;
+        let before = group.take_hold(names)?;
+        let setting = |(name, value): (&String, &String)| ServerSetting::new(name, value);
+        let sides = [
+            before.iter().map(setting).collect::<Vec<ServerSetting>>(),
+            trial.settings.iter().map(|(name, value)| setting((name, value))).collect(),
+        ];
+        let mut course = TrialCourse {
+            trial: self,
+            source: Source::open(&args.targets[0], args)?,
+            began: Instant::now(),
+            windows: Default::default(),
+        };
+        let tried = course.all(&mut group, &sides, (display, interruption));
+        let put_back = group.put_back();
+        display.finish();
+        let [first, second] = &course.windows;
+        document.verifications = trial.verifications(first, second);
+        put_back?.iter().for_each(|left| display.note(&left.to_string()));
+        if let Some(why) = tried? {
+            let fix = Some("watch with --verify again".to_owned());
+            document.unavailable.push(Unavailable::impossible(words, why, fix));
+        }
+        Ok(())
+    }
+}
+
+/// The windows so far.
+struct TrialCourse<'a> {
+    trial: &'a Trial,
+    source: Source,
+    began: Instant,
+    /// Before and after.
+    windows: [Vec<WatchDocument>; 2],
+}
+
+impl TrialCourse<'_> {
+    /// Measures all windows; gives why it ended before, where that is nobody's fault.
+    fn all(
+        &mut self,
+        group: &mut ServerGroup,
+        sides: &[Vec<ServerSetting>; 2],
+        (display, interruption): (&Display, &Interruption),
+    ) -> Result<Option<String>, ExitError> {
+        let is_over = || interruption.is_set();
+        for at in 0..2 * PAIRS {
+            // A B, then B A.
+            let is_turned = at / 2 % 2 == 1;
+            let side =
+                if (at % 2 == 1) == is_turned { TrialSide::Before } else { TrialSide::After };
+            match group.set(&sides[side as usize])? {
+                GroupSet::Took(_) => {}
+                GroupSet::Others => {
+                    return Ok(Some("somebody else set one of the settings meanwhile".to_owned()));
+                }
+                GroupSet::Restarted => {
+                    return Ok(Some("the server was started again meanwhile".to_owned()));
+                }
+            }
+            let share = at as f64 / (2 * PAIRS) as f64;
+            let what =
+                if side == TrialSide::Before { "the settings of before" } else { "as advised" };
+            display.progress(share, &format!("measuring {what}"));
+            self.pass(self.trial.window.mul_f64(SETTLING), &is_over);
+            let window = self.pass(self.trial.window, &is_over);
+            if is_over() {
+                return Ok(None);
+            }
+            self.windows[side as usize].push(window);
+        }
+        Ok(None)
+    }
+
+    /// Watches for so long.
+    fn pass(&mut self, time: Duration, is_over: &dyn Fn() -> bool) -> WatchDocument {
+        let until = Instant::now() + time;
+        let mut record = WatchRecord::default();
+        // The first sample begins the window: its rates are those of the time before.
+        record.add(&self.source.take(self.began));
+        while !is_over() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            pause(left.min(self.trial.interval), is_over);
+            record.add(&self.source.take(self.began));
+        }
+        record.document(WatchTarget::default())
+    }
+}
