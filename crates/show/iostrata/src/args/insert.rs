@@ -69,7 +69,7 @@ pub struct InsertRunArgs {
     #[command(flatten)]
     pub private: PrivateArgs,
     /// Rows that --server is loaded with [default: 1000000]
-    #[arg(long, value_name = "N", requires = "server", value_parser = value::whole::<u32>)]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub rows: Option<u32>,
     /// Rows that one commit inserts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]
