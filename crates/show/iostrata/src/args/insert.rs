@@ -45,7 +45,7 @@ impl InsertAction {
 pub struct InsertPrepareArgs {
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Rows to load, about 150 bytes each with their indexes; 0 for an empty table
+    /// Rows to load, about 180 bytes each with their indexes; 0 for an empty table
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value::whole::<u32>)]
     pub rows: u32,
     /// Remove what is there of this workload and load it again
@@ -69,7 +69,7 @@ pub struct InsertRunArgs {
     #[command(flatten)]
     pub private: PrivateArgs,
     /// Rows that --server is loaded with [default: 1000000]
-    #[arg(long, value_name = "N", requires = "server", value_parser = value::whole::<u32>)]
+    #[arg(long, value_name = "N", value_parser = value::whole::<u32>)]
     pub rows: Option<u32>,
     /// Rows that one commit inserts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u32>)]

@@ -45,7 +45,7 @@ impl StressAction {
 pub struct StressPrepareArgs {
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Objects; 100000 with 20 history rows each are about 400 MB
+    /// Objects; 100000 with 20 history rows each are about 300 MB
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value::whole::<u32>)]
     pub objects: u32,
     /// History rows of each object, always

@@ -98,6 +98,12 @@ fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     if let Some(program) = &args.private.server {
         return on_own_server(program, args, interruption);
     }
+    if let Some(rows) = args.rows {
+        return Err(ExitError::Usage(format!(
+            "--rows {rows}: only the tables of --server are loaded by `run`; load others with \
+             `insert prepare --rows {rows}`"
+        )));
+    }
     let transactions = spec("insert", &args.target, &args.drive)?;
     let schema = insert::schema();
     let opened = Opened::open(&args.target, &schema, false)?;
@@ -152,7 +158,7 @@ fn on_own_server(
     let spec = InsertSpec { rows, seed: args.drive.seed, ..InsertSpec::default() };
     let on = |target: String| {
         let mut args = args.clone();
-        (args.target.target, args.private.server) = (target, None);
+        (args.target.target, args.private.server, args.rows) = (target, None, None);
         args
     };
     let engine = args.target.storage_engine.as_deref();

@@ -310,7 +310,7 @@ pub fn say(document: &PrepareDocument, printing: Printing) -> Result<(), ExitErr
         return print_json(document);
     }
     let PrepareDocument { size, size_unit, rows, rows_before, duration_s, .. } = document;
-    if *rows == 0 {
+    if *rows == 0 && *size > 0 {
         return print_text(&format!("{size} {size_unit} are there already.\n"));
     }
     let before = match rows_before {
