@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::setting::ENGINE;
 use crate::disk::DiskSpec;
 use crate::{IoSpec, TransactionSpec, Words};
 
@@ -144,11 +143,6 @@ impl Cell {
     /// The requests, unless transactions are what runs.
     pub fn requests(&self) -> Option<&IoSpec> {
         self.transactions.is_none().then_some(&self.workload)
-    }
-
-    /// Whether its transactions run on a server.
-    pub fn is_on_server(&self) -> bool {
-        self.transactions.as_ref().is_some_and(|load| load.target != ENGINE)
     }
 
     /// The level of a factor.

@@ -101,13 +101,18 @@ pub fn cost(plan: &StudyPlan) -> PlanCost {
     }
 }
 
+/// Whether a cell's transactions run on a server.
+pub fn is_on_server(cell: &Cell) -> bool {
+    cell.transactions.as_ref().is_some_and(|load| load.target != ENGINE)
+}
+
 /// What decides the length of windows and the replicates that the budget leaves room for.
 fn pace(plan: &StudyPlan, preparation_s: f64) -> Pace {
     let measuring = &plan.measuring;
     Pace {
         points: plan.cells.len(),
         warmed_points: plan.cells.iter().filter(|cell| cell.transactions.is_some()).count(),
-        server_points: plan.cells.iter().filter(|cell| cell.is_on_server()).count(),
+        server_points: plan.cells.iter().filter(|cell| is_on_server(cell)).count(),
         replicates: measuring.replicates,
         replicates_max: measuring.replicates_max,
         traced: measuring.traced,

@@ -30,7 +30,7 @@ mod transaction_tests;
 
 pub use answer::{Answer, AnswerFrom, Contrast, ContrastStep, filled};
 pub use cell::{Cell, Conditions, IoLimits, LevelAt, QueueSetting, Volume, VolumeKind};
-pub use cost::{PlanCost, cost, database_bytes};
+pub use cost::{PlanCost, cost, database_bytes, is_on_server};
 pub use plan::{Extent, FactorLevels, Measuring, StudyPlan};
 pub use shipped::{shipped, shipped_text};
 pub use spec::{DatabaseSetting, MeasuringOverrides, PartOutline, StudySpec};

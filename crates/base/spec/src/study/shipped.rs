@@ -16,11 +16,6 @@ const SHIPPED: &[(&str, &str)] = &[
     ("purge", text!("purge")),
     ("single-user", text!("single-user")),
     ("two-on-one-disk", text!("two-on-one-disk")),
-    ("io-capacity", text!("io-capacity")),
-    ("stress-redo", text!("stress-redo")),
-    ("all-o-direct", text!("all-o-direct")),
-    ("page-size", text!("page-size")),
-    ("server-vs-engine", text!("server-vs-engine")),
     ("smoke", text!("smoke")),
 ];
 

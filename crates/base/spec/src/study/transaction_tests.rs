@@ -204,7 +204,7 @@ fn a_target_takes_its_own_settings_and_those_that_both_have() {
                      storage_engine=InnoDB warehouses=3";
     assert_eq!((said(&cells[1]), said(&cells[2])), (of_server.into(), of_server.into()));
     assert_eq!(cells[1].transactions.as_ref().unwrap().target, "mariadb-10.11");
-    assert!(cells[1].is_on_server() && !cells[0].is_on_server());
+    assert!(is_on_server(&cells[1]) && !is_on_server(&cells[0]));
     let each: Vec<u64> = cells.iter().map(|cell| database_bytes([cell])).collect();
     assert!(each[1] > each[0] + (300 << 20), "a server keeps more: {each:?}");
     assert_eq!(database_bytes(&cells), each.iter().sum::<u64>(), "none shares its tables");

@@ -147,6 +147,10 @@ impl StudyDatabases {
         let mut settings = settings_of(load);
         if let Some(redo) = &place.redo {
             let redo = Self::directory(load, redo);
+            std::fs::create_dir_all(&redo).map_err(|error| StudyError::NotStarted {
+                version: "the engine".to_owned(),
+                said: format!("cannot make {}: {error}", redo.display()),
+            })?;
             settings.push((NOT_OURS.to_owned(), redo.display().to_string()));
         }
         let target = EmbeddedTarget::open(&directory, &workload.schema(), &settings)?;

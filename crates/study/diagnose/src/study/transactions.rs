@@ -163,7 +163,9 @@ impl<'a> Window<'a> {
 mod tests {
     use super::*;
     use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
-    use iostrata_run::{Resource, ResourceUse, SecondDatabase, Series, StallCause, TargetCourse};
+    use iostrata_run::{
+        OpFigures, Resource, ResourceUse, SecondDatabase, Series, StallCause, TargetCourse,
+    };
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
     /// Ten slices of 0.2 s with these counts each, of a database that wrote 30 pages.
@@ -178,8 +180,20 @@ mod tests {
             redo_syncs: Some(50.0),
             ..ResourceUse::default()
         };
+        let rate = || Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default());
+        let op = OpFigures {
+            ios: u64::from(total),
+            bytes: 0,
+            iops: rate(),
+            latency_mean_us: rate(),
+            latency_us: <_>::default(),
+            response_mean_us: None,
+            response_us: None,
+            latencies: <_>::default(),
+        };
         let stream = StreamFigures {
-            total: Some(Measured::without_interval(f64::from(total) / 2.0, 1, <_>::default())),
+            ops: [(OpKind::Transaction, op)].into_iter().collect(),
+            total: Some(rate()),
             transactions: Some(TransactionFigures {
                 stalls: vec![stall],
                 used: Some(used),

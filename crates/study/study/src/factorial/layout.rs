@@ -178,7 +178,8 @@ fn volume(
     })
 }
 
-/// Bytes of files. Every set that stays is there at the same time; of those that are used up, the largest one.
+/// Bytes of files. Every set that stays is there at the same time; of those that are used up, the
+/// largest one.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     let shapes: BTreeSet<SetShape> =
         cells.iter().filter_map(|cell| cell.requests()).map(SetShape::of).collect();

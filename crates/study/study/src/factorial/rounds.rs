@@ -10,6 +10,7 @@ use std::time::Duration;
 use iostrata_change::{ChangeError, DeviceRef, Platform, Session};
 use iostrata_host::Root;
 use iostrata_run::{Event, Unavailable};
+use iostrata_spec::study::is_on_server;
 use iostrata_spec::study::pacing::Pacing;
 
 use super::batch::batches;
@@ -206,7 +207,7 @@ impl<W: Platform> Rounds<'_, W> {
     }
 
     fn on_servers(&self, cells: &[usize]) -> usize {
-        cells.iter().filter(|cell| self.task.plan.cells[**cell].is_on_server()).count()
+        cells.iter().filter(|cell| is_on_server(&self.task.plan.cells[**cell])).count()
     }
 
     /// Every cell once per round, as many rounds as the plan says. Gives the length of the windows

@@ -115,7 +115,8 @@ impl<W: Platform> Bench<'_, W> {
         database.begin(self.session, group, &mut progress)
     }
 
-    /// Warm-up and window on the volume `at`, with a second database under load meanwhile where there is one.
+    /// Warm-up and window on the volume `at`, with a second database under load meanwhile where
+    /// there is one.
     fn run_beside(
         &mut self,
         second: Option<&Second<W>>,
@@ -155,8 +156,8 @@ impl<W: Platform> Bench<'_, W> {
         self.conditions.group()
     }
 
-    /// A directory of databases on a member of a volume; made, through the journal, when first asked for, and
-    /// removed with the volume.
+    /// A directory of databases on a member of a volume; made, through the journal, when first
+    /// asked for, and removed with the volume.
     fn database_directory(
         &mut self,
         volume: usize,

@@ -269,7 +269,7 @@ mod tests {
             ("disk", "hdd-15k,spindles=4", "docs/disks.md"),
             ("target", "oracle", "use one of engine, mariadb, mysql"),
             ("target", "mariadb-ten", "mariadb-10.11"),
-            ("target", "engine-2", "use one of engine"),
+            ("target", "engine-2", "did you mean `engine`?"),
         ] {
             let error = Setting::named(setting).unwrap().parse(text).unwrap_err();
             assert!(error.fix.contains(fix), "{setting} {text}: {error}");
