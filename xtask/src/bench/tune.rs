@@ -89,7 +89,8 @@ pub fn run(mut args: Args) -> Result<()> {
         fs::remove_dir_all(&measure.home)?;
         measured?;
     }
-    let runs = kept.all()?;
+    let mut runs = kept.all()?;
+    runs.retain(|run| bench.is_meant(&run.key));
     let rows = judge::rows(&runs);
     if !picture.as_os_str().is_empty() {
         picture::draw(&kept, &iostrata, &rows, &picture)?;
@@ -98,6 +99,12 @@ pub fn run(mut args: Args) -> Result<()> {
 }
 
 impl TuneBench {
+    /// Whether a run is one of those that are asked for.
+    fn is_meant(&self, key: &RunKey) -> bool {
+        let is_server = self.servers.iter().any(|one| one.name == key.server);
+        self.scenarios.contains(&key.scenario) && (is_server || !self.is_everywhere)
+    }
+
     /// Measures what is not kept yet.
     fn measure(&self, measure: &Measure, times: RunTimes, kept: &Kept, lock: &Path) -> Result<()> {
         for key in self.keys() {

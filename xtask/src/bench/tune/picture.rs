@@ -43,6 +43,7 @@ pub fn draw(kept: &Kept, iostrata: &Path, rows: &[TuneRow], picture: &Path) -> R
     }
     fs::write(picture, output.stdout).with_context(|| picture.display().to_string())
 }
+
 /// Untuned rows with their tuned ones.
 fn rows_of_pairs(rows: &[TuneRow]) -> Vec<[&TuneRow; 2]> {
     let is_of = |row: &&TuneRow, other: &TuneRow, side: Side| {
