@@ -87,8 +87,8 @@ impl TuneCourse {
     pub fn settled_after_s(&self, seconds: &Range<usize>, tps: f64) -> usize {
         let pairs = self.of_seconds(seconds).windows(2);
         let is_below = |pair: &[f64]| f64::midpoint(pair[0], pair[1]) < tps;
-        let below = pairs.enumerate().filter(|(_, pair)| is_below(pair));
-        below.last().map_or(0, |(at, _)| at + 2)
+        let mut below = pairs.enumerate().filter(|(_, pair)| is_below(pair));
+        below.next_back().map_or(0, |(at, _)| at + 2)
     }
 
     /// Pages written per transaction.
