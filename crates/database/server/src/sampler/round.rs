@@ -28,6 +28,14 @@ const OLDEST_SQL: &str = "SELECT CAST(UNIX_TIMESTAMP(trx_started) AS UNSIGNED), 
 const SYSTEM_TIME_SQL: &str = "SET SESSION time_zone = 'SYSTEM'";
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 
+/// An open transaction.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// In seconds since 1970.
+    began_s: u64,
+    connection: Option<u64>,
+}
+
 /// A connection with what is asked on it.
 pub(crate) struct StatusRound {
     conn: Conn,
@@ -38,8 +46,8 @@ pub(crate) struct StatusRound {
     metrics_sql: String,
     /// Samples until the metrics are asked for.
     metrics_in: u32,
-    /// When transactions were looked at; when the oldest that was open began, and its connection.
-    transactions: Option<(u64, Option<(u64, Option<u64>)>)>,
+    /// When transactions were looked at, and the oldest that was open.
+    transactions: Option<(u64, Option<Open>)>,
     /// Time of the server, in seconds since 1970.
     pub(crate) now_s: Option<u64>,
     /// What a sample adds to `Handler_commit`.
@@ -175,7 +183,8 @@ impl StatusRound {
                     let mut numbers = row.into_iter().map(|cell| cell?.parse::<u64>().ok());
                     let began_s = numbers.next().flatten()?;
                     // One that was prepared before a restart is of connection 0, which is none.
-                    Some((began_s, numbers.next().flatten().filter(|id| *id > 0)))
+                    let connection = numbers.next().flatten().filter(|id| *id > 0);
+                    Some(Open { began_s, connection })
                 }),
                 Err(error) if error.trouble == Trouble::Gone => return Err(error),
                 Err(error) => {
@@ -187,10 +196,10 @@ impl StatusRound {
         if known.is_none() {
             self.transactions = Some((now_s, oldest));
         }
-        told.oldest_transaction =
-            Some(oldest.map_or_else(OldestTransaction::default, |(began_s, id)| {
-                OldestTransaction { age_s: now_s.saturating_sub(began_s), id }
-            }));
+        told.oldest_transaction = Some(oldest.map_or_else(OldestTransaction::default, |open| {
+            let age_s = now_s.saturating_sub(open.began_s);
+            OldestTransaction { age_s, id: open.connection }
+        }));
         Ok(())
     }
 
