@@ -71,7 +71,7 @@ fn go_on(
     let is_over = || interruption.is_set() || until.is_some_and(|until| Instant::now() >= until);
     let mut lead = first;
     loop {
-        let before = lead.first.clone();
+        let before = lead.first;
         let lost = match lead.run(plan, hands, (narrator, record), &is_over)? {
             LeadEnd::Asked => return Ok(()),
             LeadEnd::Lost(why) => why,
