@@ -60,7 +60,7 @@ fn says(told: &[(&str, &WatchDocument, Vec<f64>)]) -> String {
         }
     }
     let longest = told.iter().map(|(_, run, _)| run.duration_s).fold(0.0, f64::max);
-    format!("{}; {} at most.", servers.join(", "), words::value(longest, "s"))
+    format!("{}, up to {}.", servers.join(", "), words::value(longest, "s"))
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
         let drawn = svg::sheet(&drawn);
         assert!(drawn.contains(">before<") && drawn.contains(">after<"), "{drawn}");
         assert!(!drawn.contains("silent"), "{drawn}");
-        assert!(drawn.contains("mariadb 10.11; 10"), "{drawn}");
+        assert!(drawn.contains("mariadb 10.11, up to 10"), "{drawn}");
         assert!(sheet(&[("silent", &silent)]).is_none());
     }
 }
