@@ -103,7 +103,8 @@ fn grown(of: &DatasetGrowth) -> Option<String> {
             "" => words::grouped(count),
             unit => words::value(count as f64, unit),
         };
-        Some(format!("{} to {}", shown(before?), shown(after?)))
+        let (before, after) = (shown(before?), shown(after?));
+        (before != after).then(|| format!("{before} to {after}"))
     };
     let orders = from_to(of.orders_before, of.orders_after, "");
     let bytes = from_to(of.bytes_before, of.bytes_after, "bytes");
