@@ -205,7 +205,7 @@ fn a_recorded_run_is_asked_what_would_be() {
     for (run, words) in [
         ("empty", "is not a run directory"),
         ("missing", "is not a run directory"),
-        ("S", "`iostrata tpcc run` or `iostrata oltp ... run`"),
+        ("S", "`iostrata tpcc run`, or of `run` of oltp, stress or insert"),
         ("R", "stopped before its end"),
         ("Q", "record a workload that writes"),
     ] {
