@@ -18,7 +18,7 @@ use super::targets::{Target, TargetKind};
 use crate::workspace::Workspace;
 
 /// Longest time one binary may take, usual form.
-const TIME_MAX_USUAL: Duration = Duration::from_secs(10 * 60);
+const TIME_MAX_USUAL: Duration = Duration::from_secs(15 * 60);
 /// Longest time one binary may take, long form.
 const TIME_MAX_SOAK: Duration = Duration::from_secs(4 * 60 * 60);
 

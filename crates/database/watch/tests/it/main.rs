@@ -2,6 +2,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod engine;
-mod log_buffer;
 mod stage;
 mod stalls;

@@ -91,7 +91,6 @@ fn advice_is_tried_in_turns_and_put_back_whatever_ends_it() {
     assert!(stdout(&shown).contains("Tried here, in turns"), "{}", stdout(&shown));
 
     // A signal ends the trial, and a kill leaves what restore puts back.
-    let line = format!("{line} --json");
     let mut ended = start(&bench, &format!("{line} --record ended"));
     wait_until_set(&private, &before, &mut ended);
     signal(&ended, Signal::TERM);
@@ -150,7 +149,8 @@ fn a_transaction_that_stays_open_while_history_grows_is_named() {
     let bench = Bench::new();
     let options = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"];
     let Some(private) = Private::start(&options) else { return };
-    let changes = "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; WHILE i < 40000 DO UPDATE test_open \
+    let changes = "BEGIN NOT ATOMIC DECLARE i INT DEFAULT 0; DECLARE until DATETIME DEFAULT \
+                   SYSDATE() + INTERVAL 12 SECOND; WHILE SYSDATE() < until DO UPDATE test_open \
                    SET v = v + 1 WHERE id = 1 + i % 100; SET i = i + 1; END WHILE; END";
     let statements = [
         "CREATE TABLE test_open (id INT PRIMARY KEY, v INT) ENGINE=InnoDB",

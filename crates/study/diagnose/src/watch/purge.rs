@@ -77,14 +77,17 @@ struct Holder {
 impl Holder {
     /// The transaction that is the oldest at the end, where half of the growth came while it was.
     fn of(recording: &Recording<'_>, growth: &Growth) -> Option<Self> {
-        let held = recording.series_of(|sample| {
+        let oldest = recording.series_of(|sample| {
             let age_s = sample.oldest_transaction_s.filter(|age_s| *age_s > 0.0)?;
-            let length = sample.history_list_length? as f64;
-            Some((sample.oldest_transaction_id, age_s, length))
+            Some((sample.oldest_transaction_id, age_s, sample.t_s))
         });
-        let (id, age_s, last) = *held.last()?;
-        let (.., first) = held.iter().find(|(other, ..)| *other == id)?;
-        let is_held = last - first >= HELD_SHARE_MIN * (growth.last - growth.first);
+        let (id, age_s, t_s) = *oldest.last()?;
+        // Since it began, which may be before it was seen: targets are asked for it seldom.
+        let lengths = recording.series_of(|sample| {
+            (sample.t_s >= t_s - age_s).then_some(sample.history_list_length? as f64)
+        });
+        let grown = lengths.last()? - lengths.first()?;
+        let is_held = grown >= HELD_SHARE_MIN * (growth.last - growth.first);
         (is_held && age_s >= HELD_S_MIN).then_some(Self { id, age_s })
     }
 
