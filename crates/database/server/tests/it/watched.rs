@@ -97,7 +97,7 @@ fn the_oldest_open_transaction_is_told_with_its_connection() {
         // Open transactions are looked at every five seconds.
         sleep(Duration::from_secs(6));
         let found = sampler.sample().unwrap().oldest_transaction.unwrap();
-        assert_eq!(found.id.map(|id| format!("Int({id})")), Some(id));
+        assert_eq!(found.id.map(|id| id.to_string()), Some(id));
         assert!((5..15).contains(&found.age_s), "{found:?}");
         let ticket = session.session.commit().unwrap();
         session.session.settle(ticket, true).unwrap();
