@@ -30,6 +30,7 @@ const SHARED: [(&str, &str); 15] = [
 ];
 /// The one whose name depends on the version.
 const REDO: &str = "redo_log_capacity";
+const REDO_DIRECTORY: &str = "innodb_log_group_home_dir";
 /// Of servers where a study says nothing: what the engine has there, or what keeps a restarted
 /// server from reading on its own what it had in memory before.
 const DEFAULTS: [(&str, &str); 3] =
@@ -48,7 +49,7 @@ const OF_DATA: [&str; 7] = [
     "innodb_data_file_path",
     "innodb_undo_tablespaces",
     "innodb_checksum_algorithm",
-    "innodb_log_group_home_dir",
+    REDO_DIRECTORY,
     "innodb_file_per_table",
     "lower_case_table_names",
 ];
@@ -74,9 +75,8 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The options of a load on a server of this version, with its redo in another directory where
-    /// one is named.
-    pub fn of(version: &ProgramVersion, load: &TransactionSpec, redo: Option<&Path>) -> Self {
+    /// The options of a load on a server of this version.
+    pub fn of(version: &ProgramVersion, load: &TransactionSpec) -> Self {
         let mut all: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
         let shared = load
             .settings
@@ -91,12 +91,18 @@ impl ServerOptions {
             // So that a server without it says so.
             all.push(format!("default-storage-engine={engine}"));
         }
-        all.extend(redo.map(|dir| format!("innodb_log_group_home_dir={}", dir.display())));
         all.extend(load.settings.iter().filter_map(|(name, value)| {
             Some(format!("{}={value}", name.strip_prefix(OF_SERVER)?))
         }));
         let (of_data, at_start) = all.into_iter().partition(|option| is_of_data(option));
         Self { of_data, at_start }
+    }
+
+    /// The same with its redo in another directory, where one is named; the study's own words win.
+    pub fn with_redo(mut self, dir: Option<&Path>) -> Self {
+        let option = dir.map(|dir| format!("{REDO_DIRECTORY}={}", dir.display()));
+        self.of_data.splice(0..0, option);
+        self
     }
 
     /// The options under which tables are loaded.
@@ -157,7 +163,7 @@ mod tests {
         let mut load = TransactionSpec::new("tpcc", "mysql");
         let own = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         load.settings.extend(own);
-        ServerOptions::of(&version(said), &load, None)
+        ServerOptions::of(&version(said), &load)
     }
 
     #[test]

@@ -58,9 +58,10 @@ impl LoadedServers {
         progress: &mut dyn FnMut(&str),
     ) -> Result<StudyServer, StudyError> {
         let program = self.programs.find(&load.target)?;
-        let name = name_of_data(&program.version.to_string(), load);
+        let options = ServerOptions::of(&program.version, load);
+        let name = name_of_data(&program.version.to_string(), load, &options);
         let redo = place.redo.as_ref().map(|dir| dir.join(&name));
-        let options = ServerOptions::of(&program.version, load, redo.as_deref());
+        let options = options.with_redo(redo.as_deref());
         let data = place.data.join(&name);
         let mut studied = StudyServer {
             server: match self.by_data.get(&data) {
@@ -119,19 +120,12 @@ impl LoadedServers {
 }
 
 /// Equal for loads that can share their data.
-fn name_of_data(version: &str, load: &TransactionSpec) -> String {
-    let safe = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
-    let mut name = format!("{}-{}", safe(version), StudyWorkload::tables(load));
-    for (setting, value) in &load.settings {
-        let is_of_data = ["storage_engine", "server.lower_case_table_names"].contains(&&**setting)
-            || ["page_size", "data_file_path", "undo_tablespaces", "file_per_table"]
-                .iter()
-                .any(|of_data| setting.ends_with(of_data));
-        if is_of_data {
-            name.push_str(&format!("-{}", safe(value)));
-        }
-    }
-    name.to_ascii_lowercase()
+fn name_of_data(version: &str, load: &TransactionSpec, options: &ServerOptions) -> String {
+    let engine = load.settings.get("storage_engine");
+    let of_data = engine.into_iter().chain(&options.of_data);
+    let all = [version.to_owned(), StudyWorkload::tables(load)].into_iter().chain(of_data.cloned());
+    let name = all.collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-")
 }
 
 /// Makes the data of a server.
