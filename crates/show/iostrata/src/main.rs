@@ -21,6 +21,7 @@ mod report_command;
 mod restore_command;
 mod run_sink;
 mod server_group;
+mod server_rights;
 mod signals;
 mod simulate_command;
 mod study_command;

@@ -13,9 +13,9 @@ use super::hands::{Hands, Set};
 use super::narrator::Narrator;
 use super::plan::TunePlan;
 use super::record::TuneRecord;
-use super::rights::{claim, refuse_replica, refuse_without_rights, refused};
 use crate::database_command::ending;
 use crate::exit_error::ExitError;
+use crate::server_rights::{claim, refuse_replica, refuse_without_rights, refused};
 use crate::signals::pause;
 
 /// Seconds between two lines of status; settings are looked at then, too.

@@ -8,7 +8,6 @@ mod lead;
 mod narrator;
 mod plan;
 mod record;
-pub mod rights;
 
 use std::time::{Duration, Instant};
 

@@ -20,8 +20,8 @@ use crate::database_command::{ending, server_address};
 use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::server_group::{GroupSet, ServerGroup};
+use crate::server_rights::{claim, refuse_replica, refuse_without_rights};
 use crate::signals::{Interruption, pause};
-use crate::tune_command::rights::{claim, refuse_replica, refuse_without_rights};
 
 /// Windows before and after, one after the other in turns: A B B A A B B A.
 const PAIRS: u64 = 4;
