@@ -48,8 +48,31 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// So many conditions, which their specification words.
+    pub(crate) fn specified(conditions: usize) -> Self {
+        Self { conditions: vec![Condition::default(); conditions], rows: 0 }
+    }
+
     /// Whether all hold.
     pub fn is_ok(&self) -> bool {
         self.conditions.iter().all(|condition| condition.violations == 0)
+    }
+
+    /// Notes that a condition, counted from 1, does not hold somewhere.
+    pub(crate) fn violated(&mut self, condition: usize, tell: impl FnOnce() -> String) {
+        self.conditions[condition - 1].violated(tell);
+    }
+
+    /// Notes whether two values are equal, as a condition, counted from 1, wants it.
+    pub(crate) fn compare(
+        &mut self,
+        condition: usize,
+        place: &dyn std::fmt::Display,
+        (left, left_name): (i64, &str),
+        (right, right_name): (i64, &str),
+    ) {
+        self.conditions[condition - 1].wants(left == right, || {
+            format!("{place}: {left_name} is {left}, {right_name} is {right}")
+        });
     }
 }

@@ -5,7 +5,16 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use iostrata_target::TargetError;
+use iostrata_target::{Target, TargetError};
+
+/// What filling came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Rows that were loaded now.
+    pub rows: u64,
+    /// Rows that an earlier attempt had loaded.
+    pub rows_before: u64,
+}
 
 /// Lets so many threads fill one part after the other. `fill` is given a part and asks whether
 /// everything is over: because `stop` was set, or another thread has failed.
@@ -36,4 +45,22 @@ pub(crate) fn fill_all<C: Sync>(
         }
     });
     lock().take().map_or(Ok(()), Err)
+}
+
+/// Refuses to go on once `stop` is set.
+///
+/// # Errors
+/// It is set.
+pub(crate) fn refuse_stopped(
+    target: &dyn Target,
+    stop: &AtomicBool,
+    fix: &str,
+) -> Result<(), TargetError> {
+    match stop.load(Ordering::Relaxed) {
+        true => {
+            let what = "filling was stopped".to_owned();
+            Err(TargetError::not_ready(&target.name(), "stopped", what, fix))
+        }
+        false => Ok(()),
+    }
 }

@@ -11,8 +11,10 @@ mod filling;
 pub mod insert;
 mod loaded_mark;
 pub mod oltp;
+mod plain_terminals;
 mod slots;
 pub mod stress;
 pub mod tpcc;
 
 pub use condition::{Checked, Condition};
+pub use filling::Loaded;

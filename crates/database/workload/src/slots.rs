@@ -13,7 +13,7 @@ const TRIES_MAX: u32 = 100;
 
 /// How the work of a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conclusion {
+pub enum Conclusion {
     Commit,
     /// As the workload wants it.
     RollBack,

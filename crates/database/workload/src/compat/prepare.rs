@@ -8,7 +8,7 @@ use iostrata_target::{Access, Op, OpId, Rows, SessionOptions, Target, TargetErro
 use crate::compat::CompatSpec;
 use crate::compat::rows::{KitRows, rows_of};
 use crate::compat::schema::{KitTable, foreign_keys, schema};
-use crate::filling::fill_all;
+use crate::filling::{Loaded, fill_all, refuse_stopped};
 
 /// One thing to fill.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub fn prepare(
     (threads, now_s): (usize, i64),
     stop: &AtomicBool,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<u64, TargetError> {
+) -> Result<Loaded, TargetError> {
     let schema = schema(spec.tables);
     if let Some(table) = target.present(&schema)?.first() {
         let text = format!("table {} is there already", schema.tables[*table].name);
@@ -55,20 +55,13 @@ pub fn prepare(
         let part = table.warehouse_column().map(|column| (column, warehouse));
         target.load(&schema, table.number(set), part, &mut more).map(drop)
     })?;
-    if stop.load(Ordering::Relaxed) {
-        let fix = "remove what is there with `tpcc cleanup --compat sysbench-tpcc`, begin again";
-        return Err(TargetError::not_ready(
-            &target.name(),
-            "stopped",
-            "filling was stopped".to_owned(),
-            fix,
-        ));
-    }
+    let fix = "remove what is there with `tpcc cleanup --compat sysbench-tpcc`, begin again";
+    refuse_stopped(target, stop, fix)?;
     target.finish(&schema)?;
     if spec.foreign_keys {
         add_foreign_keys(target, spec.tables)?;
     }
-    Ok(rows.into_inner())
+    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
 }
 
 fn chunks(spec: &CompatSpec) -> Vec<Chunk> {

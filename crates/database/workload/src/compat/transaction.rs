@@ -33,7 +33,7 @@ fn nurand(random: &mut Random, a: i64, least: i64, most: i64) -> i64 {
 }
 
 /// Runs transactions in one session.
-pub(super) struct KitRunner {
+pub struct KitRunner {
     spec: CompatSpec,
     rows: Rows,
     text: Vec<u8>,

@@ -10,6 +10,6 @@ mod row;
 mod terminals;
 
 pub use check::{check, read_all};
-pub use prepare::{InsertPrepared, InsertSpec, cleanup, prepare, rows, rows_loaded};
+pub use prepare::{InsertSpec, cleanup, prepare, rows, rows_loaded};
 pub use row::{TABLE, schema};
 pub use terminals::{DEVIATIONS, InsertTerminals};

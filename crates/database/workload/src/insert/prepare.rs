@@ -8,6 +8,7 @@ use iostrata_target::{
     Access, Fold, Isolation, Op, OpId, Order, Rows, SessionOptions, Target, TargetError,
 };
 
+use crate::filling::{Loaded, refuse_stopped};
 use crate::insert::row::{COLUMNS, TABLE, push, schema};
 use crate::loaded_mark::LoadedMark;
 
@@ -40,15 +41,6 @@ impl Default for InsertSpec {
             as_text: false,
         }
     }
-}
-
-/// What filling did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InsertPrepared {
-    /// Rows that were loaded now.
-    pub rows: u64,
-    /// Rows that had been loaded before.
-    pub rows_before: u64,
 }
 
 /// How many rows were loaded in bulk.
@@ -96,11 +88,11 @@ pub fn prepare(
     resets: bool,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<InsertPrepared, TargetError> {
+) -> Result<Loaded, TargetError> {
     let schema = Arc::new(schema());
     let mark = LoadedMark { schema: &schema, command: COMMAND };
     if !mark.begin(target, &[spec.rows], resets)? {
-        return Ok(InsertPrepared { rows: 0, rows_before: spec.rows as u64 });
+        return Ok(Loaded { rows: 0, rows_before: spec.rows as u64 });
     }
     let mut random = Random::of_stream(spec.seed, 1 << 63);
     let (mut next, mut text) = (1, Vec::new());
@@ -115,14 +107,10 @@ pub fn prepare(
         progress(end as u64);
     };
     let rows = if spec.rows > 0 { target.load(&schema, TABLE, None, &mut more)? } else { 0 };
-    if stop.load(Ordering::Relaxed) {
-        let what = "filling was stopped".to_owned();
-        let fix = "the same command begins again";
-        return Err(TargetError::not_ready(&target.name(), "stopped", what, fix));
-    }
+    refuse_stopped(target, stop, "the same command begins again")?;
     target.finish(&schema)?;
     mark.set(target, &[spec.rows])?;
-    Ok(InsertPrepared { rows, rows_before: 0 })
+    Ok(Loaded { rows, rows_before: 0 })
 }
 
 /// Removes the table, if this program made it; whether it was there.

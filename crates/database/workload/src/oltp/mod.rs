@@ -11,7 +11,7 @@ mod statements;
 mod terminals;
 
 pub use distribution::Distribution;
-pub use prepare::{OltpPrepared, cleanup, prepare, read_all};
+pub use prepare::{cleanup, prepare, read_all};
 pub use spec::{Member, OltpSpec};
 pub use statements::schema;
 pub use terminals::OltpTerminals;

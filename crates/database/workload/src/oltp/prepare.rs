@@ -6,22 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use iostrata_stats::Random;
 use iostrata_target::{Rows, SessionOptions, Target, TargetError, Value};
 
-use crate::filling::fill_all;
+use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::oltp::distribution::Chooser;
 use crate::oltp::spec::OltpSpec;
 use crate::oltp::statements::{Statement, c_value, ops, pad_value, schema};
 
 /// Rows that are made at once.
 const BATCH: i64 = 256;
-
-/// What filling did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OltpPrepared {
-    /// Tables that were made.
-    pub tables: u32,
-    /// Rows.
-    pub rows: u64,
-}
 
 /// Makes and fills the tables. `progress` hears of the rows so far.
 ///
@@ -33,7 +24,7 @@ pub fn prepare(
     threads: usize,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<OltpPrepared, TargetError> {
+) -> Result<Loaded, TargetError> {
     let schema = schema(spec.tables);
     if let Some(table) = target.present(&schema)?.first() {
         let name = &schema.tables[*table].name;
@@ -56,17 +47,10 @@ pub fn prepare(
         };
         target.load(&schema, *table as usize, None, &mut more).map(drop)
     })?;
-    if stop.load(Ordering::Relaxed) {
-        let fix = "remove what is there with `oltp ... cleanup`, and begin again";
-        return Err(TargetError::not_ready(
-            &target.name(),
-            "stopped",
-            "filling was stopped".to_owned(),
-            fix,
-        ));
-    }
+    let fix = "remove what is there with `oltp ... cleanup`, and begin again";
+    refuse_stopped(target, stop, fix)?;
     target.finish(&schema)?;
-    Ok(OltpPrepared { tables: spec.tables, rows: rows.into_inner() })
+    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
 }
 
 /// Reads every row once, so that the target has in memory what has room there.

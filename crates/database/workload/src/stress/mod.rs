@@ -14,6 +14,6 @@ mod terminals;
 
 pub use check::check;
 pub use mix::StressMix;
-pub use prepare::{StressPrepared, StressSpec, cleanup, dataset, prepare, read_all};
+pub use prepare::{StressSpec, cleanup, dataset, prepare, read_all};
 pub use schema::schema;
 pub use terminals::{DEVIATIONS, StressTerminals};

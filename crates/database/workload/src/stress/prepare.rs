@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_target::{Isolation, OpId, Rows, SessionOptions, Target, TargetError};
 
-use crate::filling::fill_all;
+use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::loaded_mark::LoadedMark;
 use crate::stress::mix::StressMix;
 use crate::stress::ops::scan_all;
@@ -43,15 +43,6 @@ impl Default for StressSpec {
     }
 }
 
-/// What filling did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StressPrepared {
-    /// Rows that were loaded now.
-    pub rows: u64,
-    /// Rows that were there.
-    pub rows_before: u64,
-}
-
 const COMMAND: &str = "stress";
 
 /// How many objects there are, and how many history rows each has.
@@ -76,12 +67,12 @@ pub fn prepare(
     (threads, resets): (usize, bool),
     stop: &AtomicBool,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<StressPrepared, TargetError> {
+) -> Result<Loaded, TargetError> {
     let schema = Arc::new(schema());
     let mark = LoadedMark { schema: &schema, command: COMMAND };
     let (numbers, in_all) = ([spec.objects, spec.history], rows_in_all(spec));
     if !mark.begin(target, &numbers, resets)? {
-        return Ok(StressPrepared { rows: 0, rows_before: in_all });
+        return Ok(Loaded { rows: 0, rows_before: in_all });
     }
     let (rows, now_s) = (AtomicU64::new(0), now_s());
     // The largest first.
@@ -99,14 +90,10 @@ pub fn prepare(
         };
         target.load(&schema, table.number(), None, &mut more).map(drop)
     })?;
-    if stop.load(Ordering::Relaxed) {
-        let fix = "the same command begins again";
-        let what = "filling was stopped".to_owned();
-        return Err(TargetError::not_ready(&target.name(), "stopped", what, fix));
-    }
+    refuse_stopped(target, stop, "the same command begins again")?;
     target.finish(&schema)?;
     mark.set(target, &numbers)?;
-    Ok(StressPrepared { rows: rows.into_inner(), rows_before: 0 })
+    Ok(Loaded { rows: rows.into_inner(), rows_before: 0 })
 }
 
 fn rows_in_all(spec: &StressSpec) -> u64 {

@@ -1,17 +1,13 @@
 //! The load for the driver: what a terminal runs in its turn.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use iostrata_load::{
-    Planned, Ran, SessionError, Settled, TransactionCost, TransactionSource, TransactionWorker,
-    Turn,
-};
 use iostrata_spec::OpKind;
 use iostrata_stats::Random;
-use iostrata_target::{Op, Rows, Schema, Session, SessionOptions, Target, TargetError, Value};
+use iostrata_target::{Op, OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::slots::{Conclusion, Slots};
+use crate::plain_terminals::{PlainTerminals, Transactions};
+use crate::slots::Conclusion;
 use crate::stress::mix::StressMix;
 use crate::stress::ops::{
     CHANGE_OBJECT, DELETE_OLDEST, HISTORY, INSERT_LATEST, LOCK_OBJECT, OBJECT, SECTION, STATUSES,
@@ -32,13 +28,7 @@ pub const DEVIATIONS: [&str; 3] = [
 ];
 
 /// All terminals of a run.
-pub struct StressTerminals<'a> {
-    target: &'a dyn Target,
-    schema: Arc<Schema>,
-    ops: Arc<[Op]>,
-    spec: StressSpec,
-    blocks: bool,
-}
+pub type StressTerminals<'a> = PlainTerminals<'a, StressTransactions<'a>>;
 
 impl<'a> StressTerminals<'a> {
     /// Terminals over tables that are there. `blocks`: whether a session keeps its thread waiting.
@@ -62,89 +52,66 @@ impl<'a> StressTerminals<'a> {
         }
         let schema = Arc::new(schema());
         let ops = ops(&schema, spec.history);
-        Ok(Self { target, schema, ops, spec, blocks })
-    }
-
-    fn session(&self) -> Result<Box<dyn Session>, TargetError> {
-        let options = SessionOptions {
-            ops: Arc::clone(&self.ops),
-            isolation: self.spec.isolation,
+        let session = SessionOptions {
+            ops: Arc::clone(&ops),
+            isolation: spec.isolation,
             autocommit: false,
-            as_text: self.spec.as_text,
+            as_text: spec.as_text,
         };
-        self.target.session(&self.schema, &options)
-    }
-
-    /// What a turn is, and the stream that the rest of it is drawn from.
-    fn turn(&self, turn: Turn) -> (Random, OpKind) {
-        let stream = u64::from(turn.home) << 40 ^ turn.nth;
-        let mut random = Random::of_stream(self.spec.seed, stream);
-        let kind = self.spec.mix.kind(&mut random);
-        (random, kind)
+        let (seed, transactions) = (spec.seed, StressTransactions { target, ops, spec });
+        Ok(Self { target, schema, session, seed, blocks, transactions })
     }
 }
 
-impl TransactionSource for StressTerminals<'_> {
+/// Reads, read-writes and writes of one object each.
+pub struct StressTransactions<'a> {
+    target: &'a dyn Target,
+    ops: Arc<[Op]>,
+    spec: StressSpec,
+}
+
+/// What a worker keeps.
+#[derive(Default)]
+pub struct StressBuffers {
+    rows: Rows,
+    note: Vec<u8>,
+    keys: Vec<i64>,
+}
+
+impl Transactions for StressTransactions<'_> {
+    type Buffers = StressBuffers;
+
+    fn buffers(&self) -> StressBuffers {
+        StressBuffers::default()
+    }
+
     fn kinds(&self) -> Vec<OpKind> {
         StressMix::KINDS.to_vec()
     }
 
-    fn blocks(&self) -> bool {
-        self.blocks
+    fn kind(&self, random: &mut Random) -> OpKind {
+        self.spec.mix.kind(random)
     }
 
-    fn worker(
+    fn run(
         &self,
-        _first_slot: u32,
-        slots: u32,
-    ) -> Result<Box<dyn TransactionWorker + '_>, SessionError> {
-        let slots = Slots::open(slots, || self.session())?;
-        let work =
-            Statements { of: self, rows: Rows::default(), note: Vec::new(), keys: Vec::new() };
-        Ok(Box::new(StressWorker { of: self, slots, work }))
-    }
-}
-
-struct StressWorker<'a> {
-    of: &'a StressTerminals<'a>,
-    slots: Slots<()>,
-    work: Statements<'a>,
-}
-
-impl TransactionWorker for StressWorker<'_> {
-    fn next(&mut self, turn: Turn) -> Planned {
-        let (_, kind) = self.of.turn(turn);
-        Planned { kind, keying: Duration::ZERO, think: Duration::ZERO, is_deferred: false }
-    }
-
-    fn run(&mut self, slot: u32, turn: Turn) -> Ran {
-        let (start, kind) = self.of.turn(turn);
-        let work = &mut self.work;
-        let (ended, retries) = self.slots.run(slot, (), |session| {
-            work.all(session, kind, &mut start.clone()).map(|()| Conclusion::Commit)
-        });
-        Ran { kind, ended, retries }
-    }
-
-    fn settle(&mut self, slot: u32, waits: bool) -> Settled {
-        self.slots.settle(slot, waits).1
-    }
-
-    fn reopen(&mut self, slot: u32) -> Result<(), String> {
-        self.slots.reopen(slot, self.of.session())
-    }
-
-    fn cost(&self) -> TransactionCost {
-        self.slots.cost()
+        buffers: &mut StressBuffers,
+        session: &mut dyn Session,
+        kind: OpKind,
+        random: &mut Random,
+    ) -> Result<Conclusion, TargetError> {
+        let StressBuffers { rows, note, keys } = buffers;
+        let mut statements = Statements { of: self, rows, note, keys };
+        statements.all(session, kind, random).map(|()| Conclusion::Commit)
     }
 }
 
 /// Runs the statements of transactions.
 struct Statements<'a> {
-    of: &'a StressTerminals<'a>,
-    rows: Rows,
-    note: Vec<u8>,
-    keys: Vec<i64>,
+    of: &'a StressTransactions<'a>,
+    rows: &'a mut Rows,
+    note: &'a mut Vec<u8>,
+    keys: &'a mut Vec<i64>,
 }
 
 impl Statements<'_> {
@@ -170,13 +137,13 @@ impl Statements<'_> {
     fn read(&mut self, session: &mut dyn Session, object: i64) -> Result<(), TargetError> {
         let [section, status] = self.one(session, OBJECT, object)?;
         let [zone] = self.one(session, SECTION, section)?;
-        session.run(ZONE, &[zone.into()], &mut self.rows)?;
-        session.run(HISTORY, &[object.into()], &mut self.rows)?;
+        session.run(ZONE, &[zone.into()], self.rows)?;
+        session.run(HISTORY, &[object.into()], self.rows)?;
         self.keys.clear();
         self.keys.push(status);
         self.keys.extend((0..self.rows.len()).map(|row| self.rows.get(row, 1).int()));
         let keys: Vec<Value<'_>> = self.keys.iter().map(|key| Value::Int(*key)).collect();
-        session.run(STATUSES, &keys, &mut self.rows)?;
+        session.run(STATUSES, &keys, self.rows)?;
         Ok(())
     }
 
@@ -191,10 +158,10 @@ impl Statements<'_> {
         let (oldest, latest) = (last - self.of.spec.history + 1, last + 1);
         let (status, added) = (status(random), amount(object, latest));
         self.note.clear();
-        letters(random, &mut self.note, NOTE.0, NOTE.1);
-        let note = Value::Text(&self.note);
+        letters(random, self.note, NOTE.0, NOTE.1);
+        let note = Value::Text(self.note);
         let more = added - amount(object, oldest);
-        let rows = &mut self.rows;
+        let rows = &mut *self.rows;
         session.run(CHANGE_OBJECT, &[object.into(), status.into(), note, more.into()], rows)?;
         session.run(DELETE_OLDEST, &[object.into(), oldest.into()], rows)?;
         let row = [object, latest, status, added, now_s()].map(Value::Int);
@@ -207,10 +174,10 @@ impl Statements<'_> {
     fn one<const N: usize>(
         &mut self,
         session: &mut dyn Session,
-        op: iostrata_target::OpId,
+        op: OpId,
         key: i64,
     ) -> Result<[i64; N], TargetError> {
-        session.run(op, &[key.into()], &mut self.rows)?;
+        session.run(op, &[key.into()], self.rows)?;
         if self.rows.is_empty() {
             let text = format!("{}: there is no row {key}", self.of.ops[op.0].name);
             let fix = "see what is missing by `stress check`";

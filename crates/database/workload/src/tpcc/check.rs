@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
-use crate::condition::Condition;
+use crate::condition::Checked;
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, TableId, schema};
 
@@ -18,44 +18,6 @@ use district::{District, DistrictRows};
 
 /// How many conditions there are.
 pub const CONDITIONS: usize = 12;
-
-/// What came of all conditions, from the first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckOutcome {
-    /// One for each condition.
-    pub conditions: [Condition; CONDITIONS],
-    /// Warehouses that were checked.
-    pub warehouses: i64,
-    /// Rows that were read.
-    pub rows: u64,
-}
-
-impl CheckOutcome {
-    /// Whether all hold.
-    pub fn is_ok(&self) -> bool {
-        self.conditions.iter().all(|condition| condition.violations == 0)
-    }
-
-    /// Notes that a condition, counted from 1, does not hold somewhere.
-    fn violated(&mut self, condition: usize, tell: impl FnOnce() -> String) {
-        self.conditions[condition - 1].violated(tell);
-    }
-
-    /// Notes whether two values are equal, as a condition, counted from 1, wants it.
-    fn compare(
-        &mut self,
-        condition: usize,
-        place: &dyn std::fmt::Display,
-        (left, left_name): (i64, &str),
-        (right, right_name): (i64, &str),
-    ) {
-        if left != right {
-            self.violated(condition, || {
-                format!("{place}: {left_name} is {left}, {right_name} is {right}")
-            });
-        }
-    }
-}
 
 /// What of the dataset decides how it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +56,7 @@ pub fn check(
     target: &dyn Target,
     plan: CheckPlan,
     progress: &mut dyn FnMut(f64),
-) -> Result<CheckOutcome, TargetError> {
+) -> Result<Checked, TargetError> {
     let schema = Arc::new(schema());
     let mut d = Declared::new(&schema);
     let scans = scans(&mut d);
@@ -108,7 +70,7 @@ pub fn check(
         check.warehouse(&mut *session, &scans, warehouse)?;
     }
     session.rollback()?;
-    Ok(check.outcome)
+    Ok(check.checked)
 }
 
 /// The number that the next order of a district gets.
@@ -174,7 +136,7 @@ fn scans(d: &mut Declared<'_>) -> Scans {
 
 struct Check {
     plan: CheckPlan,
-    outcome: CheckOutcome,
+    checked: Checked,
     /// Of every customer, warehouse by warehouse and district by district.
     paid: Vec<Paid>,
     /// Sums of payments of every district.
@@ -184,14 +146,14 @@ struct Check {
 impl Check {
     fn new(plan: CheckPlan) -> Self {
         let districts = (plan.warehouses * DISTRICTS) as usize;
-        let mut outcome = CheckOutcome { warehouses: plan.warehouses, ..CheckOutcome::default() };
+        let mut checked = Checked::specified(CONDITIONS);
         if !plan.is_fresh {
             let text = "after a run: orders - new orders = delivered orders";
-            outcome.conditions[10].instead = Some(text.to_owned());
+            checked.conditions[10].instead = Some(text.to_owned());
         }
         Self {
             plan,
-            outcome,
+            checked,
             paid: vec![Paid::default(); districts * CUSTOMERS as usize],
             taken: vec![0; districts],
         }
@@ -213,11 +175,11 @@ impl Check {
     /// Sums up all payments.
     fn history(&mut self, session: &mut dyn Session, scans: &Scans) -> Result<(), TargetError> {
         session.stream(scans.history, &[], &mut |row| {
-            self.outcome.rows += 1;
+            self.checked.rows += 1;
             let [c_w, c_d, c, w, d, amount] = numbers(row);
             let (customer, district) = (self.customer(c_w, c_d, c), self.district(w, d));
             let (Some(customer), Some(district)) = (customer, district) else {
-                self.outcome.violated(10, || {
+                self.checked.violated(10, || {
                     format!("a payment of customer {c_w}/{c_d}/{c} at {w}/{d}: no such place")
                 });
                 return;
@@ -241,18 +203,18 @@ impl Check {
         session.stream(scans.districts, &[warehouse.into()], &mut |row| {
             districts.push(numbers(row));
         })?;
-        self.outcome.rows += u64::from(ytd.is_some()) + districts.len() as u64;
+        self.checked.rows += u64::from(ytd.is_some()) + districts.len() as u64;
         let place = format!("warehouse {warehouse}");
         let (Some(ytd), 10) = (ytd, districts.len()) else {
             let found = districts.len();
-            self.outcome.violated(1, || format!("{place}: not there, or {found} districts of 10"));
+            self.checked.violated(1, || format!("{place}: not there, or {found} districts of 10"));
             return Ok(());
         };
         let sum: i64 = districts.iter().map(|[_, ytd, _]| ytd).sum();
         let first = ((warehouse - 1) * DISTRICTS) as usize;
         let taken: i64 = self.taken[first..][..DISTRICTS as usize].iter().sum();
-        self.outcome.compare(1, &place, (ytd, "W_YTD"), (sum, "the sum of D_YTD"));
-        self.outcome.compare(8, &place, (ytd, "W_YTD"), (taken, "the sum of H_AMOUNT"));
+        self.checked.compare(1, &place, (ytd, "W_YTD"), (sum, "the sum of D_YTD"));
+        self.checked.compare(8, &place, (ytd, "W_YTD"), (taken, "the sum of H_AMOUNT"));
         for [district, ytd, next] in districts {
             self.one_district(session, scans, (warehouse, district), (ytd, next))?;
         }
@@ -277,12 +239,12 @@ impl Check {
         session.stream(scans.lines, &args, &mut |row| {
             rows.line(row[0].int(), !row[1].is_null(), row[2].int());
         })?;
-        self.outcome.rows += rows.count();
+        self.checked.rows += rows.count();
         let Some(at) = self.district(warehouse, district) else { return Ok(()) };
         let taken = self.taken[at];
-        self.outcome.compare(9, &place, (ytd, "D_YTD"), (taken, "the sum of H_AMOUNT"));
+        self.checked.compare(9, &place, (ytd, "D_YTD"), (taken, "the sum of H_AMOUNT"));
         let found = District { rows: &rows, next };
-        found.judge(&mut self.outcome, &place, self.plan.is_fresh);
+        found.judge(&mut self.checked, &place, self.plan.is_fresh);
         for (customer, amount) in rows.delivered() {
             if let Some(at) = self.customer(warehouse, district, customer) {
                 self.paid[at].delivered += amount;
@@ -298,16 +260,16 @@ impl Check {
         warehouse: i64,
     ) -> Result<(), TargetError> {
         session.stream(scans.customers, &[warehouse.into()], &mut |row| {
-            self.outcome.rows += 1;
+            self.checked.rows += 1;
             let [district, id, balance, ytd] = numbers(row);
             let at = self.customer(warehouse, district, id);
             let paid = at.map_or(Paid::default(), |at| self.paid[at]);
             let place = format_args!("customer {warehouse}/{district}/{id}");
             let expected = paid.delivered - paid.history;
             let of = "delivered amounts - payments";
-            self.outcome.compare(10, &place, (balance, "C_BALANCE"), (expected, of));
+            self.checked.compare(10, &place, (balance, "C_BALANCE"), (expected, of));
             let sum = (balance + ytd, "C_BALANCE + C_YTD_PAYMENT");
-            self.outcome.compare(12, &place, sum, (paid.delivered, "the delivered amounts"));
+            self.checked.compare(12, &place, sum, (paid.delivered, "the delivered amounts"));
         })
     }
 }

@@ -12,7 +12,7 @@ mod schema;
 mod terminals;
 mod transaction;
 
-pub use check::{CONDITIONS, CheckOutcome, CheckPlan, check, next_order};
+pub use check::{CONDITIONS, CheckPlan, check, next_order};
 pub use dataset::{Dataset, Stage};
 pub use draw::{Constants, is_legal};
 pub use input::{Customer, Home, Input, Inputs, OrderItem};

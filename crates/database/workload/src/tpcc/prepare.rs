@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_target::{Part, Rows, Target, TargetError, Trouble};
 
-use crate::filling::fill_all;
+use crate::filling::{Loaded, fill_all, refuse_stopped};
 use crate::tpcc::dataset::{Dataset, Notes, Stage};
 use crate::tpcc::population::{Population, rows_per_warehouse};
 use crate::tpcc::schema::{TableId, schema};
@@ -43,10 +43,8 @@ pub struct Progress {
 pub struct Prepared {
     /// What is there now.
     pub dataset: Dataset,
-    /// Rows that were loaded now.
-    pub rows: u64,
-    /// Rows of parts that an earlier attempt had loaded.
-    pub rows_before: u64,
+    /// What was loaded; of it what an earlier attempt had loaded are whole parts.
+    pub loaded: Loaded,
 }
 
 /// One thing to load.
@@ -82,7 +80,7 @@ pub fn prepare(
         let fix = "name that number, or load others in their place with --reset";
         return Err(TargetError::not_ready(&target.name(), "other_dataset", what, fix));
     }
-    let mut prepared = Prepared { dataset: dataset.clone(), rows: 0, rows_before: 0 };
+    let mut prepared = Prepared { dataset: dataset.clone(), loaded: Loaded::default() };
     if dataset.stage != Stage::Loading {
         return Ok(prepared);
     }
@@ -96,8 +94,8 @@ pub fn prepare(
     let (done, left): (Vec<Chunk>, Vec<Chunk>) = chunks(&dataset, target.loads_parts())
         .into_iter()
         .partition(|chunk| dataset.parts.contains(&chunk.name));
-    prepared.rows_before = done.iter().map(|chunk| chunk.rows).sum();
-    let in_all = prepared.rows_before + left.iter().map(|chunk| chunk.rows).sum::<u64>();
+    prepared.loaded.rows_before = done.iter().map(|chunk| chunk.rows).sum();
+    let in_all = prepared.loaded.rows_before + left.iter().map(|chunk| chunk.rows).sum::<u64>();
     let (population, rows) = (dataset.population(), AtomicU64::new(0));
     fill_all(&left, options.threads, stop, |chunk, is_over| {
         let mut source = population.source(chunk.table, chunk.warehouses.clone());
@@ -107,7 +105,8 @@ pub fn prepare(
             }
             source.fill(buffer);
             let count = buffer.len() as u64;
-            let rows = prepared.rows_before + rows.fetch_add(count, Ordering::Relaxed) + count;
+            let rows =
+                prepared.loaded.rows_before + rows.fetch_add(count, Ordering::Relaxed) + count;
             progress(Progress { rows, rows_in_all: in_all.max(rows) });
         };
         target.load(&schema, chunk.table.number(), chunk.part, &mut next)?;
@@ -116,12 +115,8 @@ pub fn prepare(
             false => Notes::open(target)?.part_loaded(&chunk.name),
         }
     })?;
-    if stop.load(Ordering::Relaxed) {
-        let what = "loading was stopped".to_owned();
-        let fix = "the same command goes on where it was stopped";
-        return Err(TargetError::not_ready(&target.name(), "stopped", what, fix));
-    }
-    prepared.rows = rows.into_inner();
+    refuse_stopped(target, stop, "the same command goes on where it was stopped")?;
+    prepared.loaded.rows = rows.into_inner();
     target.finish(&schema)?;
     Notes::open(target)?.all_loaded()?;
     dataset.stage = Stage::Loaded;

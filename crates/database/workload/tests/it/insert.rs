@@ -16,7 +16,7 @@ fn rows_are_loaded_and_inserted_and_every_index_leads_to_them() {
     let dir = tempfile::tempdir().unwrap();
     let target = opened(dir.path(), &insert::schema());
     let spec = InsertSpec { rows: 3_000, ..InsertSpec::default() };
-    let early = InsertTerminals::new(&target, spec.clone(), false).err().unwrap();
+    let early = InsertTerminals::new(&target, &spec, false).err().unwrap();
     assert!(early.to_string().contains("load them with `insert prepare`"), "{early}");
     let prepared = insert::prepare(&target, &spec, false, &GO_ON, &|_| {}).unwrap();
     assert_eq!((prepared.rows, insert::rows(&target).unwrap()), (3_000, 3_000));
@@ -26,7 +26,7 @@ fn rows_are_loaded_and_inserted_and_every_index_leads_to_them() {
     let mut rows = 3_000;
     for (rows_per_commit, turns) in [(1, 100), (7, 20), (2_500, 1)] {
         let spec = InsertSpec { rows_per_commit, seed: rows_per_commit.into(), ..spec.clone() };
-        let source = InsertTerminals::new(&target, spec, false).unwrap();
+        let source = InsertTerminals::new(&target, &spec, false).unwrap();
         let done = run(&source, 2, turns);
         rows += done.settled * u64::from(rows_per_commit);
         assert_eq!(source.rows(), done.settled * u64::from(rows_per_commit));
@@ -60,7 +60,7 @@ fn an_empty_table_is_a_beginning() {
     let spec = InsertSpec { rows: 0, ..InsertSpec::default() };
     insert::prepare(&target, &spec, false, &GO_ON, &|_| {}).unwrap();
     assert_eq!(insert::rows(&target).unwrap(), 0);
-    let source = InsertTerminals::new(&target, spec, false).unwrap();
+    let source = InsertTerminals::new(&target, &spec, false).unwrap();
     assert_eq!(run(&source, 2, 10).settled, 40);
     assert_eq!(insert::rows(&target).unwrap(), 40);
     assert!(check(&target).is_ok());

@@ -121,7 +121,7 @@ fn rows_are_inserted_into_servers() {
         let mut rows = 5_000;
         for (rows_per_commit, turns) in [(1, 50), (7, 20), (2_500, 1)] {
             let spec = InsertSpec { rows_per_commit, ..spec.clone() };
-            let source = InsertTerminals::new(target, spec, true).unwrap();
+            let source = InsertTerminals::new(target, &spec, true).unwrap();
             rows += run(&source, 2, turns).settled * u64::from(rows_per_commit);
         }
         let checked = crate::insert::check(target);

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use iostrata_target::Target;
-use iostrata_workload::tpcc::{
-    self, CheckOutcome, CheckPlan, Dataset, PrepareOptions, Stage, Terminals,
-};
+use iostrata_workload::Checked;
+use iostrata_workload::tpcc::{self, CheckPlan, Dataset, PrepareOptions, Stage, Terminals};
 
 use crate::{opened, run, terminal_options};
 
@@ -16,7 +15,7 @@ fn terminals<'a>(target: &'a dyn Target, dataset: &Dataset) -> Terminals<'a> {
     Terminals::new(target, dataset, terminal_options(false))
 }
 
-fn check(target: &dyn Target, is_fresh: bool) -> CheckOutcome {
+fn check(target: &dyn Target, is_fresh: bool) -> Checked {
     let plan = CheckPlan { warehouses: 2, is_fresh };
     tpcc::check(target, plan, &mut |_| {}).unwrap()
 }
@@ -37,10 +36,10 @@ fn all_conditions_hold_after_the_load_after_a_run_and_after_reopening() {
     assert_eq!(Dataset::read(&target).unwrap().unwrap().stage, Stage::Loading);
     let go_on = AtomicBool::new(false);
     let prepared = tpcc::prepare(&target, &OPTIONS, &go_on, &|_| {}).unwrap();
-    assert!(prepared.rows_before > 0 && prepared.rows > 0, "{prepared:?}");
+    assert!(prepared.loaded.rows_before > 0 && prepared.loaded.rows > 0, "{prepared:?}");
     assert_eq!(prepared.dataset.stage, Stage::Loaded);
     let again = tpcc::prepare(&target, &OPTIONS, &go_on, &|_| {}).unwrap();
-    assert_eq!(again.rows, 0, "it is there already");
+    assert_eq!(again.loaded.rows, 0, "it is there already");
     let other = PrepareOptions { warehouses: 3, ..OPTIONS };
     let refused = tpcc::prepare(&target, &other, &go_on, &|_| {}).unwrap_err();
     assert_eq!(refused.code, "other_dataset");

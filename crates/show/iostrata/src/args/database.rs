@@ -90,7 +90,7 @@ impl TpccAction {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Prepare(args) => args.printing.quiet,
+            Self::Prepare(args) => args.load.printing.quiet,
             Self::Run(args) => args.common.printing.quiet,
             Self::Check(args) => args.printing.quiet,
             Self::Cleanup(args) => args.printing.quiet,
@@ -134,7 +134,14 @@ pub struct TpccPrepareArgs {
     /// Loaders at the same time
     #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
     pub threads: u32,
-    /// Remove what is there of TPC-C and load it again
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// What every load that keeps its run has.
+#[derive(Args, Clone, Debug)]
+pub struct LoadArgs {
+    /// Remove what is there of this workload and load it again
     #[arg(long)]
     pub reset: bool,
     /// Seed of all random values

@@ -1,10 +1,8 @@
 //! `iostrata insert`: rows into random places of three indexes.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
-use super::{CheckArgs, Common, DriveArgs, Printing, PrivateArgs, TargetArgs, value};
+use super::{CheckArgs, Common, DriveArgs, LoadArgs, PrivateArgs, TargetArgs, value};
 
 /// Arguments of `iostrata insert`.
 #[derive(Args, Debug)]
@@ -33,7 +31,7 @@ impl InsertAction {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Prepare(args) => args.printing.quiet,
+            Self::Prepare(args) => args.load.printing.quiet,
             Self::Run(args) => args.common.printing.quiet,
             Self::Check(args) | Self::Cleanup(args) => args.printing.quiet,
         }
@@ -48,17 +46,8 @@ pub struct InsertPrepareArgs {
     /// Rows to load, about 180 bytes each with their indexes; 0 for an empty table
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value::whole::<u32>)]
     pub rows: u32,
-    /// Remove what is there of this workload and load it again
-    #[arg(long)]
-    pub reset: bool,
-    /// Seed of all random values
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
-    pub seed: u64,
-    /// Directory for the run's results; none are kept without it
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub printing: Printing,
+    pub load: LoadArgs,
 }
 
 /// Arguments of `iostrata insert run`.

@@ -21,9 +21,9 @@ mod value;
 mod watch;
 
 pub use database::{
-    CheckArgs, DriveArgs, IsolationWord, MemberWord, OltpAction, OltpArgs, OltpPrepareArgs,
-    OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs, TpccAction, TpccArgs,
-    TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
+    CheckArgs, DriveArgs, IsolationWord, LoadArgs, MemberWord, OltpAction, OltpArgs,
+    OltpPrepareArgs, OltpRunArgs, OltpTables, PreparedMode, PrivateArgs, RandType, TargetArgs,
+    TpccAction, TpccArgs, TpccCleanupArgs, TpccPrepareArgs, TpccRunArgs,
 };
 pub use disk::{DiskAction, DiskArgs, DiskListArgs, FaultArgs, StartArgs, StopArgs};
 pub use engine::{

@@ -1,10 +1,8 @@
 //! `iostrata stress`: objects and their history.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
-use super::{CheckArgs, Common, DriveArgs, Printing, PrivateArgs, TargetArgs, value};
+use super::{CheckArgs, Common, DriveArgs, LoadArgs, PrivateArgs, TargetArgs, value};
 
 /// Arguments of `iostrata stress`.
 #[derive(Args, Debug)]
@@ -33,7 +31,7 @@ impl StressAction {
     /// Whether notes on stderr were asked not to be.
     pub fn is_quiet(&self) -> bool {
         match self {
-            Self::Prepare(args) => args.printing.quiet,
+            Self::Prepare(args) => args.load.printing.quiet,
             Self::Run(args) => args.common.printing.quiet,
             Self::Check(args) | Self::Cleanup(args) => args.printing.quiet,
         }
@@ -54,17 +52,8 @@ pub struct StressPrepareArgs {
     /// Loaders at the same time
     #[arg(short = 'T', long, value_name = "N", default_value_t = 4, value_parser = value::whole::<u32>)]
     pub threads: u32,
-    /// Remove what is there of this workload and load it again
-    #[arg(long)]
-    pub reset: bool,
-    /// Seed of all random values
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value::whole::<u64>)]
-    pub seed: u64,
-    /// Directory for the run's results; none are kept without it
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub printing: Printing,
+    pub load: LoadArgs,
 }
 
 /// Arguments of `iostrata stress run`.

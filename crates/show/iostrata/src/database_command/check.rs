@@ -1,7 +1,8 @@
 //! `check`: what holds of a workload's tables.
 
 use iostrata_run::{CheckDocument, ConditionDocument};
-use iostrata_workload::tpcc::{self, CheckOutcome, CheckPlan, Dataset, Stage};
+use iostrata_target::{Schema, Target, TargetError};
+use iostrata_workload::tpcc::{self, CheckPlan, Dataset, Stage};
 use iostrata_workload::{Checked, Condition};
 
 use super::opened::{Opened, ending};
@@ -9,30 +10,78 @@ use crate::args::{CheckArgs, Printing};
 use crate::display::{Display, print_json, print_text};
 use crate::exit_error::ExitError;
 
-/// Runs `tpcc check`.
-///
-/// # Errors
-/// As the contract's exit codes say; a condition that does not hold is exit code 1.
-pub fn tpcc(args: &CheckArgs) -> Result<(), ExitError> {
-    let opened = Opened::open(&args.target, &tpcc::schema(), false)?;
-    let checked = check(&opened, args.printing.quiet || args.printing.json);
-    opened.close()?;
-    told(&document(&checked?), args.printing)
+/// The check of one workload.
+pub struct WorkloadCheck {
+    /// Its tables.
+    pub schema: fn() -> Schema,
+    /// What the check does, for whoever waits.
+    pub reads: &'static str,
+    /// What the size of its tables counts.
+    pub size_unit: &'static str,
+    /// Checks them; gives what it found, and their size.
+    pub check: CheckTables,
 }
 
-/// Checks an open target after a run of TPC-C, without a document of its own.
-///
-/// # Errors
-/// What the target said; a condition that does not hold is exit code 1.
-pub fn judge(opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
-    verdict(&document(&check(opened, is_quiet)?))
+type CheckTables = fn(&dyn Target, &mut dyn FnMut(f64)) -> Result<(Checked, u64), TargetError>;
+
+/// Of TPC-C.
+pub const TPCC: WorkloadCheck = WorkloadCheck {
+    schema: tpcc::schema,
+    reads: "reading every row",
+    size_unit: "warehouses",
+    check: |target, progress| {
+        let Dataset { warehouses, stage, .. } = Dataset::ready(target)?;
+        let plan = CheckPlan { warehouses, is_fresh: stage == Stage::Loaded };
+        Ok((tpcc::check(target, plan, progress)?, warehouses as u64))
+    },
+};
+
+impl WorkloadCheck {
+    /// Runs `check`.
+    ///
+    /// # Errors
+    /// As the contract's exit codes say; a condition that does not hold is exit code 1.
+    pub fn run(&self, args: &CheckArgs) -> Result<(), ExitError> {
+        let opened = Opened::open(&args.target, &(self.schema)(), false)?;
+        let found = self.document(&opened, args.printing.quiet || args.printing.json);
+        opened.close()?;
+        told(&found?, args.printing)
+    }
+
+    /// Checks an open target after a run, without a document of its own: what is wrong is in the
+    /// error.
+    ///
+    /// # Errors
+    /// What the target said; a condition that does not hold is exit code 1.
+    pub fn judge(&self, opened: &Opened, is_quiet: bool) -> Result<(), ExitError> {
+        let document = self.document(opened, is_quiet)?;
+        let found: Vec<&str> = broken(&document).map(|broken| broken.detail.as_str()).collect();
+        match found.is_empty() {
+            true => Ok(()),
+            false => {
+                let not_held = not_held(&document, found.len());
+                Err(ExitError::Judged(format!("{not_held}: {}", found.join("; "))))
+            }
+        }
+    }
+
+    fn document(&self, opened: &Opened, is_quiet: bool) -> Result<CheckDocument, ExitError> {
+        let display = Display::new(is_quiet);
+        let mut progress = |share| display.progress(share, self.reads);
+        let checked = (self.check)(opened.target(), &mut progress);
+        display.finish();
+        let (checked, size) = checked.map_err(ending)?;
+        Ok(CheckDocument {
+            ok: checked.is_ok(),
+            conditions: conditions(&checked.conditions),
+            size,
+            size_unit: self.size_unit.to_owned(),
+            rows: checked.rows,
+        })
+    }
 }
 
-/// Prints what a check found.
-///
-/// # Errors
-/// A condition that does not hold is exit code 1.
-pub fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitError> {
+fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitError> {
     match printing.json {
         true => print_json(document)?,
         false => print_text(&text(document))?,
@@ -41,64 +90,12 @@ pub fn told(document: &CheckDocument, printing: Printing) -> Result<(), ExitErro
     (broken == 0).then_some(()).ok_or_else(|| ExitError::Judged(not_held(document, broken)))
 }
 
-/// Judges a check after a run: what is wrong is in the error.
-///
-/// # Errors
-/// A condition that does not hold is exit code 1.
-pub fn verdict(document: &CheckDocument) -> Result<(), ExitError> {
-    let found: Vec<&str> = broken(document).map(|condition| condition.detail.as_str()).collect();
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(ExitError::Judged(format!(
-            "{}: {}",
-            not_held(document, found.len()),
-            found.join("; ")
-        ))),
-    }
-}
-
 fn broken(document: &CheckDocument) -> impl Iterator<Item = &ConditionDocument> {
     document.conditions.iter().filter(|condition| !condition.ok)
 }
 
 fn not_held(document: &CheckDocument, broken: usize) -> String {
     format!("{broken} of the {} conditions do not hold", document.conditions.len())
-}
-
-fn check(opened: &Opened, is_quiet: bool) -> Result<CheckOutcome, ExitError> {
-    let display = Display::new(is_quiet);
-    let checked = check_all(opened, &display);
-    display.finish();
-    checked
-}
-
-fn check_all(opened: &Opened, display: &Display) -> Result<CheckOutcome, ExitError> {
-    let dataset = Dataset::ready(opened.target()).map_err(ending)?;
-    let plan =
-        CheckPlan { warehouses: dataset.warehouses, is_fresh: dataset.stage == Stage::Loaded };
-    let mut progress = |share| display.progress(share, "reading every row");
-    tpcc::check(opened.target(), plan, &mut progress).map_err(ending)
-}
-
-fn document(outcome: &CheckOutcome) -> CheckDocument {
-    CheckDocument {
-        ok: outcome.is_ok(),
-        conditions: conditions(&outcome.conditions),
-        size: outcome.warehouses as u64,
-        size_unit: "warehouses".to_owned(),
-        rows: outcome.rows,
-    }
-}
-
-/// The document of a check of so many of something.
-pub fn document_of(checked: &Checked, size: u64, size_unit: &str) -> CheckDocument {
-    CheckDocument {
-        ok: checked.is_ok(),
-        conditions: conditions(&checked.conditions),
-        size,
-        size_unit: size_unit.to_owned(),
-        rows: checked.rows,
-    }
 }
 
 fn conditions(all: &[Condition]) -> Vec<ConditionDocument> {

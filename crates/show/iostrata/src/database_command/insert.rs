@@ -1,20 +1,18 @@
 //! `iostrata insert`: its actions, from arguments to what is printed.
 
-use std::time::Instant;
+use iostrata_run::RunKind;
+use iostrata_workload::Loaded;
+use iostrata_workload::insert::{self, InsertSpec, InsertTerminals, TABLE};
 
-use iostrata_run::{CheckDocument, PrepareDocument, RunKind};
-use iostrata_workload::insert::{self, InsertPrepared, InsertSpec, InsertTerminals, TABLE};
-
-use super::check;
+use super::check::WorkloadCheck;
 use super::growth::Growth;
+use super::loading::{Loading, cleanup, for_run, load_into};
 use super::opened::{Opened, ending};
 use super::plan::RunPlan;
-use super::prepare::{self, shown};
 use super::private::{self, Tables};
 use super::run::{isolation, spec};
 use crate::args::{
-    CheckArgs, InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs, PreparedMode, Printing,
-    TargetArgs,
+    InsertAction, InsertArgs, InsertPrepareArgs, InsertRunArgs, PreparedMode, TargetArgs,
 };
 use crate::display::Display;
 use crate::exit_error::ExitError;
@@ -22,6 +20,17 @@ use crate::signals::Interruption;
 
 /// Rows of a commit at most: one transaction has to hold them.
 const ROWS_PER_COMMIT_MAX: u32 = 100_000;
+
+const CHECK: WorkloadCheck = WorkloadCheck {
+    schema: insert::schema,
+    reads: "reading every row and every index",
+    size_unit: "rows",
+    check: |target, progress| {
+        let checked = insert::check(target, progress)?;
+        let rows = checked.rows;
+        Ok((checked, rows))
+    },
+};
 
 /// Runs `insert`.
 ///
@@ -31,8 +40,10 @@ pub fn insert(args: &InsertArgs, interruption: &Interruption) -> Result<(), Exit
     match &args.action {
         InsertAction::Prepare(args) => prepare(args, interruption),
         InsertAction::Run(args) => run(args, interruption),
-        InsertAction::Check(args) => checked(args),
-        InsertAction::Cleanup(args) => cleanup(args),
+        InsertAction::Check(args) => CHECK.run(args),
+        InsertAction::Cleanup(args) => {
+            cleanup(&args.target, args.printing, &insert::schema(), insert::cleanup)
+        }
     }
 }
 
@@ -44,25 +55,16 @@ fn rows(rows: u32) -> Result<i64, ExitError> {
 }
 
 fn prepare(args: &InsertPrepareArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let spec = InsertSpec { rows: rows(args.rows)?, seed: args.seed, ..InsertSpec::default() };
-    let started = Instant::now();
-    let display = Display::new(args.printing.quiet);
-    let mut kept = prepare::KeptLoad::begin("insert", args.out.as_deref(), &display)?;
-    let loaded = load(&args.target, &spec, args.reset, &display, interruption);
-    let InsertPrepared { rows, rows_before } = loaded?;
-    let duration_s = started.elapsed().as_secs_f64();
-    let document = PrepareDocument {
-        target: shown(&args.target.target),
-        workload: "insert".to_owned(),
-        size: args.rows.into(),
-        size_unit: "rows".to_owned(),
-        rows,
-        rows_before,
-        rows_per_s: rows as f64 / duration_s.max(f64::MIN_POSITIVE),
-        duration_s,
+    let spec = InsertSpec { rows: rows(args.rows)?, seed: args.load.seed, ..InsertSpec::default() };
+    let loading = Loading {
+        workload: "insert",
+        size: (args.rows.into(), "rows"),
+        target: &args.target,
+        out: args.load.out.as_deref(),
+        printing: args.load.printing,
     };
-    kept.end(&document)?;
-    prepare::say(&document, args.printing)
+    let resets = args.load.reset;
+    loading.run(interruption, |display| load(&args.target, &spec, resets, display, interruption))
 }
 
 fn load(
@@ -71,22 +73,14 @@ fn load(
     resets: bool,
     display: &Display,
     interruption: &Interruption,
-) -> Result<InsertPrepared, ExitError> {
-    let schema = insert::schema();
-    let opened = Opened::open(target, &schema, true)?;
+) -> Result<Loaded, ExitError> {
     let progress = |rows: u64| {
         let share = rows as f64 / spec.rows.max(1) as f64;
         display.progress(share, &format!("loading {} rows, then making indexes", spec.rows));
     };
-    let loaded = insert::prepare(opened.target(), spec, resets, interruption.flag(), &progress);
-    display.finish();
-    let mut loaded = loaded.map_err(|error| prepare::stopped(ending(error), interruption));
-    if loaded.as_ref().is_ok_and(|loaded| loaded.rows == 0) {
-        let asked = target.storage_engine.as_deref();
-        loaded = opened.storage_engine(asked, &schema, TABLE).and(loaded);
-    }
-    opened.close()?;
-    loaded
+    load_into(target, &insert::schema(), Some(TABLE), |target| {
+        insert::prepare(target, spec, resets, interruption.flag(), &progress)
+    })
 }
 
 fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
@@ -117,7 +111,7 @@ fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     let rows_before = insert::rows(opened.target()).map_err(ending)?;
     let asked = args.target.storage_engine.as_deref();
     let storage_engine = opened.storage_engine(asked, &schema, TABLE)?;
-    let source = InsertTerminals::new(opened.target(), insert, opened.blocks()).map_err(ending)?;
+    let source = InsertTerminals::new(opened.target(), &insert, opened.blocks()).map_err(ending)?;
     let committed = || source.rows();
     let growth = Growth {
         table: (&schema, TABLE),
@@ -142,8 +136,7 @@ fn run(args: &InsertRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     let mut ended = plan.run(opened.target(), &source, interruption);
     drop(source);
     if args.check {
-        let judge = || check::verdict(&found(&opened, args.common.printing.quiet)?);
-        ended = ended.and_then(|()| judge());
+        ended = ended.and_then(|()| CHECK.judge(&opened, args.common.printing.quiet));
     }
     ended.and(opened.close())
 }
@@ -154,43 +147,24 @@ fn on_own_server(
     args: &InsertRunArgs,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
-    let rows = rows(args.rows.unwrap_or(1_000_000))?;
-    let spec = InsertSpec { rows, seed: args.drive.seed, ..InsertSpec::default() };
+    let mut spec = InsertSpec { seed: args.drive.seed, ..InsertSpec::default() };
+    if let Some(asked) = args.rows {
+        spec.rows = rows(asked)?;
+    }
     let on = |target: String| {
         let mut args = args.clone();
         (args.target.target, args.private.server, args.rows) = (target, None, None);
         args
     };
     let engine = args.target.storage_engine.as_deref();
-    let contents = format!("insert, {rows} rows{}", private::in_engine(engine));
+    let contents = format!("insert, {} rows{}", spec.rows, private::in_engine(engine));
     let tables = Tables { database: "insert", contents };
     let load = |target| {
-        let display = Display::new(args.common.printing.quiet);
-        load(&on(target).target, &spec, false, &display, interruption).map(drop)
+        let args = on(target);
+        for_run(args.common.printing, interruption, |display| {
+            load(&args.target, &spec, false, display, interruption)
+        })
     };
     let run = |target| run(&on(target), interruption);
     private::with_server(program, &args.private, &tables, load, run)
-}
-
-fn checked(args: &CheckArgs) -> Result<(), ExitError> {
-    let Printing { json, quiet } = args.printing;
-    let opened = Opened::open(&args.target, &insert::schema(), false)?;
-    let found = found(&opened, quiet || json);
-    opened.close()?;
-    check::told(&found?, args.printing)
-}
-
-fn found(opened: &Opened, is_quiet: bool) -> Result<CheckDocument, ExitError> {
-    let display = Display::new(is_quiet);
-    let mut progress = |share| display.progress(share, "reading every row and every index");
-    let checked = insert::check(opened.target(), &mut progress);
-    display.finish();
-    let checked = checked.map_err(ending)?;
-    Ok(check::document_of(&checked, checked.rows, "rows"))
-}
-
-fn cleanup(args: &CheckArgs) -> Result<(), ExitError> {
-    let opened = Opened::open(&args.target, &insert::schema(), false)?;
-    let removed = insert::cleanup(opened.target());
-    prepare::removed_tables(removed, opened, args.printing)
 }

@@ -8,6 +8,7 @@ mod growth;
 mod insert;
 mod levels;
 mod live;
+mod loading;
 mod opened;
 mod plan;
 mod prepare;
@@ -31,7 +32,7 @@ pub fn tpcc(args: &TpccArgs, interruption: &Interruption) -> Result<(), ExitErro
     match &args.action {
         TpccAction::Prepare(args) => prepare::tpcc(args, interruption),
         TpccAction::Run(args) => run::tpcc(args, interruption),
-        TpccAction::Check(args) => check::tpcc(args),
+        TpccAction::Check(args) => check::TPCC.run(args),
         TpccAction::Cleanup(args) => prepare::tpcc_cleanup(args),
     }
 }

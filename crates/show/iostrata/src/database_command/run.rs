@@ -7,10 +7,11 @@ use iostrata_workload::compat::{self, CompatSpec, CompatTerminals};
 use iostrata_workload::oltp::{self, OltpSpec, OltpTerminals};
 use iostrata_workload::tpcc::{self, Dataset, Mix, TerminalOptions, Terminals, Waits};
 
-use super::check;
+use super::check::TPCC;
+use super::loading::without_password;
 use super::opened::{Opened, ending};
 use super::plan::RunPlan;
-use super::prepare::{self, oltp_spec, shown};
+use super::prepare::{self, oltp_spec};
 use super::private::{self, Tables};
 use crate::args::{
     DriveArgs, IsolationWord, MemberWord, OltpRunArgs, OltpTables, PreparedMode, TargetArgs,
@@ -32,7 +33,7 @@ pub fn tpcc(args: &TpccRunArgs, interruption: &Interruption) -> Result<(), ExitE
             args
         };
         let tables = Tables { database: "tpcc", contents: prepare::contents(args) };
-        let load = |target| prepare::for_run(&on(target), interruption);
+        let load = |target| prepare::tpcc_for_run(&on(target), interruption);
         let run = |target| tpcc(&on(target), interruption);
         return private::with_server(program, &args.private, &tables, load, run);
     }
@@ -89,7 +90,7 @@ fn tpcc_terminals(args: &TpccRunArgs, interruption: &Interruption) -> Result<(),
     let mut ended = plan.run(opened.target(), &source, interruption);
     drop(source);
     if args.check {
-        ended = ended.and_then(|()| check::judge(&opened, args.common.printing.quiet));
+        ended = ended.and_then(|()| TPCC.judge(&opened, args.common.printing.quiet));
     }
     ended.and(opened.close())
 }
@@ -247,7 +248,7 @@ pub fn spec(
         warm_up: drive.warmup_time,
         runtime: Some(drive.time),
         seed: drive.seed,
-        ..TransactionSpec::new(workload, shown(&target.target))
+        ..TransactionSpec::new(workload, without_password(&target.target))
     };
     if drive.latency_target.is_some() && drive.threads.len() > 1 {
         return Err(ExitError::Usage(

@@ -1,26 +1,34 @@
 //! `iostrata stress`: its actions, from arguments to what is printed.
 
-use std::time::Instant;
+use iostrata_run::RunKind;
+use iostrata_workload::Loaded;
+use iostrata_workload::stress::{self, StressMix, StressSpec, StressTerminals};
 
-use iostrata_run::{CheckDocument, PrepareDocument, RunKind};
-use iostrata_workload::stress::{self, StressMix, StressPrepared, StressSpec, StressTerminals};
-
-use super::check;
+use super::check::WorkloadCheck;
+use super::loading::{Loading, cleanup, for_run, load_into};
 use super::opened::{Opened, ending};
 use super::plan::RunPlan;
-use super::prepare::{self, shown};
 use super::private::{self, Tables};
 use super::run::{isolation, spec};
 use crate::args::{
-    CheckArgs, PreparedMode, Printing, StressAction, StressArgs, StressPrepareArgs, StressRunArgs,
-    TargetArgs,
+    PreparedMode, StressAction, StressArgs, StressPrepareArgs, StressRunArgs, TargetArgs,
 };
 use crate::display::Display;
 use crate::exit_error::ExitError;
 use crate::signals::Interruption;
 
 /// History rows of an object at most: a transaction reads all of them.
-const HISTORY_MAX: u32 = 1_000;
+const HISTORY_MAX: i64 = 1_000;
+
+const CHECK: WorkloadCheck = WorkloadCheck {
+    schema: stress::schema,
+    reads: "reading every row",
+    size_unit: "objects",
+    check: |target, progress| {
+        let (objects, _history) = stress::dataset(target)?;
+        Ok((stress::check(target, progress)?, objects as u64))
+    },
+};
 
 /// Runs `stress`.
 ///
@@ -30,43 +38,35 @@ pub fn stress(args: &StressArgs, interruption: &Interruption) -> Result<(), Exit
     match &args.action {
         StressAction::Prepare(args) => prepare(args, interruption),
         StressAction::Run(args) => run(args, interruption),
-        StressAction::Check(args) => checked(args),
-        StressAction::Cleanup(args) => cleanup(args),
+        StressAction::Check(args) => CHECK.run(args),
+        StressAction::Cleanup(args) => {
+            cleanup(&args.target, args.printing, &stress::schema(), stress::cleanup)
+        }
     }
 }
 
-fn tables(objects: u32, history: u32) -> Result<StressSpec, ExitError> {
-    if objects == 0 || i32::try_from(objects).is_err() {
-        return Err(ExitError::Usage(format!("--objects {objects}: use 1 to {}", i32::MAX)));
+fn tables(objects: i64, history: i64) -> Result<StressSpec, ExitError> {
+    let limits = [("objects", objects, i32::MAX.into()), ("history", history, HISTORY_MAX)];
+    for (name, found, most) in limits {
+        if !(1..=most).contains(&found) {
+            return Err(ExitError::Usage(format!("--{name} {found}: use 1 to {most}")));
+        }
     }
-    if !(1..=HISTORY_MAX).contains(&history) {
-        return Err(ExitError::Usage(format!("--history {history}: use 1 to {HISTORY_MAX}")));
-    }
-    let (objects, history) = (objects.into(), history.into());
     Ok(StressSpec { objects, history, ..StressSpec::default() })
 }
 
 fn prepare(args: &StressPrepareArgs, interruption: &Interruption) -> Result<(), ExitError> {
-    let spec = StressSpec { seed: args.seed, ..tables(args.objects, args.history)? };
-    let started = Instant::now();
-    let display = Display::new(args.printing.quiet);
-    let mut kept = prepare::KeptLoad::begin("stress", args.out.as_deref(), &display)?;
-    let how = (args.threads as usize, args.reset);
-    let StressPrepared { rows, rows_before } =
-        load(&args.target, &spec, how, &display, interruption)?;
-    let duration_s = started.elapsed().as_secs_f64();
-    let document = PrepareDocument {
-        target: shown(&args.target.target),
-        workload: "stress".to_owned(),
-        size: args.objects.into(),
-        size_unit: "objects".to_owned(),
-        rows,
-        rows_before,
-        rows_per_s: rows as f64 / duration_s.max(f64::MIN_POSITIVE),
-        duration_s,
+    let spec =
+        StressSpec { seed: args.load.seed, ..tables(args.objects.into(), args.history.into())? };
+    let loading = Loading {
+        workload: "stress",
+        size: (args.objects.into(), "objects"),
+        target: &args.target,
+        out: args.load.out.as_deref(),
+        printing: args.load.printing,
     };
-    kept.end(&document)?;
-    prepare::say(&document, args.printing)
+    let how = (args.threads as usize, args.load.reset);
+    loading.run(interruption, |display| load(&args.target, &spec, how, display, interruption))
 }
 
 fn load(
@@ -75,23 +75,15 @@ fn load(
     how: (usize, bool),
     display: &Display,
     interruption: &Interruption,
-) -> Result<StressPrepared, ExitError> {
-    let schema = stress::schema();
-    let opened = Opened::open(target, &schema, true)?;
+) -> Result<Loaded, ExitError> {
     let progress = |rows: u64, in_all: u64| {
         let share = rows as f64 / in_all.max(1) as f64;
         display.progress(share, &format!("loading {} objects", spec.objects));
     };
-    let loaded = stress::prepare(opened.target(), spec, how, interruption.flag(), &progress);
-    display.finish();
-    let mut loaded = loaded.map_err(|error| prepare::stopped(ending(error), interruption));
-    if loaded.as_ref().is_ok_and(|loaded| loaded.rows == 0) {
-        let asked = target.storage_engine.as_deref();
-        let engine = opened.storage_engine(asked, &schema, schema.table("stress_history"));
-        loaded = engine.and(loaded);
-    }
-    opened.close()?;
-    loaded
+    let schema = stress::schema();
+    load_into(target, &schema, Some(schema.table("stress_history")), |target| {
+        stress::prepare(target, spec, how, interruption.flag(), &progress)
+    })
 }
 
 fn run(args: &StressRunArgs, interruption: &Interruption) -> Result<(), ExitError> {
@@ -131,8 +123,7 @@ fn run(args: &StressRunArgs, interruption: &Interruption) -> Result<(), ExitErro
     let mut ended = plan.run(opened.target(), &source, interruption);
     drop(source);
     if args.check {
-        let judge = || check::verdict(&found(&opened, args.common.printing.quiet)?);
-        ended = ended.and_then(|()| judge());
+        ended = ended.and_then(|()| CHECK.judge(&opened, args.common.printing.quiet));
     }
     ended.and(opened.close())
 }
@@ -143,8 +134,10 @@ fn on_own_server(
     args: &StressRunArgs,
     interruption: &Interruption,
 ) -> Result<(), ExitError> {
-    let spec = tables(args.objects.unwrap_or(100_000), args.history.unwrap_or(20))?;
-    let spec = StressSpec { seed: args.drive.seed, ..spec };
+    let usual = StressSpec::default();
+    let objects = args.objects.map_or(usual.objects, i64::from);
+    let history = args.history.map_or(usual.history, i64::from);
+    let spec = StressSpec { seed: args.drive.seed, ..tables(objects, history)? };
     let on = |target: String| {
         let mut args = args.clone();
         (args.target.target, args.private.server) = (target, None);
@@ -159,8 +152,10 @@ fn on_own_server(
     );
     let tables = Tables { database: "stress", contents };
     let load = |target| {
-        let display = Display::new(args.common.printing.quiet);
-        load(&on(target).target, &spec, (4, false), &display, interruption).map(drop)
+        let args = on(target);
+        for_run(args.common.printing, interruption, |display| {
+            load(&args.target, &spec, (4, false), display, interruption)
+        })
     };
     let run = |target| run(&on(target), interruption);
     private::with_server(program, &args.private, &tables, load, run)
@@ -179,27 +174,4 @@ fn mix(args: &StressRunArgs) -> Result<StressMix, ExitError> {
             "--mix {text}: write three shares such as 50,0,50 (reads, read-writes, writes)"
         ))
     })
-}
-
-fn checked(args: &CheckArgs) -> Result<(), ExitError> {
-    let Printing { json, quiet } = args.printing;
-    let opened = Opened::open(&args.target, &stress::schema(), false)?;
-    let found = found(&opened, quiet || json);
-    opened.close()?;
-    check::told(&found?, args.printing)
-}
-
-fn found(opened: &Opened, is_quiet: bool) -> Result<CheckDocument, ExitError> {
-    let display = Display::new(is_quiet);
-    let mut progress = |share| display.progress(share, "reading every row");
-    let objects = stress::dataset(opened.target()).map_err(ending)?.0 as u64;
-    let checked = stress::check(opened.target(), &mut progress);
-    display.finish();
-    Ok(check::document_of(&checked.map_err(ending)?, objects, "objects"))
-}
-
-fn cleanup(args: &CheckArgs) -> Result<(), ExitError> {
-    let opened = Opened::open(&args.target, &stress::schema(), false)?;
-    let removed = stress::cleanup(opened.target());
-    prepare::removed_tables(removed, opened, args.printing)
 }

@@ -178,7 +178,7 @@ impl StudyWorkload {
                 Box::new(CompatTerminals::new(target, *spec, Isolation::RepeatableRead)?)
             }
             Self::Stress(spec) => Box::new(StressTerminals::new(target, spec.clone(), blocks)?),
-            Self::Insert(spec) => Box::new(InsertTerminals::new(target, spec.clone(), blocks)?),
+            Self::Insert(spec) => Box::new(InsertTerminals::new(target, spec, blocks)?),
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{CheckOutcome, DELIVERED_AT_FIRST};
+use super::DELIVERED_AT_FIRST;
+use crate::condition::Checked;
 
 /// One order as its three tables have it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +68,7 @@ pub(super) struct District<'a> {
 
 impl District<'_> {
     /// Judges conditions 2 to 7 and 11.
-    pub fn judge(&self, outcome: &mut CheckOutcome, place: &str, is_fresh: bool) {
+    pub fn judge(&self, checked: &mut Checked, place: &str, is_fresh: bool) {
         let orders = &self.rows.orders;
         let of = |is: fn(&OneOrder) -> bool| {
             let numbers = orders.iter().filter(move |(_, order)| is(order));
@@ -76,17 +77,17 @@ impl District<'_> {
         let (known, new) = (of(|order| order.is_there), of(|order| order.is_new));
         let last = known.last().copied().unwrap_or_default();
         let next = (self.next - 1, "D_NEXT_O_ID - 1");
-        outcome.compare(2, &place, next, (last, "the greatest O_ID"));
+        checked.compare(2, &place, next, (last, "the greatest O_ID"));
         if let (Some(first), Some(last)) = (new.first(), new.last()) {
-            outcome.compare(2, &place, next, (*last, "the greatest NO_O_ID"));
+            checked.compare(2, &place, next, (*last, "the greatest NO_O_ID"));
             let rows = (new.len() as i64, "rows of NEW-ORDER");
-            outcome.compare(3, &place, rows, (last - first + 1, "the range of NO_O_ID"));
+            checked.compare(3, &place, rows, (last - first + 1, "the range of NO_O_ID"));
         }
         let said: i64 = orders.values().map(|order| order.lines_said).sum();
         let lines: i64 = orders.values().map(|order| order.lines).sum();
-        outcome.compare(4, &place, (said, "the sum of O_OL_CNT"), (lines, "rows of ORDER-LINE"));
+        checked.compare(4, &place, (said, "the sum of O_OL_CNT"), (lines, "rows of ORDER-LINE"));
         for (number, order) in orders {
-            order.judge(outcome, place, *number);
+            order.judge(checked, place, *number);
         }
         let carried = of(|order| order.is_there && order.is_carried).len() as i64;
         let expected = match is_fresh {
@@ -94,24 +95,24 @@ impl District<'_> {
             false => (carried, "delivered orders"),
         };
         let rest = (known.len() as i64 - new.len() as i64, "orders - new orders");
-        outcome.compare(11, &place, rest, expected);
+        checked.compare(11, &place, rest, expected);
     }
 }
 
 impl OneOrder {
-    fn judge(&self, outcome: &mut CheckOutcome, place: &str, number: i64) {
+    fn judge(&self, checked: &mut Checked, place: &str, number: i64) {
         let place = format!("{place}, order {number}");
         if !self.is_there || self.is_carried == self.is_new {
-            outcome.violated(5, || {
+            checked.violated(5, || {
                 let Self { is_there, is_carried, is_new, .. } = self;
                 format!("{place}: in ORDER {is_there}, carrier {is_carried}, NEW-ORDER {is_new}")
             });
         }
         let said = (self.lines_said, "O_OL_CNT");
-        outcome.compare(6, &place, said, (self.lines, "rows of ORDER-LINE"));
+        checked.compare(6, &place, said, (self.lines, "rows of ORDER-LINE"));
         let expected = if self.is_carried { self.lines } else { 0 };
         let of = "lines of delivered orders";
-        outcome.compare(7, &place, (self.lines_delivered, "delivered lines"), (expected, of));
+        checked.compare(7, &place, (self.lines_delivered, "delivered lines"), (expected, of));
     }
 }
 
@@ -134,9 +135,9 @@ mod tests {
     }
 
     fn violated(rows: &DistrictRows, next: i64) -> Vec<usize> {
-        let mut outcome = CheckOutcome::default();
-        District { rows, next }.judge(&mut outcome, "here", false);
-        let all = outcome.conditions.iter().zip(1..);
+        let mut checked = Checked::specified(crate::tpcc::CONDITIONS);
+        District { rows, next }.judge(&mut checked, "here", false);
+        let all = checked.conditions.iter().zip(1..);
         all.filter(|(condition, _)| condition.violations > 0).map(|(_, number)| number).collect()
     }
 
