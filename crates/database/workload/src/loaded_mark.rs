@@ -12,7 +12,7 @@ use iostrata_target::{
 };
 
 /// The version of the tables that this program makes and reads.
-const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 1;
 
 /// The table of a mark with these numbers.
 pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
@@ -29,6 +29,44 @@ pub(crate) fn mark_table(name: &str, numbers: &[&str]) -> Table {
         indexes: Vec::new(),
         auto_increment: false,
     }
+}
+
+/// Whether the tables of a schema are there, of which this one says what they hold.
+///
+/// # Errors
+/// There are tables without it: somebody else's. What the target said.
+pub(crate) fn are_ours(
+    target: &dyn Target,
+    schema: &Schema,
+    says: usize,
+) -> Result<bool, TargetError> {
+    let present = target.present(schema)?;
+    match present.first() {
+        Some(table) if !present.contains(&says) => {
+            let table = &schema.tables[*table].name;
+            let what = format!("a table {table} is there, and nothing says that iostrata made it");
+            let fix = "use an empty database, or drop the table yourself";
+            Err(TargetError::not_ready(&target.name(), "foreign_tables", what, fix))
+        }
+        found => Ok(found.is_some()),
+    }
+}
+
+/// Refuses tables of another version of this program.
+///
+/// # Errors
+/// They are.
+pub(crate) fn refuse_version(
+    target: &dyn Target,
+    command: &str,
+    found: i64,
+) -> Result<(), TargetError> {
+    if found == VERSION {
+        return Ok(());
+    }
+    let what = format!("the tables are of version {found}, this program's {VERSION}");
+    let fix = format!("load them again by `{command} prepare --reset`");
+    Err(TargetError::not_ready(&target.name(), "version", what, &fix))
 }
 
 /// What a target holds of a workload.
@@ -62,15 +100,8 @@ impl LoadedMark<'_> {
     /// # Errors
     /// What the target said; tables that are somebody else's, or of another version.
     pub fn read(&self, target: &dyn Target) -> Result<LoadState, TargetError> {
-        let present = target.present(self.schema)?;
-        if !present.contains(&self.number()) {
-            let strange = present.first().map(|table| &self.schema.tables[*table].name);
-            return strange.map_or(Ok(LoadState::Nothing), |table| {
-                let what =
-                    format!("a table {table} is there, and nothing says that iostrata made it");
-                let fix = "use an empty database, or drop the table yourself";
-                Err(self.refused(target, "foreign_tables", what, fix))
-            });
+        if !are_ours(target, self.schema, self.number())? {
+            return Ok(LoadState::Nothing);
         }
         let columns: Vec<usize> = (0..self.schema.tables[self.number()].columns.len()).collect();
         let all = Access::Scan {
@@ -89,15 +120,9 @@ impl LoadedMark<'_> {
             return Ok(LoadState::Unfinished);
         }
         let numbers: Vec<i64> = rows.row(0).map(Value::int).collect();
-        match numbers.split_first() {
-            Some((&VERSION, numbers)) => Ok(LoadState::Loaded(numbers.to_vec())),
-            found => {
-                let found = found.map_or(0, |(version, _)| *version);
-                let what = format!("the tables are of version {found}, this program's {VERSION}");
-                let fix = format!("load them again by `{} prepare --reset`", self.command);
-                Err(self.refused(target, "version", what, &fix))
-            }
-        }
+        let (version, numbers) = numbers.split_first().unwrap_or((&0, &[]));
+        refuse_version(target, self.command, *version)?;
+        Ok(LoadState::Loaded(numbers.to_vec()))
     }
 
     /// The numbers of tables that can be used.

@@ -9,12 +9,10 @@ use std::sync::Arc;
 
 use iostrata_target::{OpId, Rows, Session, SessionOptions, Target, TargetError, Value};
 
+use crate::loaded_mark::{VERSION, are_ours, refuse_version};
 use crate::tpcc::ops::{Declared, ScanBy};
 use crate::tpcc::population::Population;
 use crate::tpcc::schema::{TableId, schema};
-
-/// The version of the tables that this program makes and reads.
-pub const VERSION: i64 = 1;
 
 /// How far a dataset has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +76,8 @@ impl Dataset {
     /// they are.
     pub fn read(target: &dyn Target) -> Result<Option<Self>, TargetError> {
         let schema = schema();
-        let present = target.present(&schema)?;
-        if !present.contains(&TableId::Dataset.number()) {
-            let strange = present.first().map(|table| &schema.tables[*table].name);
-            return strange.map_or(Ok(None), |table| {
-                Err(TargetError::not_ready(
-                    &target.name(),
-                    "foreign_tables",
-                    format!("a table {table} is there, and nothing says that iostrata made it"),
-                    "use an empty database, or drop the table yourself",
-                ))
-            });
+        if !are_ours(target, &schema, TableId::Dataset.number())? {
+            return Ok(None);
         }
         let mut notes = Notes::open(target)?;
         Self::of_notes(target, &notes.all()?).map(Some)
@@ -110,16 +99,7 @@ impl Dataset {
                 )
             })
         };
-        let version = number("version")?;
-        if version != VERSION {
-            let what = format!("the tables are of version {version}, this program's {VERSION}");
-            return Err(TargetError::not_ready(
-                &target.name(),
-                "version",
-                what,
-                "load it again by `prepare --reset`",
-            ));
-        }
+        refuse_version(target, "tpcc", number("version")?)?;
         let stage = Stage::ALL.into_iter().find(|(_, name)| *name == text("stage"));
         let loaded = notes.keys().filter_map(|name| name.strip_prefix(LOADED));
         Ok(Self {
