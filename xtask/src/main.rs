@@ -46,8 +46,8 @@ of tpcc --rounds N, --seconds N (of a window), --threads LIST (tried by each sid
 --step-seconds N each), --warehouses N, --sides LIST, --dir DIR, --json;
 of tune --scenario LIST, --server LIST, --side LIST (untuned, tuned, fixed), --rounds N,
 --warm-up N, --seconds N, --keep DIR (ended runs, which are not measured again), --table (of what
-is kept, nothing is measured), --svg FILE, --lock FILE (held while a run is measured), --dir DIR,
---tune WORDS (for the tuner), --program FILE (instead of the release build), --json.
+is kept, nothing is measured), --svg FILE, --dir DIR, --tune WORDS (for the tuner),
+--program FILE (instead of the release build), --json.
 ";
 
 fn main() -> ExitCode {

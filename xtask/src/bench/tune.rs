@@ -4,7 +4,7 @@
 //! A private server with a small redo on a volume that is held to so many requests per second runs
 //! sysbench-tpcc's load. Sides take turns, each on a copy of the same loaded data. Invariants: a
 //! run that has ended is kept, so that a bench that was killed goes on where it was; only one run
-//! is measured at a time, also beside other clones that name the same lock.
+//! is measured at a time.
 
 mod course;
 mod figures;
@@ -18,8 +18,8 @@ mod scenario;
 mod server;
 mod table;
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -65,7 +65,6 @@ pub fn run(mut args: Args) -> Result<()> {
     let dir: PathBuf = args.option("--dir", std::env::temp_dir())?;
     let tuner: String = args.option("--tune", String::new())?;
     let (warm_up_s, seconds) = (args.option("--warm-up", 60)?, args.option("--seconds", 300)?);
-    let lock: PathBuf = args.option("--lock", PathBuf::new())?;
     let program: PathBuf = args.option("--program", PathBuf::new())?;
     let picture: PathBuf = args.option("--svg", PathBuf::new())?;
     let (is_json, only_table) = (args.flag("--json"), args.flag("--table"));
@@ -85,7 +84,7 @@ pub fn run(mut args: Args) -> Result<()> {
         let measure =
             Measure { iostrata: iostrata.clone(), home, prepared: kept.prepared(), tuner };
         let times = RunTimes { warm_up_s, seconds };
-        let measured = bench.measure(&measure, times, &kept, &lock);
+        let measured = bench.measure(&measure, times, &kept);
         fs::remove_dir_all(&measure.home)?;
         measured?;
     }
@@ -106,7 +105,7 @@ impl TuneBench {
     }
 
     /// Measures what is not kept yet.
-    fn measure(&self, measure: &Measure, times: RunTimes, kept: &Kept, lock: &Path) -> Result<()> {
+    fn measure(&self, measure: &Measure, times: RunTimes, kept: &Kept) -> Result<()> {
         for key in self.keys() {
             if kept.has(&key, times) {
                 eprintln!("{key}: kept");
@@ -120,10 +119,7 @@ impl TuneBench {
                 Side::Untuned | Side::Tuned => Vec::new(),
             };
             let recording = kept.recording_of(&key)?;
-            let run = {
-                let _alone = alone(lock)?;
-                measure.run(&key, server, times, (&fixed, &recording))?
-            };
+            let run = measure.run(&key, server, times, (&fixed, &recording))?;
             eprintln!("{key}: {}", figures::of_run(&run)?);
             kept.keep(&run)?;
         }
@@ -153,15 +149,4 @@ impl TuneBench {
         }
         keys
     }
-}
-
-/// Waits until nobody else measures; nothing to wait for where no lock is named.
-fn alone(path: &Path) -> Result<Option<File>> {
-    if path.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let open = File::options().create(true).truncate(false).write(true).open(path);
-    let file = open.with_context(|| format!("--lock {}", path.display()))?;
-    file.lock().with_context(|| format!("--lock {}", path.display()))?;
-    Ok(Some(file))
 }
