@@ -65,8 +65,8 @@ impl Display for NoSheet {
             f,
             "a run of `{command}` has no picture of its own (its charts are in report.html); "
         )?;
-        write!(f, "--format svg draws finished runs of `iostrata simulate flush`, ")?;
-        write!(f, "`iostrata watch` and `iostrata tune`")
+        write!(f, "--format svg draws finished runs of `iostrata study`, ")?;
+        write!(f, "`iostrata simulate flush`, `iostrata watch` and `iostrata tune`")
     }
 }
 

@@ -68,6 +68,7 @@ pub enum Format {
     Terminal,
     /// The JSON document on stdout
     Json,
-    /// The charts as one picture on stdout, for documents to embed; of runs of `simulate flush`
+    /// The charts as one picture on stdout, for documents to embed; of studies, `simulate flush`,
+    /// and recordings of `watch` and `tune`
     Svg,
 }

@@ -93,8 +93,10 @@ fn policies_are_compared_by_their_transactions() {
     assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
     let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
     assert!(report.contains("Stability beside speed"));
-    let shown = stdout(&bench.line("report RUN --format text"));
-    assert!(shown.contains("Worst second") || shown.is_empty(), "{shown}");
+    let shown = stdout(&bench.line("report RUN --format terminal"));
+    assert!(shown.contains("Worst second"), "{shown}");
+    let picture = stdout(&bench.line("report RUN --format svg"));
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
 }
 
 #[test]

@@ -59,6 +59,7 @@ pub(crate) fn report(view: &RunView<'_>, on: On) -> (Head, Report) {
 pub(crate) fn sheet(view: &RunView<'_>) -> Option<Sheet> {
     match view.result {
         Some(RunResult::SimulateFlush(flush)) => flush::sheet(flush),
+        Some(RunResult::Study(study)) => study::sheet(study),
         _ => None,
     }
 }

@@ -42,12 +42,23 @@ pub(super) fn report(view: &RunView<'_>, _on: On) -> Option<(Head, Report)> {
         report.add("findings", "Findings", findings(&watched.findings, false, None));
     }
     if !watched.advice.is_empty() {
-        report.add("advice", "What to change", changes(&watched.advice));
+        report.add("advice", "What to change", advised(watched));
     }
     report.add("verified", "Tried here, in turns", verifications(&watched.verifications, TRIED));
     report.add("unavailable", "Not tried", unavailable(view, &watched.unavailable));
     report.add("settings", "The target", target(watched));
     Some((view.head(None, None).with_place(&watched.target.name), report))
+}
+
+/// What to change, and how to see beforehand what that would do.
+fn advised(watched: &WatchDocument) -> Blocks {
+    let mut body = changes(&watched.advice);
+    if watched.settings.is_empty() && watched.verifications.is_empty() {
+        let say = "What a setting of flushing or the redo would do, before it is set: iostrata \
+                   simulate flush --from with this run directory. watch --verify tries it.";
+        body.add(On::ALL, Block::Text(Style::Note(Tone::Plain), say.into()));
+    }
+    body
 }
 
 fn headline(watched: &WatchDocument) -> Vec<String> {

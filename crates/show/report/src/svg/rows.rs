@@ -86,6 +86,33 @@ pub(super) fn bars(title: &str, rows: &[Bar]) -> (Markup, Option<String>) {
 }
 
 /// A horizontal interval.
+/// Pixels of a row of bars in a file of its own.
+const PLACED_ROW: f64 = 22.0;
+
+/// Bars at fixed places: names, bars and figures in columns of these widths. Gives their height,
+/// too.
+pub(super) fn placed_bars(rows: &[Bar], [names, bars]: [f64; 2]) -> (Markup, f64) {
+    let figures: Vec<_> = rows.iter().map(|row| (row.value, row.ci95)).collect();
+    let axis = Axis::linear(reach(&figures));
+    let row = |(n, row): (usize, &Bar)| {
+        let [from, to] = [0.0, row.value.min(axis.high)].map(|end| axis.at(end) * bars);
+        let (left, width) = (from.min(to), (to - from).abs());
+        html! {
+            g transform={ "translate(0 " (PLACED_ROW * n as f64) ")" } {
+                text y="14" { (row.title) }
+                svg x=(names) width=(bars) height="20" overflow="visible" {
+                    rect x=(format!("{left:.1}")) y="3" height="14" width=(format!("{width:.1}"))
+                        style={ "fill:" (row.colour.css()) } {}
+                    (whisker(&axis, row.ci95))
+                }
+                text x=(names + bars + 10.0) y="14" { (row.shown) " " (row.spread) }
+            }
+        }
+    };
+    let body = html! { @for one in rows.iter().enumerate() { (row(one)) } };
+    (body, PLACED_ROW * rows.len() as f64)
+}
+
 fn whisker(axis: &Axis, ci95: Option<Interval>) -> Markup {
     let Some([low, high]) = ci95 else { return html! {} };
     let [from, to] = [low, high].map(|end| axis.percent(end.clamp(axis.low, axis.high)));

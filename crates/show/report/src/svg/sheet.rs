@@ -8,7 +8,8 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::lines::{Canvas, Drawing, ink};
-use crate::chart::{Chart, Plot, Stroke};
+use super::rows::placed_bars;
+use crate::chart::{Chart, Lines, Plot, Stroke};
 use crate::colour::on_light;
 use crate::document::Sheet;
 use crate::terminal::wrapped_to;
@@ -28,6 +29,10 @@ const CELL_WIDTH: f64 = (WIDTH - 2.0 * MARGIN) / COLUMNS as f64;
 const PLOT: [f64; 2] = [CELL_WIDTH - LABELS - GUTTER, 84.0];
 /// From one row of panels to the next.
 const ROW: f64 = 140.0;
+/// Names and bars of a chart of bars, which has a row of its own.
+const BARS: [f64; 2] = [380.0, 330.0];
+/// Above and below its bars.
+const AROUND_BARS: f64 = 38.0;
 const LINE: f64 = 19.0;
 /// Letters that fit into the width of the sheet.
 const LETTERS: usize = 128;
@@ -45,12 +50,49 @@ const CANVAS: Canvas = Canvas {
     columns: Some(PLOT[0] as usize / 2),
 };
 
+/// A chart at its place below the legend.
+struct Placed {
+    left: f64,
+    top: f64,
+    body: Markup,
+    /// What leaves its scale.
+    cut: Option<String>,
+}
+
+/// Charts of lines two beside each other, those of bars one below the other; with their height.
+fn place(charts: &[Chart]) -> (Vec<Placed>, f64) {
+    let (mut all, mut column, mut top) = (Vec::new(), 0, 0.0);
+    for chart in charts {
+        match &chart.plot {
+            Plot::Lines(lines) => {
+                let (body, cut) = panel(chart, lines);
+                all.push(Placed { left: CELL_WIDTH * column as f64, top, body, cut });
+                column = (column + 1) % COLUMNS;
+                top += if column == 0 { ROW } else { 0.0 };
+            }
+            Plot::Bars(_, bars) => {
+                let (bars, height) = placed_bars(bars, BARS);
+                let body = html! {
+                    text.title { (chart.title) }
+                    g transform="translate(0 12)" { (bars) }
+                };
+                top += if column == 0 { 0.0 } else { ROW };
+                column = 0;
+                all.push(Placed { left: 0.0, top, body, cut: None });
+                top += height + AROUND_BARS;
+            }
+            Plot::Ratios(..) | Plot::Shares(..) => {}
+        }
+    }
+    (all, top + if column == 0 { 0.0 } else { ROW })
+}
+
 /// The whole file.
 pub(crate) fn sheet(sheet: &Sheet) -> String {
-    let charts: Vec<(Markup, Option<String>)> = sheet.panels.charts.iter().map(panel).collect();
+    let (charts, height) = place(&sheet.panels.charts);
     let said = wrapped_to(&sheet.says, LETTERS, LETTERS);
     let legend = placed(&sheet.panels.legend);
-    let cuts: Vec<&str> = charts.iter().filter_map(|(_, cut)| cut.as_deref()).collect();
+    let cuts: Vec<&str> = charts.iter().filter_map(|one| one.cut.as_deref()).collect();
     let cuts = match cuts.is_empty() {
         true => Vec::new(),
         false => wrapped_to(&format!("Beyond the scale: {}.", cuts.join(", ")), LETTERS, LETTERS),
@@ -58,7 +100,7 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
     let from = MARGIN + 20.0;
     let legend_at = from + LINE * (said.len() + 1) as f64 + 10.0;
     let rows_at = legend_at + legend.last().map_or(0.0, |last| last.1) + 30.0;
-    let foot_at = rows_at + charts.len().div_ceil(COLUMNS) as f64 * ROW;
+    let foot_at = rows_at + height;
     let height = foot_at + LINE * cuts.len() as f64;
     let lines = |all: &[String], from: f64| {
         html! { @for (n, line) in all.iter().enumerate() {
@@ -78,10 +120,8 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
                     text x=(SAMPLE) { (name) }
                 }
             }
-            @for (n, (chart, _)) in charts.iter().enumerate() {
-                @let left = MARGIN + CELL_WIDTH * (n % COLUMNS) as f64;
-                @let top = rows_at + ROW * (n / COLUMNS) as f64;
-                g transform={ "translate(" (left) " " (top) ")" } { (chart) } "\n"
+            @for Placed { left, top, body, .. } in charts {
+                g transform={ "translate(" (MARGIN + left) " " (rows_at + top) ")" } { (body) } "\n"
             }
             (lines(&cuts, foot_at))
         }
@@ -91,9 +131,8 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
     on_light(&file.into_string()).replace(steers, "?") + "\n"
 }
 
-/// A chart with its title; what leaves its scale.
-fn panel(chart: &Chart) -> (Markup, Option<String>) {
-    let Plot::Lines(lines) = &chart.plot else { return (html! {}, None) };
+/// Lines with their title; what leaves their scale.
+fn panel(chart: &Chart, lines: &Lines) -> (Markup, Option<String>) {
     let drawing = Drawing::new(lines, lines.scale, &CANVAS);
     let unit = format!(" {}", lines.x);
     let body = html! {
@@ -129,7 +168,7 @@ fn placed(legend: &[(Stroke, String)]) -> Vec<(f64, f64, Stroke, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Course, Line, Lines, Scale, Slices, solid};
+    use crate::chart::{Bar, Course, Line, Scale, Slices, solid};
     use crate::colour::Colour;
     use crate::document::Panels;
 
@@ -157,6 +196,29 @@ mod tests {
         for word in ["var(", "<script", "url(", "@import", "href", "\u{1}"] {
             assert!(!file.contains(word), "{word} in {file}");
         }
+    }
+
+    #[test]
+    fn bars_have_rows_of_their_own_and_lines_stand_in_twos() {
+        let bar = || Bar {
+            title: "name".to_owned(),
+            value: 3.0,
+            ci95: Some([2.0, 4.0]),
+            colour: Colour::Line(1),
+            shown: "3".to_owned(),
+            spread: "\u{b1} 1".to_owned(),
+            hover: String::new(),
+        };
+        let bars = Chart::new("bars", "bars", Plot::Bars(String::new(), vec![bar(), bar()]));
+        let line = || chart("line", &[1.0, 2.0]);
+        let (placed, height) = place(&[line(), line(), line(), bars, line()]);
+        let at: Vec<(bool, f64)> = placed.iter().map(|one| (one.left > 0.0, one.top)).collect();
+        let below = 2.0 * ROW + 44.0 + AROUND_BARS;
+        let (left, right) = (false, true);
+        let expected = [(left, 0.0), (right, 0.0), (left, ROW), (left, 2.0 * ROW), (left, below)];
+        assert_eq!((at, height), (expected.to_vec(), below + ROW));
+        let drawn = placed[3].body.0.as_str();
+        assert_eq!(drawn.matches("3 \u{b1} 1").count(), 2, "{drawn}");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use iostrata_report::{html, markdown};
+use iostrata_report::{html, markdown, svg};
 use iostrata_run::{RunResult, StudyBacklog, StudyDocument, StudyResponse};
 use iostrata_spec::OpKind;
-use iostrata_stats::Verdict;
+use iostrata_stats::{Conclusion, Verdict};
 use serde_json::Value;
 
 use crate::complete::changed;
@@ -244,6 +244,40 @@ fn points_without_an_axis_are_bars() {
     let page = html(&sample.view());
     let chart = chart(&page, "panel-0-0");
     assert_eq!((chart.matches("<rect").count(), chart.matches("<polyline").count()), (2, 0));
+    let picture = svg(&sample.view()).unwrap();
+    // One rectangle is the page.
+    assert_eq!((picture.matches("<rect").count(), picture.matches("<polyline").count()), (3, 0));
+}
+
+#[test]
+fn a_study_has_a_picture_of_its_panels() {
+    let sample = sample::study();
+    let picture = svg(&sample.view()).unwrap();
+    assert!(picture.contains("<polyline") && !picture.contains("var("), "{picture}");
+    let headline = sample.study_ref().headline.concat();
+    let words = headline.split_whitespace().take(5).collect::<Vec<_>>().join(" ");
+    assert!(picture.contains(&words), "{words}");
+    let none = without(|study| study.points.clear());
+    assert!(svg(&none.view()).is_err(), "nothing is there to be drawn");
+}
+
+#[test]
+fn an_effect_that_another_factor_changes_depends_on_it() {
+    let with = |is_altered: bool| {
+        without(|study| {
+            let effect = &mut study.effects[0];
+            effect.conclusion = Conclusion::NoMeasurableDifference;
+            let (factor, from, to) =
+                (effect.factor.clone(), effect.from.clone(), effect.to.clone());
+            study.interactions.truncate(usize::from(is_altered));
+            if let Some(one) = study.interactions.first_mut() {
+                (one.by, one.by_from, one.by_to) = (factor, from, to);
+                one.factor = "method".to_owned();
+            }
+        })
+    };
+    assert!(markdown(&with(true).view()).contains("| depends on method |"));
+    assert!(!markdown(&with(false).view()).contains("depends on method"));
 }
 
 #[test]

@@ -22,7 +22,13 @@ pub(crate) fn effects_of(
     let observations: Vec<Observation> =
         plan.cells.iter().flat_map(|cell| observations(plan, cell, seen)).collect();
     let Ok(found) = effects(&observations) else { return (Vec::new(), Vec::new()) };
-    (main(plan, &found), interactions(plan, &found))
+    (main(plan, unit(seen), &found), interactions(plan, &found))
+}
+
+/// What points count per second.
+fn unit<'a>(seen: &BTreeMap<&str, Seen<'a>>) -> &'a str {
+    let first = seen.values().find_map(|seen| seen.replicates.first());
+    first.map_or("IOPS", |one| one.point.metric.unit.as_str())
 }
 
 fn observations(
@@ -42,13 +48,13 @@ fn observations(
         .collect()
 }
 
-fn main(plan: &StudyPlan, found: &Effects) -> Vec<StudyEffect> {
+fn main(plan: &StudyPlan, unit: &str, found: &Effects) -> Vec<StudyEffect> {
     let listed = found.main.iter().filter(|one| !plan.factors[one.change.factor].is_axis);
     listed
         .map(|one| {
             let (factor, from, to) = names(plan, one.change);
             StudyEffect {
-                text: sentence(factor, from, to, &one.effect),
+                text: sentence((factor, unit), from, to, &one.effect),
                 factor: factor.to_owned(),
                 from: from.to_owned(),
                 to: to.to_owned(),
@@ -105,7 +111,7 @@ fn names(plan: &StudyPlan, change: LevelChange) -> (&str, &str, &str) {
     (&factor.factor, &factor.levels[change.from], &factor.levels[change.to])
 }
 
-fn sentence(factor: &str, from: &str, to: &str, effect: &Effect) -> String {
+fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect) -> String {
     let pairs = format!("{} pairs in {} points", effect.n, effect.cells);
     let range = effect.cell_range;
     match effect.conclusion {
@@ -113,7 +119,7 @@ fn sentence(factor: &str, from: &str, to: &str, effect: &Effect) -> String {
             let change = 100.0 * (effect.ratio - 1.0);
             let more = if change > 0.0 { "more" } else { "less" };
             format!(
-                "{factor} {to} does {:.1} % {more} IOPS than {from}{}, between {:.2} and {:.2} \
+                "{factor} {to} does {:.1} % {more} {unit} than {from}{}, between {:.2} and {:.2} \
                  times at single points ({pairs})",
                 change.abs(),
                 interval(effect),

@@ -46,12 +46,13 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
         body.say(
             "Each ratio compares points that are equal in every other factor, replicate by \
              replicate. Whiskers are 95 % intervals, the broad band is the range over single pairs \
-             of points. Grey: no measurable difference.",
+             of points. Grey: no measurable difference, or one that depends on another factor.",
         );
         let rows = study.effects.iter().map(|effect| branch(study, effect)).collect();
-        let plot = Plot::Ratios("ratio of IOPS, second level over first".to_owned(), rows);
+        let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
+        let plot = Plot::Ratios(format!("ratio of {unit}, second level over first"), rows);
         body.chart(Chart::new("effects", "", plot));
-        body.folded(On::ALL, "Effects as a table", Block::Table(table(&study.effects)));
+        body.folded(On::ALL, "Effects as a table", Block::Table(table(study)));
     }
     if !study.interactions.is_empty() {
         body.title(On::FILES, "Where one factor depends on another");
@@ -73,7 +74,7 @@ fn branch(study: &StudyDocument, effect: &StudyEffect) -> Branch {
         ci95: effect.ratio_ci95,
         range: finite.then_some([effect.ratio_min, effect.ratio_max]),
         colour,
-        hover: hover(effect),
+        hover: hover(study, effect),
     }
 }
 
@@ -83,7 +84,27 @@ fn title(effect: &StudyEffect) -> String {
     format!("{factor}: {} \u{2192} {}", level(&effect.from), level(&effect.to))
 }
 
-fn hover(effect: &StudyEffect) -> String {
+/// The factor that an effect without a ratio of its own depends on.
+fn depends_on<'a>(study: &'a StudyDocument, effect: &StudyEffect) -> Option<&'a str> {
+    let is_it = |factor: &str, from: &str, to: &str| {
+        (factor, from, to) == (effect.factor.as_str(), effect.from.as_str(), effect.to.as_str())
+    };
+    let other = study.interactions.iter().find_map(|one| {
+        let is_altered = is_it(&one.factor, &one.from, &one.to);
+        let alters = is_it(&one.by, &one.by_from, &one.by_to);
+        is_altered.then_some(one.by.as_str()).or_else(|| alters.then_some(one.factor.as_str()))
+    });
+    other.filter(|_| !words::is_measured(effect.conclusion))
+}
+
+fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
+    match depends_on(study, effect) {
+        Some(other) => format!("depends on {}", factor_words(other).to_lowercase()),
+        None => words::conclusion(effect.conclusion).to_owned(),
+    }
+}
+
+fn hover(study: &StudyDocument, effect: &StudyEffect) -> String {
     let mut lines = vec![
         title(effect),
         format!("{}  ({})", words::times(effect.ratio), words::exact(effect.ratio)),
@@ -97,7 +118,7 @@ fn hover(effect: &StudyEffect) -> String {
             words::times(effect.ratio_min),
             words::times(effect.ratio_max)
         ),
-        words::conclusion(effect.conclusion).to_owned(),
+        conclusion(study, effect),
     ];
     if !effect.verdicts.is_sound() {
         lines.push(words::verdicts(&effect.verdicts));
@@ -105,18 +126,22 @@ fn hover(effect: &StudyEffect) -> String {
     lines.join("\n")
 }
 
-fn table(all: &[StudyEffect]) -> Table {
+fn table(study: &StudyDocument) -> Table {
+    let said = |one: &StudyEffect| text(conclusion(study, one));
     let pairs = |one: &StudyEffect| words::times_range([one.ratio_min, one.ratio_max]);
-    Table::of(all)
+    Table::of(&study.effects)
         .words("Factor", |one| text(title(one)))
         .numbers("Ratio", |one| ratio(one.ratio))
-        .numbers("95 % interval", |one| ratio_interval(one.ratio_ci95))
+        .numbers("95 % interval", |one| match depends_on(study, one) {
+            Some(_) => empty(),
+            None => ratio_interval(one.ratio_ci95),
+        })
         .numbers("Pairs", |one| count(one.ratio_n))
         .numbers_on(On::FILES, "Single pairs", |one| text(pairs(one)))
-        .words_on(On::FILES, "Conclusion", |one| text(words::conclusion(one.conclusion)))
+        .words_on(On::FILES, "Conclusion", |one| said(one))
         .words_on(On::TERMINAL, "", |one| match words::is_measured(one.conclusion) {
             true => empty(),
-            false => text(words::conclusion(one.conclusion)),
+            false => said(one),
         })
         .words_on(On::FILES, "What it says", |one| text(&one.text))
         .words("Cautions", |one| verdicts(&one.verdicts))

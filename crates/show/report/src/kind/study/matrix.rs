@@ -56,6 +56,14 @@ pub(super) fn section(
     body
 }
 
+/// The panels of one axis, or of none, that are shown at once.
+pub(super) fn picture(study: &StudyDocument, set: &Panels<'_>) -> document::Panels {
+    let unit = study.points.first().map_or("IOPS", |point| point.unit.as_str());
+    let drawn = Drawn { number: 0, set, unit, shared: shared_top(set) };
+    let charts = set.shown.iter().enumerate().filter_map(|(n, one)| drawn.value(n, one).ok());
+    drawn.legend_with(charts.collect())
+}
+
 /// What all panels of a set share while they are drawn.
 struct Drawn<'a> {
     number: usize,
@@ -93,7 +101,7 @@ impl Drawn<'_> {
         };
         let put = |body: &mut Blocks, from: usize, panels: &[Panel<'_>]| {
             let (charts, alone) = values(from, panels);
-            body.add(On::PAGE, self.panels(charts));
+            body.add(On::PAGE, Block::Panels(self.legend_with(charts)));
             for said in alone {
                 body.add(On::PAGE, Block::Text(Style::Plain, said));
             }
@@ -122,10 +130,11 @@ impl Drawn<'_> {
         body
     }
 
-    fn panels(&self, charts: Vec<Chart>) -> Block {
+    /// Charts with the legend of their lines, if they have any.
+    fn legend_with(&self, charts: Vec<Chart>) -> document::Panels {
         let has_switch = charts.iter().any(|chart| matches!(chart.plot, Plot::Lines(_)));
         let legend = if has_switch { self.legend() } else { Vec::new() };
-        Block::Panels(document::Panels { legend, charts, has_switch })
+        document::Panels { legend, charts, has_switch }
     }
 
     fn stroke(&self, look: usize) -> Stroke {

@@ -24,7 +24,7 @@ use super::common::{INTERVAL, cautions, facts, findings, replicate_verdicts, una
 use super::host::host;
 use crate::RunView;
 use crate::cell::{Span, Text, Tone, text};
-use crate::document::{Block, Blocks, Card, On, Report, Style, Table, all_verdicts};
+use crate::document::{Block, Blocks, Card, On, Report, Sheet, Style, Table, all_verdicts};
 use crate::head::Head;
 use crate::words;
 
@@ -81,6 +81,17 @@ pub(super) fn report(view: &RunView<'_>, on: On) -> Option<(Head, Report)> {
     report.add("method", "How it was measured", method(view, study));
     report.kept = study.report.as_ref().map(|path| Text::default().strong("Report: ").plain(path));
     Some((view.head(Some(&study.host), Some(&study.study)), report))
+}
+
+/// What a study is about as one picture: transactions over time, else its first panels.
+pub(super) fn sheet(study: &StudyDocument) -> Option<Sheet> {
+    let set = || all_panels(study).into_iter().find(|set| !matrix::is_given(study, set));
+    let panels = stability::picture(study).or_else(|| Some(matrix::picture(study, &set()?)))?;
+    let says = match study.headline.is_empty() {
+        true => study.question.clone(),
+        false => study.headline.join(" "),
+    };
+    (!panels.charts.is_empty()).then(|| Sheet { title: study.title.clone(), says, panels })
 }
 
 /// A study whose figures carry only cautions that the whole run does not: a mark on every figure

@@ -19,13 +19,20 @@ use crate::words;
 /// A point with its transactions.
 type Item<'a> = (&'a StudyPoint, &'a StudyTransactions);
 
+/// Points of transactions.
+fn items(study: &StudyDocument) -> Vec<Item<'_>> {
+    study.points.iter().filter_map(|one| Some((one, one.transactions.as_ref()?))).collect()
+}
+
+/// The rate of every point over time, as a picture; nothing where no point is one of transactions.
+pub(super) fn picture(study: &StudyDocument) -> Option<Panels> {
+    let all = items(study);
+    (!all.is_empty()).then(|| over_time(study, &all))
+}
+
 /// The section; nothing where no point is one of transactions.
 pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
-    let all: Vec<Item<'_>> = study
-        .points
-        .iter()
-        .filter_map(|point| Some((point, point.transactions.as_ref()?)))
-        .collect();
+    let all = items(study);
     if all.is_empty() {
         return None;
     }
@@ -38,7 +45,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
          redo has gone round.",
     );
     body.table(On::ALL, speed(study, &all));
-    body.add(On::PAGE, over_time(study, &all));
+    body.add(On::PAGE, Block::Panels(over_time(study, &all)));
     body.title(On::FILES, "What the load asks of the storage");
     body.table(On::FILES, asked(study, &all));
     Some(body)
@@ -145,7 +152,7 @@ fn main_cause(of: &StudyTransactions) -> String {
     })
 }
 
-fn over_time(study: &StudyDocument, all: &[Item<'_>]) -> Block {
+fn over_time(study: &StudyDocument, all: &[Item<'_>]) -> Panels {
     let points: Vec<&StudyPoint> = all.iter().map(|item| item.0).collect();
     let factors = varying(study, &points);
     let rates = all.iter().flat_map(|item| item.1.series.tps.iter().copied());
@@ -167,5 +174,5 @@ fn over_time(study: &StudyDocument, all: &[Item<'_>]) -> Block {
         Chart::new(format!("rate-{n}"), title.clone(), Plot::Lines(lines))
     };
     let charts = all.iter().enumerate().map(chart).collect();
-    Block::Panels(Panels { legend: Vec::new(), charts, has_switch: false })
+    Panels { legend: Vec::new(), charts, has_switch: false }
 }
