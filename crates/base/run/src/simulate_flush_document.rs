@@ -115,6 +115,10 @@ pub struct FlushFigures {
     pub pages_dirtied_per_s: Option<f64>,
     /// Mean checkpoint age in percent of the age at which writers wait.
     pub checkpoint_age_pct_mean: Option<f64>,
+    /// Share of the time that stalls for want of redo space lasted, in percent; of a model that of
+    /// the seconds below half the mean rate.
+    #[serde(default)]
+    pub redo_stalled_pct: Option<f64>,
 }
 
 /// Something that a recording does not say.

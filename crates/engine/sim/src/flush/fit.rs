@@ -222,11 +222,14 @@ impl ModelWindow {
         let flushed_per_s = per_s(|second| second.flushed_pages);
         let more_per_s = (dirty_after - dirty_before) / seconds.len().max(1) as f64;
         let age = per_s(|second| second.checkpoint_age as f64);
+        let tps = per_s(|second| second.commits);
+        let stalled = seconds.iter().filter(|second| second.commits < tps / 2.0).count();
         FlushFigures {
-            tps: per_s(|second| second.commits),
+            tps,
             redo_bytes_per_s: Some(per_s(|second| second.redo_bytes)),
             pages_dirtied_per_s: Some((flushed_per_s + more_per_s).max(0.0)),
             checkpoint_age_pct_mean: Some(100.0 * age / outcome.wall_age.max(1) as f64),
+            redo_stalled_pct: Some(100.0 * stalled as f64 / seconds.len().max(1) as f64),
         }
     }
 }

@@ -44,6 +44,7 @@ fn recorded(plan: &FlushPlan, from: usize, length: usize) -> RecordedWindow {
             redo_bytes_per_s: Some(mean(|second| second.redo_bytes)),
             pages_dirtied_per_s: Some(dirtied),
             checkpoint_age_pct_mean: Some(pct(mean(|second| second.checkpoint_age as f64))),
+            redo_stalled_pct: None,
         },
         checkpoint_age_pct_max: Some(pct(most as f64)),
         length_s: length as f64,

@@ -1,13 +1,14 @@
-//! What the run directory of a driven database says of flushing there.
+//! What the run directory of a driven database, or of a watched server, says of flushing there.
 //!
 //! Invariant: what the recording does not say is taken from somewhere else and named; a directory
 //! that says too little is refused with what to do.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use iostrata_run::{
-    Event, FlushAssumption, FlushFigures, Replicate, RunKind, RunReader, RunResult, TargetCourse,
-    TransactionDocument,
+    Event, FlushAssumption, FlushFigures, Replicate, RunKind, RunReader, RunResult, StallCause,
+    TargetCourse, TransactionDocument, TransactionStall, WatchDocument, WatchSample, WatchTarget,
 };
 use iostrata_server::{Flavour, ServerVersion};
 use iostrata_settings::{PolicyName, Settings};
@@ -57,6 +58,9 @@ impl Recording {
         let reader =
             RunReader::open(dir).map_err(|error| ExitError::Usage(format!("--from: {error}")))?;
         let refused = |why: String| ExitError::Usage(format!("--from {run}: {why}"));
+        if let Some(RunResult::Watch(watched)) = reader.result() {
+            return Self::of_watched(watched, run.clone(), needs_redo).map_err(refused);
+        }
         let document = document(&reader).map_err(refused)?;
         if document.tps <= 0.0 {
             return Err(refused("no transaction was completed in it; record another".to_owned()));
@@ -65,12 +69,18 @@ impl Recording {
         let target = format!("{} {}", document.target.flavour, document.target.version);
         check_redo(&course, &target, document.tps, needs_redo).map_err(refused)?;
         let mut assumed = Vec::new();
-        let settings = settings(document, &mut assumed);
+        let had = Had {
+            flavour: &document.target.flavour,
+            version: &document.target.version,
+            settings: &document.target.settings,
+        };
+        let settings = settings(&had, &mut assumed);
         let figures = FlushFigures {
             tps: document.tps,
             redo_bytes_per_s: course.redo_bytes_per_s,
             pages_dirtied_per_s: course.pages_dirtied_per_s,
             checkpoint_age_pct_mean: course.checkpoint_age_pct_mean,
+            redo_stalled_pct: stalled_pct(&document.stalls, document.duration_s),
         };
         let checkpoint_age_pct_max = course.checkpoint_age_pct_max;
         // Samples are taken from the beginning of the warm-up on.
@@ -90,19 +100,84 @@ impl Recording {
             assumed,
         })
     }
+
+    /// What a recording of a server's own load says.
+    fn of_watched(watched: &WatchDocument, run: String, needs_redo: bool) -> Result<Self, String> {
+        if !watched.settings.is_empty() {
+            return Err("its settings were changed while it was recorded, so that no load can be \
+                        told from it; give a recording of `iostrata watch`"
+                .to_owned());
+        }
+        let figures = figures_of(watched).ok_or("no transaction was seen in it; record another")?;
+        let target = format!("{} {}", watched.target.flavour, watched.target.version);
+        let redo =
+            TargetCourse { redo_bytes_per_s: figures.redo_bytes_per_s, ..TargetCourse::default() };
+        check_redo(&redo, &target, figures.tps, needs_redo)?;
+        let mut assumed = Vec::new();
+        let WatchTarget { flavour, version, settings: had, .. } = &watched.target;
+        let settings = settings(&Had { flavour, version, settings: had }, &mut assumed);
+        let running = mean(watched, |sample| sample.sessions_running.map(|count| count as f64));
+        let demand = match running {
+            Some(count) => Demand::Users(count.round().max(1.0) as u32),
+            None => Demand::Rate(figures.tps),
+        };
+        let taken_as = match demand {
+            Demand::Users(users) => format!("{users}, the sessions that were at work on average"),
+            Demand::Rate(_) => "as many transactions per second as were recorded".to_owned(),
+        };
+        assumed.push(FlushAssumption { what: "users".to_owned(), taken_as });
+        let checkpoint_age_pct_max = watched.checkpoint_age_pct_max;
+        let length_s = watched.duration_s;
+        let window = RecordedWindow { figures, checkpoint_age_pct_max, length_s };
+        let workload = "its own load".to_owned();
+        Ok(Self { run, workload, target, settings, demand, window, data_bytes: None, assumed })
+    }
+}
+
+/// The mean of what samples tell.
+fn mean(watched: &WatchDocument, of: impl Fn(&WatchSample) -> Option<f64>) -> Option<f64> {
+    let told: Vec<f64> = watched.samples.iter().filter_map(of).collect();
+    (!told.is_empty()).then(|| told.iter().sum::<f64>() / told.len() as f64)
+}
+
+/// The figures of a recording; nothing where no transactions were seen.
+fn figures_of(watched: &WatchDocument) -> Option<FlushFigures> {
+    let tps = watched.tps.filter(|tps| *tps > 0.0)?;
+    let dirty = |sample: &WatchSample| Some((sample.t_s, sample.dirty_pages? as f64));
+    let first = watched.samples.iter().find_map(dirty);
+    let last = watched.samples.iter().rev().find_map(dirty);
+    let grown = first.zip(last).filter(|(first, last)| last.0 > first.0);
+    let grown_per_s = grown.map_or(0.0, |(first, last)| (last.1 - first.1) / (last.0 - first.0));
+    let flushed = mean(watched, |sample| sample.flushed_pages_per_s);
+    Some(FlushFigures {
+        tps,
+        redo_bytes_per_s: mean(watched, |sample| sample.redo_bytes_per_s),
+        pages_dirtied_per_s: flushed.map(|flushed| (flushed + grown_per_s).max(0.0)),
+        checkpoint_age_pct_mean: mean(watched, |sample| sample.checkpoint_age_pct),
+        redo_stalled_pct: stalled_pct(&watched.stalls, watched.duration_s),
+    })
+}
+
+/// The share of so many seconds that stalls for want of redo space lasted, in percent.
+fn stalled_pct(stalls: &[TransactionStall], of_s: f64) -> Option<f64> {
+    let of_redo = stalls.iter().filter(|stall| stall.cause == StallCause::RedoFull);
+    let stalled_s: f64 = of_redo.map(|stall| stall.length_s).sum();
+    (of_s > 0.0).then(|| (100.0 * stalled_s / of_s).min(100.0))
 }
 
 fn document(reader: &RunReader) -> Result<&TransactionDocument, String> {
     let kind = reader.manifest().kind;
     match (reader.result(), kind) {
         (Some(RunResult::Tpcc(document) | RunResult::Oltp(document)), _) => Ok(document),
-        (None, RunKind::Tpcc | RunKind::Oltp | RunKind::Stress | RunKind::Insert) => Err(
-            "the run was stopped before its end and has no result; record it again and let it end"
-                .to_owned(),
-        ),
+        (
+            None,
+            RunKind::Tpcc | RunKind::Oltp | RunKind::Stress | RunKind::Insert | RunKind::Watch,
+        ) => Err("the run was stopped before its end and has no result; record it again and let \
+                  it end"
+            .to_owned()),
         _ => Err(format!(
             "it is a run of `{}`; give one of `iostrata tpcc run`, or of `run` of oltp, stress or \
-             insert",
+             insert, or a recording of `iostrata watch`",
             reader.manifest().arguments.first().map_or("another command", String::as_str)
         )),
     }
@@ -141,11 +216,17 @@ fn check_redo(
     }
 }
 
+/// The target that was recorded.
+struct Had<'a> {
+    flavour: &'a str,
+    version: &'a str,
+    settings: &'a BTreeMap<String, String>,
+}
+
 /// The engine's settings that are nearest to the target's.
-fn settings(document: &TransactionDocument, assumed: &mut Vec<FlushAssumption>) -> Settings {
-    let recorded = &document.target.settings;
+fn settings(had: &Had<'_>, assumed: &mut Vec<FlushAssumption>) -> Settings {
     let of = |wanted: &str| {
-        let found = recorded.iter().find(|(name, _)| bare(name) == wanted);
+        let found = had.settings.iter().find(|(name, _)| bare(name) == wanted);
         found.map(|(_, value)| value.as_str())
     };
     let mut settings = Settings::default();
@@ -155,7 +236,7 @@ fn settings(document: &TransactionDocument, assumed: &mut Vec<FlushAssumption>) 
     // The policy is told by the version, the redo may be several files, and files are written
     // directly in the model.
     let own = ["policy", "redo_log_capacity", "flush_method"];
-    for (name, value) in recorded.iter().filter(|(name, _)| !own.contains(&bare(name))) {
+    for (name, value) in had.settings.iter().filter(|(name, _)| !own.contains(&bare(name))) {
         if FOLLOWED.contains(&bare(name)) && settings.set(bare(name), value).is_err() {
             let taken = settings.get(bare(name)).unwrap_or_default();
             assume(name, format!("{taken}; the model has no {value}"));
@@ -183,13 +264,13 @@ fn settings(document: &TransactionDocument, assumed: &mut Vec<FlushAssumption>) 
         settings.redo_log_capacity = REDO_BYTES;
         assume("redo", Size(REDO_BYTES).to_string());
     }
-    let policy = match document.target.flavour.as_str() {
+    let policy = match had.flavour {
         "engine" => of("policy")
             .and_then(|word| PolicyName::ALL.iter().find(|name| name.word() == word).copied()),
-        flavour => policy_of(&ServerVersion::recognise(&document.target.version, flavour)),
+        flavour => policy_of(&ServerVersion::recognise(had.version, flavour)),
     };
     settings.policy = policy.unwrap_or_else(|| {
-        let name = match document.target.flavour.as_str() {
+        let name = match had.flavour {
             "engine" => PolicyName::Steady,
             _ => PolicyName::PageCleaner84,
         };
@@ -217,6 +298,8 @@ fn policy_of(version: &ServerVersion) -> Option<PolicyName> {
 
 #[cfg(test)]
 mod tests {
+    use iostrata_run::TunedSetting;
+
     use super::*;
 
     #[test]
@@ -238,10 +321,52 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_of_a_server_tells_its_load() {
+        let sample = |t_s: f64, dirty_pages, flushed| WatchSample {
+            t_s,
+            dirty_pages: Some(dirty_pages),
+            flushed_pages_per_s: flushed,
+            redo_bytes_per_s: flushed.map(|_| 3e6),
+            sessions_running: Some(7 + t_s as u64),
+            ..WatchSample::default()
+        };
+        let target = WatchTarget {
+            flavour: "mariadb".to_owned(),
+            version: "10.11.19-MariaDB".to_owned(),
+            settings: [("innodb_log_file_size".to_owned(), "104857600".to_owned())].into(),
+            ..WatchTarget::default()
+        };
+        let mut watched = WatchDocument {
+            target,
+            duration_s: 2.0,
+            tps: Some(400.0),
+            samples: vec![
+                sample(0.0, 100, None),
+                sample(1.0, 300, Some(500.0)),
+                sample(2.0, 400, Some(700.0)),
+            ],
+            ..WatchDocument::default()
+        };
+        let found = Recording::of_watched(&watched, "R".to_owned(), true).unwrap();
+        assert_eq!(found.demand, Demand::Users(8));
+        assert_eq!(found.settings.redo_log_capacity, 100 << 20);
+        let FlushFigures { tps, redo_bytes_per_s, pages_dirtied_per_s, .. } = found.window.figures;
+        let figures = (tps, redo_bytes_per_s, pages_dirtied_per_s);
+        assert_eq!(figures, (400.0, Some(3e6), Some(600.0 + 150.0)));
+        assert!(found.assumed.iter().any(|one| one.what == "users"), "{:?}", found.assumed);
+        // Whoever tuned it changed the load of every second.
+        watched.settings.push(TunedSetting::default());
+        let refused = Recording::of_watched(&watched, "R".to_owned(), true).err().unwrap();
+        assert!(refused.contains("give a recording of `iostrata watch`"), "{refused}");
+        watched.settings.clear();
+        watched.tps = None;
+        let refused = Recording::of_watched(&watched, "R".to_owned(), true).err().unwrap();
+        assert!(refused.contains("no transaction"), "{refused}");
+    }
+
+    #[test]
     fn what_a_target_does_not_tell_is_assumed_and_named() {
-        let mut document = TransactionDocument::default();
-        document.target.flavour = "mariadb".to_owned();
-        document.target.version = "11.8.9-MariaDB".to_owned();
+        let mut had = BTreeMap::new();
         for (name, value) in [
             ("innodb_log_file_size", "104857600"),
             ("innodb_io_capacity", "1000"),
@@ -249,17 +374,19 @@ mod tests {
             ("innodb_doublewrite", "fast"),
             ("innodb_max_purge_lag", "1000"),
         ] {
-            document.target.settings.insert(name.to_owned(), value.to_owned());
+            had.insert(name.to_owned(), value.to_owned());
             assert!(is_recorded(name));
         }
         let mut assumed = Vec::new();
-        let found = settings(&document, &mut assumed);
+        let server = Had { flavour: "mariadb", version: "11.8.9-MariaDB", settings: &had };
+        let found = settings(&server, &mut assumed);
         assert_eq!((found.redo_log_capacity, found.io_capacity), (100 << 20, 1000));
         assert_eq!((found.policy, found.max_purge_lag), (PolicyName::Mariadb, 0));
         let what: Vec<&str> = assumed.iter().map(|one| one.what.as_str()).collect();
         assert_eq!(what, ["innodb_doublewrite", "io_capacity_max", "buffer pool"]);
         let mut assumed = Vec::new();
-        let found = settings(&TransactionDocument::default(), &mut assumed);
+        let none = Had { flavour: "", version: "", settings: &BTreeMap::new() };
+        let found = settings(&none, &mut assumed);
         assert_eq!((found.io_capacity, found.redo_log_capacity), (200, 1 << 30));
         assert_eq!(found.policy, PolicyName::PageCleaner84);
         assert_eq!(assumed.len(), 5, "{assumed:?}");

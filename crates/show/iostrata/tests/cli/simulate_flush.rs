@@ -185,7 +185,9 @@ fn a_recorded_run_is_asked_what_would_be() {
         number(from, &format!("/modelled/{figure}")) / number(from, &format!("/recorded/{figure}"))
     };
     let rates = ["tps", "redo_bytes_per_s", "pages_dirtied_per_s"].map(share);
-    let fits = rates.iter().all(|rate| (rate - 1.0).abs() <= 0.15);
+    let stalls =
+        ["recorded", "modelled"].map(|of| number(from, &format!("/{of}/redo_stalled_pct")) >= 2.0);
+    let fits = rates.iter().all(|rate| (rate - 1.0).abs() <= 0.15) && stalls[0] == stalls[1];
     assert_eq!(from["fits"], fits, "{rates:?}");
     assert!((rates[1] / rates[0] - 1.0).abs() < 0.02, "redo per transaction: {rates:?}");
     let assumed = from["assumed"].to_string();

@@ -8,6 +8,9 @@ const OFF_SHARE_MAX: f64 = 0.15;
 /// Points of checkpoint age beyond which the model lives at another age, in percent.
 const AGE_OFF_PCT_MAX: f64 = 15.0;
 
+/// Of less than this share of the time stalls are said to be none, in percent.
+const STALLED_PCT_MIN: f64 = 2.0;
+
 /// What stands before everything else where the model does not fit.
 pub(super) const MISFIT: &str =
     "The model does not do what was recorded: what it says of other settings is not to be trusted.";
@@ -28,14 +31,19 @@ pub(super) fn judge_model(from: &mut FlushRecording) {
         (off.abs() > OFF_SHARE_MAX).then_some(said)
     })
     .collect::<Vec<String>>();
-    from.fits = off.is_empty();
+    let stalls = stalls_apart(&recorded, &modelled);
+    from.fits = off.is_empty() && stalls.is_none();
     from.text = vec![
         format!("{} on {}, policy {}, from {}.", from.workload, from.target, from.policy, from.run),
         format!("Recorded: {}. The model of it: {}.", words(&recorded), words(&modelled)),
     ];
     if !from.fits {
-        let (misfit, off) = (MISFIT, off.join(", "));
-        from.text.push(format!("{misfit} Off by more than 15 %: {off}. {FIX}"));
+        let off = match off.is_empty() {
+            true => String::new(),
+            false => format!(" Off by more than 15 %: {}.", off.join(", ")),
+        };
+        let stalls = stalls.map_or_else(String::new, |stalls| format!(" {stalls}"));
+        from.text.push(format!("{MISFIT}{off}{stalls} {FIX}"));
     } else if let Some(apart) = ages_apart(&recorded, &modelled) {
         from.text.push(format!(
             "The model does as much, but at a checkpoint age that is {apart:.0} points away: \
@@ -60,6 +68,22 @@ fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
     Some(apart.abs()).filter(|apart| *apart > AGE_OFF_PCT_MAX)
 }
 
+/// Stalls for want of redo space of one of the two, which the other one does not know.
+fn stalls_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
+    let (seen, found) = (recorded.redo_stalled_pct?, modelled.redo_stalled_pct?);
+    let [stalls, is_modelled] = [seen, found].map(|pct| pct >= STALLED_PCT_MIN);
+    let share = |pct: f64| format!("for {} of the time", percent(pct));
+    match (stalls, is_modelled) {
+        (true, false) => {
+            Some(format!("It stalled for want of redo space {}, its model never.", share(seen)))
+        }
+        (false, true) => {
+            Some(format!("It never stalled for want of redo space, its model {}.", share(found)))
+        }
+        _ => None,
+    }
+}
+
 fn words(figures: &FlushFigures) -> String {
     let mut all = vec![format!("{} transactions/s", count(figures.tps))];
     all.extend(figures.redo_bytes_per_s.map(|redo| format!("{}/s of redo", bytes(redo))));
@@ -82,6 +106,7 @@ mod tests {
             redo_bytes_per_s: Some(4e6),
             pages_dirtied_per_s: Some(500.0),
             checkpoint_age_pct_mean: Some(60.0),
+            redo_stalled_pct: Some(0.5),
         };
         let mut modelled = recorded;
         change(&mut modelled);
@@ -116,6 +141,9 @@ mod tests {
         assert!(!from.fits && from.text[2].contains("not to be trusted"), "{:?}", from.text);
         assert!(from.text[2].contains("transactions per second: 16"), "{:?}", from.text);
         assert!(!judged(|model| model.pages_dirtied_per_s = Some(600.0)).fits);
+        let stalls = judged(|model| model.redo_stalled_pct = Some(20.0));
+        assert!(!stalls.fits && stalls.text[2].contains("its model for 20 %"), "{:?}", stalls.text);
+        assert!(judged(|model| model.redo_stalled_pct = None).fits);
         let apart = judged(|model| model.checkpoint_age_pct_mean = Some(20.0));
         assert!(apart.fits && apart.text[2].contains("40 points away"), "{:?}", apart.text);
         let unknown = judged(|model| model.checkpoint_age_pct_mean = None);
