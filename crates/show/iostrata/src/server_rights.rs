@@ -58,7 +58,7 @@ pub fn refuse_replica(facts: &TargetFacts) -> Result<(), ExitError> {
         Some(name) => Err(refused(
             facts,
             &format!(
-                "{name} is ON: a server that is not written to is not tuned; name its primary"
+                "{name} is ON: nothing is set on a server that is not written to; name its primary"
             ),
         )),
     }

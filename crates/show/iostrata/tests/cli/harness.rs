@@ -115,3 +115,13 @@ pub fn number(document: &serde_json::Value, path: &str) -> f64 {
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
+
+/// Whether MariaDB is installed; without it a test that needs it is skipped.
+pub fn has_mariadb() -> bool {
+    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
+    let is_there = dirs.iter().any(|dir| Path::new(dir).join("mariadbd").exists());
+    if !is_there {
+        eprintln!("skipped: mariadbd is not installed");
+    }
+    is_there
+}

@@ -4,19 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::harness::{Bench, document, number, stderr, stdout};
+use crate::harness::{Bench, document, has_mariadb, number, stderr, stdout};
 
 const RUN: &str = "oltp read_write run --server mariadbd --server-dir s --table-size 2000 \
                    --server-option innodb_buffer_pool_size=32M --threads 2";
-
-fn has_server() -> bool {
-    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
-    let is_there = dirs.iter().any(|dir| Path::new(dir).join("mariadbd").exists());
-    if !is_there {
-        eprintln!("skipped: mariadbd is not installed");
-    }
-    is_there
-}
 
 /// Groups that this program names after itself.
 fn groups(dir: &Path, depth: u32) -> Vec<PathBuf> {
@@ -48,7 +39,7 @@ fn naming(place: &Path) -> Vec<String> {
 
 #[test]
 fn a_prepared_copy_is_made_once_and_every_run_begins_alike() {
-    if !has_server() {
+    if !has_mariadb() {
         return;
     }
     let bench = Bench::new();
@@ -76,7 +67,7 @@ fn a_prepared_copy_is_made_once_and_every_run_begins_alike() {
 
 #[test]
 fn limits_hold_for_the_server_and_go_with_it() {
-    if !has_server() {
+    if !has_mariadb() {
         return;
     }
     if !rustix::process::geteuid().is_root() {
@@ -119,7 +110,7 @@ fn limits_hold_for_the_server_and_go_with_it() {
 #[test]
 fn a_user_gets_a_server_and_is_told_what_limits_need() {
     let bench = Bench::new();
-    if !has_server() || !bench.admits_nobody() {
+    if !has_mariadb() || !bench.admits_nobody() {
         return;
     }
     let run = |more: &str| bench.as_nobody(&format!("{RUN} --time 1 {more}")).output().unwrap();
@@ -139,7 +130,7 @@ fn a_user_gets_a_server_and_is_told_what_limits_need() {
 
 #[test]
 fn what_a_killed_run_leaves_of_its_server_is_removed() {
-    if !has_server() {
+    if !has_mariadb() {
         return;
     }
     let bench = Bench::new();

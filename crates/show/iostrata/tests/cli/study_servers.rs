@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Bench, document, stderr, stdout};
+use crate::harness::{Bench, document, has_mariadb, stderr, stdout};
 
 /// An engine, a server, one that nobody has, an option that servers lack, a storage engine that is
 /// none, and a setting of which a server dies.
@@ -45,15 +45,6 @@ trace = false
 profile_hz = 0
 "#;
 
-fn has_server() -> bool {
-    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
-    let is_there = dirs.iter().any(|dir| Path::new(dir).join("mariadbd").exists());
-    if !is_there {
-        eprintln!("skipped: mariadbd is not installed");
-    }
-    is_there
-}
-
 /// Whether something is named so in a list of what could not be measured, and says all of this.
 fn is_said(unavailable: &Value, what: &str, words: &[&str]) -> bool {
     let all = unavailable.as_array().unwrap();
@@ -71,7 +62,7 @@ fn servers_below(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_server_stands_beside_the_engine_and_what_it_lacks_is_said_in_its_cell() {
-    if !has_server() {
+    if !has_mariadb() {
         return;
     }
     let bench = Bench::new();
@@ -102,7 +93,7 @@ fn a_server_stands_beside_the_engine_and_what_it_lacks_is_said_in_its_cell() {
 
 #[test]
 fn a_killed_study_of_servers_is_restored_and_goes_on() {
-    if !has_server() {
+    if !has_mariadb() {
         return;
     }
     let bench = Bench::new();

@@ -7,6 +7,9 @@ use iostrata_run::{Advice, Risk};
 
 use super::recording::{Family, Recording};
 
+/// How advice begins that a server takes while it runs.
+pub(super) const DYNAMIC: &str = "SET GLOBAL ";
+
 /// A setting of InnoDB to change, by its name without the prefix; `None` where it has the value
 /// already, or the target does not have it.
 pub(super) fn set(
@@ -35,8 +38,8 @@ pub(super) fn set(
             let lasting = format!("{name} = {value} in my.cnf {file}");
             if is_dynamic(recording, setting) {
                 (
-                    format!("SET GLOBAL {name} = {value}; to keep it, {lasting}"),
-                    format!("SET GLOBAL {name} = {now}; and the line in my.cnf as before"),
+                    format!("{DYNAMIC}{name} = {value}; to keep it, {lasting}"),
+                    format!("{DYNAMIC}{name} = {now}; and the line in my.cnf as before"),
                 )
             } else {
                 (

@@ -6,8 +6,8 @@
 use iostrata_run::{Advice, Unavailable, Verification, WatchDocument};
 use iostrata_stats::{Comparison, Conclusion, mean_and_half_width, paired};
 
-/// How advice begins that a server takes while it runs.
-const DYNAMIC: &str = "SET GLOBAL ";
+use super::advised::DYNAMIC;
+
 /// Why some settings are not tried although a server takes them while it runs, by a part of their
 /// names.
 const NOT_TRIED: [(&str, &str); 3] = [
