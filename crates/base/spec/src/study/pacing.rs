@@ -95,6 +95,9 @@ impl Pacing {
     pub fn replicates_fitting(&self) -> f64 {
         let Some(left_s) = self.left_s else { return f64::from(self.replicates) };
         let fitting = (left_s - self.traced_s()) / self.round_s();
+        // Windows that were made to fit do fit, however the division rounds.
+        let fitting =
+            if (fitting - fitting.round()).abs() < 1e-9 { fitting.round() } else { fitting };
         fitting.clamp(1.0, f64::from(self.replicates_aimed_at()))
     }
 
