@@ -16,6 +16,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("purge", text!("purge")),
     ("single-user", text!("single-user")),
     ("two-on-one-disk", text!("two-on-one-disk")),
+    ("stress-redo", text!("stress-redo")),
+    ("io-capacity", text!("io-capacity")),
+    ("all-o-direct", text!("all-o-direct")),
+    ("insert-queue", text!("insert-queue")),
+    ("page-size", text!("page-size")),
+    ("server-vs-engine", text!("server-vs-engine")),
     ("smoke", text!("smoke")),
 ];
 
