@@ -100,9 +100,10 @@ impl<'a> Drawing<'a> {
         let top = height * (1.0 - y.at(mark.y));
         let end = |value: f64| (height * (1.0 - y.at(value))).clamp(0.0, height) - top;
         let marked = line.marked.filter(|(x, _)| *x == mark.x);
+        let colour = line.stroke.colour.css();
         html! {
             svg x=(x.percent(mark.x)) y=(format!("{top:.1}")) overflow="visible" data-at=(at)
-                style={ "--c:" (line.stroke.colour.css()) } {
+                style={ "--c:" (colour) ";color:" (colour) } {
                 title { (mark.hover) }
                 @if let Some(ci95) = mark.ci95 {
                     @let [low, high] = ci95.map(end);

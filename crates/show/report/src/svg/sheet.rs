@@ -38,6 +38,8 @@ const LINE: f64 = 19.0;
 const LETTERS: usize = 128;
 /// Pixels of a letter, at most on the average.
 const LETTER: f64 = 7.0;
+/// Letters of a title at their usual size that fit above a plot.
+const TITLE_LETTERS: usize = 44;
 /// A sample of a line in the legend, with the space behind it.
 const SAMPLE: f64 = 34.0;
 
@@ -135,8 +137,11 @@ pub(crate) fn sheet(sheet: &Sheet) -> String {
 fn panel(chart: &Chart, lines: &Lines) -> (Markup, Option<String>) {
     let drawing = Drawing::new(lines, lines.scale, &CANVAS);
     let unit = format!(" {}", lines.x);
+    let says = if chart.says.is_empty() { "" } else { ": " };
+    let title = format!("{}{says}{}", chart.title, chart.says);
+    let is_long = title.chars().count() > TITLE_LETTERS;
     let body = html! {
-        text.title { (chart.title) @if !chart.says.is_empty() { ": " (chart.says) } }
+        text.title.long[is_long] { (title) }
         svg x=(LABELS) y="14" width=(PLOT[0]) height=(PLOT[1]) overflow="visible" {
             (drawing.markup(&unit))
         }

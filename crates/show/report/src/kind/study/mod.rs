@@ -89,7 +89,8 @@ pub(super) fn sheet(study: &StudyDocument) -> Option<Sheet> {
     let panels = stability::picture(study).or_else(|| Some(matrix::picture(study, &set()?)))?;
     let says = match study.headline.is_empty() {
         true => study.question.clone(),
-        false => study.headline.join(" "),
+        // Its last sentence tells of the run itself.
+        false => study.headline[..(study.headline.len() - 1).max(1)].join(" "),
     };
     (!panels.charts.is_empty()).then(|| Sheet { title: study.title.clone(), says, panels })
 }

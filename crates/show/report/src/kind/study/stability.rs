@@ -74,20 +74,23 @@ fn of(item: &Item<'_>, metric: ThenMetric) -> Cell {
 }
 
 fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    with_levels(study, all)
+    let table = with_levels(study, all)
         .numbers("Transactions/s", |item| {
             let point = item.0;
-            figure(point.value, point.value_ci95, point.value_n, &point.unit)
+            figure(point.value, point.value_ci95, point.value_n, "")
         })
-        .numbers_on(On::FILES, "95 %", |item| interval(item.0.value_ci95, &item.0.unit))
+        .numbers_on(On::FILES, "95 %", |item| interval(item.0.value_ci95, ""))
         .numbers("Worst second", |item| of(item, ThenMetric::MinOverMean1s))
         .numbers_on(On::FILES, "95 %", |item| {
             let found = item.1.figures.get(ThenMetric::MinOverMean1s.name());
             found.map_or_else(empty, |found| interval(found.ci95, ""))
         })
         .numbers("99.9 % within", |item| of(item, ThenMetric::LatencyP999Us))
-        .numbers("Stalled", |item| of(item, ThenMetric::StalledPct))
-        .words("By", |item| text(main_cause(item.1)))
+        .numbers("Stalled", |item| of(item, ThenMetric::StalledPct));
+    let has_stalls = all.iter().any(|item| !item.1.stalls.is_empty());
+    let table =
+        if has_stalls { table.words("By", |item| text(main_cause(item.1))) } else { table };
+    table
         .words("Busiest", |item| text(busiest(item.1)))
         .words_on(On::FILES, "Cautions", |item| verdicts(&item.0.verdicts))
         .each(|item, row| row.point = Some((item.0.id.clone(), item.0.title.clone())))
