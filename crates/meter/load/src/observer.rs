@@ -11,6 +11,8 @@ pub trait WindowObserver {
     fn opened(&mut self);
     /// Called every few milliseconds while it is open, with the seconds since it opened.
     fn open(&mut self, elapsed_s: f64);
+    /// Called once when the warm-up of transactions is over.
+    fn warmed_up(&mut self) {}
     /// Called once a second while transactions run.
     fn live(&mut self, _figures: &LiveFigures) {}
     /// Called just after the window closed.

@@ -21,6 +21,8 @@ use crate::StudyError;
 pub trait Watcher {
     /// The window begins now.
     fn opened(&mut self);
+    /// The warm-up of transactions is over.
+    fn warmed_up(&mut self) {}
     /// What transactions do, once a second.
     fn live(&mut self, _figures: &LiveFigures) {}
     /// The window has ended.
@@ -178,6 +180,10 @@ impl WindowObserver for Probes<'_, '_> {
 
     fn open(&mut self, elapsed_s: f64) {
         (self.progress)(elapsed_s);
+    }
+
+    fn warmed_up(&mut self) {
+        self.watchers.iter_mut().for_each(|watcher| watcher.warmed_up());
     }
 
     fn live(&mut self, figures: &LiveFigures) {

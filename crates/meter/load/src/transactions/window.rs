@@ -163,8 +163,12 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
         let slice_s = self.controller.slice_s();
         let warm_up_s = self.counted_slice as f64 * slice_s;
         let gone_max_s = self.spec.gone_max.as_secs_f64();
-        let (mut gone_since_s, mut are_gone) = (None, false);
+        let (mut gone_since_s, mut are_gone, mut is_warm) = (None, false, false);
         let mut at_look = |observer: &mut dyn WindowObserver, open_s: f64| {
+            if !is_warm && open_s >= warm_up_s {
+                is_warm = true;
+                observer.warmed_up();
+            }
             if last.is_due(open_s) {
                 let figures = last.look(&self.crew.live, open_s);
                 observer.live(&LiveFigures { is_warm_up: open_s <= warm_up_s, ..figures });

@@ -130,13 +130,20 @@ fn a_warm_up_that_is_found_does_not_shorten_the_window() {
 }
 
 #[derive(Default)]
-struct Watching(Vec<LiveFigures>);
+struct Watching {
+    seen: Vec<LiveFigures>,
+    /// How many seconds were seen whenever the warm-up was over.
+    warmed_up: Vec<usize>,
+}
 
 impl WindowObserver for Watching {
     fn opened(&mut self) {}
     fn open(&mut self, _elapsed_s: f64) {}
+    fn warmed_up(&mut self) {
+        self.warmed_up.push(self.seen.len());
+    }
     fn live(&mut self, figures: &LiveFigures) {
-        self.0.push(*figures);
+        self.seen.push(*figures);
     }
     fn closed(&mut self) {}
 }
@@ -147,7 +154,8 @@ fn somebody_who_watches_sees_every_second() {
     let spec = TransactionSpec { warm_up: Some(Duration::from_millis(1_500)), ..spec(2, 2_000) };
     let mut watching = Watching::default();
     let figures = measured(&Idle::new(Duration::from_millis(2)), &spec, &mut watching);
-    let seen = watching.0;
+    assert_eq!(watching.warmed_up, [1], "once, between the first second and the second");
+    let seen = watching.seen;
     assert!(seen.len() == 3 || seen.len() == 2, "{seen:?}");
     assert!(seen[0].is_warm_up && !seen[1].is_warm_up, "{seen:?}");
     let live: f64 = seen.iter().map(|one| one.tps).sum::<f64>() / seen.len() as f64;

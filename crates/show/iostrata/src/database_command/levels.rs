@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use iostrata_load::{LiveFigures, TransactionLoad, TransactionSource};
+use iostrata_load::{TransactionLoad, TransactionSource};
 use iostrata_run::{Event, LatencyTarget, RateBound, Replicate};
 use iostrata_spec::{TransactionPacing, TransactionSpec};
 use iostrata_stats::RateSearch;
@@ -197,9 +197,8 @@ impl Watcher for OpenWindow<'_> {
         self.measuring.store(0, Ordering::Release);
     }
 
-    fn live(&mut self, figures: &LiveFigures) {
-        let threads = if figures.is_warm_up { 0 } else { self.threads };
-        self.measuring.store(threads, Ordering::Release);
+    fn warmed_up(&mut self) {
+        self.measuring.store(self.threads, Ordering::Release);
     }
 }
 

@@ -88,8 +88,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         .numbers("99.9 % within", |item| of(item, ThenMetric::LatencyP999Us))
         .numbers("Stalled", |item| of(item, ThenMetric::StalledPct));
     let has_stalls = all.iter().any(|item| !item.1.stalls.is_empty());
-    let table =
-        if has_stalls { table.words("By", |item| text(main_cause(item.1))) } else { table };
+    let table = if has_stalls { table.words("By", |item| text(main_cause(item.1))) } else { table };
     table
         .words("Busiest", |item| text(busiest(item.1)))
         .words_on(On::FILES, "Cautions", |item| verdicts(&item.0.verdicts))
