@@ -171,7 +171,7 @@ impl<'a, C: Clock> TransactionWindow<'a, C> {
             }
             if last.is_due(open_s) {
                 let figures = last.look(&self.crew.live, open_s);
-                observer.live(&LiveFigures { is_warm_up: open_s <= warm_up_s, ..figures });
+                observer.live(&LiveFigures { is_warm_up: !is_warm, ..figures });
             }
             if !self.crew.gone.are_all() {
                 gone_since_s = None;

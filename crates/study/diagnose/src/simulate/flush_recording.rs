@@ -71,17 +71,14 @@ fn ages_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<f64> {
 /// Stalls for want of redo space of one of the two, which the other one does not know.
 fn stalls_apart(recorded: &FlushFigures, modelled: &FlushFigures) -> Option<String> {
     let (seen, found) = (recorded.redo_stalled_pct?, modelled.redo_stalled_pct?);
-    let [stalls, is_modelled] = [seen, found].map(|pct| pct >= STALLED_PCT_MIN);
-    let share = |pct: f64| format!("for {} of the time", percent(pct));
-    match (stalls, is_modelled) {
-        (true, false) => {
-            Some(format!("It stalled for want of redo space {}, its model never.", share(seen)))
-        }
-        (false, true) => {
-            Some(format!("It never stalled for want of redo space, its model {}.", share(found)))
-        }
-        _ => None,
-    }
+    let [is_seen, is_found] = [seen, found].map(|pct| pct >= STALLED_PCT_MIN);
+    (is_seen != is_found).then(|| {
+        format!(
+            "It stalled for want of redo space for {} of the time, its model for {}.",
+            percent(seen),
+            percent(found)
+        )
+    })
 }
 
 fn words(figures: &FlushFigures) -> String {
