@@ -6,6 +6,7 @@
 //! benchmark on the same clone waiting.
 //! Invariant: every test is counted once, as passed, failed or skipped. A binary that dies or
 //! exceeds its time counts as one failed test.
+//! An integration test that fails is run once more and named, when it passes then.
 //! A test skips by printing a line `skipped: <reason>` to stderr and returning.
 
 mod doc;
@@ -92,6 +93,7 @@ fn conclude(tally: &TestTally) -> bool {
     let needless: Vec<String> = tally.skips.iter().filter(needless).cloned().collect();
     for (title, lines) in [
         ("failed:", &tally.failures),
+        ("passed only when run again:", &tally.unsteady),
         ("skipped:", &tally.skips),
         ("skipped although what they need is installed, which counts as failing:", &needless),
     ] {

@@ -3,11 +3,15 @@
 //! Purpose: from libtest's text (run with `--show-output`) to passed, failed and skipped tests,
 //! with the reasons.
 //! Invariant: a test that printed `skipped: ...` is not also counted as passed; a binary that ended
-//! badly without naming a failed test counts as one failure.
+//! badly without naming a failed test counts as one failure; a test that passes only when it is run
+//! a second time is named at the end.
 
 use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
+
+/// So many failed tests of a binary are run again at most: more are no accident.
+const RUN_AGAIN_MAX: usize = 3;
 
 /// How a test says that it did not run.
 const SKIPPED: &str = "skipped: ";
@@ -19,6 +23,10 @@ pub struct TestOutcome {
     seconds: f64,
     passed: u64,
     failures: Vec<String>,
+    /// Whether each of the failures is the name of a test.
+    is_named: bool,
+    /// Tests that failed first and passed then.
+    unsteady: Vec<String>,
     skips: Vec<Skip>,
     /// What to show when something failed.
     details: String,
@@ -41,11 +49,34 @@ pub struct TestTally {
     pub failed: u64,
     /// Names of the failed.
     pub failures: Vec<String>,
+    /// Names of those that failed first and passed then.
+    pub unsteady: Vec<String>,
     /// Name and reason of each test that did not run.
     pub skips: Vec<String>,
 }
 
 impl TestOutcome {
+    /// The failed tests, where a few failed and each has a name: those may be run again.
+    pub fn to_run_again(&self) -> Option<&[String]> {
+        let is_few = (1..=RUN_AGAIN_MAX).contains(&self.failures.len());
+        (self.is_named && is_few).then_some(&*self.failures)
+    }
+
+    /// What it came to when the failed tests were run again, alone.
+    pub fn run_again(mut self, second: Self) -> Self {
+        let failed_first = std::mem::replace(&mut self.failures, second.failures);
+        let is_steady = |test: &String| !self.failures.contains(test);
+        if second.is_named || self.failures.is_empty() {
+            self.unsteady = failed_first.into_iter().filter(is_steady).collect();
+        }
+        self.passed += second.passed;
+        self.skips.extend(second.skips);
+        self.is_named = second.is_named;
+        self.seconds += second.seconds;
+        self.details += &second.details;
+        self
+    }
+
     /// Reads the output. `status` is `None` when the time was over.
     pub fn of(
         name: &str,
@@ -55,17 +86,17 @@ impl TestOutcome {
         status: Option<ExitStatus>,
     ) -> Self {
         let mut failures = failed_tests(stdout);
-        let named = !failures.is_empty();
+        let is_named = !failures.is_empty() && status.is_some();
         match status {
             None => failures.push("exceeded its time and was killed".to_owned()),
-            Some(status) if !status.success() && !named => {
+            Some(status) if !status.success() && !is_named => {
                 failures.push(format!("ended with {status}"));
             }
             Some(_) => {}
         }
         let skips = skips(stdout, stderr, &failures);
         let said_passed: u64 = results(stdout, "passed");
-        let details = match (failures.is_empty(), named) {
+        let details = match (failures.is_empty(), is_named) {
             (true, _) => String::new(),
             (false, true) => from_failures(stdout).to_owned() + stderr,
             (false, false) => stdout.to_owned() + stderr,
@@ -76,6 +107,8 @@ impl TestOutcome {
             seconds: time.as_secs_f64(),
             passed: said_passed.saturating_sub(skips.len() as u64),
             failures,
+            is_named,
+            unsteady: Vec::new(),
             skips: skips.into_iter().chain(ignored_tests(ignored)).collect(),
             details,
         }
@@ -87,6 +120,9 @@ impl fmt::Display for TestOutcome {
         write!(f, "{:<44} {:>5} passed", self.name, self.passed)?;
         write!(f, " {:>3} failed {:>3} skipped", self.failures.len(), self.skips.len())?;
         write!(f, " {:>7.1} s", self.seconds)?;
+        if !self.unsteady.is_empty() {
+            write!(f, ", {} passed only when run again", self.unsteady.len())?;
+        }
         if !self.details.is_empty() {
             write!(f, "\n{}", self.details)?;
         }
@@ -100,6 +136,7 @@ impl TestTally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.failures.extend(other.failures);
+        self.unsteady.extend(other.unsteady);
         self.skips.extend(other.skips);
     }
 
@@ -107,7 +144,9 @@ impl TestTally {
     pub fn add(&mut self, one: TestOutcome) {
         self.passed += one.passed;
         self.failed += one.failures.len() as u64;
-        self.failures.extend(one.failures.iter().map(|test| format!("{}: {test}", one.name)));
+        let named = |test: &String| format!("{}: {test}", one.name);
+        self.failures.extend(one.failures.iter().map(named));
+        self.unsteady.extend(one.unsteady.iter().map(named));
         self.skips.extend(one.skips.iter().map(|skip| match &skip.test {
             Some(test) => format!("{}: {test}: {}", one.name, skip.reason),
             None => format!("{}: {}", one.name, skip.reason),
@@ -227,6 +266,35 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert_eq!(tally.to_string(), "1 passed, 1 failed, 2 skipped");
         assert_eq!(tally.failures, ["p: b"]);
         assert_eq!(tally.skips, ["p: c: no fio; apt-get install fio", "p: ignored"]);
+    }
+
+    #[test]
+    fn a_test_that_passes_when_run_again_is_passed_and_named() {
+        let first = || TestOutcome::of("p", Duration::ZERO, TEXT, "", status("false"));
+        assert_eq!(first().to_run_again(), Some(&["b".to_owned()][..]));
+        let added = |second: &str, status: Option<ExitStatus>| {
+            let second = TestOutcome::of("p", Duration::ZERO, second, "", status);
+            let mut tally = TestTally::default();
+            tally.add(first().run_again(second));
+            tally
+        };
+        let passed =
+            added("test b ... ok\n\ntest result: ok. 1 passed; 0 failed;\n", status("true"));
+        assert_eq!(passed.to_string(), "2 passed, 0 failed, 2 skipped");
+        assert_eq!(passed.unsteady, ["p: b"]);
+        let failed = added("failures:\n    b\n\ntest result: FAILED. 0 passed;", status("false"));
+        assert_eq!((failed.failed, failed.unsteady.len()), (1, 0));
+        let hung = added("running 1 test\n", None);
+        assert_eq!((hung.failed, hung.unsteady.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_died_or_failed_often_is_not_run_again() {
+        let outcome = |text: &str, status| TestOutcome::of("p", Duration::ZERO, text, "", status);
+        assert_eq!(outcome("running 2 tests\n", status("false")).to_run_again(), None);
+        assert_eq!(outcome(TEXT, None).to_run_again(), None);
+        let four = "failures:\n    a\n    b\n    c\n    d\n";
+        assert_eq!(outcome(four, status("false")).to_run_again(), None);
     }
 
     #[test]
