@@ -89,7 +89,7 @@ fn purge_behind_an_old_view_is_named() {
     stage.load(4, UPDATE, 10_000);
     let hold_back = |stage: &mut Stage| {
         stage.order(&[
-            "SET GLOBAL innodb_max_purge_lag_delay = 400000",
+            "SET GLOBAL innodb_max_purge_lag_delay = 2000000",
             "SET GLOBAL innodb_max_purge_lag = 200",
         ]);
         drop(old);

@@ -34,7 +34,8 @@ fn observe(tree: &Tree, own: Option<&OwnIo>, change: impl FnOnce(&Tree)) -> Evid
     observer.start().unwrap();
     std::thread::sleep(Duration::from_millis(10));
     change(tree);
-    std::thread::sleep(Duration::from_millis(10));
+    // Many periods: on a busy machine the sampling thread may wait for its turn.
+    std::thread::sleep(Duration::from_millis(100));
     observer.stop().unwrap();
     observer.take(own).unwrap()
 }
