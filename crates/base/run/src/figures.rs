@@ -186,6 +186,9 @@ pub struct TransactionFigures {
     /// What a second database on the same volume did meanwhile; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondDatabase>,
+    /// What readers on the same volume did meanwhile; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readers: Option<ReaderFigures>,
 }
 
 /// What a second database did in the window of the measured one.
@@ -196,6 +199,18 @@ pub struct SecondDatabase {
     pub tps: f64,
     /// What it used, by its own counters.
     pub used: ResourceUse,
+}
+
+/// What readers of a file did on the volume of a measured database, in its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReaderFigures {
+    /// Reads per second of all of them.
+    pub reads_per_s: f64,
+    /// Mean latency of a read, in microseconds.
+    pub latency_mean_us: f64,
+    /// Its 99th percentile.
+    pub latency_p99_us: f64,
 }
 
 impl TransactionFigures {

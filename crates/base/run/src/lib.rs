@@ -52,7 +52,8 @@ pub use event::{
     UnavailableCause,
 };
 pub use figures::{
-    Cpu, IoErrorCount, OpFigures, SecondDatabase, Series, StreamFigures, TransactionFigures,
+    Cpu, IoErrorCount, OpFigures, ReaderFigures, SecondDatabase, Series, StreamFigures,
+    TransactionFigures,
 };
 pub use fio_document::{FioDocument, FioJobDocument, FioWaveDocument};
 pub use manifest::{FormatVersion, Manifest, RunKind};

@@ -137,12 +137,21 @@ pub struct Cell {
     /// The load of a second database of the same kind on the same volume, where one runs meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<TransactionSpec>,
+    /// Readers of a file of their own on the same volume, where some read meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readers: Option<IoSpec>,
 }
 
 impl Cell {
     /// The requests, unless transactions are what runs.
     pub fn requests(&self) -> Option<&IoSpec> {
         self.transactions.is_none().then_some(&self.workload)
+    }
+
+    /// What reads and writes files that are made for it: the requests, and readers beside a
+    /// database.
+    pub fn on_files(&self) -> impl Iterator<Item = &IoSpec> {
+        self.requests().into_iter().chain(&self.readers)
     }
 
     /// The level of a factor.

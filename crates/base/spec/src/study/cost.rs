@@ -199,7 +199,7 @@ fn preparation_s(plan: &StudyPlan, volume: &Volume) -> f64 {
 /// File sets of one shape are shared by the cells of a volume.
 fn prepared(plan: &StudyPlan, volume: &Volume) -> u64 {
     let cells = || plan.cells.iter().filter(|cell| cell.volume == *volume);
-    let specs = cells().filter_map(Cell::requests);
+    let specs = cells().flat_map(Cell::on_files);
     if volume.kind == VolumeKind::Raw {
         if volume.disk.is_some() {
             return 0;

@@ -102,11 +102,17 @@ pub enum ThenMetric {
     SecondPagesPerS,
     /// Its share of the pages that both engines wrote in place, percent.
     SecondPagesPct,
+    /// Reads per second of readers on the same volume.
+    ReaderIops,
+    /// Their mean latency in microseconds.
+    ReaderLatencyMeanUs,
+    /// The 99th percentile of it.
+    ReaderLatencyP99Us,
 }
 
 impl ThenMetric {
     /// Every metric with its name in a study's text and the unit of its figures.
-    pub const NAMED: [(&'static str, ThenMetric, &'static str); 38] = [
+    pub const NAMED: [(&'static str, ThenMetric, &'static str); 41] = [
         ("iops", ThenMetric::Iops, "IOPS"),
         ("bytes_per_s", ThenMetric::BytesPerS, "B/s"),
         ("latency_mean_us", ThenMetric::LatencyMeanUs, "us"),
@@ -145,6 +151,9 @@ impl ThenMetric {
         ("second_tps", ThenMetric::SecondTps, "transactions/s"),
         ("second_pages_per_s", ThenMetric::SecondPagesPerS, "/s"),
         ("second_pages_pct", ThenMetric::SecondPagesPct, "percent"),
+        ("reader_iops", ThenMetric::ReaderIops, "/s"),
+        ("reader_latency_mean_us", ThenMetric::ReaderLatencyMeanUs, "us"),
+        ("reader_latency_p99_us", ThenMetric::ReaderLatencyP99Us, "us"),
     ];
 
     /// Its name in a study's text.

@@ -119,6 +119,19 @@ fn a_second_engine_is_there_where_somebody_works_on_it() {
 }
 
 #[test]
+fn readers_beside_a_database_have_a_file_of_their_own() {
+    let cells = cells("[base]\nworkload='updates'\n[factors]\nreaders=[0,2]");
+    let titles: Vec<&str> = cells.iter().map(|cell| cell.title.as_str()).collect();
+    assert_eq!(titles, ["no reader", "2 readers beside it"]);
+    assert_eq!((cells[0].readers.as_ref(), cells[0].on_files().count()), (None, 0));
+    let readers: Vec<&crate::IoSpec> = cells[1].on_files().collect();
+    assert_eq!((readers.len(), readers[0].jobs, readers[0].block_bytes), (1, 2, 16 << 10));
+    assert!(readers[0].direct && !readers[0].mix.writes());
+    let error = parsed("[factors]\nreaders=[0,2]").map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("a.toml:") && error.contains("no meaning"), "{error}");
+}
+
+#[test]
 fn a_second_engine_that_makes_no_sense_is_refused_with_its_place() {
     let updates = "[base]\nworkload='updates'\n";
     let wrong: [(&str, &str, &[&str]); 6] = [

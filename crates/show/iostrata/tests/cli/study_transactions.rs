@@ -43,10 +43,10 @@ metric = "tps"
 at = { "engine.policy" = "steady" }
 "#;
 
-/// The same with a second engine on the same directory, and without it.
+/// The same with a reader and with a second engine on the same directory, and without the engine.
 fn beside() -> String {
     let factors = "[factors]\n\"engine.policy\" = [\"adaptive\", \"steady\"]";
-    let second = "second_rate_tps = 200\n\"second.policy\" = \"steady\"\n\
+    let second = "readers = 1\nsecond_rate_tps = 200\n\"second.policy\" = \"steady\"\n\
                   \"second.redo_log_capacity\" = \"1M\"\n\
                   \"second.buffer_pool_size\" = \"8M\"\n\
                   [factors]\n\"engine.policy\" = [\"steady\"]\nsecond_workers = [0, 2]";
@@ -114,19 +114,22 @@ fn a_second_engine_runs_beside_the_first_and_is_removed_with_it() {
     assert!(figure("tps") > 0.0 && figure("second_pages_per_s") > 0.0, "{:#}", figures(1));
     assert!((0.0..100.0).contains(&figure("second_pages_pct")), "{:#}", figures(1));
     assert!(figures(0)["second_tps"].is_null(), "no second engine, no figures of one");
+    let reads = |point: usize| figures(point)["reader_iops"]["value"].as_f64().unwrap();
+    assert!(reads(0) > 0.0 && reads(1) > 0.0, "{:#}", figures(0));
+    assert!(figure("reader_latency_p99_us") > 0.0, "{:#}", figures(1));
     assert_eq!(document["changes"].as_array().unwrap().len(), 2, "a directory for each");
     assert!(!bench.path("RUN/volumes").exists(), "the databases are gone");
     let report = std::fs::read_to_string(bench.path("RUN/report.html")).unwrap();
-    assert!(report.contains("Second engine"));
+    assert!(report.contains("Second engine") && report.contains("Reads beside it"));
 }
 
 #[test]
 fn what_is_said_of_a_second_engine_is_checked_with_its_place() {
     let bench = Bench::new();
     for (right, wrong, place, words) in [
-        ("\"second.policy\"", "\"second.polcy\"", "even.toml:13:18", "policy"),
-        ("\"second.policy\" = \"steady\"", "\"second.policy\" = \"stedy\"", "13:19", "steady"),
-        ("workload = \"updates\"", "bs = \"4k\"", "even.toml:18:", "requests are what runs"),
+        ("\"second.policy\"", "\"second.polcy\"", "even.toml:14:18", "policy"),
+        ("\"second.policy\" = \"steady\"", "\"second.policy\" = \"stedy\"", "14:19", "steady"),
+        ("workload = \"updates\"", "bs = \"4k\"", "even.toml:19:", "requests are what runs"),
         ("second_workers = [0, 2]", "row_updates = [4]", "even.toml:", "second_workers = 4"),
     ] {
         let text = beside().replacen(right, wrong, 1);

@@ -104,32 +104,8 @@ fn of(metric: ThenMetric, point: &StudyPoint) -> Option<Now> {
         ThenMetric::LatencyP999Us if point.transactions.is_none() => {
             latency(|one| one.p99_9).map(|p99_9| now(p99_9, None))
         }
-        ThenMetric::Tps
-        | ThenMetric::MinOverMean1s
-        | ThenMetric::LatencyP999Us
-        | ThenMetric::StalledPct
-        | ThenMetric::FlushedForRedoPct
-        | ThenMetric::FuriousFlushesPerMin
-        | ThenMetric::PagesPerTransaction
-        | ThenMetric::SyncsPerTransaction
-        | ThenMetric::FlushesPerTransaction
-        | ThenMetric::DeviceWritesPerTransaction
-        | ThenMetric::DeviceWriteBytesPerTransaction
-        | ThenMetric::DeviceReadsPerTransaction
-        | ThenMetric::RedoBytesPerTransaction
-        | ThenMetric::DoublewritePagesPerTransaction
-        | ThenMetric::CpuUsPerTransaction
-        | ThenMetric::RedoDeviceWritesPerS
-        | ThenMetric::RedoDeviceKibPerS
-        | ThenMetric::RedoDeviceFlushesPerS
-        | ThenMetric::RedoBytesPerS
-        | ThenMetric::PagesDirtiedPerS
-        | ThenMetric::CheckpointAgePct
-        | ThenMetric::CheckpointAgeMaxPct
-        | ThenMetric::HistoryLength
-        | ThenMetric::SecondTps
-        | ThenMetric::SecondPagesPerS
-        | ThenMetric::SecondPagesPct => {
+        // All others are figures of transactions.
+        _ => {
             let figure = point.transactions.as_ref()?.figures.get(metric.name())?;
             Some(Now { n: figure.n, ..now(figure.value, figure.ci95) })
         }

@@ -120,6 +120,11 @@ impl<'a> Window<'a> {
             add(ThenMetric::SecondPagesPerS, pages.map(|pages| pages / duration_s));
             add(ThenMetric::SecondPagesPct, share());
         }
+        if let Some(readers) = &self.counts.readers {
+            add(ThenMetric::ReaderIops, Some(readers.reads_per_s));
+            add(ThenMetric::ReaderLatencyMeanUs, Some(readers.latency_mean_us));
+            add(ThenMetric::ReaderLatencyP99Us, Some(readers.latency_p99_us));
+        }
         all
     }
 
@@ -164,7 +169,8 @@ mod tests {
     use super::*;
     use iostrata_run::host::{CpuShares, DeviceCounters, Evidence};
     use iostrata_run::{
-        OpFigures, Resource, ResourceUse, SecondDatabase, Series, StallCause, TargetCourse,
+        OpFigures, ReaderFigures, Resource, ResourceUse, SecondDatabase, Series, StallCause,
+        TargetCourse,
     };
     use iostrata_spec::{Better, Layer, Metric, MetricKind, PerKind, Point, TransactionSpec};
 
@@ -277,17 +283,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_database_wrote_is_set_against_the_first() {
+    fn a_second_database_and_readers_have_figures_of_their_own() {
         let mut beside = replicate([10; 10]);
         let used = ResourceUse { page_writes: Some(90.0), ..ResourceUse::default() };
         let counts = beside.streams[0].transactions.as_mut().unwrap();
         counts.second = Some(SecondDatabase { tps: 7.0, used });
+        counts.readers = Some(ReaderFigures {
+            reads_per_s: 80.0,
+            latency_mean_us: 12_500.0,
+            latency_p99_us: 40_000.0,
+        });
         let found = transactions(&[&beside], 0).unwrap();
         let value = |name: &str| found.figures.get(name).map(|figure| figure.value);
         assert_eq!(value("second_tps"), Some(7.0));
         assert_eq!(value("second_pages_per_s"), Some(45.0));
         assert_eq!(value("second_pages_pct"), Some(75.0), "90 of 120");
         assert_eq!(value("tps"), Some(50.0), "the point's own");
+        let names = ["reader_iops", "reader_latency_mean_us", "reader_latency_p99_us"];
+        assert_eq!(names.map(value), [Some(80.0), Some(12_500.0), Some(40_000.0)]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ fn cell(kind: VolumeKind, workers: u32, files: u32) -> Cell {
         workload,
         transactions: None,
         second: None,
+        readers: None,
     }
 }
 

@@ -13,8 +13,8 @@ use iostrata_io::FileSpec;
 use iostrata_load::IoLoad;
 use iostrata_run::host::QueueTaken;
 use iostrata_run::{ChangeRecord, Event, Profiled, Replicate, Traced};
-use iostrata_spec::Point;
 use iostrata_spec::study::{Cell, Conditions, VolumeKind};
+use iostrata_spec::{IoSpec, Point};
 use iostrata_stats::{Measured, Verdict, Verdicts};
 
 use super::ceiling::Ceiling;
@@ -239,8 +239,20 @@ impl<'a, W: Platform> Bench<'a, W> {
     /// Makes a cell's files, so that no round begins with writing them.
     pub(super) fn prepare(&mut self, cell: &Cell) -> Result<(), StudyError> {
         if let Some(load) = &cell.transactions {
-            return self.prepare_tables(load, cell);
+            self.prepare_tables(load, cell)?;
         }
+        for workload in cell.on_files() {
+            self.files_of(cell, workload)?;
+        }
+        Ok(())
+    }
+
+    /// The files of a workload on the volume of a cell.
+    pub(super) fn files_of(
+        &mut self,
+        cell: &Cell,
+        workload: &IoSpec,
+    ) -> Result<Vec<FileSpec>, StudyError> {
         let at = self.volume_of(cell);
         let stop = self.pipeline.stop();
         let (volumes, listener) = (&mut self.volumes, &mut *self.pipeline.listener);
@@ -249,8 +261,7 @@ impl<'a, W: Platform> Bench<'a, W> {
             let done = units_of(progress.done_bytes, progress.total_bytes);
             listener.progress(0.0, &format!("{text}: {done}"));
         };
-        volumes[at].0.files(&cell.workload, stop, &mut progress)?;
-        Ok(())
+        volumes[at].0.files(workload, stop, &mut progress)
     }
 
     pub(super) fn volume_of(&self, cell: &Cell) -> usize {

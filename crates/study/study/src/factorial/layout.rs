@@ -182,7 +182,7 @@ fn volume(
 /// largest one.
 fn filled(cells: &[&Cell], volume: &Volume) -> u64 {
     let shapes: BTreeSet<SetShape> =
-        cells.iter().filter_map(|cell| cell.requests()).map(SetShape::of).collect();
+        cells.iter().flat_map(|cell| cell.on_files()).map(SetShape::of).collect();
     let sizes = |used_up: bool| {
         shapes.iter().filter(move |shape| shape.used_up == used_up).map(|shape| shape.size_bytes)
     };

@@ -21,6 +21,7 @@ mod path_scope;
 mod point;
 mod preview;
 mod probes;
+mod readers;
 mod rounds;
 mod second;
 mod transactions;

@@ -55,6 +55,7 @@ mod tests {
             workload: IoSpec::new(""),
             transactions: None,
             second: None,
+            readers: None,
         }
     }
 

@@ -20,6 +20,7 @@ use iostrata_units::seconds;
 use super::bench::{Bench, DATABASES, How, SECOND_DATABASES, figure_of};
 use super::database::{DatabasePlace, StudiedDatabase, WarmedUp, warm_up};
 use super::point::transactions;
+use super::readers::Readers;
 use super::second::Second;
 use crate::use_watch::UseWatch;
 use crate::{Measurement, Sampling, StudyError, Watcher};
@@ -67,13 +68,18 @@ impl<W: Platform> Bench<'_, W> {
             }
             None => None,
         };
+        let readers = match &cell.readers {
+            Some(spec) => Some(Readers::new(spec, self.files_of(cell, spec)?, how.window)),
+            None => None,
+        };
+        let beside = Beside { second: second.as_ref(), readers };
         let at = self.volume_of(cell);
         let measured = self.switch(cell, &cell.conditions).and_then(|()| {
             self.begin_in_group(&mut *database, how)?;
             let mut point = transactions(cell, &load);
             point.metric.op =
                 database.source(&load)?.kinds().first().copied().unwrap_or(point.metric.op);
-            self.run_beside(second.as_ref(), &*database, &point, replicate, how, at)
+            self.run_beside(&beside, &*database, &point, replicate, how, at)
         });
         let last_words = |error: StudyError| match database.last_words(self.session) {
             Some(said) => StudyError::Died { error: Box::new(error), said },
@@ -115,31 +121,30 @@ impl<W: Platform> Bench<'_, W> {
         database.begin(self.session, group, &mut progress)
     }
 
-    /// Warm-up and window on the volume `at`, with a second database under load meanwhile where
-    /// there is one.
+    /// Warm-up and window on the volume `at`, with what else uses it meanwhile.
     fn run_beside(
         &mut self,
-        second: Option<&Second<W>>,
+        beside: &Beside<'_, W>,
         database: &dyn StudiedDatabase<W>,
         point: &Point,
         replicate: u32,
         how: &How,
         at: usize,
     ) -> Result<Option<Replicate>, StudyError> {
-        let Some(second) = second else {
-            return self.run(database, point, replicate, how, at, None);
+        let mut beside_readers = |of_second: Option<&mut dyn Watcher>| {
+            let Some(readers) = &beside.readers else {
+                return self.run(database, point, replicate, how, at, [of_second, None]);
+            };
+            let (measured, figures) = readers.beside(|of_readers| {
+                let of_second = of_second.map(|one| one as &mut dyn Watcher);
+                self.run(database, point, replicate, how, at, [of_second, Some(of_readers)])
+            })?;
+            Ok(measured.map(|one| with_counts(one, |counted| counted.readers = Some(figures))))
         };
-        let (measured, figures) = second.beside(how.window, |watcher| {
-            self.run(database, point, replicate, how, at, Some(watcher))
-        })?;
-        let with_second = |mut replicate: Replicate| {
-            let stream = replicate.streams.first_mut();
-            if let Some(counted) = stream.and_then(|stream| stream.transactions.as_mut()) {
-                counted.second = Some(figures);
-            }
-            replicate
-        };
-        Ok(measured.map(with_second))
+        let Some(second) = beside.second else { return beside_readers(None) };
+        let (measured, figures) =
+            second.beside(how.window, |of_second| beside_readers(Some(of_second)))?;
+        Ok(measured.map(|one| with_counts(one, |counted| counted.second = Some(figures))))
     }
 
     /// What the device of one member of a volume did, among those of all.
@@ -192,7 +197,7 @@ impl<W: Platform> Bench<'_, W> {
         replicate: u32,
         how: &How,
         at: usize,
-        beside: Option<&mut dyn Watcher>,
+        beside: [Option<&mut dyn Watcher>; 2],
     ) -> Result<Option<Replicate>, StudyError> {
         let Some(load) = &point.transactions else { return Ok(None) };
         let source = database.source(load)?;
@@ -213,8 +218,8 @@ impl<W: Platform> Bench<'_, W> {
         let transactions = TransactionLoad::new(&*source, load, true);
         let disks = &mut self.volumes[at].0.disks;
         let mut watchers: Vec<&mut dyn Watcher> = vec![disks, &mut watch, &mut sampling];
-        if let Some(second) = beside {
-            watchers.push(second);
+        for one in beside.into_iter().flatten() {
+            watchers.push(one);
         }
         watchers.extend(self.probes.profiler());
         let (share, text) = (how.share, how.text.as_str());
@@ -264,6 +269,21 @@ impl<W: Platform> Bench<'_, W> {
         let mut progress = |text: &str| listener.progress(share, text);
         databases.open(self.session, load, &place, stop, &mut progress)
     }
+}
+
+/// What uses the volume of a measured database beside it.
+struct Beside<'a, W: Platform> {
+    second: Option<&'a Second<W>>,
+    readers: Option<Readers>,
+}
+
+/// A replicate with something added to what its transactions counted.
+fn with_counts(mut of: Replicate, add: impl FnOnce(&mut TransactionFigures)) -> Replicate {
+    let stream = of.streams.first_mut();
+    if let Some(counted) = stream.and_then(|stream| stream.transactions.as_mut()) {
+        add(counted);
+    }
+    of
 }
 
 fn has_redo_volume(load: &TransactionSpec) -> bool {

@@ -89,6 +89,7 @@ fn cell(kind: VolumeKind, jobs: u32, mix: Mix, scheduler: &str) -> Cell {
         workload,
         transactions: None,
         second: None,
+        readers: None,
     }
 }
 

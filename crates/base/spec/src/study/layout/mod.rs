@@ -245,8 +245,19 @@ impl<'a> CellLayout<'a> {
         })?;
         let transactions = transactions::transactions(settings, self.measuring).map_err(refused)?;
         let second = transactions::second(settings, transactions.as_ref()).map_err(refused)?;
-        let parts = Vec::new();
-        Ok(Cell { id, title, parts, levels, volume, conditions, workload, transactions, second })
+        let readers = transactions.as_ref().and_then(|load| transactions::readers(settings, load));
+        Ok(Cell {
+            id,
+            title,
+            parts: Vec::new(),
+            levels,
+            volume,
+            conditions,
+            workload,
+            transactions,
+            second,
+            readers,
+        })
     }
 
     /// Cells that differ only in what is no factor could not be told apart.

@@ -118,6 +118,8 @@ pub(in crate::study) fn words(setting: Option<&'static Setting>, at: &LevelAt) -
         (SettingId::CommitRows, _) => format!("{label} row{plural} a commit"),
         (SettingId::RedoVolume, Ok(SettingValue::Switch(true))) => "redo apart".to_owned(),
         (SettingId::RedoVolume, _) => "redo beside the data".to_owned(),
+        (SettingId::Readers, _) if label == "0" => "no reader".to_owned(),
+        (SettingId::Readers, _) => format!("{label} reader{plural} beside it"),
         (SettingId::SecondWorkers, _) if label == "0" => "no second engine".to_owned(),
         (SettingId::SecondWorkers, _) => format!("{label} worker{plural} on a second engine"),
         (SettingId::SecondRowUpdates, _) => format!("{label} rows a transaction on the second"),

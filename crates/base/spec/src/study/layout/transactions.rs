@@ -8,7 +8,7 @@ use crate::study::setting::{
     OF_BOTH, OF_ENGINE, OF_SECOND, OF_SERVER, Setting, SettingId, SettingValue, TPCC_COMPAT,
 };
 use crate::study::{Measuring, VolumeKind};
-use crate::{Access, Overload, TransactionPacing, TransactionSpec};
+use crate::{Access, IoSpec, Overload, TransactionPacing, TransactionSpec};
 
 /// Arrivals that may wait for a session: more than any window brings.
 const QUEUE_MAX: u32 = 10_000_000;
@@ -25,6 +25,9 @@ const OF_TABLES: [SettingId; 8] = [
 ];
 /// Between the seeds of two engines: more than a study has replicates.
 const SECOND_SEED: u64 = 1 << 32;
+/// What readers beside a database read: pages of its size, in a file that no cache of a disk holds.
+const READ_BYTES: u32 = 16 << 10;
+const READ_FILE_BYTES: u64 = 256 << 20;
 
 /// The load; none where requests are what runs. Its target is the kind of the database until its
 /// directory is there.
@@ -142,6 +145,22 @@ pub(in crate::study) fn second(
     }
     spec.settings.extend(of_engine(settings, OF_SECOND));
     Ok(Some(spec))
+}
+
+/// Threads that read a file beside a database; none where there are none.
+pub(in crate::study) fn readers(
+    settings: &Settings<'_>,
+    beside: &TransactionSpec,
+) -> Option<IoSpec> {
+    let jobs = settings.count(SettingId::Readers).filter(|threads| *threads > 0)? as u32;
+    Some(IoSpec {
+        jobs,
+        block_bytes: READ_BYTES,
+        size_bytes: READ_FILE_BYTES,
+        direct: true,
+        seed: beside.seed,
+        ..IoSpec::new("")
+    })
 }
 
 /// The settings of one of the engines, by the names that the first one's have.

@@ -231,5 +231,7 @@ settings! {
             "Rows that a transaction of `updates` changes there; without it as in the first";
         SecondRateTps "second_rate_tps": Number(1e9), short "second_rate", default "0",
             "Transactions per second there of all its sessions together; 0 for as fast as it goes";
+        Readers "readers": Count(0, JOBS_MAX as u64), short "readers", default "0",
+            "Threads that read 16 KiB at random from a file of 256 MiB on the same volume, directly";
     }
 }

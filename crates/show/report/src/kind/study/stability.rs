@@ -97,7 +97,7 @@ fn speed(study: &StudyDocument, all: &[Item<'_>]) -> Table {
 }
 
 fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
-    const COLUMNS: [(&str, ThenMetric); 21] = [
+    const COLUMNS: [(&str, ThenMetric); 24] = [
         ("Redo", ThenMetric::RedoBytesPerS),
         ("Pages dirtied", ThenMetric::PagesDirtiedPerS),
         ("Pages a transaction", ThenMetric::PagesPerTransaction),
@@ -119,6 +119,9 @@ fn asked(study: &StudyDocument, all: &[Item<'_>]) -> Table {
         ("Second engine", ThenMetric::SecondTps),
         ("Its pages", ThenMetric::SecondPagesPerS),
         ("Of all pages", ThenMetric::SecondPagesPct),
+        ("Reads beside it", ThenMetric::ReaderIops),
+        ("Their latency", ThenMetric::ReaderLatencyMeanUs),
+        ("99th percentile", ThenMetric::ReaderLatencyP99Us),
     ];
     let mut table = with_levels(study, all);
     for (head, metric) in COLUMNS {
