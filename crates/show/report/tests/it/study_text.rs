@@ -31,6 +31,7 @@ fn the_terminal_reads_at_a_glance() {
         "  File system: raw device to ext4 ",
         "0.412x [0.389, 0.437]",
         "no measurable difference",
+        "may be chance, of ",
         "IOPS over workers",
         "collapses at 4",
         "Not measured here\n  mount option nobarrier: XFS has not taken it",

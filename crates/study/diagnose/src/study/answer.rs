@@ -223,13 +223,19 @@ fn sentence(
         _ if found.differs_by_less_than(KNOWN_PCT_MAX) => &contrast.same,
         _ => {
             return Err(format!(
-                "its replicates differ too much, anything from {low:.2} to {high:.2} times is \
-                 possible"
+                "its replicates differ too much, anything from {} to {} times is possible",
+                end(low),
+                end(high)
             ));
         }
     };
     let said = with_figures(template, contrast.metric, found.ratio, sides);
-    Ok(format!("{said} (95 % {low:.2} to {high:.2} times){}", but(verdicts)))
+    Ok(format!("{said} (95 % {} to {} times){}", end(low), end(high), but(verdicts)))
+}
+
+/// An end of an interval: two decimals, unless they say next to nothing.
+fn end(ratio: f64) -> String {
+    if ratio < 0.1 { iostrata_units::count(ratio) } else { format!("{ratio:.2}") }
 }
 
 /// How much each step makes of the ratio, where it was taken in steps: the logarithms of ratios add

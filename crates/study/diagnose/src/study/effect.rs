@@ -127,6 +127,10 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
                 range.max
             )
         }
+        Conclusion::NoMeasurableDifference if excludes_one(effect) => format!(
+            "{factor} {from} to {to}{}: one of many comparisons, so that it may be chance ({pairs})",
+            interval(effect)
+        ),
         Conclusion::NoMeasurableDifference => {
             let most = effect.change_pct_max.map_or_else(String::new, not_ruled_out);
             format!("no measurable difference between {factor} {from} and {to}{most} ({pairs})")
@@ -135,6 +139,11 @@ fn sentence((factor, unit): (&str, &str), from: &str, to: &str, effect: &Effect)
             format!("{factor} {from} and {to}: too few pairs to say ({pairs})")
         }
     }
+}
+
+/// Whether the interval alone shows a difference.
+fn excludes_one(effect: &Effect) -> bool {
+    effect.ratio_ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
 }
 
 /// Above this a difference that is not ruled out says that nothing is known.

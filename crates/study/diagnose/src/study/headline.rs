@@ -15,6 +15,9 @@ const WORK: [&str; 4] = ["rw", "bs", "rwmixread", "workload"];
 /// The sentences, the most important first.
 pub(crate) fn headline(document: &StudyDocument) -> Vec<String> {
     let mut sentences = Vec::new();
+    if document.points.is_empty() && document.interrupted {
+        return vec!["It was stopped before anything was measured.".to_owned()];
+    }
     if document.points.is_empty() {
         let why = document.unavailable.first().map_or("no reason is known", |one| one.why.as_str());
         return vec![format!("Nothing could be measured: {why}.")];

@@ -1,6 +1,7 @@
 //! What each factor does: the contrasts behind the answers, main effects, interactions.
 
 use iostrata_run::{StudyDocument, StudyEffect, StudyInteraction};
+use iostrata_stats::Conclusion;
 
 use super::levels::{factor_words, level_words};
 use crate::cell::{Cell, Span, Text, Tone, count, empty, ratio, ratio_interval, text, verdicts};
@@ -100,8 +101,18 @@ fn depends_on<'a>(study: &'a StudyDocument, effect: &StudyEffect) -> Option<&'a 
 fn conclusion(study: &StudyDocument, effect: &StudyEffect) -> String {
     match depends_on(study, effect) {
         Some(other) => format!("depends on {}", factor_words(other).to_lowercase()),
+        None if may_be_chance(effect) => {
+            let compared = study.effects.len() + study.interactions.len();
+            format!("may be chance, of {compared} comparisons")
+        }
         None => words::conclusion(effect.conclusion).to_owned(),
     }
+}
+
+/// Whether the interval alone shows a difference, but not among so many comparisons.
+fn may_be_chance(effect: &StudyEffect) -> bool {
+    let shows = effect.ratio_ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0);
+    effect.conclusion == Conclusion::NoMeasurableDifference && shows
 }
 
 fn hover(study: &StudyDocument, effect: &StudyEffect) -> String {

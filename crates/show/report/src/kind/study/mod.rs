@@ -90,7 +90,8 @@ pub(super) fn sheet(study: &StudyDocument) -> Option<Sheet> {
     let says = match study.headline.is_empty() {
         true => study.question.clone(),
         // Its last sentence tells of the run itself.
-        false => study.headline[..(study.headline.len() - 1).max(1)].join(" "),
+        // A picture has no type for names.
+        false => study.headline[..(study.headline.len() - 1).max(1)].join(" ").replace('`', ""),
     };
     (!panels.charts.is_empty()).then(|| Sheet { title: study.title.clone(), says, panels })
 }

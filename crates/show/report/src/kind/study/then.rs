@@ -10,9 +10,9 @@ use crate::colour::Colour;
 use crate::document::{Block, Blocks, On, Panels, Table};
 use crate::words;
 
-/// Units of what only the device counts: merged requests, bytes moved, requests in its queue. There
-/// zero is a figure like any other; of requests it would say that none completed.
-const OF_DEVICE: [&str; 3] = ["/s", "MiB/s", "requests"];
+/// Units of what the device counts (merged requests, bytes moved, requests in its queue) and of the
+/// history. There zero is a figure like any other; of requests it would say that none completed.
+const MAY_BE_ZERO: [&str; 4] = ["/s", "MiB/s", "requests", "commits"];
 
 /// The table; nothing for a study that replicates nothing. Blank where nothing was printed.
 pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
@@ -38,7 +38,7 @@ pub(super) fn section(study: &StudyDocument) -> Option<Blocks> {
             row.now.map_or_else(empty, |_| interval(row.now_ci95, &row.unit))
         })
         .numbers("Times", |row| {
-            row.times.filter(|times| times.is_finite()).map_or_else(empty, ratio)
+            row.times.filter(|times| times.is_normal()).map_or_else(empty, ratio)
         })
         .words("Cautions", |row| row.now.map_or_else(empty, |_| verdicts(&row.verdicts)));
     body.table(On::ALL, table);
@@ -49,7 +49,7 @@ fn now(row: &&ThenRow) -> Cell {
     let Some(now) = row.now else { return empty() };
     let unsure = if row.now_ci95.is_none() { ", no interval" } else { "" };
     let tip = format!("{}{unsure}, n = {}", words::exact(now), row.now_n);
-    let cell = match OF_DEVICE.contains(&row.unit.as_str()) {
+    let cell = match MAY_BE_ZERO.contains(&row.unit.as_str()) {
         true => value(now, &row.unit),
         false => figure(now, row.now_ci95, row.now_n, &row.unit),
     };
