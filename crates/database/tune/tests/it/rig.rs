@@ -46,6 +46,7 @@ impl PlantCase {
             ("buffer_pool_size", "2G"),
             ("io_capacity", "200"),
             ("io_capacity_max", "2000"),
+            ("flush_neighbors", "1"),
         ] {
             settings.set(name, value).unwrap();
         }
@@ -127,11 +128,8 @@ pub fn run(case: &PlantCase, is_led: bool) -> Ran {
         let look = Look { now_us, sample: &sample, present: &present, read_ms: None };
         for one in controller.step(&look).unwrap() {
             moves.push((at_s, one.lever, one.to));
-            // The model has no neighbours to write.
-            if one.lever != Lever::FlushNeighbors {
-                let name = one.lever.name().strip_prefix("innodb_").unwrap();
-                plant.set(name, &one.lever.text(one.to)).unwrap();
-            }
+            let name = one.lever.name().strip_prefix("innodb_").unwrap();
+            plant.set(name, &one.lever.text(one.to)).unwrap();
             present.set(one.lever, one.to);
         }
     }

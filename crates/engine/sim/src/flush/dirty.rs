@@ -2,7 +2,9 @@
 //!
 //! Invariant: pages that became dirty are those that were written, are being written or are dirty.
 //! A page that is dirty already does not become dirty again by another change; one that is being
-//! written does. Inside a bucket pages lie evenly, and the oldest go first.
+//! written does. Inside a bucket pages lie evenly, and the oldest go first. Neighbours that are
+//! written along are of any age: the old pages of an extent leave with all others of it, so that
+//! the oldest change stays where it is until nearly all extents were written.
 
 use std::collections::VecDeque;
 
@@ -12,6 +14,8 @@ use super::access::{CLASSES_MAX, PageClass};
 
 /// Less than this is no page.
 const NOTHING: f64 = 1e-6;
+/// Other pages of a page's extent.
+const EXTENT_OTHERS: f64 = 63.0;
 
 /// Pages whose oldest change lies in one stretch of the redo.
 #[derive(Clone, Debug)]
@@ -45,6 +49,9 @@ pub(super) struct DirtyPages {
     flying: Vec<Flown>,
     /// Changes that are not spread yet, and where the first of them is.
     waiting: Option<(f64, u64)>,
+    /// The end of the redo when the extents began to be written that are being written now: what
+    /// was changed after that lies in extents that are done, and is not written along.
+    sweep_end: u64,
     /// Pages that ever became dirty, and those that were written.
     pub dirtied: f64,
     pub written: f64,
@@ -59,6 +66,7 @@ impl DirtyPages {
             stretch_bytes: stretch_bytes.max(1),
             flying: Vec::new(),
             waiting: None,
+            sweep_end: 0,
             dirtied: 0.0,
             written: 0.0,
         }
@@ -102,9 +110,33 @@ impl DirtyPages {
         }
     }
 
-    /// Takes up to `most` of the oldest pages out of stretches that begin below `until`: they are
-    /// being written from now on.
-    pub fn take_oldest(&mut self, most: f64, until: u64) -> Flown {
+    /// Takes up to `most` of the oldest pages out of stretches that begin below `until`, and their
+    /// `neighbors` with them as the setting has it: they are being written from now on.
+    pub fn take_oldest(&mut self, most: f64, until: u64, neighbors: u32) -> Flown {
+        let beside = self.beside_each(neighbors);
+        let mut taken = self.take_front(most / (1.0 + beside), until);
+        if beside > 0.0 && taken.pages > 0.0 {
+            if taken.oldest >= self.sweep_end {
+                self.sweep_end = self.stretches.back().map_or(0, |newest| newest.last as u64 + 1);
+            }
+            taken.pages += self.thin(taken.pages * beside, self.sweep_end);
+        }
+        self.fly(taken)
+    }
+
+    /// Neighbours that are written along with a page, by the share of the data that is dirty.
+    fn beside_each(&self, neighbors: u32) -> f64 {
+        let all: f64 = self.classes.iter().map(|class| class.pages).sum();
+        let dirty = (self.dirty.iter().sum::<f64>() / all.max(NOTHING)).clamp(0.0, 1.0);
+        match neighbors {
+            0 => 0.0,
+            // A run to each side ends at the first clean page, and with the extent.
+            1 => (2.0 * dirty / (1.0 - dirty).max(NOTHING)).min(EXTENT_OTHERS * dirty),
+            _ => EXTENT_OTHERS * dirty,
+        }
+    }
+
+    fn take_front(&mut self, most: f64, until: u64) -> Flown {
         let mut taken = Flown { oldest: u64::MAX, key: u64::MAX, ..Flown::default() };
         while let Some(stretch) = self.stretches.front_mut()
             && stretch.key * self.stretch_bytes < until
@@ -126,26 +158,35 @@ impl DirtyPages {
             taken.pages += part;
             (taken.oldest, taken.key) = (taken.oldest.min(first), taken.key.min(key));
         }
-        self.fly(taken)
+        taken
     }
 
     /// Takes up to `most` dirty pages at the cold end: they come from all ages alike.
     pub fn take_cold(&mut self, most: f64) -> Flown {
-        let all: f64 = self.stretches.iter().map(|stretch| stretch.pages).sum();
-        let share = (most / all.max(NOTHING)).min(1.0);
         let Some(front) = self.stretches.front() else { return Flown::default() };
         let (oldest, key) = (front.first as u64, front.key);
-        let mut pages = 0.0;
-        for stretch in &mut self.stretches {
+        let pages = self.thin(most, u64::MAX);
+        self.fly(Flown { pages, oldest, key })
+    }
+
+    /// Takes up to `most` pages out of the stretches that begin below `until`, of all ages alike;
+    /// gives how many.
+    fn thin(&mut self, most: f64, until: u64) -> f64 {
+        let bytes = self.stretch_bytes;
+        let below = |stretch: &&mut Stretch| stretch.key * bytes < until;
+        let all: f64 = self.stretches.iter_mut().filter(below).map(|one| one.pages).sum();
+        let share = (most / all.max(NOTHING)).min(1.0);
+        let mut taken = 0.0;
+        for stretch in self.stretches.iter_mut().filter(below) {
             for (class, dirty) in stretch.by_class.iter_mut().zip(&mut self.dirty) {
                 *dirty = (*dirty - *class * share).max(0.0);
                 *class -= *class * share;
             }
-            pages += stretch.pages * share;
+            taken += stretch.pages * share;
             stretch.pages -= stretch.pages * share;
         }
         self.stretches.retain(|stretch| stretch.pages > NOTHING);
-        self.fly(Flown { pages, oldest, key })
+        taken
     }
 
     fn fly(&mut self, flown: Flown) -> Flown {

@@ -15,7 +15,7 @@ pub const USERS_MAX: u32 = 2_000;
 pub const SPAN_S_MAX: f64 = 7.0 * 86_400.0;
 
 /// Settings that the model follows, beside the policy's name.
-pub const FOLLOWED: [&str; 28] = [
+pub const FOLLOWED: [&str; 29] = [
     "adaptive_flushing",
     "adaptive_flushing_lwm",
     "buffer_pool_size",
@@ -24,6 +24,7 @@ pub const FOLLOWED: [&str; 28] = [
     "doublewrite_pages",
     "flush_log_at_timeout",
     "flush_log_at_trx_commit",
+    "flush_neighbors",
     "flush_sync",
     "flush_write_limit",
     "flushing_avg_loops",

@@ -85,7 +85,9 @@ impl World {
         let is_over = task.left < 0.5;
         let batch = match task.work {
             _ if is_over => Flown::default(),
-            Work::Oldest { until, .. } => self.dirty.take_oldest(most, until.0),
+            Work::Oldest { until, .. } => {
+                self.dirty.take_oldest(most, until.0, self.plan.settings.flush_neighbors)
+            }
             Work::Frames => self.dirty.take_cold(most),
             Work::Checkpoint | Work::SyncRedo | Work::Purge => Flown::default(),
         };

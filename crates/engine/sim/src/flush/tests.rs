@@ -146,6 +146,24 @@ fn an_open_rate_is_met_where_it_can_be() {
 }
 
 #[test]
+fn neighbours_are_written_along_where_much_is_dirty_and_cost_writes() {
+    let with = |neighbors: u32, data_bytes: u64| {
+        let mut plan = plan(PolicyName::Mariadb, "100M", 60.0);
+        plan.settings.flush_neighbors = neighbors;
+        plan.load = FlushLoad { data_bytes, access: PageAccess::Uniform, ..plan.load };
+        let outcome = run(&plan).unwrap();
+        check_kept(&plan, &outcome);
+        let commits: f64 = outcome.seconds.iter().map(|second| second.commits).sum();
+        outcome.written_pages / commits
+    };
+    let [none, run, extent] = [0, 1, 2].map(|neighbors| with(neighbors, 256 << 20));
+    assert!(none < run * 0.95 && run < extent * 1.05, "{none} {run} {extent} pages each");
+    // Hardly a page of large data has a dirty one beside it.
+    let [none, run] = [0, 1].map(|neighbors| with(neighbors, 64 << 30));
+    assert!((run / none - 1.0).abs() < 0.1, "{none} {run} pages each");
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused() {
     let refused = |change: &dyn Fn(&mut FlushPlan)| {
         let mut plan = plan(PolicyName::Steady, "100M", 60.0);
@@ -156,8 +174,8 @@ fn what_cannot_be_simulated_is_refused() {
     assert_eq!(of, "pages per transaction is 0; it takes 0.01 to 10,000");
     let of = refused(&|plan| plan.load.redo_bytes_per_txn = 1e6);
     assert!(of.contains("too small"), "{of}");
-    let of = refused(&|plan| plan.settings.flush_neighbors = 1);
-    assert!(of.starts_with("flush_neighbors = 1: the model does not follow"), "{of}");
+    let of = refused(&|plan| plan.settings.log_buffer_size = 1 << 20);
+    assert!(of.starts_with("log_buffer_size = 1M: the model does not follow"), "{of}");
     let of = refused(&|plan| plan.changes = vec![(60.0, FlushChange::Load(2.0))]);
     assert!(of.contains("outside the span"), "{of}");
 }
