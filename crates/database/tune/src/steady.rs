@@ -34,6 +34,10 @@ const EASE_PER_S: f64 = 0.95;
 /// But not above this share of the set-point.
 const EASE_BELOW: f64 = 1.05;
 
+/// The set-point is at most this share of the age from which the server flushes all it may: the age
+/// swings by some percent, and must not come there.
+const BELOW_ASYNC: f64 = 0.93;
+
 /// What lies between two checkpoints lowers the set-point to this share at most.
 const SET_POINT_LEAST: f64 = 0.5;
 
@@ -105,7 +109,14 @@ impl Steady {
         let set_point = (set_point - between).max(set_point * SET_POINT_LEAST);
         let asked = self.pace.step(now, &view.ages, set_point, self.generation);
         let io = present.get(Lever::IoCapacity).unwrap_or(asked);
-        self.device.take(view.now_us, io, now.written_per_s, now.dirty_pages);
+        let (written, dirty) = (now.written_per_s, now.dirty_pages);
+        match self.generation.is_exact() {
+            true => {
+                let times_us = (view.now_us, (now.dt_s * 1e6) as u64);
+                self.device.take_exact(times_us, io, written, dirty);
+            }
+            false => self.device.take(view.now_us, io, written, dirty),
+        }
         self.ease(view, set_point);
         let limit = self.device.pages_per_s().unwrap_or(f64::INFINITY);
         let bounds = config.bounds(Lever::IoCapacity);
@@ -137,8 +148,11 @@ fn for_reads(read_ms: Option<f64>, ease: f64) -> String {
     read_ms.filter(|_| ease < 1.0).map(said).unwrap_or_default()
 }
 
+/// The set-point, and below the async limit in any case: above that the server flushes all it may,
+/// and commits wait behind that.
 fn set_point_bytes(view: &StepView<'_>) -> f64 {
-    view.now.limit_bytes * view.config.set_point_pct / 100.0
+    let asked = view.now.limit_bytes * view.config.set_point_pct / 100.0;
+    view.now.async_bytes.map_or(asked, |bytes| asked.min(bytes * BELOW_ASYNC))
 }
 
 fn needs_leading(view: &StepView<'_>) -> bool {
@@ -180,7 +194,7 @@ fn capacity(view: &StepView<'_>, (target, ease): (f64, f64), is_first: bool) -> 
             "age {:.0} % of its limit, set-point {:.0} %; {:.1} MB/s of redo over {:.0} dirty \
              pages want {target:.0} pages/s{}",
             now.age_pct(),
-            config.set_point_pct,
+            100.0 * set_point_bytes(view) / now.limit_bytes,
             now.redo_bytes_per_s / 1e6,
             now.dirty_pages,
             for_reads(view.read_ms, ease),
