@@ -71,7 +71,7 @@ fn what_is_wrong_is_named_with_what_would_do() {
         ("--policy steadier", "page-cleaner-84"),
         ("--set io_capacity=0", "it takes a whole number from 1"),
         ("--set io_capacity", "write NAME=VALUE"),
-        ("--set flush_neighbors=1", "does not follow"),
+        ("--set log_buffer_size=1M", "does not follow"),
         ("--set policy=steady", "--policy"),
         ("--redo 300K", "too small"),
         ("--pool 1K", "buffer_pool_size"),
