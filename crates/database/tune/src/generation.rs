@@ -63,7 +63,7 @@ impl Generation {
 
     /// The `innodb_io_capacity` at which the server writes so many pages per second now.
     pub(crate) fn asked(self, wanted: f64, now: &Vitals) -> f64 {
-        if self.is_exact() {
+        if self == Self::MariaDb {
             return wanted;
         }
         // The share of it for the age, where io_capacity_max is less than twice as much.
@@ -71,11 +71,6 @@ impl Generation {
         let percent = (100.0 * now.modified_bytes / full).powf(1.5) / 7.5;
         let share = (percent / 100.0).max(SHARE_LEAST);
         (wanted / share).min(wanted * ASKED_MOST)
-    }
-
-    /// Whether each pass writes exactly the pages that it is told, as long as the device can.
-    pub(crate) fn is_exact(self) -> bool {
-        self == Self::MariaDb
     }
 
     /// Seconds between two checkpoints while the redo is not short: so long the checkpoint age goes

@@ -109,14 +109,7 @@ impl Steady {
         let set_point = (set_point - between).max(set_point * SET_POINT_LEAST);
         let asked = self.pace.step(now, &view.ages, set_point, self.generation);
         let io = present.get(Lever::IoCapacity).unwrap_or(asked);
-        let (written, dirty) = (now.written_per_s, now.dirty_pages);
-        match self.generation.is_exact() {
-            true => {
-                let times_us = (view.now_us, (now.dt_s * 1e6) as u64);
-                self.device.take_exact(times_us, io, written, dirty);
-            }
-            false => self.device.take(view.now_us, io, written, dirty),
-        }
+        self.device.take(view.now_us, io, now.written_per_s, now.dirty_pages);
         self.ease(view, set_point);
         let limit = self.device.pages_per_s().unwrap_or(f64::INFINITY);
         let bounds = config.bounds(Lever::IoCapacity);

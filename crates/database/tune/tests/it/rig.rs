@@ -123,7 +123,7 @@ pub fn run(case: &PlantCase, is_led: bool) -> Ran {
         if !is_led {
             continue;
         }
-        let sample = sample(&mut plant, case.noise, &mut random);
+        let sample = sample(&mut plant, case, &mut random);
         let now_us = u64::from(at_s) * 1_000_000;
         let look = Look { now_us, sample: &sample, present: &present, read_ms: None };
         for one in controller.step(&look).unwrap() {
@@ -154,13 +154,16 @@ fn levers(plant: &FlushPlant) -> LeverValues {
     present
 }
 
-fn sample(plant: &mut FlushPlant, noise: f64, random: &mut Random) -> TargetSample {
+fn sample(plant: &mut FlushPlant, case: &PlantCase, random: &mut Random) -> TargetSample {
     let view = plant.look();
-    let swing = (noise * (random.uniform() - 0.5) * 4e6) as i64;
+    // MariaDB tells its wall in its status; where it flushes all it may is seven eighths of that.
+    let async_age = case.policy == PolicyName::Mariadb;
+    let swing = (case.noise * (random.uniform() - 0.5) * 4e6) as i64;
     let end = view.redo_end_bytes.saturating_add_signed(swing).max(view.checkpoint_bytes);
     TargetSample {
         checkpoint_age_bytes: Some(end - view.checkpoint_bytes),
         checkpoint_age_limit_bytes: Some(view.wall_age_bytes),
+        checkpoint_age_async_bytes: async_age.then_some(view.wall_age_bytes / 8 * 7),
         redo_capacity_bytes: Some(view.redo_file_bytes),
         redo_end_bytes: Some(end),
         dirty_pages: Some(view.dirty_pages),
