@@ -89,8 +89,11 @@ impl<G: Generation> CleanerLoop<G> {
         self.redo_sync.is_due(now).then_some(Action::SyncRedo)
     }
 
-    fn frames(&self, now: &FlushSample<'_>) -> Option<Action> {
+    fn frames(&mut self, now: &FlushSample<'_>) -> Option<Action> {
         let depth = u64::from(now.settings.lru_scan_depth).min(now.frames / FREE_SHARE).max(1);
+        if now.free_frames < depth / 2 {
+            self.generation.sees_few_frames();
+        }
         let missing = u32::try_from(depth.saturating_sub(now.free_frames)).unwrap_or(u32::MAX);
         (missing > 0).then_some(Action::Lru { pages: missing })
     }

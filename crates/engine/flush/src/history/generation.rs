@@ -27,6 +27,9 @@ pub(super) trait Generation: Send {
     /// What is flushed at once, without a sleep, because redo is about to run out.
     fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion>;
 
+    /// Hears that frames are short, so that the cleaner works for them in any case.
+    fn sees_few_frames(&mut self) {}
+
     /// Whether its second is not cut short by users.
     fn sleeps_firmly(&self) -> bool;
 

@@ -1,7 +1,8 @@
 //! The page cleaner of MariaDB 10.5 and later.
 //!
 //! With `max_dirty_pages_pct_lwm = 0`, its default, it sleeps until the redo is nearly full: at the
-//! async limit a commit wakes it. With another value it follows MySQL 5.7.
+//! async limit a commit wakes it. Once awake it flushes until the redo is below
+//! `adaptive_flushing_lwm`, and only then sleeps again. With another value it follows MySQL 5.7.
 
 use iostrata_page::Lsn;
 
@@ -16,18 +17,24 @@ use crate::{AdmitRule, FlushSample, Ladder};
 pub(super) struct Mariadb {
     averages: Averages,
     has_run: bool,
+    is_awake: bool,
 }
 
 impl Mariadb {
-    /// Whether pages are flushed before a limit is met.
-    fn is_awake(now: &FlushSample<'_>, ladder: &Ladder) -> bool {
+    /// Whether pages are flushed now, and until when: see `is_awake`.
+    fn wakes(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> bool {
         let settings = &now.settings;
-        let (low, dirty) = (settings.max_dirty_pages_pct_lwm, now.dirty_pct());
-        if low == 0.0 {
-            // Nobody wakes it for age below the async limit.
-            return dirty >= settings.max_dirty_pages_pct;
-        }
-        dirty >= low || now.modified_age() > ladder.low_water
+        let (low, dirty, age) =
+            (settings.max_dirty_pages_pct_lwm, now.dirty_pct(), now.modified_age());
+        let is_old = age > ladder.low_water;
+        self.is_awake = if low == 0.0 {
+            // Nobody wakes it for age below the async limit; awake it sees the age each second.
+            let is_woken = age >= ladder.async_age || dirty >= settings.max_dirty_pages_pct;
+            is_woken || (self.is_awake && is_old)
+        } else {
+            dirty >= low || is_old
+        };
+        self.is_awake
     }
 
     fn adaptive(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> u64 {
@@ -46,7 +53,9 @@ impl Mariadb {
                 all => all.min(most),
             };
         }
-        let ratio = if settings.max_dirty_pages_pct_lwm == 0.0 || max == 0.0 {
+        // Below the low water mark it takes the whole of `io_capacity`, as without a mark.
+        let low = settings.max_dirty_pages_pct_lwm;
+        let ratio = if low == 0.0 || dirty < low || max == 0.0 {
             1.0
         } else {
             (pct_lsn as f64 / 100.0).max(dirty / max)
@@ -69,12 +78,12 @@ impl Generation for Mariadb {
     fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
         let settings = &now.settings;
+        if !self.wakes(now, ladder) {
+            return nothing;
+        }
         if now.modified_age() >= ladder.async_age {
             let pages = u64::from(settings.io_capacity_max);
             return Portion { pages, until: beyond_async(now, ladder) };
-        }
-        if !Self::is_awake(now, ladder) {
-            return nothing;
         }
         let pages = if settings.adaptive_flushing {
             self.adaptive(now, ladder, flushed)
@@ -87,8 +96,13 @@ impl Generation for Mariadb {
     /// At the wall batches of `io_capacity_max` follow each other, each with its checkpoint.
     fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion> {
         let is_full = now.checkpoint_age() >= ladder.wait_age && now.settings.flush_sync;
+        self.is_awake |= is_full;
         let pages = u64::from(now.settings.io_capacity_max.max(1));
         is_full.then(|| Portion { pages, until: beyond_async(now, ladder) })
+    }
+
+    fn sees_few_frames(&mut self) {
+        self.is_awake = true;
     }
 
     fn sleeps_firmly(&self) -> bool {
@@ -120,8 +134,8 @@ mod tests {
     use super::*;
     use crate::FlushSettings;
 
-    /// Pages that a pass flushes at an age, with a tenth of the pool dirty.
-    fn at(age: u64, lwm: f64) -> u64 {
+    /// Pages that a pass of this cleaner flushes at an age, with a tenth of the pool dirty.
+    fn pass(cleaner: &mut Mariadb, age: u64, lwm: f64) -> u64 {
         let settings = FlushSettings {
             io_capacity: 200,
             io_capacity_max: 2000,
@@ -140,8 +154,12 @@ mod tests {
             ..FlushSample::default()
         };
         let ladder = Ladder { low_water: 100, async_age: 900, wait_age: 1000, ..Ladder::default() };
-        let mut cleaner = Mariadb { has_run: true, ..Mariadb::default() };
         cleaner.recommend(&now, &ladder, 0).pages
+    }
+
+    /// As `pass`, of one that sleeps.
+    fn at(age: u64, lwm: f64) -> u64 {
+        pass(&mut Mariadb { has_run: true, ..Mariadb::default() }, age, lwm)
     }
 
     #[test]
@@ -150,8 +168,26 @@ mod tests {
     }
 
     #[test]
+    fn once_awake_it_flushes_down_to_the_low_water() {
+        let mut cleaner = Mariadb { has_run: true, ..Mariadb::default() };
+        let mut pages = |age| pass(&mut cleaner, age, 0.0);
+        assert_eq!(pages(900), 2000, "woken");
+        assert!(pages(500) > 0 && pages(101) > 0, "awake");
+        assert_eq!((pages(100), pages(500)), (0, 0), "it sleeps again, and is not woken for that");
+        cleaner.sees_few_frames();
+        assert!(pass(&mut cleaner, 500, 0.0) > 0, "who frees frames looks at the age as well");
+    }
+
+    #[test]
     fn a_low_water_mark_of_almost_nothing_wakes_it() {
         assert!(at(500, 0.001) > 200, "{}", at(500, 0.001));
         assert_eq!(at(50, 0.001), 200, "io_capacity while the redo is empty");
+    }
+
+    #[test]
+    fn below_the_low_water_mark_age_does_not_scale_what_it_flushes() {
+        // A tenth is dirty: beyond a mark of 5 percent and below one of 20.
+        let (beyond, below) = (at(500, 5.0), at(500, 20.0));
+        assert!(beyond > 2 * below && below > 0, "{beyond} beyond the mark, {below} below");
     }
 }
