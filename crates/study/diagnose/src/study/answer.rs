@@ -238,8 +238,9 @@ fn end(ratio: f64) -> String {
     if ratio < 0.1 { iostrata_units::count(ratio) } else { format!("{ratio:.2}") }
 }
 
-/// How much each step makes of the ratio, where it was taken in steps: the logarithms of ratios add
-/// up, so that shares of them do.
+/// How much each step makes of the ratio, where it was taken in steps and differs from 1: the
+/// logarithms of ratios add up, so that shares of them do. The steps follow one another on the same
+/// replicates, so their product is the whole by construction and proves nothing.
 fn in_steps(
     contrast: &Contrast,
     plan: &StudyPlan,
@@ -247,7 +248,8 @@ fn in_steps(
     total: &Comparison,
 ) -> String {
     let steps = contrast.of_steps();
-    if steps.is_empty() {
+    let differs = matches!(total.conclusion, Conclusion::Higher | Conclusion::Lower);
+    if steps.is_empty() || !differs {
         return String::new();
     }
     let ratio = |step: &Contrast| {
@@ -266,13 +268,7 @@ fn in_steps(
         let share = 100.0 * ratio.ln() / total.ratio.ln();
         format!("{name} {ratio:.2} times ({share:.0} %; 95 % {low:.2} to {high:.2})")
     });
-    let product: f64 = each.iter().map(|(_, ratio, _)| ratio).product();
-    let within = total.ratio_ci95.is_some_and(|[low, high]| (low..=high).contains(&product));
-    format!(
-        ". Of this {}; together {product:.2} times, {} the interval of the whole",
-        words.collect::<Vec<_>>().join(", "),
-        if within { "within" } else { "outside" }
-    )
+    format!(". Of this {}", words.collect::<Vec<_>>().join(", "))
 }
 
 /// What a reader must know before repeating the sentence.
@@ -285,7 +281,12 @@ fn but(verdicts: &Verdicts) -> String {
 fn with_figures(template: &str, metric: ThenMetric, ratio: f64, sides: &Sides) -> String {
     let mean = |side: &[Measured]| {
         let logs: f64 = side.iter().map(|one| one.value.ln()).sum();
-        figure((logs / side.len() as f64).exp(), metric.unit())
+        let said = figure((logs / side.len() as f64).exp(), metric.unit());
+        let is_floor = |one: &Measured| one.value <= WORST_SECOND_LEAST;
+        match metric == ThenMetric::MinOverMean1s && side.iter().all(is_floor) {
+            true => format!("at most {said}"),
+            false => said,
+        }
     };
     let percent = |share: f64| iostrata_units::percent(100.0 * share);
     let of = |name: &str| match name {
