@@ -27,6 +27,8 @@ pub(crate) struct Raised {
     setting: u32,
     meetings: u32,
     raised: u64,
+    /// The second of the last look.
+    second: Option<u64>,
 }
 
 impl Raised {
@@ -35,7 +37,8 @@ impl Raised {
         self.raised
     }
 
-    /// Takes in one look at the redo; gives what is added to the cap.
+    /// Takes in one look at the redo, of which one in each second counts, however often the policy
+    /// is asked in it; gives what is added to the cap.
     pub(crate) fn look(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
         let settings = &now.settings;
         if settings.write_limit != FlushWriteLimit::AutoRaised
@@ -43,7 +46,10 @@ impl Raised {
         {
             *self = Raised { setting: settings.io_capacity, ..Raised::default() };
         }
-        if settings.write_limit == FlushWriteLimit::AutoRaised
+        let second = now.now_us / 1_000_000;
+        let is_first = self.second.replace(second) != Some(second);
+        if is_first
+            && settings.write_limit == FlushWriteLimit::AutoRaised
             && now.modified_age() >= capacity - capacity / 4
         {
             self.meetings += 1;
@@ -73,7 +79,9 @@ mod tests {
 
     #[test]
     fn ten_meetings_raise_by_a_hundred_and_a_new_setting_begins_again() {
-        let look = |raised: &mut Raised, io_capacity: u32, age: u64| {
+        let mut now_us = 0;
+        let mut look = |raised: &mut Raised, io_capacity: u32, age: u64| {
+            now_us += 1_000_000;
             let settings = FlushSettings {
                 io_capacity,
                 write_limit: FlushWriteLimit::AutoRaised,
@@ -81,7 +89,10 @@ mod tests {
             };
             let lsn = Lsn(10_000);
             let oldest = Some(Lsn(lsn.0 - age));
-            raised.look(&FlushSample { lsn, oldest, settings, ..FlushSample::default() }, 1000)
+            let now = FlushSample { now_us, lsn, oldest, settings, ..FlushSample::default() };
+            // Other looks in the same second say nothing new.
+            raised.look(&now, 1000);
+            raised.look(&FlushSample { now_us: now_us + 999_999, ..now }, 1000)
         };
         let mut raised = Raised::default();
         let seen: Vec<u64> = (0..20).map(|_| look(&mut raised, 200, 750)).collect();

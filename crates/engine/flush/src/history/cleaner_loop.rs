@@ -143,10 +143,7 @@ impl<G: Generation> CleanerLoop<G> {
 
     /// The settings as the write limit has them.
     fn limited(&mut self, now: &FlushSample<'_>, capacity: u64) -> FlushSettings {
-        let raised = match self.step {
-            CleanerStep::Pages => self.raised.look(now, capacity),
-            _ => self.raised.by(),
-        };
+        let raised = self.raised.look(now, capacity);
         let raised = u32::try_from(raised).unwrap_or(u32::MAX);
         let mut settings = now.settings;
         settings.io_capacity = settings.io_capacity.saturating_add(raised);

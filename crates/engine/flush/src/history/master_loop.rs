@@ -233,11 +233,7 @@ impl<S: Strategy> FlushPolicy for MasterLoop<S> {
             self.begin_round(now);
         }
         self.flushed = self.flushed.saturating_add(u64::from(last.flushed));
-        let raised = if self.step == MasterStep::Second {
-            self.raised.look(now, ladder.capacity)
-        } else {
-            self.raised.by()
-        };
+        let raised = self.raised.look(now, ladder.capacity);
         let io = self.strategy.io(now).saturating_add(raised);
         let seen = Tick { now, ladder, io };
         // No way through the steps without an action is longer.
