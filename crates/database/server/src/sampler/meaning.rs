@@ -9,12 +9,11 @@ use super::told::{HISTORY, LRU, LRU_FLUSHED, Told};
 use crate::flavour::ServerVersion;
 
 impl Told {
-    /// The sample that it comes to, without what only the sampler knows.
+    /// The sample that it comes to, without what rests on earlier ones.
     pub(crate) fn sample(&self, version: &ServerVersion) -> TargetSample {
         let innodb = |name: &str| self.status(&format!("Innodb_{name}"));
         let (limits, text) = (age_limits(self, version), &self.text);
         let in_text = || Some(text.lsn?.saturating_sub(text.checkpoint_lsn?));
-        let syncs = innodb("data_pending_fsyncs");
         let lru = || LRU.iter().find_map(|name| self.metric(name));
         let lru_status =
             self.status(LRU_FLUSHED).or_else(|| innodb("buffer_pool_pages_LRU_flushed"));
@@ -41,7 +40,6 @@ impl Told {
             pages_flushed_lru: lru_status.or_else(lru),
             pages_flushed_background: self.metric("buffer_flush_background_total_pages"),
             pages_flushed_for_redo: self.metric("buffer_flush_sync_total_pages"),
-            furious_flushes: self.metric("buffer_flush_sync"),
             pool_pages: innodb("buffer_pool_pages_total"),
             history_list_length: innodb("history_list_length")
                 .or(self.metric(HISTORY))
@@ -49,7 +47,8 @@ impl Told {
             history_list_limit: self.history_limit(),
             pending_reads: innodb("data_pending_reads"),
             pending_writes: innodb("data_pending_writes"),
-            pending_syncs: syncs.map(|data| data + innodb("os_log_pending_fsyncs").unwrap_or(0)),
+            // MySQL counts those of the redo here too, and once more by themselves.
+            pending_syncs: innodb("data_pending_fsyncs"),
             row_locks_waiting: innodb("row_lock_current_waits"),
             sessions_running: self.sessions_running(),
             oldest_transaction: self.oldest_transaction,

@@ -4,7 +4,7 @@
 //! one.
 
 use super::told::{METRICS, Told};
-use crate::flavour::{Flavour, ServerVersion};
+use crate::flavour::ServerVersion;
 
 /// What the user may not ask, with what the server said.
 #[derive(Clone, Debug, Default)]
@@ -58,13 +58,6 @@ pub(crate) fn missing(told: &Told, version: &ServerVersion, refused: &Refused) -
     }
     if sample.transactions.is_none() && told.ended().is_none() {
         out.push("tps: the server tells no Com_commit".to_owned());
-    }
-    if matches!(version.flavour, Flavour::MySql | Flavour::MariaDb | Flavour::Percona) {
-        out.push(
-            "purge_per_s: servers do not count what purge has done; whether it keeps up shows in \
-             history_list_length"
-                .to_owned(),
-        );
     }
     out
 }

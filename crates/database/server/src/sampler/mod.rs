@@ -5,11 +5,17 @@
 //! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
 //! and versions: docs/watch.md has the table. After a failure the next sample connects again.
 
+mod fixture_tests;
+mod furious_count;
 mod limits;
 mod meaning;
 mod missing;
 mod monitor_text;
+mod purge_count;
 mod round;
+mod sample_counts;
+mod sample_counts;
+mod start_time;
 mod told;
 mod transaction_count;
 
@@ -22,7 +28,7 @@ use crate::connect::{Connector, texts};
 use crate::flavour::ServerVersion;
 use round::StatusRound;
 pub(crate) use round::counters_off_sql;
-use transaction_count::TransactionCount;
+use sample_counts::SampleCounts;
 
 /// Asks one server.
 pub(crate) struct StatusSampler {
@@ -31,7 +37,7 @@ pub(crate) struct StatusSampler {
     version: ServerVersion,
     /// Absent after a failure, until the next sample.
     round: Option<StatusRound>,
-    transactions: TransactionCount,
+    counted: SampleCounts,
     missing: Vec<String>,
 }
 
@@ -46,8 +52,8 @@ impl StatusSampler {
         version: ServerVersion,
     ) -> Result<Self, TargetError> {
         let round = Some(StatusRound::begin(&connector, &name)?);
-        let (transactions, missing) = (TransactionCount::default(), Vec::new());
-        Ok(Self { connector, name, version, round, transactions, missing })
+        let (counted, missing) = (SampleCounts::default(), Vec::new());
+        Ok(Self { connector, name, version, round, counted, missing })
     }
 
     fn ask(&mut self) -> Result<TargetSample, TargetError> {
@@ -56,12 +62,8 @@ impl StatusSampler {
             None => self.round.insert(StatusRound::begin(&self.connector, &self.name)?),
         };
         let told = round.ask(&self.name)?;
-        let started_s = round.now_s.zip(told.status("Uptime"));
-        let started_s = started_s.map(|(now_s, uptime_s)| now_s.saturating_sub(uptime_s));
-        let handler = told.status("Handler_commit");
-        let transactions = self.transactions.count(told.ended(), handler, round.own_commits);
         self.missing = missing::missing(&told, &self.version, &round.refused);
-        Ok(TargetSample { started_s, transactions, ..told.sample(&self.version) })
+        Ok(self.counted.sample(&told, &self.version, round.own_commits))
     }
 }
 

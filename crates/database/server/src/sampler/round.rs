@@ -3,6 +3,8 @@
 //! Invariant: what a user may not ask is asked once per connection, and is missing from then on.
 //! Which metrics are on is looked at again after a while: others may switch them.
 
+use std::time::Instant;
+
 use iostrata_target::{OldestTransaction, TargetError, Trouble};
 use mysql::Conn;
 
@@ -36,6 +38,15 @@ struct Open {
     connection: Option<u64>,
 }
 
+impl Open {
+    /// How old it is now, where transactions were asked for at `asked_s`. One that was young then
+    /// has most likely ended, and another one is the oldest: it is told as it was.
+    fn age_s(&self, asked_s: u64, now_s: u64) -> u64 {
+        let was_s = asked_s.saturating_sub(self.began_s);
+        if was_s < TRANSACTIONS_AGAIN_S { was_s } else { now_s.saturating_sub(self.began_s) }
+    }
+}
+
 /// A connection with what is asked on it.
 pub(crate) struct StatusRound {
     conn: Conn,
@@ -48,8 +59,6 @@ pub(crate) struct StatusRound {
     metrics_in: u32,
     /// When transactions were looked at, and the oldest that was open.
     transactions: Option<(u64, Option<Open>)>,
-    /// Time of the server, in seconds since 1970.
-    pub(crate) now_s: Option<u64>,
     /// What a sample adds to `Handler_commit`.
     pub(crate) own_commits: u64,
     pub(crate) refused: Refused,
@@ -105,7 +114,6 @@ impl StatusRound {
             metrics_sql: metrics_sql(IS_ON[0]),
             metrics_in: 0,
             transactions: None,
-            now_s: None,
             own_commits: 0,
             refused: Refused::default(),
         };
@@ -144,8 +152,10 @@ impl StatusRound {
     /// When the server does not answer.
     pub(crate) fn ask(&mut self, name: &str) -> Result<Told, TargetError> {
         let status = self.status_sql.clone();
+        let began = Instant::now();
         let mut told = Told { status: numbers(self.rows(name, &status)?), ..Told::default() };
         self.ask_variables(name, &mut told)?;
+        told.took_s = began.elapsed().as_secs_f64().ceil() as u64;
         self.ask_metrics(name, &mut told)?;
         self.ask_transactions(name, &mut told)?;
         if told.needs_text() && self.refused.text.is_none() {
@@ -165,14 +175,14 @@ impl StatusRound {
         let sql = self.variables_sql.clone();
         let row = self.rows(name, &sql)?.into_iter().next().unwrap_or_default();
         let mut values = row.into_iter().map(|value| value?.parse::<u64>().ok());
-        self.now_s = values.next().flatten();
+        told.now_s = values.next().flatten();
         let named = self.variables.iter().cloned().zip(values);
         told.variables = named.filter_map(|(name, value)| Some((name, value?))).collect();
         Ok(())
     }
 
     fn ask_transactions(&mut self, name: &str, told: &mut Told) -> Result<(), TargetError> {
-        let Some(now_s) = self.now_s.filter(|_| self.refused.transactions.is_none()) else {
+        let Some(now_s) = told.now_s.filter(|_| self.refused.transactions.is_none()) else {
             return Ok(());
         };
         let known = self.transactions.filter(|(at_s, _)| now_s < at_s + TRANSACTIONS_AGAIN_S);
@@ -193,12 +203,10 @@ impl StatusRound {
                 }
             },
         };
-        if known.is_none() {
-            self.transactions = Some((now_s, oldest));
-        }
+        let asked_s = known.map_or(now_s, |(at_s, _)| at_s);
+        self.transactions = Some((asked_s, oldest));
         told.oldest_transaction = Some(oldest.map_or_else(OldestTransaction::default, |open| {
-            let age_s = now_s.saturating_sub(open.began_s);
-            OldestTransaction { age_s, id: open.connection }
+            OldestTransaction { age_s: open.age_s(asked_s, now_s), id: open.connection }
         }));
         Ok(())
     }
@@ -229,5 +237,17 @@ impl StatusRound {
             self.metrics_in = METRICS_AGAIN;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_young_transaction_is_not_taken_for_open_until_the_next_look() {
+        let open = Open { began_s: 1000, connection: Some(12) };
+        assert_eq!((open.age_s(1001, 1001), open.age_s(1001, 1004)), (1, 1));
+        assert_eq!((open.age_s(1005, 1005), open.age_s(1005, 1009)), (5, 9));
     }
 }

@@ -33,7 +33,6 @@ pub(crate) const STATUS: &[&str] = &[
     "Innodb_data_pending_reads",
     "Innodb_data_pending_writes",
     "Innodb_data_pending_fsyncs",
-    "Innodb_os_log_pending_fsyncs",
     "Innodb_row_lock_current_waits",
     "Innodb_page_size",
     "Com_commit",
@@ -70,6 +69,10 @@ pub(crate) struct MetricSource {
 /// MariaDB writes it in small letters, Percona Server does not.
 pub(crate) const LRU_FLUSHED: &str = "Innodb_buffer_pool_pages_lru_flushed";
 pub(crate) const HISTORY: &str = "trx_rseg_history_len";
+/// Batches of pages that were written because redo was about to run out.
+const SYNC_BATCHES: &str = "buffer_flush_sync";
+/// Commits with old row versions.
+const KEPT_COMMITS: &str = "trx_commits_insert_update";
 pub(crate) const LRU: &[&str] =
     &["buffer_LRU_batch_flush_total_pages", "buffer_LRU_batch_total_pages"];
 
@@ -121,13 +124,18 @@ pub(crate) const METRICS: &[MetricSource] = &[
         status: &[],
         field: "flush_sync_pages_per_s",
     },
-    MetricSource { names: &["buffer_flush_sync"], status: &[], field: "furious_flushes" },
+    MetricSource { names: &[SYNC_BATCHES], status: &[], field: "furious_flushes" },
+    MetricSource { names: &[KEPT_COMMITS], status: &[], field: "purge_per_s" },
     MetricSource { names: &["log_on_file_space_waits"], status: &[], field: "" },
 ];
 
 /// What a server said in one round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
+    /// Its time after its status, in seconds since 1970.
+    pub(crate) now_s: Option<u64>,
+    /// How long it took to tell both, rounded up to seconds.
+    pub(crate) took_s: u64,
     pub(crate) status: Numbers,
     pub(crate) variables: Numbers,
     /// Those that are on.
@@ -171,6 +179,20 @@ impl Told {
         let ended = self.status("Com_commit")? + self.status("Com_rollback")?;
         let xa = ["Com_xa_commit", "Com_xa_rollback"].map(|name| self.status(name).unwrap_or(0));
         Some(ended + xa.iter().sum::<u64>())
+    }
+
+    /// Commits of which old row versions are kept until they are purged.
+    pub(crate) fn kept_commits(&self) -> Option<u64> {
+        self.metric(KEPT_COMMITS)
+    }
+
+    /// The length of the history, rather at the moment of the metrics.
+    pub(crate) fn history_beside_metrics(&self) -> Option<u64> {
+        self.metric(HISTORY).or(self.status("Innodb_history_list_length"))
+    }
+
+    pub(crate) fn furious_batches(&self) -> Option<u64> {
+        self.metric(SYNC_BATCHES)
     }
 
     /// Without the sampler's own, which asks, and the event scheduler.

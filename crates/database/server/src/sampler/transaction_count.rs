@@ -40,7 +40,8 @@ impl TransactionCount {
         let handled = handled.saturating_sub(own);
         self.by_statement = self.by_statement * MEMORY + more as f64;
         self.by_handler = self.by_handler * MEMORY + handled as f64;
-        let is_handler = more == 0 || self.by_statement * STATEMENTS_MAX < self.by_handler;
+        // That nothing was ended since the sample before says nothing: in a stall nothing is.
+        let is_handler = self.by_statement * STATEMENTS_MAX < self.by_handler;
         self.total += if is_handler { handled } else { more };
         Some(self.total)
     }
@@ -64,6 +65,8 @@ mod tests {
     #[test]
     fn statements_within_a_transaction_are_none() {
         assert_eq!(rates(&[(400, 8_402), (410, 8_500), (3, 70)]), [400, 410, 3]);
+        // In a stall statements still end, and no transaction does.
+        assert_eq!(rates(&[(400, 8_402), (0, 98), (0, 2), (380, 8_002)]), [400, 0, 0, 380]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iostrata_server::private::TestServer;
 use iostrata_server::{ServerAddress, ServerTarget};
-use iostrata_target::{ColumnType, Sampler, Target, TargetSample, Trouble};
+use iostrata_target::{ColumnType, Sampler, SessionOptions, Target, TargetSample, Trouble};
 
 use crate::fixture::{Place, on_each_server, schema, statement};
 
@@ -75,6 +75,43 @@ fn every_flavour_tells_age_limit_and_transactions() {
         assert_eq!(last.pages_flushed_adaptive, None);
         assert!(missing.contains("flush_adaptive_pages_per_s"), "{missing}");
         eprintln!("{missing}\n{last:?}");
+    });
+}
+
+#[test]
+fn what_is_purged_is_told_while_its_counter_is_on() {
+    on_each_server("purged", |place| {
+        const COUNTER: &str = "trx_commits_insert_update";
+        const COMMITS: u64 = 400;
+        let schema = schema();
+        place.make(&schema);
+        place.order("INSERT INTO heap VALUES (1, 1)").unwrap();
+        let mut sampler = sampler(&place.target);
+        assert_eq!(sampler.sample().unwrap().purged, None);
+        assert!(sampler.missing().join("\n").contains("purge_per_s"));
+        place.order(&format!("SET GLOBAL innodb_monitor_enable = '{COUNTER}'")).unwrap();
+        let before = sampler.sample().unwrap().purged.unwrap();
+        let update = statement("UPDATE heap SET x = x + 1", vec![]);
+        let options =
+            SessionOptions { ops: vec![update].into(), autocommit: true, ..Default::default() };
+        let mut session = place.session_with(&schema, options).unwrap();
+        (0..COMMITS).for_each(|_| drop(session.run(0, &[])));
+        // A server purges when it has the time, and cuts the history off now and then.
+        let mut purged = 0;
+        for _ in 0..60 {
+            purged = sampler.sample().unwrap().purged.unwrap() - before;
+            if purged >= COMMITS {
+                break;
+            }
+            sleep(Duration::from_millis(500));
+            // A little more to purge, so that it looks again.
+            place.order("INSERT INTO heap VALUES (2, 2)").unwrap();
+        }
+        let missing = sampler.missing().join("\n");
+        place.order(&format!("SET GLOBAL innodb_monitor_disable = '{COUNTER}'")).unwrap();
+        eprintln!("{purged} of {COMMITS} commits and up to 60 more are purged");
+        assert!((COMMITS..=COMMITS + 100).contains(&purged), "{purged}");
+        assert!(!missing.contains("purge_per_s"), "{missing}");
     });
 }
 

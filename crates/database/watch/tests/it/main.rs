@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod engine;
+mod log_buffer;
+mod quiet;
 mod stage;
 mod stalls;

@@ -99,11 +99,40 @@ impl Stage {
             self.workers.push(thread::spawn(move || {
                 let mut worker = Worker::open(&target, &[&sql], true);
                 while !stop.load(Ordering::Relaxed) {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    worker.run(0, &[Value::Int(1 + ((state >> 33) % rows) as i64)]);
+                    worker.run(0, &[Value::Int(random_id(&mut state, rows))]);
                 }
             }));
         }
+    }
+
+    /// Lets sessions run transactions of ten reads and two updates of rows of `t`, with ids up to
+    /// `rows`; all of them together so many per second where that is said.
+    pub fn transact(&mut self, sessions: usize, rows: u64, per_s: Option<f64>) {
+        let pause = per_s.map(|per_s| Duration::from_secs_f64(sessions as f64 / per_s));
+        for n in 0..sessions {
+            let (target, stop) = (self.target(), Arc::clone(&self.stop));
+            self.workers.push(thread::spawn(move || {
+                let statements =
+                    ["SELECT v FROM t WHERE id = ?", "UPDATE t SET v = v + 1 WHERE id = ?"];
+                let mut worker = Worker::open(&target, &statements, false);
+                let (mut state, mut due) = (n as u64 + 7, Instant::now());
+                while !stop.load(Ordering::Relaxed) {
+                    worker.transact(&mut state, rows);
+                    if let Some(pause) = pause {
+                        // What was missed is not made up for.
+                        due = (due + pause).max(Instant::now());
+                        sleep(due - Instant::now());
+                    }
+                }
+            }));
+        }
+    }
+
+    /// Ends the sessions at work.
+    pub fn rest(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.workers.drain(..).for_each(|worker| worker.join().unwrap());
+        self.stop.store(false, Ordering::Relaxed);
     }
 
     /// Watches for so long; what is done on the way is done after some seconds.
@@ -133,6 +162,12 @@ impl Drop for Stage {
         let is_removed = removed.is_none_or(|removed| removed.is_ok());
         assert!((ended && is_removed) || thread::panicking(), "{:?}", self.dir.path());
     }
+}
+
+/// A number from 1 to `rows`.
+fn random_id(state: &mut u64, rows: u64) -> i64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    1 + ((*state >> 33) % rows) as i64
 }
 
 /// The disk that a directory lies on.
@@ -174,6 +209,20 @@ impl Worker {
 
     pub fn begin(&mut self) {
         self.session.begin().unwrap();
+    }
+
+    /// Ten times the first statement and twice the second, in one transaction.
+    fn transact(&mut self, state: &mut u64, rows: u64) {
+        self.begin();
+        for _ in 0..10 {
+            self.run(0, &[Value::Int(random_id(state, rows))]);
+        }
+        // In the order of their ids, so that no two transactions wait for each other.
+        let mut ids = [random_id(state, rows), random_id(state, rows)];
+        ids.sort_unstable();
+        ids.iter().for_each(|id| self.run(1, &[Value::Int(*id)]));
+        let ticket = self.session.commit().unwrap();
+        self.session.settle(ticket, true).unwrap();
     }
 
     pub fn run(&mut self, at: usize, args: &[Value<'_>]) {

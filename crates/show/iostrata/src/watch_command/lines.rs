@@ -54,6 +54,7 @@ const COLUMNS: &[LineColumn] = &[
 const DEVICE_COLUMNS: &[LineColumn] = &[
     column("r/s", 6, |one| device(one, |of| Some(of.reads_per_s))),
     column("w/s", 6, |one| device(one, |of| Some(of.writes_per_s))),
+    column("fl/s", 5, |one| device(one, |of| of.flushes_per_s)),
     column("r ms", 5, |one| device(one, |of| of.read_ms)),
     column("w ms", 5, |one| device(one, |of| of.write_ms)),
     column("qd", 5, |one| device(one, |of| Some(of.in_flight))),
@@ -225,5 +226,29 @@ mod tests {
         let (figures, said) = line.split_once("  STALL ").unwrap();
         assert_eq!(figures.len(), layout.header().trim_end_matches('\n').len());
         assert_eq!(said, "4 s, redo full: the age was at 99 % of its limit\n");
+    }
+
+    #[test]
+    fn every_figure_of_the_device_has_a_column() {
+        let device = WatchDevice {
+            name: "sda".to_owned(),
+            reads_per_s: 11.0,
+            writes_per_s: 12.0,
+            flushes_per_s: Some(13.0),
+            read_ms: Some(14.0),
+            write_ms: Some(15.0),
+            in_flight: 16.0,
+        };
+        let sample = WatchSample { device: Some(device), ..WatchSample::default() };
+        let shown = DEVICE_COLUMNS.iter().map(|column| (column.name, (column.of)(&sample)));
+        let expected = [
+            ("r/s", "11"),
+            ("w/s", "12"),
+            ("fl/s", "13"),
+            ("r ms", "14"),
+            ("w ms", "15"),
+            ("qd", "16"),
+        ];
+        assert!(shown.eq(expected.map(|(name, figure)| (name, figure.to_owned()))));
     }
 }

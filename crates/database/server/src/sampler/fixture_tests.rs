@@ -1,0 +1,204 @@
+//! What five servers told under a small load, and every field of the sample that it comes to.
+
+use iostrata_target::TargetSample;
+
+use super::monitor_text::MonitorText;
+use super::sample_counts::SampleCounts;
+use super::told::Told;
+use crate::flavour::ServerVersion;
+
+/// In seconds since 1970; what was told does not say it.
+const NOW_S: u64 = 1_800_000_000;
+
+/// Those of `EXPECTED`, in its order.
+macro_rules! fixtures {
+    ($suffix:literal) => {
+        [
+            include_str!(concat!("../../tests/fixtures/mysql-5.6", $suffix, ".txt")),
+            include_str!(concat!("../../tests/fixtures/mysql-9.7", $suffix, ".txt")),
+            include_str!(concat!("../../tests/fixtures/mariadb-10.11", $suffix, ".txt")),
+            include_str!(concat!("../../tests/fixtures/mariadb-11.4", $suffix, ".txt")),
+            include_str!(concat!("../../tests/fixtures/mariadb-11.8", $suffix, ".txt")),
+        ]
+    };
+}
+
+/// A field per line, a server per column: MySQL 5.6 and 9.7, MariaDB 10.11, 11.4 and 11.8. A dash
+/// is what is absent. Here with the counters as they are by default.
+const EXPECTED: &str = "
+started_s                    1799999779 1799999781 1799999782 1799999781 1799999779
+taken_us                              -          -          -          -          -
+checkpoint_age_bytes            7963194    8426355    7057625    7151428    6995481
+checkpoint_age_limit_bytes     78959579   87084236   84216915   84216915   84216915
+checkpoint_age_async_bytes     73695607   81275125   73689801   73689801   73689801
+checkpoint_age_sync_bytes             -          -          -          -          -
+redo_capacity_bytes           104857600  104857600  104857600  104857600  104857600
+redo_end_bytes                  9612003   27946908    7102489    7199161  490215796
+redo_durable_bytes              9612003   27946898    7102489    7199161  490215796
+redo_flushes                          -          -          -          -          -
+redo_flush_us                         -          -          -          -          -
+redo_waits                            -          -          -          -          -
+log_buffer_waits                      0          0          0          0          0
+free_page_waits                       0          0          0          0          0
+dirty_pages                         384        420        404        385        395
+pages_flushed                        26        345          0          0          0
+pages_flushed_adaptive                -          -          -          -          -
+pages_flushed_lru                     -          -          0          0          0
+pages_flushed_background              -          -          -          -          -
+pages_flushed_for_redo                -          -          -          -          -
+furious_flushes                       -          -          -          -          -
+pool_pages                        32768      32768      32448      32448      32448
+history_list_length                  13          6         22          5          7
+history_list_limit                    -          -          -          -          -
+purged                                -          -          -          -          -
+pending_reads                         0          0          0          0          0
+pending_writes                        0          0          0          0          0
+pending_syncs                         0          0          0          0          0
+transactions                          2          2          2          2          2
+row_locks_waiting                     0          0          0          0          0
+sessions_running                      0          0          0          0          0
+";
+
+/// The same with all counters on.
+const EXPECTED_WITH_COUNTERS: &str = "
+started_s                    1799999968 1799999970 1799999986 1799999980 1799999975
+taken_us                              -          -          -          -          -
+checkpoint_age_bytes           33945068   31922691   22603603   17076644   23468121
+checkpoint_age_limit_bytes     78959579   87086592   84216915   84216915   84216915
+checkpoint_age_async_bytes     73695607   81281024   73689801   73689801   73689801
+checkpoint_age_sync_bytes      78959579   87086592          -          -          -
+redo_capacity_bytes           104857600  104857600  104857600  104857600  104857600
+redo_end_bytes                 35571055   54745674   28858321   30882611   28679394
+redo_durable_bytes             35571055   54745674   28858321   30882611   28679394
+redo_flushes                          -          -          -          -          -
+redo_flush_us                         -          -          -          -          -
+redo_waits                            -          0          -          -          -
+log_buffer_waits                      0          0          0          0          0
+free_page_waits                       0          0          0          0          0
+dirty_pages                         714        581        872        453        889
+pages_flushed                         1       2853        669        913        688
+pages_flushed_adaptive                0       2207        669        913        688
+pages_flushed_lru                     0          0          0          0          0
+pages_flushed_background              0        385          0          0          0
+pages_flushed_for_redo                0          0          0          0          0
+furious_flushes                       0          0          0          0          0
+pool_pages                        32768      32768      32448      32448      32448
+history_list_length                  40        247        200        369         42
+history_list_limit                    -          -          -          -          -
+purged                                0          0          0          0          0
+pending_reads                         0          0          0          0          0
+pending_writes                        0          0          0          0          0
+pending_syncs                         0          0          0          0          0
+transactions                       2800       2800       2800       2800       2800
+row_locks_waiting                     0          0          0          0          0
+sessions_running                      0          0          0          0          0
+";
+
+/// What a server said, from a line per thing: its kind, its name, its value, its state.
+fn told(text: &str) -> (Told, ServerVersion) {
+    let mut told = Told { now_s: Some(NOW_S), ..Told::default() };
+    let (mut version, mut comment, mut lines) = ("", "", String::new());
+    for line in text.lines() {
+        let (kind, rest) = line.split_once('\t').unwrap();
+        if kind == "text" {
+            lines += &format!("{rest}\n");
+            continue;
+        }
+        let (name, value) = rest.split_once('\t').unwrap();
+        let (value, state) = value.split_once('\t').unwrap_or((value, "1"));
+        match (name, value) {
+            ("version", value) => version = value,
+            ("version_comment", value) => comment = value,
+            _ => {}
+        }
+        let value = match value {
+            "ON" => Ok(1),
+            other => other.parse(),
+        };
+        let is_on = ["1", "enabled"].contains(&state);
+        let numbers = match kind {
+            "status" => &mut told.status,
+            "variable" => &mut told.variables,
+            _ => &mut told.metrics,
+        };
+        if let Some(value) = value.ok().filter(|_| is_on) {
+            numbers.insert(name.to_owned(), value);
+        }
+    }
+    // As the sampler does, which asks for it then only.
+    if told.needs_text() {
+        told.text = MonitorText::parse(&lines);
+    }
+    (told, ServerVersion::recognise(version, comment))
+}
+
+/// Every field by its name: one that is added has to be named here, and so in the tables.
+fn fields(sample: &TargetSample) -> Vec<(&'static str, Option<u64>)> {
+    macro_rules! named {
+        ($($field:ident),*) => {{
+            let TargetSample { oldest_transaction, $($field),* } = *sample;
+            assert_eq!(oldest_transaction, None, "a statement of its own tells it");
+            vec![$((stringify!($field), $field)),*]
+        }};
+    }
+    named!(
+        started_s,
+        taken_us,
+        checkpoint_age_bytes,
+        checkpoint_age_limit_bytes,
+        checkpoint_age_async_bytes,
+        checkpoint_age_sync_bytes,
+        redo_capacity_bytes,
+        redo_end_bytes,
+        redo_durable_bytes,
+        redo_flushes,
+        redo_flush_us,
+        redo_waits,
+        log_buffer_waits,
+        free_page_waits,
+        dirty_pages,
+        pages_flushed,
+        pages_flushed_adaptive,
+        pages_flushed_lru,
+        pages_flushed_background,
+        pages_flushed_for_redo,
+        furious_flushes,
+        pool_pages,
+        history_list_length,
+        history_list_limit,
+        purged,
+        pending_reads,
+        pending_writes,
+        pending_syncs,
+        transactions,
+        row_locks_waiting,
+        sessions_running
+    )
+}
+
+/// Sets samples beside a table.
+fn assert_told(fixtures: [&str; 5], expected: &str) {
+    let expected: Vec<Vec<&str>> =
+        expected.trim().lines().map(|line| line.split_whitespace().collect()).collect();
+    for (at, text) in fixtures.into_iter().enumerate() {
+        let (told, version) = told(text);
+        let sample = SampleCounts::default().sample(&told, &version, 0);
+        let found = fields(&sample);
+        assert_eq!(found.len(), expected.len());
+        for ((name, value), line) in found.into_iter().zip(&expected) {
+            let value = value.map_or("-".to_owned(), |value| value.to_string());
+            let of = &version.text;
+            assert_eq!((name, value.as_str()), (line[0], line[at + 1]), "{of}: {name}");
+        }
+    }
+}
+
+#[test]
+fn every_field_is_understood() {
+    assert_told(fixtures!(""), EXPECTED);
+}
+
+#[test]
+fn every_field_is_understood_while_counters_are_on() {
+    assert_told(fixtures!("-counters"), EXPECTED_WITH_COUNTERS);
+}

@@ -1,0 +1,38 @@
+//! A log buffer that is too small for the rows that are written, on a real server.
+
+use iostrata_run::StallCause;
+use iostrata_spec::study::IoLimits;
+
+use crate::stage::{Stage, Then};
+use crate::stalls::assert_named;
+
+const SMALL: &str = "CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB";
+const BIG: &str =
+    "CREATE TABLE b (id INT PRIMARY KEY, pad VARCHAR(4000)) ENGINE=InnoDB CHARSET=latin1";
+const FILL: &str = "INSERT INTO t SELECT seq, 0 FROM seq_1_to_2000";
+const FILL_BIG: &str = "INSERT INTO b SELECT seq, REPEAT('x', 4000) FROM seq_1_to_10000";
+const UPDATE: &str = "UPDATE t SET v = v + 1 WHERE id = ?";
+/// More redo in one transaction than the log buffer holds.
+const WRITE: &str = "UPDATE b SET pad = REPEAT(CHAR(97 + 25 * RAND()), 4000) WHERE id DIV 500 = ?";
+
+#[test]
+fn a_log_buffer_that_is_too_small_is_named() {
+    let options = [
+        "--innodb-flush-method=O_DIRECT",
+        "--innodb-buffer-pool-size=512M",
+        "--innodb-log-buffer-size=2M",
+        "--innodb-log-file-size=1G",
+        "--innodb-flush-log-at-trx-commit=2",
+    ];
+    let limits = IoLimits { write_bytes_per_s: Some(8 << 20), ..IoLimits::default() };
+    let Some(stage) = Stage::begin("a_log_buffer_that_is_too_small_is_named", &options, limits)
+    else {
+        return;
+    };
+    stage.order(&[SMALL, BIG, FILL, FILL_BIG]);
+    let mut stage = stage.limited();
+    stage.load(4, UPDATE, 2_000);
+    let write_big: Then = Box::new(|stage: &mut Stage| stage.load(2, WRITE, 19));
+    let all = stage.watch(18, Some((9, write_big)));
+    assert_named(&all, StallCause::LogBuffer);
+}
