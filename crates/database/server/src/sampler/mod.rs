@@ -5,6 +5,7 @@
 //! first, metrics and the monitor's text only for what it lacks. The names differ between flavours
 //! and versions: docs/watch.md has the table. After a failure the next sample connects again.
 
+#[cfg(test)]
 mod fixture_tests;
 mod furious_count;
 mod limits;
@@ -13,7 +14,6 @@ mod missing;
 mod monitor_text;
 mod purge_count;
 mod round;
-mod sample_counts;
 mod sample_counts;
 mod start_time;
 mod told;
