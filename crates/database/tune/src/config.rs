@@ -106,7 +106,11 @@ fn bounds(lever: Lever, table: &DeTable<'_>) -> Result<Bounds, ConfigError> {
     let mut found = Bounds { min, max };
     for (key, value) in table {
         let name = format!("{}.{}", lever.name(), key.get_ref());
-        let number = number(&name, value.get_ref(), (min, max));
+        let number = number(&name, value.get_ref(), (min, max)).and_then(|number| {
+            let takes = || format!("a whole number from {min} to {max}");
+            let is_taken = number.fract() == 0.0 || !lever.is_whole();
+            is_taken.then_some(number).ok_or_else(|| wrong(&name, value.get_ref(), takes()))
+        });
         match key.get_ref().as_ref() {
             "min" => found.min = number?,
             "max" => found.max = number?,
@@ -168,6 +172,7 @@ mod tests {
             ("set_point_pct = 5", "set_point_pct: 5 is out of range; it takes 10 to 95"),
             ("allow_delay = 2", "allow_delay: 2 is out of range; it takes true or false"),
             ("[innodb_io_capacity]\nmin = 50", "innodb_io_capacity.min: 50 is out of range"),
+            ("[io_capacity]\nmax = 250.5", "max: 250.5 is out of range; it takes a whole number"),
             ("[io_capacity]\nmin = 900\nmax = 300", "innodb_io_capacity.min: 900"),
             ("[io_capacity]\nleast = 900", "`innodb_io_capacity.least` is unknown"),
             ("[buffer_pool_size]\nmin = 1", "`buffer_pool_size` is unknown"),

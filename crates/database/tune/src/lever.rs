@@ -80,8 +80,15 @@ impl Lever {
     pub fn text(self, value: f64) -> String {
         match self {
             Self::AdaptiveFlushing => if value == 0.0 { "OFF" } else { "ON" }.to_owned(),
+            // The greatest number that there is would be rounded up beyond it.
+            _ if value.fract() == 0.0 => format!("{}", value as u64),
             _ => format!("{value}"),
         }
+    }
+
+    /// Whether the server takes whole numbers only.
+    pub(crate) fn is_whole(self) -> bool {
+        self != Self::MaxDirtyPagesPctLwm
     }
 
     /// A value as the server tells it.
@@ -147,6 +154,7 @@ mod tests {
             (Lever::AdaptiveFlushing, "OFF"),
             (Lever::MaxDirtyPagesPctLwm, "0.001"),
             (Lever::MaxPurgeLag, "4294967295"),
+            (Lever::IoCapacityMax, "18446744073709551615"),
         ] {
             assert_eq!(lever.text(lever.value(text).unwrap()), text);
         }
