@@ -297,6 +297,20 @@ fn one_process_at_a_time_changes_the_settings_of_a_server() {
 }
 
 #[test]
+fn two_processes_may_each_have_other_settings_of_a_server() {
+    let Tuned { _dir, state, first, session: mut one, group } = tuned();
+    let mut second = session(&state);
+    second.apply(settings(&[("buffer_pool_mib", 256)], &[])).unwrap();
+    assert_eq!(state.journals().len(), 2);
+    one.adjust(group.id, &wanted(&[(NEIGHBORS, 0)])).unwrap();
+    // One that moves with those of the other is taken, too.
+    let taken = second.apply(settings(&[(BOUNDED[0], 300)], &[]));
+    assert!(matches!(taken, Err(ChangeError::SettingsTaken { .. })));
+    assert!(second.undo_all().is_settled() && one.undo_all().is_settled());
+    assert_same(&one.platform().machine.borrow(), &first, "undone");
+}
+
+#[test]
 fn one_server_is_restored_by_the_address_that_is_named() {
     let Tuned { _dir, state, session, .. } = tuned();
     let platform = killed(session, &state);
