@@ -121,6 +121,7 @@ impl Cleaner {
         self.admission.publish(rule);
         storage.redo.gather_commits_for(Duration::from_micros(rule.pace.gather_us()));
         storage.signal.set_wait_age(rule.first_wait_age());
+        storage.signal.set_outlook(state.policy.outlook());
         storage.signal.set_users_free_frames(state.policy.users_free_frames());
         match action {
             Action::Flush { furious, .. } => {

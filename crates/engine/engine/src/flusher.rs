@@ -77,8 +77,8 @@ impl Flusher {
         Ok(Finished { flushed: flushed as u32, ..Finished::default() })
     }
 
-    /// Writes up to `pages` of the oldest dirty pages, `in_flight` of them at a time, and their
-    /// neighbours where these are wanted; then takes a checkpoint if it is worth one and
+    /// Writes up to `pages` of the oldest dirty pages, `in_flight` of them at a time, with their
+    /// neighbours among them where these are wanted; then takes a checkpoint if it is worth one and
     /// `checkpoints` are taken. Gives the number of pages.
     ///
     /// # Errors
@@ -90,14 +90,13 @@ impl Flusher {
         (cause, checkpoints): (Cause, bool),
         in_flight: usize,
     ) -> Result<usize, EngineError> {
-        let Storage { pool, poison, counts, .. } = &*self.storage;
+        let Storage { poison, counts, .. } = &*self.storage;
         let _alarm = poison.alarm("a thread that wrote pages");
         let mut taken = Vec::new();
-        pool.collect_oldest(pages, until, &mut taken);
+        neighbours::take_oldest(&self.storage, pages, until, &mut taken);
         if taken.is_empty() {
             return Ok(0);
         }
-        neighbours::take(&self.storage, &mut taken);
         let written = self.write(&mut taken, in_flight)?;
         counts.flushed(cause, written as u64);
         if checkpoints {

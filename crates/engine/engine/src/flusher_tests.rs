@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
 use iostrata_io::disk::memory::{CallKind, Fault};
 use iostrata_page::{NO_PAGE, PageKind, PageNo, Record, TableId};
@@ -123,4 +124,46 @@ fn a_panic_while_pages_are_written_poisons() {
     let of_thread = Arc::clone(&flusher);
     assert!(std::thread::spawn(move || of_thread.sharp_checkpoint(false)).join().is_err());
     fails_as_poisoned(flusher.sharp_checkpoint(false));
+}
+
+/// Which of six dirty pages are clean after at most so many were flushed.
+fn flushed(mode: &str, pages: usize) -> Vec<u64> {
+    let mut settings = small();
+    settings.set("data_files", "1").unwrap();
+    settings.set("flush_neighbors", mode).unwrap();
+    settings.set("redo_log_capacity", "64M").unwrap();
+    let flusher = on_disk(&MemDisk::new(), &settings);
+    make(&flusher, 10);
+    for page in [7, 1, 2, 5, 6, 8] {
+        change(&flusher, PageNo(page));
+    }
+    let storage = &flusher.storage;
+    let count = flusher.flush_batch(pages, storage.redo.lsn(), (Cause::Sync, false), 8).unwrap();
+    let mut dirty = Vec::new();
+    storage.pool.collect_oldest(usize::MAX, storage.redo.lsn(), &mut dirty);
+    let is_dirty = |page: u64| dirty.iter().any(|one| one.page == PageNo(page));
+    let clean: Vec<u64> = [1, 2, 5, 6, 7, 8].into_iter().filter(|page| !is_dirty(*page)).collect();
+    assert_eq!(clean.len(), count);
+    storage.pool.not_flushed(dirty);
+    clean
+}
+
+#[test]
+fn neighbours_are_among_the_pages_that_were_ordered() {
+    // All lie in one bucket of ages, whose pages go in any order: so the last page is not known.
+    for mode in ["0", "1", "2"] {
+        for pages in [1, 2, 3, 5] {
+            assert_eq!(flushed(mode, pages).len(), pages, "mode {mode}");
+        }
+        assert_eq!(flushed(mode, 6), [1, 2, 5, 6, 7, 8], "mode {mode}");
+    }
+}
+
+#[test]
+fn neighbours_go_with_their_page() {
+    // Whichever page is the first, the second and third are of its run.
+    let beside = flushed("1", 2);
+    assert_eq!(beside[1] - beside[0], 1, "{beside:?}");
+    let run = flushed("1", 4);
+    assert!(run == [5, 6, 7, 8] || run.starts_with(&[1, 2]), "{run:?}");
 }

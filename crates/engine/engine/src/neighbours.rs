@@ -1,9 +1,10 @@
 //! Dirty pages beside those that are written anyway: `flush_neighbors`.
 //!
 //! Invariant: a neighbour lies beside its page in the same data file and in the same extent of 64
-//! pages there; each page is taken once. On disks without seeks it only costs: the default is none.
+//! pages there; each page is taken once. Neighbours count as what is ordered: no more pages are
+//! taken than without them, but others. On disks without seeks it only costs: the default is none.
 
-use iostrata_page::PageNo;
+use iostrata_page::{Lsn, PageNo};
 use iostrata_pool::Flushing;
 
 use crate::storage::Storage;
@@ -11,20 +12,36 @@ use crate::storage::Storage;
 /// Pages of one extent of a file.
 const EXTENT_PAGES: u64 = 64;
 
-/// Takes the neighbours of what is in `taken`, as `flush_neighbors` says.
-pub(crate) fn take(storage: &Storage, taken: &mut Vec<Flushing>) {
+/// Takes up to `most` pages into the empty `taken`: the oldest with changes before `until`, each
+/// with its neighbours as `flush_neighbors` says.
+pub(crate) fn take_oldest(storage: &Storage, most: usize, until: Lsn, taken: &mut Vec<Flushing>) {
     let mode = storage.hot.flush_neighbors();
     if mode == 0 {
-        return;
+        return storage.pool.collect_oldest(most, until, taken);
     }
-    for at in 0..taken.len() {
-        let page = taken[at].page;
-        for downward in [true, false] {
-            for next in beside(page, storage.data_files, downward) {
-                let is_taken = storage.pool.collect_page(next, taken);
-                if mode == 1 && !is_taken {
-                    break;
-                }
+    while taken.len() < most {
+        let at = taken.len();
+        storage.pool.collect_oldest(1, until, taken);
+        let Some(page) = taken.get(at).map(|oldest| oldest.page) else { return };
+        take_beside(storage, page, (mode, most), taken);
+    }
+}
+
+/// Takes the neighbours of one page, until `most` are taken in all.
+fn take_beside(
+    storage: &Storage,
+    page: PageNo,
+    (mode, most): (u32, usize),
+    taken: &mut Vec<Flushing>,
+) {
+    for downward in [true, false] {
+        for next in beside(page, storage.data_files, downward) {
+            if taken.len() >= most {
+                return;
+            }
+            let is_taken = storage.pool.collect_page(next, taken);
+            if mode == 1 && !is_taken {
+                break;
             }
         }
     }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use iostrata_flush::Outlook;
+
 /// Longest wait for a round, in case it brings nothing.
 const ROUND_WAIT: Duration = Duration::from_millis(10);
 
@@ -28,6 +30,8 @@ pub(crate) struct CleanerSignal {
     users_free_frames: AtomicBool,
     /// The checkpoint age at which the policy lets writers wait; 0 before it was asked.
     wait_age: AtomicU64,
+    /// What the policy goes by: pages per second, those raised, and the bound.
+    outlook: [AtomicU64; 3],
     state: Mutex<State>,
     to_cleaner: Condvar,
     from_cleaner: Condvar,
@@ -64,6 +68,20 @@ impl CleanerSignal {
     /// The checkpoint age at which writers wait, once a policy has said.
     pub fn wait_age(&self) -> Option<u64> {
         Some(self.wait_age.load(Ordering::Relaxed)).filter(|age| *age > 0)
+    }
+
+    /// Says what the policy goes by.
+    pub fn set_outlook(&self, outlook: Outlook) {
+        let Outlook { pages_per_s, raised_pages_per_s, bound } = outlook;
+        let told = [pages_per_s, raised_pages_per_s, bound as u64];
+        for (cell, value) in self.outlook.iter().zip(told) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// What the policy goes by: pages per second, those raised, and the bound's number.
+    pub fn outlook(&self) -> [u64; 3] {
+        self.outlook.each_ref().map(|cell| cell.load(Ordering::Relaxed))
     }
 
     /// The cleaner's side: whether its next sleep goes on when someone wakes it.

@@ -26,6 +26,7 @@ pub(crate) fn counters(storage: &Storage) -> Counters {
     fill_store(storage, &mut all);
     fill_redo(storage, &mut all);
     fill_transactions(storage, &mut all);
+    fill_policy(storage, &mut all);
     all[Counter::Uptime] = storage.opened.elapsed().as_secs();
     all
 }
@@ -95,6 +96,13 @@ fn fill_redo(storage: &Storage, all: &mut Counters) {
     ] {
         all[counter] = value;
     }
+}
+
+fn fill_policy(storage: &Storage, all: &mut Counters) {
+    let [pages_per_s, raised, bound] = storage.signal.outlook();
+    all[Counter::PolicyPagesPerS] = pages_per_s;
+    all[Counter::PolicyRaisedPagesPerS] = raised;
+    all[Counter::PolicyBound] = bound;
 }
 
 fn fill_transactions(storage: &Storage, all: &mut Counters) {

@@ -5,7 +5,6 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iostrata_flush::Cause;
 use iostrata_io::disk::MemDisk;
 use iostrata_page::layout::{FLAG_TOMBSTONE, FLAG_VERSIONED};
 use iostrata_page::{PageNo, Record, TableId, Version};
@@ -14,8 +13,8 @@ use crate::catalogue::{BadEntry, Entry, IndexField};
 use crate::mtr::Mtr;
 use crate::super_page::SuperField;
 use crate::{
-    Background, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings, Table,
-    TableError,
+    Background, Counter, Direction, Disks, Engine, EngineError, OpenError, RequestError, Settings,
+    Table, TableError,
 };
 
 pub(crate) fn small() -> Settings {
@@ -216,27 +215,29 @@ fn the_redo_of_another_engine_is_never_taken_for_a_half_made_one() {
 }
 
 #[test]
-fn neighbours_are_written_along_only_when_asked() {
-    for (mode, expects_more) in [("0", false), ("1", true), ("2", true)] {
-        let mut settings = small();
-        settings.set("data_files", "1").unwrap();
-        settings.set("flush_neighbors", mode).unwrap();
-        // So much that nothing is flushed before.
-        settings.set("redo_log_capacity", "1M").unwrap();
-        let disk = Disks::one(MemDisk::new());
-        let engine = Engine::open_on(disk, settings, Background::Manual).unwrap();
-        let table = engine.create_table("t").unwrap();
-        for row in 0..60_u8 {
-            let mut batch = engine.batch();
-            batch.put(&table, &[row], &[row; 300]).unwrap();
-            batch.commit().unwrap().wait().unwrap();
-        }
-        let flusher = &engine.parts().flusher;
-        let end = flusher.storage.redo.lsn();
-        let flushed = flusher.flush(1, end, Cause::Background).unwrap();
-        assert_eq!(flushed.flushed > 1, expects_more, "mode {mode}: {flushed:?}");
-        assert!(engine.check().unwrap().is_clean());
+fn counters_tell_what_the_policy_goes_by() {
+    let mut settings = small();
+    settings.set("policy", "adaptive").unwrap();
+    settings.set("io_capacity", "300").unwrap();
+    let engine = Engine::open_on(Disks::one(MemDisk::new()), settings, Background::Manual).unwrap();
+    let table = engine.create_table("t").unwrap();
+    let told = || {
+        let counters = engine.counters();
+        let all = [Counter::PolicyPagesPerS, Counter::PolicyRaisedPagesPerS, Counter::PolicyBound];
+        all.map(|counter| counters[counter])
+    };
+    let mut now_us = 0;
+    while now_us < 5_000_000 {
+        now_us = engine.step(now_us).unwrap().max(now_us);
     }
+    assert_eq!(told(), [300, 0, 0]);
+    engine.set("flush_write_limit", "free").unwrap();
+    // So that it does not take the engine for idle.
+    put_all(&engine, &table, &[b"a"]);
+    while now_us < 10_000_000 {
+        now_us = engine.step(now_us).unwrap().max(now_us);
+    }
+    assert_eq!(told(), [0, 0, 0], "nothing caps it");
 }
 
 pub(crate) fn put_all(engine: &Engine, table: &Table, keys: &[&[u8]]) {

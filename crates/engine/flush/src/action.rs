@@ -2,7 +2,7 @@
 
 use iostrata_page::Lsn;
 
-use crate::{AdmitRule, FlushSample};
+use crate::{AdmitRule, FlushSample, Outlook};
 
 /// Pages of one batch at most.
 pub const BATCH_PAGES: u32 = 128;
@@ -29,6 +29,11 @@ pub trait FlushPolicy: Send {
     /// one thing at a time.
     fn goes_on(&self) -> bool {
         false
+    }
+
+    /// What it goes by, for whoever looks on.
+    fn outlook(&self) -> Outlook {
+        Outlook::default()
     }
 
     /// How fast ordered pages go to their places, over all batches.

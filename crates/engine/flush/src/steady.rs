@@ -27,8 +27,8 @@ use iostrata_page::Lsn;
 use crate::ages::Ages;
 use crate::redo_sync::RedoSync;
 use crate::{
-    Action, AdmitRule, BatchCost, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
-    FlushSample, RedoRate, Round, WritePace,
+    Action, AdmitRule, BatchCost, Bound, Cause, Delayed, Depth, DrainRate, Finished, FlushPolicy,
+    FlushSample, Outlook, RedoRate, Round, WritePace,
 };
 
 /// Redo freed by a checkpoint alone that is worth one, as a share of the set-point.
@@ -68,6 +68,7 @@ pub struct Steady {
     /// Time and checkpoint of the last sample.
     last: Option<(u64, Lsn)>,
     last_action: Action,
+    outlook: Outlook,
     /// Pages that should have left and have not.
     credit: f64,
 }
@@ -87,6 +88,7 @@ impl Default for Steady {
             redo_sync: RedoSync::default(),
             last: None,
             last_action: Action::Sleep { until_us: 0, firm: false },
+            outlook: Outlook::default(),
             credit: 0.0,
         }
     }
@@ -103,6 +105,7 @@ impl FlushPolicy for Steady {
             let most_per_s = most_per_s.unwrap_or(f64::INFINITY);
             need.pages_per_s = need.pages_per_s.max(most_per_s * HELD_BACK);
         }
+        self.outlook = self.outlook_at(now, &need);
         self.rule = self.rule_for(now);
         self.depth.observe(now, need.pages_per_s, self.sustained.spare_us());
         self.gather(now, &pace, &need);
@@ -113,6 +116,10 @@ impl FlushPolicy for Steady {
 
     fn admit(&self) -> AdmitRule {
         self.rule
+    }
+
+    fn outlook(&self) -> Outlook {
+        self.outlook
     }
 
     fn goes_on(&self) -> bool {
@@ -134,6 +141,25 @@ impl Steady {
         };
         let paced = self.depth.write_pace().pages_per_s;
         Some(self.cost.pages_per_s()?.min(paced).min(cap))
+    }
+
+    /// What the device was seen to write, and whether that or `io_capacity_max` is less than is
+    /// needed.
+    fn outlook_at(&self, now: &FlushSample<'_>, need: &Need) -> Outlook {
+        let paced = self.depth.write_pace().pages_per_s;
+        let Some(device) = self.cost.pages_per_s().map(|pages| pages.min(paced)) else {
+            return Outlook::default();
+        };
+        let cap = f64::from(now.settings.io_capacity_max.max(1));
+        let is_capped = !now.settings.flush_sync && cap < device;
+        let bound = if need.pages_per_s < if is_capped { cap } else { device } {
+            Bound::Nothing
+        } else if is_capped {
+            Bound::IoCapacityMax
+        } else {
+            Bound::Device
+        };
+        Outlook { pages_per_s: device as u64, raised_pages_per_s: 0, bound }
     }
 
     /// Takes the sample and what came of the last action into the averages.

@@ -32,6 +32,11 @@ pub(crate) struct Raised {
 }
 
 impl Raised {
+    /// What is added to the cap.
+    pub(crate) fn by(&self) -> u64 {
+        self.raised
+    }
+
     /// Takes in one look at the redo, of which one in each second counts, however often the policy
     /// is asked in it; gives what is added to the cap.
     pub(crate) fn look(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {

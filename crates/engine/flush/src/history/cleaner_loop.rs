@@ -9,7 +9,7 @@ use iostrata_settings::FlushWriteLimit;
 
 use crate::redo_sync::RedoSync;
 use crate::write_limit::Raised;
-use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder};
+use crate::{Action, AdmitRule, Bound, Cause, Finished, FlushPolicy, FlushSample, Ladder, Outlook};
 
 /// At most this share of the pool is kept free.
 const FREE_SHARE: u64 = 8;
@@ -42,8 +42,13 @@ pub(super) struct CleanerLoop<G> {
     /// Activity at the last pass.
     commits: Option<u64>,
     is_idle: bool,
+    /// It was woken before its second was over, and no frames were short.
+    is_woken_in_vain: bool,
     redo_sync: RedoSync,
     raised: Raised,
+    /// Pages that a pass may flush at most.
+    cap: u64,
+    outlook: Outlook,
 }
 
 impl<G: Generation> CleanerLoop<G> {
@@ -59,8 +64,11 @@ impl<G: Generation> CleanerLoop<G> {
             was_flush: false,
             commits: None,
             is_idle: false,
+            is_woken_in_vain: false,
             redo_sync: RedoSync::default(),
             raised: Raised::default(),
+            cap: 0,
+            outlook: Outlook::default(),
         }
     }
 
@@ -68,10 +76,15 @@ impl<G: Generation> CleanerLoop<G> {
         match self.step {
             CleanerStep::Begin if self.is_due(now, ladder) => {
                 self.due_us = now.now_us.saturating_add(SECOND_US);
+                self.is_woken_in_vain = false;
                 (self.sync_redo(now), CleanerStep::Frames)
             }
             // It was woken: frames may be short.
-            CleanerStep::Begin => (self.frames(now), CleanerStep::Sleep),
+            CleanerStep::Begin => {
+                let frames = self.frames(now);
+                self.is_woken_in_vain = frames.is_none();
+                (frames, CleanerStep::Sleep)
+            }
             CleanerStep::Frames => (self.frames(now), CleanerStep::Pages),
             CleanerStep::Pages => (self.pages(now, ladder), CleanerStep::Checkpoint),
             CleanerStep::Checkpoint => (self.checkpoint(now), CleanerStep::Sleep),
@@ -82,7 +95,8 @@ impl<G: Generation> CleanerLoop<G> {
     /// Whether a pass begins: in time, or at once where it was woken because it should not sleep.
     fn is_due(&self, now: &FlushSample<'_>, ladder: &Ladder) -> bool {
         let left_us = self.due_us.saturating_sub(now.now_us);
-        left_us == 0 || (left_us > NOTHING_US && self.generation.skips_sleep(now, ladder))
+        let is_soft = left_us > NOTHING_US && !self.generation.sleeps_firmly();
+        left_us == 0 || (is_soft && self.generation.skips_sleep(now, ladder))
     }
 
     fn sync_redo(&mut self, now: &FlushSample<'_>) -> Option<Action> {
@@ -102,7 +116,11 @@ impl<G: Generation> CleanerLoop<G> {
         let last = self.commits.replace(now.commits);
         let flushed = std::mem::take(&mut self.flushed);
         self.is_idle = last == Some(now.commits);
-        let portion = self.generation.recommend(now, ladder, flushed);
+        let portion = self.generation.recommend(now, ladder, flushed, self.cap);
+        // A recommendation is cut off at the cap: who reaches it would have liked more.
+        let is_cut = portion.pages >= self.cap && now.dirty_pages > self.cap;
+        let want = if is_cut { u64::MAX } else { 0 };
+        self.outlook = Outlook::capped(self.cap, self.raised.by(), want, Bound::IoCapacityMax);
         if self.is_idle && portion.pages == 0 {
             let pct = self.generation.idle_pct(now).clamp(0.0, 100.0);
             let pages = (f64::from(now.settings.io_capacity) * pct / 100.0) as u64;
@@ -136,22 +154,21 @@ impl<G: Generation> CleanerLoop<G> {
         if skips {
             self.due_us = now.now_us.saturating_add(if self.flushed > 0 { 0 } else { NOTHING_US });
         }
-        let firm = self.generation.sleeps_firmly();
+        // Who waits for frames may wake it; who waits for anything else has done so for nothing.
+        let hears = !self.generation.users_free_frames() && !self.is_woken_in_vain;
+        let firm = self.generation.sleeps_firmly() && !hears;
         let until_us = self.due_us;
         (until_us > now.now_us).then_some(Action::Sleep { until_us, firm })
     }
 
-    /// The settings as the write limit has them.
-    fn limited(&mut self, now: &FlushSample<'_>, capacity: u64) -> FlushSettings {
+    /// Pages that a pass may flush at most. The formulas keep to the settings: a greater
+    /// `io_capacity_max` would ask for more at every age, not only where it caps.
+    fn pages_max(&mut self, now: &FlushSample<'_>, capacity: u64) -> u64 {
         let raised = self.raised.look(now, capacity);
-        let raised = u32::try_from(raised).unwrap_or(u32::MAX);
-        let mut settings = now.settings;
-        settings.io_capacity = settings.io_capacity.saturating_add(raised);
-        settings.io_capacity_max = match settings.write_limit {
-            FlushWriteLimit::Free => u32::MAX,
-            _ => settings.io_capacity_max.saturating_add(raised),
-        };
-        settings
+        match now.settings.write_limit {
+            FlushWriteLimit::Free => u64::MAX,
+            _ => u64::from(now.settings.io_capacity_max).saturating_add(raised),
+        }
     }
 }
 
@@ -162,10 +179,9 @@ impl<G: Generation> FlushPolicy for CleanerLoop<G> {
         if std::mem::take(&mut self.was_flush) {
             self.flushed = self.flushed.saturating_add(u64::from(last.flushed));
         }
-        let settings = self.limited(now, ladder.capacity);
-        let now = &FlushSample { settings, ..*now };
+        self.cap = self.pages_max(now, ladder.capacity);
         let has_stuck = std::mem::take(&mut self.was_furious) && last.flushed == 0;
-        let furious = self.generation.furious(now, &ladder);
+        let furious = self.generation.furious(now, &ladder, self.cap);
         let furious = furious.and_then(|portion| self.flush(now, portion, Cause::Sync));
         if let Some(action) = furious.filter(|_| !has_stuck) {
             (self.was_furious, self.was_flush) = (true, true);
@@ -192,7 +208,11 @@ impl<G: Generation> FlushPolicy for CleanerLoop<G> {
         self.rule
     }
 
+    fn outlook(&self) -> Outlook {
+        self.outlook
+    }
+
     fn users_free_frames(&self) -> bool {
-        true
+        self.generation.users_free_frames()
     }
 }

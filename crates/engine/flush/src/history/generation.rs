@@ -21,16 +21,30 @@ pub(super) trait Generation: Send {
     /// What users do.
     fn rule(&self, ladder: &Ladder) -> AdmitRule;
 
-    /// What one pass of a second flushes. `flushed` is what the last one did.
-    fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion;
+    /// What one pass of a second flushes. `flushed` is what the last one did; `cap` is the most
+    /// that a pass may, apart from what its formula makes of `io_capacity_max`.
+    fn recommend(
+        &mut self,
+        now: &FlushSample<'_>,
+        ladder: &Ladder,
+        flushed: u64,
+        cap: u64,
+    ) -> Portion;
 
     /// What is flushed at once, without a sleep, because redo is about to run out.
-    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion>;
+    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder, cap: u64) -> Option<Portion>;
 
     /// Hears that frames are short, so that the cleaner works for them in any case.
     fn sees_few_frames(&mut self) {}
 
-    /// Whether its second is not cut short by users.
+    /// Whether users who find no free frame write a page by themselves; otherwise they wait for
+    /// the cleaner.
+    fn users_free_frames(&self) -> bool {
+        true
+    }
+
+    /// Whether its second is not cut short by users. Where these wait for frames, it is cut short
+    /// for frames alone.
     fn sleeps_firmly(&self) -> bool;
 
     /// Whether it looks again at once although nothing is furious.

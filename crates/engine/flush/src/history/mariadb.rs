@@ -37,7 +37,7 @@ impl Mariadb {
         self.is_awake
     }
 
-    fn adaptive(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> u64 {
+    fn adaptive(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64, cap: u64) -> u64 {
         let settings = &now.settings;
         let (io, most) = (u64::from(settings.io_capacity), u64::from(settings.io_capacity_max));
         let pct_lsn = AgeFactor::Legacy.of(now, ladder, false);
@@ -50,7 +50,7 @@ impl Mariadb {
             return match now.dirty_pages {
                 all if all <= io => all,
                 all if share < all => io,
-                all => all.min(most),
+                all => all.min(cap),
             };
         }
         // Below the low water mark it takes the whole of `io_capacity`, as without a mark.
@@ -62,7 +62,7 @@ impl Mariadb {
         };
         let for_redo = pages_for_redo(now, self.averages.lsn_rate).min(most / 3);
         let average = self.averages.pages_rate;
-        Terms { share: times(ratio), average, for_redo }.mean(most)
+        Terms { share: times(ratio), average, for_redo }.mean(cap)
     }
 }
 
@@ -75,18 +75,23 @@ impl Generation for Mariadb {
         AdmitRule { flush_age: ladder.async_age, ..ladder.wall() }
     }
 
-    fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion {
+    fn recommend(
+        &mut self,
+        now: &FlushSample<'_>,
+        ladder: &Ladder,
+        flushed: u64,
+        cap: u64,
+    ) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
         let settings = &now.settings;
         if !self.wakes(now, ladder) {
             return nothing;
         }
         if now.modified_age() >= ladder.async_age {
-            let pages = u64::from(settings.io_capacity_max);
-            return Portion { pages, until: beyond_async(now, ladder) };
+            return Portion { pages: cap, until: beyond_async(now, ladder) };
         }
         let pages = if settings.adaptive_flushing {
-            self.adaptive(now, ladder, flushed)
+            self.adaptive(now, ladder, flushed, cap)
         } else {
             u64::from(settings.io_capacity)
         };
@@ -94,11 +99,16 @@ impl Generation for Mariadb {
     }
 
     /// At the wall batches of `io_capacity_max` follow each other, each with its checkpoint.
-    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion> {
+    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder, cap: u64) -> Option<Portion> {
         let is_full = now.checkpoint_age() >= ladder.wait_age && now.settings.flush_sync;
         self.is_awake |= is_full;
-        let pages = u64::from(now.settings.io_capacity_max.max(1));
+        let pages = cap.max(1);
         is_full.then(|| Portion { pages, until: beyond_async(now, ladder) })
+    }
+
+    /// They wait until the cleaner says that there are some.
+    fn users_free_frames(&self) -> bool {
+        false
     }
 
     fn sees_few_frames(&mut self) {
@@ -154,7 +164,7 @@ mod tests {
             ..FlushSample::default()
         };
         let ladder = Ladder { low_water: 100, async_age: 900, wait_age: 1000, ..Ladder::default() };
-        cleaner.recommend(&now, &ladder, 0).pages
+        cleaner.recommend(&now, &ladder, 0, 2000).pages
     }
 
     /// As `pass`, of one that sleeps.

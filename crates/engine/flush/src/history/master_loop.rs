@@ -9,12 +9,14 @@ use iostrata_page::Lsn;
 
 use super::strategy::{SECOND_US, Strategy, Tick};
 use crate::write_limit::{Raised, limited};
-use crate::{Action, AdmitRule, Cause, Finished, FlushPolicy, FlushSample, Ladder, UserWork};
+use crate::{
+    Action, AdmitRule, Bound, Cause, Finished, FlushPolicy, FlushSample, Ladder, Outlook, UserWork,
+};
 
 /// Seconds between two rounds of purge and checkpoint.
 const SECONDS: u64 = 10;
-/// Fewer requests in flight, and fewer page reads and writes in ten seconds per 100 of
-/// `io_capacity`: then there is time for more flushing.
+/// Fewer requests in flight, and fewer reads and writes in ten seconds per 100 of `io_capacity`:
+/// then there is time for more flushing.
 const PENDING_FEW: u64 = 3;
 const IOS_FEW_PCT: u64 = 200;
 /// Share of dirty pages in percent from which the flush of every ten seconds is a whole one.
@@ -49,7 +51,7 @@ pub(super) struct MasterLoop<S> {
     /// When the next tick is due.
     due_us: u64,
     skips_sleep: bool,
-    /// Activity and page requests when the round of ten seconds began.
+    /// Activity and requests when the round of ten seconds began.
     round: (u64, u64),
     is_begun: bool,
     /// Pages flushed since the last tick.
@@ -59,6 +61,7 @@ pub(super) struct MasterLoop<S> {
     was_purge: bool,
     did_something: bool,
     raised: Raised,
+    outlook: Outlook,
 }
 
 impl<S: Strategy> MasterLoop<S> {
@@ -77,13 +80,14 @@ impl<S: Strategy> MasterLoop<S> {
             was_purge: false,
             did_something: false,
             raised: Raised::default(),
+            outlook: Outlook::default(),
         }
     }
 
     fn begin_round(&mut self, now: &FlushSample<'_>) {
         self.is_begun = true;
         self.ticks = 0;
-        self.round = (self.strategy.activity(now), now.page_ios);
+        self.round = (self.strategy.activity(now), requests(now));
     }
 
     /// Does one step: the action, if there is one, and what follows.
@@ -97,7 +101,7 @@ impl<S: Strategy> MasterLoop<S> {
             MasterStep::Second => (self.second(seen), MasterStep::IsActive),
             MasterStep::IsActive => (None, self.after_second(seen, is_quiet)),
             MasterStep::TenFlush => {
-                let ios = now.page_ios.saturating_sub(self.round.1);
+                let ios = requests(now).saturating_sub(self.round.1);
                 let has_time = now.pending_ios < PENDING_FEW && ios < seen.pct(IOS_FEW_PCT);
                 let all = has_time.then(|| flush(seen, seen.pct(100))).flatten();
                 (all, self.before_purge(now, MasterStep::TenPurge, MasterStep::TenDirty))
@@ -142,16 +146,31 @@ impl<S: Strategy> MasterLoop<S> {
     fn second(&mut self, seen: &Tick<'_, '_>) -> Option<Action> {
         self.ticks += 1;
         let own = std::mem::take(&mut self.flushed);
+        // It is asked in any case, so that its averages go on.
         let for_age = self.strategy.flush(seen, own);
+        let is_on =
+            seen.now.settings.adaptive_flushing || !self.strategy.follows_adaptive_flushing();
+        let for_age = for_age.filter(|_| is_on);
         if seen.dirty_pct() as f64 > seen.now.settings.max_dirty_pages_pct {
             self.skips_sleep = self.strategy.skips_sleep_when_dirty();
+            self.looks(seen, seen.now.dirty_pages, seen.pct(100));
             return flush(seen, seen.pct(100));
         }
+        let limit = seen.now.settings.write_limit;
+        let own_cap = for_age.map_or(Some(seen.pct(100)), |batch| batch.cap);
+        let cap = limited(limit, u64::MAX, own_cap, seen.pct(100));
+        let want = for_age.map_or(0, |batch| batch.want.min(seen.now.dirty_pages));
+        self.looks(seen, want, cap);
         let batch = for_age?;
         self.skips_sleep = batch.skips_sleep;
-        let limit = seen.now.settings.write_limit;
         let pages = limited(limit, batch.want, batch.cap, seen.pct(100));
         flush_until(seen, pages, Cause::Adaptive, batch.until)
+    }
+
+    /// Keeps what is gone by.
+    fn looks(&mut self, seen: &Tick<'_, '_>, want: u64, cap: u64) {
+        let raised = seen.io.saturating_sub(self.strategy.io(seen.now));
+        self.outlook = Outlook::capped(cap, raised, want, Bound::IoCapacity);
     }
 
     /// Skipping a sleep after nothing could be flushed would only turn in circles.
@@ -252,6 +271,10 @@ impl<S: Strategy> FlushPolicy for MasterLoop<S> {
         self.rule
     }
 
+    fn outlook(&self) -> Outlook {
+        self.outlook
+    }
+
     fn users_free_frames(&self) -> bool {
         true
     }
@@ -267,6 +290,11 @@ fn users_flush(ladder: &Ladder) -> AdmitRule {
         work: UserWork::FlushAndCheckpoints,
         ..ladder.wall_with_checkpoints()
     }
+}
+
+/// What the device was asked for: those servers counted the writes of their redo with the pages.
+fn requests(now: &FlushSample<'_>) -> u64 {
+    now.page_ios.saturating_add(now.redo_writes)
 }
 
 fn sync(now: &FlushSample<'_>) -> Option<Action> {

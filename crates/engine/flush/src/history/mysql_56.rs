@@ -43,7 +43,13 @@ impl Generation for Mysql56 {
         AdmitRule { flush_wait_age, wait_excess, work, ..ladder.wall_with_checkpoints() }
     }
 
-    fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion {
+    fn recommend(
+        &mut self,
+        now: &FlushSample<'_>,
+        ladder: &Ladder,
+        flushed: u64,
+        cap: u64,
+    ) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
         let Some(last) = self.last.replace(now.lsn) else { return nothing };
         if now.lsn == last {
@@ -56,7 +62,7 @@ impl Generation for Mysql56 {
         let share = percent_of(u64::from(settings.io_capacity), percent);
         let is_urgent = self.is_percona() && now.modified_age() >= ladder.async_age;
         let pages = if is_urgent { share } else { share.midpoint(pages_rate) };
-        let pages = pages.min(u64::from(settings.io_capacity_max));
+        let pages = pages.min(cap);
         let moved = now.lsn.since(last) > lsn_rate / 2;
         let times = if moved { self.requested / flushed.saturating_add(1) } else { 0 };
         self.requested = pages;
@@ -64,8 +70,13 @@ impl Generation for Mysql56 {
         Portion { pages, until }
     }
 
-    fn furious(&mut self, _: &FlushSample<'_>, _: &Ladder) -> Option<Portion> {
+    fn furious(&mut self, _: &FlushSample<'_>, _: &Ladder, _: u64) -> Option<Portion> {
         None
+    }
+
+    /// Percona's back off until a thread of its own, which does nothing else, has freed some.
+    fn users_free_frames(&self) -> bool {
+        !self.is_percona()
     }
 
     fn sleeps_firmly(&self) -> bool {
@@ -100,7 +111,7 @@ mod tests {
         let averages = Averages::known(500, 60);
         let last = Some(Lsn(9_900));
         let mut cleaner = Mysql56 { averages, last, requested: 60, ..Mysql56::new(factor) };
-        cleaner.recommend(&now, &ladder, 19)
+        cleaner.recommend(&now, &ladder, 19, 2000)
     }
 
     #[test]

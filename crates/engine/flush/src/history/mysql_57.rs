@@ -78,7 +78,13 @@ impl Generation for Mysql57 {
         AdmitRule { flush_wait_age, work, ..ladder.wall_with_checkpoints() }
     }
 
-    fn recommend(&mut self, now: &FlushSample<'_>, ladder: &Ladder, flushed: u64) -> Portion {
+    fn recommend(
+        &mut self,
+        now: &FlushSample<'_>,
+        ladder: &Ladder,
+        flushed: u64,
+        cap: u64,
+    ) -> Portion {
         let nothing = Portion { pages: 0, until: now.lsn };
         let Some(last) = self.last.replace(now.lsn) else { return nothing };
         if now.lsn == last {
@@ -91,10 +97,10 @@ impl Generation for Mysql57 {
         let for_redo = pages_for_redo(now, self.averages.lsn_rate).min(most.saturating_mul(2));
         let share = percent_of(u64::from(now.settings.io_capacity), percent);
         let terms = Terms { share, average: self.averages.pages_rate, for_redo };
-        Portion { pages: terms.mean(most), until: now.behind_all() }
+        Portion { pages: terms.mean(cap), until: now.behind_all() }
     }
 
-    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder) -> Option<Portion> {
+    fn furious(&mut self, now: &FlushSample<'_>, ladder: &Ladder, cap: u64) -> Option<Portion> {
         let excess = now.modified_age().checked_sub(ladder.sync_age).filter(|over| *over > 0)?;
         if !now.settings.flush_sync {
             return None;
@@ -104,7 +110,7 @@ impl Generation for Mysql57 {
         if !self.is_84() {
             return Some(Portion { pages: u64::MAX, until });
         }
-        let most = u64::from(now.settings.io_capacity_max).saturating_mul(2);
+        let most = cap.saturating_mul(2);
         let pages = (Ages::of(now).pages_before(until) as u64).min(most);
         Some(Portion { pages: pages.max(u64::from(now.settings.io_capacity)), until })
     }
@@ -147,7 +153,7 @@ mod tests {
         for version in [Version::V57, Version::V84] {
             let last = Some(Lsn(9_900));
             let mut cleaner = Mysql57 { version, averages, last };
-            let portion = cleaner.recommend(&now, &ladder, 0);
+            let portion = cleaner.recommend(&now, &ladder, 0, 2000);
             assert_eq!((portion.pages, portion.until), (580, Lsn(10_001)), "{version:?}");
         }
     }
@@ -158,12 +164,12 @@ mod tests {
         let ages = [(Lsn(9_000), 90_000)];
         let now = FlushSample { lsn, oldest, age_histogram: &ages, ..FlushSample::default() };
         let ladder = Ladder { sync_age: 900, ..Ladder::default() };
-        let of = |version: Version| Mysql57::new(version).furious(&now, &ladder).unwrap();
+        let of = |version: Version| Mysql57::new(version).furious(&now, &ladder, 20_000).unwrap();
         let until = Lsn(9_101);
         assert_eq!(of(Version::V57), Portion { pages: u64::MAX, until });
         assert_eq!(of(Version::V84), Portion { pages: 10_000, until }, "at least io_capacity");
         let settings = FlushSettings { flush_sync: false, ..now.settings };
         let now = FlushSample { settings, ..now };
-        assert_eq!(Mysql57::new(Version::V84).furious(&now, &ladder), None);
+        assert_eq!(Mysql57::new(Version::V84).furious(&now, &ladder, 20_000), None);
     }
 }

@@ -13,6 +13,11 @@ impl Strategy for Reflex {
         true
     }
 
+    /// XtraDB 5.1 had the switch for the plugin's way of flushing, which it then ran instead.
+    fn follows_adaptive_flushing(&self) -> bool {
+        false
+    }
+
     fn flush(&mut self, seen: &Tick<'_, '_>, _: u64) -> Option<Proposal> {
         let (age, most) = (seen.now.modified_age(), seen.ladder.wait_age);
         let want = if age > most - most / 8 {

@@ -59,6 +59,11 @@ pub(super) trait Strategy: Send {
         false
     }
 
+    /// Whether `adaptive_flushing = OFF` ends its flushing for age.
+    fn follows_adaptive_flushing(&self) -> bool {
+        true
+    }
+
     /// What it flushes for age in this tick. `own` is what the loop flushed in the last one.
     fn flush(&mut self, seen: &Tick<'_, '_>, own: u64) -> Option<Proposal>;
 

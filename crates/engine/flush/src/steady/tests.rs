@@ -224,3 +224,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn it_tells_what_it_learned_of_the_device_and_what_holds_it_back() {
+    let seen = |settings: FlushSettings, age: u64| {
+        let mut policy = Steady::default();
+        assert_eq!(policy.outlook(), Outlook::default(), "nothing is known before the first batch");
+        let (mut now_us, mut flushed) = (0, Finished::default());
+        for _ in 0..200 {
+            let now = FlushSample { settings, ..sample(now_us, age, &EVEN) };
+            // 2000 pages per second, whatever the length of a batch.
+            match policy.next(&now, std::mem::take(&mut flushed)) {
+                Action::Flush { pages, .. } => {
+                    let took_us = u64::from(pages) * 500;
+                    flushed = Finished { flushed: pages, took_us, ..Finished::default() };
+                    now_us += took_us;
+                }
+                Action::Sleep { until_us, .. } => now_us = until_us,
+                _ => now_us += 100,
+            }
+        }
+        policy.outlook()
+    };
+    let free = FlushSettings::default();
+    let Outlook { pages_per_s, bound, .. } = seen(free, 75_000);
+    assert!((1900..=2100).contains(&pages_per_s), "{pages_per_s}");
+    assert_eq!(bound, Bound::Device, "the redo is nearly full");
+    let capped = FlushSettings { io_capacity_max: 700, flush_sync: false, ..free };
+    let Outlook { pages_per_s, bound, .. } = seen(capped, 65_000);
+    assert!((1900..=2100).contains(&pages_per_s), "{pages_per_s}");
+    assert_eq!(bound, Bound::IoCapacityMax);
+}

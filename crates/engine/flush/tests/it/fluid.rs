@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use iostrata_flush::{Action, Admit, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings};
+use iostrata_flush::{
+    Action, Admit, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Outlook,
+};
 use iostrata_page::Lsn;
 
 /// One step, in microseconds.
@@ -93,6 +95,10 @@ impl Fluid {
 
     pub fn device(&mut self, pages_per_s: f64) {
         self.load.device_pages_per_s = pages_per_s;
+    }
+
+    pub fn outlook(&self) -> Outlook {
+        self.policy.outlook()
     }
 
     pub fn age(&self) -> u64 {

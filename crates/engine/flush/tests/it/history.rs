@@ -1,7 +1,8 @@
 //! The policies of history in a closed loop, and with samples that no engine gives.
 
 use iostrata_flush::{
-    Action, AgeLimits, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse, history,
+    Action, AgeLimits, Bound, Finished, FlushPolicy, FlushSample, FlushSettings, Ladder, LanesUse,
+    Outlook, history,
 };
 use iostrata_page::Lsn;
 use iostrata_settings::FlushWriteLimit;
@@ -94,11 +95,82 @@ fn a_raised_limit_reaches_the_need() {
     let mut fluid = Fluid::new(Load { settings, ..load(200) }, history::adaptive());
     let early = fluid.run(700).clone();
     assert!(early.user_flushes > 0, "the setting alone is below the need");
+    let Outlook { pages_per_s, raised_pages_per_s, .. } = fluid.outlook();
+    assert!(raised_pages_per_s > 0);
+    assert_eq!(pages_per_s, 200 + raised_pages_per_s);
     let seen = fluid.run(200).clone();
     assert_eq!(seen.user_flushes, early.user_flushes, "users flush no more");
     let late = seen.written[700..].iter().sum::<f64>() / 200.0;
     assert!(late > 450.0, "{late} pages per second in the end, by the cleaner");
     assert!(worst(&seen, 700) > 0.99, "{}", worst(&seen, 700));
+}
+
+#[test]
+fn without_adaptive_flushing_no_master_loop_flushes_for_age_but_that_of_reflex() {
+    let off = FlushSettings { adaptive_flushing: false, ..settings(200) };
+    for (name, make) in &ALL[..7] {
+        let mut fluid = Fluid::new(Load { settings: off, ..load(200) }, make());
+        // Short of the async limit, and of ten seconds: then the master loop flushes in any case.
+        let mut written = 0.0;
+        for second in 0..65 {
+            let at: f64 = fluid.run(1).written[second..].iter().sum();
+            written += if second % 10 == 9 || second % 10 == 0 { 0.0 } else { at };
+        }
+        let is_reflex = *name == "reflex";
+        let most = if is_reflex { f64::INFINITY } else { 1.0 };
+        assert!(written <= most && (written > 100.0 || !is_reflex), "{name}: {written}");
+    }
+}
+
+#[test]
+fn a_policy_tells_its_cap_and_whether_that_holds_it_back() {
+    let told = |policy: Box<dyn FlushPolicy>, write_limit, io_capacity_max, seconds| {
+        let settings = FlushSettings { io_capacity_max, write_limit, ..settings(200) };
+        let mut fluid = Fluid::new(Load { settings, ..load(200) }, policy);
+        fluid.run(seconds);
+        let Outlook { pages_per_s, bound, .. } = fluid.outlook();
+        (pages_per_s, bound)
+    };
+    use FlushWriteLimit::{Free, Policy};
+    assert_eq!(
+        told(history::adaptive(), Policy, 2000, 3),
+        (200, Bound::Nothing),
+        "little is dirty"
+    );
+    assert_eq!(told(history::adaptive(), Policy, 2000, 60), (200, Bound::IoCapacity));
+    assert_eq!(told(history::adaptive(), Free, 2000, 60), (0, Bound::Nothing));
+    assert_eq!(told(history::estimate(), Policy, 2000, 60), (0, Bound::Nothing), "it has no cap");
+    assert_eq!(told(history::page_cleaner_84(), Policy, 2000, 20), (2000, Bound::Nothing));
+    let (cap, seconds) = (250, 100);
+    assert_eq!(told(history::mariadb(), Policy, cap, seconds), (250, Bound::IoCapacityMax));
+}
+
+#[test]
+fn a_free_limit_lifts_the_cap_of_page_cleaners_and_leaves_their_formula() {
+    let write_limit = FlushWriteLimit::Free;
+    let cleaners: [Make; 3] =
+        [history::page_cleaner_57, history::page_cleaner_84, history::percona_high_checkpoint];
+    for make in cleaners {
+        // A tenth of the redo is full after ten seconds; what the formula asks for then is little.
+        let free = FlushSettings { write_limit, ..settings(200) };
+        let seen = Fluid::new(Load { settings: free, ..load(200) }, make()).run(25).clone();
+        let most = seen.written.iter().copied().fold(0.0, f64::max);
+        assert!(most < 700.0, "{most} pages in one second of an almost empty redo");
+    }
+    // Short of the redo's end no second is above the cap, or above what the formula asks for.
+    let most = |write_limit: FlushWriteLimit| {
+        let (io_capacity, io_capacity_max) = (250, 250);
+        let low = FlushSettings { io_capacity, io_capacity_max, write_limit, ..settings(250) };
+        let mut fluid = Fluid::new(Load { settings: low, ..load(250) }, history::page_cleaner_84());
+        let mut second = 0;
+        while fluid.age() < FILES / 4 * 3 && second < 300 {
+            fluid.run(1);
+            second += 1;
+        }
+        fluid.seen.written[..second - 1].iter().copied().fold(0.0, f64::max)
+    };
+    let (capped, free) = (most(FlushWriteLimit::Policy), most(FlushWriteLimit::Free));
+    assert!(capped < 251.0 && free > 260.0, "{capped} pages under the cap, {free} without");
 }
 
 #[test]
@@ -125,6 +197,76 @@ fn page_cleaner_56_needs_its_averages_first() {
     let seen = Fluid::new(load(200), history::page_cleaner_56()).run(60).clone();
     assert_eq!(seen.written[..29].iter().sum::<f64>(), 0.0, "nothing for 30 passes");
     assert!(seen.written[32..].iter().sum::<f64>() > 100.0, "{:?}", seen.written);
+}
+
+/// What the master loop flushes in the first ten seconds, with so many redo writes in each.
+fn flushed_in_ten_seconds(redo_writes_per_s: u64) -> u32 {
+    let mut policy = history::io_capacity();
+    let (mut now_us, mut flushed, mut last) = (0, 0, Finished::default());
+    while now_us < 10_500_000 {
+        let now = FlushSample {
+            now_us,
+            lsn: Lsn(1 << 20),
+            durable: Lsn(1 << 20),
+            oldest: Some(Lsn(1 << 19)),
+            limits: AgeLimits::of(FILES),
+            redo_file_bytes: FILES,
+            dirty_pages: 10_000,
+            frames: 100_000,
+            commits: now_us,
+            redo_writes: redo_writes_per_s * (now_us / 1_000_000),
+            settings: settings(100),
+            ..FlushSample::default()
+        };
+        let action = policy.next(&now, std::mem::take(&mut last));
+        match action {
+            Action::Sleep { until_us, .. } => now_us = until_us,
+            Action::Flush { pages, .. } => {
+                last = Finished { flushed: pages, ..last };
+                flushed += pages;
+            }
+            _ => {}
+        }
+    }
+    flushed
+}
+
+#[test]
+fn users_of_mariadb_and_percona_wait_for_frames_and_all_others_free_them() {
+    for (name, make) in ALL {
+        let waits = matches!(name, "mariadb" | "percona-high-checkpoint");
+        assert_eq!(make().users_free_frames(), !waits, "{name}");
+    }
+    // Percona's second is not cut short for redo, but a thread of its own frees frames meanwhile.
+    let mut policy = history::percona_high_checkpoint();
+    let mut look = |now_us: u64, free_frames: u64| {
+        let (frames, settings) = (100_000, settings(200));
+        let now = FlushSample {
+            now_us,
+            free_frames,
+            frames,
+            settings,
+            limits: AgeLimits::of(FILES),
+            redo_file_bytes: FILES,
+            ..FlushSample::default()
+        };
+        policy.next(&now, Finished::default())
+    };
+    let until_us = 1_000_000;
+    let (soft, firm) =
+        (Action::Sleep { until_us, firm: false }, Action::Sleep { until_us, firm: true });
+    assert_eq!(look(0, 2000), soft);
+    assert_eq!(look(10_000, 24), Action::Lru { pages: 1000 });
+    assert_eq!(look(11_000, 1024), soft);
+    assert_eq!(look(12_000, 1024), firm, "it was woken for something else");
+}
+
+#[test]
+fn writes_of_the_redo_count_where_the_master_loop_looks_for_few() {
+    // A tenth of io_capacity in any case, and all of it where ten seconds had few requests.
+    assert_eq!(flushed_in_ten_seconds(0), 110);
+    assert_eq!(flushed_in_ten_seconds(19), 110);
+    assert_eq!(flushed_in_ten_seconds(30), 10);
 }
 
 #[test]

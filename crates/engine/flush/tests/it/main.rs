@@ -8,6 +8,7 @@ mod plant;
 use iostrata_flush::AgeLimits;
 use plan::Plan;
 use plant::Plant;
+use proptest::prelude::*;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -247,4 +248,101 @@ fn the_same_seed_gives_the_same_decisions() {
     };
     assert_eq!(decisions(7), decisions(7));
     assert_ne!(decisions(7), decisions(8));
+}
+
+/// A load over time.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// From the one to the other, step by step.
+    Ramp,
+    /// The one, and for short times the other.
+    Burst,
+    /// Anything between the two.
+    Noise,
+    /// The one, then twice as much.
+    Doubled,
+}
+
+const SHAPES: [Shape; 4] = [Shape::Ramp, Shape::Burst, Shape::Noise, Shape::Doubled];
+
+/// Steps of a shape.
+const SHAPE_STEPS: usize = 48;
+
+/// How long one lasts: a quarter of the time in which the full load fills the redo, or a little.
+fn step_s(fill_s: f64) -> f64 {
+    (fill_s / 4.0).max(0.1)
+}
+
+impl Shape {
+    /// Shares of the full load; `noise` are shares between `low` and `high`.
+    fn course(self, low: f64, high: f64, noise: &[f64]) -> Vec<f64> {
+        let at = |step: usize| match self {
+            Shape::Ramp => low + (high - low) * step as f64 / SHAPE_STEPS as f64,
+            Shape::Burst if step % 16 < 2 => high,
+            Shape::Burst => low,
+            Shape::Noise => low + (high - low) * noise[step],
+            Shape::Doubled if step < SHAPE_STEPS / 2 => low,
+            Shape::Doubled => 2.0 * low,
+        };
+        (0..SHAPE_STEPS).map(at).collect()
+    }
+}
+
+fn cases() -> ProptestConfig {
+    let is_long = std::env::var_os("IOSTRATA_SOAK").is_some_and(|value| value == "1");
+    ProptestConfig::with_cases(if is_long { 400 } else { 24 })
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn whatever_course_a_load_takes_that_the_device_bears_nobody_is_stopped(
+        shape in prop::sample::select(SHAPES.to_vec()),
+        (capacity, fill_s) in prop::sample::select(REDOS[..3].to_vec()),
+        low in 0.2_f64..0.9,
+        high in 0.9_f64..1.8,
+        noise in prop::collection::vec(0.0_f64..1.0, SHAPE_STEPS),
+        seed in 1_u64..1_000_000,
+    ) {
+        let plan = Plan { seed, ..Plan::on(capacity, fill_s) };
+        let mut run = Run::new(&format!("{shape:?} of {low} and {high}"), plan, fill_s);
+        let course = shape.course(low, high, &noise);
+        run.plant.offer(run.rate * course[0]);
+        run.plant.run(fill_s * 3.0 + 1.0);
+        let (mut offered, begun) = (0.0, run.plant.lsn);
+        for share in course {
+            run.plant.offer(run.rate * share);
+            run.plant.run(step_s(fill_s));
+            offered += run.rate * share * step_s(fill_s);
+        }
+        run.no_limit_was_passed();
+        prop_assert_eq!(run.plant.seen.waits, 0, "{}", &run.name);
+        let admitted = run.plant.lsn.since(begun) as f64 / offered;
+        prop_assert!(admitted > 0.95, "{}: {} of the load", &run.name, admitted);
+    }
+
+    #[test]
+    fn a_load_beyond_the_device_is_held_back_without_a_stop_whatever_its_course(
+        shape in prop::sample::select(SHAPES.to_vec()),
+        (capacity, fill_s) in prop::sample::select(REDOS[1..3].to_vec()),
+        low in 0.5_f64..1.0,
+        high in 1.0_f64..2.0,
+        device in 0.4_f64..0.8,
+        noise in prop::collection::vec(0.0_f64..1.0, SHAPE_STEPS),
+        seed in 1_u64..1_000_000,
+    ) {
+        let plan = Plan { seed, ..Plan::on(capacity, fill_s) };
+        let mut run = Run::new(&format!("{shape:?} of {low} and {high}"), plan, fill_s);
+        run.settle();
+        // So much of what the full load needs.
+        let needed = run.per_s(&run.plant.seen.flushed);
+        run.plant.device(needed * device);
+        for share in shape.course(low, high, &noise) {
+            run.plant.offer(run.rate * share);
+            run.plant.run(step_s(fill_s));
+        }
+        run.no_limit_was_passed();
+        prop_assert_eq!(run.plant.seen.waits, 0, "{} on {} of the need", &run.name, device);
+    }
 }

@@ -93,6 +93,9 @@ counters! {
     CpuNsCleaner "cpu_ns_cleaner" Nanoseconds Total Ours "Processor time of the cleaner.";
     PolicyDecisions "policy_decisions" Events Total Ours "Times that the flushing policy was asked what to do.";
     PolicyDecisionNs "policy_decision_ns" Nanoseconds Total Ours "Time that this took, with all that it looks at.";
+    PolicyPagesPerS "policy_pages_per_s" Pages Gauge Ours "Pages per second that the flushing policy counts on now: what steady has seen the device write, or the cap of the others; 0 where nothing caps it or it is not known yet.";
+    PolicyRaisedPagesPerS "policy_raised_pages_per_s" Pages Gauge Ours "Pages per second that flush_write_limit = auto-raised has added.";
+    PolicyBound "policy_bound" Events Gauge Ours "What held the flushing policy's last order back: 0 nothing, 1 io_capacity, 2 io_capacity_max, 3 the device.";
     HistoryListLength "history_list_length" Events Gauge Status "Commits whose old versions are not purged yet.";
     VersionsKept "versions_kept" Events Total Ours "Old versions of rows kept for snapshots.";
     VersionBytesMemory "version_bytes_memory" Bytes Gauge Ours "Old versions in memory.";

@@ -26,6 +26,13 @@ Together: `buffer_pool_size` is at least 64 pages, `redo_log_capacity` 16 pages 
 `log_buffer_size` 4 pages; `io_capacity_max` is at least `io_capacity`, and \
 `max_dirty_pages_pct_lwm` at most `max_dirty_pages_pct`.
 
+No rule ties the redo to the pool. The redo must hold the largest single change, for which 16 pages \
+are enough, and what those append who were admitted already: a third of it, or 32M, is kept for \
+them, and every change is promised its room before it is made. So too little redo for many writers \
+makes them wait, and none runs over it. Under a large pool a small redo only makes pages be written \
+sooner: dirty is what the last of it changed, whatever else the pool holds. InnoDB refuses a redo \
+that is too small for its threads, and asks for no share of the pool either.
+
 The defaults are for an engine inside another program: a new one writes about 45 MB. \
 `Engine::server_settings` gives those for a machine that serves one engine: `buffer_pool_size` 25 % \
 of memory, `redo_log_capacity` 2G, `autoextend_increment` 64M; a new one writes 2.2 GB then. All \

@@ -290,3 +290,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_small_redo_goes_with_any_pool() {
+    let mut settings = Settings::default();
+    for (name, value) in
+        [("page_size", "4K"), ("redo_log_capacity", "64K"), ("buffer_pool_size", "16T")]
+    {
+        settings.set(name, value).unwrap();
+    }
+    settings.check().unwrap();
+    settings.set("page_size", "16K").unwrap();
+    let refused = settings.check().unwrap_err().to_string();
+    assert!(refused.contains("redo_log_capacity must be at least 16 pages"), "{refused}");
+}
